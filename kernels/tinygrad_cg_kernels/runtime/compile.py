@@ -443,6 +443,10 @@ def scalar_function(function: Callable) -> Callable:
     return function
 
 
+VERSIONS: dict[Callable, Callable[[Any], Callable | None]] = {}
+"""For functions with versions by type: what picks one for the first argument's."""
+
+
 def by_type(stub: Callable, choices: dict[Any, Callable]) -> Callable:
     """Let compiled calls of `stub` take the version for their first argument's type.
 
@@ -465,6 +469,7 @@ def by_type(stub: Callable, choices: dict[Any, Callable]) -> Callable:
     def ternary(x, y, z):
         return pick(x)
 
+    VERSIONS[stub] = pick
     chooser = {1: unary, 2: binary, 3: ternary}[stub.__code__.co_argcount]
     options: Any = NO_WRAPPER
     _registration.waiting.append(lambda: overload(stub, options, strict=False)(chooser))

@@ -12,46 +12,28 @@ import collections
 import itertools
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import llvmlite.binding as llvm
-from numba import types
 from numba.core.errors import TypingError
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import machine
+from tinygrad_cg_kernels.runtime.native.translate import scalar_text
+from tinygrad_cg_kernels.runtime.native.values import (
+    NAMES,
+    NUMBA,
+    STORED,
+    Function,
+    Untranslatable,
+)
 from tinygrad_cg_kernels.runtime.store import Store
 
 LONG = 30  # instructions: a longer formula is called, where a loop has several
 
-KINDS = {
-    "f64": types.float64,
-    "f32": types.float32,
-    "b1": types.boolean,
-    **{f"i{width}": getattr(types, f"int{width}") for width in (8, 16, 32, 64)},
-    **{f"u{width}": getattr(types, f"uint{width}") for width in (8, 16, 32, 64)},
-}
-NAMES = {kind: name for name, kind in KINDS.items()}
-LLVM = {"f64": "double", "f32": "float", "b1": "i8"}
-LLVM |= {name: f"i{name[1:]}" for name in KINDS if name[0] in "iu"}
-"""Types by the names that they have here, and as functions pass them."""
-
-
-class Function(NamedTuple):
-    """A scalar function: its symbol, types, text, and the vectors that it is there for."""
-
-    symbol: str
-    result: str
-    arguments: tuple[str, ...]
-    text: str
-    lanes: tuple[int, ...]
-
-    @property
-    def is_long(self) -> bool:
-        return bool(self.lanes)
-
-
 _store = Store("functions")
+by_numba: list[str] = []
+"""The functions that Numba compiled, and why, in order."""
 _found: dict[Any, Function] = {}
 _loaded: dict[str, machine.Code] = {}
 
@@ -95,14 +77,28 @@ def _announce(made: Function, code: bytes) -> None:
 
 
 def _compile(function: Callable, symbol: str, arguments: tuple[str, ...]) -> tuple[Function, bytes]:
-    kinds = tuple(KINDS[name] for name in arguments)
-    names = ", ".join("xyzuvw"[: len(arguments)])
-    template = eval(f"lambda {names}: function({names})", {"function": function})
-    compiled = build.overload_of(template, kinds)
-    result = NAMES.get(compiled.signature.return_type)
-    if result is None:
-        raise TypingError(f"{symbol} returns {compiled.signature.return_type}")
-    text = _plain(compiled, symbol, arguments, result)
+    try:
+        text, own, result = scalar_text(function, arguments)
+        given, values = _parameters(arguments)
+        lines = ["start:"]
+        for name, value in zip(arguments, values, strict=True):
+            if name == "b1":
+                lines.append(f"  {value}.b = icmp ne i8 {value}, 0")
+        passed = [
+            f"i1 {value}.b" if name == "b1" else f"{STORED[name]} {value}"
+            for name, value in zip(arguments, values, strict=True)
+        ]
+        kind = "i1" if result == "b1" else STORED[result]
+        lines.append(f"  %result = call {kind} @{own}({', '.join(passed)})")
+        if result == "b1":
+            lines.append("  %byte = zext i1 %result to i8")
+        lines.append(f"  ret {STORED[result]} {'%byte' if result == 'b1' else '%result'}")
+    except Untranslatable as error:
+        by_numba.append(f"{symbol}: {error}")
+        text, result, lines = _compiled(function, symbol, arguments)
+        given, _ = _parameters(arguments)
+    wrapper = [f'define {STORED[result]} @"{symbol}"({given}) {{', *lines, "}"]
+    text = _plain("\n".join([text, *wrapper]), symbol)
     size = _instructions(text, symbol)
     floats = {"f64", "f32"}
     if size < LONG or not floats.issuperset((*arguments, result)) or len({*arguments, result}) > 1:
@@ -113,21 +109,36 @@ def _compile(function: Callable, symbol: str, arguments: tuple[str, ...]) -> tup
     return Function(symbol, result, arguments, text, lanes), code
 
 
-def _plain(compiled: Any, symbol: str, arguments: tuple[str, ...], result: str) -> str:
-    """Return the text of a function that takes and returns numbers, all that it calls inlined."""
-    own = compiled.fndesc.llvm_func_name
-    kind = LLVM[result]
-    given = ", ".join(f"{LLVM[name]} %x{k}" for k, name in enumerate(arguments))
-    wrapper = f"""
-define {kind} @"{symbol}"({given}) {{
-  %place = alloca {kind}
-  %error = alloca ptr
-  %status = call i32 @"{own}"(ptr %place, ptr %error, {given})
-  %value = load {kind}, ptr %place
-  ret {kind} %value
-}}
-"""
-    module = llvm.parse_assembly(compiled.library.get_llvm_str() + wrapper)
+def _parameters(arguments: tuple[str, ...]) -> tuple[str, list[str]]:
+    values = [f"%x{k}" for k in range(len(arguments))]
+    given = zip(arguments, values, strict=True)
+    return ", ".join(f"{STORED[name]} {value}" for name, value in given), values
+
+
+def _compiled(
+    function: Callable, symbol: str, arguments: tuple[str, ...]
+) -> tuple[str, str, list[str]]:
+    """Return what Numba makes of a function, its result's type, and the lines that call it."""
+    names = ", ".join("xyzuvw"[: len(arguments)])
+    template = eval(f"lambda {names}: function({names})", {"function": function})
+    compiled = build.overload_of(template, tuple(NUMBA[name] for name in arguments))
+    result = NAMES.get(compiled.signature.return_type)
+    if result is None:
+        raise TypingError(f"{symbol} returns {compiled.signature.return_type}")
+    kind, own = STORED[result], compiled.fndesc.llvm_func_name
+    lines = [
+        f"  %result = alloca {kind}",
+        "  %error = alloca ptr",
+        f'  %status = call i32 @"{own}"(ptr %result, ptr %error, {_parameters(arguments)[0]})',
+        f"  %value = load {kind}, ptr %result",
+        f"  ret {kind} %value",
+    ]
+    return compiled.library.get_llvm_str(), result, lines
+
+
+def _plain(text: str, symbol: str) -> str:
+    """Return the text of one function of a module, all that it calls inlined."""
+    module = llvm.parse_assembly(text)
     for one in (*module.functions, *module.global_variables):
         if not one.is_declaration and one.name != symbol:
             one.linkage = "internal"
@@ -198,7 +209,7 @@ def _instructions(text: str, symbol: str) -> int:
 
 def _vector_module(text: str, symbol: str, kind: str, count: int, widths: tuple[int, ...]) -> Any:
     """Return a module with a function of numbers, and of vectors of these widths."""
-    element, attributes = LLVM[kind], machine.wide()
+    element, attributes = STORED[kind], machine.wide()
     given = ", ".join(f"{element} %x{k}" for k in range(count))
     lines = [
         f"declare {element} @{symbol}({', '.join([element] * count)})",

@@ -16,7 +16,8 @@ from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import generated, machine, objects
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import functions
-from tinygrad_cg_kernels.runtime.native.translate import Array, Module, Untranslatable, name_of
+from tinygrad_cg_kernels.runtime.native.translate import Module
+from tinygrad_cg_kernels.runtime.native.values import Array, Untranslatable, name_of
 from tinygrad_cg_kernels.runtime.store import Store
 
 FASTCALL = 0x0080
@@ -116,7 +117,7 @@ def _code(key: str, source: str, name: str, arguments: tuple, entry: Callable) -
         for one in fields["called"]:
             functions.load(one)
         return machine.Code(data)
-    module = Module(source)
+    module = Module(source, functions.find)
     made = module.function(name, arguments)
     text = "\n".join([entry(made), module.text()])
     parsed = llvm.parse_assembly(text)

@@ -1,54 +1,64 @@
-"""The text of a generated kernel as LLVM's intermediate representation.
+"""Functions in a small part of Python as LLVM's intermediate representation.
 
-The text uses a small part of Python: numbers, arrays and tuples, loops over ranges, conditions, and
-calls of its own functions and of the kernels' scalar functions. Each function is written down once
-for each choice of its arguments' types, with the types that Numba would infer. `Untranslatable`
-says that a text uses anything else: it is Numba's then.
+That part has numbers, arrays of one dimension and tuples, loops, conditions, calls, and functions
+and dtypes that are known when a function is translated. Generated kernels are written in it, and so
+are the kernels' own functions. Each function is written down once for each choice of its arguments'
+types, with the types that Numba would infer. `Untranslatable` says that one uses anything else: it
+is Numba's then.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
-import inspect
 import itertools
-import struct
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import generated, intrinsics, machine, views
-from tinygrad_cg_kernels.runtime.native import functions
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import intrinsics, machine, views
+from tinygrad_cg_kernels.runtime.native import instructions
+from tinygrad_cg_kernels.runtime.native.sources import Source, source_of
+from tinygrad_cg_kernels.runtime.native.values import (
+    FLOATS,
+    NOTHING,
+    NUMBA,
+    STORED,
+    Array,
+    Function,
+    Record,
+    Static,
+    Untranslatable,
+    Value,
+    constant,
+    float_of,
+    itemsize,
+    leaf_types,
+    leaves,
+    llvm_type,
+    name_of,
+    number,
+    rebuilt,
+)
 
-FLOATS = ("f64", "f32")
-MARKS = {intrinsics.wide_vectors, intrinsics.outlined, intrinsics.inlined, views.noalias}
+MARKS = {
+    intrinsics.wide_vectors,
+    intrinsics.outlined,
+    intrinsics.inlined,
+    intrinsics.vectorised,
+    views.noalias,
+}
 SEVERAL = 3
 """Long formulas in a function from which on they are called, a vector at a time: fewer are inlined,
 which is quicker by up to a half and takes longer to compile."""
-
-
-class Untranslatable(Exception):
-    """What a text uses has no translation."""
-
-
-class Array(NamedTuple):
-    """The type of an array."""
-
-    element: str
-
-
-class Value(NamedTuple):
-    """A value of a function under translation.
-
-    `type` is "i64", "f64", ..., an `Array`, or a tuple of types; `text` its operand, of arrays the
-    address, of tuples a tuple of values; `size` the operand of an array's size.
-    """
-
-    type: Any
-    text: Any
-    size: str = ""
+ELEMENTARY = "tinygrad_cg_kernels.elementary"
+CASTS = {float: np.float64, int: np.int64, bool: np.bool_}
+ARITHMETIC = {"Add": "add", "Sub": "sub", "Mult": "mul"}
+BITWISE = {"BitOr": "or", "BitAnd": "and", "BitXor": "xor"}
 
 
 class _Function(NamedTuple):
@@ -56,66 +66,84 @@ class _Function(NamedTuple):
     result: Any
 
 
-def name_of(dtype: np.dtype) -> str:
-    """Return the name of a dtype's type."""
-    kind = {"b": "b", "i": "i", "u": "u", "f": "f"}.get(dtype.kind)
-    if kind is None or (kind == "f" and dtype.itemsize not in (4, 8)):
-        raise Untranslatable(f"dtype {dtype}")
-    return "b1" if kind == "b" else f"{kind}{8 * dtype.itemsize}"
-
-
-def _llvm(kind: str) -> str:
-    """Return a type as values have it; in memory a bool is a byte."""
-    return "i1" if kind == "b1" else functions.LLVM[kind]
-
-
-def _itemsize(kind: str) -> int:
-    return 1 if kind == "b1" else int(kind[1:]) // 8
-
-
 class Module:
-    """The translation of a text's functions."""
+    """Functions of one translation: of a text, or of the kernels' own, with what they call.
 
-    def __init__(self, source: str):
-        tree = ast.parse(source)
-        self.definitions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
-        self.namespace = _namespace(tree)
-        for name, one in self.namespace.items():
-            if one is generated.gather_columns:
-                self.definitions[name] = _definition(one)
+    The kernels' scalar functions are those that `find` returns. Without it the module is one of
+    them: all functions are translated together, and products and sums may be contracted.
+    """
+
+    def __init__(self, source: str = "", find: Callable[..., Function] | None = None):
+        self.find = find
+        self.scope: dict[str, Any] = {}
+        if source:
+            tree = ast.parse(source)
+            self.scope = _namespace(tree)
+            for one in tree.body:
+                if isinstance(one, ast.FunctionDef):
+                    names = tuple(argument.arg for argument in one.args.args)
+                    self.scope[one.name] = Source(one.name, names, one.body, self.scope)
         self.texts: list[str] = []
         self.declared: dict[str, str] = {}
-        self.inlined: dict[str, functions.Function] = {}
-        self.called: dict[str, functions.Function] = {}
+        self.inlined: dict[str, Function] = {}
+        self.called: dict[str, Function] = {}
+        self.metadata: list[str] = []
         self._functions: dict[Any, _Function] = {}
+        self._arrays: dict[int, Value] = {}
 
-    def function(self, name: str, arguments: tuple[Any, ...]) -> _Function:
+    def function(self, source: Source | str, arguments: tuple[Any, ...]) -> _Function:
         """Return the function for these types, written down now if it is not there."""
-        key = name, arguments
+        if isinstance(source, str):
+            source = self.scope[source]
+        assert isinstance(source, Source)
+        key = id(source.body), id(source.scope), arguments
         if key not in self._functions:
-            symbol = f"{name}_{len(self._functions)}"
+            symbol = f"{source.name.strip('<>')}_{len(self._functions)}"
             self._functions[key] = _Function(symbol, None)
-            body = _Body(self, self.definitions[name], arguments, symbol)
+            body = _Body(self, source, arguments, symbol)
             self._functions[key] = _Function(symbol, body.result)
             self.texts.append(body.text())
         return self._functions[key]
 
     def declare(self, name: str, text: str) -> str:
-        self.declared[name] = text
+        self.declared[name] = f"declare {text}"
         return name
 
-    def inline(self, one: functions.Function) -> None:
+    def declare_object(self, name: str) -> str:
+        """Declare what stands at a symbol's address."""
+        self.declared[name] = f"@{name} = external global i8"
+        return name
+
+    def inline(self, one: Function) -> None:
         """Have a scalar function linked in."""
         self.inlined[one.symbol] = one
-        given = ", ".join(functions.LLVM[kind] for kind in one.arguments)
-        self.declare(one.symbol, f"{functions.LLVM[one.result]} @{one.symbol}({given})")
+        given = ", ".join(STORED[kind] for kind in one.arguments)
+        self.declare(one.symbol, f"{STORED[one.result]} @{one.symbol}({given})")
+
+    def array(self, thing: np.ndarray) -> Value:
+        """Return a constant array."""
+        if id(thing) not in self._arrays:
+            kind, name = name_of(thing.dtype), f"array.{len(self._arrays)}"
+            items = ", ".join(f"{STORED[kind]} {constant(item).text}" for item in thing)
+            self.texts.append(
+                f"@{name} = internal constant [{thing.size} x {STORED[kind]}] [{items}]"
+            )
+            self._arrays[id(thing)] = Value(Array(kind), f"@{name}", str(thing.size))
+        return self._arrays[id(thing)]
+
+    def loop(self, interleaved: int) -> str:
+        """Return the mark of a loop that computes several vectors at a time."""
+        at = len(self.metadata)
+        self.metadata.append(f"!{at} = distinct !{{!{at}, !{at + 1}}}")
+        self.metadata.append(f'!{at + 1} = !{{!"llvm.loop.interleave.count", i32 {interleaved}}}')
+        return f", !llvm.loop !{at}"
 
     def text(self) -> str:
         """Return the module's text, but for the functions that are inlined."""
-        lines = [f"declare {text}" for text in self.declared.values()]
+        lines = list(self.declared.values())
         attributes = []
         for k, one in enumerate(self.called.values()):
-            kind = functions.LLVM[one.result]
+            kind = STORED[one.result]
             given = ", ".join([kind] * len(one.arguments))
             lines.append(f"declare {kind} @{one.symbol}_v1({given}) #{10 + k}")
             variants = []
@@ -136,23 +164,17 @@ class Module:
                 f'[{", ".join(used)}], section "llvm.metadata"'
             )
         lines += self.texts
-        lines.append(f"attributes #0 = {{ {machine.wide()} }}")
+        wide = machine.wide()
+        lines.append(f"attributes #0 = {{ {wide} }}")
         lines.append("attributes #1 = { nounwind willreturn memory(none) }")
-        lines.append(f"attributes #2 = {{ noinline {machine.wide()} }}")
-        return "\n".join([*lines, *attributes])
-
-
-@cache
-def _definition(function: Callable) -> ast.FunctionDef:
-    """Return the definition of one of our helpers, which is written in the same part of Python."""
-    (found,) = ast.parse(inspect.getsource(function)).body
-    assert isinstance(found, ast.FunctionDef)
-    return found
+        lines.append(f"attributes #2 = {{ noinline {wide} }}")
+        lines.append(f"attributes #3 = {{ alwaysinline {wide} }}")
+        return "\n".join([*lines, *attributes, *self.metadata])
 
 
 def _namespace(tree: ast.Module) -> dict[str, Any]:
-    """Return what a text imports."""
-    found: dict[str, Any] = {}
+    """Return what a text imports, and Python's own functions."""
+    found: dict[str, Any] = dict(vars(builtins))
     for one in tree.body:
         if isinstance(one, ast.Import):
             for name in one.names:
@@ -169,49 +191,63 @@ def _namespace(tree: ast.Module) -> dict[str, Any]:
 class _Body:
     """One function for one choice of types."""
 
-    def __init__(self, module: Module, tree: ast.FunctionDef, arguments: tuple, symbol: str):
+    def __init__(self, module: Module, source: Source, arguments: tuple, symbol: str):
         self.module, self.symbol, self.result = module, symbol, None
         self.lines: list[str] = []
-        self.places: list[str] = []  # of variables
-        self.variables: dict[str, Any] = {}
-        self._count = itertools.count()
-        self._blocks = itertools.count()
-        self._work: list[str] = []  # memory to be freed
-        self._depth = 0  # of loops
         self.ended = False
-        self._marks = {self._marked(one) for one in tree.body}
-        self.given: list[str] = []
-        self.long: list[functions.Function] = []  # formulas, as often as they stand here
+        self.interleaved = 0
+        self.flags = "" if module.find else " contract"
+        self._source = source
+        self._slots: list[str] = []  # stack memory of variables
+        self._variables: dict[str, tuple[Any, list[str]]] = {}
+        self._count = itertools.count()
+        self._labels = itertools.count()
+        self._label_now = "start"
+        self._work: list[str] = []  # memory to be freed
+        self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
+        self._returned: list[str] = []  # stack memory of the result
+        self._given: list[str] = []
+        self._long: list[Function] = []  # formulas, as often as they stand here
+        marks = [self._mark(one) for one in source.body]
+        self._marks = {one for one in marks if one is not None}
         restrict = " noalias" if views.noalias in self._marks else ""
-        for argument, kind in zip(tree.args.args, arguments, strict=True):
-            name = argument.arg
-            if isinstance(kind, Array):
-                self.given += [f"ptr{restrict} %{name}.a", f"i64 %{name}.n"]
-                self.variables[name] = Value(kind, f"%{name}.a", f"%{name}.n")
-            else:
-                self.given.append(f"{_llvm(kind)} %{name}.a")
-                self._assign(name, Value(kind, f"%{name}.a"))
-        for one in tree.body:
-            self._statement(one)
+        for name, kind in zip(source.parameters, arguments, strict=True):
+            operands = [f"%{name}.a{k}" for k in range(len(leaf_types(kind)))]
+            for one, operand in zip(leaf_types(kind), operands, strict=True):
+                self._given.append(f"{one}{restrict if one == 'ptr' else ''} {operand}")
+            self._assign(name, rebuilt(kind, operands))
+        self._run(source.body)
         if not self.ended:
-            self._return(Value("i64", "0"))
+            self._return(Value("i64", "0") if self.result is None else self._nothing_more())
 
-    def _marked(self, statement: ast.stmt) -> Any:
+    def _nothing_more(self) -> Value:
+        raise Untranslatable("a function that may end without a return")
+
+    def _mark(self, statement: ast.stmt) -> Any:
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             function = statement.value.func
             if isinstance(function, ast.Name):
-                return self.module.namespace.get(function.id)
+                found = self._source.scope.get(function.id)
+                return found if instructions.is_one_of(found, MARKS) else None
         return None
 
     def text(self) -> str:
-        result = self._result_type(self.result)
-        group = 2 if intrinsics.outlined in self._marks else 0
-        given = ", ".join(self.given)
-        head = f"define internal {result} @{self.symbol}({given}) #{group} {{"
-        lines = [head, "entry:", *self.places, "  br label %start", "start:", *self.lines, "}"]
+        group = 0
+        if intrinsics.outlined in self._marks:
+            group = 2
+        elif self._marks & {intrinsics.inlined, intrinsics.vectorised} or not self.module.find:
+            group = 3
+        given, kind = ", ".join(self._given), self._result_type()
+        head = f"define internal {kind} @{self.symbol}({given}) #{group} {{"
+        lines = [head, "entry:", *self._slots, "  br label %start", "start:", *self.lines]
+        lines += ["return:", *self._ending(kind), "}"]
+        for k, line in enumerate(lines):
+            if line.endswith(";latch"):
+                count = self.interleaved
+                lines[k] = line[:-7] + (self.module.loop(count) if count else "")
         text = "\n".join(lines)
-        several = len(self.long) > SEVERAL
-        for one in self.long:
+        several = len(self._long) > SEVERAL
+        for one in self._long:
             text = text.replace(f"@{one.symbol}_long(", f"@{one.symbol}{'_v1' * several}(")
             if several:
                 self.module.called[one.symbol] = one
@@ -219,177 +255,290 @@ class _Body:
                 self.module.inline(one)
         return text
 
-    def _result_type(self, kind: Any) -> str:
-        return _llvm(kind) if isinstance(kind, str) else f"{{ {', '.join(map(_llvm, kind))} }}"
+    def _ending(self, kind: str) -> Iterator[str]:
+        """Free memory, and return the result."""
+        for k, slot in enumerate(self._work):
+            self.module.declare("PyMem_RawFree", "void @PyMem_RawFree(ptr)")
+            yield f"  %work{k} = load ptr, ptr {slot}"
+            yield f"  call void @PyMem_RawFree(ptr %work{k})"
+        types = leaf_types(self.result)
+        text = "poison"
+        for k, (slot, one) in enumerate(zip(self._returned, types, strict=True)):
+            yield f"  %back{k} = load {one}, ptr {slot}"
+            if isinstance(self.result, tuple):
+                yield f"  %whole{k} = insertvalue {kind} {text}, {one} %back{k}, {k}"
+                text = f"%whole{k}"
+            else:
+                text = f"%back{k}"
+        yield f"  ret {kind} {text}" if types else "  ret void"
+
+    def _result_type(self) -> str:
+        types = leaf_types(self.result)
+        if isinstance(self.result, tuple):
+            return f"{{ {', '.join(types)} }}"
+        return types[0] if types else "void"
 
     # Instructions ----------------------------------------------------------------------------
 
-    def _emit(self, text: str) -> str:
+    def emit(self, text: str) -> str:
+        """Write an instruction; return the name of its result."""
         name = f"%t{next(self._count)}"
         self.lines.append(f"  {name} = {text}")
         return name
 
+    def slot(self, kind: str) -> str:
+        """Return new memory on the stack."""
+        name = f"%s{next(self._count)}"
+        self._slots.append(f"  {name} = alloca {kind}")
+        return name
+
     def _label(self, stem: str) -> str:
-        return f"{stem}{next(self._blocks)}"
+        return f"{stem}{next(self._labels)}"
 
     def _begin(self, label: str) -> None:
         self.lines.append(f"{label}:")
+        self._label_now = label
 
     def _jump(self, label: str) -> None:
         self.lines.append(f"  br label %{label}")
 
+    def _branch(self, test: str, yes: str, no: str) -> None:
+        self.lines.append(f"  br i1 {test}, label %{yes}, label %{no}")
+
     def _assign(self, name: str, value: Value) -> None:
-        kind, known = value.type, self.variables.get(name)
-        if not isinstance(kind, str):  # arrays and tuples are never changed, only bound anew
-            self.variables[name] = value
-            return
-        if known is None or isinstance(known, Value):
-            place = f"%v.{name}.{next(self._count)}"
-            self.places.append(f"  {place} = alloca {_llvm(kind)}")
-            self.variables[name] = known = (kind, place)
-        if known[0] != kind:
-            raise Untranslatable(f"{name} has two types")
-        self.lines.append(f"  store {_llvm(kind)} {value.text}, ptr {known[1]}")
+        kind, known = value.type, self._variables.get(name)
+        numbers = known is not None and isinstance(known[0], str) and value.is_number
+        if known is None or not (numbers or known[0] == kind):
+            known = self._variables[name] = kind, [self.slot(one) for one in leaf_types(kind)]
+        elif known[0] != kind:
+            if not _holds(known[0], value):
+                raise Untranslatable(f"{name} has two types")
+            value = self.cast(value, known[0])
+        for (one, operand), slot in zip(leaves(value), known[1], strict=True):
+            self.lines.append(f"  store {one} {operand}, ptr {slot}")
 
     def _read(self, name: str) -> Value:
-        known = self.variables.get(name)
+        known = self._variables.get(name)
         if known is None:
-            raise Untranslatable(f"the name {name}")
-        if isinstance(known, Value):
-            return known
-        kind, place = known
-        return Value(kind, self._emit(f"load {_llvm(kind)}, ptr {place}"))
+            if name not in self._source.scope:
+                raise Untranslatable(f"the name {name}")
+            return constant(self._source.scope[name])
+        kind, slots = known
+        types = leaf_types(kind)
+        operands = [
+            self.emit(f"load {one}, ptr {slot}") for one, slot in zip(types, slots, strict=True)
+        ]
+        return rebuilt(kind, operands)
 
-    def _element(self, array: Value, index: Value) -> str:
+    def element(self, array: Value, index: Value) -> str:
         """Return the address of an element; negative signed indices count from the end."""
         if not isinstance(array.type, Array) or index.type not in ("i64", "u64"):
             raise Untranslatable("an index")
-        text = index.text
-        if index.type == "i64" and not text.isdigit():
-            below = self._emit(f"icmp slt i64 {text}, 0")
-            turned = self._emit(f"add i64 {text}, {array.size}")
-            text = self._emit(f"select i1 {below}, i64 {turned}, i64 {text}")
-        kind = functions.LLVM[array.type.element]
-        return self._emit(f"getelementptr inbounds {kind}, ptr {array.text}, i64 {text}")
+        text, known = index.text, index.integer
+        if index.type == "i64" and (known is None or known < 0):
+            below = self.emit(f"icmp slt i64 {text}, 0")
+            turned = self.emit(f"add i64 {text}, {array.size}")
+            text = self.emit(f"select i1 {below}, i64 {turned}, i64 {text}")
+        return self.address(array, text)
 
-    def _load(self, kind: str, address: str) -> Value:
-        text = self._emit(f"load {functions.LLVM[kind]}, ptr {address}")
-        return Value(kind, self._emit(f"icmp ne i8 {text}, 0") if kind == "b1" else text)
+    def address(self, array: Value, index: str) -> str:
+        kind = STORED[array.type.element]
+        return self.emit(f"getelementptr inbounds {kind}, ptr {array.text}, i64 {index}")
+
+    def load(self, kind: str, address: str) -> Value:
+        """Return the number of a type at an address."""
+        text = self.emit(f"load {STORED[kind]}, ptr {address}")
+        return Value(kind, self.emit(f"icmp ne i8 {text}, 0") if kind == "b1" else text)
+
+    def store(self, value: Value, kind: str, address: str) -> None:
+        """Write a number, cast to a type, to an address."""
+        text = self._stored(self.cast(value, kind))
+        self.lines.append(f"  store {STORED[kind]} {text}, ptr {address}")
 
     def _stored(self, value: Value) -> str:
         """Return a value's operand as memory and functions have it."""
-        return self._emit(f"zext i1 {value.text} to i8") if value.type == "b1" else value.text
+        return self.emit(f"zext i1 {value.text} to i8") if value.type == "b1" else value.text
+
+    def call(self, name: str, result: str, *arguments: tuple[str, str]) -> str:
+        """Call what a symbol stands for, with LLVM's types and operands."""
+        kinds = ", ".join(kind for kind, _ in arguments)
+        self.module.declare(name, f"{result} @{name}({kinds})")
+        given = ", ".join(f"{kind} {text}" for kind, text in arguments)
+        if result == "void":
+            self.lines.append(f"  call void @{name}({given})")
+            return ""
+        return self.emit(f"call {result} @{name}({given})")
 
     # Statements ------------------------------------------------------------------------------
 
-    def _statement(self, one: ast.stmt) -> None:
-        if self.ended:
-            raise Untranslatable("a statement after a return")
-        method: Any = getattr(self, f"_on_{type(one).__name__.lower()}", None)
-        if method is None:
-            raise Untranslatable(type(one).__name__)
-        method(one)
+    def _run(self, statements: list[ast.stmt]) -> None:
+        for one in statements:
+            if self.ended:
+                return
+            method: Any = getattr(self, f"_on_{type(one).__name__.lower()}", None)
+            if method is None:
+                raise Untranslatable(type(one).__name__)
+            method(one)
+
+    def _on_pass(self, one: ast.Pass) -> None:
+        pass
 
     def _on_expr(self, one: ast.Expr) -> None:
-        if isinstance(one.value, ast.Constant) or self._marked(one) in MARKS:
-            return
-        self._value(one.value)
+        if not isinstance(one.value, ast.Constant) and self._mark(one) is None:
+            self._value(one.value)
 
     def _on_assign(self, one: ast.Assign) -> None:
-        (target,) = one.targets
         value = self._value(one.value)
+        for target in one.targets:
+            self._bind(target, value)
+
+    def _bind(self, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name):
             self._assign(target.id, value)
         elif isinstance(target, ast.Tuple):
-            for name, part in zip(target.elts, value.text, strict=True):
-                if not isinstance(name, ast.Name):
-                    raise Untranslatable("a target")
-                self._assign(name.id, part)
+            for name, part in zip(target.elts, self.parts(value), strict=True):
+                self._bind(name, part)
         elif isinstance(target, ast.Subscript):
             array = self._value(target.value)
-            address = self._element(array, self._value(target.slice))
-            value = self._cast(value, array.type.element)
-            kind = functions.LLVM[array.type.element]
-            self.lines.append(f"  store {kind} {self._stored(value)}, ptr {address}")
+            if not isinstance(array.type, Array):
+                raise Untranslatable("a target")
+            if isinstance(target.slice, ast.Slice):
+                self._fill(array, target.slice, value)
+            else:
+                address = self.element(array, self._value(target.slice))
+                self.store(value, array.type.element, address)
         else:
             raise Untranslatable("a target")
 
+    def _fill(self, array: Value, part: ast.Slice, value: Value) -> None:
+        if part.lower or part.upper or part.step:
+            raise Untranslatable("a slice of an array")
+        with self._loop(Value("u64", "0"), array.size, "1", "u64") as at:
+            self.store(value, array.type.element, self.address(array, at))
+
+    def _on_augassign(self, one: ast.AugAssign) -> None:
+        target = one.target
+        if isinstance(target, ast.Subscript):
+            array, index = self._value(target.value), self._value(target.slice)
+            address = self.element(array, index)
+            kind = array.type.element
+            total = self._operate(type(one.op).__name__, self.load(kind, address), one.value)
+            self.store(total, kind, address)
+        elif isinstance(target, ast.Name):
+            total = self._operate(type(one.op).__name__, self._read(target.id), one.value)
+            self._assign(target.id, total)
+        else:
+            raise Untranslatable("a target")
+
+    @contextmanager
+    def _loop(self, begin: Value, end: str, step: str, kind: str) -> Iterator[str]:
+        """Run what follows for each index; the operand of the index is given."""
+        head, body, latch, exit_ = map(self._label, ("head", "body", "latch", "exit"))
+        counter = self.slot("i64")
+        self.lines.append(f"  store i64 {begin.text}, ptr {counter}")
+        self._jump(head)
+        self._begin(head)
+        at = self.emit(f"load i64, ptr {counter}")
+        order = "sgt" if step.startswith("-") else "slt" if kind == "i64" else "ult"
+        self._branch(self.emit(f"icmp {order} i64 {at}, {end}"), body, exit_)
+        self._begin(body)
+        self._loops.append((latch, exit_))
+        yield at
+        self._loops.pop()
+        if not self.ended:
+            self._jump(latch)
+        self.ended = False
+        self._begin(latch)
+        again = self.emit(f"load i64, ptr {counter}")
+        flags = "nsw" if kind == "i64" else "nuw nsw"
+        after = self.emit(f"add {flags} i64 {again}, {step}")
+        self.lines.append(f"  store i64 {after}, ptr {counter}")
+        self.lines.append(f"  br label %{head} ;latch")
+        self._begin(exit_)
+
     def _on_for(self, one: ast.For) -> None:
         call, target = one.iter, one.target
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+        if not (isinstance(call, ast.Call) and isinstance(target, ast.Name)) or one.orelse:
             raise Untranslatable("a loop")
-        if call.func.id != "range" or not isinstance(target, ast.Name):
+        if self._static(call.func) is not range:
             raise Untranslatable("a loop")
-        numbers = [self._value(part) for part in call.args]
-        if any(part.type not in ("i64", "u64") for part in numbers):
-            raise Untranslatable("a range")
+        numbers = [self.index(self._value(part)) for part in call.args]
         begin, end, step = Value("i64", "0"), numbers[0], Value("i64", "1")
         if len(numbers) > 1:
             begin, end, *rest = numbers
             step = rest[0] if rest else step
-        kind = end.type if len(numbers) == 1 else "i64"
-        less = "slt" if kind == "i64" else "ult"
+        unsigned = [part.type == "u64" or part.integer is not None for part in numbers]
+        kind = "u64" if any(part.type == "u64" for part in numbers) and all(unsigned) else "i64"
+        with self._loop(begin, end.text, step.text, kind) as at:
+            self._assign(target.id, Value(kind, at))
+            self._run(one.body)
+
+    def index(self, value: Value) -> Value:
+        """Return an integer as an index."""
+        if value.type in ("i64", "u64"):
+            return value
+        if value.is_number and value.type[0] in "iu":
+            return self.cast(value, "i64")
+        raise Untranslatable(f"an index of type {value.type}")
+
+    def _on_while(self, one: ast.While) -> None:
+        if one.orelse:
+            raise Untranslatable("a loop")
         head, body, exit_ = map(self._label, ("head", "body", "exit"))
-        place = f"%c.{next(self._count)}"
-        self.places.append(f"  {place} = alloca i64")
-        self.lines.append(f"  store i64 {begin.text}, ptr {place}")
         self._jump(head)
         self._begin(head)
-        at = self._emit(f"load i64, ptr {place}")
-        goes = self._emit(f"icmp {less} i64 {at}, {end.text}")
-        self.lines.append(f"  br i1 {goes}, label %{body}, label %{exit_}")
+        self._branch(self.truth(self._value(one.test)), body, exit_)
         self._begin(body)
-        self._assign(target.id, Value(kind, at))
-        self._depth += 1
-        for statement in one.body:
-            self._statement(statement)
-        self._depth -= 1
-        again = self._emit(f"load i64, ptr {place}")
-        flags = "nsw" if kind == "i64" else "nuw nsw"
-        after = self._emit(f"add {flags} i64 {again}, {step.text}")
-        self.lines.append(f"  store i64 {after}, ptr {place}")
-        self._jump(head)
+        self._loops.append((head, exit_))
+        self._run(one.body)
+        self._loops.pop()
+        if not self.ended:
+            self._jump(head)
+        self.ended = False
         self._begin(exit_)
 
+    def _on_break(self, one: ast.Break) -> None:
+        self._jump(self._loops[-1][1])
+        self.ended = True
+
+    def _on_continue(self, one: ast.Continue) -> None:
+        self._jump(self._loops[-1][0])
+        self.ended = True
+
     def _on_if(self, one: ast.If) -> None:
-        test = self._truth(self._value(one.test))
+        test = self.truth(self._value(one.test))
+        if test in ("true", "false"):
+            self._run(one.body if test == "true" else one.orelse)
+            return
         yes, no, end = map(self._label, ("then", "else", "end"))
-        self.lines.append(f"  br i1 {test}, label %{yes}, label %{no}")
-        self._begin(yes)
-        for statement in one.body:
-            self._statement(statement)
-        returned, self.ended = self.ended, False
-        if not returned:
-            self._jump(end)
-        self._begin(no)
-        for statement in one.orelse:
-            self._statement(statement)
-        if self.ended:
-            raise Untranslatable("a return in an else")
-        self._jump(end)
-        self._begin(end)
+        self._branch(test, yes, no)
+        ended = []
+        for label, statements in ((yes, one.body), (no, one.orelse)):
+            self._begin(label)
+            self._run(statements)
+            ended.append(self.ended)
+            if not self.ended:
+                self._jump(end)
+            self.ended = False
+        self.ended = all(ended)
+        if not self.ended:
+            self._begin(end)
 
     def _on_return(self, one: ast.Return) -> None:
-        if one.value is None:
-            raise Untranslatable("a return of nothing")
-        self._return(self._value(one.value))
+        self._return(NOTHING if one.value is None else self._value(one.value))
 
     def _return(self, value: Value) -> None:
-        if self.result is not None and self.result != value.type:
-            raise Untranslatable("two results")
-        self.result = value.type
-        for place in self._work:
-            pointer = self._emit(f"load ptr, ptr {place}")
-            free = self.module.declare("PyMem_RawFree", "void @PyMem_RawFree(ptr)")
-            self.lines.append(f"  call void @{free}(ptr {pointer})")
-        kind = self._result_type(value.type)
-        if isinstance(value.type, tuple):
-            text = "poison"
-            for k, part in enumerate(value.text):
-                text = self._emit(f"insertvalue {kind} {text}, {_llvm(part.type)} {part.text}, {k}")
-        else:
-            text = value.text
-        self.lines.append(f"  ret {kind} {text}")
+        value = self._tuple_value(value)
+        if self.result is None:
+            self.result = value.type
+            self._returned = [self.slot(kind) for kind in leaf_types(value.type)]
+        elif self.result != value.type:
+            if not (isinstance(self.result, str) and _holds(self.result, value)):
+                raise Untranslatable("two results")
+            value = self.cast(value, self.result)
+        for (kind, operand), slot in zip(leaves(value), self._returned, strict=True):
+            self.lines.append(f"  store {kind} {operand}, ptr {slot}")
+        self._jump("return")
         self.ended = True
 
     # Expressions -----------------------------------------------------------------------------
@@ -400,160 +549,361 @@ class _Body:
             raise Untranslatable(type(one).__name__)
         return method(one)
 
+    def _static(self, one: ast.expr) -> Any:
+        """Return what an expression stands for that is known now."""
+        kind = self._value(one).type
+        if not isinstance(kind, Static):
+            raise Untranslatable("a call of a value")
+        return kind.value
+
+    def parts(self, value: Value) -> tuple[Value, ...]:
+        """Return the entries of a tuple."""
+        if _is_tuple(value.type):
+            return value.text
+        if isinstance(value.type, Static) and isinstance(value.type.value, tuple):
+            return tuple(constant(one) for one in value.type.value)
+        raise Untranslatable(f"the parts of {value.type}")
+
+    def _tuple_value(self, value: Value) -> Value:
+        """Return a tuple of constants as a tuple of values."""
+        if isinstance(value.type, Static) and isinstance(value.type.value, tuple):
+            parts = self.parts(value)
+            return Value(tuple(part.type for part in parts), parts)
+        return value
+
     def _of_constant(self, one: ast.Constant) -> Value:
-        if isinstance(one.value, bool):
-            return Value("b1", "true" if one.value else "false")
-        if isinstance(one.value, int):
-            return Value("i64", str(one.value))
-        if isinstance(one.value, float):
-            return Value("f64", _number(one.value, "f64"))
-        raise Untranslatable(f"the constant {one.value!r}")
+        return constant(one.value)
 
     def _of_name(self, one: ast.Name) -> Value:
         return self._read(one.id)
 
     def _of_attribute(self, one: ast.Attribute) -> Value:
-        if isinstance(one.value, ast.Name) and one.value.id == "np":
-            if one.attr in ("nan", "inf"):
-                return Value("f64", _number(getattr(np, one.attr), "f64"))
-        elif one.attr == "size":
-            return Value("i64", self._value(one.value).size)
+        value = self._value(one.value)
+        kind = value.type
+        if isinstance(kind, Static):
+            return constant(getattr(kind.value, one.attr))
+        if isinstance(kind, Record) and one.attr in kind.names:
+            return value.text[kind.names.index(one.attr)]
+        if isinstance(kind, Array):
+            if one.attr == "size":
+                return Value("i64", value.size)
+            if one.attr == "itemsize":
+                return Value("i64", str(itemsize(kind.element)))
+            if one.attr == "dtype":
+                return constant(np.dtype(str(NUMBA[kind.element])))
+        if value.is_number and one.attr == "dtype":
+            return constant(np.dtype(str(NUMBA[kind])))
         raise Untranslatable(f"the attribute {one.attr}")
 
     def _of_tuple(self, one: ast.Tuple) -> Value:
-        parts = tuple(self._value(part) for part in one.elts)
+        parts = tuple(self._arguments(one.elts))
         return Value(tuple(part.type for part in parts), parts)
+
+    def _arguments(self, given: list[ast.expr]) -> Iterator[Value]:
+        for part in given:
+            if isinstance(part, ast.Starred):
+                yield from self.parts(self._value(part.value))
+            else:
+                yield self._value(part)
 
     def _of_subscript(self, one: ast.Subscript) -> Value:
         array = self._value(one.value)
-        if not isinstance(array.type, Array):
-            if isinstance(one.slice, ast.Constant):
-                return array.text[one.slice.value]
+        if isinstance(array.type, Static) and isinstance(array.type.value, np.ndarray):
+            array = self.module.array(array.type.value)
+        if isinstance(array.type, Array):
+            address = self.element(array, self._value(one.slice))
+            return self.load(array.type.element, address)
+        parts = self.parts(array)
+        if isinstance(one.slice, ast.Slice):
+            ends = [one.slice.lower, one.slice.upper, one.slice.step]
+            known = [None if end is None else self._value(end).integer for end in ends]
+            if any(k is None and end is not None for k, end in zip(known, ends, strict=True)):
+                raise Untranslatable("a slice of a tuple")
+            parts = parts[slice(*known)]
+            return Value(tuple(part.type for part in parts), parts)
+        at = self._value(one.slice).integer
+        if at is None:
             raise Untranslatable("an index of a tuple")
-        address = self._element(array, self._value(one.slice))
-        return self._load(array.type.element, address)
+        return parts[at]
 
     def _of_unaryop(self, one: ast.UnaryOp) -> Value:
         value = self._value(one.operand)
         if isinstance(one.op, ast.Not):
-            return Value("b1", self._emit(f"xor i1 {self._truth(value)}, true"))
-        if isinstance(one.op, ast.USub) and value.type in FLOATS:
-            return Value(value.type, self._emit(f"fneg {_llvm(value.type)} {value.text}"))
-        if isinstance(one.op, ast.USub) and value.type == "i64":
-            return Value("i64", self._emit(f"sub i64 0, {value.text}"))
+            test = self.truth(value)
+            if test in ("true", "false"):
+                return Value("b1", "false" if test == "true" else "true")
+            return Value("b1", self.emit(f"xor i1 {test}, true"))
+        if isinstance(one.op, ast.USub) and value.is_number:
+            if value.type in FLOATS:
+                known = float_of(value.text)
+                if known is not None:
+                    return Value(value.type, number(-known, value.type))
+                return Value(value.type, self.emit(f"fneg {llvm_type(value.type)} {value.text}"))
+            if value.type[0] in "iu":
+                kind = f"{value.type[0]}64"
+                value = self.cast(value, kind)
+                if value.integer is not None:
+                    return Value(kind, str(-value.integer))
+                return Value(kind, self.emit(f"sub i64 0, {value.text}"))
+        if isinstance(one.op, ast.Invert) and value.type == "i64":
+            return Value("i64", self.emit(f"xor i64 {value.text}, -1"))
         raise Untranslatable("a sign")
 
-    def _truth(self, value: Value) -> str:
+    def truth(self, value: Value) -> str:
+        """Return the operand of a condition."""
         if value.type == "b1":
             return value.text
-        if value.type == "i64":
-            return self._emit(f"icmp ne i64 {value.text}, 0")
+        if value.is_number and value.type[0] in "iu":
+            if value.integer is not None:
+                return "true" if value.integer else "false"
+            return self.emit(f"icmp ne {llvm_type(value.type)} {value.text}, 0")
         raise Untranslatable("a condition")
 
+    @contextmanager
+    def _apart(self) -> Iterator[list[str]]:
+        """Collect what is written, instead of writing it."""
+        kept, self.lines = self.lines, []
+        yield self.lines
+        self.lines = kept
+
     def _of_boolop(self, one: ast.BoolOp) -> Value:
-        # both are computed: none of them has an effect, or fails
-        texts = [self._truth(self._value(part)) for part in one.values]
-        total, name = texts[0], "and" if isinstance(one.op, ast.And) else "or"
-        for text in texts[1:]:
-            total = self._emit(f"{name} i1 {total}, {text}")
+        stops = isinstance(one.op, ast.Or)  # at the first operand that is
+        word = "or" if stops else "and"
+        total = self.truth(self._value(one.values[0]))
+        for part in one.values[1:]:
+            if total in ("true", "false"):
+                if (total == "true") is stops:
+                    return Value("b1", total)
+                total = self.truth(self._value(part))
+                continue
+            before, more, end = self._label_now, self._label("more"), self._label("end")
+            with self._apart() as lines:
+                self._label_now = more
+                text = self.truth(self._value(part))
+            if _is_harmless(lines):
+                self._label_now = before
+                self.lines += lines
+                total = self.emit(f"{word} i1 {total}, {text}")
+                continue
+            last = self._label_now
+            self._branch(total, *((end, more) if stops else (more, end)))
+            self.lines += [f"{more}:", *lines]
+            self._jump(end)
+            self._begin(end)
+            known = "true" if stops else "false"
+            total = self.emit(f"phi i1 [{known}, %{before}], [{text}, %{last}]")
         return Value("b1", total)
 
-    def _of_binop(self, one: ast.BinOp) -> Value:
-        x, y = self._value(one.left), self._value(one.right)
-        symbol = type(one.op).__name__
-        if x.type == y.type == "b1" and symbol in ("BitOr", "BitAnd"):
-            return Value("b1", self._emit(f"{symbol[3:].lower()} i1 {x.text}, {y.text}"))
-        if x.type in FLOATS and y.type in FLOATS:
-            kind = "f64" if "f64" in (x.type, y.type) else "f32"
-            name = {"Add": "fadd", "Sub": "fsub", "Mult": "fmul", "Div": "fdiv"}.get(symbol)
-            if name is not None:
-                x, y = self._cast(x, kind), self._cast(y, kind)
-                return Value(kind, self._emit(f"{name} {_llvm(kind)} {x.text}, {y.text}"))
-        if x.type == y.type == "i64":
-            name = {"Add": "add", "Sub": "sub", "Mult": "mul", "BitOr": "or", "BitAnd": "and"}
-            if symbol in name:
-                return Value("i64", self._emit(f"{name[symbol]} i64 {x.text}, {y.text}"))
-            if symbol in ("FloorDiv", "Mod"):
-                return self._divided(x.text, y.text, symbol)
-        raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+    def _of_ifexp(self, one: ast.IfExp) -> Value:
+        test = self.truth(self._value(one.test))
+        if test in ("true", "false"):
+            return self._value(one.body if test == "true" else one.orelse)
+        yes, no, end = map(self._label, ("then", "else", "end"))
+        before = self._label_now
+        arms: list[tuple[list[str], Value, str]] = []
+        for label, part in ((yes, one.body), (no, one.orelse)):
+            with self._apart() as lines:
+                self._label_now = label
+                arms.append((lines, self._tuple_value(self._value(part)), self._label_now))
+        kind = self._common(arms[0][1].type, arms[1][1].type)
+        for k, (lines, value, label) in enumerate(arms):
+            with self._apart() as more:
+                value = self._as(value, kind)
+            arms[k] = [*lines, *more], value, label
+        x, y = (leaves(value) for _, value, _ in arms)
+        if all(_is_harmless(lines) for lines, _, _ in arms):
+            self._label_now = before
+            for lines, _, _ in arms:
+                self.lines += lines
+            operands = [
+                self.emit(f"select i1 {test}, {leaf} {a}, {leaf} {b}")
+                for (leaf, a), (_, b) in zip(x, y, strict=True)
+            ]
+            return rebuilt(kind, operands)
+        self._branch(test, yes, no)
+        for label, (lines, _, _) in zip((yes, no), arms, strict=True):
+            self.lines += [f"{label}:", *lines]
+            self._jump(end)
+        self._begin(end)
+        operands = [
+            self.emit(f"phi {leaf} [{a}, %{arms[0][2]}], [{b}, %{arms[1][2]}]")
+            for (leaf, a), (_, b) in zip(x, y, strict=True)
+        ]
+        return rebuilt(kind, operands)
 
-    def _divided(self, x: str, y: str, symbol: str) -> Value:
-        """Return a quotient rounded down, or its remainder; divisors are sizes, above 0."""
-        rest = self._emit(f"srem i64 {x}, {y}")
-        below = self._emit(f"icmp slt i64 {rest}, 0")
+    def _common(self, x: Any, y: Any) -> Any:
+        """Return the type of what has one of two types."""
+        if x == y:
+            return x
+        if isinstance(x, str) and isinstance(y, str):
+            if x in FLOATS and y in FLOATS:
+                return "f64"
+            if x[0] == y[0] and x[0] in "iu":
+                return f"{x[0]}64"
+            if {x[0], y[0]} == {"f", "i"}:
+                return "f64"
+        elif _is_tuple(x) and _is_tuple(y) and len(x) == len(y):
+            return tuple(self._common(a, b) for a, b in zip(x, y, strict=True))
+        raise Untranslatable(f"either {x} or {y}")
+
+    def _as(self, value: Value, kind: Any) -> Value:
+        if value.type == kind:
+            return value
+        if isinstance(kind, str):
+            return self.cast(value, kind)
+        parts = tuple(self._as(part, one) for part, one in zip(value.text, kind, strict=True))
+        return Value(kind, parts)
+
+    def _of_binop(self, one: ast.BinOp) -> Value:
+        if isinstance(one.op, ast.Pow):
+            return self._power(one)
+        return self._operate(type(one.op).__name__, self._value(one.left), one.right)
+
+    def _power(self, one: ast.BinOp) -> Value:
+        """Return a power of constants, or of a small integer exponent 2."""
+        try:
+            return constant(eval(compile(ast.Expression(one), "", "eval"), {}))
+        except NameError:
+            raise Untranslatable("a power") from None
+
+    def _operate(self, symbol: str, x: Value, right: ast.expr) -> Value:
+        return self.operate(symbol, x, self._value(right))
+
+    def operate(self, symbol: str, x: Value, y: Value) -> Value:
+        """Return what an operator makes of two numbers."""
+        if not (x.is_number and y.is_number):
+            raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+        if x.type == y.type == "b1" and symbol in BITWISE:
+            return Value("b1", self.emit(f"{BITWISE[symbol]} i1 {x.text}, {y.text}"))
+        if x.type in FLOATS or y.type in FLOATS or symbol == "Div":
+            kind = x.type if x.type == y.type else "f64"
+            name = {"Add": "fadd", "Sub": "fsub", "Mult": "fmul", "Div": "fdiv"}.get(symbol)
+            if name is None or "b1" in (x.type, y.type) or kind not in FLOATS:
+                raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+            x, y = self.cast(x, kind), self.cast(y, kind)
+            flags = self.flags if symbol != "Div" else ""
+            return Value(kind, self.emit(f"{name}{flags} {llvm_type(kind)} {x.text}, {y.text}"))
+        if "b1" in (x.type, y.type):
+            raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+        kind = "u64" if x.type[0] == y.type[0] == "u" else "i64"
+        x, y = self.cast(x, kind), self.cast(y, kind)
+        if symbol in ("FloorDiv", "Mod"):
+            return self._divided(x, y, symbol, kind)
+        shifts = {"LShift": "shl", "RShift": "ashr" if kind == "i64" else "lshr"}
+        name = ARITHMETIC.get(symbol) or BITWISE.get(symbol) or shifts.get(symbol)
+        if name is None:
+            raise Untranslatable(symbol)
+        if x.integer is not None and y.integer is not None and symbol in ARITHMETIC:
+            a, b = x.integer, y.integer
+            return Value(kind, str({"add": a + b, "sub": a - b, "mul": a * b}[name]))
+        return Value(kind, self.emit(f"{name} i64 {x.text}, {y.text}"))
+
+    def _divided(self, x: Value, y: Value, symbol: str, kind: str) -> Value:
+        """Return a quotient rounded down, or its remainder; the divisor is not 0."""
+        if kind == "u64":
+            name = "urem" if symbol == "Mod" else "udiv"
+            return Value(kind, self.emit(f"{name} i64 {x.text}, {y.text}"))
+        rest = self.emit(f"srem i64 {x.text}, {y.text}")
+        signs = self.emit(f"xor i64 {rest}, {y.text}")
+        differ = self.emit(f"icmp slt i64 {signs}, 0")
+        inexact = self.emit(f"icmp ne i64 {rest}, 0")
+        below = self.emit(f"and i1 {differ}, {inexact}")
         if symbol == "Mod":
-            more = self._emit(f"add i64 {rest}, {y}")
-            return Value("i64", self._emit(f"select i1 {below}, i64 {more}, i64 {rest}"))
-        quotient = self._emit(f"sdiv i64 {x}, {y}")
-        less = self._emit(f"sub i64 {quotient}, 1")
-        return Value("i64", self._emit(f"select i1 {below}, i64 {less}, i64 {quotient}"))
+            more = self.emit(f"add i64 {rest}, {y.text}")
+            return Value("i64", self.emit(f"select i1 {below}, i64 {more}, i64 {rest}"))
+        quotient = self.emit(f"sdiv i64 {x.text}, {y.text}")
+        less = self.emit(f"sub i64 {quotient}, 1")
+        return Value("i64", self.emit(f"select i1 {below}, i64 {less}, i64 {quotient}"))
 
     def _of_compare(self, one: ast.Compare) -> Value:
-        if len(one.ops) > 1:
-            raise Untranslatable("a chain of comparisons")
-        x, y = self._value(one.left), self._value(one.comparators[0])
-        symbol = type(one.ops[0]).__name__.lower()
+        values = [self._value(one.left)]
+        if isinstance(one.ops[0], (ast.Is, ast.IsNot)):
+            other, own = self._value(one.comparators[0]).type, values[0].type
+            same = isinstance(own, Static) and own == other
+            return Value("b1", "true" if same is isinstance(one.ops[0], ast.Is) else "false")
+        total = ""
+        for symbol, right in zip(one.ops, one.comparators, strict=True):
+            values.append(self._value(right))
+            test = self._compare(type(symbol).__name__.lower(), values[-2], values[-1])
+            total = test if not total else self.emit(f"and i1 {total}, {test}")
+        return Value("b1", total)
+
+    def _compare(self, symbol: str, x: Value, y: Value) -> str:
         if symbol not in ("lt", "lte", "gt", "gte", "eq", "noteq"):
             raise Untranslatable(symbol)
-        if x.type in FLOATS and y.type in FLOATS:
-            kind = "f64" if "f64" in (x.type, y.type) else "f32"
-            x, y = self._cast(x, kind), self._cast(y, kind)
-            name = {"lt": "olt", "lte": "ole", "gt": "ogt", "gte": "oge", "eq": "oeq"}
-            test = f"fcmp {name.get(symbol, 'une')} {_llvm(kind)}"
-        elif x.type in FLOATS and y.type == "i64" and y.text.lstrip("-").isdigit():
-            y = self._cast(y, x.type)
-            name = {"eq": "oeq", "noteq": "une"}
-            if symbol not in name:
-                raise Untranslatable("a comparison of a float and an integer")
-            test = f"fcmp {name[symbol]} {_llvm(x.type)}"
-        elif x.type[0] == y.type[0] == "i" or (x.type == y.type and x.type[0] in "ub"):
-            kind = x.type if x.type == y.type else "i64"
-            x, y = self._cast(x, kind), self._cast(y, kind)
-            sign = "u" if kind[0] in "ub" else "s"
-            name = {"lt": "lt", "lte": "le", "gt": "gt", "gte": "ge"}
-            word = sign + name[symbol] if symbol in name else {"eq": "eq", "noteq": "ne"}[symbol]
-            test = f"icmp {word} {_llvm(kind)}"
-        elif x.type[0] in "iub" and y.type == "i64" and y.text == "0" and symbol == "noteq":
-            test, y = f"icmp ne {_llvm(x.type)}", Value(x.type, "false" if x.type == "b1" else "0")
-        else:
+        if not (x.is_number and y.is_number) or "object" in (x.type, y.type):
             raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
-        return Value("b1", self._emit(f"{test} {x.text}, {y.text}"))
+        if x.type in FLOATS or y.type in FLOATS:
+            known = [v for v in (x, y) if v.integer is not None]
+            others = [v for v in (x, y) if v.type in FLOATS]
+            kind = x.type if x.type == y.type else "f64"
+            if known and len(others) == 1:
+                kind = others[0].type
+            if "b1" in (x.type, y.type):
+                raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+            x, y = self.cast(x, kind), self.cast(y, kind)
+            name = {"lt": "olt", "lte": "ole", "gt": "ogt", "gte": "oge", "eq": "oeq"}
+            test = f"fcmp {name.get(symbol, 'une')} {llvm_type(kind)}"
+            return self.emit(f"{test} {x.text}, {y.text}")
+        if x.integer is not None and y.integer is not None:
+            a, b = x.integer, y.integer
+            found = {"lt": a < b, "lte": a <= b, "gt": a > b, "gte": a >= b, "eq": a == b}
+            return "true" if found.get(symbol, a != b) else "false"
+        if x.type[0] == "u" and y.integer is not None and y.integer < 0:
+            return "true" if symbol in ("noteq", "gt", "gte") else "false"
+        if x.type != y.type:
+            x, y = self._alike(x, y)
+        kind = x.type
+        sign = "u" if kind[0] in "ub" else "s"
+        name = {"lt": "lt", "lte": "le", "gt": "gt", "gte": "ge"}
+        word = sign + name[symbol] if symbol in name else {"eq": "eq", "noteq": "ne"}[symbol]
+        return self.emit(f"icmp {word} {llvm_type(kind)} {x.text}, {y.text}")
 
-    def _cast(self, value: Value, kind: str) -> Value:
+    def _alike(self, x: Value, y: Value) -> tuple[Value, Value]:
+        """Return two integers of different types in one that has both."""
+        if x.type[0] == y.type[0] == "i":
+            return self.cast(x, "i64"), self.cast(y, "i64")
+        for a, b in ((x, y), (y, x)):
+            if b.integer is not None and b.integer >= 0 and a.type[0] in "ub":
+                if a.type == "b1" and b.integer > 1:
+                    break
+                other = Value("b1", str(bool(b.integer)).lower()) if a.type == "b1" else None
+                other = other or self.cast(b, a.type)
+                return (a, other) if a is x else (other, a)
+        raise Untranslatable(f"a comparison of {x.type} and {y.type}")
+
+    def cast(self, value: Value, kind: str) -> Value:
         """Return a number in another type, as an assignment to an element or NumPy's type does."""
         own = value.type
         if own == kind:
             return value
-        if not isinstance(own, str):
-            raise Untranslatable("a cast of an array")
-        x = f"{_llvm(own)} {value.text}"
-        to = _llvm(kind)
+        if not value.is_number:
+            raise Untranslatable(f"a cast of {own}")
+        x = f"{llvm_type(own)} {value.text}"
+        to, known = llvm_type(kind), value.integer
         if own in FLOATS and kind in FLOATS:
-            if value.text.startswith("0x"):
-                number = struct.unpack(">d", bytes.fromhex(value.text[2:]))[0]
-                with np.errstate(all="ignore"):
-                    return Value(kind, _number(number, kind))
-            text = self._emit(f"{'fpext' if kind == 'f64' else 'fptrunc'} {x} to {to}")
+            exact = float_of(value.text)
+            if exact is not None:
+                return Value(kind, number(exact, kind))
+            text = self.emit(f"{'fpext' if kind == 'f64' else 'fptrunc'} {x} to {to}")
         elif kind in FLOATS:
-            if value.text.lstrip("-").isdigit():
-                number = float(int(value.text))
-                if int(number) == int(value.text):
-                    return Value(kind, _number(number, kind))
+            if known is not None and int(float(known)) == known:
+                return Value(kind, number(float(known), kind))
             signed = own[0] == "i"
-            text = self._emit(f"{'sitofp' if signed else 'uitofp'} {x} to {to}")
+            text = self.emit(f"{'sitofp' if signed else 'uitofp'} {x} to {to}")
         elif kind == "b1":
             if own in FLOATS:
-                text = self._emit(f"fcmp une {x}, {_number(0.0, own)}")
+                text = self.emit(f"fcmp une {x}, {number(0.0, own)}")
             else:
-                text = self._emit(f"icmp ne {x}, 0")
+                text = self.emit(f"icmp ne {x}, 0")
         elif own in FLOATS:
             if kind not in ("i64", "i32"):
                 raise Untranslatable(f"{kind} of {own}")
-            text = self._emit(f"fptosi {x} to {to}")
-        elif value.text.lstrip("-").isdigit():
+            text = self.emit(f"fptosi {x} to {to}")
+        elif known is not None:
             width = int(kind[1:])
-            number = int(value.text) % 2**width
-            text = str(number - 2**width if kind[0] == "i" and number >> (width - 1) else number)
+            whole = known % 2**width
+            text = str(whole - 2**width if kind[0] == "i" and whole >> (width - 1) else whole)
         else:
             mine = 1 if own == "b1" else int(own[1:])
             wide = int(kind[1:])
@@ -561,118 +911,183 @@ class _Body:
                 text = value.text
             else:
                 word = "trunc" if mine > wide else "sext" if own[0] == "i" else "zext"
-                text = self._emit(f"{word} {x} to {to}")
+                text = self.emit(f"{word} {x} to {to}")
         return Value(kind, text)
 
     # Calls -----------------------------------------------------------------------------------
 
     def _of_call(self, one: ast.Call) -> Value:
-        function = one.func
-        if isinstance(function, ast.Name) and function.id in self.module.definitions:
-            return self._call_own(function.id, [self._value(part) for part in one.args])
-        if isinstance(function, ast.Name) and function.id in ("min", "max"):
-            return self._extremum(function.id, [self._value(part) for part in one.args])
-        target = self._target(function)
-        if target in MARKS:
-            return Value("i64", "0")
-        if target is views.vector:
-            address, count = self._value(one.args[0]), self._value(one.args[1])
-            pointer = self._emit(f"inttoptr i64 {address.text} to ptr")
-            return Value(Array(self._dtype(one.args[2])), pointer, count.text)
-        if target is np.empty:
-            return self._empty(self._value(one.args[0]), self._dtype(one.args[1]))
-        values = [self._value(part) for part in one.args]
-        if target is views.section:
-            array, start, count = values
-            kind = functions.LLVM[array.type.element]
-            text = self._emit(f"getelementptr inbounds {kind}, ptr {array.text}, i64 {start.text}")
-            return Value(array.type, text, count.text)
-        if target is generated.is_contiguous:
-            return Value("b1", "true")  # the entry has looked
-        if target in (intrinsics.reassociating_add, intrinsics.reassociating_multiply):
-            name = "fadd" if target is intrinsics.reassociating_add else "fmul"
-            kind = values[0].type
-            if kind not in FLOATS or values[1].type != kind:
-                raise Untranslatable("a reduction")
-            x, y = (part.text for part in values)
-            return Value(kind, self._emit(f"{name} reassoc {_llvm(kind)} {x}, {y}"))
+        target = self._static(one.func)
+        values = list(self._arguments(one.args))
+        if one.keywords:
+            raise Untranslatable("a keyword argument")
+        if isinstance(target, Source):
+            return self._call_own(target, values)
+        if instructions.is_one_of(target, MARKS):
+            return NOTHING
+        emit = instructions.find(target)
+        if emit is not None:
+            return emit(self, *values)
+        target = CASTS.get(target, target) if isinstance(target, type) else target
         if isinstance(target, type) and issubclass(target, np.generic):
             (value,) = values
-            return self._cast(value, name_of(np.dtype(target)))
-        return self._call_scalar(target, values)
+            return self.cast(value, name_of(np.dtype(target)))
+        if target in (min, max):
+            return self._extremum(target, values)
+        if target is abs:
+            return self._absolute(*values)
+        if target is len:
+            (value,) = values
+            if isinstance(value.type, Array):
+                return Value("i64", value.size)
+            return Value("i64", str(len(self.parts(value))))
+        if target is np.empty:
+            return self._empty(values[0], self.dtype(values[1]))
+        return self.call_function(target, values)
 
-    def _target(self, function: ast.expr) -> Any:
-        if isinstance(function, ast.Name):
-            return self.module.namespace.get(function.id)
-        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-            return getattr(self.module.namespace.get(function.value.id), function.attr, None)
-        raise Untranslatable("a call")
+    def call_function(self, target: Callable, values: list[Value]) -> Value:
+        """Call a Python function of the kernels."""
+        if not callable(target):
+            raise Untranslatable(f"a call of {target}")
+        numbers = all(value.is_number for value in values)
+        if numbers and self.module.find and target.__module__.startswith(ELEMENTARY):
+            return self._call_scalar(self.module.find, target, values)
+        target = version_for(target, values[0].type if values else None)
+        if not build.is_ours(target) or not hasattr(target, "__code__"):
+            raise Untranslatable(f"a call of {target}")
+        return self._call_own(source_of(target), values)
 
-    def _dtype(self, one: ast.expr) -> str:
-        return name_of(np.dtype(self._target(one)))
+    def dtype(self, value: Value) -> str:
+        """Return the type that a dtype, or a type of NumPy's, stands for."""
+        if not isinstance(value.type, Static):
+            raise Untranslatable("a dtype that is not known")
+        return name_of(np.dtype(value.type.value))
 
-    def _extremum(self, name: str, values: list[Value]) -> Value:
-        x, y = values
-        if not x.type == y.type == "i64":
-            raise Untranslatable(f"{name} of {x.type} and {y.type}")
-        test = self._emit(f"icmp {'slt' if name == 'min' else 'sgt'} i64 {x.text}, {y.text}")
-        return Value("i64", self._emit(f"select i1 {test}, i64 {x.text}, i64 {y.text}"))
+    def _extremum(self, target: Callable, values: list[Value]) -> Value:
+        total = self.cast(values[0], "i64") if values[0].type != "i64" else values[0]
+        for other in values[1:]:
+            if not total.type == other.type == "i64":
+                raise Untranslatable(f"the extremum of {total.type} and {other.type}")
+            order = "slt" if target is min else "sgt"
+            test = self.emit(f"icmp {order} i64 {total.text}, {other.text}")
+            both = f"select i1 {test}, i64 {total.text}, i64 {other.text}"
+            total = Value("i64", self.emit(both))
+        return total
+
+    def _absolute(self, value: Value) -> Value:
+        if value.type in FLOATS:
+            return Value(value.type, self.call_intrinsic("fabs", value))
+        value = self.cast(value, "i64")
+        opposite = self.emit(f"sub i64 0, {value.text}")
+        below = self.emit(f"icmp slt i64 {value.text}, 0")
+        both = f"select i1 {below}, i64 {opposite}, i64 {value.text}"
+        return Value("i64", self.emit(both))
+
+    def call_intrinsic(self, name: str, *values: Value, flags: str = "") -> str:
+        """Call one of LLVM's functions of floats of one type."""
+        kind = values[0].type
+        if kind not in FLOATS or any(value.type != kind for value in values):
+            raise Untranslatable(f"{name} of {[value.type for value in values]}")
+        own = f"llvm.{name}.{kind}"
+        text = llvm_type(kind)
+        self.module.declare(own, f"{text} @{own}({', '.join([text] * len(values))})")
+        given = ", ".join(f"{text} {value.text}" for value in values)
+        return self.emit(f"call {flags}{text} @{own}({given})")
 
     def _empty(self, count: Value, kind: str) -> Value:
         """Return a new array, freed when the function returns."""
-        if self._depth:
+        if self._loops:
             raise Untranslatable("a new array in a loop")
-        size = self._emit(f"mul i64 {count.text}, {_itemsize(kind)}")
-        malloc = self.module.declare("PyMem_RawMalloc", "noalias ptr @PyMem_RawMalloc(i64)")
-        pointer = self._emit(f"call ptr @{malloc}(i64 {size})")
-        place = f"%w.{len(self._work)}"
-        self.places.append(f"  {place} = alloca ptr")
-        self.places.append(f"  store ptr null, ptr {place}")
-        self.lines.append(f"  store ptr {pointer}, ptr {place}")
-        self._work.append(place)
+        size = self.emit(f"mul i64 {count.text}, {itemsize(kind)}")
+        self.module.declare("PyMem_RawMalloc", "noalias ptr @PyMem_RawMalloc(i64)")
+        pointer = self.emit(f"call ptr @PyMem_RawMalloc(i64 {size})")
+        slot = self.slot("ptr")
+        self._slots.append(f"  store ptr null, ptr {slot}")
+        self.lines.append(f"  store ptr {pointer}, ptr {slot}")
+        self._work.append(slot)
         return Value(Array(kind), pointer, count.text)
 
-    def _call_own(self, name: str, values: list[Value]) -> Value:
+    def _call_own(self, source: Source, values: list[Value]) -> Value:
         kinds = tuple(value.type for value in values)
-        function = self.module.function(name, kinds)
-        if function.result is None:
+        function = self.module.function(source, kinds)
+        result = function.result
+        if result is None:
             raise Untranslatable("recursion")
-        texts = []
-        for value in values:
-            if isinstance(value.type, Array):
-                texts += [f"ptr {value.text}", f"i64 {value.size}"]
-            else:
-                texts.append(f"{_llvm(value.type)} {value.text}")
-        kind = self._result_type(function.result)
-        found = self._emit(f"call {kind} @{function.name}({', '.join(texts)})")
-        if isinstance(function.result, tuple):
-            parts = tuple(
-                Value(one, self._emit(f"extractvalue {kind} {found}, {k}"))
-                for k, one in enumerate(function.result)
-            )
-            return Value(function.result, parts)
-        return Value(function.result, found)
+        given = ", ".join(f"{kind} {text}" for value in values for kind, text in leaves(value))
+        types = leaf_types(result)
+        if not types:
+            self.lines.append(f"  call void @{function.name}({given})")
+            return NOTHING
+        if not isinstance(result, tuple):
+            return Value(result, self.emit(f"call {types[0]} @{function.name}({given})"))
+        kind = f"{{ {', '.join(types)} }}"
+        found = self.emit(f"call {kind} @{function.name}({given})")
+        operands = [self.emit(f"extractvalue {kind} {found}, {k}") for k in range(len(types))]
+        return rebuilt(result, operands)
 
-    def _call_scalar(self, target: Callable, values: list[Value]) -> Value:
-        kinds = tuple(value.type for value in values)
-        if not callable(target) or not all(isinstance(kind, str) for kind in kinds):
-            raise Untranslatable(f"a call of {target}")
-        known = functions.find(target, kinds)
+    def _call_scalar(self, find: Callable, target: Callable, values: list[Value]) -> Value:
+        known = find(target, tuple(value.type for value in values))
         symbol = known.symbol
         if known.is_long:
-            self.long.append(known)
+            self._long.append(known)
             symbol += "_long"
         else:
             self.module.inline(known)
-        texts = [f"{functions.LLVM[one.type]} {self._stored(one)}" for one in values]
-        found = self._emit(f"call {functions.LLVM[known.result]} @{symbol}({', '.join(texts)})")
+        texts = [f"{STORED[one.type]} {self._stored(one)}" for one in values]
+        found = self.emit(f"call {STORED[known.result]} @{symbol}({', '.join(texts)})")
         if known.result == "b1":
-            found = self._emit(f"icmp ne i8 {found}, 0")
+            found = self.emit(f"icmp ne i8 {found}, 0")
         return Value(known.result, found)
 
 
-def _number(value: float, kind: str) -> str:
-    """Return a float as LLVM writes it: the bits of a double that has its value."""
-    if kind == "f32":
-        value = float(np.float32(value))
-    return "0x" + struct.pack(">d", value).hex().upper()
+def version_for(target: Callable, kind: Any) -> Callable:
+    """Return the version of a function for its first argument's type, where it has versions."""
+    choices = build.VERSIONS.get(target)
+    if choices is None:
+        return target
+    found = choices(NUMBA[kind]) if isinstance(kind, str) else None
+    if found is None:
+        raise Untranslatable(f"{target.__name__} of {kind}")
+    return found
+
+
+def _is_tuple(kind: Any) -> bool:
+    return isinstance(kind, tuple) and not isinstance(kind, Array)
+
+
+def _holds(kind: str, value: Value) -> bool:
+    """Return whether a variable of a type can hold a number of another, as Numba's would."""
+    own = value.type
+    if kind == "f64":
+        return own == "f32" or own[0] == "i"
+    return kind == "i64" and own[0] == "i"
+
+
+_HARMFUL = ("call", "load", "store", "sdiv", "srem", "udiv", "urem", "br ", "phi")
+
+
+def _is_harmless(lines: list[str]) -> bool:
+    """Return whether lines may run although a condition says otherwise, and are few."""
+    if len(lines) > 8:
+        return False
+    for line in lines:
+        operation = line.partition(" = ")[2] or line
+        if line.endswith(":") or (
+            operation.startswith(_HARMFUL) and not operation.startswith(("load",))
+        ):
+            return False
+        if operation.startswith("load") and "ptr %s" not in operation:
+            return False
+    return True
+
+
+def scalar_text(function: Callable, arguments: tuple[str, ...]) -> tuple[str, str, str]:
+    """Return a scalar function as a module's text, its name there, and its result's type."""
+    module = Module()
+    function = version_for(function, arguments[0])
+    if not hasattr(function, "__code__"):
+        raise Untranslatable(f"{function}")
+    made = module.function(source_of(function), arguments)
+    if made.result not in NUMBA:
+        raise Untranslatable(f"{function.__name__} returns {made.result}")
+    return module.text(), made.name, made.result

@@ -1,0 +1,269 @@
+"""What the kernels' intrinsics are in LLVM: one function each, of a body under translation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.runtime import generated, intrinsics, views
+from tinygrad_cg_kernels.runtime.native.values import (
+    FLOATS,
+    NOTHING,
+    STORED,
+    Array,
+    Static,
+    Untranslatable,
+    Value,
+    llvm_type,
+)
+
+Emit = Callable[..., Value]
+_known: dict[int, tuple[Any, Emit]] = {}
+
+
+def find(target: Any) -> Emit | None:
+    """Return what writes down an intrinsic; None if it is no such."""
+    found = _known.get(id(target))
+    return found[1] if found else None
+
+
+def is_one_of(target: Any, things: Iterable[Any]) -> bool:
+    return any(target is one for one in things)
+
+
+def instruction(*targets: Any) -> Callable[[Emit], Emit]:
+    """Let a function of a body and values write down intrinsics."""
+
+    def register(emit: Emit) -> Emit:
+        for target in targets:
+            _known[id(target)] = target, emit
+        return emit
+
+    return register
+
+
+# --- numbers ------------------------------------------------------------------------------
+
+
+@instruction(intrinsics.like)
+def _like(body: Any, value: Value, model: Value) -> Value:
+    return body.cast(value, model.type)
+
+
+@instruction(intrinsics.by_width)
+def _by_width(body: Any, model: Value, wide: Value, narrow: Value) -> Value:
+    kind = model.type
+    if not model.is_number or kind[1:] not in ("64", "32"):
+        raise Untranslatable(f"the width of {kind}")
+    chosen = wide if kind[1:] == "64" else narrow
+    if chosen.is_number:
+        return body.cast(chosen, kind)
+    parts = tuple(body.cast(part, kind) for part in body.parts(chosen))
+    return Value((kind,) * len(parts), parts)
+
+
+@instruction(intrinsics.bits)
+def _bits(body: Any, value: Value) -> Value:
+    kind = {"f64": "i64", "f32": "i32"}[value.type]
+    source = f"{llvm_type(value.type)} {value.text}"
+    return Value(kind, body.emit(f"bitcast {source} to {STORED[kind]}"))
+
+
+@instruction(intrinsics.from_bits)
+def _from_bits(body: Any, value: Value) -> Value:
+    kind = "f64" if value.type[1:] == "64" else "f32"
+    source = f"{llvm_type(value.type)} {value.text}"
+    return Value(kind, body.emit(f"bitcast {source} to {STORED[kind]}"))
+
+
+def _sum_of_powers(sum_up: Callable) -> Emit:
+    def emit(body: Any, x: Value, coefficients: Value) -> Value:
+        if x.type not in FLOATS:
+            raise Untranslatable(f"a polynomial of {x.type}")
+        return sum_up(body, x, [body.cast(part, x.type) for part in body.parts(coefficients)])
+
+    return emit
+
+
+def _horner(body: Any, x: Value, values: list[Value]) -> Value:
+    *others, total = values
+    kind = llvm_type(x.type)
+    for other in reversed(others):
+        product = body.emit(f"fmul contract {kind} {x.text}, {total.text}")
+        total = Value(x.type, body.emit(f"fadd contract {kind} {product}, {other.text}"))
+    return total
+
+
+def _estrin(body: Any, x: Value, values: list[Value]) -> Value:
+    def square(one: Value) -> Value:
+        text = body.emit(f"fmul {llvm_type(one.type)} {one.text}, {one.text}")
+        return Value(one.type, text)
+
+    second = square(x)
+    pairs = [_horner(body, x, values[k : k + 2]) for k in range(0, len(values), 2)]
+    if len(pairs) <= 3:
+        return _horner(body, second, pairs)
+    fours = [_horner(body, second, pairs[k : k + 2]) for k in range(0, len(pairs), 2)]
+    return _horner(body, square(second), fours)
+
+
+instruction(intrinsics.polynomial)(_sum_of_powers(_horner))
+instruction(intrinsics.estrin)(_sum_of_powers(_estrin))
+
+
+def _llvm_function(name: str, flags: str = "") -> Emit:
+    def emit(body: Any, *values: Value) -> Value:
+        return Value(values[0].type, body.call_intrinsic(name, *values, flags=flags))
+
+    return emit
+
+
+_ANY_ORDER = "nnan nsz reassoc "
+for _target, _name, _flags in (
+    (intrinsics.float_maximum, "maximum", ""),
+    (intrinsics.float_minimum, "minimum", ""),
+    (intrinsics.largest_number, "maxnum", _ANY_ORDER),
+    (intrinsics.smallest_number, "minnum", _ANY_ORDER),
+    (intrinsics.float_floor, "floor", ""),
+    (intrinsics.float_ceil, "ceil", ""),
+    (intrinsics.float_round, "rint", ""),
+    (intrinsics.float_copysign, "copysign", ""),
+    (intrinsics.float_absolute, "fabs", ""),
+    (intrinsics.float_fma, "fma", ""),
+    (math.sqrt, "sqrt", ""),
+):
+    instruction(_target)(_llvm_function(_name, _flags))
+
+
+def _operation(name: str) -> Emit:
+    def emit(body: Any, x: Value, y: Value) -> Value:
+        if x.type not in FLOATS or x.type != y.type:
+            raise Untranslatable(f"{name} of {x.type} and {y.type}")
+        return Value(x.type, body.emit(f"{name} {llvm_type(x.type)} {x.text}, {y.text}"))
+
+    return emit
+
+
+instruction(intrinsics.float_remainder)(_operation("frem"))
+instruction(intrinsics.reassociating_add)(_operation("fadd reassoc"))
+instruction(intrinsics.reassociating_multiply)(_operation("fmul reassoc"))
+
+
+# --- arrays -------------------------------------------------------------------------------
+
+
+def _pointer(body: Any, address: Value) -> str:
+    return body.emit(f"inttoptr i64 {body.index(address).text} to ptr")
+
+
+@instruction(views.vector)
+def _vector(body: Any, address: Value, count: Value, dtype: Value) -> Value:
+    return Value(Array(body.dtype(dtype)), _pointer(body, address), body.index(count).text)
+
+
+@instruction(views.section)
+def _section(body: Any, array: Value, start: Value, count: Value) -> Value:
+    return Value(array.type, body.address(array, body.index(start).text), body.index(count).text)
+
+
+@instruction(views.span)
+def _span(body: Any, array: Value, offset: Value, count: Value) -> Value:
+    at = body.emit(f"getelementptr i8, ptr {array.text}, i64 {body.index(offset).text}")
+    return Value(array.type, at, body.index(count).text)
+
+
+@instruction(views.address_of)
+def _address_of(body: Any, array: Value) -> Value:
+    if not isinstance(array.type, Array):
+        raise Untranslatable(f"the address of {array.type}")
+    return Value("i64", body.emit(f"ptrtoint ptr {array.text} to i64"))
+
+
+@instruction(generated.is_contiguous)
+def _is_contiguous(body: Any, array: Value) -> Value:
+    return Value("b1", "true")  # whoever calls compiled code has looked
+
+
+# --- tuples of operands: see `views` ------------------------------------------------------
+
+
+@instruction(views.layout)
+def _layout(body: Any, table: Value, start: Value, arrays: Value, kinds: Value) -> Value:
+    number = len(body.parts(kinds))
+    entries = Value(Array("i64"), _pointer(body, table), "0")
+    first, apart = body.index(start), body.index(arrays)
+    cells = [body.operate("Add", first, Value("i64", str(k))) for k in range(number)]
+    cells += [body.operate("Add", cell, apart) for cell in cells]
+    values = tuple(body.load("i64", body.address(entries, cell.text)) for cell in cells)
+    return Value(("i64",) * len(values), values)
+
+
+@instruction(views.operands)
+def _operands(body: Any, known: Value, row: Value, count: Value, kinds: Value) -> Value:
+    places, found = body.parts(known), []
+    wanted = body.parts(kinds)
+    for k, kind in enumerate(wanted):
+        base, step = places[k], places[k + len(wanted)]
+        start = body.operate("Add", base, body.operate("Mult", body.index(row), step))
+        if isinstance(kind.type, Static) and isinstance(kind.type.value, np.dtype):
+            found.append(_vector(body, start, count, kind))
+        else:
+            (own,) = body.parts(kind)
+            found.append(body.load(body.dtype(own), _pointer(body, start)))
+    return _tuple(found)
+
+
+def _tuple(parts: Iterable[Value]) -> Value:
+    parts = tuple(parts)
+    return Value(tuple(part.type for part in parts), parts)
+
+
+class Into:
+    """What stands for outputs that are the operand at some position."""
+
+    def __init__(self, position: int):
+        self.position = position
+
+
+_INTO = [Into(k) for k in range(3)]
+
+
+@instruction(views.into)
+def _into(body: Any, position: Value) -> Value:
+    return Value(Static(_INTO[position.integer or 0]))
+
+
+@instruction(views.parts)
+def _parts(body: Any, group: Value, start: Value, count: Value) -> Value:
+    if isinstance(group.type, Static) and isinstance(group.type.value, Into):
+        return group
+    return _tuple(
+        _section(body, part, start, count) if isinstance(part.type, Array) else part
+        for part in body.parts(group)
+    )
+
+
+@instruction(views.take)
+def _take(body: Any, group: Value, i: Value) -> Value:
+    at = body.index(i).text
+    return _tuple(
+        body.load(part.type.element, body.address(part, at))
+        if isinstance(part.type, Array)
+        else part
+        for part in body.parts(group)
+    )
+
+
+@instruction(views.put)
+def _put(body: Any, group: Value, outs: Value, i: Value, results: Value) -> Value:
+    if isinstance(outs.type, Static) and isinstance(outs.type.value, Into):
+        rows = (body.parts(group)[outs.type.value.position],)
+    else:
+        rows = body.parts(outs)
+    values = (results,) if results.is_number else body.parts(results)
+    for row, value in zip(rows, values, strict=True):
+        body.store(value, row.type.element, body.address(row, body.index(i).text))
+    return NOTHING

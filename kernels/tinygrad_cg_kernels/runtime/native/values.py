@@ -1,0 +1,180 @@
+"""Types and values of functions under translation."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+FLOATS = ("f64", "f32")
+NUMBA = {
+    "f64": types.float64,
+    "f32": types.float32,
+    "b1": types.boolean,
+    **{f"i{width}": getattr(types, f"int{width}") for width in (8, 16, 32, 64)},
+    **{f"u{width}": getattr(types, f"uint{width}") for width in (8, 16, 32, 64)},
+}
+"""The types of numbers, by the names that they have here."""
+NAMES = {kind: name for name, kind in NUMBA.items()}
+STORED = {"f64": "double", "f32": "float", "b1": "i8", "object": "i64"}
+STORED |= {name: f"i{name[1:]}" for name in NUMBA if name[0] in "iu"}
+"""LLVM's types for them in memory, and as scalar functions pass them."""
+
+
+class Untranslatable(Exception):
+    """What a function uses has no translation."""
+
+
+class Array(NamedTuple):
+    """The type of a contiguous array of one dimension."""
+
+    element: str
+
+
+class Static:
+    """The type of what is known when a function is translated: functions, dtypes, tuples."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and (
+            self.value is other.value
+            or (type(self.value) is type(other.value) is tuple and self.value == other.value)
+            or (isinstance(self.value, np.dtype) and self.value == other.value)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.value) if isinstance(self.value, np.dtype) else hash(type(self.value))
+
+    def __repr__(self) -> str:
+        return f"Static({self.value!r})"
+
+
+class Record(tuple[Any, ...]):
+    """The type of a tuple whose entries have names."""
+
+    names: tuple[str, ...] = ()
+
+
+class Value(NamedTuple):
+    """A value of a function under translation.
+
+    `type` is "i64", "f64", ..., an `Array`, a tuple of types, or `Static`; `text` its operand, of
+    arrays the address, of tuples a tuple of values; `size` the operand of an array's size.
+    """
+
+    type: Any
+    text: Any = None
+    size: str = ""
+
+    @property
+    def is_number(self) -> bool:
+        return isinstance(self.type, str)
+
+    @property
+    def integer(self) -> int | None:
+        """The value, where it is an integer that is known."""
+        if self.is_number and self.type[0] in "iu" and self.text.lstrip("-").isdigit():
+            return int(self.text)
+        return None
+
+
+class Function(NamedTuple):
+    """A scalar function: its symbol, types, text, and the vectors that it is there for."""
+
+    symbol: str
+    result: str
+    arguments: tuple[str, ...]
+    text: str
+    lanes: tuple[int, ...]
+
+    @property
+    def is_long(self) -> bool:
+        return bool(self.lanes)
+
+
+NOTHING = Value(Static(None))
+
+
+def name_of(dtype: np.dtype) -> str:
+    """Return the name of a dtype's type."""
+    kind = {"b": "b", "i": "i", "u": "u", "f": "f"}.get(dtype.kind)
+    if kind is None or (kind == "f" and dtype.itemsize not in (4, 8)):
+        raise Untranslatable(f"dtype {dtype}")
+    return "b1" if kind == "b" else f"{kind}{8 * dtype.itemsize}"
+
+
+def llvm_type(kind: str) -> str:
+    """Return a type as values have it; in memory a bool is a byte."""
+    return "i1" if kind == "b1" else STORED[kind]
+
+
+def itemsize(kind: str) -> int:
+    return 1 if kind == "b1" else int(kind[1:]) // 8
+
+
+def leaves(value: Value) -> list[tuple[str, str]]:
+    """Return the LLVM types and operands that a value is made of."""
+    if value.is_number:
+        return [(llvm_type(value.type), value.text)]
+    if isinstance(value.type, Array):
+        return [("ptr", value.text), ("i64", value.size)]
+    if isinstance(value.type, tuple):
+        return [leaf for part in value.text for leaf in leaves(part)]
+    return []
+
+
+def rebuilt(kind: Any, operands: list[str]) -> Value:
+    """Return the value of a type that is made of operands, which are taken from the list."""
+    if isinstance(kind, str):
+        return Value(kind, operands.pop(0))
+    if isinstance(kind, Array):
+        return Value(kind, operands.pop(0), operands.pop(0))
+    if isinstance(kind, tuple):
+        return Value(kind, tuple(rebuilt(one, operands) for one in kind))
+    return Value(kind)
+
+
+def leaf_types(kind: Any) -> list[str]:
+    """Return the LLVM types of `leaves`."""
+    if isinstance(kind, str):
+        return [llvm_type(kind)]
+    if isinstance(kind, Array):
+        return ["ptr", "i64"]
+    if isinstance(kind, tuple):
+        return [leaf for part in kind for leaf in leaf_types(part)]
+    return []
+
+
+def constant(thing: Any) -> Value:
+    """Return the value of a Python object that a function knows by a name."""
+    if isinstance(thing, (bool, np.bool_)):
+        return Value("b1", "true" if thing else "false")
+    if isinstance(thing, int):
+        return Value("i64", str(thing))
+    if isinstance(thing, np.integer):
+        return Value(name_of(thing.dtype), str(int(thing)))
+    if isinstance(thing, (float, np.floating)):
+        kind = name_of(thing.dtype) if isinstance(thing, np.floating) else "f64"
+        return Value(kind, number(float(thing), kind))
+    if isinstance(thing, list):
+        thing = tuple(thing)
+    return Value(Static(thing))
+
+
+def number(value: float, kind: str) -> str:
+    """Return a float as LLVM writes it: the bits of a double that has its value."""
+    if kind == "f32":
+        with np.errstate(all="ignore"):
+            value = float(np.float32(value))
+    return "0x" + struct.pack(">d", value).hex().upper()
+
+
+def float_of(text: str) -> float | None:
+    """Return the value of a float's operand, where it is known."""
+    if not text.startswith("0x"):
+        return None
+    return struct.unpack(">d", bytes.fromhex(text[2:]))[0]
