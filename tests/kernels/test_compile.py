@@ -81,6 +81,8 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 
 exp, x = Elementwise("exp", elementary.exp, 1, "float"), np.linspace(0, 1, 50)
 assert abs(exp(x) - np.exp(x)).max() < 1e-15
+z = exp(x * 1j)  # by Numba
+assert abs(z - np.exp(x * 1j)).max() < 1e-15
 assert abs(reduction.sum(x, (0,)) - x.sum()) < 1e-13
 print(len(build.compiled), len(build.loaded))
 """
@@ -209,6 +211,12 @@ def test_kernels_carry_their_name():
     add(np.ones(3), np.ones(3)[::-1])
     made = {key[0]: owner for key, owner in add.dispatchers.items()}
     assert set(made) == {"small", "tiles"}
+    assert made["small"].callable().__name__ == "my_add_small"
+    assert {"my_add_small", "my_add_tiles"} <= {*build.compiled, *build.loaded}
+    z = np.ones(3, complex)
+    add(z, z)
+    add(z, z[::-1])
+    made = {key[0]: owner for key, owner in add.dispatchers.items()}
     assert isinstance(made["small"], numba.core.registry.CPUDispatcher)
     assert made["small"].py_func.__name__ == "my_add_small"
     assert made["small"].py_func.__qualname__ == "my_add_small"

@@ -22,7 +22,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.elementary import arithmetic, exponential, logarithm, trigonometric
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.generated import gather_columns, is_contiguous
+from tinygrad_cg_kernels.runtime.views import gather_columns, is_contiguous
 from tinygrad_cg_kernels.runtime.intrinsics import (
     outlined, reassociating_add, reassociating_multiply, wide_vectors
 )

@@ -18,7 +18,8 @@ def link_kernels(folder: Path) -> None:
     source = build.cache_folder()
     if source is None:
         return
-    for path in [*source.glob("*/*.nb[ic]"), *source.glob("functions/*.code")]:
+    ours = [path for kind in ("functions", "kernels") for path in source.glob(f"{kind}/*.code")]
+    for path in [*source.glob("*/*.nb[ic]"), *ours]:
         if path.name.startswith(generated.PREFIX):
             continue
         target = folder / source.name / path.parent.name / path.name

@@ -13,6 +13,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from tinygrad_cg_kernels.runtime.native.instructions import instruction, written
+from tinygrad_cg_kernels.runtime.native.values import FLOATS, NOTHING
 from tinygrad_cg_kernels.runtime.views import Into
 
 COUNT = 4
@@ -60,3 +62,10 @@ def interleave(typingctx, group, outs):
         return context.get_dummy_value()
 
     return types.void(group, outs), generate
+
+
+@instruction(interleave)
+def _mark_loops(body: Any, group: Any, outs: Any) -> Any:
+    if written(body, group, outs)[0].type.element in FLOATS:
+        body.interleaved = COUNT
+    return NOTHING

@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Entries
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
+from tinygrad_cg_kernels.runtime.native import kernels
 from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
+from tinygrad_cg_kernels.runtime.objects.calls import call_prepare, call_prepare_in_place
 from tinygrad_cg_kernels.runtime.objects.fields import (
-    OBJECT,
     address_of,
     as_object,
     dtype_address,
     incref,
     nothing,
 )
-from tinygrad_cg_kernels.runtime.objects.prepare import call_prepare, call_prepare_in_place, ready
+from tinygrad_cg_kernels.runtime.objects.prepare import ready
 from tinygrad_cg_kernels.runtime.views import into, put, take, vector
 
 MOST = threads.THRESHOLD - 1
@@ -162,9 +162,8 @@ class SmallKernels:
         self, name: str, make: Callable, inputs: int, cached: bool = True, in_place: bool = False
     ) -> None:
         def compiled(*dtypes: np.dtype) -> tuple[Callable, Any]:
-            made = make(dtypes)
-            owner = build.kernel(made, f"{name}_in_place" if in_place else f"{name}_small", cached)
-            return build.entry(owner, *[OBJECT] * inputs), owner
+            title = f"{name}_in_place" if in_place else f"{name}_small"
+            return kernels.objects_function(make(dtypes), title, inputs, cached)
 
         self.in_place = in_place
         self.latest: list[Callable] = [refuse]

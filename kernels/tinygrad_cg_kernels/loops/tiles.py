@@ -12,8 +12,10 @@ import llvmlite.binding
 import numpy as np
 from numba import types
 
-from tinygrad_cg_kernels.runtime.compile import block_address, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import emitted, vectorised, wide_vectors
+from tinygrad_cg_kernels.runtime.native import kernels
+from tinygrad_cg_kernels.runtime.native.instructions import call_symbol, instruction
 from tinygrad_cg_kernels.runtime.promotion import INT64
 from tinygrad_cg_kernels.runtime.views import declare, vector
 
@@ -116,6 +118,8 @@ def rows_of(context, builder, table, inputs, outputs, unit, first, buffers, rows
     return builder.call(declare(builder, SYMBOL, word, *[word] * 7), operands)
 
 
+instruction(rows_of)(call_symbol(SYMBOL))
+
 _owner: Any = None
 
 
@@ -123,7 +127,6 @@ def prepare() -> None:
     """Compile what kernels of tiles call, once in a process, before they are loaded."""
     global _owner
     if _owner is None:
-        signature = types.intp(*[types.intp] * 7)
-        address, owner = block_address(find_rows, "find_rows", True, signature)
+        address, owner = kernels.words_function(find_rows, "find_rows", 7)
         llvmlite.binding.add_symbol(SYMBOL, address)
         _owner = owner

@@ -223,9 +223,9 @@ def _add_eight_rows(combine, detect, total, x, offset, step):
         left = combine(combine(a[k], b[k]), combine(c[k], d[k]))
         right = combine(combine(e[k], f[k]), combine(g[k], h[k]))
         total[k] = combine(total[k], combine(left, right))
-        left = detect(detect(a[k], b[k]), detect(c[k], d[k]))
-        right = detect(detect(e[k], f[k]), detect(g[k], h[k]))
-        found = detect(found, detect(left, right))
+        upper = detect(detect(a[k], b[k]), detect(c[k], d[k]))
+        lower = detect(detect(e[k], f[k]), detect(g[k], h[k]))
+        found = detect(found, detect(upper, lower))
     return found
 
 

@@ -187,7 +187,7 @@ def _compile_or_mend(compile: Callable[[], Any], forget: Callable[[], None]) -> 
 
 
 @contextlib.contextmanager
-def _alone(function: Callable, *more: Any) -> Iterator[None]:
+def alone(name: str) -> Iterator[None]:
     """Keep other processes from compiling the same kernel meanwhile: they find it in the cache.
 
     Processes that start together, as a test run's do, would compile each kernel several times.
@@ -196,15 +196,20 @@ def _alone(function: Callable, *more: Any) -> Iterator[None]:
     if folder is None or fcntl is None:
         yield
         return
-    files = [cell.cell_contents for cell in function.__closure__ or ()]
-    names = [getattr(one, "__qualname__", None) or repr(one) for one in files]
-    key = hashlib.sha256(repr((function.__qualname__, names, more)).encode()).digest()
+    key = hashlib.sha256(name.encode()).digest()
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # a file system without locks: compile anyway
             file = stack.enter_context(open(folder / f"{key[0] % LOCKS:02}.lock", "a"))
             fcntl.flock(file, fcntl.LOCK_EX)
             stack.callback(fcntl.flock, file, fcntl.LOCK_UN)  # also for a child that has the file
         yield
+
+
+def _name(function: Callable, *more: Any) -> str:
+    """Return what tells a kernel from others, also to other processes."""
+    things = [cell.cell_contents for cell in function.__closure__ or ()]
+    names = [getattr(one, "__qualname__", None) or repr(one) for one in things]
+    return repr((function.__qualname__, names, more))
 
 
 @contextlib.contextmanager
@@ -330,30 +335,13 @@ def block_address(
     """
     options: dict[str, Any] = dict(FLAGS)
     named = _set_name(function, name)
-    with _lock, _no_collection(), _alone(named) if cached else contextlib.nullcontext():
+    with _lock, _no_collection(), alone(_name(named)) if cached else contextlib.nullcontext():
         kind = normalize_signature(signature)
         owner: Any = _decorate(
             lambda: CFunc(named, kind, locals={}, options=options), _compiled, cached
         )
     (loaded if owner.cache_hits else compiled).append(name)
     return owner.address, owner
-
-
-class CompileTarget:
-    """How kernels are compiled for the processor that they run on.
-
-    A second device has a target of its own: its flags, how it compiles a block kernel, and what
-    calls one by what `block` returned (see `threads`).
-    """
-
-    flags = FLAGS
-
-    def block(self, function: Callable, name: str, cached: bool) -> tuple[int, Any]:
-        """Compile a function of a table's address and a range of units; its address and owner."""
-        return block_address(function, name, cached)
-
-
-CPU = CompileTarget()
 
 
 def array_type(dtype: np.dtype, ndim: int, layout: str = "C") -> types.Array:
@@ -369,7 +357,7 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
     attribute serves through the dispatcher itself.
     """
     own = dispatcher.py_func if hasattr(dispatcher, "py_func") else entry
-    with _lock, _no_collection(), _alone(own, argument_types):
+    with _lock, _no_collection(), alone(_name(own, argument_types)):
         hits = sum(dispatcher.stats.cache_hits.values()) if hasattr(dispatcher, "stats") else 0
         with contextlib.suppress(OSError):  # compiled, but not cached: the disk is full
             _compile_or_mend(

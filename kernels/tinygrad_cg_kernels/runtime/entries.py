@@ -10,6 +10,7 @@ from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.native import kernels
 from tinygrad_cg_kernels.runtime.promotion import no_kernel
 
 _lock = ForkLock()
@@ -53,7 +54,7 @@ class Entries(dict[Any, Any]):
 class Blocks(Entries):
     """The addresses of an operation's block kernels: ``template(*key)`` is a name and a function.
 
-    The target says how they are compiled, see `compile.CompileTarget`.
+    The target says how they are compiled, see `kernels.CompileTarget`.
     """
 
     def __init__(
@@ -61,11 +62,12 @@ class Blocks(Entries):
         name: str,
         template: Callable[..., tuple[str, Callable]],
         cached: bool = True,
-        target: build.CompileTarget = build.CPU,
+        contracted: bool = True,
+        target: kernels.CompileTarget = kernels.CPU,
     ) -> None:
         def compiled(*key: Any) -> tuple[int, Any]:
             title, function = template(*key)
-            return target.block(function, title, cached)
+            return target.block(function, title, cached, contracted)
 
         super().__init__(name, compiled)
 

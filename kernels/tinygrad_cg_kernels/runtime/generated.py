@@ -19,15 +19,11 @@ from typing import Any
 import llvmlite.binding as llvm
 import numba
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import store
-from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Blocks, Entries
 from tinygrad_cg_kernels.runtime.locks import ForkLock
-from tinygrad_cg_kernels.runtime.views import make_array
 
 PREFIX = build.GENERATED
 
@@ -152,42 +148,3 @@ def _compile(template: Callable, name: str, *arguments: tuple[np.dtype, int]) ->
 _functions = Entries("function", _compile)
 _blocks = Blocks("function", lambda template, name: (name, template))
 """What was compiled of texts, for all programs that have a text in common."""
-
-
-# --- what generated code calls ------------------------------------------------------------
-
-
-@intrinsic
-def is_contiguous(typingctx, array):
-    """Return whether an array is aligned, and its elements are next to each other in order."""
-
-    def generate(context, builder, signature, arguments):
-        kind = signature.args[0]
-        source = make_array(kind)(context, builder, arguments[0])
-        word = source.itemsize.type
-        alignment = context.get_abi_alignment(context.get_data_type(kind.dtype))
-        skew = builder.and_(builder.ptrtoint(source.data, word), word(alignment - 1))
-        result = builder.icmp_signed("==", skew, word(0))
-        step = source.itemsize
-        for axis in reversed(range(kind.ndim)):
-            size = builder.extract_value(source.shape, axis)
-            stride = builder.extract_value(source.strides, axis)
-            follows = builder.or_(
-                builder.icmp_signed("==", stride, step), builder.icmp_signed("<=", size, word(1))
-            )
-            result = builder.and_(result, follows)
-            step = builder.mul(step, size)
-        return result
-
-    return types.boolean(array), generate
-
-
-@jitable
-def gather_columns(total, part, first):
-    """Add a block's columns to the total, or begin it with those of the first block."""
-    if first == 0:
-        for j in range(np.uintp(part.size)):
-            total[j] = part[j]
-    else:
-        for j in range(np.uintp(part.size)):
-            total[j] = total[j] + part[j]

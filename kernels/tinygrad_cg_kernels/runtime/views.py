@@ -8,11 +8,13 @@ row.
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import emitted
 
 
@@ -101,6 +103,45 @@ def noalias(context, builder):
     for argument in builder.function.args:
         if isinstance(argument.type, ir.PointerType):
             argument.add_attribute("noalias")
+
+
+# --- what generated code calls ------------------------------------------------------------
+
+
+@intrinsic
+def is_contiguous(typingctx, array):
+    """Return whether an array is aligned, and its elements are next to each other in order."""
+
+    def generate(context, builder, signature, arguments):
+        kind = signature.args[0]
+        source = make_array(kind)(context, builder, arguments[0])
+        word = source.itemsize.type
+        alignment = context.get_abi_alignment(context.get_data_type(kind.dtype))
+        skew = builder.and_(builder.ptrtoint(source.data, word), word(alignment - 1))
+        result = builder.icmp_signed("==", skew, word(0))
+        step = source.itemsize
+        for axis in reversed(range(kind.ndim)):
+            size = builder.extract_value(source.shape, axis)
+            stride = builder.extract_value(source.strides, axis)
+            follows = builder.or_(
+                builder.icmp_signed("==", stride, step), builder.icmp_signed("<=", size, word(1))
+            )
+            result = builder.and_(result, follows)
+            step = builder.mul(step, size)
+        return result
+
+    return types.boolean(array), generate
+
+
+@jitable
+def gather_columns(total, part, first):
+    """Add a block's columns to the total, or begin it with those of the first block."""
+    if first == 0:
+        for j in range(np.uintp(part.size)):
+            total[j] = part[j]
+    else:
+        for j in range(np.uintp(part.size)):
+            total[j] = total[j] + part[j]
 
 
 # --- tuples of operands -------------------------------------------------------------------

@@ -30,7 +30,7 @@ import numpy as np
 
 {imports}from tinygrad_cg_kernels.runtime.views import noalias, section, vector
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.generated import gather_columns, is_contiguous
+from tinygrad_cg_kernels.runtime.views import gather_columns, is_contiguous
 from tinygrad_cg_kernels.runtime.intrinsics import (
     outlined,
     reassociating_add,

@@ -49,34 +49,38 @@ def find(function: Callable, arguments: tuple[str, ...]) -> Function:
         symbol = f"tinygrad_cg.{name}.{'.'.join(arguments)}"
         made = load(symbol)
         if made is None:
-            made, code = _compile(function, symbol, arguments)
-            _store.write(symbol, made._asdict(), code)
-            _announce(made, code)
+            made = _compile(function, symbol, arguments)
+            _store.write(symbol, made._asdict(), b"")
         _found[key] = made
     return _found[key]
 
 
 def load(symbol: str) -> Function | None:
-    """Return a function that was compiled before, its machine code ready to be called."""
+    """Return a function that was compiled before."""
     known = _store.read(symbol)
     if known is None:
         return None
-    fields, code = known
+    fields, _ = known
     arguments, lanes = tuple(fields["arguments"]), tuple(fields["lanes"])
-    made = Function(fields["symbol"], fields["result"], arguments, fields["text"], lanes)
-    _announce(made, code)
-    return made
+    return Function(fields["symbol"], fields["result"], arguments, fields["text"], lanes)
 
 
-def _announce(made: Function, code: bytes) -> None:
-    if code and made.symbol not in _loaded:
-        loaded = _loaded[made.symbol] = machine.Code(code)
-        for lanes in (1, *made.lanes):
-            name = f"{made.symbol}_v{lanes}"
-            llvm.add_symbol(name, loaded.address(name))
+def announce(made: Function) -> None:
+    """Have machine code find a long function, and its forms for vectors, by their symbols."""
+    if made.symbol in _loaded:
+        return
+    name = f"{made.symbol} vectors"
+    known = _store.read(name)
+    code = known[1] if known else machine.object_code(_vector_module(made))
+    if known is None:
+        _store.write(name, {}, code)
+    loaded = _loaded[made.symbol] = machine.Code(code)
+    for lanes in (1, *made.lanes):
+        form = f"{made.symbol}_v{lanes}"
+        llvm.add_symbol(form, loaded.address(form))
 
 
-def _compile(function: Callable, symbol: str, arguments: tuple[str, ...]) -> tuple[Function, bytes]:
+def _compile(function: Callable, symbol: str, arguments: tuple[str, ...]) -> Function:
     try:
         text, own, result = scalar_text(function, arguments)
         given, values = _parameters(arguments)
@@ -102,11 +106,10 @@ def _compile(function: Callable, symbol: str, arguments: tuple[str, ...]) -> tup
     size = _instructions(text, symbol)
     floats = {"f64", "f32"}
     if size < LONG or not floats.issuperset((*arguments, result)) or len({*arguments, result}) > 1:
-        return Function(symbol, result, arguments, text, ()), b""
+        return Function(symbol, result, arguments, text, ())
     widest = machine.vector_bits() // (64 if result == "f64" else 32)
     lanes = (widest,) if result == "f64" else (widest // 2, widest)
-    code = machine.object_code(_vector_module(text, symbol, result, len(arguments), lanes))
-    return Function(symbol, result, arguments, text, lanes), code
+    return Function(symbol, result, arguments, text, lanes)
 
 
 def _parameters(arguments: tuple[str, ...]) -> tuple[str, list[str]]:
@@ -207,9 +210,10 @@ def _instructions(text: str, symbol: str) -> int:
     return body[: body.index("\n}")].count("\n  ")
 
 
-def _vector_module(text: str, symbol: str, kind: str, count: int, widths: tuple[int, ...]) -> Any:
-    """Return a module with a function of numbers, and of vectors of these widths."""
-    element, attributes = STORED[kind], machine.wide()
+def _vector_module(made: Function) -> Any:
+    """Return a module with a function of numbers, and of vectors of its widths."""
+    symbol, count = made.symbol, len(made.arguments)
+    element, attributes = STORED[made.result], machine.wide()
     given = ", ".join(f"{element} %x{k}" for k in range(count))
     lines = [
         f"declare {element} @{symbol}({', '.join([element] * count)})",
@@ -218,7 +222,7 @@ def _vector_module(text: str, symbol: str, kind: str, count: int, widths: tuple[
         f"  ret {element} %r",
         "}",
     ]
-    for width in widths:
+    for width in made.lanes:
         vector = f"<{width} x {element}>"
         vectors = ", ".join(f"{vector} %x{k}" for k in range(count))
         lines += [f"define {vector} @{symbol}_v{width}({vectors}) {attributes} {{", "entry:"]
@@ -244,5 +248,5 @@ def _vector_module(text: str, symbol: str, kind: str, count: int, widths: tuple[
             "}",
         ]
     module = llvm.parse_assembly("\n".join(lines))
-    module.link_in(llvm.parse_assembly(text))
+    module.link_in(llvm.parse_assembly(made.text))
     return machine.optimised(module)

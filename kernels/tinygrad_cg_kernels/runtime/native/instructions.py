@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import generated, intrinsics, views
+from tinygrad_cg_kernels.runtime import intrinsics, objects, views
 from tinygrad_cg_kernels.runtime.native.values import (
     FLOATS,
     NOTHING,
     STORED,
     Array,
+    Record,
     Static,
     Untranslatable,
     Value,
     llvm_type,
 )
+from tinygrad_cg_kernels.runtime.objects import calls, fields
 
 Emit = Callable[..., Value]
 _known: dict[int, tuple[Any, Emit]] = {}
@@ -28,6 +30,16 @@ def find(target: Any) -> Emit | None:
     """Return what writes down an intrinsic; None if it is no such."""
     found = _known.get(id(target))
     return found[1] if found else None
+
+
+def call_symbol(name: str) -> Emit:
+    """Return what calls a compiled function of words, by its symbol; it returns a word."""
+
+    def emit(body: Any, *words: Value) -> Value:
+        given = [("i64", body.index(word).text) for word in words]
+        return Value("i64", body.call(name, "i64", *given))
+
+    return emit
 
 
 def is_one_of(target: Any, things: Iterable[Any]) -> bool:
@@ -134,6 +146,7 @@ for _target, _name, _flags in (
     (intrinsics.float_absolute, "fabs", ""),
     (intrinsics.float_fma, "fma", ""),
     (math.sqrt, "sqrt", ""),
+    (np.sqrt, "sqrt", ""),
 ):
     instruction(_target)(_llvm_function(_name, _flags))
 
@@ -182,7 +195,7 @@ def _address_of(body: Any, array: Value) -> Value:
     return Value("i64", body.emit(f"ptrtoint ptr {array.text} to i64"))
 
 
-@instruction(generated.is_contiguous)
+@instruction(views.is_contiguous)
 def _is_contiguous(body: Any, array: Value) -> Value:
     return Value("b1", "true")  # whoever calls compiled code has looked
 
@@ -257,13 +270,139 @@ def _take(body: Any, group: Value, i: Value) -> Value:
     )
 
 
+def written(body: Any, group: Value, outs: Value) -> tuple[Value, ...]:
+    """Return the rows that a loop writes."""
+    if isinstance(outs.type, Static) and isinstance(outs.type.value, Into):
+        return (body.parts(group)[outs.type.value.position],)
+    return body.parts(outs)
+
+
 @instruction(views.put)
 def _put(body: Any, group: Value, outs: Value, i: Value, results: Value) -> Value:
-    if isinstance(outs.type, Static) and isinstance(outs.type.value, Into):
-        rows = (body.parts(group)[outs.type.value.position],)
-    else:
-        rows = body.parts(outs)
+    rows = written(body, group, outs)
     values = (results,) if results.is_number else body.parts(results)
     for row, value in zip(rows, values, strict=True):
         body.store(value, row.type.element, body.address(row, body.index(i).text))
     return NOTHING
+
+
+# --- Python's objects, by their addresses -------------------------------------------------
+
+
+@instruction(fields.address_of, fields.as_object)
+def _same_word(body: Any, thing: Value) -> Value:
+    return Value("object" if thing.type == "i64" else "i64", thing.text)
+
+
+def _address(body: Any, name: str) -> Value:
+    name = body.module.declare_object(objects.PREFIX + name)
+    return Value("i64", body.emit(f"ptrtoint ptr @{name} to i64"))
+
+
+@instruction(fields.incref)
+def _incref(body: Any, start: Value) -> Value:
+    body.call("Py_IncRef", "void", ("ptr", _pointer(body, start)))
+    return start
+
+
+@instruction(fields.decref)
+def _decref(body: Any, start: Value) -> Value:
+    body.call("Py_DecRef", "void", ("ptr", _pointer(body, start)))
+    return NOTHING
+
+
+@instruction(fields.nothing)
+def _nothing(body: Any) -> Value:
+    return Value("object", _incref(body, _address(body, "none")).text)
+
+
+@instruction(fields.dtype_address)
+def _dtype_address(body: Any, dtype: Value) -> Value:
+    return _address(body, f"dtype_{dtype.type.value.name}")
+
+
+for _target, _name in calls.SYMBOLS.items():
+    instruction(_target)(lambda body, name=_name: _address(body, name))
+
+
+def _field(body: Any, start: Value, offset: Value) -> str:
+    return _pointer(body, body.operate("Add", body.index(start), body.index(offset)))
+
+
+def _peek(kind: str, result: str) -> Emit:
+    def emit(body: Any, start: Value, offset: Value) -> Value:
+        return body.cast(body.load(kind, _field(body, start, offset)), result)
+
+    return emit
+
+
+instruction(fields.word)(_peek("i64", "i64"))
+instruction(fields.half)(_peek("i32", "i64"))
+instruction(fields.double)(_peek("f64", "f64"))
+
+
+@instruction(fields.store)
+def _store(body: Any, start: Value, offset: Value, value: Value) -> Value:
+    body.store(value, "i64", _field(body, start, offset))
+    return NOTHING
+
+
+@instruction(calls.put_number)
+def _put_number(body: Any, start: Value, value: Value, width: Value) -> Value:
+    at = _pointer(body, start)
+    wide = body.emit(f"icmp eq i64 {width.text}, 8")
+    narrow = body.emit(f"fptrunc double {value.text} to float")
+    bits = body.emit(f"bitcast float {narrow} to i32")
+    short = Value("i64", body.emit(f"zext i32 {bits} to i64"))
+    long = body.emit(f"bitcast double {value.text} to i64")
+    word = body.emit(f"select i1 {wide}, i64 {long}, i64 {short.text}")
+    body.store(Value("i64", word), "i64", at)  # there is room for 8 bytes
+    return NOTHING
+
+
+@instruction(calls.new_array)
+def _new_array(body: Any, model: Value, ndim: Value, dtype: Value) -> Value:
+    kind, shape = (
+        body.load("i64", _field(body, model, Value("i64", str(offset)))).text
+        for offset in (objects.KIND, objects.SHAPE)
+    )
+    _incref(body, dtype)  # the function takes it
+    axes = body.emit(f"trunc i64 {ndim.text} to i32")
+    given = [("i64", kind), ("i64", dtype.text), ("i32", axes), ("i64", shape)]
+    given += [("i64", "0"), ("i64", "0"), ("i32", "0"), ("i64", "0")]
+    return Value("i64", body.call(f"{objects.PREFIX}new_array", "i64", *given))
+
+
+@instruction(calls.new_box)
+def _new_box(body: Any, kind: Value) -> Value:
+    given = ("i64", kind.text), ("i64", "0")
+    return Value("i64", body.call(f"{objects.PREFIX}new_box", "i64", *given))
+
+
+@instruction(calls.integer_value)
+def _integer_value(body: Any, start: Value) -> Value:
+    overflow = body.slot("i32")
+    given = ("i64", start.text), ("ptr", overflow)
+    value = body.call(f"{objects.PREFIX}integer", "i64", *given)
+    flag = body.emit(f"load i32, ptr {overflow}")
+    fits = body.emit(f"icmp eq i32 {flag}, 0")
+    return Value("i64", body.emit(f"select i1 {fits}, i64 {value}, i64 {-(2**63)}"))
+
+
+def _prepare(name: str) -> Emit:
+    def emit(body: Any, *operands: Value) -> Value:
+        info = body.slot(f"[{calls.WORDS} x i64]")
+        address = body.emit(f"ptrtoint ptr {info} to i64")
+        given = [("i64", body.index(one).text) for one in operands]
+        status = body.call(objects.PREFIX + name, "i64", *given, ("i64", address))
+        table = Value(Array("i64"), info, str(calls.WORDS))
+        words = [body.load("i64", body.address(table, str(k))) for k in range(calls.WORDS - 1)]
+        kind = Record(("i64",) * calls.WORDS)
+        kind.names = calls.Prepared._fields
+        return Value(kind, (Value("i64", status), *words))
+
+    return emit
+
+
+instruction(calls.call_prepare)(_prepare("prepare"))
+instruction(calls.call_prepare_in_place)(_prepare("prepare_in_place"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -16,34 +15,10 @@ from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import generated, machine, objects
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import functions
+from tinygrad_cg_kernels.runtime.native.calling import PythonFunction
 from tinygrad_cg_kernels.runtime.native.translate import Module
 from tinygrad_cg_kernels.runtime.native.values import Array, Untranslatable, name_of
 from tinygrad_cg_kernels.runtime.store import Store
-
-FASTCALL = 0x0080
-
-
-class _Method(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("address", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
-
-
-_new_function = ctypes.pythonapi.PyCFunction_NewEx
-_new_function.restype = ctypes.py_object
-_new_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-
-
-class Owner:
-    """What a compiled function needs: its machine code, and what Python knows of it."""
-
-    def __init__(self, code: machine.Code, name: str):
-        self.code = code
-        self.method = _Method(name.encode(), code.address("entry"), FASTCALL, None)
-
 
 _owners: WeakValueDictionary[str, Any] = WeakValueDictionary()
 _lock = ForkLock()
@@ -88,7 +63,9 @@ def clear_cache() -> None:
     generated.clear_cache()
 
 
-def _function(source: str, name: str, kinds: list[tuple[np.dtype, int]]) -> tuple[Callable, Owner]:
+def _function(
+    source: str, name: str, kinds: list[tuple[np.dtype, int]]
+) -> tuple[Callable, PythonFunction]:
     arguments = tuple(Array(name_of(dtype)) for dtype, _ in kinds)
     key = f"function {name} {kinds!r} {source}"
     ranks = [rank for _, rank in kinds]
@@ -96,9 +73,8 @@ def _function(source: str, name: str, kinds: list[tuple[np.dtype, int]]) -> tupl
     if owner is None:
         types = (*arguments, Array("i64"))
         code = _code(key, source, name, types, lambda one: _entry(one, [*ranks, 1]))
-        owner = _owners[key] = Owner(code, name)
-    address = ctypes.addressof(owner.method)
-    return _new_function(address, owner, None), owner
+        owner = _owners[key] = PythonFunction(code, name)
+    return owner.callable(), owner
 
 
 def _block(source: str, name: str) -> tuple[int, machine.Code]:
@@ -111,12 +87,14 @@ def _block(source: str, name: str) -> tuple[int, machine.Code]:
 
 def _code(key: str, source: str, name: str, arguments: tuple, entry: Callable) -> machine.Code:
     known = _store.read(key)
-    (build.compiled if known is None else build.loaded).append(name)
     if known is not None:
         fields, data = known
-        for one in fields["called"]:
-            functions.load(one)
-        return machine.Code(data)
+        called = [functions.load(one) for one in fields["called"]]
+        if None not in called:
+            for one in called:
+                functions.announce(one)
+            build.loaded.append(name)
+            return machine.Code(data)
     module = Module(source, functions.find)
     made = module.function(name, arguments)
     text = "\n".join([entry(made), module.text()])
@@ -125,6 +103,9 @@ def _code(key: str, source: str, name: str, arguments: tuple, entry: Callable) -
         parsed.link_in(llvm.parse_assembly(one.text))
     data = machine.object_code(machine.optimised(parsed))
     _store.write(key, {"called": list(module.called)}, data)
+    for one in module.called.values():
+        functions.announce(one)
+    build.compiled.append(name)
     return machine.Code(data)
 
 

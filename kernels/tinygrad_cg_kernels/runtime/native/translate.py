@@ -69,12 +69,19 @@ class _Function(NamedTuple):
 class Module:
     """Functions of one translation: of a text, or of the kernels' own, with what they call.
 
-    The kernels' scalar functions are those that `find` returns. Without it the module is one of
-    them: all functions are translated together, and products and sums may be contracted.
+    The kernels' scalar functions are those that `find` returns. Without it all functions are
+    translated together, and products and sums may be contracted. With `inlining` scalar functions
+    are never called a vector at a time.
     """
 
-    def __init__(self, source: str = "", find: Callable[..., Function] | None = None):
-        self.find = find
+    def __init__(
+        self,
+        source: str = "",
+        find: Callable[..., Function] | None = None,
+        inlining: bool = False,
+    ):
+        self.find, self.inlining = find, inlining
+        self.is_scalar = find is None and not inlining
         self.scope: dict[str, Any] = {}
         if source:
             tree = ast.parse(source)
@@ -235,7 +242,7 @@ class _Body:
         group = 0
         if intrinsics.outlined in self._marks:
             group = 2
-        elif self._marks & {intrinsics.inlined, intrinsics.vectorised} or not self.module.find:
+        elif self._marks & {intrinsics.inlined, intrinsics.vectorised} or self.module.is_scalar:
             group = 3
         given, kind = ", ".join(self._given), self._result_type()
         head = f"define internal {kind} @{self.symbol}({given}) #{group} {{"
@@ -246,7 +253,7 @@ class _Body:
                 count = self.interleaved
                 lines[k] = line[:-7] + (self.module.loop(count) if count else "")
         text = "\n".join(lines)
-        several = len(self._long) > SEVERAL
+        several = len(self._long) > SEVERAL and not self.module.inlining
         for one in self._long:
             text = text.replace(f"@{one.symbol}_long(", f"@{one.symbol}{'_v1' * several}(")
             if several:
@@ -403,16 +410,16 @@ class _Body:
             if not isinstance(array.type, Array):
                 raise Untranslatable("a target")
             if isinstance(target.slice, ast.Slice):
-                self._fill(array, target.slice, value)
+                if target.slice.lower or target.slice.upper or target.slice.step:
+                    raise Untranslatable("a slice of an array")
+                self._fill(array, value)
             else:
                 address = self.element(array, self._value(target.slice))
                 self.store(value, array.type.element, address)
         else:
             raise Untranslatable("a target")
 
-    def _fill(self, array: Value, part: ast.Slice, value: Value) -> None:
-        if part.lower or part.upper or part.step:
-            raise Untranslatable("a slice of an array")
+    def _fill(self, array: Value, value: Value) -> None:
         with self._loop(Value("u64", "0"), array.size, "1", "u64") as at:
             self.store(value, array.type.element, self.address(array, at))
 
@@ -943,6 +950,11 @@ class _Body:
             return Value("i64", str(len(self.parts(value))))
         if target is np.empty:
             return self._empty(values[0], self.dtype(values[1]))
+        if target is np.full:
+            kind = values[1].type if len(values) == 2 else self.dtype(values[2])
+            made = self._empty(values[0], kind)
+            self._fill(made, values[1])
+            return made
         return self.call_function(target, values)
 
     def call_function(self, target: Callable, values: list[Value]) -> Value:
@@ -964,14 +976,15 @@ class _Body:
         return name_of(np.dtype(value.type.value))
 
     def _extremum(self, target: Callable, values: list[Value]) -> Value:
-        total = self.cast(values[0], "i64") if values[0].type != "i64" else values[0]
-        for other in values[1:]:
-            if not total.type == other.type == "i64":
-                raise Untranslatable(f"the extremum of {total.type} and {other.type}")
-            order = "slt" if target is min else "sgt"
-            test = self.emit(f"icmp {order} i64 {total.text}, {other.text}")
-            both = f"select i1 {test}, i64 {total.text}, i64 {other.text}"
-            total = Value("i64", self.emit(both))
+        if any(not value.is_number or value.type[0] != "i" for value in values):
+            raise Untranslatable(f"the extremum of {[value.type for value in values]}")
+        kind = values[0].type if len({value.type for value in values}) == 1 else "i64"
+        total, *others = (self.cast(value, kind) for value in values)
+        order, word = "slt" if target is min else "sgt", llvm_type(kind)
+        for other in others:
+            test = self.emit(f"icmp {order} {word} {total.text}, {other.text}")
+            both = f"select i1 {test}, {word} {total.text}, {word} {other.text}"
+            total = Value(kind, self.emit(both))
         return total
 
     def _absolute(self, value: Value) -> Value:

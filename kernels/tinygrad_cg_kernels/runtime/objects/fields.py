@@ -83,6 +83,8 @@ def peek(kind: types.Type, result: types.Type) -> Callable:
 
 word = peek(types.intp, types.intp)
 """A field of an object, or 0-terminated: the integer at an address and an offset from it."""
+half = peek(types.int32, types.intp)
+double = peek(types.float64, types.float64)
 
 
 @emitted(types.void(types.intp, types.intp, types.intp))

@@ -1,0 +1,169 @@
+"""The kernels' functions as machine code: translated, or compiled by Numba where they cannot be.
+
+Such a function is made by a template. It closes over functions, dtypes and numbers alone, since its
+file in the disk cache is found by these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from numba import types
+from numba.core.errors import NumbaError
+
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import machine
+from tinygrad_cg_kernels.runtime.native import functions
+from tinygrad_cg_kernels.runtime.native.calling import PythonFunction
+from tinygrad_cg_kernels.runtime.native.sources import source_of
+from tinygrad_cg_kernels.runtime.native.translate import Module
+from tinygrad_cg_kernels.runtime.native.values import Untranslatable
+from tinygrad_cg_kernels.runtime.objects.fields import OBJECT
+from tinygrad_cg_kernels.runtime.store import Store
+
+_store = Store("kernels")
+by_numba: list[str] = []
+"""The kernels that Numba compiled, and why, in order."""
+enabled = True
+"""Whether kernels are translated."""
+
+
+class CompileTarget:
+    """How kernels are compiled for the processor that they run on.
+
+    A second device has a target of its own: its flags, how it compiles a block kernel, and what
+    calls one by what `block` returned (see `threads`).
+    """
+
+    flags = build.FLAGS
+
+    def block(
+        self, function: Callable, name: str, cached: bool, contracted: bool = True
+    ) -> tuple[int, Any]:
+        """Compile a function of a table's address and a range of units; its address and owner.
+
+        Where it may be `contracted`, products and sums of different functions are put together.
+        """
+        code = _translated(function, name, 3, _words_entry, contracted) if cached else None
+        if code is not None:
+            return code.address("entry"), code
+        return build.block_address(function, name, cached)
+
+
+CPU = CompileTarget()
+
+
+def words_function(function: Callable, name: str, count: int) -> tuple[int, Any]:
+    """Compile a function of so many integers, which returns one; its address and owner."""
+    code = _translated(function, name, count, _words_entry, False)
+    if code is not None:
+        return code.address("entry"), code
+    return build.block_address(function, name, True, types.intp(*[types.intp] * count))
+
+
+def objects_function(
+    function: Callable, name: str, count: int, cached: bool
+) -> tuple[Callable, Any]:
+    """Compile a function of Python's objects that returns one; what calls it, and its owner."""
+    code = _translated(function, name, count, _objects_entry, False) if cached else None
+    if code is not None:
+        owner = PythonFunction(code, name)
+        return owner.callable(), owner
+    owner = build.kernel(function, name, cached)
+    return build.entry(owner, *[OBJECT] * count), owner
+
+
+def _translated(
+    function: Callable, name: str, count: int, entry: Callable, contracted: bool
+) -> machine.Code | None:
+    """Return a function's machine code; None where that is left to Numba."""
+    if not enabled:
+        return None
+    try:
+        key = f"{name} {contracted} {_identity(function)}"
+        with build.alone(key):
+            return _code(key, function, name, count, entry, contracted)
+    except (Untranslatable, NumbaError) as error:
+        by_numba.append(f"{name}: {str(error).splitlines()[0]}")
+        return None
+
+
+def _code(
+    key: str, function: Callable, name: str, count: int, entry: Callable, contracted: bool
+) -> machine.Code:
+    known = _store.read(key)
+    if known is not None:
+        build.loaded.append(name)
+        return machine.Code(known[1])
+    module = Module(find=None if contracted else functions.find, inlining=True)
+    kind = "object" if entry is _objects_entry else "i64"
+    made = module.function(source_of(function), (kind,) * count)
+    parsed = llvm.parse_assembly("\n".join([entry(module, made, count), module.text()]))
+    for one in module.inlined.values():
+        parsed.link_in(llvm.parse_assembly(one.text))
+    data = machine.object_code(machine.optimised(parsed))
+    _store.write(key, {}, data)
+    build.compiled.append(name)
+    return machine.Code(data)
+
+
+def _identity(thing: Any) -> str:
+    """Return a text that tells what a kernel closes over from all else of the same sources."""
+    if thing is None or isinstance(thing, (bool, int, float, str)):
+        return repr(thing)
+    if isinstance(thing, np.dtype):
+        return f"dtype {thing.str}"
+    if isinstance(thing, tuple):
+        return f"({', '.join(map(_identity, thing))})"
+    if isinstance(thing, type):
+        return f"{thing.__module__}.{thing.__qualname__}"
+    code = getattr(thing, "__code__", None)
+    if code is None or not build.is_ours(thing):
+        raise Untranslatable(f"a kernel closes over {thing!r}")
+    cells = [_identity(cell.cell_contents) for cell in thing.__closure__ or ()]
+    place = f"{thing.__module__}.{thing.__qualname__}:{code.co_firstlineno}"
+    return f"{place}[{', '.join(cells)}]"
+
+
+def _words_entry(module: Module, function: Any, count: int) -> str:
+    given = ", ".join(f"i64 %x{k}" for k in range(count))
+    kind = {"b1": "i1", "i64": "i64"}[function.result]
+    return "\n".join(
+        [
+            f"define i64 @entry({given}) {{",
+            f"  %result = call {kind} @{function.name}({given})",
+            f"  %word = {'zext i1' if kind == 'i1' else 'add i64 0,'} %result"
+            + (" to i64" if kind == "i1" else ""),
+            "  ret i64 %word",
+            "}",
+        ]
+    )
+
+
+def _objects_entry(module: Module, function: Any, count: int) -> str:
+    """Return the function that Python calls, with an array of objects; it counts them."""
+    module.declare("Py_IncRef", "void @Py_IncRef(ptr)")
+    module.declare_object("_Py_NoneStruct")
+    lines = [
+        "define ptr @entry(ptr %self, ptr %args, i64 %count) {",
+        f"  %right = icmp eq i64 %count, {count}",
+        "  br i1 %right, label %run, label %no",
+        "run:",
+    ]
+    for k in range(count):
+        lines.append(f"  %p{k} = getelementptr i64, ptr %args, i64 {k}")
+        lines.append(f"  %x{k} = load i64, ptr %p{k}")
+    given = ", ".join(f"i64 %x{k}" for k in range(count))
+    lines += [
+        f"  %word = call i64 @{function.name}({given})",
+        "  %result = inttoptr i64 %word to ptr",
+        "  ret ptr %result",
+        "no:",
+        "  call void @Py_IncRef(ptr @_Py_NoneStruct)",
+        "  ret ptr @_Py_NoneStruct",
+        "}",
+    ]
+    return "\n".join(lines)

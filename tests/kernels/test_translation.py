@@ -1,0 +1,108 @@
+"""The kernels' functions as Numba compiles them, and as they are translated: the same results."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tinygrad_cg._core.primitive import OPS
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime.native import functions, kernels
+from tinygrad_cg_kernels.runtime.threads import THRESHOLD
+
+LEFT_TO_NUMBA = {"polygamma", "sinc_derivative"}
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 5e-324, 1e-310, 1e300, 2e9, 1e22]
+
+
+def elementwise() -> list:
+    records = [record for record in OPS.values() if record.kind == "elementwise"]
+    return [one for one in records if isinstance(one.kernel, Elementwise)]
+
+
+def operands(count: int, size: int, dtype: str) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=size) * 10 ** rng.uniform(-3, 3, size) for _ in range(count)]
+    for k, one in enumerate(values):
+        one[: len(SPECIAL) ** 2] = np.resize(
+            np.repeat(SPECIAL, len(SPECIAL) ** k), len(SPECIAL) ** 2
+        )
+    with np.errstate(all="ignore"):
+        return [one.astype(dtype) for one in values]
+
+
+@pytest.mark.parametrize("record", elementwise(), ids=lambda record: record.name)
+def test_elementwise_kernels_have_numbas_bits(record, monkeypatch):
+    """By the kernel of few elements, and by that of many."""
+    known = record.kernel
+    results = []
+    for translated in (True, False):
+        monkeypatch.setattr(kernels, "enabled", translated)
+        kernel = Elementwise(known.name, known.function, known.inputs, known.kind)
+        before = len(kernels.by_numba)
+        for size in (1000, THRESHOLD):
+            given = operands(known.inputs, size, "float64")
+            results.append((translated, kernel(*given)))
+        if translated and known.name not in LEFT_TO_NUMBA:
+            assert len(kernels.by_numba) == before, kernels.by_numba[before:]
+    for (_, one), (_, other) in zip(results[:2], results[2:], strict=True):
+        np.testing.assert_array_equal(one, other)
+        zeros = one == 0
+        np.testing.assert_array_equal(np.signbit(one[zeros]), np.signbit(other[zeros]))
+
+
+REDUCTIONS = """
+import sys
+import numpy as np
+from tinygrad_cg._core.primitive import OPS
+from tinygrad_cg_kernels.loops.ranges import Compound
+from tinygrad_cg_kernels.runtime.native import kernels
+
+kernels.enabled = sys.argv[1] == "translated"
+x, results = np.random.default_rng(0).uniform(0.5, 1.5, (40, 300)), {}
+for record in OPS.values():
+    if not isinstance(record.kernel, Compound):
+        continue
+    case = next(case for case in record.samples if case.shapes)
+    name = next(name for name in ("axis", "axes") if name in case.params)
+    for axis in (0, 1):
+        chosen = axis if isinstance(case.params[name], int) else (axis,)
+        got = record.run(*[x] * len(case.shapes), **{**case.params, name: chosen})
+        results[f"{record.name} {axis}"] = got
+assert kernels.by_numba == [], kernels.by_numba
+np.savez(sys.argv[2], **results)
+"""
+
+
+def test_reductions_have_numbas_results(tmp_path):
+    """In processes of their own, since machine code is never exchanged."""
+    found = []
+    for way in ("translated", "compiled"):
+        file = str(tmp_path / f"{way}.npz")
+        command = [sys.executable, "-c", REDUCTIONS, way, file]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found.append(np.load(file))
+    assert len(found[0].files) > 20
+    for name in found[0].files:
+        np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-14, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+def test_scalar_functions_are_translated(dtype):
+    before = len(functions.by_numba)
+    for record in elementwise():
+        if record.kernel.kind == "float" and record.name not in LEFT_TO_NUMBA:
+            functions.find(record.kernel.function, (dtype,) * record.kernel.inputs)
+    assert len(functions.by_numba) == before
+
+
+def test_kernels_of_complex_numbers_are_left_to_numba():
+    kernel = Elementwise(
+        "exp", next(r for r in elementwise() if r.name == "exp").kernel.function, 1
+    )
+    before = len(kernels.by_numba)
+    assert kernel(np.array([0j, 1j]))[0] == 1
+    assert any("complex128" in reason for reason in kernels.by_numba[before:])
+    assert "exp_small" in {*build.compiled, *build.loaded}
