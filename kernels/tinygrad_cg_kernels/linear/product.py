@@ -23,9 +23,11 @@ from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.memory import empty
+from tinygrad_cg_kernels.runtime.native.instructions import instruction
+from tinygrad_cg_kernels.runtime.native.values import NOTHING, STORED, Value
 from tinygrad_cg_kernels.runtime.objects import data_address
 from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64
-from tinygrad_cg_kernels.runtime.views import vector
+from tinygrad_cg_kernels.runtime.views import address_of, vector
 
 ROWS = 8
 """Rows in a tile."""
@@ -103,8 +105,8 @@ def _packer(kind: type) -> Callable:
             panel = vector(start + (left * inner + i * padded) * size, padded, kind)
             for j in range(np.uintp(used)):
                 panel[j] = line[j]
-            for j in range(used, padded):
-                panel[j] = 0
+            for k in range(used, padded):
+                panel[k] = 0
 
     return pack
 
@@ -131,7 +133,7 @@ def _computer(kind: type) -> Callable:
             source = left_matrix + row * row_step
             target = out + (row * columns + left) * size
             complete = count == ROWS and used == vectors * lanes
-            position = target if complete else tile.ctypes.data
+            position = target if complete else address_of(tile)
             line = columns * size if complete else vectors * 64
             for done in range(0, inner, DEPTH):
                 depth = min(DEPTH, inner - done)
@@ -161,13 +163,38 @@ def run_tile(typingctx, like, vectors, x, row_step, step, rows, y, out, line, co
     """
 
     def generate(context, builder, signature, arguments):
-        kind, given = context.get_data_type(signature.args[0].dtype), arguments[1]
-        for number in range(1, VECTORS + 1):
-            with builder.if_then(builder.icmp_signed("==", given, given.type(number))):
-                _Tile(kind, number, builder).emit(*arguments[2:])
+        _emit_tiles(context.get_data_type(signature.args[0].dtype), builder, *arguments[1:])
         return context.get_dummy_value()
 
     return types.void(like, *[types.intp] * 10), generate
+
+
+@instruction(run_tile)
+def _call_tile(body: Any, like: Value, *numbers: Value) -> Value:
+    kind = STORED[like.type.element]
+    name = f"run_tile_{kind}"
+    body.module.define(name, lambda: _tile_function(kind, name))
+    given = ", ".join(f"i64 {body.index(number).text}" for number in numbers)
+    body.lines.append(f"  call void @{name}({given})")
+    return NOTHING
+
+
+def _tile_function(kind: str, name: str) -> str:
+    """Return the text of a function that does what `run_tile` does."""
+    module, word = ir.Module(), ir.IntType(64)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [word] * 10), name)
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    builder = ir.IRBuilder(function.append_basic_block())
+    _emit_tiles(ir.DoubleType() if kind == "double" else ir.FloatType(), builder, *function.args)
+    builder.ret_void()
+    return "\n".join(str(one) for one in module.functions)
+
+
+def _emit_tiles(kind: ir.Type, builder: Any, vectors: Any, *arguments: Any) -> None:
+    for number in range(1, VECTORS + 1):
+        with builder.if_then(builder.icmp_signed("==", vectors, vectors.type(number))):
+            _Tile(kind, number, builder).emit(*arguments)
 
 
 class _Tile:

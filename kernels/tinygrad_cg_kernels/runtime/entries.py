@@ -1,14 +1,12 @@
 """Tables of what was compiled: for each choice of dtypes, compiled when it first comes."""
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numba import types
 from numba.core.errors import NumbaError
 
-from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import kernels
 from tinygrad_cg_kernels.runtime.promotion import no_kernel
@@ -84,15 +82,9 @@ class ByDtype:
         self, function: Callable, name: str, arguments: Callable[[np.dtype], tuple[types.Type, ...]]
     ) -> None:
         self.name = name
-        self._function = function
         self.entries = Entries(
-            name, lambda dtype: (build.entry(self.dispatcher, *arguments(dtype)), self.dispatcher)
+            name, lambda dtype: kernels.arrays_function(function, name, arguments(dtype))
         )
-
-    @cached_property
-    def dispatcher(self) -> Any:
-        """The dispatcher; made at the first call, since Numba looks at the disk cache then."""
-        return build.kernel(self._function, self.name, nogil=True)
 
     def __call__(self, dtype: np.dtype, *operands: Any) -> None:
         """Run on operands of exactly the types for `dtype`."""

@@ -15,12 +15,12 @@ from numba import types
 from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import machine
+from tinygrad_cg_kernels.runtime import machine, objects
 from tinygrad_cg_kernels.runtime.native import functions
-from tinygrad_cg_kernels.runtime.native.calling import PythonFunction
+from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
 from tinygrad_cg_kernels.runtime.native.sources import source_of
 from tinygrad_cg_kernels.runtime.native.translate import Module
-from tinygrad_cg_kernels.runtime.native.values import Untranslatable
+from tinygrad_cg_kernels.runtime.native.values import NAMES, Array, Untranslatable
 from tinygrad_cg_kernels.runtime.objects.fields import OBJECT
 from tinygrad_cg_kernels.runtime.store import Store
 
@@ -76,32 +76,67 @@ def objects_function(
     return build.entry(owner, *[OBJECT] * count), owner
 
 
+def arrays_function(
+    function: Callable, name: str, kinds: tuple[types.Type, ...]
+) -> tuple[Callable, Any]:
+    """Compile a function of contiguous arrays, integers and tuples of integers, of Numba's types.
+
+    It returns nothing, and runs without the interpreter's lock. What calls it, and its owner.
+    """
+    code = None
+    if objects.supported:
+        code = _translated(function, name, kinds, _arrays_entry, True)
+    if code is not None:
+        owner = PythonFunction(code, name)
+        return owner.callable(), owner
+    owner = build.kernel(function, name, nogil=True)
+    return build.entry(owner, *kinds), owner
+
+
+def _own_type(kind: types.Type) -> Any:
+    """Return Numba's type of an argument as a translation's."""
+    if isinstance(kind, types.Array) and (kind.ndim, kind.layout) == (1, "C"):
+        return Array(NAMES.get(kind.dtype) or _none(kind))
+    if isinstance(kind, types.UniTuple):
+        return (_own_type(kind.dtype),) * kind.count
+    if kind in (types.int64, types.uint64):
+        return NAMES[kind]
+    return _none(kind)
+
+
+def _none(kind: types.Type) -> Any:
+    raise Untranslatable(f"an argument of type {kind}")
+
+
 def _translated(
-    function: Callable, name: str, count: int, entry: Callable, contracted: bool
+    function: Callable, name: str, kinds: Any, entry: Callable, contracted: bool
 ) -> machine.Code | None:
     """Return a function's machine code; None where that is left to Numba."""
     if not enabled:
         return None
     try:
-        key = f"{name} {contracted} {_identity(function)}"
+        key = f"{name} {contracted} {kinds} {_identity(function)}"
         with build.alone(key):
-            return _code(key, function, name, count, entry, contracted)
+            return _code(key, function, name, kinds, entry, contracted)
     except (Untranslatable, NumbaError) as error:
         by_numba.append(f"{name}: {str(error).splitlines()[0]}")
         return None
 
 
 def _code(
-    key: str, function: Callable, name: str, count: int, entry: Callable, contracted: bool
+    key: str, function: Callable, name: str, kinds: Any, entry: Callable, contracted: bool
 ) -> machine.Code:
     known = _store.read(key)
     if known is not None:
         build.loaded.append(name)
         return machine.Code(known[1])
     module = Module(find=None if contracted else functions.find, inlining=True)
-    kind = "object" if entry is _objects_entry else "i64"
-    made = module.function(source_of(function), (kind,) * count)
-    parsed = llvm.parse_assembly("\n".join([entry(module, made, count), module.text()]))
+    if entry is _arrays_entry:
+        arguments = tuple(_own_type(kind) for kind in kinds)
+    else:
+        arguments = ("object" if entry is _objects_entry else "i64",) * kinds
+    made = module.function(source_of(function), arguments)
+    parsed = llvm.parse_assembly("\n".join([entry(module, made, arguments), module.text()]))
     for one in module.inlined.values():
         parsed.link_in(llvm.parse_assembly(one.text))
     data = machine.object_code(machine.optimised(parsed))
@@ -128,8 +163,8 @@ def _identity(thing: Any) -> str:
     return f"{place}[{', '.join(cells)}]"
 
 
-def _words_entry(module: Module, function: Any, count: int) -> str:
-    given = ", ".join(f"i64 %x{k}" for k in range(count))
+def _words_entry(module: Module, function: Any, arguments: tuple) -> str:
+    given = ", ".join(f"i64 %x{k}" for k in range(len(arguments)))
     kind = {"b1": "i1", "i64": "i64"}[function.result]
     return "\n".join(
         [
@@ -143,8 +178,9 @@ def _words_entry(module: Module, function: Any, count: int) -> str:
     )
 
 
-def _objects_entry(module: Module, function: Any, count: int) -> str:
+def _objects_entry(module: Module, function: Any, arguments: tuple) -> str:
     """Return the function that Python calls, with an array of objects; it counts them."""
+    count = len(arguments)
     module.declare("Py_IncRef", "void @Py_IncRef(ptr)")
     module.declare_object("_Py_NoneStruct")
     lines = [
@@ -167,3 +203,29 @@ def _objects_entry(module: Module, function: Any, count: int) -> str:
         "}",
     ]
     return "\n".join(lines)
+
+
+def _arrays_entry(module: Module, function: Any, arguments: tuple) -> str:
+    entry = EntryText()
+    module.declare("PyLong_AsLongLong", "i64 @PyLong_AsLongLong(ptr)")
+    module.declare("Py_IncRef", "void @Py_IncRef(ptr)")
+    module.declare_object("_Py_NoneStruct")
+
+    def integer(thing: str) -> str:
+        return "i64 " + entry.emit(f"call i64 @PyLong_AsLongLong(ptr {thing})")
+
+    given = []
+    for k, kind in enumerate(arguments):
+        thing = entry.argument(k)
+        if isinstance(kind, Array):
+            given += entry.array(thing, 1)
+        elif isinstance(kind, tuple):
+            items = (entry.field(thing, objects.ITEMS + 8 * j, "ptr") for j in range(len(kind)))
+            given += [integer(item) for item in items]
+        else:
+            given.append(integer(thing))
+    result = {"b1": "i1", "i64": "i64"}[function.result]
+    entry.run(f"call {result} @{function.name}({', '.join(given)})")
+    entry.lines.append("  call void @Py_IncRef(ptr @_Py_NoneStruct)")
+    entry.lines.append("  ret ptr @_Py_NoneStruct")
+    return entry.text()

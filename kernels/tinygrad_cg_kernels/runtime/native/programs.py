@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,7 +14,7 @@ from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import generated, machine, objects
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import functions
-from tinygrad_cg_kernels.runtime.native.calling import PythonFunction
+from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
 from tinygrad_cg_kernels.runtime.native.translate import Module
 from tinygrad_cg_kernels.runtime.native.values import Array, Untranslatable, name_of
 from tinygrad_cg_kernels.runtime.store import Store
@@ -89,8 +88,8 @@ def _code(key: str, source: str, name: str, arguments: tuple, entry: Callable) -
     known = _store.read(key)
     if known is not None:
         fields, data = known
-        called = [functions.load(one) for one in fields["called"]]
-        if None not in called:
+        called = [one for one in map(functions.load, fields["called"]) if one is not None]
+        if len(called) == len(fields["called"]):
             for one in called:
                 functions.announce(one)
             build.loaded.append(name)
@@ -110,50 +109,22 @@ def _code(key: str, source: str, name: str, arguments: tuple, entry: Callable) -
 
 
 def _entry(function: Any, ranks: list[int]) -> str:
-    """Return the function that Python calls, with an array of objects."""
-    lines: list[str] = []
-    count = itertools.count()
-
-    def emit(text: str) -> str:
-        name = f"%e{next(count)}"
-        lines.append(f"  {name} = {text}")
-        return name
-
-    def field(start: str, offset: int, kind: str) -> str:
-        place = emit(f"getelementptr i8, ptr {start}, i64 {offset}")
-        return emit(f"load {kind}, ptr {place}")
-
-    given, all_flags = [], f"{objects.CONTIGUOUS}"
+    """Return the function that Python calls; it returns False where an array is not contiguous."""
+    entry = EntryText()
+    given, flags = [], f"{objects.CONTIGUOUS}"
     for k, rank in enumerate(ranks):
-        array = field("%args", 8 * k, "ptr")
-        all_flags = emit(f"and i32 {all_flags}, {field(array, objects.FLAGS, 'i32')}")
-        size = "1"
-        if rank:
-            shape = field(array, objects.SHAPE, "ptr")
-            sizes = [field(shape, 8 * axis, "i64") for axis in range(rank)]
-            for one in sizes:
-                size = emit(f"mul i64 {size}, {one}") if size != "1" else one
-        given += [f"ptr {field(array, objects.DATA, 'ptr')}", f"i64 {size}"]
-    good = emit(f"icmp eq i32 {all_flags}, {objects.CONTIGUOUS}")
-    lines += [f"  br i1 {good}, label %run, label %no", "run:"]
-    thread = emit("call ptr @PyEval_SaveThread()")
-    result = emit(f"call i1 @{function.name}({', '.join(given)})")
-    lines.append(f"  call void @PyEval_RestoreThread(ptr {thread})")
-    word = emit(f"zext i1 {result} to i64")
-    yes = emit(f"call ptr @PyBool_FromLong(i64 {word})")
-    lines += [f"  ret ptr {yes}", "no:"]
-    no = emit("call ptr @PyBool_FromLong(i64 0)")
-    lines.append(f"  ret ptr {no}")
-    return "\n".join(
-        [
-            "declare ptr @PyEval_SaveThread()",
-            "declare void @PyEval_RestoreThread(ptr)",
-            "declare ptr @PyBool_FromLong(i64)",
-            "define ptr @entry(ptr %self, ptr %args, i64 %count) {",
-            *lines,
-            "}",
-        ]
-    )
+        array = entry.argument(k)
+        flags = entry.emit(f"and i32 {flags}, {entry.field(array, objects.FLAGS, 'i32')}")
+        given += entry.array(array, rank)
+    good = entry.emit(f"icmp eq i32 {flags}, {objects.CONTIGUOUS}")
+    entry.lines += [f"  br i1 {good}, label %run, label %no", "run:"]
+    result = entry.run(f"call i1 @{function.name}({', '.join(given)})")
+    word = entry.emit(f"zext i1 {result} to i64")
+    yes = entry.emit(f"call ptr @PyBool_FromLong(i64 {word})")
+    entry.lines += [f"  ret ptr {yes}", "no:"]
+    no = entry.emit("call ptr @PyBool_FromLong(i64 0)")
+    entry.lines.append(f"  ret ptr {no}")
+    return entry.text("declare ptr @PyBool_FromLong(i64)")
 
 
 def _block_entry(function: Any) -> str:

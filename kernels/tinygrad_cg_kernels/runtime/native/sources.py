@@ -42,7 +42,7 @@ def source_of(function: Callable) -> Source:
 def _scope(function: Any) -> Mapping[str, Any]:
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     closed = dict(zip(function.__code__.co_freevars, cells, strict=True))
-    return ChainMap(closed, function.__globals__, vars(builtins))
+    return ChainMap(closed, function.__globals__, dict(vars(builtins)))
 
 
 @cache

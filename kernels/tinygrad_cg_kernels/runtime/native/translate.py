@@ -116,6 +116,11 @@ class Module:
         self.declared[name] = f"declare {text}"
         return name
 
+    def define(self, name: str, text: Callable[[], str]) -> None:
+        """Have a function of this name, with the text that is given."""
+        if name not in self.declared:
+            self.declared[name] = text()
+
     def declare_object(self, name: str) -> str:
         """Declare what stands at a symbol's address."""
         self.declared[name] = f"@{name} = external global i8"
@@ -598,7 +603,7 @@ class _Body:
                 return Value("i64", str(itemsize(kind.element)))
             if one.attr == "dtype":
                 return constant(np.dtype(str(NUMBA[kind.element])))
-        if value.is_number and one.attr == "dtype":
+        if isinstance(kind, str) and one.attr == "dtype":
             return constant(np.dtype(str(NUMBA[kind])))
         raise Untranslatable(f"the attribute {one.attr}")
 
