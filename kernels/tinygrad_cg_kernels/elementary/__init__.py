@@ -56,7 +56,7 @@ from tinygrad_cg_kernels.elementary.inverse import (
     arctan2,
     arctanh,
 )
-from tinygrad_cg_kernels.elementary.logarithm import GUARDED_LOGS, log, log1p, log2, log10
+from tinygrad_cg_kernels.elementary.logarithm import log, log1p, log2, log10
 from tinygrad_cg_kernels.elementary.logic import (
     equal,
     greater,
@@ -90,7 +90,8 @@ from tinygrad_cg_kernels.elementary.special import (
     sinc,
     sinc_derivative,
 )
-from tinygrad_cg_kernels.elementary.trigonometric import GUARDED_TRIGONOMETRIC, cos, sin, tan
+from tinygrad_cg_kernels.elementary.trigonometric import cos, sin, tan
+from tinygrad_cg_kernels.runtime.compile import GUARDED
 from tinygrad_cg_kernels.runtime.promotion import is_signed
 
 __all__ = ["CHECKS", "GUARDED", "GUARDED_PAIRS"]
@@ -126,9 +127,6 @@ def _check_divisor(name: str, x: np.ndarray, y: np.ndarray) -> None:
 CHECKS = {power: _check_power, floor_divide: _check_divisor, remainder: _check_divisor}
 """The check of integer operands before the loop runs: (name, *operands)."""
 
-GUARDED = GUARDED_TRIGONOMETRIC | GUARDED_LOGS
-"""Functions right everywhere that are faster where a test holds: (test, fast version).
-A loop takes the fast version for each block of elements that all pass the test."""
-
 GUARDED_PAIRS = {power: (ordinary, power_ordinary)}
-"""The same as GUARDED for functions of two floats."""
+"""The functions of two floats that are GUARDED: these have a loop of their own."""
+GUARDED.update(GUARDED_PAIRS)

@@ -19,7 +19,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
     SHIFT,
     SHIFT_32,
 )
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import GUARDED, by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -260,5 +260,4 @@ by_type(log10, {types.Float: _log10_real, **_LOG10_COMPLEX})
 by_type(log2_normal, {types.Float: _log2_normal_real, **_LOG2_COMPLEX})
 by_type(log10_normal, {types.Float: _log10_normal_real, **_LOG10_COMPLEX})
 
-GUARDED_LOGS = {log2: (normal, log2_normal), log10: (normal, log10_normal)}
-"""See `elementary.GUARDED`."""
+GUARDED.update({log2: (normal, log2_normal), log10: (normal, log10_normal)})

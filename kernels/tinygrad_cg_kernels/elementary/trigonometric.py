@@ -17,7 +17,7 @@ from numba import types
 
 from tinygrad_cg_kernels.elementary.exponential import SHIFT, SHIFT_32
 from tinygrad_cg_kernels.elementary.logarithm import nowhere
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import GUARDED, by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -386,5 +386,4 @@ for _stubs, _function, _complex in (
     for _stub, _reduce in zip(_stubs, (_reduce_argument, _reduce_near), strict=True):
         by_type(_stub, {types.Float: _from_offset(_function, _reduce), types.Complex: _complex})
 
-GUARDED_TRIGONOMETRIC = {sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)}
-"""See `elementary.GUARDED`."""
+GUARDED.update({sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)})

@@ -240,12 +240,13 @@ class Elementwise:
 
     def _guard(self, dtype: np.dtype, fresh: bool) -> tuple[Callable, Callable, Callable] | None:
         """Return the loop, the test and the fast version of a function that has one."""
+        guard = elementary.GUARDED.get(self.function)
+        if guard is None:
+            return None
         if self.function in elementary.GUARDED_PAIRS:
             loop = rows.run_tried if fresh else rows.run_guarded
-            guard = elementary.GUARDED_PAIRS[self.function]
             return (loop, *guard) if is_floating(dtype) else None
-        guard = elementary.GUARDED.get(self.function)
-        return guard and (rows.run_guarded, *guard)
+        return rows.run_guarded, *guard
 
     def _loops(self, dtype: np.dtype, fresh: bool, loop: Callable) -> tuple[Callable, ...]:
         """Return a loop, the scalar function, a test and a fast version; `loop` if there is

@@ -431,6 +431,9 @@ def scalar_function(function: Callable) -> Callable:
     return function
 
 
+GUARDED: dict[Callable, tuple[Callable, Callable]] = {}
+"""Functions right everywhere that are faster where a test holds: the test, and the fast version."""
+
 VERSIONS: dict[Callable, Callable[[Any], Callable | None]] = {}
 """For functions with versions by type: what picks one for the first argument's."""
 

@@ -62,7 +62,7 @@ class _Literal(Emitter):
 class _Apply(Emitter):
     def in_loop(self, loop: Any, node: ApplyNode, access: Access, operands: Pairs) -> Any:
         values = [loop.value(*one) for one in operands]
-        guard = kmath.GUARDED.get(node.function) or kmath.GUARDED_PAIRS.get(node.function)
+        guard = kmath.GUARDED.get(node.function)
         if guard and all(map(importable, guard)) and is_floating(node.dtype):
             test, fast = guard
             if loop.check(test, values):

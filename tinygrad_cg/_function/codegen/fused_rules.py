@@ -27,7 +27,6 @@ from .expressions import number_text, scalar, scalar_function
 from .statements import Code, Name, Statement
 
 MOST_OPERANDS = 3
-_GUARDED = {*kmath.GUARDED, *kmath.GUARDED_PAIRS}
 """Functions that are quick by a look at blocks of elements: in one expression they are slow."""
 
 
@@ -52,7 +51,7 @@ class _Trace(Level):
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
         function = getattr(primitive.kernel, "function", None)
         elementwise = primitive.kind == "elementwise" and not params
-        if function is None or not elementwise or function in _GUARDED:
+        if function is None or not elementwise or function in kmath.GUARDED:
             raise _NotElementwise
         aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])
         texts = [self.text(one) for one in inputs]

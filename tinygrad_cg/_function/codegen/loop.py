@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tinygrad_cg_kernels.runtime.native.translate import SEVERAL
+
 from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.nodes import FusionNode, LiteralNode, PadNode, ReduceNode, TransposeNode
 from ..graph.values import in_turn
@@ -116,18 +118,20 @@ class LoopCode:
         self.reductions = [node for node in roots if isinstance(node, ReduceNode)]
         split = [node for node in self.reductions if node.result != "column"]
         self.parts = {node: block.fresh("part") for node in split}
-        self.fast = self.guarded = False
+        self.fast, self.guarded = False, 0
 
     def code(self) -> Code:
         """Return the statements of the pass.
 
         Each chunk begins its partial results anew. Functions that have a quick formula for nearly
         all arguments are first tried by it, with a flag that says whether it was right for all;
-        else the chunk is computed again, by a function of its own.
+        else the chunk is computed again, by a function of its own. Where there are several, they
+        are called a vector at a time, and look for themselves.
         """
         body = self._body()
         general: Code | None = None
-        if self.guarded and len(self.parts) == len(self.reductions):  # it can be done twice
+        repeats = len(self.parts) == len(self.reductions)  # it can be done twice
+        if repeats and 0 < self.guarded <= SEVERAL:
             general, self.fast = body, True
             body = self._body()
         totals = [(node, self._total(node)) for node in self.parts]
@@ -257,7 +261,7 @@ class LoopCode:
 
     def check(self, test: Callable, operands: list) -> bool:
         """Have all elements tested, and return whether a guarded function may rely on it."""
-        self.guarded = True
+        self.guarded += 1
         if self.fast:
             text = Expression("{} | (not {})", FAILED, call(test, operands))
             self._code.append(Statement(FAILED, text))

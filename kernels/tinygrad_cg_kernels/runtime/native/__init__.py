@@ -1,6 +1,9 @@
-"""Generated text as machine code, without Numba's front end.
+"""Kernels as machine code, without Numba's front end.
 
-The text of generated kernels uses a small part of Python. `translate` writes it down as LLVM's
-intermediate representation, `functions` has the elementary functions in that form, compiled once a
-machine by Numba, and `machine` optimises modules, loads them, and keeps their code on disk.
+Kernels use a small part of Python, whether they are the library's own (`kernels`) or generated from
+traced programs (`programs`). `sources` finds their syntax trees; `translate` writes them down as
+LLVM's intermediate representation, by the types in `values` and the instructions in `writer` and
+`instructions`. `functions` has the elementary functions as texts and as vector functions, and
+`calling` lets Python call what comes of it. What cannot be translated, such as complex numbers and
+users' functions, Numba compiles: the kernels are functions that it compiles too.
 """

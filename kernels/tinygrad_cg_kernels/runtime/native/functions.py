@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -50,6 +50,9 @@ def find(function: Callable, arguments: tuple[str, ...]) -> Function:
         made = load(symbol)
         if made is None:
             made = _compile(function, symbol, arguments)
+            if made.is_long and function in build.GUARDED:
+                guard = [find(one, arguments).symbol for one in build.GUARDED[function]]
+                made = made._replace(guard=tuple(guard))
             _store.write(symbol, made._asdict(), b"")
         _found[key] = made
     return _found[key]
@@ -61,8 +64,8 @@ def load(symbol: str) -> Function | None:
     if known is None:
         return None
     fields, _ = known
-    arguments, lanes = tuple(fields["arguments"]), tuple(fields["lanes"])
-    return Function(fields["symbol"], fields["result"], arguments, fields["text"], lanes)
+    lists = {name: tuple(fields[name]) for name in ("arguments", "lanes", "guard")}
+    return Function(**{**fields, **lists})
 
 
 def announce(made: Function) -> None:
@@ -106,7 +109,7 @@ def _compile(function: Callable, symbol: str, arguments: tuple[str, ...]) -> Fun
     size = _instructions(text, symbol)
     floats = {"f64", "f32"}
     if size < LONG or not floats.issuperset((*arguments, result)) or len({*arguments, result}) > 1:
-        return Function(symbol, result, arguments, text, ())
+        return Function(symbol, result, arguments, text)
     widest = machine.vector_bits() // (64 if result == "f64" else 32)
     lanes = (widest,) if result == "f64" else (widest // 2, widest)
     return Function(symbol, result, arguments, text, lanes)
@@ -212,41 +215,74 @@ def _instructions(text: str, symbol: str) -> int:
 
 def _vector_module(made: Function) -> Any:
     """Return a module with a function of numbers, and of vectors of its widths."""
-    symbol, count = made.symbol, len(made.arguments)
-    element, attributes = STORED[made.result], machine.wide()
-    given = ", ".join(f"{element} %x{k}" for k in range(count))
-    lines = [
-        f"declare {element} @{symbol}({', '.join([element] * count)})",
-        f"define {element} @{symbol}_v1({given}) {attributes} {{",
-        f"  %r = call {element} @{symbol}({given})",
-        f"  ret {element} %r",
-        "}",
-    ]
-    for width in made.lanes:
-        vector = f"<{width} x {element}>"
-        vectors = ", ".join(f"{vector} %x{k}" for k in range(count))
-        lines += [f"define {vector} @{symbol}_v{width}({vectors}) {attributes} {{", "entry:"]
-        for k in range(count):
-            lines.append(f"  %in{k} = alloca {vector}, align 64")
-            lines.append(f"  store {vector} %x{k}, ptr %in{k}")
-        lines += [f"  %out = alloca {vector}, align 64", "  br label %loop", "loop:"]
-        lines.append("  %i = phi i64 [0, %entry], [%next, %loop]")
-        for k in range(count):
-            lines.append(f"  %p{k} = getelementptr inbounds {element}, ptr %in{k}, i64 %i")
-            lines.append(f"  %a{k} = load {element}, ptr %p{k}")
-        call = ", ".join(f"{element} %a{k}" for k in range(count))
-        lines += [
-            f"  %r = call {element} @{symbol}({call})",
-            f"  %q = getelementptr inbounds {element}, ptr %out, i64 %i",
-            f"  store {element} %r, ptr %q",
-            "  %next = add nuw nsw i64 %i, 1",
-            f"  %done = icmp eq i64 %next, {width}",
-            "  br i1 %done, label %end, label %loop",
-            "end:",
-            f"  %v = load {vector}, ptr %out",
-            f"  ret {vector} %v",
-            "}",
-        ]
+    used = [made, *(one for one in map(load, made.guard) if one is not None)]
+    lines = []
+    for one in used:
+        given = ", ".join(STORED[kind] for kind in one.arguments)
+        lines.append(f"declare {STORED[one.result]} @{one.symbol}({given})")
+    if len(used) < 3:
+        used = used[:1]
+    for width in (1, *made.lanes):
+        lines += _vector_function(made, width, used)
     module = llvm.parse_assembly("\n".join(lines))
-    module.link_in(llvm.parse_assembly(made.text))
+    for one in used:
+        module.link_in(llvm.parse_assembly(one.text))
     return machine.optimised(module)
+
+
+def _vector_function(made: Function, width: int, used: list[Function]) -> list[str]:
+    """Return the lines of the function of vectors of a width; of 1, of numbers."""
+    element, count = STORED[made.result], len(made.arguments)
+    kind = f"<{width} x {element}>" if width > 1 else element
+    given = ", ".join(f"{kind} %x{k}" for k in range(count))
+    lines = [
+        f"define {kind} @{made.symbol}_v{width}({given}) {machine.wide()} {{",
+        "entry:",
+        f"  %out = alloca {kind}, align 64",
+        "  %flag = alloca i8",
+    ]
+    for k in range(count):
+        lines.append(f"  %in{k} = alloca {kind}, align 64")
+        lines.append(f"  store {kind} %x{k}, ptr %in{k}")
+    if len(used) == 1:
+        lines += ["  br label %full", *_lanes("full", "end", made, width)]
+    else:
+        _, test, fast = used
+        lines += [
+            "  store i8 1, ptr %flag",
+            "  br label %test",
+            *_lanes("test", "decide", test, width),
+            "decide:",
+            "  %good = load i8, ptr %flag",
+            "  %all = icmp ne i8 %good, 0",
+            "  br i1 %all, label %fast, label %full",
+            *_lanes("fast", "end", fast, width),
+            *_lanes("full", "end", made, width),
+        ]
+    return [*lines, "end:", f"  %v = load {kind}, ptr %out", f"  ret {kind} %v", "}"]
+
+
+def _lanes(name: str, then: str, function: Function, width: int) -> Iterator[str]:
+    """Yield a loop that calls a function for each lane, and keeps the results, or all of them."""
+    element, result = STORED[function.arguments[0]], STORED[function.result]
+    yield f"{name}:"
+    yield f"  br label %{name}.loop"
+    yield f"{name}.loop:"
+    yield f"  %{name}.i = phi i64 [0, %{name}], [%{name}.next, %{name}.loop]"
+    given = []
+    for k in range(len(function.arguments)):
+        at = f"%{name}.p{k} = getelementptr inbounds {element}, ptr %in{k}, i64 %{name}.i"
+        yield f"  {at}"
+        yield f"  %{name}.a{k} = load {element}, ptr %{name}.p{k}"
+        given.append(f"{element} %{name}.a{k}")
+    yield f"  %{name}.r = call {result} @{function.symbol}({', '.join(given)})"
+    if function.result == "b1":
+        yield f"  %{name}.known = load i8, ptr %flag"
+        yield f"  %{name}.both = and i8 %{name}.known, %{name}.r"
+        yield f"  store i8 %{name}.both, ptr %flag"
+    else:
+        yield f"  %{name}.q = getelementptr inbounds {result}, ptr %out, i64 %{name}.i"
+        yield f"  store {result} %{name}.r, ptr %{name}.q"
+    yield f"  %{name}.next = add nuw nsw i64 %{name}.i, 1"
+    yield f"  %{name}.done = icmp eq i64 %{name}.next, {width}"
+    yield f"  br i1 %{name}.done, label %{then}, label %{name}.loop"

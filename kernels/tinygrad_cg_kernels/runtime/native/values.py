@@ -83,13 +83,17 @@ class Value(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A scalar function: its symbol, types, text, and the vectors that it is there for."""
+    """A scalar function: its symbol, types, text, and the vectors that it is there for.
+
+    Where it is guarded, `guard` has the symbols of the test and of the fast version.
+    """
 
     symbol: str
     result: str
     arguments: tuple[str, ...]
     text: str
-    lanes: tuple[int, ...]
+    lanes: tuple[int, ...] = ()
+    guard: tuple[str, ...] = ()
 
     @property
     def is_long(self) -> bool:

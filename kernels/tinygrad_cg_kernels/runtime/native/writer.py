@@ -1,0 +1,372 @@
+"""The instructions of a function under translation: numbers, memory, branches."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.runtime.native.values import (
+    FLOATS,
+    STORED,
+    Array,
+    Static,
+    Untranslatable,
+    Value,
+    constant,
+    float_of,
+    llvm_type,
+    name_of,
+    number,
+)
+
+ARITHMETIC = {"Add": "add", "Sub": "sub", "Mult": "mul"}
+BITWISE = {"BitOr": "or", "BitAnd": "and", "BitXor": "xor"}
+_HARMFUL = ("call", "load", "store", "sdiv", "srem", "udiv", "urem", "br ", "phi")
+
+
+class Writer:
+    """Writes down instructions, and gives their results names."""
+
+    def __init__(self, declare: Any, flags: str):
+        self.lines: list[str] = []
+        self._declare, self._flags = declare, flags
+        self._slots: list[str] = []  # stack memory
+        self._count = itertools.count()
+        self._labels = itertools.count()
+        self._label_now = "start"
+
+    # Instructions ----------------------------------------------------------------------------
+
+    def emit(self, text: str) -> str:
+        """Write an instruction; return the name of its result."""
+        name = f"%t{next(self._count)}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def slot(self, kind: str) -> str:
+        """Return new memory on the stack."""
+        name = f"%s{next(self._count)}"
+        self._slots.append(f"  {name} = alloca {kind}")
+        return name
+
+    def call(self, name: str, result: str, *arguments: tuple[str, str]) -> str:
+        """Call what a symbol stands for, with LLVM's types and operands."""
+        kinds = ", ".join(kind for kind, _ in arguments)
+        self._declare(name, f"{result} @{name}({kinds})")
+        given = ", ".join(f"{kind} {text}" for kind, text in arguments)
+        if result == "void":
+            self.lines.append(f"  call void @{name}({given})")
+            return ""
+        return self.emit(f"call {result} @{name}({given})")
+
+    def call_intrinsic(self, name: str, *values: Value, flags: str = "") -> str:
+        """Call one of LLVM's functions of floats of one type."""
+        kind = values[0].type
+        if kind not in FLOATS or any(value.type != kind for value in values):
+            raise Untranslatable(f"{name} of {[value.type for value in values]}")
+        own = f"llvm.{name}.{kind}"
+        text = llvm_type(kind)
+        self._declare(own, f"{text} @{own}({', '.join([text] * len(values))})")
+        given = ", ".join(f"{text} {value.text}" for value in values)
+        return self.emit(f"call {flags}{text} @{own}({given})")
+
+    @contextmanager
+    def apart(self) -> Iterator[list[str]]:
+        """Collect what is written, instead of writing it."""
+        kept, self.lines = self.lines, []
+        yield self.lines
+        self.lines = kept
+
+    def label(self, stem: str) -> str:
+        return f"{stem}{next(self._labels)}"
+
+    def begin(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self._label_now = label
+
+    def jump(self, label: str) -> None:
+        self.lines.append(f"  br label %{label}")
+
+    def branch(self, test: str, yes: str, no: str) -> None:
+        self.lines.append(f"  br i1 {test}, label %{yes}, label %{no}")
+
+    # Memory ----------------------------------------------------------------------------------
+
+    def element(self, array: Value, index: Value) -> str:
+        """Return the address of an element; negative signed indices count from the end."""
+        if not isinstance(array.type, Array) or index.type not in ("i64", "u64"):
+            raise Untranslatable("an index")
+        text, known = index.text, index.integer
+        if index.type == "i64" and (known is None or known < 0):
+            below = self.emit(f"icmp slt i64 {text}, 0")
+            turned = self.emit(f"add i64 {text}, {array.size}")
+            text = self.emit(f"select i1 {below}, i64 {turned}, i64 {text}")
+        return self.address(array, text)
+
+    def address(self, array: Value, index: str) -> str:
+        kind = STORED[array.type.element]
+        return self.emit(f"getelementptr inbounds {kind}, ptr {array.text}, i64 {index}")
+
+    def index(self, value: Value) -> Value:
+        """Return an integer as an index."""
+        if value.type in ("i64", "u64"):
+            return value
+        if value.is_number and value.type[0] in "iu":
+            return self.cast(value, "i64")
+        raise Untranslatable(f"an index of type {value.type}")
+
+    def load(self, kind: str, address: str) -> Value:
+        """Return the number of a type at an address."""
+        text = self.emit(f"load {STORED[kind]}, ptr {address}")
+        return Value(kind, self.emit(f"icmp ne i8 {text}, 0") if kind == "b1" else text)
+
+    def store(self, value: Value, kind: str, address: str) -> None:
+        """Write a number, cast to a type, to an address."""
+        text = self.stored(self.cast(value, kind))
+        self.lines.append(f"  store {STORED[kind]} {text}, ptr {address}")
+
+    def stored(self, value: Value) -> str:
+        """Return a value's operand as memory and functions have it."""
+        return self.emit(f"zext i1 {value.text} to i8") if value.type == "b1" else value.text
+
+    # Tuples and what is known ----------------------------------------------------------------
+
+    def parts(self, value: Value) -> tuple[Value, ...]:
+        """Return the entries of a tuple."""
+        if is_tuple(value.type):
+            return value.text
+        if isinstance(value.type, Static) and isinstance(value.type.value, tuple):
+            return tuple(constant(one) for one in value.type.value)
+        raise Untranslatable(f"the parts of {value.type}")
+
+    def tuple_value(self, value: Value) -> Value:
+        """Return a tuple of constants as a tuple of values."""
+        if isinstance(value.type, Static) and isinstance(value.type.value, tuple):
+            parts = self.parts(value)
+            return Value(tuple(part.type for part in parts), parts)
+        return value
+
+    def dtype(self, value: Value) -> str:
+        """Return the type that a dtype, or a type of NumPy's, stands for."""
+        if not isinstance(value.type, Static):
+            raise Untranslatable("a dtype that is not known")
+        return name_of(np.dtype(value.type.value))
+
+    # Numbers ---------------------------------------------------------------------------------
+
+    def truth(self, value: Value) -> str:
+        """Return the operand of a condition."""
+        if value.type == "b1":
+            return value.text
+        if value.is_number and value.type[0] in "iu":
+            if value.integer is not None:
+                return "true" if value.integer else "false"
+            return self.emit(f"icmp ne {llvm_type(value.type)} {value.text}, 0")
+        raise Untranslatable("a condition")
+
+    def cast(self, value: Value, kind: str) -> Value:
+        """Return a number in another type, as an assignment to an element or NumPy's type does."""
+        own = value.type
+        if own == kind:
+            return value
+        if not value.is_number:
+            raise Untranslatable(f"a cast of {own}")
+        x = f"{llvm_type(own)} {value.text}"
+        to, known = llvm_type(kind), value.integer
+        if own in FLOATS and kind in FLOATS:
+            exact = float_of(value.text)
+            if exact is not None:
+                return Value(kind, number(exact, kind))
+            text = self.emit(f"{'fpext' if kind == 'f64' else 'fptrunc'} {x} to {to}")
+        elif kind in FLOATS:
+            if known is not None and int(float(known)) == known:
+                return Value(kind, number(float(known), kind))
+            signed = own[0] == "i"
+            text = self.emit(f"{'sitofp' if signed else 'uitofp'} {x} to {to}")
+        elif kind == "b1":
+            if own in FLOATS:
+                text = self.emit(f"fcmp une {x}, {number(0.0, own)}")
+            else:
+                text = self.emit(f"icmp ne {x}, 0")
+        elif own in FLOATS:
+            if kind not in ("i64", "i32"):
+                raise Untranslatable(f"{kind} of {own}")
+            text = self.emit(f"fptosi {x} to {to}")
+        elif known is not None:
+            width = int(kind[1:])
+            whole = known % 2**width
+            text = str(whole - 2**width if kind[0] == "i" and whole >> (width - 1) else whole)
+        else:
+            mine = 1 if own == "b1" else int(own[1:])
+            wide = int(kind[1:])
+            if mine == wide:
+                text = value.text
+            else:
+                word = "trunc" if mine > wide else "sext" if own[0] == "i" else "zext"
+                text = self.emit(f"{word} {x} to {to}")
+        return Value(kind, text)
+
+    def operate(self, symbol: str, x: Value, y: Value) -> Value:
+        """Return what an operator makes of two numbers."""
+        if not (x.is_number and y.is_number):
+            raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+        if x.type == y.type == "b1" and symbol in BITWISE:
+            return Value("b1", self.emit(f"{BITWISE[symbol]} i1 {x.text}, {y.text}"))
+        if x.type in FLOATS or y.type in FLOATS or symbol == "Div":
+            kind = x.type if x.type == y.type else "f64"
+            name = {"Add": "fadd", "Sub": "fsub", "Mult": "fmul", "Div": "fdiv"}.get(symbol)
+            if name is None or "b1" in (x.type, y.type) or kind not in FLOATS:
+                raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+            x, y = self.cast(x, kind), self.cast(y, kind)
+            flags = self._flags if symbol != "Div" else ""
+            return Value(kind, self.emit(f"{name}{flags} {llvm_type(kind)} {x.text}, {y.text}"))
+        if "b1" in (x.type, y.type):
+            raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+        kind = "u64" if x.type[0] == y.type[0] == "u" else "i64"
+        x, y = self.cast(x, kind), self.cast(y, kind)
+        if symbol in ("FloorDiv", "Mod"):
+            return self._divided(x, y, symbol, kind)
+        shifts = {"LShift": "shl", "RShift": "ashr" if kind == "i64" else "lshr"}
+        name = ARITHMETIC.get(symbol) or BITWISE.get(symbol) or shifts.get(symbol)
+        if name is None:
+            raise Untranslatable(symbol)
+        if x.integer is not None and y.integer is not None and symbol in ARITHMETIC:
+            a, b = x.integer, y.integer
+            return Value(kind, str({"add": a + b, "sub": a - b, "mul": a * b}[name]))
+        return Value(kind, self.emit(f"{name} i64 {x.text}, {y.text}"))
+
+    def _divided(self, x: Value, y: Value, symbol: str, kind: str) -> Value:
+        """Return a quotient rounded down, or its remainder; the divisor is not 0."""
+        if kind == "u64":
+            name = "urem" if symbol == "Mod" else "udiv"
+            return Value(kind, self.emit(f"{name} i64 {x.text}, {y.text}"))
+        rest = self.emit(f"srem i64 {x.text}, {y.text}")
+        signs = self.emit(f"xor i64 {rest}, {y.text}")
+        differ = self.emit(f"icmp slt i64 {signs}, 0")
+        inexact = self.emit(f"icmp ne i64 {rest}, 0")
+        below = self.emit(f"and i1 {differ}, {inexact}")
+        if symbol == "Mod":
+            more = self.emit(f"add i64 {rest}, {y.text}")
+            return Value("i64", self.emit(f"select i1 {below}, i64 {more}, i64 {rest}"))
+        quotient = self.emit(f"sdiv i64 {x.text}, {y.text}")
+        less = self.emit(f"sub i64 {quotient}, 1")
+        return Value("i64", self.emit(f"select i1 {below}, i64 {less}, i64 {quotient}"))
+
+    def compare(self, symbol: str, x: Value, y: Value) -> str:
+        if symbol not in ("lt", "lte", "gt", "gte", "eq", "noteq"):
+            raise Untranslatable(symbol)
+        if not (x.is_number and y.is_number) or "object" in (x.type, y.type):
+            raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+        if x.type in FLOATS or y.type in FLOATS:
+            known = [v for v in (x, y) if v.integer is not None]
+            others = [v for v in (x, y) if v.type in FLOATS]
+            kind = x.type if x.type == y.type else "f64"
+            if known and len(others) == 1:
+                kind = others[0].type
+            if "b1" in (x.type, y.type):
+                raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+            x, y = self.cast(x, kind), self.cast(y, kind)
+            name = {"lt": "olt", "lte": "ole", "gt": "ogt", "gte": "oge", "eq": "oeq"}
+            test = f"fcmp {name.get(symbol, 'une')} {llvm_type(kind)}"
+            return self.emit(f"{test} {x.text}, {y.text}")
+        if x.integer is not None and y.integer is not None:
+            a, b = x.integer, y.integer
+            found = {"lt": a < b, "lte": a <= b, "gt": a > b, "gte": a >= b, "eq": a == b}
+            return "true" if found.get(symbol, a != b) else "false"
+        if x.type[0] == "u" and y.integer is not None and y.integer < 0:
+            return "true" if symbol in ("noteq", "gt", "gte") else "false"
+        if x.type != y.type:
+            x, y = self._alike(x, y)
+        kind = x.type
+        sign = "u" if kind[0] in "ub" else "s"
+        name = {"lt": "lt", "lte": "le", "gt": "gt", "gte": "ge"}
+        word = sign + name[symbol] if symbol in name else {"eq": "eq", "noteq": "ne"}[symbol]
+        return self.emit(f"icmp {word} {llvm_type(kind)} {x.text}, {y.text}")
+
+    def _alike(self, x: Value, y: Value) -> tuple[Value, Value]:
+        """Return two integers of different types in one that has both."""
+        if x.type[0] == y.type[0] == "i":
+            return self.cast(x, "i64"), self.cast(y, "i64")
+        for a, b in ((x, y), (y, x)):
+            if b.integer is not None and b.integer >= 0 and a.type[0] in "ub":
+                if a.type == "b1" and b.integer > 1:
+                    break
+                other = Value("b1", str(bool(b.integer)).lower()) if a.type == "b1" else None
+                other = other or self.cast(b, a.type)
+                return (a, other) if a is x else (other, a)
+        raise Untranslatable(f"a comparison of {x.type} and {y.type}")
+
+    def extremum(self, target: Callable, values: list[Value]) -> Value:
+        if any(not value.is_number or value.type[0] != "i" for value in values):
+            raise Untranslatable(f"the extremum of {[value.type for value in values]}")
+        kind = values[0].type if len({value.type for value in values}) == 1 else "i64"
+        total, *others = (self.cast(value, kind) for value in values)
+        order, word = "slt" if target is min else "sgt", llvm_type(kind)
+        for other in others:
+            test = self.emit(f"icmp {order} {word} {total.text}, {other.text}")
+            both = f"select i1 {test}, {word} {total.text}, {word} {other.text}"
+            total = Value(kind, self.emit(both))
+        return total
+
+    def absolute(self, value: Value) -> Value:
+        if value.type in FLOATS:
+            return Value(value.type, self.call_intrinsic("fabs", value))
+        value = self.cast(value, "i64")
+        opposite = self.emit(f"sub i64 0, {value.text}")
+        below = self.emit(f"icmp slt i64 {value.text}, 0")
+        both = f"select i1 {below}, i64 {opposite}, i64 {value.text}"
+        return Value("i64", self.emit(both))
+
+    def common(self, x: Any, y: Any) -> Any:
+        """Return the type of what has one of two types."""
+        if x == y:
+            return x
+        if isinstance(x, str) and isinstance(y, str):
+            if x in FLOATS and y in FLOATS:
+                return "f64"
+            if x[0] == y[0] and x[0] in "iu":
+                return f"{x[0]}64"
+            if {x[0], y[0]} == {"f", "i"}:
+                return "f64"
+        elif is_tuple(x) and is_tuple(y) and len(x) == len(y):
+            return tuple(self.common(a, b) for a, b in zip(x, y, strict=True))
+        raise Untranslatable(f"either {x} or {y}")
+
+    def converted(self, value: Value, kind: Any) -> Value:
+        if value.type == kind:
+            return value
+        if isinstance(kind, str):
+            return self.cast(value, kind)
+        parts = tuple(self.converted(part, one) for part, one in zip(value.text, kind, strict=True))
+        return Value(kind, parts)
+
+
+def is_tuple(kind: Any) -> bool:
+    return isinstance(kind, tuple) and not isinstance(kind, Array)
+
+
+def holds(kind: str, value: Value) -> bool:
+    """Return whether a variable of a type can hold a number of another, as Numba's would."""
+    own = value.type
+    if kind == "f64":
+        return own == "f32" or own[0] == "i"
+    return kind == "i64" and own[0] == "i"
+
+
+def is_harmless(lines: list[str]) -> bool:
+    """Return whether lines may run although a condition says otherwise, and are few."""
+    if len(lines) > 8:
+        return False
+    for line in lines:
+        operation = line.partition(" = ")[2] or line
+        if line.endswith(":") or (
+            operation.startswith(_HARMFUL) and not operation.startswith(("load",))
+        ):
+            return False
+        if operation.startswith("load") and "ptr %s" not in operation:
+            return False
+    return True
