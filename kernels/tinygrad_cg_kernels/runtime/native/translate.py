@@ -133,15 +133,19 @@ class Module:
         given = ", ".join(STORED[kind] for kind in one.arguments)
         self.declare(one.symbol, f"{STORED[one.result]} @{one.symbol}({given})")
 
-    def array(self, thing: np.ndarray) -> Value:
-        """Return a constant array."""
+    def array(self, thing: Any) -> Value:
+        """Return a constant array, of an array or a tuple of numbers."""
         if id(thing) not in self._arrays:
-            kind, name = name_of(thing.dtype), f"array.{len(self._arrays)}"
-            items = ", ".join(f"{STORED[kind]} {constant(item).text}" for item in thing)
+            items = [constant(item) for item in thing]
+            kinds = {item.type for item in items}
+            if len(kinds) != 1 or not items[0].is_number:
+                raise Untranslatable(f"an index of {thing}")
+            kind, name = items[0].type, f"array.{len(self._arrays)}"
+            stored = ", ".join(f"{STORED[kind]} {item.text}" for item in items)
             self.texts.append(
-                f"@{name} = internal constant [{thing.size} x {STORED[kind]}] [{items}]"
+                f"@{name} = internal constant [{len(items)} x {STORED[kind]}] [{stored}]"
             )
-            self._arrays[id(thing)] = Value(Array(kind), f"@{name}", str(thing.size))
+            self._arrays[id(thing)] = Value(Array(kind), f"@{name}", str(len(items)))
         return self._arrays[id(thing)]
 
     def loop(self, interleaved: int) -> str:
@@ -534,6 +538,11 @@ class _Body(Writer):
         if isinstance(array.type, Array):
             address = self.element(array, self._value(one.slice))
             return self.load(array.type.element, address)
+        if isinstance(array.type, Static) and not isinstance(one.slice, ast.Slice):
+            index = self._value(one.slice)
+            if index.integer is None:
+                table = self.module.array(array.type.value)
+                return self.load(table.type.element, self.element(table, index))
         parts = self.parts(array)
         if isinstance(one.slice, ast.Slice):
             ends = [one.slice.lower, one.slice.upper, one.slice.step]
@@ -641,11 +650,14 @@ class _Body(Writer):
         return self._operate(type(one.op).__name__, self._value(one.left), one.right)
 
     def _power(self, one: ast.BinOp) -> Value:
-        """Return a power of constants, or of a small integer exponent 2."""
-        try:
+        if isinstance(one.left, ast.Constant) and isinstance(
+            one.right, (ast.Constant, ast.UnaryOp)
+        ):
             return constant(eval(compile(ast.Expression(one), "", "eval"), {}))
-        except NameError:
-            raise Untranslatable("a power") from None
+        x, y = self._value(one.left), self._value(one.right)
+        if x.type != y.type:
+            raise Untranslatable(f"Pow of {x.type} and {y.type}")
+        return Value(x.type, self.call_intrinsic("pow", x, y))
 
     def _operate(self, symbol: str, x: Value, right: ast.expr) -> Value:
         return self.operate(symbol, x, self._value(right))

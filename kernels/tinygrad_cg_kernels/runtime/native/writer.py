@@ -218,10 +218,14 @@ class Writer:
             return Value("b1", self.emit(f"{BITWISE[symbol]} i1 {x.text}, {y.text}"))
         if x.type in FLOATS or y.type in FLOATS or symbol == "Div":
             kind = x.type if x.type == y.type else "f64"
-            name = {"Add": "fadd", "Sub": "fsub", "Mult": "fmul", "Div": "fdiv"}.get(symbol)
+            name = {"Add": "fadd", "Sub": "fsub", "Mult": "fmul", "Div": "fdiv", "Mod": "frem"}.get(
+                symbol
+            )
             if name is None or "b1" in (x.type, y.type) or kind not in FLOATS:
                 raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
             x, y = self.cast(x, kind), self.cast(y, kind)
+            if symbol == "Mod":
+                return self._remainder(x, y)
             flags = self._flags if symbol != "Div" else ""
             return Value(kind, self.emit(f"{name}{flags} {llvm_type(kind)} {x.text}, {y.text}"))
         if "b1" in (x.type, y.type):
@@ -238,6 +242,18 @@ class Writer:
             a, b = x.integer, y.integer
             return Value(kind, str({"add": a + b, "sub": a - b, "mul": a * b}[name]))
         return Value(kind, self.emit(f"{name} i64 {x.text}, {y.text}"))
+
+    def _remainder(self, x: Value, y: Value) -> Value:
+        """Return the remainder of floats, which has the sign of the divisor."""
+        word, zero = llvm_type(x.type), number(0.0, x.type)
+        rest = self.emit(f"frem {word} {x.text}, {y.text}")
+        exact = self.emit(f"fcmp oeq {word} {rest}, {zero}")
+        none = self.call_intrinsic("copysign", Value(x.type, zero), y)
+        below = [self.emit(f"fcmp olt {word} {text}, {zero}") for text in (rest, y.text)]
+        differ = self.emit(f"xor i1 {below[0]}, {below[1]}")
+        more = self.emit(f"fadd {word} {rest}, {y.text}")
+        other = self.emit(f"select i1 {differ}, {word} {more}, {word} {rest}")
+        return Value(x.type, self.emit(f"select i1 {exact}, {word} {none}, {word} {other}"))
 
     def _divided(self, x: Value, y: Value, symbol: str, kind: str) -> Value:
         """Return a quotient rounded down, or its remainder; the divisor is not 0."""
