@@ -650,10 +650,8 @@ class _Body(Writer):
         return self._operate(type(one.op).__name__, self._value(one.left), one.right)
 
     def _power(self, one: ast.BinOp) -> Value:
-        if isinstance(one.left, ast.Constant) and isinstance(
-            one.right, (ast.Constant, ast.UnaryOp)
-        ):
-            return constant(eval(compile(ast.Expression(one), "", "eval"), {}))
+        if isinstance(one.left, ast.Constant) and isinstance(one.right, ast.Constant | ast.UnaryOp):
+            return constant(one.left.value ** ast.literal_eval(one.right))
         x, y = self._value(one.left), self._value(one.right)
         if x.type != y.type:
             raise Untranslatable(f"Pow of {x.type} and {y.type}")
