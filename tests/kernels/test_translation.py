@@ -99,11 +99,11 @@ def test_scalar_functions_are_translated(dtype):
     assert len(functions.by_numba) == before
 
 
-def test_kernels_of_complex_numbers_are_left_to_numba():
+def test_complex_elementary_functions_are_left_to_numba():
     kernel = Elementwise(
         "exp", next(r for r in elementwise() if r.name == "exp").kernel.function, 1
     )
     before = len(kernels.by_numba)
     assert kernel(np.array([0j, 1j]))[0] == 1
-    assert any("complex128" in reason for reason in kernels.by_numba[before:])
+    assert any("built-in function exp" in reason for reason in kernels.by_numba[before:])
     assert "exp_small" in {*build.compiled, *build.loaded}

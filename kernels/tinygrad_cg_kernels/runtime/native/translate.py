@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from tinygrad_cg_kernels.runtime.native.values import (
     FLOATS,
     NOTHING,
     NUMBA,
+    PARTS,
     STORED,
     Array,
     Function,
@@ -277,7 +279,7 @@ class _Body(Writer):
         text = "poison"
         for k, (slot, one) in enumerate(zip(self._returned, types, strict=True)):
             yield f"  %back{k} = load {one}, ptr {slot}"
-            if isinstance(self.result, tuple):
+            if _is_structure(self.result):
                 yield f"  %whole{k} = insertvalue {kind} {text}, {one} %back{k}, {k}"
                 text = f"%whole{k}"
             else:
@@ -286,7 +288,7 @@ class _Body(Writer):
 
     def _result_type(self) -> str:
         types = leaf_types(self.result)
-        if isinstance(self.result, tuple):
+        if _is_structure(self.result):
             return f"{{ {', '.join(types)} }}"
         return types[0] if types else "void"
 
@@ -516,6 +518,8 @@ class _Body(Writer):
                 return Value("i64", str(itemsize(kind.element)))
             if one.attr == "dtype":
                 return constant(np.dtype(str(NUMBA[kind.element])))
+        if value.is_complex and one.attr in ("real", "imag"):
+            return self.part(value, int(one.attr == "imag"))
         if isinstance(kind, str) and one.attr == "dtype":
             return constant(np.dtype(str(NUMBA[kind])))
         raise Untranslatable(f"the attribute {one.attr}")
@@ -564,6 +568,9 @@ class _Body(Writer):
                 return Value("b1", "false" if test == "true" else "true")
             return Value("b1", self.emit(f"xor i1 {test}, true"))
         if isinstance(one.op, ast.USub) and value.is_number:
+            if value.is_complex:
+                word = llvm_type(PARTS[value.type])
+                return Value(value.type, tuple(self.emit(f"fneg {word} {x}") for x in value.text))
             if value.type in FLOATS:
                 known = float_of(value.text)
                 if known is not None:
@@ -676,6 +683,8 @@ class _Body(Writer):
     # Calls -----------------------------------------------------------------------------------
 
     def _of_call(self, one: ast.Call) -> Value:
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "conjugate":
+            return self._conjugate(self._value(one.func.value))
         target = self._static(one.func)
         values = list(self._arguments(one.args))
         if one.keywords:
@@ -695,6 +704,11 @@ class _Body(Writer):
             return self.extremum(target, values)
         if target is abs:
             return self.absolute(*values)
+        if target is complex:
+            kind = "c64" if {value.type for value in values} == {"f32"} else "c128"
+            return Value(kind, tuple(self.cast(part, PARTS[kind]).text for part in values))
+        if target is math.hypot:
+            return self.hypot(*values)
         if target is len:
             (value,) = values
             if isinstance(value.type, Array):
@@ -709,11 +723,17 @@ class _Body(Writer):
             return made
         return self.call_function(target, values)
 
+    def _conjugate(self, value: Value) -> Value:
+        if not value.is_complex:
+            raise Untranslatable(f"the conjugate of {value.type}")
+        opposite = self.emit(f"fneg {llvm_type(PARTS[value.type])} {value.text[1]}")
+        return Value(value.type, (value.text[0], opposite))
+
     def call_function(self, target: Callable, values: list[Value]) -> Value:
         """Call a Python function of the kernels."""
         if not callable(target):
             raise Untranslatable(f"a call of {target}")
-        numbers = all(value.is_number for value in values)
+        numbers = all(value.is_number and not value.is_complex for value in values)
         if numbers and self.module.find and target.__module__.startswith(ELEMENTARY):
             return self._call_scalar(self.module.find, target, values)
         target = version_for(target, values[0].type if values else None)
@@ -745,7 +765,7 @@ class _Body(Writer):
         if not types:
             self.lines.append(f"  call void @{function.name}({given})")
             return NOTHING
-        if not isinstance(result, tuple):
+        if not _is_structure(result):
             return Value(result, self.emit(f"call {types[0]} @{function.name}({given})"))
         kind = f"{{ {', '.join(types)} }}"
         found = self.emit(f"call {kind} @{function.name}({given})")
@@ -765,6 +785,11 @@ class _Body(Writer):
         if known.result == "b1":
             found = self.emit(f"icmp ne i8 {found}, 0")
         return Value(known.result, found)
+
+
+def _is_structure(kind: Any) -> bool:
+    """Return whether functions return a type as a structure of LLVM's."""
+    return isinstance(kind, tuple) or kind in tuple(PARTS)
 
 
 def version_for(target: Callable, kind: Any) -> Callable:

@@ -9,16 +9,21 @@ import numpy as np
 from numba import types
 
 FLOATS = ("f64", "f32")
+PARTS = {"c128": "f64", "c64": "f32"}
+"""The types of the parts of complex numbers."""
 NUMBA = {
     "f64": types.float64,
     "f32": types.float32,
     "b1": types.boolean,
+    "c128": types.complex128,
+    "c64": types.complex64,
     **{f"i{width}": getattr(types, f"int{width}") for width in (8, 16, 32, 64)},
     **{f"u{width}": getattr(types, f"uint{width}") for width in (8, 16, 32, 64)},
 }
 """The types of numbers, by the names that they have here."""
 NAMES = {kind: name for name, kind in NUMBA.items()}
 STORED = {"f64": "double", "f32": "float", "b1": "i8", "object": "i64"}
+STORED |= {name: f"{{ {STORED[part]}, {STORED[part]} }}" for name, part in PARTS.items()}
 STORED |= {name: f"i{name[1:]}" for name in NUMBA if name[0] in "iu"}
 """LLVM's types for them in memory, and as scalar functions pass them."""
 
@@ -63,7 +68,8 @@ class Value(NamedTuple):
     """A value of a function under translation.
 
     `type` is "i64", "f64", ..., an `Array`, a tuple of types, or `Static`; `text` its operand, of
-    arrays the address, of tuples a tuple of values; `size` the operand of an array's size.
+    complex numbers two, of arrays the address, of tuples a tuple of values; `size` the operand of
+    an array's size.
     """
 
     type: Any
@@ -73,6 +79,10 @@ class Value(NamedTuple):
     @property
     def is_number(self) -> bool:
         return isinstance(self.type, str)
+
+    @property
+    def is_complex(self) -> bool:
+        return isinstance(self.type, str) and self.type in PARTS
 
     @property
     def integer(self) -> int | None:
@@ -105,8 +115,8 @@ NOTHING = Value(Static(None))
 
 def name_of(dtype: np.dtype) -> str:
     """Return the name of a dtype's type."""
-    kind = {"b": "b", "i": "i", "u": "u", "f": "f"}.get(dtype.kind)
-    if kind is None or (kind == "f" and dtype.itemsize not in (4, 8)):
+    kind = {"b": "b", "i": "i", "u": "u", "f": "f", "c": "c"}.get(dtype.kind)
+    if kind is None or (kind in "fc" and f"{kind}{8 * dtype.itemsize}" not in NUMBA):
         raise Untranslatable(f"dtype {dtype}")
     return "b1" if kind == "b" else f"{kind}{8 * dtype.itemsize}"
 
@@ -117,11 +127,14 @@ def llvm_type(kind: str) -> str:
 
 
 def itemsize(kind: str) -> int:
-    return 1 if kind == "b1" else int(kind[1:]) // 8
+    return 1 if kind == "b1" else int(kind[1:]) // 8  # of complex numbers both parts count
 
 
 def leaves(value: Value) -> list[tuple[str, str]]:
     """Return the LLVM types and operands that a value is made of."""
+    if value.is_complex:
+        kind = llvm_type(PARTS[value.type])
+        return [(kind, part) for part in value.text]
     if value.is_number:
         return [(llvm_type(value.type), value.text)]
     if isinstance(value.type, Array):
@@ -134,6 +147,8 @@ def leaves(value: Value) -> list[tuple[str, str]]:
 def rebuilt(kind: Any, operands: list[str]) -> Value:
     """Return the value of a type that is made of operands, which are taken from the list."""
     if isinstance(kind, str):
+        if kind in PARTS:
+            return Value(kind, (operands.pop(0), operands.pop(0)))
         return Value(kind, operands.pop(0))
     if isinstance(kind, Array):
         return Value(kind, operands.pop(0), operands.pop(0))
@@ -145,7 +160,7 @@ def rebuilt(kind: Any, operands: list[str]) -> Value:
 def leaf_types(kind: Any) -> list[str]:
     """Return the LLVM types of `leaves`."""
     if isinstance(kind, str):
-        return [llvm_type(kind)]
+        return [llvm_type(PARTS[kind])] * 2 if kind in PARTS else [llvm_type(kind)]
     if isinstance(kind, Array):
         return ["ptr", "i64"]
     if isinstance(kind, tuple):
@@ -164,6 +179,11 @@ def constant(thing: Any) -> Value:
     if isinstance(thing, (float, np.floating)):
         kind = name_of(thing.dtype) if isinstance(thing, np.floating) else "f64"
         return Value(kind, number(float(thing), kind))
+    if isinstance(thing, (complex, np.complexfloating)):
+        kind = name_of(thing.dtype) if isinstance(thing, np.complexfloating) else "c128"
+        return Value(
+            kind, tuple(number(float(part), PARTS[kind]) for part in (thing.real, thing.imag))
+        )
     if isinstance(thing, list):
         thing = tuple(thing)
     return Value(Static(thing))

@@ -11,6 +11,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime.native.values import (
     FLOATS,
+    PARTS,
     STORED,
     Array,
     Static,
@@ -121,11 +122,22 @@ class Writer:
 
     def load(self, kind: str, address: str) -> Value:
         """Return the number of a type at an address."""
+        if kind in PARTS:
+            part = PARTS[kind]
+            second = self.emit(f"getelementptr {STORED[part]}, ptr {address}, i64 1")
+            both = (self.emit(f"load {STORED[part]}, ptr {at}") for at in (address, second))
+            return Value(kind, tuple(both))
         text = self.emit(f"load {STORED[kind]}, ptr {address}")
         return Value(kind, self.emit(f"icmp ne i8 {text}, 0") if kind == "b1" else text)
 
     def store(self, value: Value, kind: str, address: str) -> None:
         """Write a number, cast to a type, to an address."""
+        if kind in PARTS:
+            word = STORED[PARTS[kind]]
+            second = self.emit(f"getelementptr {word}, ptr {address}, i64 1")
+            for text, at in zip(self.cast(value, kind).text, (address, second), strict=True):
+                self.lines.append(f"  store {word} {text}, ptr {at}")
+            return
         text = self.stored(self.cast(value, kind))
         self.lines.append(f"  store {STORED[kind]} {text}, ptr {address}")
 
@@ -175,6 +187,8 @@ class Writer:
             return value
         if not value.is_number:
             raise Untranslatable(f"a cast of {own}")
+        if own in PARTS or kind in PARTS:
+            return self._cast_complex(value, kind)
         x = f"{llvm_type(own)} {value.text}"
         to, known = llvm_type(kind), value.integer
         if own in FLOATS and kind in FLOATS:
@@ -210,12 +224,46 @@ class Writer:
                 text = self.emit(f"{word} {x} to {to}")
         return Value(kind, text)
 
+    def part(self, value: Value, k: int) -> Value:
+        """Return the real part of a number, or the imaginary one."""
+        if value.is_complex:
+            return Value(PARTS[value.type], value.text[k])
+        return value if k == 0 else Value("f32", number(0.0, "f32"))
+
+    def _cast_complex(self, value: Value, kind: str) -> Value:
+        if kind == "b1":
+            tests = [self.cast(self.part(value, k), "b1").text for k in range(2)]
+            return Value("b1", self.emit(f"or i1 {tests[0]}, {tests[1]}"))
+        if kind not in PARTS:
+            raise Untranslatable(f"{kind} of {value.type}")
+        parts = (self.cast(self.part(value, k), PARTS[kind]).text for k in range(2))
+        return Value(kind, tuple(parts))
+
+    def _operate_complex(self, symbol: str, x: Value, y: Value) -> Value:
+        kind = self._common_complex(x.type, y.type)
+        x, y = self.cast(x, kind), self.cast(y, kind)
+        a, b, c, d = (self.part(value, k) for value in (x, y) for k in range(2))
+        if symbol in ("Add", "Sub"):
+            parts = self.operate(symbol, a, c), self.operate(symbol, b, d)
+        elif symbol == "Mult":
+            products = [self.operate("Mult", *pair) for pair in ((a, c), (b, d), (a, d), (b, c))]
+            parts = self.operate("Sub", *products[:2]), self.operate("Add", *products[2:])
+        else:
+            raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+        return Value(kind, tuple(part.text for part in parts))
+
+    def _common_complex(self, x: str, y: str) -> str:
+        narrow = {"c64", "f32", "b1"}
+        return "c64" if {x, y} <= narrow else "c128"
+
     def operate(self, symbol: str, x: Value, y: Value) -> Value:
         """Return what an operator makes of two numbers."""
         if not (x.is_number and y.is_number):
             raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
         if x.type == y.type == "b1" and symbol in BITWISE:
             return Value("b1", self.emit(f"{BITWISE[symbol]} i1 {x.text}, {y.text}"))
+        if x.is_complex or y.is_complex:
+            return self._operate_complex(symbol, x, y)
         if x.type in FLOATS or y.type in FLOATS or symbol == "Div":
             kind = x.type if x.type == y.type else "f64"
             name = {"Add": "fadd", "Sub": "fsub", "Mult": "fmul", "Div": "fdiv", "Mod": "frem"}.get(
@@ -277,6 +325,11 @@ class Writer:
             raise Untranslatable(symbol)
         if not (x.is_number and y.is_number) or "object" in (x.type, y.type):
             raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+        if x.is_complex or y.is_complex:
+            if symbol not in ("eq", "noteq"):
+                raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+            parts = [self.compare(symbol, self.part(x, k), self.part(y, k)) for k in range(2)]
+            return self.emit(f"{'and' if symbol == 'eq' else 'or'} i1 {parts[0]}, {parts[1]}")
         if x.type in FLOATS or y.type in FLOATS:
             known = [v for v in (x, y) if v.integer is not None]
             others = [v for v in (x, y) if v.type in FLOATS]
@@ -328,7 +381,16 @@ class Writer:
             total = Value(kind, self.emit(both))
         return total
 
+    def hypot(self, x: Value, y: Value) -> Value:
+        """Return the length of a pair of floats of one type."""
+        if x.type not in FLOATS or x.type != y.type:
+            raise Untranslatable(f"hypot of {x.type} and {y.type}")
+        word, name = STORED[x.type], "hypot" if x.type == "f64" else "hypotf"
+        return Value(x.type, self.call(name, word, (word, x.text), (word, y.text)))
+
     def absolute(self, value: Value) -> Value:
+        if value.is_complex:
+            return self.hypot(self.part(value, 0), self.part(value, 1))
         if value.type in FLOATS:
             return Value(value.type, self.call_intrinsic("fabs", value))
         value = self.cast(value, "i64")
@@ -348,6 +410,8 @@ class Writer:
                 return f"{x[0]}64"
             if {x[0], y[0]} == {"f", "i"}:
                 return "f64"
+            if x in PARTS or y in PARTS:
+                return self._common_complex(x, y)
         elif is_tuple(x) and is_tuple(y) and len(x) == len(y):
             return tuple(self.common(a, b) for a, b in zip(x, y, strict=True))
         raise Untranslatable(f"either {x} or {y}")
