@@ -107,7 +107,7 @@ def _warm(record: Primitive) -> None:
             if record.kind == "elementwise" and record.kernel is not None:
                 kind = f"f{np.dtype(dtype).itemsize * 8}"
                 try:
-                    functions.find(record.kernel.function, (kind,) * len(record.inputs))
+                    functions.prepare(record.kernel.function, (kind,) * len(record.inputs))
                 except Exception:  # nor is its scalar function
                     continue
 

@@ -230,3 +230,10 @@ def test_scalar_functions_mean_numpy_outside_compiled_code():
     for name, values in (("erfinv", (x / 4,)), ("digamma", (x,)), ("polygamma", (4 * x, x))):
         want = TABLE[name][3](*values)
         np.testing.assert_allclose(getattr(elementary, name)(*values), want, rtol=1e-14)
+
+
+def test_rsqrt_of_a_complex_zero():
+    """As NumPy: Numba's own complex division raises there."""
+    found = OPS["rsqrt"].kernel(np.array([0j, 4.0, 1j]))
+    assert found[0].real == np.inf
+    np.testing.assert_allclose(found[1:], [0.5, np.sqrt(0.5) * (1 - 1j)], rtol=1e-15)

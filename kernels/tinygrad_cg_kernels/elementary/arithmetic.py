@@ -6,7 +6,7 @@ import math
 import numpy as np
 from numba import types
 
-from tinygrad_cg_kernels.elementary.powers import power_real
+from tinygrad_cg_kernels.elementary.powers import power_real, rsqrt, rsqrt_real
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
@@ -66,6 +66,10 @@ def divide(x, y):
 
 
 by_type(divide, {types.Complex: _divide_complex, types.Float: lambda x, y: x / y})
+by_type(
+    rsqrt,
+    {types.Float: rsqrt_real, types.Complex: lambda x: divide(like(1, x), cmath.sqrt(x))},
+)
 
 
 # Gradient rules multiply an upstream gradient, x here, by a slope, or divide it. Where it is zero

@@ -1,6 +1,5 @@
 """Powers and roots, in arithmetic that LLVM vectorises."""
 
-import cmath
 import math
 from typing import Any
 
@@ -298,7 +297,7 @@ def _cbrt_real(x):
 
 
 @jitable
-def _rsqrt_real(x):
+def rsqrt_real(x):
     """Return 1 / sqrt(x); a Newton step removes the rounding errors of root and quotient."""
     inlined()
     one, half = like(1, x), like(0.5, x)
@@ -358,6 +357,5 @@ def xlogy(x, y):
 
 
 by_type(cbrt, {types.Float: _cbrt_real})
-by_type(rsqrt, {types.Float: _rsqrt_real, types.Complex: lambda x: 1 / cmath.sqrt(x)})
 by_type(hypot, {types.Float: _hypot_real})
 by_type(xlogy, {types.Float: _xlogy_real})

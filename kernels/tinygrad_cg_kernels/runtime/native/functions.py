@@ -58,6 +58,13 @@ def find(function: Callable, arguments: tuple[str, ...]) -> Function:
     return _found[key]
 
 
+def prepare(function: Callable, arguments: tuple[str, ...]) -> None:
+    """Compile a kernels' function, and its forms for vectors, for programs to come."""
+    made = find(function, arguments)
+    if made.is_long:
+        announce(made)
+
+
 def load(symbol: str) -> Function | None:
     """Return a function that was compiled before."""
     known = _store.read(symbol)
