@@ -237,3 +237,16 @@ def test_rsqrt_of_a_complex_zero():
     found = OPS["rsqrt"].kernel(np.array([0j, 4.0, 1j]))
     assert found[0].real == np.inf
     np.testing.assert_allclose(found[1:], [0.5, np.sqrt(0.5) * (1 - 1j)], rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_products_of_complex_numbers_have_numpys_bits(dtype):
+    """Not contracted: the product of a number and its conjugate is real."""
+    rng = np.random.default_rng(0)
+    z, w = (rng.normal(size=1000) + 1j * rng.normal(size=1000) for _ in range(2))
+    z, w = z.astype(dtype), w.astype(dtype)
+    multiply = OPS["multiply"].kernel
+    np.testing.assert_array_equal(multiply(z, z.conj()).imag, 0)
+    products = z.real * w.real - z.imag * w.imag, z.real * w.imag + z.imag * w.real
+    np.testing.assert_array_equal(multiply(z, w).real, products[0])
+    np.testing.assert_array_equal(multiply(z, w).imag, products[1])
