@@ -163,7 +163,7 @@ class Elementwise:
         self._ready: dict[tuple, Callable] = {}
         self._small = small.SmallKernels(name, self._small_kernel, inputs, cached)
         self._in_place = small.SmallKernels(name, self._small_in_place, 2, cached, True)
-        self._blocks = Blocks(name, self._block_kernel, cached, contracted=False)
+        self._blocks = Blocks(name, self._block_kernel, cached)
         self.small_kernel = self._small.latest
 
     def __repr__(self) -> str:

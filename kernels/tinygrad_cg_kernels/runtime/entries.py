@@ -60,12 +60,11 @@ class Blocks(Entries):
         name: str,
         template: Callable[..., tuple[str, Callable]],
         cached: bool = True,
-        contracted: bool = True,
         target: kernels.CompileTarget = kernels.CPU,
     ) -> None:
         def compiled(*key: Any) -> tuple[int, Any]:
             title, function = template(*key)
-            return target.block(function, title, cached, contracted)
+            return target.block(function, title, cached)
 
         super().__init__(name, compiled)
 

@@ -16,7 +16,6 @@ from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import machine, objects
-from tinygrad_cg_kernels.runtime.native import functions
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
 from tinygrad_cg_kernels.runtime.native.sources import source_of
 from tinygrad_cg_kernels.runtime.native.translate import Module
@@ -40,14 +39,9 @@ class CompileTarget:
 
     flags = build.FLAGS
 
-    def block(
-        self, function: Callable, name: str, cached: bool, contracted: bool = True
-    ) -> tuple[int, Any]:
-        """Compile a function of a table's address and a range of units; its address and owner.
-
-        Where it may be `contracted`, products and sums of different functions are put together.
-        """
-        code = _translated(function, name, 3, _words_entry, contracted) if cached else None
+    def block(self, function: Callable, name: str, cached: bool) -> tuple[int, Any]:
+        """Compile a function of a table's address and a range of units; its address and owner."""
+        code = _translated(function, name, 3, _words_entry) if cached else None
         if code is not None:
             return code.address("entry"), code
         return build.block_address(function, name, cached)
@@ -58,7 +52,7 @@ CPU = CompileTarget()
 
 def words_function(function: Callable, name: str, count: int) -> tuple[int, Any]:
     """Compile a function of so many integers, which returns one; its address and owner."""
-    code = _translated(function, name, count, _words_entry, False)
+    code = _translated(function, name, count, _words_entry)
     if code is not None:
         return code.address("entry"), code
     return build.block_address(function, name, True, types.intp(*[types.intp] * count))
@@ -68,7 +62,7 @@ def objects_function(
     function: Callable, name: str, count: int, cached: bool
 ) -> tuple[Callable, Any]:
     """Compile a function of Python's objects that returns one; what calls it, and its owner."""
-    code = _translated(function, name, count, _objects_entry, False) if cached else None
+    code = _translated(function, name, count, _objects_entry) if cached else None
     if code is not None:
         owner = PythonFunction(code, name)
         return owner.callable(), owner
@@ -85,7 +79,7 @@ def arrays_function(
     """
     code = None
     if objects.supported:
-        code = _translated(function, name, kinds, _arrays_entry, True)
+        code = _translated(function, name, kinds, _arrays_entry)
     if code is not None:
         owner = PythonFunction(code, name)
         return owner.callable(), owner
@@ -108,37 +102,31 @@ def _none(kind: types.Type) -> Any:
     raise Untranslatable(f"an argument of type {kind}")
 
 
-def _translated(
-    function: Callable, name: str, kinds: Any, entry: Callable, contracted: bool
-) -> machine.Code | None:
+def _translated(function: Callable, name: str, kinds: Any, entry: Callable) -> machine.Code | None:
     """Return a function's machine code; None where that is left to Numba."""
     if not enabled:
         return None
     try:
-        key = f"{name} {contracted} {kinds} {_identity(function)}"
+        key = f"{name} {kinds} {_identity(function)}"
         with build.alone(key):
-            return _code(key, function, name, kinds, entry, contracted)
+            return _code(key, function, name, kinds, entry)
     except (Untranslatable, NumbaError) as error:
         by_numba.append(f"{name}: {str(error).splitlines()[0]}")
         return None
 
 
-def _code(
-    key: str, function: Callable, name: str, kinds: Any, entry: Callable, contracted: bool
-) -> machine.Code:
+def _code(key: str, function: Callable, name: str, kinds: Any, entry: Callable) -> machine.Code:
     known = _store.read(key)
     if known is not None:
         build.loaded.append(name)
         return machine.Code(known[1])
-    module = Module(find=None if contracted else functions.find, inlining=True)
+    module = Module()
     if entry is _arrays_entry:
         arguments = tuple(_own_type(kind) for kind in kinds)
     else:
         arguments = ("object" if entry is _objects_entry else "i64",) * kinds
     made = module.function(source_of(function), arguments)
     parsed = llvm.parse_assembly("\n".join([entry(module, made, arguments), module.text()]))
-    for one in module.inlined.values():
-        parsed.link_in(llvm.parse_assembly(one.text))
     data = machine.object_code(machine.optimised(parsed))
     _store.write(key, {}, data)
     build.compiled.append(name)

@@ -72,19 +72,18 @@ class _Function(NamedTuple):
 class Module:
     """Functions of one translation: of a text, or of the kernels' own, with what they call.
 
-    The kernels' scalar functions are those that `find` returns. Without it all functions are
-    translated together, and products and sums may be contracted. With `inlining` scalar functions
-    are never called a vector at a time.
+    The kernels' scalar functions are those that `find` returns. Without it they are translated as
+    well, and products and sums of floats may be contracted. With `whole`, all that the first
+    function calls becomes part of it.
     """
 
     def __init__(
         self,
         source: str = "",
         find: Callable[..., Function] | None = None,
-        inlining: bool = False,
+        whole: bool = False,
     ):
-        self.find, self.inlining = find, inlining
-        self.is_scalar = find is None and not inlining
+        self.find, self.whole = find, whole
         self.scope: dict[str, Any] = {}
         if source:
             tree = ast.parse(source)
@@ -249,13 +248,13 @@ class _Body(Writer):
         group = 0
         if intrinsics.outlined in self._marks:
             group = 2
-        elif self._marks & {intrinsics.inlined, intrinsics.vectorised} or self.module.is_scalar:
+        elif self._marks & {intrinsics.inlined, intrinsics.vectorised} or self.module.whole:
             group = 3
         given, kind = ", ".join(self._given), self._result_type()
         head = f"define internal {kind} @{self.symbol}({given}) #{group} {{"
         lines = [head, "entry:", *self._slots, "  br label %start", "start:", *self.lines]
         lines += ["return:", *self._ending(kind), "}"]
-        several = len(self._long) > SEVERAL and not self.module.inlining
+        several = len(self._long) > SEVERAL
         count = INTERLEAVED if several else self.interleaved
         for k, line in enumerate(lines):
             if line.endswith(";latch"):
@@ -805,7 +804,7 @@ def version_for(target: Callable, kind: Any) -> Callable:
 
 def scalar_text(function: Callable, arguments: tuple[str, ...]) -> tuple[str, str, str]:
     """Return a scalar function as a module's text, its name there, and its result's type."""
-    module = Module()
+    module = Module(whole=True)
     function = version_for(function, arguments[0])
     if not hasattr(function, "__code__"):
         raise Untranslatable(f"{function}")

@@ -240,6 +240,14 @@ class Writer:
         return Value(kind, tuple(parts))
 
     def _operate_complex(self, symbol: str, x: Value, y: Value) -> Value:
+        """Return what an operator makes of complex numbers: never contracted, as NumPy's."""
+        flags, self._flags = self._flags, ""
+        try:
+            return self._operate_parts(symbol, x, y)
+        finally:
+            self._flags = flags
+
+    def _operate_parts(self, symbol: str, x: Value, y: Value) -> Value:
         kind = self._common_complex(x.type, y.type)
         x, y = self.cast(x, kind), self.cast(y, kind)
         a, b, c, d = (self.part(value, k) for value in (x, y) for k in range(2))
