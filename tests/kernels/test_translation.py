@@ -10,6 +10,8 @@ from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.native import functions, kernels
+from tinygrad_cg_kernels.runtime.native.sources import source_of
+from tinygrad_cg_kernels.runtime.native.values import Untranslatable
 from tinygrad_cg_kernels.runtime.threads import THRESHOLD
 
 SHARED = {"add", "exp", "sin", "power", "sinc", "where"}  # with a kernel of many elements
@@ -107,3 +109,11 @@ def test_complex_elementary_functions_are_left_to_numba():
     assert kernel(np.array([0j, 1j]))[0] == 1
     assert any("built-in function exp" in reason for reason in kernels.by_numba[before:])
     assert "exp_small" in {*build.compiled, *build.loaded}
+
+
+def test_a_function_without_its_source_is_left_to_numba():
+    """As in an installation without source files."""
+    namespace = {"__name__": kernels.__name__}
+    exec("def double(table, first, count):\n    pass", namespace)
+    with pytest.raises(Untranslatable, match="double, line 1"):
+        source_of(namespace["double"])

@@ -148,6 +148,8 @@ def _identity(thing: Any) -> str:
         raise Untranslatable(f"a kernel closes over {thing!r}")
     cells = [_identity(cell.cell_contents) for cell in thing.__closure__ or ()]
     place = f"{thing.__module__}.{thing.__qualname__}:{code.co_firstlineno}"
+    if code.co_name == "<lambda>":  # there may be several in a line
+        place += f" {code.co_code.hex()} {code.co_names}"
     return f"{place}[{', '.join(cells)}]"
 
 

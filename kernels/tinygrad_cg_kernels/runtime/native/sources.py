@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from tinygrad_cg_kernels.runtime.native.values import Untranslatable
+
 
 class Source(NamedTuple):
     """A function to be translated."""
@@ -29,13 +31,14 @@ class Source(NamedTuple):
 
 @cache
 def source_of(function: Callable) -> Source:
-    """Return the source of a function of ours."""
-    code = function.__code__  # type: ignore[attr-defined]
-    node = _tree(code)
+    """Return the source of a function of ours; Untranslatable if it is not there."""
+    code: Any = getattr(function, "__code__", None)
+    if code is None:
+        raise Untranslatable(f"a call of {function}")
+    node = _tree(function, code)
+    body: list[ast.stmt] = node.body
     if isinstance(node, ast.Lambda):
-        body: list[ast.stmt] = [ast.Return(node.body)]
-    else:
-        body = node.body
+        body = [ast.Return(node.body)]
     return Source(function.__name__, code.co_varnames[: code.co_argcount], body, _scope(function))
 
 
@@ -45,11 +48,15 @@ def _scope(function: Any) -> Mapping[str, Any]:
     return ChainMap(closed, function.__globals__, dict(vars(builtins)))
 
 
-@cache
-def _functions(file: str) -> dict[int, list[Any]]:
+_files: dict[str, dict[int, list[Any]]] = {}
+
+
+def _functions(function: Any, file: str) -> dict[int, list[Any]]:
     """Return the definitions and lambda expressions in a file, by their first lines."""
-    found: dict[int, list[Any]] = {}
-    for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
+    if file in _files:
+        return _files[file]
+    found = _files[file] = {}
+    for node in ast.walk(ast.parse("".join(linecache.getlines(file, function.__globals__)))):
         if isinstance(node, ast.Lambda):
             found.setdefault(node.lineno, []).append(node)
         elif isinstance(node, ast.FunctionDef):
@@ -58,24 +65,20 @@ def _functions(file: str) -> dict[int, list[Any]]:
     return found
 
 
-@cache
-def _tree(code: Any) -> Any:
-    candidates = _functions(code.co_filename).get(code.co_firstlineno, [])
-    if code.co_name != "<lambda>":
-        (found,) = [one for one in candidates if getattr(one, "name", "") == code.co_name]
-        return found
-    spans = [
-        (line, start, last, end)
-        for line, last, start, end in code.co_positions()
-        if None not in (line, last, start, end) and end
-    ]
-    first, final = min(span[:2] for span in spans), max(span[2:] for span in spans)
-    for one in candidates:
+def _tree(function: Callable, code: Any) -> Any:
+    for one in _functions(function, code.co_filename).get(code.co_firstlineno, []):
         if isinstance(one, ast.Lambda):
-            body = one.body
-            if (body.lineno, body.col_offset) <= first and final <= (
-                body.end_lineno,
-                body.end_col_offset,
-            ):
+            if code.co_name == "<lambda>" and _holds(one.body, code):
                 return one
-    raise LookupError(f"no lambda in line {code.co_firstlineno} of {code.co_filename}")
+        elif one.name == code.co_name:
+            return one
+    raise Untranslatable(f"{code.co_name}, line {code.co_firstlineno} of {code.co_filename}")
+
+
+def _holds(body: ast.expr, code: Any) -> bool:
+    """Return whether code stands within an expression."""
+    spans = [span for span in code.co_positions() if None not in span and span[3]]
+    first = min((line, start) for line, _, start, _ in spans)
+    final = max((last, end) for _, last, _, end in spans)
+    start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
+    return start <= first and final <= end

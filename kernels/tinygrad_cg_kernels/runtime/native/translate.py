@@ -736,7 +736,7 @@ class _Body(Writer):
         if numbers and self.module.find and target.__module__.startswith(ELEMENTARY):
             return self._call_scalar(self.module.find, target, values)
         target = version_for(target, values[0].type if values else None)
-        if not build.is_ours(target) or not hasattr(target, "__code__"):
+        if not build.is_ours(target):
             raise Untranslatable(f"a call of {target}")
         return self._call_own(source_of(target), values)
 
@@ -806,8 +806,6 @@ def scalar_text(function: Callable, arguments: tuple[str, ...]) -> tuple[str, st
     """Return a scalar function as a module's text, its name there, and its result's type."""
     module = Module(whole=True)
     function = version_for(function, arguments[0])
-    if not hasattr(function, "__code__"):
-        raise Untranslatable(f"{function}")
     made = module.function(source_of(function), arguments)
     if made.result not in NUMBA:
         raise Untranslatable(f"{function.__name__} returns {made.result}")
