@@ -126,6 +126,8 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
     if not is_nested(flat_sequence):
         message = f"Attempted to pack value:\n  {flat_sequence}\ninto a structure, but found "
         raise TypeError(f"{message}incompatible type `{type(flat_sequence)}` instead.")
+    if len(flat_sequence) == 1 and not _is_container(type(structure)):
+        return next(iter(flat_sequence))
     leaf_count = len(flatten(structure))
     if leaf_count != len(flat_sequence):
         raise ValueError(
@@ -147,6 +149,8 @@ def map_structure(func: Callable[..., Any], *structures: Any, check_types: bool 
     if not structures:
         raise ValueError("Must provide at least one structure")
     first, *others = structures
+    if not others and not _is_container(type(first)):
+        return func(first)
     for other in others:
         assert_same_structure(first, other, check_types=check_types)
     results = [func(*leaves) for leaves in zip(*map(flatten, structures), strict=True)]

@@ -51,6 +51,22 @@ def test_the_kernel_of_a_rule_is_the_rule(primitive, rule, names, dtype):
         np.testing.assert_allclose(got, expected, rtol=accuracy, atol=accuracy)
 
 
+@pytest.mark.parametrize("owned", [True, False])
+@pytest.mark.parametrize(("primitive", "rule", "names"), list(rules()))
+def test_in_place_a_rule_gives_the_same(primitive, rule, names, owned):
+    """On large arrays; and it writes to nothing but the upstream gradient, if that is its own."""
+    if names[0] != "dy":
+        assert fused_rules.run_in_place(rule, rule, names) is None
+        return
+    operands = draw(primitive, names, "float64")
+    plain = fused_rules.fuse(primitive.name, rule, names)
+    expected, before = plain(*operands).numpy().copy(), [one.numpy().copy() for one in operands]
+    got = fused_rules.InPlaceRule(rule, plain, names)(owned, *operands)
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+    for one, values in list(zip(operands, before, strict=True))[owned:]:
+        np.testing.assert_array_equal(one, values)
+
+
 def test_most_rules_are_one_kernel():
     found = [
         fused_rules._source(rule, names, np.dtype(np.float64)) is not None

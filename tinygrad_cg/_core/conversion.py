@@ -317,6 +317,16 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
     """
     if all(isinstance(value, Tensor) for value in values):
         return values
+    if len(values) == 2:  # a tensor of floats and a number, as nearly always
+        x, y = values
+        if type(x) is Tensor and type(y) in (float, int):
+            dtype = x._data.dtype
+            if dtype is FLOAT64 or dtype is FLOAT32:
+                return x, Tensor(weak_arrays[dtype][y])
+        if type(y) is Tensor and type(x) in (float, int):
+            dtype = y._data.dtype
+            if dtype is FLOAT64 or dtype is FLOAT32:
+                return Tensor(weak_arrays[dtype][x]), y
     if any(value is None for value in values):
         kinds = " and ".join(repr(type(value).__name__) for value in values)
         raise ArgumentTypeError(f"unsupported operand type(s): {kinds}")

@@ -43,6 +43,7 @@ class Token(_OnStack):
     alive = True  # False when the tape is gone
     asks = False  # whether rules that it recorded ask which sweep runs them
     everything = False  # True for a graph: it records operations on unwatched tensors too
+    large = False  # whether it recorded arrays that sweeps may overwrite
     name: object = None  # what sweeps of it are noted under (see `observer`)
     natural = False  # for it custom gradients are the operations inside, and their rules nothing
     noted: Any = None  # the sweeps that it recorded

@@ -19,7 +19,16 @@ from ..errors import InvalidArgumentError
 from .conversion import convert, convert_operands
 from .kinds import EVERY, is_complex
 from .levels import run_on, state
-from .record import CompiledRules, Expired, Rule, new_mark, new_tensor, record
+from .record import (
+    LARGE,
+    CompiledRules,
+    Expired,
+    Rule,
+    new_mark,
+    new_tensor,
+    note_large,
+    record,
+)
 from .tensor import Tensor, refuse_leaks
 
 OPS: dict[str, Primitive] = {}  # every primitive by name, in order of definition
@@ -143,6 +152,8 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
                     if group and group is not frame.alone:
                         group = frame.shortcuts.get(group) or frame.shortcut(group)
                     if group and type(primitive.rules) is CompiledRules:
+                        if data.nbytes >= LARGE:
+                            note_large(group)
                         primitive.rules.attach[1](group, first, inputs[0], params, out)
                         return out
         else:

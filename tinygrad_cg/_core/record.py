@@ -43,6 +43,9 @@ class Node:
 
 new_node = partial(object.__new__, Node)
 
+LARGE = 2**20
+"""Bytes of an array that a sweep overwrites if it can: memory that is new has to be read first."""
+
 
 def make_node(
     group: frozenset[Token],
@@ -325,6 +328,12 @@ def attach_part(out: Tensor, node: Node, i: int) -> Tensor:
     return out._with_record(make_node(node.group, (node,), part, i, shape, dtype, out._rec))
 
 
+def note_large(group: Iterable[Token]) -> None:
+    """Have sweeps of these tapes look for arrays that they can overwrite."""
+    for token in group:
+        token.large = True
+
+
 def loose_node(primitive: Any, inputs: tuple, params: dict, out: Any, mask: int) -> Node:
     """Return a node that no tape knows of, to run a rule with.
 
@@ -364,6 +373,8 @@ def record(frame: Frame | None, primitive: Any, inputs: tuple, params: Any, out:
         mask |= 1 << len(inputs)
     elif kind != "f":
         return
+    if group and type(out._data) is np.ndarray and out._data.nbytes >= LARGE:
+        note_large(group)
     save, rule, attach_fresh = rules[mask]
     following = out._rec or _expired_operands(inputs, nodes)
     if attach_fresh is not None and following is None and kind == "f":
@@ -425,10 +436,18 @@ RuleCompiler = Callable[[str, Callable, tuple[str, ...]], Callable]
 fuse_rule: RuleCompiler = lambda name, rule, parameters: rule  # noqa: E731
 
 
-def set_rule_compiler(fuse: RuleCompiler) -> None:
-    """Have `fuse` return what runs gradient functions: the core does not know the compiler."""
-    global fuse_rule
-    fuse_rule = fuse
+InPlaceCompiler = Callable[[Callable, Callable, tuple[str, ...]], Callable | None]
+run_in_place: InPlaceCompiler = lambda rule, fused, parameters: None  # noqa: E731
+
+
+def set_rule_compiler(fuse: RuleCompiler, in_place: InPlaceCompiler) -> None:
+    """Have `fuse` return what runs gradient functions: the core does not know the compiler.
+
+    And `in_place` what runs them on large arrays: a function of whether the upstream gradient may
+    be overwritten, and of the gradient function's operands.
+    """
+    global fuse_rule, run_in_place
+    fuse_rule, run_in_place = fuse, in_place
 
 
 def as_operand(value: Any, *others: Any) -> Tensor:
@@ -452,6 +471,11 @@ def rule(n, dy):
     s = n.saved
     {output}
     return {results},
+
+def large(n, dy, owned):
+    s = n.saved
+    {output}
+    return {results_in_place},
 
 def attach(group, {nodes}, {operands}, p, o):
     d = o._data
@@ -480,7 +504,8 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
     """Generate the rule for one set of watched operands, which keeps what these need and no more.
 
     For multiply with both operands watched ``save`` returns ``x, y``, and ``rule`` is
-    ``s = n.saved; return f0(dy, s[1]), f1(dy, s[0]),``.
+    ``s = n.saved; return f0(dy, s[1]), f1(dy, s[0]),``. A rule with one gradient has in its
+    attribute `large` what runs it on large arrays, where there is that.
     """
     names = primitive.inputs
     conjugated = primitive.analytic and mask >> len(names) & 1
@@ -496,10 +521,13 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
         "Tensor": Tensor,
     }
     wanted = _rule_parameters(primitive, mask)
+    in_place = None
     for i, parameters in wanted.items():
         vjp = primitive.vjp[i]
         if primitive.kind == "elementwise" and {*parameters} <= {"dy", "out", *names}:
             vjp = fuse_rule(primitive.name, vjp, parameters)
+            if len(wanted) == 1:
+                in_place = functions["g"] = run_in_place(primitive.vjp[i], vjp, parameters)
         functions[f"f{i}"] = vjp
     residuals = _residuals(names, wanted)
     used = set(residuals)
@@ -527,6 +555,10 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
         f"{', '.join(operands[other] for other in names if other != name)})"
         for name in kept
     ]
+
+    def give_all(i: int) -> str:
+        return ", ".join(give(name, i) for name in wanted[i])
+
     saved = ", ".join(map(pick, residuals))
     source = _SOURCE.format(
         nodes=", ".join(f"n{i}" for i in range(len(names))),
@@ -535,8 +567,10 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
         output=_OUTPUT.format(load("out")) if "out" in used else "",
         convert="\n    ".join(convert),
         results=", ".join(
-            f"f{i}({', '.join(give(name, i) for name in wanted[i])})" if i in wanted else "None"
-            for i in range(len(names))
+            f"f{i}({give_all(i)})" if i in wanted else "None" for i in range(len(names))
+        ),
+        results_in_place=", ".join(
+            f"g(owned, {give_all(i)})" if i in wanted else "None" for i in range(len(names))
         ),
     )
 
@@ -548,6 +582,8 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
 
     functions["other"] = other
     exec(compile(source, f"<rule of {primitive.name}>", "exec"), functions)
+    if in_place is not None:
+        functions["rule"].large = functions["large"]
     return Rule(functions["save"], functions["rule"], functions["attach"])
 
 

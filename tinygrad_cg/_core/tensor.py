@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -33,7 +34,7 @@ class TensorShape(tuple):
     dims = property(as_list)
 
     def num_elements(self) -> int:
-        return int(np.prod(self, dtype=np.int64))
+        return prod(self)
 
     def is_fully_defined(self) -> bool:
         return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import equal
 from .complex import imag, real
-from .composition import TENSORS, Operations
+from .composition import ARRAYS, TENSORS, Operations
 from .creation import ones
 from .define import (
     Case,
@@ -76,7 +78,7 @@ def _broadcast_back(dy: Tensor, shape: tuple, axis: tuple, keepdims: bool) -> Te
 
 
 def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:
-    return int(np.prod([shape[i] for i in axis], dtype=np.int64))
+    return prod([shape[i] for i in axis])
 
 
 reduce_sum = reduction(
@@ -205,10 +207,35 @@ def _finite(x: Tensor) -> Tensor:
     return where(equal(x, -np.inf), 0, x)
 
 
+NARROW = {"softmax": 8, "log_softmax": 16, "logsumexp": 16, "log_softmax_pull": 4}
+"""Columns at most of rows over which exponentials are taken for all elements at once."""
+MANY = 2**13  # elements, from which on that takes less time than a kernel that goes by rows
+
+
+def is_narrow(name: str, x: Any, axis: int | tuple[int, ...]) -> bool:
+    """Return whether an operation goes over rows too short for the vectors of a kernel."""
+    last = len(x.shape) - 1
+    if last < 1 or x.shape[last] > NARROW.get(name, 0) or not is_native_float(x.dtype):
+        return False
+    return prod(x.shape) >= MANY and axis in (last, (last,))
+
+
+def _by_parts_if_narrow(name: str, kernel: Callable, decomposition: Callable) -> Callable:
+    """Return what runs a kernel, or the decomposition over narrow rows."""
+
+    def run(x: np.ndarray, axis: Any, *flags: bool, **params: Any) -> np.ndarray:
+        if is_narrow(name, x, axis) and x.flags.c_contiguous:
+            return decomposition(ARRAYS, x, axis, *flags, **params)
+        return kernel(x, axis, *flags, **params)
+
+    return run
+
+
 reduce_logsumexp = reduction(
     "logsumexp",
     ksoftmax.logsumexp,
     "Return log(sum(exp(x))) over axes, without overflow.",
+    run=_by_parts_if_narrow("logsumexp", ksoftmax.logsumexp, _logsumexp_by_parts),
     decomposition=_logsumexp_by_parts,
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply_upstream(
         restore_axes(dy, shape, axis, keepdims),
@@ -286,10 +313,12 @@ euclidean_norm = reduction(
 _ALONG = [Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})]
 
 
-def _axis_operation(name: str, kernel: Any, abstract: Any, **record: Any) -> Primitive:
+def _axis_operation(
+    name: str, kernel: Any, abstract: Any, run: Any = None, **record: Any
+) -> Primitive:
     return operation(
         name,
-        lambda x, axis: kernel(x, axis),
+        run or (lambda x, axis: kernel(x, axis)),
         abstract,
         kind="reduction",
         kernel=kernel,
@@ -317,7 +346,11 @@ def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any) -> Primitive:
 
     def run(g: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
         dtype = promote(g.dtype, y.dtype)
-        return kernel(errstate.cast(g, dtype), errstate.cast(y, dtype), axis)
+        g, y = errstate.cast(g, dtype), errstate.cast(y, dtype)
+        in_order = g.flags.c_contiguous and y.flags.c_contiguous
+        if in_order and is_narrow(name, y, axis):
+            return decomposition(ARRAYS, g, y, axis)
+        return kernel(g, y, axis)
 
     return operation(
         name,
@@ -375,6 +408,7 @@ def _normalisation(name: str, kernel: Any, pull: Primitive, decomposition: Any) 
         name,
         kernel,
         lambda x, axis: Aval(x.shape, kernel.result_dtype(x.dtype)),
+        _by_parts_if_narrow(name, kernel, decomposition),
         vjp=(lambda dy, out, axis: apply(pull, (dy, out), {"axis": axis}),),
         decomposition=decomposition,
     )

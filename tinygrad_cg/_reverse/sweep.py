@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush, heappushpop
 from math import inf
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
+from tinygrad_cg_kernels.runtime.memory import _BufferOwner
+
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, is_alive, state
 from .._core.record import (
+    LARGE,
     Expired,
     Node,
     expired,
@@ -190,6 +194,7 @@ def sweep(
     heap: list[tuple[int, Any]] = []  # the others
     pending: Iterable[tuple[Any, Any]] = seeds
     consumer: float = inf  # the serial number of the node whose operands are pending
+    has_large = token.large
     while True:
         for node, gradient in pending:
             if node is None or gradient is None:
@@ -232,7 +237,7 @@ def sweep(
             return totals, visited
         node = latest
         latest = heappop(heap)[1] if heap else None
-        dy = totals[node] if node in wanted else totals.pop(node)
+        dy: Any = totals[node] if node in wanted else totals.pop(node)
         if node in stopped:
             pending = ()
             continue
@@ -249,7 +254,15 @@ def sweep(
             if type(dy) is list:  # with zeros for the outputs that nothing depends on
                 pairs = zip(dy, node.shape, strict=True)
                 dy = [zeros(*aval) if one is None else one for one, aval in pairs]
-            found = node.rule(node, dy) if run is None else run(node, dy)
+            if run is not None:
+                found = run(node, dy)
+            elif has_large and (large := _large_rule(node, dy)) is not None:
+                gradient = total = data = found = None
+                pending = ()  # no more of them refers to dy
+                alone = getrefcount(dy) == _SOLE[0] and getrefcount(dy._data) == _SOLE[1]
+                found = large(node, dy, alone and _is_writable(dy))
+            else:
+                found = node.rule(node, dy)
             inputs = node.inputs
             count = len(inputs)
             if count == 1 and type(found) is tuple and len(found) == 1:  # quicker than zip
@@ -258,6 +271,33 @@ def sweep(
                 pending = ((inputs[0], found[0]), (inputs[1], found[1]))
             else:
                 pending = zip(inputs, found, strict=True)
+
+
+def _large_rule(node: Node, dy: Any) -> Any:
+    """Return what runs a rule on large arrays; None if there is nothing, or `dy` is none."""
+    data = None if type(dy) is list else dy._data
+    if type(data) is not ndarray or data.nbytes < LARGE:
+        return None
+    return getattr(node.rule, "large", None)
+
+
+def _count_references() -> tuple[int, int]:
+    """Return the counts of a tensor, and of its array, that a local variable alone refers to."""
+    dy = new_tensor()
+    dy._data = np.empty(1)
+    return getrefcount(dy), getrefcount(dy._data)
+
+
+_SOLE = _count_references()
+
+
+def _is_writable(dy: Tensor) -> bool:
+    """Return whether an array that nobody refers to may be overwritten: it is no view, say."""
+    data, record = dy._data, dy._rec
+    if not data.flags.c_contiguous or not data.flags.writeable or dy.__weakref__ is not None:
+        return False
+    own = data.base is None or type(data.base) is _BufferOwner
+    return own and (record is None or type(record) is Expired)
 
 
 def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Tensor:

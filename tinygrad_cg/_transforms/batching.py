@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
@@ -17,10 +18,10 @@ from tinygrad_cg_kernels.loops.engine import Pointwise
 
 from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
-from .._core.levels import Level, state
+from .._core.levels import Level, run_on, state
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, ExampleAval, Tensor
-from .._ops.creation import zeros
+from .._ops.creation import eye, ones, zeros
 from .._ops.define import as_int, normalize_axis
 from .._ops.elementwise import multiply
 from .._ops.indexing import getitem
@@ -29,23 +30,37 @@ from .._ops.shape import repeat, reshape, stack, transpose
 from .._rules.calls import AnyCall
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
+from . import diagonal
 
 Y = TypeVar("Y")
 
 
 class BatchTensor(Tensor):
-    """A tensor for each example of a batch, of `shape`; along a first axis `physical` holds all."""
+    """A tensor for each example of a batch, of `shape`; along a first axis `physical` holds all.
 
-    __slots__ = ("level", "physical")
+    It may be made of `diagonals` instead: then `physical` is computed when somebody asks for it.
+    """
+
+    __slots__ = ("diagonals", "level", "physical")
 
     def __init__(self, physical: Tensor, level: Batch, record: Any = None):
         data = physical._data
         super().__init__(ExampleAval(data.shape[1:], data.dtype), record)
         self.physical = physical
         self.level = level
+        self.diagonals: diagonal.Sum | None = None
 
     def _with_record(self, record: Any) -> BatchTensor:
+        if self.diagonals is not None:
+            return _of_diagonals(self.diagonals, self.level, record)
         return BatchTensor(self.physical, self.level, record)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return `physical`, which nobody has asked for before."""
+        if name != "physical":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.physical = self.level.below(diagonal.dense, self.diagonals, self.level.size)
+        return self.physical
 
     def _example(self) -> np.ndarray:
         """Return the values of the example for which code runs, of the first one by default."""
@@ -53,6 +68,20 @@ class BatchTensor(Tensor):
         if not len(values):
             return np.ones(self._data.shape, self._data.dtype)
         return values[self.level.row or 0, ...]
+
+
+def _of_diagonals(diagonals: diagonal.Sum, level: Batch, record: Any = None) -> BatchTensor:
+    tensor = object.__new__(BatchTensor)
+    data = diagonals[0].values._data
+    Tensor.__init__(tensor, ExampleAval(tuple(data.shape), data.dtype), record)
+    tensor.level, tensor.diagonals = level, diagonals
+    return tensor
+
+
+def unit_vectors(shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """Return the unit vectors of a space of tensors, along a first axis."""
+    size = prod(shape)
+    return reshape(eye(size, dtype=dtype), (size, *shape))
 
 
 class Batch(Level):
@@ -72,12 +101,36 @@ class Batch(Level):
             return tensor.physical
         return repeat(tensor, (self.size, *tensor._data.shape))
 
+    def unit_vectors(self, like: Tensor) -> BatchTensor:
+        """Return the unit vectors of the space of a tensor, whose dimension is the size."""
+        data = like._data
+        if self.size < (diagonal.FEW if type(data) is np.ndarray else 2):
+            return BatchTensor(unit_vectors(tuple(data.shape), data.dtype), self)
+        values = ones(data.shape, data.dtype)
+        return _of_diagonals((diagonal.Diagonal(values),), self)
+
+    def below(self, function: Callable[..., Y], *args: Any) -> Y:
+        """Return ``function(*args)``, whose operations this level and inner ones do not see."""
+        frame = state.frame
+        while frame is not None and frame.top is not self:
+            frame = frame.outer
+        return function(*args) if frame is None else run_on(frame.outer, function, *args)
+
     # Operations ------------------------------------------------------------------------------
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
         """Carry out an operation for all examples."""
-        if not any(map(self.has, inputs)):
+        batched = diagonals = False
+        for one in inputs:
+            if type(one) is BatchTensor and one.level is self:
+                batched = True
+                diagonals = diagonals or one.diagonals is not None
+        if not batched:
             return apply(primitive, inputs, params)
+        if diagonals:
+            found = self._process_diagonals(primitive, inputs, params)
+            if found is not None:
+                return found
         elementwise = primitive.kind == "elementwise" or isinstance(primitive.kernel, Pointwise)
         if not elementwise:
             if primitive.batch is None:
@@ -91,6 +144,18 @@ class Batch(Level):
         if isinstance(out, list):
             return [BatchTensor(one, self) for one in out]
         return BatchTensor(out, self)
+
+    def _process_diagonals(
+        self, primitive: Primitive, inputs: tuple, params: dict
+    ) -> BatchTensor | None:
+        """Return the result of an operation on diagonals; None if it needs all examples."""
+        if any(self.has(one) and not one.diagonals for one in inputs):
+            return None
+        operands = [one.diagonals if self.has(one) else one for one in inputs]
+        found = diagonal.run(primitive, operands, params, self.size)
+        if found is None or isinstance(found, Tensor):
+            return None if found is None else BatchTensor(found, self)
+        return _of_diagonals(found, self)
 
     def _align(self, primitive: Primitive, inputs: tuple, params: dict) -> tuple:
         """Return operands that broadcast, with the batch axis before the axes of all of them."""

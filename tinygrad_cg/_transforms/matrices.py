@@ -10,12 +10,12 @@ from .. import nest
 from .._core.kinds import is_complex
 from .._core.levels import Token, state
 from .._core.tensor import Tensor
-from .._ops.creation import eye, zeros
+from .._ops.creation import zeros
 from .._ops.indexing import getitem
 from .._ops.shape import cast, repeat, reshape, stack, transpose
 from .._reverse.graph_mode import gradients
 from .._reverse.sweep import differentiate
-from .batching import Batch, BatchTensor, move_axis
+from .batching import Batch, BatchTensor, move_axis, unit_vectors
 from .differentiable import Differentiable, fit_tensors, sweep_once, wrap
 from .functional import gradient_function, linearize_sweep
 
@@ -88,7 +88,7 @@ def _columns(
         level = Batch(source.size)
         vectors: list = [None] * len(sources)
         with level:
-            vectors[index] = BatchTensor(basis(tuple(source.shape), source.dtype), level)
+            vectors[index] = level.unit_vectors(source)
             tangents = transposition(vectors)
         columns.append([None if one is None else _last(level, one, source) for one in tangents])
     return [list(row) for row in zip(*columns, strict=True)]
@@ -162,12 +162,6 @@ def hessians(
 # The rows of a sweep -------------------------------------------------------------------------
 
 
-def basis(shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Return the unit vectors of a space of tensors, along a first axis."""
-    size = prod(shape)
-    return reshape(eye(size, dtype=dtype), (size, *shape))
-
-
 def rows(token: Token, target: Tensor, sources: list, batched: bool = True) -> list:
     """Return the Jacobian of `target` by each source, of shape ``target.shape + source.shape``.
 
@@ -175,14 +169,14 @@ def rows(token: Token, target: Tensor, sources: list, batched: bool = True) -> l
     not `batched`, by a sweep for each. None where the target does not depend on a source.
     """
     shape = tuple(target._data.shape)
-    found = _sweeps(token, target, basis(shape, target._data.dtype), sources, batched)
+    found = _sweeps(token, target, None, sources, batched)
     return [None if one is None else reshape(one, (*shape, *one._data.shape[1:])) for one in found]
 
 
 def example_rows(token: Token, target: Tensor, source: Any, batched: bool = True) -> Tensor | None:
     """Return Jacobians of each slice of `target` along its first axis by that slice of `source`."""
     count, *rest = target._data.shape
-    units = basis(tuple(rest), target._data.dtype)
+    units = unit_vectors(tuple(rest), target._data.dtype)
     size = units._data.shape[0]
     upstream = repeat(reshape(units, (size, 1, *rest)), (size, count, *rest))
     (found,) = _sweeps(token, target, upstream, [source], batched)
@@ -193,10 +187,17 @@ def example_rows(token: Token, target: Tensor, source: Any, batched: bool = True
     return reshape(swapped, (count, *rest, *inner))
 
 
-def _sweeps(token: Token, target: Tensor, upstream: Tensor, sources: list, batched: bool) -> list:
-    """Return the gradients for each slice of `upstream` along its first axis, stacked."""
-    count = upstream._data.shape[0]
+def _sweeps(
+    token: Token, target: Tensor, upstream: Tensor | None, sources: list, batched: bool
+) -> list:
+    """Return the gradients for each slice of `upstream` along its first axis, stacked.
+
+    Its slices are by default the unit vectors.
+    """
+    shape = tuple(target._data.shape)
+    count = prod(shape) if upstream is None else upstream._data.shape[0]
     if count and not batched:
+        upstream = unit_vectors(shape, target._data.dtype) if upstream is None else upstream
         found = [
             differentiate(token, [target], [getitem(upstream, i)], sources)[0] for i in range(count)
         ]
@@ -204,5 +205,6 @@ def _sweeps(token: Token, target: Tensor, upstream: Tensor, sources: list, batch
         return [None if column[0] is None else stack(list(column)) for column in columns]
     level = Batch(count)
     with level:
-        results, _ = differentiate(token, [target], [BatchTensor(upstream, level)], sources)
+        vectors = level.unit_vectors(target) if upstream is None else BatchTensor(upstream, level)
+        results, _ = differentiate(token, [target], [vectors], sources)
     return [None if one is None else level.physical(one) for one in results]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -132,4 +132,115 @@ def fuse(name: str, rule: Callable, names: tuple[str, ...]) -> Callable:
     return FusedRule(name, rule, names).function
 
 
-set_rule_compiler(fuse)
+# Large arrays --------------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """An operation of a gradient function, on arrays by their numbers, or on constants."""
+
+    run: Callable[..., np.ndarray]
+    operands: tuple[int | np.ndarray, ...]
+    overwrites: bool  # the first operand, which nothing needs any more
+
+
+class _Steps(Level):
+    """Writes down the operations of a gradient function, all of them elementwise."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Tensor] = []  # the operands, and the results of the steps
+        self.steps: list[tuple[Any, tuple[int | np.ndarray, ...]]] = []
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
+        if params or not isinstance(primitive.run, Elementwise):
+            raise _NotElementwise
+        self.steps.append((primitive.run, tuple(map(self.number, inputs))))
+        self.tensors.append(Tensor(primitive.abstract(*[one._data for one in inputs])))
+        return self.tensors[-1]
+
+    def number(self, tensor: Tensor) -> int | np.ndarray:
+        for number, known in enumerate(self.tensors):
+            if known is tensor:
+                return number
+        if type(tensor._data) is not np.ndarray or tensor._data.ndim:
+            raise _NotElementwise
+        return tensor._data
+
+    def finish(self, count: int) -> list[_Step]:
+        """Return the steps of a function of `count` operands, of which the first is its own."""
+        dtype, found = self.tensors[0]._data.dtype, []
+        for position, (run, operands) in enumerate(self.steps):
+            first, *later = operands
+            for _, others in self.steps[position + 1 :]:
+                later += others
+            needed = {one for one in later if type(one) is int}
+            free = type(first) is int and not 0 < first < count and first not in needed
+            alike = free and self.tensors[first]._data.dtype == dtype
+            overwrites = alike and self.tensors[count + position]._data.dtype == dtype
+            found.append(_Step(run, operands, overwrites))
+        return found
+
+
+class InPlaceRule:
+    """A gradient function on large arrays: the upstream gradient is overwritten if nobody has it.
+
+    Memory that was not written lately has to be read first, so a result of its own takes half as
+    long again.
+    """
+
+    def __init__(self, rule: Callable, plain: Callable, names: tuple[str, ...]):
+        self.rule, self.plain, self.names = rule, plain, names
+        self.programs: dict[np.dtype, list[_Step]] = {}
+
+    def __call__(self, owned: bool, *operands: Tensor) -> Tensor:
+        """Return the gradient; in the array of the upstream gradient if that is `owned`."""
+        arrays: list[Any] = [operand._data for operand in operands]
+        dtype, shape = arrays[0].dtype, arrays[0].shape
+        if state.frame is not None or not all(
+            type(one) is np.ndarray and one.dtype is dtype and one.shape == shape for one in arrays
+        ):
+            return self.plain(*operands)
+        steps = self.programs.get(dtype)
+        if steps is None:
+            steps = self.programs[dtype] = self._program(dtype)
+        if not steps:
+            return self.plain(*operands)
+        for run, numbers, overwrites in steps:
+            given = [arrays[one] if type(one) is int else one for one in numbers]
+            if overwrites and (owned or numbers[0] != 0):
+                arrays.append(run(*given, out=given[0]))
+            else:
+                arrays.append(run(*given))
+        out = operands[0] if arrays[-1] is arrays[0] else Tensor(arrays[-1])
+        mark_expired(operands, out)
+        return out
+
+    def _program(self, dtype: np.dtype) -> list[_Step]:
+        """Return the steps for a dtype; none if they are not elementwise."""
+        if not is_floating(dtype) or dtype.itemsize < 4:
+            return []
+        known = getattr(self.plain, "fused", None)
+        kernel = known and (known.kernels.get(dtype) or known._kernel(dtype))
+        if kernel is not None:
+            return [_Step(kernel, tuple(range(len(self.names))), True)]
+        trace = _Steps()
+        trace.tensors = [Tensor(Aval((2,), dtype)) for _ in self.names]
+        around, state.frame = state.frame, add_level(None, trace)
+        try:
+            result = self.rule(*trace.tensors)
+        except _NotElementwise:
+            return []
+        finally:
+            state.frame = around
+        is_last = trace.steps and result is trace.tensors[-1]
+        return trace.finish(len(self.names)) if is_last else []
+
+
+def run_in_place(rule: Callable, plain: Callable, names: tuple[str, ...]) -> InPlaceRule | None:
+    """Return what runs a gradient function on large arrays; None if it does not begin with dy.
+
+    `plain` is what runs it on others.
+    """
+    return InPlaceRule(rule, plain, names) if names[0] == "dy" else None
+
+
+set_rule_compiler(fuse, run_in_place)

@@ -24,6 +24,7 @@ from tinygrad_cg_kernels.runtime.promotion import BOOL
 
 from ..._core.kinds import is_floating, is_integer
 from ..._core.primitive import OPS, runner
+from ..._ops.reductions import is_narrow
 from ..graph.values import FuncGraph, OutputItem, Value
 from . import nodes
 from .domains import pattern
@@ -309,6 +310,8 @@ def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
         return None
     axes = value.params.get("axis")
     if axes is not None:
+        if is_narrow(primitive.name, x, axes):
+            return None  # a call, on arrays
         runs = pattern(x.shape, axes if isinstance(axes, tuple) else (axes,))
         if runs not in (("", "k", "r", "kr", "rk") if primitive.name == "mean" else ("r", "kr")):
             return None

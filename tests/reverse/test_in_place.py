@@ -1,0 +1,187 @@
+"""Sweeps overwrite large upstream gradients that nobody else has, and no others."""
+
+import weakref
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import tinygrad_cg as tf
+from tinygrad_cg._core import record
+from tinygrad_cg._function.codegen import fused_rules
+from tinygrad_cg._reverse import sweep
+
+SIZE = 2**18  # of which float32 takes 1 MiB
+VALUES = np.random.default_rng(0).uniform(0.1, 0.9, SIZE)
+CHAINS = {
+    "sin, tanh, exp, cos": lambda x: tf.cos(tf.exp(tf.tanh(tf.sin(x)))),
+    "sigmoid, log, sqrt": lambda x: tf.sqrt(tf.math.log(tf.sigmoid(x) + 1.0)),
+    "negative, square": lambda x: -tf.square(-tf.square(x)),
+    "twice used": lambda x: tf.exp(x) * tf.sin(x) + tf.exp(tf.exp(x)),
+    "same operand": lambda x: tf.exp(x) * tf.exp(x) - tf.sin(x) / x,
+    "constants": lambda x: 3.0 * tf.exp(2.0 - tf.sin(x / 3.0)) ** 3,
+    "powers": lambda x: tf.exp(x) ** tf.sin(x),
+    "shapes": lambda x: tf.exp(tf.reshape(tf.sin(tf.reshape(x, (512, 512))), (SIZE,))),
+    "transpose": lambda x: tf.exp(tf.transpose(tf.exp(tf.reshape(x, (512, 512))))),
+    "slices": lambda x: tf.exp(tf.sin(x)[1:]) * tf.exp(tf.exp(x)[:-1]),
+    "broadcast": lambda x: tf.exp(tf.reduce_mean(tf.exp(x)) * tf.sin(x)),
+    "masks": lambda x: tf.exp(tf.where(x > 0.5, tf.exp(x), tf.nn.relu(tf.sin(x)))),
+    "casts": lambda x: tf.exp(tf.cast(tf.exp(tf.cast(tf.sin(x), "float64")), x.dtype)),
+    "products": lambda x: tf.exp(tf.reshape(tf.exp(x), (512, 512)) @ tf.eye(512, dtype=x.dtype)),
+}
+
+
+def gradient(function, x, **options):
+    with tf.GradientTape(**options) as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(function(x))
+    return tape.gradient(y, x)
+
+
+def without(monkeypatch, run):
+    """The result where nothing is overwritten."""
+    with monkeypatch.context() as context:
+        context.setattr(record, "LARGE", 2**60)
+        context.setattr(sweep, "LARGE", 2**60)
+        return run()
+
+
+@pytest.fixture
+def overwritten(monkeypatch):
+    """Collect whether each rule on a large array could overwrite its upstream gradient."""
+    found = []
+    call = fused_rules.InPlaceRule.__call__
+
+    def watched(self, owned, *operands):
+        array = operands[0]._data
+        out = call(self, owned, *operands)
+        found.append(out._data is array)
+        del array
+        return out
+
+    monkeypatch.setattr(fused_rules.InPlaceRule, "__call__", watched)
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", CHAINS)
+def test_the_same_bits(name, dtype, monkeypatch):
+    x = tf.constant(VALUES.astype(dtype))
+    found = gradient(CHAINS[name], x)
+    wanted = without(monkeypatch, lambda: gradient(CHAINS[name], x))
+    assert found.dtype == dtype
+    assert_array_equal(found.numpy(), wanted.numpy())
+    assert_array_equal(x.numpy(), VALUES.astype(dtype))
+
+
+def test_a_chain_is_overwritten(overwritten):
+    x = tf.constant(VALUES)
+    gradient(CHAINS["sin, tanh, exp, cos"], x)
+    assert overwritten == [False, True, True, True]  # the first one is the sum's
+
+
+def test_second_order(monkeypatch):
+    x = tf.constant(VALUES)
+
+    def second():
+        return gradient(lambda x: gradient(CHAINS["sin, tanh, exp, cos"], tf.identity(x)), x)
+
+    assert_array_equal(second().numpy(), without(monkeypatch, second).numpy())
+
+
+def test_gradients_of_intermediates_stay():
+    x = tf.constant(VALUES)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        a = tf.sin(x)
+        b = tf.exp(a)
+        c = tf.tanh(b)
+    found = tape.gradient(c, [c, b, a, x])
+    slopes = 1 - c.numpy() ** 2
+    assert_array_equal(found[0].numpy(), np.ones(SIZE))
+    np.testing.assert_allclose(found[1].numpy(), slopes, rtol=1e-12)
+    np.testing.assert_allclose(found[2].numpy(), slopes * b.numpy(), rtol=1e-12)
+    expected = slopes * b.numpy() * np.cos(VALUES)
+    np.testing.assert_allclose(found[3].numpy(), expected, rtol=1e-12)
+
+
+def test_output_gradients_stay():
+    x, upstream = tf.constant(VALUES), tf.constant(VALUES + 1.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = tf.exp(tf.sin(x))
+    first = tape.gradient(y, x, output_gradients=upstream).numpy().copy()
+    assert_array_equal(upstream.numpy(), VALUES + 1.0)
+    assert_array_equal(tape.gradient(y, x, output_gradients=upstream).numpy(), first)
+
+
+def test_a_persistent_tape_gives_the_same_twice():
+    x = tf.constant(VALUES)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(CHAINS["sin, tanh, exp, cos"](x))
+    first = tape.gradient(y, x)
+    copy = first.numpy().copy()
+    assert_array_equal(tape.gradient(y, x).numpy(), copy)
+    assert_array_equal(first.numpy(), copy)
+
+
+@pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
+@pytest.mark.parametrize("keep", [lambda dy: dy, lambda dy: dy.numpy(), weakref.ref], ids=str)
+def test_what_a_rule_of_the_users_keeps_stays(keep):
+    """Upstream gradients that go through a custom rule, which holds them in some way."""
+    kept = []
+
+    @tf.custom_gradient
+    def held(x):
+        def grad(dy):
+            kept.append((keep(dy), dy.numpy().copy()))
+            return dy
+
+        return tf.identity(x), grad
+
+    x = tf.constant(VALUES)
+    gradient(lambda x: tf.exp(tf.sin(held(tf.exp(tf.sin(x))))), x)
+    ((one, values),) = kept
+    one = one() if isinstance(one, weakref.ref) else one
+    assert one is None or (np.asarray(one) == values).all()
+
+
+def test_what_a_rule_of_the_users_returns_stays():
+    mine = tf.constant(VALUES)
+    array = VALUES.copy()
+
+    @tf.custom_gradient
+    def replaced(x):
+        return tf.identity(x), lambda dy: mine
+
+    @tf.custom_gradient
+    def by_array(x):
+        return tf.identity(x), lambda dy: tf.convert_to_tensor(array)
+
+    x = tf.constant(VALUES)
+    for function in (replaced, by_array):
+        gradient(lambda x, function=function: function(tf.exp(tf.sin(x))), x)
+        assert_array_equal(mine.numpy(), VALUES)
+        assert_array_equal(array, VALUES)
+
+
+def test_one_upstream_gradient_for_two_operands():
+    """An addition hands the same tensor to both operands: neither may overwrite it."""
+    x = tf.constant(VALUES)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.exp(tf.sin(x) + tf.tanh(x))
+    found = tape.gradient(y, x).numpy()
+    expected = y.numpy() * (np.cos(VALUES) + 1 - np.tanh(VALUES) ** 2)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_while_somebody_observes(monkeypatch):
+    x = tf.constant(VALUES)
+
+    def observed():
+        with tf.debug_nans():
+            return gradient(CHAINS["sin, tanh, exp, cos"], x)
+
+    assert_array_equal(observed().numpy(), without(monkeypatch, observed).numpy())

@@ -1,0 +1,335 @@
+"""Batches whose elements are zero in all examples but one, without these zeros.
+
+The unit vectors of a Jacobian are such a batch: a matrix with ones on its diagonal. Elementwise
+operations that are linear in it scale the diagonal, operations that move elements move it, and a
+product with a matrix scales rows of that matrix. So gradient rules compute with one number for each
+element, and zeros are put around them where something needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinygrad_cg_kernels.runtime.memory import empty
+
+from .._core.levels import state
+from .._core.primitive import OPS, Primitive, apply
+from .._core.record import mark_expired
+from .._core.tensor import Tensor
+from .._ops.comparison import equal
+from .._ops.define import reduced_shape
+from .._ops.elementwise import add, multiply, negative, where
+from .._ops.shape import expand_dims, reshape, swap_last
+
+
+class Diagonal(NamedTuple):
+    """The elements of a batched tensor that are not zero, one in each place at most.
+
+    `rows` says of which example each is, in an array that broadcasts to the shape of `values`; -1
+    for none. None if element k, in row-major order, is that of example k.
+    """
+
+    values: Tensor
+    rows: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of one example."""
+        return tuple(self.values._data.shape)
+
+    @property
+    def positions(self) -> np.ndarray:
+        """Return `rows` as an array."""
+        if self.rows is not None:
+            return self.rows
+        return np.arange(prod(self.shape), dtype=np.int32).reshape(self.shape)
+
+    def dense(self, size: int) -> Tensor:
+        """Return all examples, zeros included, along a first axis."""
+        shape, count = self.shape, prod(self.shape)
+        flat = reshape(self.values, (count,))
+        if self.rows is None:
+            found = _scatter(flat, (size, size), (np.arange(size),) * 2)
+        else:  # in two dimensions, which fuse best
+            rows = np.broadcast_to(self.rows, shape).reshape(count)
+            examples = np.arange(size, dtype=np.int32).reshape(size, 1)
+            found = where(equal(Tensor(rows), Tensor(examples)), flat, 0)
+        return reshape(found, (size, *shape))
+
+
+Sum = tuple[Diagonal, ...]
+"""A batched tensor as a sum, of diagonals at different places."""
+MOST = 8  # terms of a sum: with more it is computed with its zeros
+FEW = 350  # examples, with which computing with the zeros takes less time than the look at these
+
+
+def dense(terms: Sum, size: int) -> Tensor:
+    """Return all examples of a batched tensor, zeros included, along a first axis."""
+    if state.frame is None and all(type(term.values._data) is np.ndarray for term in terms):
+        return _dense_unrecorded(terms, size)
+    total = terms[0].dense(size)
+    for term in terms[1:]:
+        total = add(total, term.dense(size))
+    return total
+
+
+def _dense_unrecorded(terms: Sum, size: int) -> Tensor:
+    """Do what `dense` does, where no level sees it, in one pass."""
+    shape, count = terms[0].shape, prod(terms[0].shape)
+    found = empty((size, count), terms[0].values._data.dtype)
+    found.fill(0)
+    for values, rows in terms:
+        flat = values._data.reshape(count)
+        if rows is None:
+            found.reshape(-1)[:: size + 1] += flat
+            continue
+        rows = np.broadcast_to(rows, shape).reshape(count)
+        places = np.flatnonzero(rows >= 0)
+        found[rows[places], places] += flat[places]
+    out = Tensor(found.reshape(size, *shape))
+    mark_expired([term.values for term in terms], out)
+    return out
+
+
+def run(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum | Tensor | None:
+    """Return what an operation gives, None if that has to be computed with the zeros.
+
+    Each of `inputs` is a sum, or a tensor that is the same for all examples. The result is a sum or
+    the tensor of all examples.
+    """
+    rule = _RULES.get(primitive.name)
+    return rule(primitive, inputs, params, size) if rule is not None else None
+
+
+# Elementwise ---------------------------------------------------------------------------------
+
+
+def _map(terms: Sum, function: Callable[[Diagonal], Diagonal]) -> Sum:
+    return tuple([function(term) for term in terms])
+
+
+def _scale(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum | None:
+    """Carry out an operation that is linear in the one operand which is a sum."""
+    position = next(i for i, one in enumerate(inputs) if type(one) is tuple)
+    name, rest = primitive.name, [one for one in inputs if type(one) is not tuple]
+    if len(rest) < len(inputs) - 1 or position not in _LINEAR_IN[name]:
+        return None
+    if name == "where" and not _is_zero(inputs[3 - position]):
+        return None
+    shape = inputs[position][0].shape
+    if np.broadcast_shapes(shape, *[one._data.shape for one in rest]) != shape:
+        return None  # there would be more numbers, each with its zeros
+
+    def scaled(term: Diagonal) -> Diagonal:
+        operands = tuple([term.values if i == position else x for i, x in enumerate(inputs)])
+        return Diagonal(apply(primitive, operands, params), term.rows)
+
+    return _map(inputs[position], scaled)
+
+
+def _is_zero(tensor: Tensor) -> bool:
+    data = tensor._data
+    return type(data) is np.ndarray and data.size == 1 and not data.any()
+
+
+def _add(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum | None:
+    ones, others = inputs
+    if type(ones) is not tuple or type(others) is not tuple:
+        return None
+    dtypes = {one.values._data.dtype for one in (*ones, *others)}
+    if ones[0].shape != others[0].shape or len(dtypes) > 1:
+        return None
+    if primitive.name == "subtract":
+        others = _map(others, lambda term: Diagonal(negative(term.values), term.rows))
+    found = list(ones)
+    for other in others:
+        for i, one in enumerate(found):
+            total = _together(one, other, size)
+            if total is not None:
+                found[i] = total
+                break
+        else:
+            found.append(other)
+    return tuple(found) if len(found) <= MOST else None
+
+
+def _together(one: Diagonal, other: Diagonal, size: int) -> Diagonal | None:
+    """Return the sum of two diagonals as one, if they are at the same places."""
+    if one.rows is None and other.rows is None:
+        return Diagonal(add(one.values, other.values))
+    first, second = np.broadcast_arrays(one.positions, other.positions)
+    if not ((first == second) | (first < 0) | (second < 0)).all():
+        return None
+    values = [
+        where(rows >= 0, term.values, 0) if rows.min(initial=0) < 0 else term.values
+        for rows, term in ((first, one), (second, other))
+    ]
+    rows = np.where(first < 0, second, first)
+    total = Diagonal(add(*values))
+    if prod(total.shape) == size and np.array_equal(rows, total.positions):
+        return total
+    return Diagonal(total.values, rows)
+
+
+# Elements in other places --------------------------------------------------------------------
+
+
+def _reshape(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum:
+    def reshaped(term: Diagonal) -> Diagonal:
+        values = apply(primitive, (term.values,), params)
+        if term.rows is None:
+            return Diagonal(values)
+        rows = np.broadcast_to(term.rows, term.shape)
+        return Diagonal(values, rows.reshape(values._data.shape))
+
+    return _map(inputs[0], reshaped)
+
+
+def _move(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum:
+    def moved(term: Diagonal) -> Diagonal:
+        rows = np.broadcast_to(term.positions, term.shape)
+        return Diagonal(apply(primitive, (term.values,), params), primitive.run(rows, **params))
+
+    return _map(inputs[0], moved)
+
+
+def _repeat(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum:
+    def repeated(term: Diagonal) -> Diagonal:
+        return Diagonal(apply(primitive, (term.values,), params), term.positions)
+
+    return _map(inputs[0], repeated)
+
+
+def _put(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum | None:
+    """Put elements among zeros: none meet, as there are no arrays of indices."""
+    if any(isinstance(part, np.ndarray) for part in params["key"]):
+        return None
+
+    def put(term: Diagonal) -> Diagonal:
+        rows = np.full(params["shape"], -1, np.int32)
+        rows[params["key"]] = term.positions
+        return Diagonal(apply(primitive, (term.values,), params), rows)
+
+    return _map(inputs[0], put)
+
+
+# Sums and products ---------------------------------------------------------------------------
+
+
+def _reduce(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Any:
+    """Add up elements of one example, or all elements of all examples."""
+    (terms,) = inputs
+    axis, keepdims = params["axis"], params["keepdims"]
+    shape = terms[0].shape
+    all_rows = [_of_rank(term.positions, len(shape)) for term in terms]
+    if all(rows.shape[i] == 1 for rows in all_rows for i in axis):
+        pairs = zip(terms, all_rows, strict=True)
+        return tuple(
+            Diagonal(
+                apply(primitive, (term.values,), params),
+                rows.reshape(reduced_shape(rows.shape, axis, keepdims)),
+            )
+            for term, rows in pairs
+        )
+    if primitive.name == "sum" and len(axis) == len(shape) and _is_full(terms):
+        return reshape(terms[0].values, (size, *reduced_shape(shape, axis, keepdims)))
+    return None
+
+
+def _of_rank(rows: np.ndarray, rank: int) -> np.ndarray:
+    return rows.reshape((1,) * (rank - rows.ndim) + rows.shape)
+
+
+def _is_full(terms: Sum) -> bool:
+    return len(terms) == 1 and terms[0].rows is None
+
+
+def _multiply(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Tensor | None:
+    """Return a product of a matrix and a matrix or vector, one of which is a sum."""
+    left, right = inputs
+    if _is_sum(left) and _is_sum(right):
+        return None
+    if primitive.name == "matmul":
+        if _is_sum(left):
+            return _product_from_left(left, right, size)
+        return _product_from_right(left, right, size)
+    if _is_sum(left):
+        found = _product_from_left(left, expand_dims(right, -1), size)
+        return None if found is None else reshape(found, found._data.shape[:-1])
+    if len(right[0].shape) != 1 or left._data.ndim != 2 or not _is_full(right):
+        return None
+    return _scale_rows(right[0].values, swap_last(left))
+
+
+def _is_sum(operand: Any) -> bool:
+    return type(operand) is tuple
+
+
+def _scale_rows(values: Tensor, matrix: Tensor) -> Tensor:
+    """Return a diagonal matrix times a matrix."""
+    return multiply(reshape(values, (prod(values._data.shape), 1)), matrix)
+
+
+def _product_from_left(terms: Sum, matrix: Tensor, size: int) -> Tensor | None:
+    """Return a sum times a matrix: in each example it is one row that is not zero."""
+    if len(terms[0].shape) != 2 or matrix._data.ndim != 2:
+        return None
+    rows, columns = terms[0].shape
+    if columns == 1:  # an outer product
+        return multiply(dense(terms, size), matrix)
+    if not _is_full(terms):
+        return None
+    width = matrix._data.shape[1]
+    if rows == 1:
+        return reshape(_scale_rows(terms[0].values, matrix), (size, 1, width))
+    products = multiply(expand_dims(terms[0].values, 2), matrix)
+    places = np.arange(size), np.repeat(np.arange(rows), columns)
+    return _scatter(reshape(products, (size, width)), (size, rows, width), places)
+
+
+def _product_from_right(matrix: Tensor, terms: Sum, size: int) -> Tensor | None:
+    """Return a matrix times a sum: in each example it is one column that is not zero."""
+    if len(terms[0].shape) != 2 or matrix._data.ndim != 2:
+        return None
+    rows, columns = terms[0].shape
+    if rows == 1:
+        return multiply(matrix, dense(terms, size))
+    if not _is_full(terms):
+        return None
+    height = matrix._data.shape[0]
+    if columns == 1:
+        products = _scale_rows(terms[0].values, swap_last(matrix))
+        return reshape(products, (size, height, 1))
+    products = multiply(expand_dims(terms[0].values, 2), expand_dims(swap_last(matrix), 1))
+    places = *np.ogrid[:size, :height], np.tile(np.arange(columns), rows)[:, None]
+    return _scatter(reshape(products, (size, height)), (size, height, columns), places)
+
+
+def _scatter(values: Tensor, shape: tuple[int, ...], key: tuple[np.ndarray, ...]) -> Tensor:
+    """Return zeros, but for `values` at different places."""
+    return apply(OPS["getitem_adjoint"], (values,), {"shape": shape, "key": key})
+
+
+_LINEAR_IN = {
+    **dict.fromkeys(("multiply", "multiply_upstream"), (0, 1)),
+    **dict.fromkeys(("divide", "divide_upstream", "divide_unbounded"), (0,)),
+    **dict.fromkeys(("multiply_gated", "divide_gated"), (0,)),
+    **dict.fromkeys(("cast", "conj", "imag", "identity", "negative", "real"), (0,)),
+    "where": (1, 2),
+}
+"""Operations that give zero where one of these operands is zero, whatever the others are."""
+
+_RULES: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(_LINEAR_IN, _scale),
+    **dict.fromkeys(("add", "subtract"), _add),
+    **dict.fromkeys(("reshape", "expand_dims", "squeeze"), _reshape),
+    **dict.fromkeys(("getitem", "transpose"), _move),
+    "broadcast_to": _repeat,
+    "getitem_adjoint": _put,
+    **dict.fromkeys(("sum", "mean"), _reduce),
+    **dict.fromkeys(("matmul", "matvec"), _multiply),
+}
