@@ -127,7 +127,11 @@ def test_a_persistent_tape_gives_the_same_twice():
 
 
 @pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
-@pytest.mark.parametrize("keep", [lambda dy: dy, lambda dy: dy.numpy(), weakref.ref], ids=str)
+@pytest.mark.parametrize(
+    "keep",
+    [lambda dy: dy, lambda dy: dy.numpy(), weakref.ref],
+    ids=["tensor", "array", "weak reference"],
+)
 def test_what_a_rule_of_the_users_keeps_stays(keep):
     """Upstream gradients that go through a custom rule, which holds them in some way."""
     kept = []
