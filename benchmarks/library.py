@@ -145,6 +145,9 @@ class Library:
         scores = (queries @ keys) * queries.shape[-1] ** -0.5  # a column is a key
         return self.sum((self.softmax(scores) @ values) ** 2)
 
+    def elementwise(self, x):
+        return (self.cos(self.exp(self.tanh(self.sin(x)))),)
+
     def perceptron_step(self, w1, b1, w2, b2, x, labels):
         loss, *gradients = self.perceptron(w1, b1, w2, b2, x, labels)
         pairs = zip((w1, b1, w2, b2), gradients, strict=True)

@@ -30,6 +30,9 @@ class ByHand(Library):
         exp = np.exp(tanh)
         return np.cos(exp).sum(), -np.sin(exp) * exp * (1 - tanh * tanh) * np.cos(x)
 
+    def elementwise(self, x):
+        return (np.cos(np.exp(np.tanh(np.sin(x)))),)
+
     def multiplications(self, x):
         powers = [x]
         for _ in range(STEPS):

@@ -29,6 +29,12 @@ def vector(size: int, dtype: str = "float64") -> Data:
     return (np.random.default_rng(size).normal(size=size).astype(dtype),)
 
 
+def matrix(rows: int, columns: int) -> Data:
+    """Return float32 normal numbers."""
+    (numbers,) = vector(rows * columns, "float32")
+    return (numbers.reshape(rows, columns),)
+
+
 def scalars(count: int) -> Data:
     """Return numbers a little above 1, whose products stay small."""
     return (np.array(1.001),) * count

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support import pool_tasks
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.reduce import moments, reduction, scan, softmax
@@ -48,6 +49,21 @@ def test_the_same_bits_on_any_number_of_threads(monkeypatch):
     assert results() == everything
 
 
+def test_the_same_bits_on_more_threads_than_cores(monkeypatch):
+    """Three threads, on any machine."""
+    everything = results()
+    monkeypatch.setattr(threads, "WORTH", 0)
+    monkeypatch.setattr(threads, "_MOST", 3)
+    monkeypatch.setattr(threads._State, "pool", None)
+    for count in (2, 3):
+        threads.set_num_threads(count)
+        assert results() == everything
+    pool = threads._State.pool
+    assert pool is not None
+    assert pool.workers == 2
+    threads.set_num_threads(1)
+
+
 def test_the_same_bits_as_in_small_pieces():
     pieces = np.concatenate([exp(part) for part in np.array_split(LARGE, 50)])
     assert exp(LARGE).tobytes() == pieces.tobytes()
@@ -76,6 +92,23 @@ def test_small_work_is_not_shared(monkeypatch):
             assert len(shared) == (expected if LARGE.size > 5 * threads.BLOCK else 0)
 
 
+def test_a_pace_that_is_no_longer_true_is_measured_again(monkeypatch):
+    """Code is freed, and slower code comes to its address."""
+    code = pool_tasks.compiled()
+    array, table = np.zeros(1000, np.int64), np.zeros(2, np.int64)
+    task = threads.Task(code.address("count"), table.ctypes.data, 0, 1000, 10, 1.0)
+    monkeypatch.setattr(threads, "_rates", {task.address: (1e-9, threads.SAMPLES)})
+    monkeypatch.setattr(threads, "WORTH", 10)
+    monkeypatch.setattr(threads._State, "threads", 2)
+    threads.carry_out(task, (array,))
+    assert not threads._rates
+    threads.carry_out(task, (array,))
+    pace, samples = threads._rates[task.address]
+    assert pace > 1e-6
+    assert samples == 1
+    assert (array == 2).all()
+
+
 def test_settings():
     threads.set_num_threads(1)
     assert threads.get_num_threads() == 1
@@ -101,24 +134,29 @@ def test_the_environment_sets_the_number():
     assert "is not a number" in run(program, TINYGRAD_CG_NUM_THREADS="two").stderr
 
 
-SPINS = """
+STARTED = """
 import os
+import sys
+import threading
 import numpy as np
 from tinygrad_cg_kernels.reduce import reduction
-from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime import compile, threads
 
 threads.WORTH = 0
+before = dict(os.environ)
 reduction.sum(np.ones((1000, 1000)), (0,))
-assert True in threads._splitters
-print(os.environ.get("GOMP_SPINCOUNT"))
+assert threads._State.pool.workers == threads.get_num_threads() - 1
+assert dict(os.environ) == before
+print([name for name in sys.modules if name.endswith(("omppool", "tbbpool", "workqueue"))])
+print(threading.active_count())
+print(*[name for name in compile.compiled + compile.loaded if "sum" not in name])
 """
 
 
 @pytest.mark.skipif(threads.default_threads() == 1, reason="there is one thread")
-@pytest.mark.parametrize("chosen", ["", "77"])
-def test_libraries_loaded_later_find_the_environment_as_it_was(chosen):
-    environment = {"GOMP_SPINCOUNT": chosen} if chosen else {}
-    assert run(SPINS, **environment).stdout.strip() == (chosen or "None")
+def test_threads_need_no_library_and_no_kernel_of_numba():
+    """Neither OpenMP nor TBB is loaded, the environment is as it was, and nothing is compiled."""
+    assert run(STARTED).stdout.split() == ["[]", "1"]
 
 
 FORK = """

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 from collections.abc import Callable
 
 from tinygrad_cg_kernels.runtime import machine, objects
-
-FASTCALL = 0x0080
-
-
-class _Method(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("address", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
-
-
-_new_function = ctypes.pythonapi.PyCFunction_NewEx
-_new_function.restype = ctypes.py_object
-_new_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+from tinygrad_cg_kernels.runtime.callables import Method
 
 
 class PythonFunction:
@@ -33,11 +17,11 @@ class PythonFunction:
 
     def __init__(self, code: machine.Code, name: str):
         self.code = code
-        self._method = _Method(name.encode(), code.address("entry"), FASTCALL, None)
+        self._method = Method(name, code.address("entry"))
 
     def callable(self) -> Callable:
         """Return the function, which keeps its code."""
-        return _new_function(ctypes.addressof(self._method), self, None)
+        return self._method.bound(self)
 
 
 class EntryText:

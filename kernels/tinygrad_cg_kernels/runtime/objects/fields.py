@@ -10,7 +10,6 @@ from numba import types
 from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
 
 from tinygrad_cg_kernels.runtime import objects
-from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import emitted
 
 
@@ -112,11 +111,3 @@ def dtype_address(typingctx, dtype):
         return symbol(context, builder, name)
 
     return types.intp(dtype), generate
-
-
-@jitable
-def write_addresses(table, arrays):
-    """Write the addresses of a tuple of arrays to a table's first words."""
-    for k in range(word(arrays, objects.LENGTH)):
-        array = word(arrays, objects.ITEMS + 8 * k)
-        store(table, 8 * k, word(array, objects.DATA))
