@@ -1,5 +1,6 @@
 """The kernels' functions as Numba compiles them, and as they are translated: the same results."""
 
+import ast
 import subprocess
 import sys
 
@@ -117,3 +118,9 @@ def test_a_function_without_its_source_is_left_to_numba():
     exec("def double(table, first, count):\n    pass", namespace)
     with pytest.raises(Untranslatable, match="double, line 1"):
         source_of(namespace["double"])
+
+
+def test_functions_in_one_line_are_told_apart():
+    one, two, three = (lambda x: True), (lambda x: x + 1), (lambda x: x - 1)
+    bodies = [ast.unparse(source_of(function).body[0]) for function in (one, two, three)]
+    assert bodies == ["return True", "return x + 1", "return x - 1"]

@@ -78,6 +78,8 @@ def _tree(function: Callable, code: Any) -> Any:
 def _holds(body: ast.expr, code: Any) -> bool:
     """Return whether code stands within an expression."""
     spans = [span for span in code.co_positions() if None not in span and span[3]]
+    if not spans:  # it returns a constant
+        return isinstance(body, ast.Constant) and body.value in code.co_consts
     first = min((line, start) for line, _, start, _ in spans)
     final = max((last, end) for _, last, _, end in spans)
     start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
