@@ -9,6 +9,7 @@ use a copy of the folder.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
@@ -60,11 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = build.cache_folder() or "no folder: none can be written"
         print(f"tinygrad_cg: compiling {len(names)} operations into {where}", file=sys.stderr)
     start, failed = time.perf_counter(), 0
-    if given.processes == 1 or len(names) == 1:
-        for name in names:
-            _warm(known[name])
-    else:
-        failed = _share(names, min(given.processes, len(names)))
+    with _no_progress():
+        if given.processes == 1 or len(names) == 1:
+            for name in names:
+                _warm(known[name])
+        else:
+            failed = _share(names, min(given.processes, len(names)))
     if not given.quiet:
         seconds = time.perf_counter() - start
         state = f"{failed} processes failed" if failed else "done"
@@ -75,6 +77,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _cores() -> int:
     known = getattr(os, "sched_getaffinity", None)
     return len(known(0)) if known else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def _no_progress() -> Iterator[None]:
+    """Have kernels say nothing while they are compiled: what is compiled has been said."""
+    name = "TINYGRAD_CG_PROGRESS"
+    chosen = os.environ.get(name)
+    os.environ[name] = "0"
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if chosen is not None:
+            os.environ[name] = chosen
 
 
 def _share(names: list[str], count: int) -> int:

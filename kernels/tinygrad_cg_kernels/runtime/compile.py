@@ -40,6 +40,7 @@ from numba.core.registry import cpu_target
 from numba.core.sigutils import normalize_signature
 from numba.extending import overload, register_jitable
 
+from tinygrad_cg_kernels.runtime import progress
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 GENERATED = "tinygrad_cg_generated_"
@@ -213,8 +214,8 @@ def _name(function: Callable, *more: Any) -> str:
 
 
 @contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Suspend the garbage collector, whose passes over Numba's objects free next to nothing."""
+def no_collection() -> Iterator[None]:
+    """Suspend the garbage collector, whose passes over compilers' objects free next to nothing."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -335,7 +336,8 @@ def block_address(
     """
     options: dict[str, Any] = dict(FLAGS)
     named = _set_name(function, name)
-    with _lock, _no_collection(), alone(_name(named)) if cached else contextlib.nullcontext():
+    others = alone(_name(named)) if cached else contextlib.nullcontext()
+    with progress.compiling(), _lock, no_collection(), others:
         kind = normalize_signature(signature)
         owner: Any = _decorate(
             lambda: CFunc(named, kind, locals={}, options=options), _compiled, cached
@@ -357,7 +359,7 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
     attribute serves through the dispatcher itself.
     """
     own = dispatcher.py_func if hasattr(dispatcher, "py_func") else entry
-    with _lock, _no_collection(), alone(_name(own, argument_types)):
+    with progress.compiling(), _lock, no_collection(), alone(_name(own, argument_types)):
         hits = sum(dispatcher.stats.cache_hits.values()) if hasattr(dispatcher, "stats") else 0
         with contextlib.suppress(OSError):  # compiled, but not cached: the disk is full
             _compile_or_mend(
@@ -375,7 +377,7 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
 def overload_of(function: Callable, kinds: tuple[types.Type, ...]) -> Any:
     """Compile a function of these types for nobody but the caller; Numba's record of it."""
     dispatcher: Any = numba.njit(**FLAGS, **NO_WRAPPER)(function)
-    with _lock, _no_collection():
+    with _lock, no_collection():
         dispatcher.compile(kinds)
     return dispatcher.overloads[kinds]
 

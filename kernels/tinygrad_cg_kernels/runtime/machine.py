@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 
 def _new_target() -> Any:
@@ -17,7 +25,20 @@ def _new_target() -> Any:
     )
 
 
-_target = cache(_new_target)
+_own = threading.local()
+
+
+def _target() -> Any:
+    """Return the thread's target: one of them emits one module at a time."""
+    if not hasattr(_own, "target"):
+        _own.target = _new_target()
+    return _own.target
+
+
+def cores() -> int:
+    """Return how many threads can run at the same time."""
+    known = getattr(os, "sched_getaffinity", None)
+    return len(known(0)) if known else os.cpu_count() or 1
 
 
 @cache
@@ -40,22 +61,68 @@ def fuses() -> bool:
     return bool(llvm.get_host_cpu_features().get("fma")) or "aarch64" in llvm.get_process_triple()
 
 
-def optimised(module: Any, vectors: bool = True) -> Any:
-    """Return the module, optimised in place; without `vectors` it stays scalar."""
+def optimised(module: Any, vectors: bool = True, alone: bool = False) -> Any:
+    """Return the module, optimised in place; without `vectors` it stays scalar.
+
+    Where it is `alone` in its context, other threads may compile at the same time.
+    """
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_unrolling = True
     options.loop_vectorization = options.slp_vectorization = vectors
     builder = llvm.create_pass_builder(_target(), options)
-    builder.getModulePassManager().run(module, builder)
+    passes = builder.getModulePassManager()
+    _library("LLVMPY_RunNewModulePassManager", alone)(passes, module, builder)
+    if type(passes)._dispose is ffi.ObjectRef._dispose:  # a method that does nothing hides theirs
+        NewPassManager._dispose(passes)
+        passes.detach()
     return module
 
 
-def object_code(module: Any) -> bytes:
-    return _target().emit_object(module)
+def object_code(module: Any, alone: bool = False) -> bytes:
+    emit = _library("LLVMPY_TargetMachineEmitToMemory", alone)
+    with ffi.OutputString() as error:
+        buffer = emit(_target(), module, 1, error)
+        if not buffer:
+            raise RuntimeError(f"LLVM made no machine code: {error}")
+    try:
+        start = ffi.lib.LLVMPY_GetBufferStart(buffer)
+        return ctypes.string_at(start, ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def parsed(text: str, linked: Iterable[str]) -> Any:
+    """Return the module of a text and of others that are linked in, alone in its context."""
+    context = llvm.create_context()
+    module = llvm.parse_assembly(text, context)
+    for one in linked:
+        module.link_in(llvm.parse_assembly(one, context))
+    return module
+
+
+def compiled(module: Any) -> bytes:
+    """Return the object code of what `parsed` made; several threads may do so at the same time."""
+    return object_code(optimised(module, alone=True), alone=True)
+
+
+def _library(name: str, alone: bool) -> Callable[..., Any]:
+    """Return a function of llvmlite's library, `alone` without the lock around all of them.
+
+    LLVM needs that lock for modules that have a context in common, and for nothing else here.
+    """
+    found = getattr(ffi.lib, name)
+    return getattr(found, "_cfn", found) if alone else found
+
+
+FREED = 32
+"""After so many pieces of machine code that are freed the system gets unused memory back. The
+largest part is what compiling took, which glibc keeps."""
 
 
 class Code:
     """Loaded machine code; its memory is freed with the object."""
+
+    _freed = itertools.count(1)
 
     def __init__(self, data: bytes):
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
@@ -73,3 +140,20 @@ class Code:
         engine = getattr(self, "_engine", None)
         if engine is not None:
             engine.close()
+            if not next(self._freed) % FREED and not sys.is_finalizing():
+                give_back()
+
+
+@cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # no glibc
+        return None
+
+
+def give_back() -> None:
+    """Give the system the memory that malloc keeps and nobody uses."""
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)

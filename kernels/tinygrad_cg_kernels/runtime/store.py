@@ -66,6 +66,11 @@ class Store:
                 os.utime(path)  # it is in use
         return found
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a file, which may be damaged."""
+        path = self._path(name)
+        return path is not None and path.exists()
+
     def write(self, name: str, fields: dict[str, Any], code: bytes) -> None:
         """Keep fields and code."""
         path = self._path(name)

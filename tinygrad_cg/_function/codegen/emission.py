@@ -55,8 +55,7 @@ class Emitter:
 
 class _Literal(Emitter):
     def as_scalar(self, scalars: Any, node: nodes.LiteralNode) -> Any:
-        number = convert_expression(scalars.number(int(node.number)), node.dtype)
-        return Expression("np.float64({})", number) if node.dtype == np.float64 else number
+        return scalars.literal(node)
 
 
 class _Apply(Emitter):

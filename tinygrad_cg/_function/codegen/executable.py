@@ -20,9 +20,10 @@ from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
 from ..fusion.nodes import ArrayNode, FusionNode, HostNode, LiteralNode, base
 from ..graph.values import FuncGraph
+from .scalars import Sizes
 from .segment import Segment
 from .steps import Steps
-from .target import Target
+from .target import Kinds, Target
 
 LARGEST = 2**20  # elements of a constant that is computed beforehand
 
@@ -53,9 +54,10 @@ class Executable:
         self._read_by_hosts = {base(one) for node in hosts for one in node.operands}
         self._scope: dict[str, Any] = {**target.names, "array": np.array}
         self._steps = Steps()
+        self._notes: list[str] = []  # the literals of kernels, for readers of the text
         self._plan(hosts)
         names = ", ".join([f"x{position}" for position in range(inputs)])
-        lines = ["def call(arrays):", *[f"    {names}, = arrays"] * bool(names)]
+        lines = ["def call(arrays):", *self._notes, *[f"    {names}, = arrays"] * bool(names)]
         results = [self._result(position) for position in range(len(fusion.outputs))]
         returned = {self._names[base(node)] for node in fusion.outputs}
         body, self.scratch = self._steps.finish(results, returned)
@@ -75,12 +77,14 @@ class Executable:
         for node in hosts:
             by_stage.setdefault(self._fusion.available[node], []).append(node)
         cuts = sorted(by_stage)
-        for k, segments in enumerate(self._segments(cuts)):
-            for node in by_stage[cuts[k - 1]] if k else ():
-                self._run_host(node)
-            for segment in segments:
-                self.sources.append(segment.source)
-                self._run_segment(segment, len(self.sources) - 1)
+        stages = self._segments(cuts)
+        with self._target.together([(one, self._kinds(one)) for some in stages for one in some]):
+            for k, segments in enumerate(stages):
+                for node in by_stage[cuts[k - 1]] if k else ():
+                    self._run_host(node)
+                for segment in segments:
+                    self.sources.append(segment.source)
+                    self._run_segment(segment, len(self.sources) - 1)
 
     def _segments(self, cuts: list[int]) -> list[list[Segment]]:
         """Return the segments before each cut, and after the last one."""
@@ -103,6 +107,12 @@ class Executable:
             wanted.update(segment.arrays, *segment.tables)
         return found
 
+    def _note(self, name: str, sizes: Sizes) -> None:
+        """Say which literals are in the table of a function."""
+        shown = sizes.shown()
+        for start in range(0, len(shown), 2):
+            self._notes.append(f"    # {name}: {', '.join(shown[start : start + 2])}")
+
     def _bind(self, name: str, value: Any) -> str:
         self._scope[name] = value
         return name
@@ -119,6 +129,10 @@ class Executable:
 
     def _shape(self, node: FusionNode) -> tuple[int, ...]:
         return self._shapes.get(node, node.shape)
+
+    def _kinds(self, segment: Segment) -> Kinds:
+        """Return the dtypes and ranks of the arrays that a segment's function is given."""
+        return [(node.dtype, len(self._shape(node))) for node in segment.arrays]
 
     def _run_host(self, node: HostNode) -> None:
         """Add an operation on arrays; of constants alone, run it now."""
@@ -166,11 +180,11 @@ class Executable:
     def _run_small(self, segment: Segment, number: int, written: list[FusionNode]) -> None:
         """Add one compiled function, given the arrays it reads and new ones that it writes."""
         nodes = list(segment.arrays)
-        kinds = [(node.dtype, len(self._shape(node))) for node in nodes]
-        function, dispatcher = self._target.function(segment, kinds)
+        function, dispatcher = self._target.function(segment, self._kinds(segment))
         self.dispatchers.append(dispatcher)
         run = self._bind(f"segment_{number}", function)
-        sizes = self._bind(f"sizes_{number}", np.array(segment.sizes.values, np.int64))
+        sizes = self._bind(f"sizes_{number}", segment.sizes.array())
+        self._note(f"segment_{number}", segment.sizes)
         names = [self._name(node) for node in nodes]
         pairs = zip(names, nodes, strict=True)
         repaired = [name if node in written else f"contiguous({name})" for name, node in pairs]
@@ -184,6 +198,7 @@ class Executable:
         partial = [*block.totals, *block.columns]
         run = self._target.splitter(segment, k, self._shapes)
         name = self._bind(f"split_{number}_{k}", run)
+        self._note(name, segment.heads[k])
         results = [self._name(node) for node in partial]
         given = [self._name(node) for node in nodes if node not in partial]
         stored = [node for node in block.kernel.roots if node in self._fusion.stored]

@@ -19,17 +19,68 @@ PART = 16  # statements in each function, where there are more
 
 
 class Sizes:
-    """Numbers that follow from shapes, which a function reads from an array."""
+    """Numbers that a function reads from an array of int64: sizes, and literals of the program.
+
+    Floats are there by their bits, and read from the same memory as an array of floats.
+    """
 
     def __init__(self) -> None:
         self.values: list[int] = []
+        self.literals: dict[int, LiteralNode] = {}  # by position
+        self._own = -1
 
     def add(self, value: int) -> int:
         self.values.append(value)
         return len(self.values) - 1
 
     def number(self, value: int) -> Expression:
+        """Return a size."""
         return Expression(f"sizes[{self.add(value)}]")
+
+    def literal(self, node: LiteralNode) -> _Literal:
+        """Return the number of a node, as its dtype."""
+        words = np.zeros(8 // node.dtype.itemsize, node.dtype)
+        words[0] = node.number
+        position = self.add(int(words.view(np.int64)[0]))
+        self.literals[position] = node
+        return _Literal(node.dtype, position * words.size)
+
+    def views(self, address: str) -> list[str]:
+        """Return lines that make the arrays of literals, of the memory at an address."""
+        lines, size = [], 8 * len(self.values)
+        for dtype in dict.fromkeys(node.dtype for node in self.literals.values()):
+            view = f"vector({address}, {size // dtype.itemsize}, {type_name(dtype)})"
+            lines.append(f"    {_Literal(dtype, 0).array} = {view}")
+        return lines
+
+    def own_address(self) -> str:
+        """Return the element that is the address of the array."""
+        self._own = self.add(0)
+        return f"sizes[{self._own}]"
+
+    def shown(self) -> list[str]:
+        """Return what the literals are, as equations."""
+        return [
+            f"{_Literal(node.dtype, 8 // node.dtype.itemsize * position)} = {node.number}"
+            for position, node in self.literals.items()
+        ]
+
+    def array(self) -> np.ndarray:
+        """Return the array."""
+        found = np.array(self.values, np.int64)
+        if self._own >= 0:
+            found[self._own] = found.__array_interface__["data"][0]
+        return found
+
+
+class _Literal(Expression):
+    """A literal: an element of an array that each function can read."""
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, dtype: np.dtype, index: int):
+        self.array, self.index = f"literals_{dtype.name}", index
+        super().__init__(f"{self.array}[{index}]")
 
 
 class _Load(Expression):
@@ -42,7 +93,8 @@ class Scalars:
     """Statements that compute values of one element; `array` names the elements of an array."""
 
     def __init__(self, sizes: Sizes, array: Callable[[FusionNode], str]):
-        self.sizes, self.array, self.number = sizes, array, sizes.number
+        self.sizes, self.array = sizes, array
+        self.number, self.literal = sizes.number, sizes.literal
         self.names: dict[FusionNode, Name] = {}
         self.dtypes: dict[Name, np.dtype] = {}
         self.movable: set[Any] = set()  # names of those that another function may compute
@@ -90,8 +142,8 @@ def in_parts(code: Code, scalars: Scalars, define: Callable[[str, str], str]) ->
     """Return a function's statements, with calls in place of long runs of scalars.
 
     ``define(text, stem)`` gives the name of the function that has a text, in which it is NAME. The
-    functions find scalars in arrays, at positions that are among the sizes: so a program that does
-    the same again and again is compiled once.
+    functions find scalars and literals in arrays, at positions that are among the sizes: so a
+    program that does the same again and again is compiled once.
     """
 
     def is_scalar(one: Statement | Suite) -> bool:
@@ -108,6 +160,12 @@ class _Parts:
     """Pieces of a function, with those that are runs of scalars as calls; from last to first."""
 
     def __init__(self, pieces: list[Code], runs: list[bool], scalars: Scalars, define: Callable):
+        self.literals = {
+            one.target: one.expression
+            for piece in pieces
+            for one in piece
+            if isinstance(one, Statement) and isinstance(one.expression, _Literal)
+        }
         self.sizes, self.dtypes, self.define = scalars.sizes, scalars.dtypes, define
         self.positions: dict[Name, int] = {}  # in the array of their dtype
         self.lengths: dict[np.dtype, int] = {}
@@ -132,7 +190,10 @@ class _Parts:
 
     def _run(self, code: Code) -> Code:
         found = [one for one in code if isinstance(one, Statement)]
-        loads: Code = [one for one in found if not one.expression.reads]
+        unneeded = self.literals.keys() - self.outside
+        loads: Code = [
+            one for one in found if not one.expression.reads and one.target not in unneeded
+        ]
         rest = [one for one in found if one.expression.reads]
         names = [one.target for one in rest if isinstance(one.target, Name)]
         ends = [Statement(name, self._slot(name)) for name in names if name in self.outside]
@@ -162,9 +223,11 @@ class _Parts:
         made = {one.target for one in part}
 
         def slot(name: Name) -> Expression:
-            work = _work(self.dtypes[name])
+            known = self.literals.get(name)
+            work = known.array if known else _work(self.dtypes[name])
             works.setdefault(work)
-            position = self.sizes.add(self._position(name)) - first
+            place = known.index if known else self._position(name)
+            position = self.sizes.add(place) - first
             return Expression(f"{work}[sizes[first + {position}]]")
 
         for one in part:
@@ -173,7 +236,8 @@ class _Parts:
                 if word not in names and word not in made:
                     names[word] = Name(f"s{len(names)}")
                     body.append(Statement(names[word], slot(word)))
-                    self.read.add(word)
+                    if word not in self.literals:
+                        self.read.add(word)
             names[name] = Name(f"s{len(names)}")
             body.append(Statement(names[name], one.expression.rename(names)))
         wanted = [one.target for one in part if one.target in self.needed_later]

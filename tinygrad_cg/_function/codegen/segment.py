@@ -113,7 +113,7 @@ class Segment:
         self.large = is_large(blocks)
         self.threads: list[str] = []
         self.tables: list[list[FusionNode]] = []
-        self.heads: list[list[int]] = []
+        self.heads: list[Sizes] = []
         self.source = ""
 
     def _once(self, text: str, stem: str) -> str:
@@ -157,6 +157,8 @@ class Segment:
             tests = " and ".join(f"is_contiguous({self.names[node]})" for node in given)
             lines += [f"    if not ({tests}):", "        return False"]
         lines += [f"    {name}_ = section({name}, 0, {name}.size)" for name in names]
+        if self.sizes.literals:
+            lines += self.sizes.views(self.sizes.own_address())
         return "\n".join([*lines, *body, "    return True"])
 
     def _serial(self, block: Block, scalars: Scalars, prefix: str) -> Code:
@@ -218,8 +220,9 @@ class Segment:
         for k, node in enumerate(arrays):
             address = f"sizes[{count + k}]"
             lines.append(f"    {names[node]}_ = vector({address}, 1, {type_name(node.dtype)})")
+        lines += sizes.views("table")
         self.tables.append(list(arrays))
-        self.heads.append(sizes.values)
+        self.heads.append(sizes)
         return self._once("\n".join([*lines, *body]), "thread")
 
 

@@ -8,6 +8,7 @@ or a device, is another target.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ from .segment import Segment, cut_rows, group_blocks
 
 Shapes = dict[FusionNode, tuple[int, ...]]
 """By node, the shape of its array, where that is not the node's own."""
+
+Kinds = list[tuple[np.dtype, int]]
+"""Dtypes and ranks of arrays."""
 
 _COMBINE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 _COMBINE |= {"any": np.logical_or, "all": np.logical_and}
@@ -46,9 +50,16 @@ class Target:
         made = [*[Segment(group, []) for group in groups], Segment(last, finals)]
         return [one for one in made if one.blocks or one.finals]
 
-    def function(
-        self, segment: Segment, kinds: list[tuple[np.dtype, int]]
-    ) -> tuple[Callable[..., Any], Any]:
+    def together(self, segments: list[tuple[Segment, Kinds]]) -> AbstractContextManager[None]:
+        """Return a context that compiles segments on all cores, for the methods below."""
+        parts: list[tuple[str, str, Kinds | None]] = []
+        for segment, kinds in segments:
+            parts += [(segment.source, name, None) for name in segment.threads]
+            if segment.finals or not segment.large:
+                parts.append((segment.source, "run", kinds))
+        return programs.together(parts)
+
+    def function(self, segment: Segment, kinds: Kinds) -> tuple[Callable[..., Any], Any]:
         """Return a segment's ``run(*arrays, sizes)``, for dtypes and ranks, and its dispatcher.
 
         It returns False, and has done nothing, where the arrays are not as kernels read them.
@@ -64,7 +75,7 @@ class Target:
         address, owner = programs.block(segment.source, segment.threads[k])
         rows, columns, stride = cut_rows(block)
         blocks = -(-rows // stride)
-        head = segment.heads[k]
+        head = segment.heads[k].values
         partial: dict[ReduceNode, tuple[int, ...]] = dict.fromkeys(block.totals, (blocks,))
         partial.update((node, (blocks, columns)) for node in block.columns)
         given = [node for node in nodes if node not in partial]

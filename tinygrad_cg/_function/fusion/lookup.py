@@ -87,7 +87,7 @@ class Lookups:
         if axis != len(indices.shape) or is_complex(value.dtype):
             return None
         indices = cast(indices, INT64)
-        last = nodes.LiteralNode(nodes.SizeNumber(depth), INT64)
+        last = nodes.SizeNode(depth, INT64)
         indices = apply(
             kmath.maximum, apply(kmath.minimum, indices, last), nodes.LiteralNode(-1, INT64)
         )

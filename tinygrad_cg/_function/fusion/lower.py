@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from math import prod
+from math import frexp, prod
 from operator import itemgetter
 from typing import Any
 
@@ -45,7 +45,8 @@ class Lowering:
         self._shared = _shared_matrices(graph)
         for position, value in enumerate(graph.inputs):
             self.nodes[value] = nodes.ArrayNode(value.shape, value.dtype, position)
-        self._sizes = _size_divisors(graph)
+        values = [value for value in graph.values() if not isinstance(value.aval, list)]
+        self._largest = max((prod(value.shape) for value in values), default=0)
         lookups = Lookups()
         self._lookups = lookups.rules
         self._read_in_order = _transposes_read_in_order(graph)
@@ -56,12 +57,22 @@ class Lowering:
         self.checks = lookups.checks
 
     def _lower(self, value: Value) -> FusionNode:
-        if value in self._sizes:
-            return nodes.LiteralNode(self._sizes[value], value.dtype)
         if value.array is not None:
             return _constant(value.array)
         operands = [self.nodes[operand] for operand in value.inputs]
+        if value.primitive is not None and value.primitive.name == "divide":
+            operands[1] = self._divisor(operands[1], prod(value.shape))
         return self._fuse_by_rule(value, operands) or _host(value, operands)
+
+    def _divisor(self, node: FusionNode, size: int) -> FusionNode:
+        """Return a divisor, in the text of kernels if it is a power of 2: that multiplies instead.
+
+        Of few elements it may be a size, which is never in a text.
+        """
+        if not isinstance(node, nodes.LiteralNode) or size < self._largest:
+            return node
+        exact = is_floating(node.dtype) and abs(frexp(node.number)[0]) == 0.5
+        return node.written() if exact else node
 
     def _fuse_by_rule(self, value: Value, operands: list[FusionNode]) -> FusionNode | None:
         """Return the node of an operation that loops can compute, by its rule."""
@@ -109,26 +120,6 @@ def _constant(array: np.ndarray) -> FusionNode:
     if not array.ndim and array.dtype in FUSED:
         return nodes.LiteralNode(array[()], array.dtype)
     return nodes.ArrayNode(array.shape, array.dtype, array)
-
-
-def _size_divisors(graph: FuncGraph) -> dict[Value, nodes.SizeNumber]:
-    """Return integers that something is divided by: they may be sizes, so are parameters.
-
-    Elements are divided by 2, 4, 8 and 16 as these stand: that takes a multiplication.
-    """
-    values = [value for value in graph.values() if not isinstance(value.aval, list)]
-    largest = max((prod(value.shape) for value in values), default=0)
-    found = {}
-    for value in values:
-        if value.primitive is None or value.primitive.name != "divide":
-            continue
-        by = value.inputs[1]
-        if by.array is not None and by.shape == () and by.dtype.char in "fd":
-            number, few = by.array.item(), prod(value.shape) < largest
-            counts = 1 < number < 2**31 and number == int(number)
-            if counts and (few or number not in (2, 4, 8, 16)):
-                found[by] = nodes.SizeNumber(number)
-    return found
 
 
 # Elementwise ---------------------------------------------------------------------------------
@@ -281,7 +272,7 @@ class _OnNodes:
         return nodes.LiteralNode(value, like.dtype)
 
     def count(self, value: int, like: FusionNode) -> FusionNode:
-        return nodes.LiteralNode(nodes.SizeNumber(value), like.dtype)
+        return nodes.SizeNode(value, like.dtype)
 
     def max(self, x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
         return reduce("max", x, axis, keepdims)

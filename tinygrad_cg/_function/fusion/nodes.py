@@ -9,13 +9,14 @@ emitter there, and a rule that makes it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
 
+from ..._core.kinds import is_bool
 from .domains import ANYWHERE, COLUMN, ELEMENT, ROW, SCALAR, Access, Domain, broadcasting, pattern
 
 TILE = 8  # rows of a transpose made at a time, since memory comes by lines of some elements
@@ -29,6 +30,15 @@ _CHEAP_NAMES = """
 """
 CHEAP: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _CHEAP_NAMES.split()]}
 """Functions that take less time than a pass over memory: the others are polynomials."""
+
+_ARITHMETIC_NAMES = """
+    add divide divide_gated divide_unbounded divide_upstream equal greater greater_equal less
+    less_equal logical_and logical_or logical_xor multiply multiply_gated multiply_upstream negative
+    not_equal square subtract where
+"""
+ARITHMETIC: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _ARITHMETIC_NAMES.split()]}
+"""Functions that are as quick for a parameter as for a number in the text. Others, as `maximum`,
+ask what kind of number an operand is: where the text says so, nothing is left to be asked."""
 
 Shape = tuple[int, ...]
 Nodes = Sequence["FusionNode"]
@@ -93,26 +103,39 @@ class ArrayNode(FusionNode):
         return None if isinstance(self.source, int) else self.source
 
 
-class SizeNumber(float):
-    """A number that follows from shapes: a parameter of a kernel, not part of its text."""
-
-    __slots__ = ()
-
-
 class LiteralNode(FusionNode):
-    """One number."""
+    """One number: a parameter of kernels, so that other numbers do with the same machine code.
 
-    __slots__ = ("number",)
+    Those that have a meaning of their own are `in_text`, written into the text of kernels: 0, 1,
+    -1, infinities, NaN, True and False.
+    """
+
+    __slots__ = ("in_text", "number")
     is_input = True
 
     def __init__(self, number: Any, dtype: np.dtype):
         super().__init__((), dtype)
         self.number = number
+        self.in_text = is_bool(dtype) or number in (0, 1, -1) or not isfinite(number)
 
-    @property
-    def in_text(self) -> bool:
-        """Return whether the number is written into the text of kernels."""
-        return not isinstance(self.number, SizeNumber)
+    def written(self) -> LiteralNode:
+        """Return the number as a part of texts."""
+        found = LiteralNode(self.number, self.dtype)
+        found.in_text = True
+        return found
+
+
+class SizeNode(LiteralNode):
+    """A number that follows from shapes, which no text holds."""
+
+    __slots__ = ()
+
+    def __init__(self, number: int, dtype: np.dtype):
+        super().__init__(number, dtype)
+        self.in_text = False
+
+    def written(self) -> LiteralNode:
+        return self
 
 
 class ApplyNode(FusionNode):
@@ -323,6 +346,8 @@ def cast(node: FusionNode, dtype: np.dtype) -> FusionNode:
 def apply(function: Any, *operands: FusionNode, dtype: np.dtype | None = None) -> ApplyNode:
     """Return a scalar function of operands; its dtype is that of the last, unless given."""
     shape = np.broadcast_shapes(*[node.shape for node in operands])
+    if function not in ARITHMETIC:
+        operands = tuple(one.written() if isinstance(one, LiteralNode) else one for one in operands)
     return ApplyNode(function, shape, dtype or operands[-1].dtype, operands)
 
 

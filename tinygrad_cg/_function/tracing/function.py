@@ -153,7 +153,10 @@ class Function(Generic[P, Y]):
         return self.get_concrete_function(*args, **kwargs).graph
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[str]:
-        """Return the source texts of the kernels of the program for these arguments."""
+        """Return the texts of the program for these arguments: of its call, then of its kernels.
+
+        Sizes and literals are parameters of kernels; comments in the call say what literals are.
+        """
         return self.get_concrete_function(*args, **kwargs).kernels
 
     @property
@@ -311,9 +314,10 @@ def function(
         Arguments that Python decides with: each value of theirs has a program of its own.
     jit_compile:
         By default the program is fused into kernels of its own, which are compiled at the first
-        call (tenths of a second to some seconds) and kept on disk; only a program of more than
-        1000 operations, an unrolled loop say, runs operation by operation, with a warning. True:
-        fused in any case. False: operation by operation, with nothing to compile.
+        call (tenths of a second to some seconds) and kept on disk. Programs that differ in
+        constants alone share them. Only a program of more than 1000 operations, an unrolled loop
+        say, runs operation by operation, with a warning. True: fused in any case. False:
+        operation by operation, with nothing to compile.
     reduce_retracing:
         No warning where each call has other sizes. Kernels are shared between sizes in any case.
     autograph, experimental_...:

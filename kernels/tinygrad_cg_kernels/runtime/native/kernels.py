@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 from numba import types
 from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import machine, objects
+from tinygrad_cg_kernels.runtime import machine, objects, progress
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
 from tinygrad_cg_kernels.runtime.native.sources import source_of
 from tinygrad_cg_kernels.runtime.native.translate import Module
@@ -120,14 +119,15 @@ def _code(key: str, function: Callable, name: str, kinds: Any, entry: Callable) 
     if known is not None:
         build.loaded.append(name)
         return machine.Code(known[1])
-    module = Module()
-    if entry is _arrays_entry:
-        arguments = tuple(_own_type(kind) for kind in kinds)
-    else:
-        arguments = ("object" if entry is _objects_entry else "i64",) * kinds
-    made = module.function(source_of(function), arguments)
-    parsed = llvm.parse_assembly("\n".join([entry(module, made, arguments), module.text()]))
-    data = machine.object_code(machine.optimised(parsed))
+    with progress.compiling():
+        module = Module()
+        if entry is _arrays_entry:
+            arguments = tuple(_own_type(kind) for kind in kinds)
+        else:
+            arguments = ("object" if entry is _objects_entry else "i64",) * kinds
+        made = module.function(source_of(function), arguments)
+        text = "\n".join([entry(module, made, arguments), module.text()])
+        data = machine.compiled(machine.parsed(text, ()))
     _store.write(key, {}, data)
     build.compiled.append(name)
     return machine.Code(data)

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import contextlib
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-import llvmlite.binding as llvm
 import numpy as np
 from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import generated, machine, objects
+from tinygrad_cg_kernels.runtime import generated, machine, objects, progress
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import functions
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
-from tinygrad_cg_kernels.runtime.native.translate import Module
+from tinygrad_cg_kernels.runtime.native.translate import Module, text_scope
 from tinygrad_cg_kernels.runtime.native.values import Array, Untranslatable, name_of
 from tinygrad_cg_kernels.runtime.store import Store
+
+Kinds = list[tuple[np.dtype, int]]
+"""Dtypes and ranks of a function's arrays."""
 
 _owners: WeakValueDictionary[str, Any] = WeakValueDictionary()
 _lock = ForkLock()
 _store = Store("programs", limited=True)
+_early: dict[str, tuple[dict[str, functions.Function], bytes]] = {}
+"""What `together` has compiled, by the keys of parts: the functions that it calls, and its code."""
+if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has not got it
+    os.register_at_fork(before=_lock.__enter__, after_in_parent=_lock.__exit__)
 enabled = True
 """Whether texts are translated; Numba compiles them otherwise."""
 refused: list[str] = []
 """Why texts were not translated, in order."""
 
 
-def function(source: str, name: str, kinds: list[tuple[np.dtype, int]]) -> tuple[Callable, Any]:
+def function(source: str, name: str, kinds: Kinds) -> tuple[Callable, Any]:
     """Return the compiled entry of a text's function of arrays and an array of int64 sizes.
 
     It returns False, and has done nothing, where an array is not contiguous and aligned.
@@ -47,7 +57,7 @@ def _translated(make: Callable, *given: Any) -> Any:
     if not enabled:
         return None
     try:
-        with _lock:
+        with _lock, build.no_collection():
             return make(*given)
     except (Untranslatable, NumbaError) as error:
         refused.append(str(error).splitlines()[0])
@@ -62,50 +72,100 @@ def clear_cache() -> None:
     generated.clear_cache()
 
 
-def _function(
-    source: str, name: str, kinds: list[tuple[np.dtype, int]]
-) -> tuple[Callable, PythonFunction]:
-    arguments = tuple(Array(name_of(dtype)) for dtype, _ in kinds)
-    key = f"function {name} {kinds!r} {source}"
-    ranks = [rank for _, rank in kinds]
-    owner = _owners.get(key)
+class _Part(NamedTuple):
+    """A function or, where `kinds` is None, a block function of a text."""
+
+    source: str
+    name: str
+    kinds: Kinds | None = None
+
+    @property
+    def key(self) -> str:
+        kind = "block" if self.kinds is None else f"function {self.kinds!r}"
+        return f"{kind} {self.name} {self.source}"
+
+    def translated(self, scope: dict[str, Any]) -> tuple[Any, dict[str, functions.Function]]:
+        """Return it as a module of LLVM, and the functions that this calls."""
+        module = Module(scope, functions.find)
+        if self.kinds is None:
+            entry = _block_entry(module.function(self.name, ("i64",) * 3))
+        else:
+            arguments = tuple(Array(name_of(dtype)) for dtype, _ in self.kinds)
+            made = module.function(self.name, (*arguments, Array("i64")))
+            entry = _entry(made, [*[rank for _, rank in self.kinds], 1])
+        texts = [one.text for one in module.inlined.values()]
+        return machine.parsed("\n".join([entry, module.text()]), texts), module.called
+
+
+def _function(source: str, name: str, kinds: Kinds) -> tuple[Callable, PythonFunction]:
+    part = _Part(source, name, kinds)
+    owner = _owners.get(part.key)
     if owner is None:
-        types = (*arguments, Array("i64"))
-        code = _code(key, source, name, types, lambda one: _entry(one, [*ranks, 1]))
-        owner = _owners[key] = PythonFunction(code, name)
+        owner = _owners[part.key] = PythonFunction(_code(part), name)
     return owner.callable(), owner
 
 
 def _block(source: str, name: str) -> tuple[int, machine.Code]:
-    key = f"block {name} {source}"
-    code = _owners.get(key)
+    part = _Part(source, name)
+    code = _owners.get(part.key)
     if code is None:
-        code = _owners[key] = _code(key, source, name, ("i64",) * 3, _block_entry)
+        code = _owners[part.key] = _code(part)
     return code.address("entry"), code
 
 
-def _code(key: str, source: str, name: str, arguments: tuple, entry: Callable) -> machine.Code:
-    known = _store.read(key)
+def _code(part: _Part) -> machine.Code:
+    known = _store.read(part.key) if part.key not in _early else None
     if known is not None:
         fields, data = known
         called = [one for one in map(functions.load, fields["called"]) if one is not None]
         if len(called) == len(fields["called"]):
             for one in called:
                 functions.announce(one)
-            build.loaded.append(name)
+            build.loaded.append(part.name)
             return machine.Code(data)
-    module = Module(source, functions.find)
-    made = module.function(name, arguments)
-    text = "\n".join([entry(made), module.text()])
-    parsed = llvm.parse_assembly(text)
-    for one in module.inlined.values():
-        parsed.link_in(llvm.parse_assembly(one.text))
-    data = machine.object_code(machine.optimised(parsed))
-    _store.write(key, {"called": list(module.called)}, data)
-    for one in module.called.values():
-        functions.announce(one)
-    build.compiled.append(name)
+    with progress.compiling():
+        if part.key in _early:
+            called, data = _early.pop(part.key)
+        else:
+            module, called = part.translated(text_scope(part.source))
+            data = machine.compiled(module)
+        _store.write(part.key, {"called": list(called)}, data)
+        for one in called.values():
+            functions.announce(one)
+    build.compiled.append(part.name)
     return machine.Code(data)
+
+
+@contextlib.contextmanager
+def together(parts: Iterable[tuple[str, str, Kinds | None]]) -> Iterator[None]:
+    """Compile several functions on all cores, for `function` and `block` to return inside.
+
+    `parts` are what these two will be called with, a block function's with None for its kinds. What
+    is compiled already, or in the cache, is left to them, as is a single one.
+    """
+    wanted = {one.key: one for one in itertools.starmap(_Part, parts)}
+    new = [key for key in wanted if key not in _owners and not _store.has(key)] if enabled else []
+    count = min(machine.cores(), len(new))
+    if count < 2:
+        yield
+        return
+    with _lock, build.no_collection(), progress.compiling(len(new)):
+        found: dict[str, tuple[Any, dict[str, functions.Function]]] = {}
+        scopes: dict[str, dict[str, Any]] = {}
+        for key in new:
+            source = wanted[key].source
+            with contextlib.suppress(Untranslatable, NumbaError):  # `_code` says why
+                scope = scopes.get(source) or scopes.setdefault(source, text_scope(source))
+                found[key] = wanted[key].translated(scope)
+        with ThreadPoolExecutor(count) as pool:
+            codes = pool.map(machine.compiled, [module for module, _ in found.values()])
+            for (key, (_, called)), code in zip(found.items(), codes, strict=True):
+                _early[key] = called, code
+        try:
+            yield
+        finally:
+            for key in found:
+                _early.pop(key, None)
 
 
 def _entry(function: Any, ranks: list[int]) -> str:

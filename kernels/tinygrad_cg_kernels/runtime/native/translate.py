@@ -72,26 +72,19 @@ class _Function(NamedTuple):
 class Module:
     """Functions of one translation: of a text, or of the kernels' own, with what they call.
 
-    The kernels' scalar functions are those that `find` returns. Without it they are translated as
-    well, and products and sums of floats may be contracted. With `whole`, all that the first
-    function calls becomes part of it.
+    `scope` is that of the text. The kernels' scalar functions are those that `find` returns.
+    Without it they are translated as well, and products and sums of floats may be contracted. With
+    `whole`, all that the first function calls becomes part of it.
     """
 
     def __init__(
         self,
-        source: str = "",
+        scope: dict[str, Any] | None = None,
         find: Callable[..., Function] | None = None,
         whole: bool = False,
     ):
         self.find, self.whole = find, whole
-        self.scope: dict[str, Any] = {}
-        if source:
-            tree = ast.parse(source)
-            self.scope = _namespace(tree)
-            for one in tree.body:
-                if isinstance(one, ast.FunctionDef):
-                    names = tuple(argument.arg for argument in one.args.args)
-                    self.scope[one.name] = Source(one.name, names, one.body, self.scope)
+        self.scope = scope or {}
         self.texts: list[str] = []
         self.declared: dict[str, str] = {}
         self.inlined: dict[str, Function] = {}
@@ -188,6 +181,17 @@ class Module:
         lines.append(f"attributes #2 = {{ noinline {wide} }}")
         lines.append(f"attributes #3 = {{ alwaysinline {wide} }}")
         return "\n".join([*lines, *attributes, *self.metadata])
+
+
+def text_scope(source: str) -> dict[str, Any]:
+    """Return what the names in a text stand for: what it imports, and its own functions."""
+    tree = ast.parse(source)
+    scope = _namespace(tree)
+    for one in tree.body:
+        if isinstance(one, ast.FunctionDef):
+            names = tuple(argument.arg for argument in one.args.args)
+            scope[one.name] = Source(one.name, names, one.body, scope)
+    return scope
 
 
 def _namespace(tree: ast.Module) -> dict[str, Any]:

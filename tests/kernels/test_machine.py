@@ -1,0 +1,216 @@
+"""Machine code: compiled on all cores, the same whatever their number, with no memory lost."""
+
+import ctypes
+import gc
+import itertools
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import machine, objects, threads
+from tinygrad_cg_kernels.runtime.native import programs
+
+pytestmark = pytest.mark.skipif(not objects.supported, reason="arrays lie elsewhere in memory")
+X = np.random.default_rng(0).normal(size=2 * threads.THRESHOLD)
+
+
+def several(x):
+    """A program of some kernels, each of which needs a total of the one before."""
+    for _ in range(3):
+        x = tf.sin(x) * x - tf.reduce_mean(x)
+    return x
+
+
+@pytest.fixture
+def threads_used(monkeypatch):
+    """The threads that compile, where nothing is compiled yet."""
+    monkeypatch.setattr(programs, "_owners", WeakValueDictionary())
+    monkeypatch.setattr(programs._store, "read", lambda name: None)
+    monkeypatch.setattr(programs._store, "has", lambda name: False)
+    monkeypatch.setattr(programs._store, "write", lambda *given: None)
+    compiled, found = machine.compiled, []
+
+    def compile_slowly(module):
+        found.append(threading.current_thread())
+        time.sleep(0.05)  # so that no thread takes all
+        return compiled(module)
+
+    monkeypatch.setattr(machine, "compiled", compile_slowly)
+    return found
+
+
+@pytest.mark.parametrize("cores", [1, 2, 5])
+def test_kernels_of_a_program_are_compiled_by_as_many_threads_as_cores(
+    cores, threads_used, monkeypatch
+):
+    monkeypatch.setattr(machine, "cores", lambda: cores)
+    before = len(build.compiled)
+    result = tf.function(several)(tf.constant(X))
+    names = build.compiled[before:]
+    count = sum(name == "run" or name.startswith("thread_") for name in names)
+    assert count == len(threads_used)
+    assert count >= 3
+    main = threading.current_thread() in threads_used
+    assert (cores == 1) == main
+    if not main:
+        assert len(set(threads_used)) == min(cores, count)
+    assert not programs._early
+    np.testing.assert_allclose(result, several(tf.constant(X)), 1e-12)
+
+
+def test_a_single_kernel_needs_no_thread(threads_used, monkeypatch):
+    monkeypatch.setattr(machine, "cores", lambda: 2)
+    tf.function(lambda x: tf.sin(x) * 3.5 - x)(tf.constant(X[:5]))
+    assert threads_used == [threading.current_thread()]
+
+
+def test_threads_make_the_same_code():
+    """Many at a time, each in a context of its own."""
+    texts = [
+        "\n".join(
+            [
+                "define double @entry(double %x) {",
+                *[
+                    f"  %a{k} = fmul double {'%x' if not k else f'%a{k - 1}'}, {k + n}.5"
+                    for k in range(60)
+                ],
+                "  ret double %a59",
+                "}",
+            ]
+        )
+        for n in range(12)
+    ]
+    alone = [machine.compiled(machine.parsed(text, ())) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(machine.compiled, [machine.parsed(one, ()) for one in texts * 5]))
+    assert together == alone * 5
+    assert len(set(alone)) == 12
+
+
+TEXT = """
+import numpy as np
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
+
+
+def run(x, sizes):
+    wide_vectors()
+    x[0] = {}
+    return True
+"""
+KINDS = [(np.dtype(float), 1)]
+
+
+def test_what_is_not_translated_is_left_to_numba(threads_used, monkeypatch):
+    monkeypatch.setattr(machine, "cores", lambda: 2)
+    texts = [TEXT.format(one) for one in ("x[0] ** 2", "x[0] + 1.0", "x[0] + 2.0")]
+    x, sizes = np.array([3.0]), np.zeros(1, np.int64)
+    with programs.together([(text, "run", KINDS) for text in texts]):
+        assert len(programs._early) == 2
+        for text in texts:
+            run, _ = programs.function(text, "run", KINDS)
+            assert run(x, sizes)
+    assert x[0] == 12.0
+    assert not programs._early
+
+
+def test_what_nobody_asks_for_is_forgotten(threads_used, monkeypatch):
+    monkeypatch.setattr(machine, "cores", lambda: 2)
+
+    def fail():
+        with programs.together([(TEXT.format(k), "run", KINDS) for k in (1.0, 2.0)]):
+            assert len(programs._early) == 2
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert not programs._early
+
+
+# Memory ------------------------------------------------------------------------------------------
+
+
+class Allocated(ctypes.Structure):
+    """What glibc says of its memory."""
+
+    _fields_ = [
+        *[(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd")],
+        *[(name, ctypes.c_size_t) for name in ("usmblks", "fsmblks", "uordblks", "fordblks")],
+        ("keepcost", ctypes.c_size_t),
+    ]
+
+
+def allocated():
+    """The bytes that are in use; -1 where nobody says."""
+    find = getattr(ctypes.CDLL(None), "mallinfo2", None) if os.name == "posix" else None
+    if find is None:
+        return -1
+    find.restype = Allocated
+    gc.collect()
+    found = find()
+    return found.uordblks + found.hblkhd
+
+
+@pytest.mark.skipif(allocated() < 0, reason="needs glibc 2.33 or later")
+def test_compiling_leaves_no_memory_behind():
+    """Pass managers of llvmlite are not freed with their objects: a quarter of a megabyte each."""
+    lines = [f"  %y{k} = fadd double %x, {k}.5\n  store double %y{k}, ptr %p" for k in range(300)]
+    text = "\n".join(["define void @entry(ptr %p, double %x) {", *lines, "  ret void", "}"])
+    plain = lambda: machine.object_code(machine.optimised(machine.parsed(text, ())))  # noqa: E731
+    for compile_it in (plain, lambda: machine.compiled(machine.parsed(text, ()))):
+        for _ in range(3):
+            compile_it()
+        before = allocated()
+        for _ in range(10):
+            compile_it()
+        assert (allocated() - before) / 10 < 8_000
+
+
+def test_memory_goes_back_after_some_code_was_freed(monkeypatch):
+    calls = []
+    monkeypatch.setattr(machine, "FREED", 3)
+    monkeypatch.setattr(machine, "give_back", lambda: calls.append(1))
+    monkeypatch.setattr(machine.Code, "_freed", itertools.count(1))
+    data = machine.compiled(machine.parsed("define void @entry() {\n  ret void\n}", ()))
+    held = [machine.Code(data) for _ in range(7)]
+    assert not calls
+    for count in (0, 0, 1, 1, 1, 2, 2):
+        held.pop()
+        assert len(calls) == count
+
+
+def test_memory_can_be_given_back():
+    machine.give_back()
+    assert machine._malloc_trim() is not None or allocated() < 0
+
+
+# Forks -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_waits_for_what_another_thread_compiles():
+    locked, done = threading.Event(), threading.Event()
+
+    def compile_slowly():
+        with programs._lock:
+            locked.set()
+            time.sleep(0.3)
+            done.set()
+
+    thread = threading.Thread(target=compile_slowly)
+    thread.start()
+    locked.wait()
+    child = os.fork()
+    if not child:
+        with programs._lock:
+            os._exit(0 if done.is_set() else 1)
+    thread.join()
+    _, status = os.waitpid(child, 0)
+    assert status == 0
