@@ -391,7 +391,7 @@ class Elementwise:
         dtypes: tuple[np.dtype, ...],
         targets: tuple[np.dtype, ...],
         position: int | None = None,
-    ) -> Callable[..., None]:
+    ) -> Callable[..., object]:
         """Return a function that carries out a plan on operands and outputs of these dtypes."""
         if not plan.units:
             return lambda *arrays: None

@@ -58,7 +58,7 @@ class Ranged:
 
     def bound(
         self, dtypes: tuple[np.dtype, ...], sizes: tuple[int, ...], units: int, work: int
-    ) -> Callable[..., None]:
+    ) -> Callable[..., object]:
         """Return the same function for arrays of these dtypes."""
         return threads.bind(self.blocks[dtypes], len(dtypes), sizes, units, work, self.block)
 
