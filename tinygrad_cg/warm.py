@@ -21,6 +21,7 @@ import numpy as np
 
 import tinygrad_cg as tf
 from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import machine
 from tinygrad_cg_kernels.runtime.native import functions
 
 from ._core.primitive import OPS, Primitive
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m tinygrad_cg.warm", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="OPERATION", help="by default all")
-    parser.add_argument("--processes", type=int, default=_cores(), metavar="N")
+    parser.add_argument("--processes", type=int, default=machine.cores(), metavar="N")
     parser.add_argument("--quiet", action="store_true", help="print nothing")
     given = parser.parse_args(arguments)
     known = {name: record for name, record in OPS.items() if _is_common(record)}
@@ -72,11 +73,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         state = f"{failed} processes failed" if failed else "done"
         print(f"tinygrad_cg: {state} after {seconds:.0f} s", file=sys.stderr)
     return int(failed > 0)
-
-
-def _cores() -> int:
-    known = getattr(os, "sched_getaffinity", None)
-    return len(known(0)) if known else os.cpu_count() or 1
 
 
 @contextlib.contextmanager

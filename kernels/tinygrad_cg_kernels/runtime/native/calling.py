@@ -55,13 +55,9 @@ class EntryText:
         return [f"ptr {self.field(array, objects.DATA, 'ptr')}", f"i64 {size}"]
 
     def run(self, call: str) -> str:
-        """Call without the interpreter's lock; return the result's operand, if there is one."""
+        """Call without the interpreter's lock; return the result's operand."""
         thread = self.emit("call ptr @PyEval_SaveThread()")
-        result = ""
-        if call.startswith("call void"):
-            self.lines.append(f"  {call}")
-        else:
-            result = self.emit(call)
+        result = self.emit(call)
         self.lines.append(f"  call void @PyEval_RestoreThread(ptr {thread})")
         return result
 

@@ -1,4 +1,4 @@
-"""Elementary functions as LLVM's intermediate representation, compiled by Numba once a machine.
+"""Elementary functions as LLVM's intermediate representation, translated once a machine.
 
 Each scalar function is there in two forms for each choice of types: its text, to be inlined, and,
 where it is a long formula, machine code that takes a vector at a time. A loop that calls the scalar

@@ -295,7 +295,7 @@ class _Body(Writer):
             return f"{{ {', '.join(types)} }}"
         return types[0] if types else "void"
 
-    # Instructions ----------------------------------------------------------------------------
+    # Variables -------------------------------------------------------------------------------
 
     def _assign(self, name: str, value: Value) -> None:
         kind, known = value.type, self._variables.get(name)

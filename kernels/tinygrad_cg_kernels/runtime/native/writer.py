@@ -451,10 +451,8 @@ def is_harmless(lines: list[str]) -> bool:
         return False
     for line in lines:
         operation = line.partition(" = ")[2] or line
-        if line.endswith(":") or (
-            operation.startswith(_HARMFUL) and not operation.startswith(("load",))
-        ):
-            return False
-        if operation.startswith("load") and "ptr %s" not in operation:
+        if operation.startswith("load") and "ptr %s" in operation:  # a variable
+            continue
+        if line.endswith(":") or operation.startswith(_HARMFUL):
             return False
     return True
