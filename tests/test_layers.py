@@ -34,6 +34,8 @@ NAMESPACES = (
         ".dtypes",
         ".numpy",
         ".numpy.random",
+        ".numpy.fft",
+        ".signal",
     ),
     *(".keras.ops", ".keras.random"),
 )
@@ -58,8 +60,8 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
 }
 PUBLIC_MODULES = {
     *("autodiff", "compat", "config", "contrib", "debugging", "dtypes", "errors", "experimental"),
-    *("keras", "linalg", "math", "module", "nest", "nn", "numpy", "optimizers", "random", "test"),
-    "warm",
+    *("keras", "linalg", "math", "module", "nest", "nn", "numpy", "optimizers", "random", "signal"),
+    *("test", "warm"),
 }
 MAKERS = ("tinygrad_cg._ops.creation", "tinygrad_cg._ops.sampling")
 EXTRAS = {  # imported where they are used

@@ -17,6 +17,7 @@ from tinygrad_cg import (
     numpy as numpy,
     optimizers as optimizers,
     random as random,
+    signal as signal,
     test as test,
 )
 from tinygrad_cg._check import (

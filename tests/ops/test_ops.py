@@ -35,7 +35,14 @@ DIFFERENTIABLE = [name for name in ALL if OPS[name].rules is not None]
 CONSTANT = [name for name in ALL if OPS[name].rules is None]
 REDUCTIONS = [name for name in ALL if OPS[name].kind == "reduction"]
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 700.0, -800.0])
-TOLERANCES = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-14}
+TOLERANCES = {
+    "float16": 2e-3,
+    "float32": 2e-6,
+    "float64": 1e-14,
+    "complex64": 2e-6,
+    "complex128": 1e-14,
+}
+WIDE = {"f": np.float64, "c": np.complex128}
 
 
 def assert_same(actual, expected, rtol):
@@ -90,7 +97,7 @@ def test_a_record_is_complete(name):
 def test_values_are_the_references(name, dtype):
     for example in examples(name):
         operands = example.cast(dtype)
-        wide = [one.astype(np.float64) if one.dtype.kind == "f" else one for one in operands]
+        wide = [one.astype(WIDE.get(one.dtype.kind, one.dtype)) for one in operands]
         result = example.call(*map(tf.constant, operands)).numpy()
         expected = example.reference(*wide)
         assert_same(np.asarray(result), expected.astype(result.dtype), TOLERANCES[dtype])
@@ -106,7 +113,7 @@ def test_integers_where_a_record_takes_them(name, dtype):
         operands = example.operands
         result = example.run(*operands)
         if result.dtype.kind == "f":
-            operands = [one.astype(np.float64) for one in operands]
+            operands = [one if one.dtype.kind == "c" else one.astype("d") for one in operands]
         rtol = TOLERANCES.get(result.dtype.name, 0)
         assert_same(result, example.reference(*operands).astype(result.dtype), rtol)
 
@@ -147,9 +154,26 @@ def alike(name):
 def with_weights(example):
     result = example.run(*example.operands)
     rng = generator(example.primitive)
-    return rng.uniform(0.5, 1.5, result.shape), [
-        rng.uniform(0.5, 1.5, example.operands[i].shape) for i in example.real()
+    return weights_like(result, rng), [
+        weights_like(example.operands[i], rng) for i in example.real()
     ]
+
+
+def weights_like(x, rng):
+    """Random numbers from 0.5 to 1.5, complex where `x` is."""
+    found = rng.uniform(0.5, 1.5, x.shape)
+    return found + 1j * rng.uniform(0.5, 1.5, x.shape) if x.dtype.kind == "c" else found
+
+
+def normal_like(x, rng):
+    """Random numbers of mean 0, complex where `x` is."""
+    found = rng.normal(size=x.shape)
+    return found + 1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else found
+
+
+def real_product(weights, values):
+    """The real inner product: what the gradient by an upstream of `weights` is of."""
+    return np.sum(np.real(np.conj(weights) * values))
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
@@ -158,13 +182,15 @@ def test_first_derivatives_are_finite_differences(name):
         weights, _ = with_weights(example)
         found = first_gradients(example, example.operands, weights)
         expected = numeric_gradients(
-            lambda *moved, example=example, weights=weights: np.sum(weights * example.run(*moved)),
+            lambda *moved, example=example, weights=weights: real_product(
+                weights, example.run(*moved)
+            ),
             example.operands,
             example.real(),
             1e-5,
         )
         for actual, numeric in zip(found, expected, strict=True):
-            assert actual.dtype == np.float64
+            assert actual.dtype in (np.float64, np.complex128)
             assert_allclose(actual, numeric, rtol=1e-6, atol=1e-7)
 
 
@@ -175,7 +201,7 @@ def test_second_derivatives_are_finite_differences_of_the_first(name):
 
         def slope(*moved, example=example, weights=weights, directions=directions):
             first = first_gradients(example, moved, weights)
-            return sum(np.sum(one * way) for one, way in zip(first, directions, strict=True))
+            return sum(real_product(way, one) for one, way in zip(first, directions, strict=True))
 
         found = second_gradients(example, example.operands, weights, directions)
         expected = numeric_gradients(slope, example.operands, example.real(), 1e-5)
@@ -191,11 +217,14 @@ def test_float32_derivatives_are_those_of_float64(name):
         wide += second_gradients(example, example.operands, weights, directions)
         operands = example.cast("float32")
         narrow_weights = weights.astype(example.run(*operands).dtype)
-        narrow_ways = [way.astype("float32") for way in directions]
+        narrow_ways = [
+            way.astype(example.cast("float32")[i].dtype)
+            for i, way in zip(example.real(), directions, strict=True)
+        ]
         narrow = first_gradients(example, operands, narrow_weights)
         narrow += second_gradients(example, operands, narrow_weights, narrow_ways)
         for actual, expected in zip(narrow, wide, strict=True):
-            assert actual.dtype == np.float32
+            assert actual.dtype in (np.float32, np.complex64)
             assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -213,8 +242,10 @@ def test_what_has_no_rule_has_no_gradient(name):
 @pytest.mark.parametrize("name", [name for name in ALL if OPS[name].linear])
 def test_linear_records_are_linear(name):
     for example in examples(name):
+        if len(example.fixed) == len(example.operands):
+            continue
         others = [
-            one if i in example.fixed else generator(example.primitive).normal(size=one.shape)
+            one if i in example.fixed else normal_like(one, generator(example.primitive))
             for i, one in enumerate(example.operands)
         ]
         mixed = [
@@ -473,25 +504,26 @@ def test_forward_mode_is_the_adjoint_of_reverse_mode(name):
         rng = generator(example.primitive)
         tensors = list(map(tf.constant, example.operands))
         sources = [tensors[i] for i in example.real()]
-        ways = [tf.constant(rng.normal(size=source.shape)) for source in sources]
+        ways = [tf.constant(normal_like(source, rng)) for source in sources]
         with tf.autodiff.ForwardAccumulator(sources, ways) as accumulator:
             with tf.GradientTape() as tape:
                 tape.watch(sources)
                 result = example.call(*tensors)
-            if result.dtype.kind != "f":
+            if result.dtype.kind not in "fc":
                 continue
-            weights = tf.constant(rng.normal(size=result.shape))
+            weights = tf.constant(normal_like(result, rng))
             gradients = tape.gradient(result, sources, output_gradients=weights)
         tangent = accumulator.jvp(result, "zero").numpy()
         pairs = list(zip(gradients, ways, strict=True))
-        product = sum(np.vdot(one.numpy(), way.numpy()) for one, way in pairs if one is not None)
-        assert_allclose(np.vdot(weights.numpy(), tangent), product, rtol=1e-10, atol=1e-12)
+        products = [real_product(one.numpy(), way.numpy()) for one, way in pairs if one is not None]
+        found = real_product(weights.numpy(), tangent)
+        assert_allclose(found, sum(products), rtol=1e-10, atol=1e-12)
         operands = tuple(example.operands)
         directions = [way.numpy() for way in ways]
         expected = second_gradients(example, operands, weights.numpy(), directions)
         for one, source, wanted in zip(gradients, sources, expected, strict=True):
             found = None if one is None else accumulator.jvp(one)
-            found = np.zeros(source.shape) if found is None else found.numpy()
+            found = np.zeros(source.shape, source.dtype) if found is None else found.numpy()
             assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
 
 

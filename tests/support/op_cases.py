@@ -10,7 +10,7 @@ import numpy as np
 
 import tinygrad_cg as tf
 from tests.support.references import reference
-from tinygrad_cg._core.kinds import is_complex, is_floating, is_inexact
+from tinygrad_cg._core.kinds import is_complex, is_inexact
 from tinygrad_cg._core.primitive import OPS, Primitive
 from tinygrad_cg._core.tensor import Aval
 from tinygrad_cg._ops import define
@@ -55,8 +55,8 @@ class Example(NamedTuple):
         return tuple(
             operand
             if operand.dtype == bool
-            or (i in self.fixed and not (floats and is_floating(operand.dtype)))
-            else operand.astype(dtype)
+            or (i in self.fixed and not (floats and is_inexact(operand.dtype)))
+            else operand.astype(_like(operand, dtype))
             for i, operand in enumerate(self.operands)
         )
 
@@ -66,6 +66,11 @@ class Example(NamedTuple):
 
     def avals(self, *operands: np.ndarray) -> list[Aval]:
         return [Aval(operand.shape, operand.dtype) for operand in operands]
+
+
+def _like(operand: np.ndarray, dtype: Any) -> np.dtype:
+    """The dtype, or the complex one of its width for a complex operand."""
+    return np.result_type(dtype, np.complex64) if is_complex(operand.dtype) else np.dtype(dtype)
 
 
 class Decomposed(Example):
@@ -171,7 +176,11 @@ def second_gradients(
             result = example.call(*tensors)
         first = tape.gradient(result, sources, output_gradients=tf.constant(weights))
         pairs = zip(first, directions, strict=True)
-        parts = [tf.reduce_sum(tf.multiply(one, way)) for one, way in pairs if one is not None]
+        parts = [
+            tf.reduce_sum(tf.math.real(tf.multiply(one, np.conj(way))))
+            for one, way in pairs
+            if one is not None
+        ]
     found = outer.gradient(parts, sources) if parts else [None] * len(sources)
     return [
         np.zeros(source.shape, source.dtype) if one is None else one.numpy()

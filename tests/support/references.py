@@ -156,6 +156,31 @@ def _is_one_hot(indices: np.ndarray, depth: int, axis: int, dtype: np.dtype) -> 
     return (np.expand_dims(indices, axis) == classes).astype(dtype)
 
 
+# Transforms, by the matrix of the discrete Fourier transform ------------------------------------
+
+
+def _fourier(x: np.ndarray, axes: tuple, inverse: bool, norm: str) -> np.ndarray:
+    for axis in axes:
+        size = x.shape[axis]
+        sign = 2j if inverse else -2j
+        matrix = np.exp(sign * np.pi / size * (np.outer(range(size), range(size)) % size))
+        divisor = {"ortho": size**0.5, "backward": size**inverse, "forward": size ** (not inverse)}
+        product = np.tensordot(matrix, x, (1, axis)) / divisor[norm]
+        x = np.moveaxis(product, 0, axis)
+    return x
+
+
+def _whole_spectrum(x: np.ndarray, axis: int, size: int) -> np.ndarray:
+    """Return the spectrum of a real signal from its first half."""
+    half = np.moveaxis(x, axis, -1).astype(complex)
+    half[..., 0] = half[..., 0].real
+    if size % 2 == 0:
+        half[..., -1] = half[..., -1].real
+    return np.moveaxis(
+        np.concatenate([half, half[..., (size - 1) // 2 : 0 : -1].conj()], -1), -1, axis
+    )
+
+
 # Convolution and pooling, one window or tap at a time ------------------------------------------
 
 
@@ -354,6 +379,13 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "log_abs_determinant": lambda x: np.linalg.slogdet(x)[1],
     "cholesky": lambda x: np.linalg.cholesky((x + np.swapaxes(x, -1, -2)) / 2),
     "solve": np.linalg.solve,
+    "fft": _fourier,
+    "rfft": lambda x, axis, norm: _fourier(x, (axis,), False, norm).take(
+        range(x.shape[axis] // 2 + 1), axis
+    ),
+    "irfft": lambda x, axis, size, norm: (
+        _fourier(_whole_spectrum(x, axis, size), (axis,), True, norm).real
+    ),
     "conv": _conv,
     "conv_input": _conv_input,
     "conv_filter": _conv_filter,

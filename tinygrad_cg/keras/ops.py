@@ -9,7 +9,9 @@ import numpy as np
 from .._core.conversion import any_tensor, convert, convert_operands, is_tensor
 from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
+from .._ops.complex import imag, real
 from .._ops.creation import constant
+from .._ops.elementwise import add, multiply
 from .._ops.shape import cast
 from .._rules.custom_gradient import custom_gradient
 from .._spellings.spell import spell
@@ -55,6 +57,18 @@ def _true_coordinates(condition: Any) -> list[Tensor]:
 
 def _eye(rows: Any, columns: Any, diagonal: int, kind: Any) -> Tensor:
     return cast(constant(np.eye(rows, columns, diagonal)), kind or float32)
+
+
+def _complex(x: Any) -> Tensor:
+    """Return the complex tensor of a pair of real and imaginary parts."""
+    if not isinstance(x, (tuple, list)) or len(x) != 2:
+        raise TypeError("fft: x must be a pair of tensors, the real and the imaginary parts")
+    first, second = _reals(*x)
+    return add(first, multiply(second, 1j))
+
+
+def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
+    return real(x), imag(x)
 
 
 def _fill_value(mode: str, constant_values: Any) -> Any:
@@ -117,11 +131,22 @@ _TABLE = """
     expand_dims(x, axis) = expand_dims(x, axis)
     eye(N, M=None, k=0, dtype=None) = _eye(N, M, k, dtype)
         # Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by default.
+    fft(x) -> tuple[Tensor, Tensor] = _parts(fft(_complex(x)))
+        # Return the discrete Fourier transform over the last axis of `x`, a pair of real and
+        imaginary parts, as such a pair.
+    fft2(x) -> tuple[Tensor, Tensor] = _parts(fftn(_complex(x), None, (-2, -1)))
+        # Return the discrete Fourier transform over the last two axes of `x`, a pair of real and
+        imaginary parts, as such a pair.
     full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or float32)
         # Return a tensor of `shape` filled with `fill_value`, float32 by default.
     full_like(x, fill_value, dtype=None) = full_like(x, fill_value, dtype)
     identity(n, dtype=None) = _eye(n, n, 0, dtype)
         # Return the identity matrix of `n` by `n`, float32 by default.
+    ifft2(x) -> tuple[Tensor, Tensor] = _parts(ifftn(_complex(x), None, (-2, -1)))
+        # Return the inverse of ``fft2``, as a pair of real and imaginary parts.
+    irfft(x, fft_length=None) = irfft(_complex(x), fft_length)
+        # Return the inverse of `rfft`, real, of `fft_length` elements; `x` is a pair of real and
+        imaginary parts.
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
         = space_evenly(start, stop, num, endpoint, dtype)
         # Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
@@ -157,6 +182,9 @@ _TABLE = """
     ravel(x) = reshape(x, (-1,))  # Return the elements of `x` in row-major order, in one dimension.
     reciprocal(x) = divide(1, _real(x))  # Return 1 / x; booleans and integers give float32.
     reshape(x, newshape) = reshape(x, newshape)
+    rfft(x, fft_length=None) -> tuple[Tensor, Tensor] = _parts(rfft(_real(x), fft_length))
+        # Return the first half of the transform of a real `x` over its last axis, cut or padded to
+        `fft_length`, as a pair of real and imaginary parts.
     round(x, decimals=0) = round_decimals(x, decimals)
         # Return `x` to so many decimals, half to even. It has no gradient.
     shape(x) -> tuple[int, ...] = tuple(convert(x).shape)

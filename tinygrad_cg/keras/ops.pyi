@@ -219,6 +219,14 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     """Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by
     default."""
 
+def fft(x: TensorLike) -> tuple[Tensor, Tensor]:
+    """Return the discrete Fourier transform over the last axis of `x`, a pair of real and
+    imaginary parts, as such a pair."""
+
+def fft2(x: TensorLike) -> tuple[Tensor, Tensor]:
+    """Return the discrete Fourier transform over the last two axes of `x`, a pair of real and
+    imaginary parts, as such a pair."""
+
 def floor(x: TensorLike) -> Tensor:
     """Return the largest integer not above x. It has no gradient."""
 
@@ -245,8 +253,15 @@ def hypot(x1: TensorLike, x2: TensorLike) -> Tensor:
 def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
     """Return the identity matrix of `n` by `n`, float32 by default."""
 
+def ifft2(x: TensorLike) -> tuple[Tensor, Tensor]:
+    """Return the inverse of ``fft2``, as a pair of real and imaginary parts."""
+
 def imag(x: TensorLike) -> Tensor:
     """Return the imaginary part of x; 0 for real x."""
+
+def irfft(x: TensorLike, fft_length: Any = None) -> Tensor:
+    """Return the inverse of `rfft`, real, of `fft_length` elements; `x` is a pair of real and
+    imaginary parts."""
 
 def isfinite(x: TensorLike) -> Tensor:
     """Whether x is neither infinite nor NaN."""
@@ -406,6 +421,10 @@ def relu(x: TensorLike) -> Tensor:
 def reshape(x: TensorLike, newshape: Shape) -> Tensor:
     """Return the elements of `x`, in row-major order, with another shape. One size may be
     -1."""
+
+def rfft(x: TensorLike, fft_length: Any = None) -> tuple[Tensor, Tensor]:
+    """Return the first half of the transform of a real `x` over its last axis, cut or padded to
+    `fft_length`, as a pair of real and imaginary parts."""
 
 def round(x: TensorLike, decimals: int = 0) -> Tensor:
     """Return `x` to so many decimals, half to even. It has no gradient."""

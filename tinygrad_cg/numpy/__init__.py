@@ -16,7 +16,7 @@ from . import _pointwise as pointwise
 from . import _products as products
 from . import _readers as readers
 from . import _reductions as reductions
-from . import linalg, random
+from . import fft, linalg, random
 from ._manipulation import UniqueAllResult, UniqueCountsResult, UniqueInverseResult  # noqa: F401
 
 _OF_NUMPY = (  # public here as they are
@@ -24,7 +24,7 @@ _OF_NUMPY = (  # public here as they are
     "int32 int64 nan newaxis pi result_type uint8 uint16 uint32 uint64"
 )
 globals().update({_name: getattr(np, _name) for _name in _OF_NUMPY.split()})
-__all__ = ["from_dlpack", "linalg", "random"]
+__all__ = ["fft", "from_dlpack", "linalg", "random"]
 __all__ += _OF_NUMPY.split()  # pyright: ignore[reportUnsupportedDunderAll]
 
 _TABLE = """
@@ -298,3 +298,4 @@ _READINGS = {1: "(x, /) = {}(_array(x))", 2: "(x1, x2, /) = {}(*_pair(x1, x2))"}
 spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", readings=_READINGS)
 register(sys.modules[__name__], np, __all__)
 register(linalg, np.linalg, linalg.__all__)
+register(fft, np.fft, fft.__all__)

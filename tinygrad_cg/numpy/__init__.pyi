@@ -30,6 +30,7 @@ from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.dlpack import from_dlpack as from_dlpack
 from tinygrad_cg.numpy import (
+    fft as fft,
     linalg as linalg,
     random as random,
 )

@@ -1,0 +1,129 @@
+"""Transforms under NumPy's, TensorFlow's and Keras's names: values, derivatives, errors."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.support.compiled import unfused
+from tests.support.op_cases import numeric_gradients
+from tests.support.orders import assert_raises
+
+INVALID = tf.errors.InvalidArgumentError
+REAL = np.array([[[1.0, -2.0, 0.5, 3.0], [0.25, 1.5, -1.0, 2.0], [-0.5, 0.75, 1.0, -3.0]]] * 2)
+REAL[1] = REAL[0].T.reshape(3, 4)[::-1] * 0.5
+COMPLEX = REAL + 1j * REAL[::-1, :, ::-1]
+ONE_AXIS = ({}, {"n": 3}, {"n": 6, "axis": 1}, {"n": 5, "norm": "ortho"}, {"norm": "forward"})
+AXES = ({}, {"s": (3, 6), "axes": (0, 2)}, {"axes": (1, 0), "norm": "ortho"})
+ONE_DIMENSION = ("fft", "ifft", "hfft", "irfft", "rfft", "ihfft")
+CALLS = [
+    *[(name, options) for name in ONE_DIMENSION for options in ONE_AXIS],
+    *[(name, options) for name in ("fftn", "ifftn", "rfftn", "irfftn") for options in AXES],
+    *[(name, {}) for name in ("fft2", "ifft2", "rfft2", "irfft2")],
+    *[(name, {"axes": axes}) for name in ("fftshift", "ifftshift") for axes in (None, 1, (0, -1))],
+    ("fftn", {"axes": (1, 1)}),
+]
+
+
+def operand(name):
+    return REAL if name in ("rfft", "ihfft", "rfftn", "rfft2") else COMPLEX
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_values_are_those_of_numpy(dtype):
+    for name, options in CALLS:
+        x = operand(name).astype(np.result_type(dtype, operand(name).dtype.type(0).real * 0j))
+        x = operand(name).astype(dtype) if operand(name) is REAL else x
+        expected = getattr(np.fft, name)(x, **options)
+        for found in (
+            getattr(tf.numpy.fft, name)(x, **options),
+            getattr(np.fft, name)(tf.constant(x), **options),
+        ):
+            assert found.dtype == expected.dtype, name
+            rtol = 1e-14 if dtype is np.float64 else 1e-6
+            np.testing.assert_allclose(found.numpy(), expected, rtol=rtol, atol=20 * rtol)
+
+
+def test_gradients_are_finite_differences_in_all_modes():
+    """Of a function that is not linear, so that the second order is none of zeros."""
+    rng = np.random.default_rng(0)
+    for name, options in CALLS:
+        x, function = operand(name), getattr(tf.numpy.fft, name)
+
+        def loss(x, function=function, options=options):
+            y = function(x, **options)
+            return tf.reduce_sum(tf.math.real(y * y * y)) + tf.reduce_sum(tf.math.imag(y) ** 2)
+
+        slope = tf.grad(loss)
+        expected = numeric_gradients(lambda one: loss(one).numpy(), (x,), [0], 1e-6)[0]
+        np.testing.assert_allclose(slope(x).numpy(), expected, rtol=1e-6, atol=1e-6)
+        way = rng.normal(size=x.shape) * (1 if x.dtype == "d" else 1j)
+        curved = (slope(x + 1e-6 * way) - slope(x - 1e-6 * way)).numpy() / 2e-6
+        _, forward = tf.jvp(slope, (tf.constant(x),), (tf.constant(way.astype(x.dtype)),))
+        np.testing.assert_allclose(forward.numpy(), curved, rtol=1e-5, atol=2e-5)
+        with tf.GradientTape() as tape:
+            tape.watch(primal := tf.constant(x))
+            product = tf.reduce_sum(tf.math.real(slope(primal) * np.conj(way)))
+        np.testing.assert_allclose(tape.gradient(product, primal).numpy(), forward, rtol=1e-10)
+
+
+def test_batches_and_compiled_functions():
+    for name, options in CALLS[::3]:
+        x, function = operand(name), getattr(tf.numpy.fft, name)
+        expected = np.stack([getattr(np.fft, name)(one, **options) for one in (x, 2 * x)])
+        call = lambda one, f=function, options=options: f(one, **options)  # noqa: E731
+        batch = tf.constant(np.stack([x, 2 * x]))
+        for found in (tf.vmap(call)(batch), unfused(tf.vmap(call))(batch)):
+            np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13, atol=1e-13)
+
+
+def test_frequencies():
+    for size in (1, 4, 7):
+        np.testing.assert_array_equal(tf.numpy.fft.fftfreq(size, 0.5), np.fft.fftfreq(size, 0.5))
+        np.testing.assert_array_equal(tf.numpy.fft.rfftfreq(size, 2), np.fft.rfftfreq(size, 2))
+    spacing = tf.constant(0.5)
+    np.testing.assert_allclose(
+        tf.jacobian(lambda d: tf.numpy.fft.fftfreq(4, d))(spacing), [0, -1, 2, 1], rtol=1e-6
+    )
+
+
+@pytest.mark.quick
+def test_names_of_tensorflow_and_keras():
+    signal, ops = tf.signal, tf.keras.ops
+    for count, suffix in ((1, ""), (2, "2d"), (3, "3d")):
+        axes, sizes = tuple(range(-count, 0)), (2, 4, 6)[-count:]
+        for name in ("fft", "ifft"):
+            expected = getattr(np.fft, name + "n")(COMPLEX, axes=axes)
+            found = getattr(signal, name + suffix)(COMPLEX)
+            np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+        expected = np.fft.rfftn(REAL, sizes, axes)
+        half = getattr(signal, "rfft" + suffix)(REAL, sizes)
+        np.testing.assert_allclose(half, expected, rtol=1e-13, atol=1e-13)
+        expected = np.fft.irfftn(half.numpy(), sizes, axes)
+        found = getattr(signal, "irfft" + suffix)(half, tf.constant(sizes))
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(signal.irfftnd(signal.rfftnd(REAL)), REAL, atol=1e-14)
+    np.testing.assert_allclose(signal.ifftnd(signal.fftnd(COMPLEX)), COMPLEX, atol=1e-14)
+    np.testing.assert_array_equal(signal.fftshift(REAL, 1), np.fft.fftshift(REAL, 1))
+    pair = COMPLEX.real, COMPLEX.imag
+    for name, expected in (("fft", np.fft.fft), ("fft2", np.fft.fft2), ("ifft2", np.fft.ifft2)):
+        found = getattr(ops, name)(pair)
+        np.testing.assert_allclose(found[0] + 1j * found[1], expected(COMPLEX), atol=1e-13)
+    found = ops.rfft(REAL, 6)
+    np.testing.assert_allclose(found[0] + 1j * found[1], np.fft.rfft(REAL, 6), atol=1e-13)
+    np.testing.assert_allclose(ops.irfft(ops.rfft(REAL)), REAL, atol=1e-13)
+
+
+@pytest.mark.quick
+def test_errors_say_what_is_wrong():
+    fft = tf.numpy.fft
+    assert_raises(INVALID, "fft: axis 3 is out of range", fft.fft, REAL, axis=3)
+    assert_raises(INVALID, "fft: norm must be 'backward', 'ortho'", fft.fft, REAL, norm="none")
+    assert_raises(INVALID, "ifft: a transform needs at least 1 element", fft.ifft, REAL, 0)
+    assert_raises(INVALID, "irfft: the result needs at least 1", fft.irfft, np.ones(1))
+    assert_raises(INVALID, "fftn: 1 sizes are given for 2 axes", fft.fftn, REAL, (2,), (0, 1))
+    assert_raises(TypeError, "rfft: needs real numbers, got complex128", fft.rfft, COMPLEX)
+    assert_raises(TypeError, "fft: needs complex numbers, got float64", tf.signal.fft, REAL)
+    assert_raises(INVALID, "fft2d: needs at least 2 dimensions", tf.signal.fft2d, COMPLEX[0, 0])
+    assert_raises(INVALID, "rfft: fft_length must have 1 sizes", tf.signal.rfft, REAL, [2, 3])
+    assert_raises(TypeError, "a pair of tensors", tf.keras.ops.fft, REAL)
