@@ -20,7 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.entries import Blocks
+from tinygrad_cg_kernels.runtime.entries import Blocks, compile_together
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.memory import empty
 from tinygrad_cg_kernels.runtime.native.instructions import instruction
@@ -81,6 +81,8 @@ def multiply(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     addresses = [*map(data_address, (x, y, out)), start]
     numbers = [rows, inner, columns, *addresses, *x.strides, y.strides[0], chunks]
     table = np.array(numbers, np.int64)
+    if (x.dtype,) not in _multiply:
+        compile_together((x.dtype,), _pack, _multiply)
     for kernel, units in ((_pack, panels), (_multiply, panels * chunks)):
         address = kernel[x.dtype,]
         threads.carry_out(threads.Task(address, data_address(table), 0, units, 1, inner))

@@ -222,10 +222,10 @@ def _add_eight_rows(combine, detect, total, x, offset, step):
     for k in range(np.uintp(n)):
         left = combine(combine(a[k], b[k]), combine(c[k], d[k]))
         right = combine(combine(e[k], f[k]), combine(g[k], h[k]))
-        total[k] = combine(total[k], combine(left, right))
         upper = detect(detect(a[k], b[k]), detect(c[k], d[k]))
         lower = detect(detect(e[k], f[k]), detect(g[k], h[k]))
         found = detect(found, detect(upper, lower))
+        total[k] = combine(total[k], combine(left, right))  # last: nothing is read again after it
     return found
 
 
@@ -235,8 +235,8 @@ def _add_row(combine, detect, total, line):
     vectorised()
     found = like(0, line[0])
     for k in range(np.uintp(total.size)):
-        total[k] = combine(total[k], line[k])
         found = detect(found, line[k])
+        total[k] = combine(total[k], line[k])
     return found
 
 

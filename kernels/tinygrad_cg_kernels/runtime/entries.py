@@ -67,6 +67,15 @@ class Blocks(Entries):
             return target.block(function, title, cached)
 
         super().__init__(name, compiled)
+        self.template, self.target = template, target
+
+
+def compile_together(key: tuple, *several: Blocks) -> None:
+    """Compile kernels of several operations for the same dtypes, on all cores."""
+    made = [one.template(*key) for one in several]
+    with several[0].target.together((function, title) for title, function in made):
+        for one in several:
+            one[key]
 
 
 def numbers(count: int) -> types.UniTuple:

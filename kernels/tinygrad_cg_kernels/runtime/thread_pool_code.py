@@ -5,6 +5,7 @@ The memory of a pool, its fields and those of the records of its threads are wor
 
 import ctypes
 import os
+from collections.abc import Callable
 from string import Template
 from typing import Any
 
@@ -579,9 +580,22 @@ def load() -> machine.Code:
     known = _store.read(text)
     if known is not None:
         return machine.Code(known[1])
-    data = machine.object_code(machine.optimised(llvm.parse_assembly(text)))
+    data = machine.compiled(machine.parsed(text, ()))
     _store.write(text, {}, data)
     return machine.Code(data)
+
+
+def compile_with(compiled: Callable[[list[Any]], list[bytes]], modules: list[Any]) -> list[bytes]:
+    """Return what `compiled` makes of modules, with the pool's among them if it is not cached.
+
+    Block kernels need the pool: the first of them and the pool are compiled at the same time.
+    """
+    text = _text()
+    if _store.folder() is None or _store.has(text):
+        return compiled(modules)
+    *codes, own = compiled([*modules, machine.parsed(text, ())])
+    _store.write(text, {}, own)
+    return codes
 
 
 def _text() -> str:

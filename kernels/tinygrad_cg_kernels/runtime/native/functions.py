@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -62,7 +62,7 @@ def prepare(function: Callable, arguments: tuple[str, ...]) -> None:
     """Compile a kernels' function, and its forms for vectors, for programs to come."""
     made = find(function, arguments)
     if made.is_long:
-        announce(made)
+        compile_with([made], [])
 
 
 def load(symbol: str) -> Function | None:
@@ -75,15 +75,31 @@ def load(symbol: str) -> Function | None:
     return Function(**{**fields, **lists})
 
 
-def announce(made: Function) -> None:
-    """Have machine code find a long function, and its forms for vectors, by their symbols."""
-    if made.symbol in _loaded:
-        return
-    name = f"{made.symbol} vectors"
-    known = _store.read(name)
-    code = known[1] if known else machine.object_code(_vector_module(made))
-    if known is None:
-        _store.write(name, {}, code)
+def compile_with(called: Iterable[Function], modules: Sequence[Any]) -> list[bytes]:
+    """Return the codes of modules that call long functions, compiled on all cores with these.
+
+    Machine code finds the functions, and their forms for vectors, by their symbols from then on.
+    """
+    new = []
+    for made in called:
+        if made.symbol not in _loaded:
+            known = _store.read(_vectors(made))
+            if known is None:
+                new.append(made)
+            else:
+                _announce(made, known[1])
+    codes = machine.compiled_together([*modules, *map(_vector_module, new)])
+    for made, code in zip(new, codes[len(modules) :], strict=True):
+        _store.write(_vectors(made), {}, code)
+        _announce(made, code)
+    return codes[: len(modules)]
+
+
+def _vectors(made: Function) -> str:
+    return f"{made.symbol} vectors"
+
+
+def _announce(made: Function, code: bytes) -> None:
     loaded = _loaded[made.symbol] = machine.Code(code)
     for lanes in (1, *made.lanes):
         form = f"{made.symbol}_v{lanes}"
@@ -231,10 +247,7 @@ def _vector_module(made: Function) -> Any:
         used = used[:1]
     for width in (1, *made.lanes):
         lines += _vector_function(made, width, used)
-    module = llvm.parse_assembly("\n".join(lines))
-    for one in used:
-        module.link_in(llvm.parse_assembly(one.text))
-    return machine.optimised(module)
+    return machine.parsed("\n".join(lines), [one.text for one in used])
 
 
 def _vector_function(made: Function, width: int, used: list[Function]) -> list[str]:

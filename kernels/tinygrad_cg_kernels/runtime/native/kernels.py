@@ -6,15 +6,16 @@ file in the disk cache is found by these.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
 from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import machine, objects, progress
+from tinygrad_cg_kernels.runtime import machine, objects, progress, thread_pool_code
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
 from tinygrad_cg_kernels.runtime.native.sources import source_of
 from tinygrad_cg_kernels.runtime.native.translate import Module
@@ -27,6 +28,8 @@ by_numba: list[str] = []
 """The kernels that Numba compiled, and why, in order."""
 enabled = True
 """Whether kernels are translated."""
+_early: dict[str, bytes] = {}
+"""The code of what `together` has compiled."""
 
 
 class CompileTarget:
@@ -40,10 +43,28 @@ class CompileTarget:
 
     def block(self, function: Callable, name: str, cached: bool) -> tuple[int, Any]:
         """Compile a function of a table's address and a range of units; its address and owner."""
-        code = _translated(function, name, 3, _words_entry) if cached else None
+        code = _translated(function, name, 3, BLOCK) if cached else None
         if code is not None:
             return code.address("entry"), code
         return build.block_address(function, name, cached)
+
+    @contextlib.contextmanager
+    def together(self, named: Iterable[tuple[Callable, str]]) -> Iterator[None]:
+        """Compile several functions on all cores, for `block` to return inside."""
+        new: dict[str, Any] = {}
+        for function, name in named:
+            with contextlib.suppress(Untranslatable, NumbaError):  # `block` says why
+                key = _key(function, name, 3)
+                if enabled and not _store.has(key):
+                    new[key] = _module(function, 3, BLOCK)
+        if new:
+            with build.no_collection(), progress.compiling(len(new)):
+                _early.update(zip(new, _compiled(list(new.values()), BLOCK), strict=True))
+        try:
+            yield
+        finally:
+            for key in new:
+                _early.pop(key, None)
 
 
 CPU = CompileTarget()
@@ -51,7 +72,7 @@ CPU = CompileTarget()
 
 def words_function(function: Callable, name: str, count: int) -> tuple[int, Any]:
     """Compile a function of so many integers, which returns one; its address and owner."""
-    code = _translated(function, name, count, _words_entry)
+    code = _translated(function, name, count, WORDS)
     if code is not None:
         return code.address("entry"), code
     return build.block_address(function, name, True, types.intp(*[types.intp] * count))
@@ -61,7 +82,7 @@ def objects_function(
     function: Callable, name: str, count: int, cached: bool
 ) -> tuple[Callable, Any]:
     """Compile a function of Python's objects that returns one; what calls it, and its owner."""
-    code = _translated(function, name, count, _objects_entry) if cached else None
+    code = _translated(function, name, count, OBJECTS) if cached else None
     if code is not None:
         owner = PythonFunction(code, name)
         return owner.callable(), owner
@@ -78,7 +99,7 @@ def arrays_function(
     """
     code = None
     if objects.supported:
-        code = _translated(function, name, kinds, _arrays_entry)
+        code = _translated(function, name, kinds, ARRAYS)
     if code is not None:
         owner = PythonFunction(code, name)
         return owner.callable(), owner
@@ -101,12 +122,12 @@ def _none(kind: types.Type) -> Any:
     raise Untranslatable(f"an argument of type {kind}")
 
 
-def _translated(function: Callable, name: str, kinds: Any, entry: Callable) -> machine.Code | None:
+def _translated(function: Callable, name: str, kinds: Any, entry: _Entry) -> machine.Code | None:
     """Return a function's machine code; None where that is left to Numba."""
     if not enabled:
         return None
     try:
-        key = f"{name} {kinds} {_identity(function)}"
+        key = _key(function, name, kinds)
         with build.alone(key):
             return _code(key, function, name, kinds, entry)
     except (Untranslatable, NumbaError) as error:
@@ -114,23 +135,45 @@ def _translated(function: Callable, name: str, kinds: Any, entry: Callable) -> m
         return None
 
 
-def _code(key: str, function: Callable, name: str, kinds: Any, entry: Callable) -> machine.Code:
-    known = _store.read(key)
+class _Entry(NamedTuple):
+    """A way into a function."""
+
+    text: Callable[[Module, Any, tuple], str]
+    """Returns the text of what is called, from the module, its function and this one's arguments.
+    """
+    arguments: Callable[[Any], tuple]
+    """Returns the types of a translation's arguments, from what the entry's user gave."""
+    uses_pool: bool = False
+
+
+def _key(function: Callable, name: str, kinds: Any) -> str:
+    return f"{name} {kinds} {_identity(function)}"
+
+
+def _code(key: str, function: Callable, name: str, kinds: Any, entry: _Entry) -> machine.Code:
+    known = _store.read(key) if key not in _early else None
     if known is not None:
         build.loaded.append(name)
         return machine.Code(known[1])
-    with progress.compiling():
-        module = Module()
-        if entry is _arrays_entry:
-            arguments = tuple(_own_type(kind) for kind in kinds)
-        else:
-            arguments = ("object" if entry is _objects_entry else "i64",) * kinds
-        made = module.function(source_of(function), arguments)
-        text = "\n".join([entry(module, made, arguments), module.text()])
-        data = machine.compiled(machine.parsed(text, ()))
+    data = _early.pop(key, None)
+    if data is None:
+        with progress.compiling():
+            (data,) = _compiled([_module(function, kinds, entry)], entry)
     _store.write(key, {}, data)
     build.compiled.append(name)
     return machine.Code(data)
+
+
+def _module(function: Callable, kinds: Any, entry: _Entry) -> Any:
+    module, arguments = Module(), entry.arguments(kinds)
+    made = module.function(source_of(function), arguments)
+    return machine.parsed("\n".join([entry.text(module, made, arguments), module.text()]), ())
+
+
+def _compiled(modules: list[Any], entry: _Entry) -> list[bytes]:
+    if entry.uses_pool:
+        return thread_pool_code.compile_with(machine.compiled_together, modules)
+    return machine.compiled_together(modules)
 
 
 def _identity(thing: Any) -> str:
@@ -153,7 +196,7 @@ def _identity(thing: Any) -> str:
     return f"{place}[{', '.join(cells)}]"
 
 
-def _words_entry(module: Module, function: Any, arguments: tuple) -> str:
+def _words_text(module: Module, function: Any, arguments: tuple) -> str:
     given = ", ".join(f"i64 %x{k}" for k in range(len(arguments)))
     kind = {"b1": "i1", "i64": "i64"}[function.result]
     return "\n".join(
@@ -168,7 +211,7 @@ def _words_entry(module: Module, function: Any, arguments: tuple) -> str:
     )
 
 
-def _objects_entry(module: Module, function: Any, arguments: tuple) -> str:
+def _objects_text(module: Module, function: Any, arguments: tuple) -> str:
     """Return the function that Python calls, with an array of objects; it counts them."""
     count = len(arguments)
     module.declare("Py_IncRef", "void @Py_IncRef(ptr)")
@@ -195,7 +238,7 @@ def _objects_entry(module: Module, function: Any, arguments: tuple) -> str:
     return "\n".join(lines)
 
 
-def _arrays_entry(module: Module, function: Any, arguments: tuple) -> str:
+def _arrays_text(module: Module, function: Any, arguments: tuple) -> str:
     entry = EntryText()
     module.declare("PyLong_AsLongLong", "i64 @PyLong_AsLongLong(ptr)")
     module.declare("Py_IncRef", "void @Py_IncRef(ptr)")
@@ -219,3 +262,9 @@ def _arrays_entry(module: Module, function: Any, arguments: tuple) -> str:
     entry.lines.append("  call void @Py_IncRef(ptr @_Py_NoneStruct)")
     entry.lines.append("  ret ptr @_Py_NoneStruct")
     return entry.text()
+
+
+WORDS = _Entry(_words_text, lambda count: ("i64",) * count)
+BLOCK = WORDS._replace(uses_pool=True)
+OBJECTS = _Entry(_objects_text, lambda count: ("object",) * count)
+ARRAYS = _Entry(_arrays_text, lambda kinds: tuple(map(_own_type, kinds)))

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -14,7 +14,7 @@ import numpy as np
 from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import generated, machine, objects, progress
+from tinygrad_cg_kernels.runtime import generated, machine, objects, progress, thread_pool_code
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import functions
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
@@ -119,8 +119,7 @@ def _code(part: _Part) -> machine.Code:
         fields, data = known
         called = [one for one in map(functions.load, fields["called"]) if one is not None]
         if len(called) == len(fields["called"]):
-            for one in called:
-                functions.announce(one)
+            functions.compile_with(called, [])
             build.loaded.append(part.name)
             return machine.Code(data)
     with progress.compiling():
@@ -128,12 +127,19 @@ def _code(part: _Part) -> machine.Code:
             called, data = _early.pop(part.key)
         else:
             module, called = part.translated(text_scope(part.source))
-            data = machine.compiled(module)
+            (data,) = _compiled([part], [module], called.values())
         _store.write(part.key, {"called": list(called)}, data)
-        for one in called.values():
-            functions.announce(one)
     build.compiled.append(part.name)
     return machine.Code(data)
+
+
+def _compiled(
+    parts: Iterable[_Part], modules: list[Any], called: Iterable[functions.Function]
+) -> list[bytes]:
+    compiled = partial(functions.compile_with, called)
+    if any(part.kinds is None for part in parts):
+        return thread_pool_code.compile_with(compiled, modules)
+    return compiled(modules)
 
 
 @contextlib.contextmanager
@@ -145,8 +151,7 @@ def together(parts: Iterable[tuple[str, str, Kinds | None]]) -> Iterator[None]:
     """
     wanted = {one.key: one for one in itertools.starmap(_Part, parts)}
     new = [key for key in wanted if key not in _owners and not _store.has(key)] if enabled else []
-    count = min(machine.cores(), len(new))
-    if count < 2:
+    if machine.cores() < 2 or len(new) < 2:
         yield
         return
     with _lock, build.no_collection(), progress.compiling(len(new)):
@@ -157,10 +162,11 @@ def together(parts: Iterable[tuple[str, str, Kinds | None]]) -> Iterator[None]:
             with contextlib.suppress(Untranslatable, NumbaError):  # `_code` says why
                 scope = scopes.get(source) or scopes.setdefault(source, text_scope(source))
                 found[key] = wanted[key].translated(scope)
-        with ThreadPoolExecutor(count) as pool:
-            codes = pool.map(machine.compiled, [module for module, _ in found.values()])
-            for (key, (_, called)), code in zip(found.items(), codes, strict=True):
-                _early[key] = called, code
+        called = {name: one for _, used in found.values() for name, one in used.items()}
+        modules = [module for module, _ in found.values()]
+        codes = _compiled([wanted[key] for key in found], modules, called.values())
+        for (key, (_, used)), code in zip(found.items(), codes, strict=True):
+            _early[key] = used, code
         try:
             yield
         finally:
