@@ -287,8 +287,8 @@ def test_seeded_draws_repeat():
     assert first.numpy().tolist() == tf.numpy.random.normal(5.0, 0.1, (3,)).numpy().tolist()
 
 
-@pytest.mark.parametrize("call", ["sum([1], 0, None, 3)", "exp([1], 2)", "max([1], 0, None)"])
+@pytest.mark.parametrize("call", ["argmax([1], 0, None, 3)", "exp([1], 2)"])
 def test_parameters_that_are_not_there_are_refused(call):
-    """NumPy's out= and initial= would change what is meant: TypeError, not another number."""
+    """They would change what is meant: TypeError, not another number."""
     with pytest.raises(TypeError, match="positional argument"):
         eval(f"np.{call}", {"np": tf.numpy})

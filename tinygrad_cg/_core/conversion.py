@@ -6,6 +6,7 @@ dtype of the tensor they meet; arrays are not.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -160,11 +161,30 @@ class IndexedSlices:
 
 
 def any_tensor(values: list | tuple) -> bool:
+    """Return whether nested lists have to be read one by one: they hold tensors.
+
+    So do masked arrays, which NumPy would read without their masks: `to_array` refuses them.
+    """
+    return _any_of((ArrayLike, Weak, *_masked_arrays()), values)
+
+
+def _any_of(kinds: tuple[type, ...], values: list | tuple) -> bool:
     return any(
-        isinstance(value, (ArrayLike, Weak))
-        or (isinstance(value, (list, tuple)) and any_tensor(value))
+        isinstance(value, kinds) or (isinstance(value, (list, tuple)) and _any_of(kinds, value))
         for value in values
     )
+
+
+def refuse_masked(value: Any) -> None:
+    """Raise TypeError for a masked array: here its mask would have no effect."""
+    if isinstance(value, _masked_arrays()):
+        raise TypeError("a masked array would lose its mask: call .filled(value) on it first")
+
+
+def _masked_arrays() -> tuple[type, ...]:
+    """Return the class of masked arrays, if this process may have any."""
+    loaded = sys.modules.get("numpy.ma")
+    return () if loaded is None else (loaded.MaskedArray,)
 
 
 def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np.ndarray:
@@ -186,8 +206,7 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
         raise ArgumentTypeError(_refusal(value))
     if isinstance(value, Weak):
         return value.strong(dtype)._values()  # an error, which says what to do
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError("a masked array would lose its mask: call .filled(value) on it first")
+    refuse_masked(value)
     if isinstance(value, (list, tuple, range)):
         return _from_nested(value, dtype)
     array = np.asarray(value)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy import ndarray
@@ -109,6 +110,14 @@ class Reference:
         return f"<Reference wrapping {self._object!r}>"
 
 
+_OF_MASKED_ARRAYS = frozenset(
+    (
+        *("__call__", "power", "__iadd__", "__isub__", "__imul__", "__ipow__"),
+        *("__itruediv__", "__ifloordiv__", "__idiv__"),
+    )
+)
+
+
 class ArrayLike:
     """Base of Tensors and Variables: the views that Python and NumPy have of a value."""
 
@@ -127,10 +136,60 @@ class ArrayLike:
         def __getitem__(self, key: Any) -> Tensor: ...
         @property
         def T(self) -> Tensor: ...
+        @property
+        def real(self) -> Tensor: ...
+        def all(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor: ...
+        def argmax(self, axis: Any = None, out: None = None) -> Tensor: ...
+        def argsort(self, axis: Any = -1, kind: Any = None) -> Tensor: ...
         def astype(self, dtype: Any) -> Tensor: ...
-        def reshape(self, *sizes: Any) -> Tensor: ...
-        def transpose(self, *perm: Any) -> Tensor: ...
-        def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor: ...
+        def choose(self, choices: Any, out: None = None, mode: str = "raise") -> Tensor: ...
+        def clip(self, a_min: Any = None, a_max: Any = None) -> Tensor: ...
+        def compress(self, condition: Any, axis: Any = None) -> Tensor: ...
+        def conj(self) -> Tensor: ...
+        def copy(self, order: str = "K") -> Tensor: ...
+        def cumsum(self, axis: Any = None, dtype: Any = None) -> Tensor: ...
+        def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor: ...
+        def dot(self, b: Any) -> Tensor: ...
+        def flatten(self, order: str = "C") -> Tensor: ...
+        def max(
+            self,
+            axis: Any = None,
+            out: None = None,
+            keepdims: bool = False,
+            initial: Any = None,
+            where: Any = None,
+        ) -> Tensor: ...
+        def mean(
+            self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
+        ) -> Tensor: ...
+        def nonzero(self) -> tuple[Tensor, ...]: ...
+        def partition(self, kth: Any, axis: Any = -1) -> Tensor: ...
+        def repeat(self, repeats: Any, axis: Any = None) -> Tensor: ...
+        def reshape(self, *shape: Any) -> Tensor: ...
+        def round(self, decimals: int = 0) -> Tensor: ...
+        def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Tensor: ...
+        def squeeze(self, axis: Any = None) -> Tensor: ...
+        def std(
+            self,
+            axis: Any = None,
+            dtype: Any = None,
+            out: None = None,
+            ddof: Any = 0,
+            keepdims: bool = False,
+        ) -> Tensor: ...
+        def sum(
+            self,
+            axis: Any = None,
+            dtype: Any = None,
+            out: None = None,
+            keepdims: bool = False,
+            initial: Any = None,
+            where: Any = None,
+        ) -> Tensor: ...
+        def swapaxes(self, axis1: Any, axis2: Any) -> Tensor: ...
+        def take(self, indices: Any, axis: Any = None) -> Tensor: ...
+        def trace(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor: ...
+        def transpose(self, *axes: Any) -> Tensor: ...
 
         __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
         __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __add__
@@ -138,7 +197,17 @@ class ArrayLike:
         __rxor__ = __lt__ = __le__ = __gt__ = __ge__ = __add__
         __abs__ = __invert__ = __pos__ = __round__ = __floor__ = __neg__
         mT = T
-        mean = prod = max = min = any = all = sum
+        imag = real
+        any = all
+        argmin = argmax
+        argpartition = partition
+        conjugate = conj
+        cumprod = cumsum
+        min = max
+        prod = sum
+        ravel = flatten
+        sort = argsort
+        var = std
 
     def _read(self) -> Tensor:
         """Return the value as a tensor."""
@@ -163,6 +232,14 @@ class ArrayLike:
     @property
     def size(self) -> int:
         return self.shape.num_elements()
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
 
     def get_shape(self) -> TensorShape:
         return self.shape
@@ -210,6 +287,25 @@ class ArrayLike:
         view.flags.writeable = False
         return view
 
+    @property
+    def _mask(self) -> NoReturn:
+        """Refuse operations of ``numpy.ma``, which ask their operands for it and record nothing.
+
+        A masked array on the left, as in ``masked * tensor``, computes by itself, and asks nothing
+        else of a tensor. All others who ask for a mask learn that there is none.
+        """
+        caller = sys._getframe(1).f_back  # of ``numpy.ma.getmask``
+        if (
+            caller is not None
+            and caller.f_code.co_name in _OF_MASKED_ARRAYS
+            and caller.f_globals.get("__name__") == "numpy.ma.core"
+        ):
+            raise TypeError(
+                "numpy.ma does not record tensors: call .filled(value) on the masked array first, "
+                "and use functions of numpy instead of numpy.ma"
+            )
+        raise AttributeError("tensors have no mask")
+
     def __dlpack__(
         self,
         *,
@@ -242,7 +338,7 @@ class ArrayLike:
         """
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
             raise ValueError(f"array API {api_version} is not known: the latest here is 2024.12")
-        return sys.modules["tinygrad_cg.numpy"]
+        return import_module("tinygrad_cg.numpy")
 
     @property
     def device(self) -> str:
@@ -255,9 +351,16 @@ class ArrayLike:
             raise ValueError(f"to_device: tensors are on the device 'cpu', got {device!r}")
         return self._read()
 
-    def item(self) -> Any:
-        """Return the only element, as a Python number. Raises ValueError if there are more."""
-        return self._values().item()
+    def item(self, *index: Any) -> Any:
+        """Return an element as a Python number: the only one, or that at `index`.
+
+        Raises ValueError if there are more and no index is given.
+        """
+        return self._values().item(*index)
+
+    def tobytes(self, order: Literal["C", "F", "A", "K"] = "C") -> bytes:
+        """Return the bytes of the elements in row-major order, or in that of `order`."""
+        return self._values().tobytes(order)
 
     def tolist(self) -> Any:
         return self._values().tolist()

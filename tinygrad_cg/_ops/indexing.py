@@ -11,7 +11,7 @@ import numpy as np
 from tinygrad_cg_kernels.move import gather as kmove
 
 from .._core import conversion
-from .._core.conversion import convert, is_tensor
+from .._core.conversion import convert, is_tensor, refuse_masked
 from .._core.kinds import is_bool, is_integer
 from .._core.primitive import OPS, apply
 from .._core.tensor import Aval, Tensor
@@ -142,6 +142,7 @@ def _index_part(part: Any) -> Any:
     if isinstance(part, (bool, np.bool_)):
         return np.array(part)
     if is_tensor(part) or isinstance(part, (np.ndarray, np.generic, list, range)):
+        refuse_masked(part)
         array = np.array(part)
         if is_integer(array.dtype):
             return int(array) if not array.ndim else array

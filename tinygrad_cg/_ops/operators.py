@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ from .._core.kinds import is_bool
 from .._core.primitive import OPS
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
-from . import comparison, elementwise, indexing, protocol, reductions, shape
+from . import comparison, elementwise, indexing, protocol, shape
+from . import complex as complex_parts
 from . import linear_algebra as linalg
 from .define import as_int
+from .shape import reshape_in
 
 
 def _reflect(op: Any) -> Callable:
@@ -39,6 +41,41 @@ def _matrix_transpose(x: Any) -> Tensor:
     if x.ndim < 2:
         raise InvalidArgumentError(f"mT: needs at least 2 dimensions, got {x.ndim}")
     return shape.swap_last(convert(x))
+
+
+def _astype(
+    x: Any,
+    dtype: Any,
+    order: str = "K",
+    casting: Any = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> Tensor:
+    wanted = np.dtype(dtype)  # which reads Python's float as float64, as arrays do
+    if casting != "unsafe" and not np.can_cast(x.dtype, wanted, casting):
+        raise TypeError(f"astype: {x.dtype} cannot be cast to {wanted} by the rule {casting!r}")
+    return shape.cast(x, wanted)
+
+
+def _reshape(x: Any, *shape: Any, order: str = "C", copy: Any = None) -> Tensor:
+    return reshape_in(x, shape[0] if len(shape) == 1 else shape, order)
+
+
+def _flatten(x: Any, order: str = "C") -> Tensor:
+    return reshape_in(x, (-1,), order)
+
+
+def _compress(x: Any, condition: Any, axis: Any = None, out: None = None) -> Tensor:
+    return protocol.of_numpy("compress")(condition, x, axis, out)
+
+
+def _of_numpy(name: str) -> Callable:
+    """Return a method that loads ``tinygrad_cg.numpy``, whose function takes its place."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return protocol.of_numpy(name)(self, *args, **kwargs)
+
+    return method
 
 
 def _round(x: Any, digits: Any = None) -> Tensor:
@@ -88,18 +125,21 @@ _OTHERS = {
     "__array_function__": protocol.array_function,
     "T": property(shape.transpose),
     "mT": property(_matrix_transpose),
-    "astype": shape.cast,
-    "reshape": lambda x, *sizes: shape.reshape(x, sizes[0] if len(sizes) == 1 else sizes),
-    "transpose": lambda x, *perm: shape.transpose(x, (perm[0] if len(perm) == 1 else perm) or None),
-    "sum": reductions.reduce_sum,
-    "mean": reductions.reduce_mean,
-    "prod": reductions.reduce_prod,
-    "max": reductions.reduce_max,
-    "min": reductions.reduce_min,
-    "any": reductions.reduce_any,
-    "all": reductions.reduce_all,
+    "real": property(complex_parts.real),
+    "imag": property(complex_parts.imag),
+    "astype": _astype,
+    "compress": _compress,
+    "flatten": _flatten,
+    "reshape": _reshape,
+    "transpose": lambda x, *axes: shape.transpose(x, (axes[0] if len(axes) == 1 else axes) or None),
 }
-
+# Methods that are the functions of ``tinygrad_cg.numpy`` of these names, with the tensor in front.
+_OF_NUMPY = (
+    *("all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "conj"),
+    *("conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min"),
+    *("nonzero", "partition", "prod", "ravel", "repeat", "round", "searchsorted", "sort"),
+    *("squeeze", "std", "sum", "swapaxes", "take", "trace", "var"),
+)
 
 _BITWISE = {
     np.bitwise_and: _BINARY["and"],
@@ -116,8 +156,15 @@ def install() -> None:
         setattr(ArrayLike, f"__r{name}__", _reflect(op))
     for name, op in _OTHERS.items():
         setattr(ArrayLike, name, op)
+    set_methods({name: _of_numpy(name) for name in _OF_NUMPY})
     of_records = {one.ufunc: one.function for one in OPS.values() if one.ufunc is not None}
     protocol.ufuncs.update(of_records | _BITWISE)
+
+
+def set_methods(functions: Mapping[str, Callable]) -> None:
+    """Let the methods that NumPy's arrays have be these functions of the same names."""
+    for name in _OF_NUMPY:
+        setattr(ArrayLike, name, functions[name])
 
 
 install()

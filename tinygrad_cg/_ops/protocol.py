@@ -8,6 +8,7 @@ expression. `ufuncs` and `functions` say what stands for what: the records' own 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -43,7 +44,7 @@ ANSWERED_BY_NUMPY: set[Callable] = {
     *(np.shares_memory, np.shape, np.ndim, np.size, np.result_type, np.can_cast),
     *(np.min_scalar_type, np.common_type, np.iscomplexobj, np.isrealobj, np.count_nonzero),
     *(np.nonzero, np.argwhere, np.flatnonzero, np.isin, np.digitize, np.searchsorted),
-    *(np.lexsort, np.argpartition, np.nanargmax, np.nanargmin, np.einsum_path, np.packbits),
+    *(np.lexsort, np.nanargmax, np.nanargmin, np.einsum_path, np.packbits),
     *(np.unpackbits, np.ravel_multi_index, np.unravel_index, np.diag_indices_from),
     *(np.tril_indices_from, np.triu_indices_from, np.ix_, np.linalg.matrix_rank),
 }
@@ -141,6 +142,12 @@ def _ufunc_names() -> list[str]:
     return [ufunc.__name__ for ufunc in ufuncs]
 
 
+def of_numpy(name: str) -> Callable:
+    """Return the function of ``tinygrad_cg.numpy`` of this name."""
+    _complete(functions)
+    return getattr(sys.modules["tinygrad_cg.numpy"], name)
+
+
 def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
     """Return a function of NumPy on tensors: that of ``tinygrad_cg.numpy``, which is recorded.
 
@@ -153,7 +160,12 @@ def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: di
     found = functions.get(function) or _complete(functions).get(function)
     if found is None:
         refuse(name_of(function), map(name_of, functions))
-    given = {key: value for key, value in kwargs.items() if not _is_default(key, value)}
+    rearranged = function in (np.reshape, np.ravel)  # where `order` is not how a result lies
+    given = {
+        key: value
+        for key, value in kwargs.items()
+        if (key == "order" and rearranged) or not _is_default(key, value)
+    }
     try:
         return found(*args, **given)
     except TypeError as error:

@@ -208,6 +208,15 @@ def transpose(x: Any, perm: Any = None) -> Tensor:
     return apply(_transpose, (x,), {"perm": axes})
 
 
+def reshape_in(x: Any, shape: Any, order: str) -> Tensor:
+    """Return `x` with another shape, its elements counted by rows, or by columns ("F")."""
+    if order in ("C", "A", "K"):
+        return reshape(x, shape)
+    if order != "F":
+        raise ValueError(f"reshape: order must be 'C', 'F', 'A' or 'K', got {order!r}")
+    return transpose(reshape(transpose(x), as_shape("reshape", shape)[::-1]))
+
+
 def swap_last(x: Tensor) -> Tensor:
     """Return the transpose of each matrix in a stack of matrices."""
     ndim = x._data.ndim

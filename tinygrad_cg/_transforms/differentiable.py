@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, NoReturn
 
+import numpy as np
+
 from .. import nest
-from .._core.conversion import convert, is_tensor, is_weak
+from .._core.conversion import FLOAT64, Weak, convert, is_tensor, is_weak
 from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Token
 from .._core.record import run_recorded
@@ -18,6 +21,16 @@ from .._reverse.arguments import fill_zeros
 from .._reverse.sweep import differentiate_once
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
+
+_OURS = __name__.partition(".")[0] + ".numpy."
+
+
+def _is_of_numpy(f: Any) -> bool:
+    """Return whether a function is NumPy's, or ours in its place; and not one that calls it."""
+    while isinstance(f, FunctionType) and hasattr(f, "__wrapped__"):  # its derivative
+        f = f.__wrapped__
+    home = f"{getattr(f, '__module__', None)}."
+    return isinstance(f, np.ufunc) or home.startswith(("numpy.", _OURS))
 
 
 class Differentiable:
@@ -32,6 +45,7 @@ class Differentiable:
         numbers = [argnums] if self.single else list(argnums)
         self.argnums = [as_int(name, "argnums", one) for one in numbers]
         self.has_aux = has_aux
+        self.floats = FLOAT64 if _is_of_numpy(f) else None  # what Python's floats become
         self.definition = Definition(f)
         self.definition.role = "the differentiated function"
 
@@ -55,7 +69,9 @@ class Differentiable:
 
     def _source(self, number: int, leaf: Any) -> Tensor:
         try:
-            tensor = convert(leaf)
+            tensor = convert(
+                leaf, self.floats if type(leaf) is float or isinstance(leaf, Weak) else None
+            )
         except (TypeError, ValueError) as error:
             raise type(error)(
                 f"{self.name}: argument {number} of {self.definition.name}: {error}"

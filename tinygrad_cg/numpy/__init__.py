@@ -9,6 +9,7 @@ import numpy as np
 from numpy import __array_namespace_info__  # noqa: F401 (for the array API)
 
 from .._ops.dlpack import from_dlpack
+from .._ops.operators import set_methods
 from .._ops.protocol import register
 from .._spellings.spell import spell
 from . import _manipulation as moving
@@ -16,6 +17,7 @@ from . import _pointwise as pointwise
 from . import _products as products
 from . import _readers as readers
 from . import _reductions as reductions
+from . import _totals as totals
 from . import fft, linalg, random
 from ._manipulation import UniqueAllResult, UniqueCountsResult, UniqueInverseResult  # noqa: F401
 
@@ -28,38 +30,45 @@ __all__ = ["fft", "from_dlpack", "linalg", "random"]
 __all__ += _OF_NUMPY.split()  # pyright: ignore[reportUnsupportedDunderAll]
 
 _TABLE = """
-    all any(a, axis=None, *, keepdims=False) = reduce_{}(_array(a), axis, keepdims)
-    amax max(a, axis=None, *, keepdims=False) = reduce_max(_array(a), axis, keepdims)
-    amin min(a, axis=None, *, keepdims=False) = reduce_min(_array(a), axis, keepdims)
     append(arr, values, axis=None) = concatenate(*_flat((arr, values), axis))
         # Return `values` joined to the end of `arr` along `axis`; both flattened if it is None.
-    arange(start, stop=None, step=1, *, dtype=None) = _arange(start, stop, step, dtype)
+    arange(start, stop=None, step=1, dtype=None, *, device=None)
+        = _on("arange", device, _arange(start, stop, step, dtype))
         # Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
-    argmax(a, axis=None, *, keepdims=False) = arg_extremum(argmax, _array(a), axis, keepdims)
+    argmax(a, axis=None, out=None, *, keepdims=False)
+        = _no_out("argmax", out, _position(argmax, _array(a), axis, keepdims))
         # Return positions of the largest elements along `axis`, by default in the flattened tensor;
         the first where several tie.
-    argmin(a, axis=None, *, keepdims=False) = arg_extremum(argmin, _array(a), axis, keepdims)
+    argmin(a, axis=None, out=None, *, keepdims=False)
+        = _no_out("argmin", out, _position(argmin, _array(a), axis, keepdims))
         # Return positions of the smallest elements along `axis`, by default in the flattened
         tensor; the first where several tie.
+    argpartition(a, kth, axis=-1, kind=None, order=None) = argsort(*flattened(_array(a), axis))
+        # Return the indices that sort `a` along `axis`, or flattened if it is None: one of the
+        orders that a partition may have.
     argsort(a, axis=-1, kind=None, *, stable=None)
         = argsort(*flattened(_array(a), axis), stable=_is_stable(kind, stable))
         # Return the indices that sort `a` along `axis`, or flattened if it is None; `stable` keeps
         the order of equal elements.
-    around round(a, decimals=0) = round_decimals(_array(a), decimals)
+    around round(a, decimals=0, out=None)
+        = _no_out("round", out, round_decimals(_array(a), as_int("round", "decimals", decimals)))
         # Return `a` rounded to `decimals` decimals, half to even. It has no gradient.
-    array(object, dtype=None) = _as(_array(object), dtype)
+    array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0)
+        = _raise_in_front(_converted("array", object, dtype, copy, None), ndmin)
         # Return a tensor of `object`: a number, a nested list, an array or a tensor; cast to
-        `dtype` if given.
+        `dtype` if given, with axes of size 1 in front to have `ndmin`.
     array_split(ary, indices_or_sections, axis=0) -> list[Tensor]
         = split_at(_array(ary), indices_or_sections, axis, True)
         # Return the parts of `ary` along `axis` between indices, or a number of parts, of which the
         first may be longer by one; as a list.
-    asarray asanyarray(a, dtype=None) = _as(_array(a), dtype)
+    asarray asanyarray(a, dtype=None, order=None, *, device=None, copy=None)
+        = _converted("asarray", a, dtype, copy, device)
         # Return a tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
-        given.
+        given. With ``copy=False`` a ValueError for all but tensors of that dtype.
     ascontiguousarray asfortranarray(a, dtype=None) = _raise_rank(_as(_array(a), dtype), 1)
         # Return a tensor of `a` with at least one axis; how its elements lie in memory is not said.
-    astype(x, dtype, /) = _as(_array(x), dtype)  # Return `x` as `dtype`. To integers truncates.
+    astype(x, dtype, /, *, copy=True, device=None) = _on("astype", device, _as(_array(x), dtype))
+        # Return `x` as `dtype`. To integers truncates.
     atleast_1d(*arys) -> Tensor | Any = _all_raised(arys, 1)
         # Return each argument with at least one axis; a tuple for several.
     atleast_2d(*arys) -> Tensor | Any = _all_raised(arys, 2)
@@ -67,22 +76,26 @@ _TABLE = """
     atleast_3d(*arys) -> Tensor | Any = _all_raised(arys, 3)
         # Return each argument with at least three axes, where NumPy puts them; a tuple for several.
     broadcast_to(array, shape) = broadcast_to(_array(array), shape)
-    clip(a, a_min=None, a_max=None, *, min=None, max=None)
-        = clip(*_clip_operands(a, min if a_min is None else a_min, max if a_max is None else a_max))
+    clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None)
+        = _no_out("clip", out,
+        clip(*_clip_operands(a, min if a_min is None else a_min, max if a_max is None else a_max)))
         # Return `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient passes.
-    compress(condition, a, axis=None)
-        = _rearrange(lambda indices: np.compress(np.asarray(condition, bool), indices, axis), a)
+    compress(condition, a, axis=None, out=None) = _no_out("compress", out,
+        _rearrange(lambda indices: np.compress(_as_mask(condition), indices, axis), a))
         # Return the rows of `axis` (or of `a` flattened) for which the 1-D `condition` holds.
-    concat concatenate(arrays, /, axis=0) = concatenate(*_flat(arrays, axis))
+    concat concatenate(arrays, /, axis=0, out=None, *, dtype=None)
+        = _no_out("concatenate", out, _as(concatenate(*_flat(arrays, axis)), dtype))
         # Return the arrays joined along an axis that they have; flattened first if it is None.
-    copy(a) = identity(_array(a))
+    copy(a, order="K", subok=False) = identity(_array(a))  # Return `a` as a new tensor.
     count_nonzero(a, axis=None, *, keepdims=False)
         = reduce_sum(cast(not_equal(_array(a), 0), int64), axis, keepdims)
         # Return the number of elements over axes that are not 0.
-    cumprod(a, axis=None, dtype=None) = cumprod(_as(_widen(a), dtype), axis)
+    cumprod(a, axis=None, dtype=None, out=None)
+        = _no_out("cumprod", out, cumprod(*_line(_as(_widen(a), dtype), axis)))
         # Return the products of all elements up to each along `axis`, by default of the flattened
         tensor; booleans and integers of fewer bits give integers of 64.
-    cumsum(a, axis=None, dtype=None) = cumsum(_as(_widen(a), dtype), axis)
+    cumsum(a, axis=None, dtype=None, out=None)
+        = _no_out("cumsum", out, cumsum(*_line(_as(_widen(a), dtype), axis)))
         # Return the sums of all elements up to each along `axis`, by default of the flattened
         tensor; booleans and integers of fewer bits give integers of 64.
     cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)
@@ -109,15 +122,20 @@ _TABLE = """
         # Return the sum over products of elements with equal indices: "ij,jk->ik", then the
         operands; or each operand with a list of numbers for its axes. Operands are multiplied two
         at a time, in the order that takes the fewest steps, whatever `optimize` says.
-    empty(shape, dtype=None) = constant(np.zeros(as_shape("empty", shape), _kind(dtype, float64)))
+    empty(shape, dtype=None, order="C", *, device=None)
+        = _on("empty", device, zeros(shape, _kind(dtype, float64)))
         # Return a tensor of `shape` (float64 by default) with any values: here they are zeros.
-    empty_like(prototype, dtype=None) = zeros_like(_array(prototype), _kind(dtype))
+    empty_like(prototype, dtype=None, order="K", subok=True, shape=None, *, device=None)
+        = _filled_like("empty_like", prototype, 0, dtype, shape, device)
         # Return a tensor of the shape (and dtype) of `prototype` with any values: here zeros.
-    expand_dims(a, axis) = expand_dims(_array(a), axis)
+    expand_dims(a, axis) = _expanded(_array(a), axis)
+        # Return `a` with a new axis of size 1 at position `axis` of the result, or at several.
+        Raises InvalidArgumentError for positions that the result does not have.
     extract(condition, arr)
-        = _rearrange(lambda indices: np.extract(np.asarray(condition, bool), indices), arr)
+        = _rearrange(lambda indices: np.extract(_as_mask(condition), indices), arr)
         # Return the elements of `arr` for which `condition` holds, in row-major order.
-    eye(N, M=None, k=0, dtype=float64) = constant(np.eye(N, M, k, dtype))
+    eye(N, M=None, k=0, dtype=None, order="C", *, device=None)
+        = _on("eye", device, constant(np.eye(N, M, k, _kind(dtype, float64))))
         # Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by default.
     fliplr(m) = flip(m, 1)  # Return `m` in reversed order along its second axis.
     flipud(m) = flip(m, 0)  # Return `m` in reversed order along its first axis.
@@ -125,11 +143,13 @@ _TABLE = """
         # Return the larger of both, the other where one is NaN; in a tie `x1` has the gradient.
     fmin(x1, x2, /) = _without_nan_of_two(minimum, x1, x2)
         # Return the smaller of both, the other where one is NaN; in a tie `x1` has the gradient.
-    full(shape, fill_value, dtype=None) = _as(broadcast_to(_array(fill_value), shape), dtype)
+    full(shape, fill_value, dtype=None, order="C", *, device=None)
+        = _on("full", device, _as(broadcast_to(_array(fill_value), shape), dtype))
         # Return a tensor of `shape` filled with `fill_value`.
-    full_like(a, fill_value, dtype=None) = full_like(_array(a), fill_value, _kind(dtype))
-        # Return `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of
-        `a`.
+    full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None)
+        = _filled_like("full_like", a, fill_value, dtype, shape, device)
+        # Return `fill_value`, which broadcasts, with the shape and the dtype of `a`, unless `shape`
+        or `dtype` are given. Its gradient is that of a broadcast value.
     hsplit(ary, indices_or_sections) -> list[Tensor]
         = _split("hsplit", ary, indices_or_sections, 1, 1)
         # Return the parts of `ary` along its second axis, or its only one; see `split`.
@@ -145,17 +165,15 @@ _TABLE = """
     isposinf(x) = logical_and(isinf(_array(x)), greater(x, 0))
         # Return whether `x` is positive and infinite.
     isreal(x) = equal(imag(_array(x)), 0)  # Return whether the imaginary part of `x` is 0.
-    linspace(start, stop, num=50, endpoint=True, *, dtype=None)
-        = space_evenly(start, stop, num, endpoint, _spacing(start, stop, dtype))
+    linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None)
+        = _on("linspace", device, _linspace(start, stop, num, endpoint, retstep, dtype, axis))
         # Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
-        float64 by default, rounded down if integers are asked for.
+        float64 by default, rounded down if integers are asked for. With `retstep` a pair: the
+        numbers, and the step between them. `axis` is where they stand if the ends are no scalars.
     matmul(x1, x2, /) = matmul(*_pair(x1, x2))
         # Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
         operand is a row on the left or a column on the right.
     matvec(x1, x2, /) = matvec(*_pair(x1, x2))
-    mean(a, axis=None, dtype=None, *, keepdims=False)
-        = reduce_mean(_as(_real(a), dtype), axis, keepdims)
-        # Return the mean of elements over axes; booleans and integers are float64 first.
     median(a, axis=None, *, keepdims=False) = quantile(a, 0.5, axis, keepdims=keepdims)
         # Return the middle element over axes, or the mean of the two; see ``quantile``.
     nancumprod(a, axis=None, dtype=None) = cumprod(_without_nan(a, dtype, 1), axis)
@@ -177,9 +195,11 @@ _TABLE = """
     ndim(a) -> int = convert(a).ndim  # Return the number of dimensions of `a`.
     nonzero(a) -> tuple[Tensor, ...] = _true_coordinates(_array(a))
         # Return the coordinates of what is not 0, one tensor for each axis.
-    ones(shape, dtype=None) = ones(shape, _kind(dtype, float64))
+    ones(shape, dtype=None, order="C", *, device=None)
+        = _on("ones", device, ones(shape, _kind(dtype, float64)))
         # Return a tensor of ones, float64 by default.
-    ones_like(a, dtype=None) = ones_like(_array(a), _kind(dtype))
+    ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None)
+        = _filled_like("ones_like", a, 1, dtype, shape, device)
         # Return ones with the shape and, unless `dtype` is given, the dtype of `a`.
     pad(array, pad_width, mode="constant", *, constant_values=0)
         = pad(_array(array), pad_width, mode, constant_values)
@@ -199,19 +219,19 @@ _TABLE = """
         # Return the coefficients of the product of two polynomials.
     polysub(a1, a2) = subtract(*_of_one_length(a1, a2))
         # Return the coefficients of the difference of two polynomials.
-    prod(a, axis=None, dtype=None, *, keepdims=False)
-        = reduce_prod(_as(_widen(a), dtype), axis, keepdims)
-        # Return the product of elements over axes; booleans and integers of fewer bits give
-        integers of 64.
     radians deg2rad(x, /) = multiply(_real(x), pi / 180)
         # Convert angles from degrees to radians; the shape of `x`, integers as float64.
-    ravel(a) = reshape(_array(a), (-1,))
-        # Return the elements of `a` in row-major order, in one dimension.
+    ravel(a, order="C") = reshape_in(_array(a), (-1,), order)
+        # Return the elements of `a` in row-major order, in one dimension; with `order` "F" in
+        column-major order.
     reciprocal(x, /) = divide(1, _array(x))  # Return 1 / x.
     repeat(a, repeats, axis=None)
         = _rearrange(lambda indices: np.repeat(indices, _as_array(repeats), axis), a)
         # Return each element of `a` along `axis`, or of it flattened, `repeats` times.
-    reshape(a, /, shape) = reshape(_array(a), shape)
+    reshape(a, /, shape, order="C", *, copy=None) = reshape_in(_array(a), shape, order)
+        # Return the elements of `a`, in row-major order (column-major if `order` is "F"), with
+        another shape. One size may be -1. Raises InvalidArgumentError unless the two shapes have
+        equally many elements.
     resize(a, new_shape) = _rearrange(lambda indices: np.resize(indices, new_shape), a)
         # Return `a` with another shape: its elements in row-major order, repeated if too few.
     rint(x, /) = round_half_even(_real(x))
@@ -233,26 +253,21 @@ _TABLE = """
         # Return the parts of `ary` along `axis` between indices, or a number of equal ones; as a
         list.
     squeeze(a, axis=None) = squeeze(_array(a), axis)
-    stack(arrays, axis=0) = stack(_flat(arrays, axis)[0], axis)
+    stack(arrays, axis=0, out=None, *, dtype=None)
+        = _no_out("stack", out, _as(stack(_flat(arrays, axis)[0], axis), dtype))
         # Return arrays of one shape joined along a new axis.
-    std(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
-        = sqrt(variance(_as(_real(a), dtype), axis, ddof, keepdims))
-        # Return the standard deviation over axes, the root of the variance.
-    sum(a, axis=None, dtype=None, *, keepdims=False)
-        = reduce_sum(_as(_widen(a), dtype), axis, keepdims)
-        # Return the sum of elements over axes; booleans and integers of fewer bits give integers of
-        64.
-    take(a, indices, axis=None) = taken(gather, _array(a), indices, axis)
+    take(a, indices, axis=None, out=None, mode="raise")
+        = _no_out("take", out, _taken(_array(a), indices, axis, mode))
         # Return slices of `a` along `axis`, by default of the flattened tensor, at integer
-        `indices`.
+        `indices`. `mode` says what those outside do: "raise" (IndexError), "wrap" or "clip".
     take_along_axis(arr, indices, axis=-1) = taken(take_along_axis, _array(arr), indices, axis)
         # Return the elements of `arr` at integer `indices` along `axis`, line by line; of the
         flattened tensor if it is None.
     tensordot(a, b, axes=2) = tensordot(*_pair(a, b), axes)
     tile(A, reps) = _rearrange(lambda indices: np.tile(indices, _as_array(reps)), A)
         # Return `A` side by side, `reps` times along each axis.
-    trace(a, offset=0, axis1=0, axis2=1, dtype=None)
-        = reduce_sum(_as(_widen(diagonal(a, offset, axis1, axis2)), dtype), -1)
+    trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None) = _no_out("trace", out,
+        reduce_sum(_as(_widen(diagonal(a, offset, axis1, axis2)), dtype), -1))
         # Return the sums of the diagonals of the matrices along two axes.
     tri(N, M=None, k=0, dtype=float) = constant(np.tri(N, M, k, np.dtype(dtype)))
         # Return `N` by `M` ones on and below the diagonal `k`, and zeros above it.
@@ -267,10 +282,6 @@ _TABLE = """
     unique_values(x) = unique(x)  # Return the different elements of `x` in ascending order.
     unstack(x, /, *, axis=0) -> tuple[Tensor, ...] = tuple(unstack(_array(x), axis))
         # Return the slices of `x` along `axis`, as a tuple.
-    var(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
-        = variance(_as(_real(a), dtype), axis, ddof, keepdims)
-        # Return the mean of squared distances from the mean over axes, the sum divided by `ddof`
-        less than there are elements.
     vsplit(ary, indices_or_sections) -> list[Tensor]
         = _split("vsplit", ary, indices_or_sections, 0, 2)
         # Return the parts of `ary` along its first axis; see `split`.
@@ -280,12 +291,14 @@ _TABLE = """
         = _true_coordinates(condition) if neither(x, y) else where(condition, *_pair(x, y))
         # Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
         what is true, one tensor for each axis.
-    zeros(shape, dtype=None) = zeros(shape, _kind(dtype, float64))
+    zeros(shape, dtype=None, order="C", *, device=None)
+        = _on("zeros", device, zeros(shape, _kind(dtype, float64)))
         # Return a tensor of zeros, float64 by default.
-    zeros_like(a, dtype=None) = zeros_like(_array(a), _kind(dtype))
+    zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None)
+        = _filled_like("zeros_like", a, 0, dtype, shape, device)
         # Return zeros with the shape and, unless `dtype` is given, the dtype of `a`.
 """
-_ROOMS = (readers, reductions, moving, pointwise, products)
+_ROOMS = (readers, totals, reductions, moving, pointwise, products)
 _functions = {
     name: value
     for room in _ROOMS
@@ -296,6 +309,7 @@ globals().update(_functions)  # the table calls them
 __all__ += [name for name in _functions if not name.startswith("_")]
 _READINGS = {1: "(x, /) = {}(_array(x))", 2: "(x1, x2, /) = {}(*_pair(x1, x2))"}
 spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", readings=_READINGS)
+set_methods(globals())
 register(sys.modules[__name__], np, __all__)
 register(linalg, np.linalg, linalg.__all__)
 register(fft, np.fft, fft.__all__)

@@ -116,6 +116,17 @@ from tinygrad_cg.numpy._reductions import (
     quantile as quantile,
     trapezoid as trapezoid,
 )
+from tinygrad_cg.numpy._totals import (
+    all as all,
+    any as any,
+    max as max,
+    mean as mean,
+    min as min,
+    prod as prod,
+    std as std,
+    sum as sum,
+    var as var,
+)
 
 __all__: list[str]
 bool_ = np.bool
@@ -140,19 +151,27 @@ def acosh(x: TensorLike, /) -> Tensor:
 def add(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return x1 + x2."""
 
-def all(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """Return whether all elements over axes are true (not 0)."""
+def amax(
+    a: TensorLike,
+    axis: Axes = None,
+    out: Any = None,
+    keepdims: builtins.bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
+    """Return the largest element over axes, at least `initial`; of those where `where`
+    holds."""
 
-def amax(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """Return the largest element over axes; elements that tie share the gradient. NaN if one
-    is."""
-
-def amin(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """Return the smallest element over axes; elements that tie share the gradient. NaN if one
-    is."""
-
-def any(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """Return whether any element over axes is true (not 0)."""
+def amin(
+    a: TensorLike,
+    axis: Axes = None,
+    out: Any = None,
+    keepdims: builtins.bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
+    """Return the smallest element over axes, at most `initial`; of those where `where`
+    holds."""
 
 def append(arr: TensorLike, values: Any, axis: Axes = None) -> Tensor:
     """Return `values` joined to the end of `arr` along `axis`; both flattened if it is None."""
@@ -161,8 +180,9 @@ def arange(
     start: TensorLike,
     stop: TensorLike | None = None,
     step: Any = 1,
-    *,
     dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
 ) -> Tensor:
     """Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps."""
 
@@ -189,36 +209,80 @@ def arctanh(x: TensorLike, /) -> Tensor:
     """Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x
     beyond."""
 
-def argmax(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
+def argmax(
+    a: TensorLike,
+    axis: Axes = None,
+    out: Any = None,
+    *,
+    keepdims: builtins.bool = False,
+) -> Tensor:
     """Return positions of the largest elements along `axis`, by default in the flattened
     tensor; the first where several tie."""
 
-def argmin(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
+def argmin(
+    a: TensorLike,
+    axis: Axes = None,
+    out: Any = None,
+    *,
+    keepdims: builtins.bool = False,
+) -> Tensor:
     """Return positions of the smallest elements along `axis`, by default in the flattened
     tensor; the first where several tie."""
+
+def argpartition(
+    a: TensorLike,
+    kth: Any,
+    axis: Axes = -1,
+    kind: Any = None,
+    order: Any = None,
+) -> Tensor:
+    """Return the indices that sort `a` along `axis`, or flattened if it is None: one of the
+    orders that a partition may have."""
 
 def argsort(a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None) -> Tensor:
     """Return the indices that sort `a` along `axis`, or flattened if it is None; `stable` keeps
     the order of equal elements."""
 
-def around(a: TensorLike, decimals: int = 0) -> Tensor:
+def around(a: TensorLike, decimals: int = 0, out: Any = None) -> Tensor:
     """Return `a` rounded to `decimals` decimals, half to even. It has no gradient."""
 
-def array(object: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+def array(
+    object: TensorLike,
+    dtype: DTypeLike | None = None,
+    *,
+    copy: builtins.bool = True,
+    order: str = "K",
+    subok: builtins.bool = False,
+    ndmin: Any = 0,
+) -> Tensor:
     """Return a tensor of `object`: a number, a nested list, an array or a tensor; cast to
-    `dtype` if given."""
+    `dtype` if given, with axes of size 1 in front to have `ndmin`."""
 
 def array_split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
     """Return the parts of `ary` along `axis` between indices, or a number of parts, of which
     the first may be longer by one; as a list."""
 
-def asanyarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+def asanyarray(
+    a: TensorLike,
+    dtype: DTypeLike | None = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: Any = None,
+) -> Tensor:
     """Return a tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
-    given."""
+    given. With ``copy=False`` a ValueError for all but tensors of that dtype."""
 
-def asarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+def asarray(
+    a: TensorLike,
+    dtype: DTypeLike | None = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: Any = None,
+) -> Tensor:
     """Return a tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
-    given."""
+    given. With ``copy=False`` a ValueError for all but tensors of that dtype."""
 
 def ascontiguousarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a tensor of `a` with at least one axis; how its elements lie in memory is not
@@ -234,7 +298,14 @@ def asin(x: TensorLike, /) -> Tensor:
 def asinh(x: TensorLike, /) -> Tensor:
     """Return the number whose hyperbolic sine is x."""
 
-def astype(x: TensorLike, dtype: DTypeLike, /) -> Tensor:
+def astype(
+    x: TensorLike,
+    dtype: DTypeLike,
+    /,
+    *,
+    copy: builtins.bool = True,
+    device: Any = None,
+) -> Tensor:
     """Return `x` as `dtype`. To integers truncates."""
 
 def atan(x: TensorLike, /) -> Tensor:
@@ -271,6 +342,7 @@ def clip(
     a: TensorLike,
     a_min: TensorLike | None = None,
     a_max: TensorLike | None = None,
+    out: Any = None,
     *,
     min: TensorLike | None = None,
     max: TensorLike | None = None,
@@ -278,13 +350,32 @@ def clip(
     """Return `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient
     passes."""
 
-def compress(condition: TensorLike, a: TensorLike, axis: Axes = None) -> Tensor:
+def compress(
+    condition: TensorLike,
+    a: TensorLike,
+    axis: Axes = None,
+    out: Any = None,
+) -> Tensor:
     """Return the rows of `axis` (or of `a` flattened) for which the 1-D `condition` holds."""
 
-def concat(arrays: Any, /, axis: Axes = 0) -> Tensor:
+def concat(
+    arrays: Any,
+    /,
+    axis: Axes = 0,
+    out: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Return the arrays joined along an axis that they have; flattened first if it is None."""
 
-def concatenate(arrays: Any, /, axis: Axes = 0) -> Tensor:
+def concatenate(
+    arrays: Any,
+    /,
+    axis: Axes = 0,
+    out: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Return the arrays joined along an axis that they have; flattened first if it is None."""
 
 def conj(x: TensorLike, /) -> Tensor:
@@ -293,8 +384,8 @@ def conj(x: TensorLike, /) -> Tensor:
 def conjugate(x: TensorLike, /) -> Tensor:
     """Return the complex conjugate; a real tensor is its own."""
 
-def copy(a: TensorLike) -> Tensor:
-    """Return the same value as a new tensor."""
+def copy(a: TensorLike, order: str = "K", subok: builtins.bool = False) -> Tensor:
+    """Return `a` as a new tensor."""
 
 def cos(x: TensorLike, /) -> Tensor:
     """Return the cosine of x, in radians."""
@@ -305,11 +396,21 @@ def cosh(x: TensorLike, /) -> Tensor:
 def count_nonzero(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
     """Return the number of elements over axes that are not 0."""
 
-def cumprod(a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
+def cumprod(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+) -> Tensor:
     """Return the products of all elements up to each along `axis`, by default of the flattened
     tensor; booleans and integers of fewer bits give integers of 64."""
 
-def cumsum(a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
+def cumsum(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+) -> Tensor:
     """Return the sums of all elements up to each along `axis`, by default of the flattened
     tensor; booleans and integers of fewer bits give integers of 64."""
 
@@ -362,10 +463,24 @@ def einsum(*operands: Any, optimize: builtins.bool = False) -> Tensor:
     operands; or each operand with a list of numbers for its axes. Operands are multiplied two
     at a time, in the order that takes the fewest steps, whatever `optimize` says."""
 
-def empty(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
+def empty(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+) -> Tensor:
     """Return a tensor of `shape` (float64 by default) with any values: here they are zeros."""
 
-def empty_like(prototype: Any, dtype: DTypeLike | None = None) -> Tensor:
+def empty_like(
+    prototype: Any,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    subok: builtins.bool = True,
+    shape: Shape | None = None,
+    *,
+    device: Any = None,
+) -> Tensor:
     """Return a tensor of the shape (and dtype) of `prototype` with any values: here zeros."""
 
 def equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
@@ -378,7 +493,8 @@ def exp2(x: TensorLike, /) -> Tensor:
     """Return 2 to the power x."""
 
 def expand_dims(a: TensorLike, axis: Axes) -> Tensor:
-    """Return `a` with a new axis of size 1 at position `axis`, which may be negative."""
+    """Return `a` with a new axis of size 1 at position `axis` of the result, or at several.
+    Raises InvalidArgumentError for positions that the result does not have."""
 
 def expm1(x: TensorLike, /) -> Tensor:
     """Return exp(x) - 1, accurate near 0."""
@@ -386,7 +502,15 @@ def expm1(x: TensorLike, /) -> Tensor:
 def extract(condition: TensorLike, arr: TensorLike) -> Tensor:
     """Return the elements of `arr` for which `condition` holds, in row-major order."""
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = ...) -> Tensor:
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+) -> Tensor:
     """Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by
     default."""
 
@@ -413,12 +537,28 @@ def fmin(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the smaller of both, the other where one is NaN; in a tie `x1` has the
     gradient."""
 
-def full(shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+def full(
+    shape: Shape,
+    fill_value: TensorLike,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+) -> Tensor:
     """Return a tensor of `shape` filled with `fill_value`."""
 
-def full_like(a: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of
-    `a`."""
+def full_like(
+    a: TensorLike,
+    fill_value: TensorLike,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    subok: builtins.bool = True,
+    shape: Shape | None = None,
+    *,
+    device: Any = None,
+) -> Tensor:
+    """Return `fill_value`, which broadcasts, with the shape and the dtype of `a`, unless
+    `shape` or `dtype` are given. Its gradient is that of a broadcast value."""
 
 def greater(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 > x2."""
@@ -474,11 +614,16 @@ def linspace(
     stop: TensorLike,
     num: int = 50,
     endpoint: builtins.bool = True,
-    *,
+    retstep: builtins.bool = False,
     dtype: DTypeLike | None = None,
+    axis: Axes = 0,
+    *,
+    device: Any = None,
 ) -> Tensor:
     """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
-    float64 by default, rounded down if integers are asked for."""
+    float64 by default, rounded down if integers are asked for. With `retstep` a pair: the
+    numbers, and the step between them. `axis` is where they stand if the ends are no
+    scalars."""
 
 def log(x: TensorLike, /) -> Tensor:
     """Return the natural logarithm of x: -inf at 0, NaN below."""
@@ -514,29 +659,12 @@ def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 def matvec(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return a matrix (..., m, n) times a vector (..., n): shape (..., m)."""
 
-def max(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """Return the largest element over axes; elements that tie share the gradient. NaN if one
-    is."""
-
 def maximum(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the larger of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
     gradient."""
 
-def mean(
-    a: TensorLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    *,
-    keepdims: builtins.bool = False,
-) -> Tensor:
-    """Return the mean of elements over axes; booleans and integers are float64 first."""
-
 def median(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
     """Return the middle element over axes, or the mean of the two; see ``quantile``."""
-
-def min(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """Return the smallest element over axes; elements that tie share the gradient. NaN if one
-    is."""
 
 def minimum(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the smaller of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
@@ -591,10 +719,24 @@ def nonzero(a: TensorLike) -> tuple[Tensor, ...]:
 def not_equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 != x2."""
 
-def ones(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
+def ones(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+) -> Tensor:
     """Return a tensor of ones, float64 by default."""
 
-def ones_like(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+def ones_like(
+    a: TensorLike,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    subok: builtins.bool = True,
+    shape: Shape | None = None,
+    *,
+    device: Any = None,
+) -> Tensor:
     """Return ones with the shape and, unless `dtype` is given, the dtype of `a`."""
 
 def pad(
@@ -645,24 +787,15 @@ def power(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return ``x1 ** x2``. The gradient of ``x1**0`` is 0 everywhere, that of ``0**x2`` by x2
     is 0."""
 
-def prod(
-    a: TensorLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    *,
-    keepdims: builtins.bool = False,
-) -> Tensor:
-    """Return the product of elements over axes; booleans and integers of fewer bits give
-    integers of 64."""
-
 def rad2deg(x: TensorLike, /) -> Tensor:
     """Convert angles from radians to degrees; the shape of `x`, integers as float64."""
 
 def radians(x: TensorLike, /) -> Tensor:
     """Convert angles from degrees to radians; the shape of `x`, integers as float64."""
 
-def ravel(a: TensorLike) -> Tensor:
-    """Return the elements of `a` in row-major order, in one dimension."""
+def ravel(a: TensorLike, order: str = "C") -> Tensor:
+    """Return the elements of `a` in row-major order, in one dimension; with `order` "F" in
+    column-major order."""
 
 def real(val: TensorLike) -> Tensor:
     """Return the real part of val."""
@@ -676,9 +809,10 @@ def remainder(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 def repeat(a: TensorLike, repeats: Any, axis: Axes = None) -> Tensor:
     """Return each element of `a` along `axis`, or of it flattened, `repeats` times."""
 
-def reshape(a: TensorLike, /, shape: Shape) -> Tensor:
-    """Return the elements of `a`, in row-major order, with another shape. One size may be
-    -1."""
+def reshape(a: TensorLike, /, shape: Shape, order: str = "C", *, copy: Any = None) -> Tensor:
+    """Return the elements of `a`, in row-major order (column-major if `order` is "F"), with
+    another shape. One size may be -1. Raises InvalidArgumentError unless the two shapes have
+    equally many elements."""
 
 def resize(a: TensorLike, new_shape: Any) -> Tensor:
     """Return `a` with another shape: its elements in row-major order, repeated if too few."""
@@ -689,7 +823,7 @@ def rint(x: TensorLike, /) -> Tensor:
 def rot90(m: Any, k: int = 1, axes: Any = ...) -> Tensor:
     """Return `m` rotated `k` times by 90 degrees, from the first to the second of `axes`."""
 
-def round(a: TensorLike, decimals: int = 0) -> Tensor:
+def round(a: TensorLike, decimals: int = 0, out: Any = None) -> Tensor:
     """Return `a` rounded to `decimals` decimals, half to even. It has no gradient."""
 
 def searchsorted(
@@ -736,35 +870,27 @@ def square(x: TensorLike, /) -> Tensor:
 def squeeze(a: TensorLike, axis: Axes = None) -> Tensor:
     """Return `a` without its axes of size 1, or without those that `axis` names."""
 
-def stack(arrays: Any, axis: Axes = 0) -> Tensor:
-    """Return arrays of one shape joined along a new axis."""
-
-def std(
-    a: TensorLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
+def stack(
+    arrays: Any,
+    axis: Axes = 0,
+    out: Any = None,
     *,
-    ddof: Any = 0,
-    keepdims: builtins.bool = False,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Return the standard deviation over axes, the root of the variance."""
+    """Return arrays of one shape joined along a new axis."""
 
 def subtract(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return x1 - x2; TypeError for two bools, as in NumPy."""
 
-def sum(
+def take(
     a: TensorLike,
+    indices: TensorLike,
     axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    *,
-    keepdims: builtins.bool = False,
+    out: Any = None,
+    mode: str = "raise",
 ) -> Tensor:
-    """Return the sum of elements over axes; booleans and integers of fewer bits give integers
-    of 64."""
-
-def take(a: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
     """Return slices of `a` along `axis`, by default of the flattened tensor, at integer
-    `indices`."""
+    `indices`. `mode` says what those outside do: "raise" (IndexError), "wrap" or "clip"."""
 
 def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axes = -1) -> Tensor:
     """Return the elements of `arr` at integer `indices` along `axis`, line by line; of the
@@ -789,6 +915,7 @@ def trace(
     axis1: Any = 0,
     axis2: Any = 1,
     dtype: DTypeLike | None = None,
+    out: Any = None,
 ) -> Tensor:
     """Return the sums of the diagonals of the matrices along two axes."""
 
@@ -821,17 +948,6 @@ def unique_values(x: TensorLike) -> Tensor:
 def unstack(x: TensorLike, /, *, axis: Axes = 0) -> tuple[Tensor, ...]:
     """Return the slices of `x` along `axis`, as a tuple."""
 
-def var(
-    a: TensorLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    *,
-    ddof: Any = 0,
-    keepdims: builtins.bool = False,
-) -> Tensor:
-    """Return the mean of squared distances from the mean over axes, the sum divided by `ddof`
-    less than there are elements."""
-
 def vsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
     """Return the parts of `ary` along its first axis; see `split`."""
 
@@ -847,8 +963,22 @@ def where(
     """Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
     what is true, one tensor for each axis."""
 
-def zeros(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
+def zeros(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+) -> Tensor:
     """Return a tensor of zeros, float64 by default."""
 
-def zeros_like(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+def zeros_like(
+    a: TensorLike,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    subok: builtins.bool = True,
+    shape: Shape | None = None,
+    *,
+    device: Any = None,
+) -> Tensor:
     """Return zeros with the shape and, unless `dtype` is given, the dtype of `a`."""

@@ -9,10 +9,19 @@ import numpy as np
 from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.define import as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
-from .._ops.elementwise import power, subtract, where
-from .._ops.indexing import getitem
-from .._ops.shape import broadcast_to, cast, concatenate, reshape, split_at, stack, transpose
-from .._spellings.adapt import space_evenly
+from .._ops.elementwise import divide, maximum, minimum, power, remainder, subtract, where
+from .._ops.indexing import gather, getitem
+from .._ops.shape import (
+    broadcast_to,
+    cast,
+    concatenate,
+    expand_dims,
+    reshape,
+    split_at,
+    stack,
+    transpose,
+)
+from .._spellings.adapt import flattened, space_evenly
 from ..errors import InvalidArgumentError
 from ._readers import _array, _as, _as_array, _pair, _rearrange, _spacing
 
@@ -90,6 +99,19 @@ def _roll(x: Tensor, axis: int, by: int) -> Tensor:
         return x
     parts = [getitem(x, (*before, slice(cut, None))), getitem(x, (*before, slice(None, cut)))]
     return concatenate(parts, axis)
+
+
+def _expanded(x: Tensor, axis: Any) -> Tensor:
+    """Return `x` with a new axis, or several, at these positions of the result."""
+    if not isinstance(axis, (list, tuple)):
+        return expand_dims(x, axis)
+    for dim in normalize_axes("expand_dims", axis, x.ndim + len(axis)):
+        x = expand_dims(x, dim)
+    return x
+
+
+def _raise_in_front(x: Tensor, rank: int) -> Tensor:
+    return reshape(x, (*[1] * (rank - x.ndim), *x.shape)) if x.ndim < rank else x
 
 
 # Diagonals and triangles ---------------------------------------------------------------------
@@ -239,6 +261,32 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     parts = [to_begin, steps, to_end]
     ends = [reshape(_array(one), (-1,)) for one in parts if one is not None]
     return cast(concatenate(ends), x.dtype) if len(ends) > 1 else steps
+
+
+def _linspace(
+    start: Any, stop: Any, num: Any, endpoint: bool, retstep: bool, dtype: Any, axis: Any
+) -> Any:
+    first, last = _pair(start, stop)
+    found = space_evenly(first, last, num, endpoint, _spacing(start, stop, dtype))
+    found = moveaxis(found, 0, axis) if axis else found
+    if not retstep:
+        return found
+    gaps = as_int("linspace", "num", num) - bool(endpoint)
+    return found, divide(subtract(last, first), float(gaps) if gaps > 0 else np.nan)
+
+
+def _taken(x: Tensor, indices: Any, axis: Any, mode: str) -> Tensor:
+    """Return `take`; indices outside are taken from the other end, or cut off, if `mode` says."""
+    x, dim = flattened(x, axis)
+    size = x.shape[normalize_axis("take", dim, x.ndim)]
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"take: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+    index = _array(indices)
+    if mode == "wrap":
+        index = remainder(index, size)
+    elif mode == "clip":
+        index = maximum(minimum(index, size - 1), 0)
+    return gather(x, index, dim)
 
 
 def logspace(

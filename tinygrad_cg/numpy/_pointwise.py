@@ -48,7 +48,7 @@ from .._ops.indexing import getitem
 from .._ops.shape import broadcast_to, cast, identity, stack
 from .._ops.trigonometry import arctan2
 from ..errors import InvalidArgumentError
-from ._readers import _array, _pair, _real
+from ._readers import _array, _as_mask, _pair, _real
 
 
 def _reals(x1: Any, x2: Any) -> tuple[Tensor, ...]:
@@ -283,7 +283,7 @@ def _conditions(condlist: Any, x: Tensor) -> list[np.ndarray]:
         not isinstance(condlist[0], (list, np.ndarray, Tensor)) and x.ndim != 0
     )
     listed = [condlist] if single else condlist
-    return [np.broadcast_to(np.asarray(one, bool), tuple(x.shape)) for one in listed]
+    return [np.broadcast_to(_as_mask(one), tuple(x.shape)) for one in listed]
 
 
 def _put(x: Tensor, mask: np.ndarray, values: Any) -> Tensor:

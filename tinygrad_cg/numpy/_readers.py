@@ -7,41 +7,54 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import any_tensor, convert, is_tensor
+from .._core.conversion import any_tensor, convert, is_tensor, refuse_masked
 from .._core.kinds import is_exact, is_floating, is_unsigned, rank
 from .._core.tensor import Tensor
-from .._ops.creation import constant
+from .._ops.creation import constant, full
+from .._ops.define import as_sizes
 from .._ops.einsum import from_lists
 from .._ops.indexing import gather
-from .._ops.shape import cast, concatenate, reshape
+from .._ops.shape import broadcast_to, cast, concatenate, reshape, stack
+from .._spellings.adapt import arg_extremum
 
 
 def _read(x: Any) -> Any:
-    """Return lists as arrays; an array, a tensor or a single number as it is."""
-    if isinstance(x, (list, tuple)):
-        return convert(x) if any_tensor(x) else np.asarray(x)
-    return x
+    """Return lists as arrays, or as tensors if they hold any; all else as it is."""
+    if not isinstance(x, (list, tuple)):
+        return x
+    if not any_tensor(x):
+        return np.asarray(x)
+    rows = [_read(one) for one in x]
+    widest = max((one.dtype for one in rows if hasattr(one, "dtype")), key=rank, default=None)
+    return stack([_with_weak_dtype(one, widest) for one in rows])
 
 
 def _array(x: Any) -> Tensor:
     """Return a tensor, with the dtype that NumPy gives numbers and lists."""
-    return x if isinstance(x, Tensor) else convert(x if is_tensor(x) else np.asarray(_read(x)))
+    if isinstance(x, Tensor):
+        return x
+    x = _read(x)
+    return convert(np.asarray(x) if isinstance(x, _NUMBERS) else x)
+
+
+_NUMBERS = (bool, int, float, complex, range)
 
 
 def _pair(x1: Any, x2: Any) -> tuple[Any, Any]:
     """Return two operands with the dtypes that NumPy gives them together."""
     x1, x2 = _read(x1), _read(x2)
-    return _with_weak_dtype(x1, x2), _with_weak_dtype(x2, x1)
+    first, second = getattr(x1, "dtype", None), getattr(x2, "dtype", None)
+    return _with_weak_dtype(x1, second), _with_weak_dtype(x2, first)
 
 
-def _with_weak_dtype(x: Any, other: Any) -> Any:
-    """Return `x`; a Python number takes the dtype of an array of its own kind or a higher one."""
+def _with_weak_dtype(x: Any, other: np.dtype | None) -> Any:
+    """Return `x`; a Python number takes a dtype `other` of its own kind or a higher one."""
     if not isinstance(x, (bool, int, float, complex)) or isinstance(x, np.generic):
         return x
     found = np.asarray(x)
-    if not hasattr(other, "dtype"):
+    if other is None:
         return found
-    gives_way = is_floating(other.dtype) or rank(other.dtype) >= rank(found.dtype)
+    gives_way = is_floating(other) or rank(other) >= rank(found.dtype)
     return x if gives_way else found
 
 
@@ -49,8 +62,37 @@ def _clip_operands(a: Any, low: Any, high: Any) -> tuple:
     """Return the arguments of `clip`; limits that are Python numbers take the dtype of `a`."""
     a = _array(a)
     return a, *[
-        None if limit is None else _with_weak_dtype(_read(limit), a) for limit in (low, high)
+        None if limit is None else _with_weak_dtype(_read(limit), a.dtype) for limit in (low, high)
     ]
+
+
+def _no_out(name: str, out: Any, result: Any) -> Any:
+    """Return `result`; TypeError if it is asked for in an array."""
+    if out is not None:
+        raise TypeError(f"{name}: out= is not supported, tensors are immutable: use the result")
+    return result
+
+
+def _on(name: str, device: Any, result: Any) -> Any:
+    """Return `result`, which is on the only device; ValueError if another is asked for."""
+    if device not in (None, "cpu"):
+        raise ValueError(f"{name}: device must be 'cpu', the only one, got {device!r}")
+    return result
+
+
+def _axis(x: Tensor, axis: Any) -> Any:
+    """Return the axis of a reduction: scalars have an axis 0, or -1, as in NumPy."""
+    return None if type(axis) is int and axis in (0, -1) and not x.ndim else axis
+
+
+def _line(x: Tensor, axis: Any) -> tuple[Tensor, Any]:
+    """Return the operands of a scan, which makes a row of a scalar."""
+    return (x, axis) if x.ndim else (reshape(x, (-1,)), axis)
+
+
+def _position(find: Callable, x: Tensor, axis: Any, keepdims: Any) -> Tensor:
+    """Return `argmax` or `argmin` along an axis that also scalars have."""
+    return arg_extremum(find, x, _axis(x, axis), bool(keepdims))
 
 
 def _as(x: Tensor, dtype: Any) -> Tensor:
@@ -85,7 +127,15 @@ def _true_coordinates(condition: Any) -> tuple[Tensor, ...]:
 
 
 def _as_array(x: Any) -> Any:
-    return np.asarray(x) if is_tensor(x) else x
+    """Return the values of a tensor, or of a list that holds any; all else as it is."""
+    refuse_masked(x)
+    if is_tensor(x) or (isinstance(x, (list, tuple)) and any_tensor(x)):
+        return np.asarray(_array(x))
+    return x
+
+
+def _as_mask(condition: Any) -> np.ndarray:
+    return np.asarray(_as_array(condition), bool)
 
 
 def _kind(dtype: Any, default: Any = None) -> Any:
@@ -112,7 +162,27 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
 
 
 def _spacing(start: Any, stop: Any, dtype: Any) -> Any:
-    return _kind(dtype, np.result_type(_as_array(start), _as_array(stop), 1.0))
+    ends = [getattr(_read(one), "dtype", one) for one in (start, stop)]
+    return _kind(dtype, np.result_type(*ends, 1.0))
+
+
+def _converted(name: str, x: Any, dtype: Any, copy: Any, device: Any) -> Tensor:
+    """Return a tensor of `x`; ValueError if ``copy=False`` and only another would do."""
+    found = _as(_array(x), dtype)
+    if copy is False and not (is_tensor(x) and x.dtype == found.dtype):
+        raise ValueError(
+            f"{name}: copy=False, but {type(x).__name__} has to be copied: tensors are immutable"
+        )
+    return _on(name, device, found)
+
+
+def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Tensor:
+    x = _array(a)
+    sizes = tuple(x.shape) if shape is None else as_sizes(name, shape)
+    filler = _read(value)
+    if not getattr(filler, "ndim", 0):
+        return _on(name, device, full(sizes, filler, _kind(dtype, x.dtype)))
+    return _on(name, device, broadcast_to(cast(filler, _kind(dtype, x.dtype)), sizes))
 
 
 def _rearrange(move: Callable[..., np.ndarray], *tensors: Any) -> Tensor:

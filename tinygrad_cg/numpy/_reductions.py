@@ -264,7 +264,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     axes = normalize_axes("gradient", axis, x.ndim)
     if len(axes) > 1 and axis is not None:  # in their own order
         axes = tuple([normalize_axis("gradient", i, x.ndim) for i in axis])
-    spacings = varargs * len(axes) if len(varargs) == 1 and not np.ndim(varargs[0]) else varargs
+    spacings = varargs * len(axes) if len(varargs) == 1 and not _array(varargs[0]).ndim else varargs
     if varargs and len(spacings) != len(axes):
         raise TypeError(f"gradient: {len(varargs)} spacings for {len(axes)} axes")
     if edge_order not in (1, 2):
@@ -367,7 +367,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
     x = _read_observations(m, rowvar)
     if y is not None:
         x = concatenate(
-            [x, _read_observations(y, rowvar or np.shape(y)[:1] == (1,))]
+            [x, _read_observations(y, rowvar or _array(y).shape[:1] == (1,))]
         )  # as NumPy does
     centered = subtract(x, reduce_mean(x, 1, keepdims=True))
     taken = (0 if bias else 1) if ddof is None else ddof
@@ -398,7 +398,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tensor:
     """Count how often each of 0, 1, 2, ... occurs in the integers `x`, or sum their `weights`."""
-    bins = np.asarray(x)
+    bins = np.asarray(_array(x))
     if weights is None:
         return constant(np.bincount(bins, minlength=minlength))
     shares = _real(weights)

@@ -1,0 +1,297 @@
+"""NumPy's reductions by one ufunc, with its `initial` and `where`, and what is made of them.
+
+They are methods of tensors, too, so the way to the operation is short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.kinds import is_bool, is_exact, is_inexact
+from .._core.tensor import Tensor
+from .._ops.comparison import logical_and, logical_or
+from .._ops.complex import conj, real
+from .._ops.creation import full_like, zeros
+from .._ops.define import normalize_axes, reduced_shape
+from .._ops.elementwise import add, divide, maximum, minimum, multiply, sqrt, subtract
+from .._ops.elementwise import where as choose
+from .._ops.reductions import (
+    reduce_all,
+    reduce_any,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
+from .._ops.shape import broadcast_to, cast
+from .._spellings.adapt import variance
+from ._readers import _array, _as, _axis, _no_out, _real, _widen
+
+
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
+    """Return the sum of elements over axes, `initial` added; of those for which `where` holds.
+
+    Booleans and integers of fewer bits give integers of 64.
+    """
+    x = a
+    if dtype is not None or type(a) is not Tensor or is_exact(a._data.dtype):
+        x = _as(_widen(a), dtype)
+    if axis is None and initial is None and where is None and out is None:
+        return reduce_sum(x, None, keepdims)
+    return _total("sum", reduce_sum, add, 0, x, axis, out, keepdims, initial, where)
+
+
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
+    """Return the product of elements over axes, times `initial`; of those where `where` holds.
+
+    Booleans and integers of fewer bits give integers of 64.
+    """
+    x = _as(_widen(a), dtype)
+    if axis is None and initial is None and where is None and out is None:
+        return reduce_prod(x, None, keepdims)
+    return _total("prod", reduce_prod, multiply, 1, x, axis, out, keepdims, initial, where)
+
+
+def max(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
+    """Return the largest element over axes, at least `initial`; of those where `where` holds.
+
+    Elements that tie share the gradient. `where` needs an `initial`, else it is a ValueError.
+    """
+    if axis is None and initial is None and where is None and out is None:
+        return reduce_max(_array(a), None, keepdims)
+    return _extremum("max", reduce_max, maximum, a, axis, out, keepdims, initial, where)
+
+
+def min(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
+    """Return the smallest element over axes, at most `initial`; of those where `where` holds.
+
+    Elements that tie share the gradient. `where` needs an `initial`, else it is a ValueError.
+    """
+    if axis is None and initial is None and where is None and out is None:
+        return reduce_min(_array(a), None, keepdims)
+    return _extremum("min", reduce_min, minimum, a, axis, out, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+def all(
+    a: Any, axis: Any = None, out: None = None, keepdims: Any = False, *, where: Any = None
+) -> Tensor:
+    """Return whether all elements over axes are true, of those for which `where` holds."""
+    x = _array(a)
+    if axis is None and out is None and where is None:
+        return reduce_all(x, None, keepdims)
+    x = cast(x, bool)
+    return _total("all", reduce_all, logical_and, True, x, axis, out, keepdims, None, where)
+
+
+def any(
+    a: Any, axis: Any = None, out: None = None, keepdims: Any = False, *, where: Any = None
+) -> Tensor:
+    """Return whether an element over axes is true, of those for which `where` holds."""
+    x = _array(a)
+    if axis is None and out is None and where is None:
+        return reduce_any(x, None, keepdims)
+    x = cast(x, bool)
+    return _total("any", reduce_any, logical_or, False, x, axis, out, keepdims, None, where)
+
+
+def mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    *,
+    where: Any = None,
+) -> Tensor:
+    """Return the mean of elements over axes, of those for which `where` holds.
+
+    Booleans and integers are float64 first. NaN where there are no elements.
+    """
+    x = _as(_real(a), dtype)
+    if where is None:
+        return _no_out("mean", out, reduce_mean(x, axis, keepdims))
+    if x.dtype == np.float16:  # it may hold neither the sum nor the count
+        wide = cast(x, np.float32)
+        return cast(mean(wide, axis, None, out, keepdims, where=where), x.dtype)
+    axis = normalize_axes("mean", axis, x.ndim)
+    total = _total("mean", reduce_sum, add, 0, x, axis, out, keepdims, None, where)
+    return divide(total, _count("mean", x, axis, keepdims, where))
+
+
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Tensor:
+    """Return the mean of squared distances from the mean over axes.
+
+    The sum is divided by `ddof`, also called `correction`, less than there are elements. `where`
+    says which elements count; `mean` is their mean, with the reduced axes, if it is known.
+    """
+    x = _as(_real(a), dtype)
+    less = _degrees("var", ddof, correction)
+    if out is None and where is None and mean is None:
+        return variance(x, axis, less, keepdims)
+    return _variance(x, axis, out, less, keepdims, where, mean)
+
+
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Tensor:
+    """Return the standard deviation over axes, the root of the variance; arguments as for `var`."""
+    less = _degrees("std", ddof, correction)
+    x = _as(_real(a), dtype)
+    if out is None and where is None and mean is None:
+        return sqrt(variance(x, axis, less, keepdims))
+    return sqrt(_variance(x, axis, out, less, keepdims, where, mean))
+
+
+def _degrees(name: str, ddof: Any, correction: Any) -> Any:
+    if correction is None:
+        return ddof
+    if ddof:
+        raise ValueError(f"{name}: ddof and correction are two names of one: give one of them")
+    return correction
+
+
+def _variance(
+    x: Tensor, axis: Any, out: Any, ddof: Any, keepdims: Any, where: Any, given: Any
+) -> Tensor:
+    if x.dtype == np.float16:
+        wide = cast(x, np.float32)
+        return cast(_variance(wide, axis, out, ddof, keepdims, where, given), x.dtype)
+    axis = normalize_axes("var", axis, x.ndim)
+    center = mean(x, axis, keepdims=True, where=where) if given is None else _array(given)
+    centered = subtract(x, center)
+    squares = real(multiply(centered, conj(centered)))
+    total = _total("var", reduce_sum, add, 0, squares, axis, out, keepdims, None, where)
+    count = _count("var", x, axis, keepdims, where)
+    return divide(total, maximum(subtract(count, ddof), 0))
+
+
+def _mask(name: str, where: Any, x: Tensor) -> Tensor | None:
+    """Return `where` for each element of `x`; None if it says nothing."""
+    if where is None or where is True:
+        return None
+    mask = _array(where)
+    if not is_bool(mask.dtype):
+        raise TypeError(f"{name}: where must be booleans, got {mask.dtype}: compare, as in x > 0")
+    return broadcast_to(mask, tuple(x.shape))
+
+
+def _total(
+    name: str,
+    reduce: Callable,
+    combine: Callable,
+    neutral: Any,
+    x: Tensor,
+    axis: Any,
+    out: Any,
+    keepdims: Any,
+    initial: Any,
+    where: Any,
+) -> Tensor:
+    """Return a reduction of the elements that `where` chooses, combined with `initial`."""
+    mask = _mask(name, where, x)
+    chosen = x if mask is None else choose(mask, x, x.dtype.type(neutral))
+    found = reduce(chosen, _axis(x, axis), keepdims)
+    if initial is not None:
+        found = combine(found, cast(_array(initial), found.dtype))
+    return _no_out(name, out, found)
+
+
+def _count(name: str, x: Tensor, axis: Any, keepdims: Any, where: Any) -> Tensor:
+    """Return the number of elements that `where` chooses, in the real dtype of `x`."""
+    kind = real(x).dtype
+    mask = _mask(name, where, x)
+    counted = full_like(x, 1, kind) if mask is None else cast(mask, kind)
+    return reduce_sum(counted, _axis(x, axis), keepdims)
+
+
+def _extremum(
+    name: str,
+    reduce: Callable,
+    larger: Callable,
+    a: Any,
+    axis: Any,
+    out: Any,
+    keepdims: Any,
+    initial: Any,
+    where: Any,
+) -> Tensor:
+    x = _array(a)
+    if initial is None and where is not None and where is not True:
+        raise ValueError(f"{name}: where needs an initial, which counts where nothing is chosen")
+    shape = reduced_shape(
+        tuple(x.shape), normalize_axes(name, _axis(x, axis), x.ndim), bool(keepdims)
+    )
+    if initial is not None and not x.size and zeros(shape).size:
+        nothing = broadcast_to(cast(_array(initial), x.dtype), shape)
+        return _no_out(name, out, nothing)
+    end = _lowest(x.dtype) if reduce is reduce_max else _highest(x.dtype)
+    return _total(name, reduce, larger, end, x, axis, out, keepdims, initial, where)
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    if is_inexact(dtype):
+        return -np.inf
+    return False if is_bool(dtype) else np.iinfo(dtype).min
+
+
+def _highest(dtype: np.dtype) -> Any:
+    if is_inexact(dtype):
+        return np.inf
+    return True if is_bool(dtype) else np.iinfo(dtype).max
