@@ -394,7 +394,7 @@ def test_gradients_see_the_numbers_of_their_call():
         lambda x: 1.0 if x > 0 else x,
         lambda x: float(x),
         lambda x: x.numpy(),
-        lambda x: np.linspace(0, x, 3),
+        lambda x: np.arange(x),
         lambda x: list(range(tf.cast(x, tf.int32))),
         lambda x: tf.zeros([tf.cast(x, tf.int32)]),
         lambda x: x.item(),

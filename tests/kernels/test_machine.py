@@ -55,19 +55,18 @@ def test_kernels_of_a_program_are_compiled_by_as_many_threads_as_cores(
     result = tf.function(several)(tf.constant(X))
     names = build.compiled[before:]
     count = sum(name == "run" or name.startswith("thread_") for name in names)
-    assert count == len(threads_used)
-    assert count >= 3
+    assert 3 <= count <= len(threads_used)  # and what these call
     main = threading.current_thread() in threads_used
     assert (cores == 1) == main
     if not main:
-        assert len(set(threads_used)) == min(cores, count)
+        assert len(set(threads_used)) == min(cores, len(threads_used))
     assert not programs._early
     np.testing.assert_allclose(result, several(tf.constant(X)), 1e-12)
 
 
 def test_a_single_kernel_needs_no_thread(threads_used, monkeypatch):
     monkeypatch.setattr(machine, "cores", lambda: 2)
-    tf.function(lambda x: tf.sin(x) * 3.5 - x)(tf.constant(X[:5]))
+    tf.function(lambda x: x * 3.5 - x)(tf.constant(X[:5]))
     assert threads_used == [threading.current_thread()]
 
 

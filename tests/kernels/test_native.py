@@ -14,6 +14,7 @@ import tinygrad_cg as tf
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.runtime import generated, objects
 from tinygrad_cg_kernels.runtime.native import functions, programs
+from tinygrad_cg_kernels.runtime.native.translate import text_scope
 from tinygrad_cg_kernels.runtime.native.values import Untranslatable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -255,3 +256,35 @@ print(build.compiled.count("run"), build.loaded.count("run"))
         for _ in range(2)
     ]
     assert runs == [["1", "0"], ["0", "1"]]
+
+
+def test_each_kernel_of_a_text_is_a_module():
+    """They call one another, and functions that several of them need."""
+    helpers = """
+@jitable
+def half(x):
+    return trigonometric.sin(x) * 0.5
+
+@jitable
+def first_part(x, y):
+    outlined()
+    for i in range(np.uintp(x.size)):
+        y[i] = half(x[i])
+    return 0
+
+@jitable
+def second_part(x, y):
+    outlined()
+    parts = first_part(x, y)
+    for i in range(np.uintp(x.size)):
+        y[i] = y[i] + half(y[i])
+    return 0
+"""
+    source = text("parts = second_part(x, y)", helpers=helpers)
+    kinds = [(X.dtype, 1)] * 2
+    modules, _ = programs._Part(source, "run", kinds).translated(text_scope(source))
+    assert len(modules) == 3
+    with np.errstate(invalid="ignore"):
+        wanted = np.sin(X) * 0.5
+        wanted += np.sin(wanted) * 0.5
+    np.testing.assert_allclose(by_both(source, X, np.empty_like(X)), wanted, 1e-15)

@@ -131,13 +131,14 @@ largest part is what compiling took, which glibc keeps."""
 
 
 class Code:
-    """Loaded machine code; its memory is freed with the object."""
+    """Loaded machine code, of objects that may call each other; freed with this object."""
 
     _freed = itertools.count(1)
 
-    def __init__(self, data: bytes):
+    def __init__(self, *objects: bytes):
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
-        self._engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(data))
+        for one in objects:
+            self._engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(one))
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:

@@ -28,7 +28,7 @@ Kinds = list[tuple[np.dtype, int]]
 _owners: WeakValueDictionary[str, Any] = WeakValueDictionary()
 _lock = ForkLock()
 _store = Store("programs", limited=True)
-_early: dict[str, tuple[dict[str, functions.Function], bytes]] = {}
+_early: dict[str, tuple[dict[str, functions.Function], list[bytes]]] = {}
 """What `together` has compiled, by the keys of parts: the functions that it calls, and its code."""
 if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has not got it
     os.register_at_fork(before=_lock.__enter__, after_in_parent=_lock.__exit__)
@@ -84,8 +84,8 @@ class _Part(NamedTuple):
         kind = "block" if self.kinds is None else f"function {self.kinds!r}"
         return f"{kind} {self.name} {self.source}"
 
-    def translated(self, scope: dict[str, Any]) -> tuple[Any, dict[str, functions.Function]]:
-        """Return it as a module of LLVM, and the functions that this calls."""
+    def translated(self, scope: dict[str, Any]) -> tuple[list[Any], dict[str, functions.Function]]:
+        """Return it as modules of LLVM, and the functions that these call."""
         module = Module(scope, functions.find)
         if self.kinds is None:
             entry = _block_entry(module.function(self.name, ("i64",) * 3))
@@ -93,8 +93,12 @@ class _Part(NamedTuple):
             arguments = tuple(Array(name_of(dtype)) for dtype, _ in self.kinds)
             made = module.function(self.name, (*arguments, Array("i64")))
             entry = _entry(made, [*[rank for _, rank in self.kinds], 1])
-        texts = [one.text for one in module.inlined.values()]
-        return machine.parsed("\n".join([entry, module.text()]), texts), module.called
+        main, *others = module.parts()
+        modules = []
+        for text in ("\n".join([entry, main]), *others):
+            inlined = [one.text for one in module.inlined.values() if f"@{one.symbol}(" in text]
+            modules.append(machine.parsed(text, inlined))
+        return modules, module.called
 
 
 def _function(source: str, name: str, kinds: Kinds) -> tuple[Callable, PythonFunction]:
@@ -121,16 +125,22 @@ def _code(part: _Part) -> machine.Code:
         if len(called) == len(fields["called"]):
             functions.compile_with(called, [])
             build.loaded.append(part.name)
-            return machine.Code(data)
+            return machine.Code(*_split(data, fields["sizes"]))
     with progress.compiling():
         if part.key in _early:
-            called, data = _early.pop(part.key)
+            called, codes = _early.pop(part.key)
         else:
-            module, called = part.translated(text_scope(part.source))
-            (data,) = _compiled([part], [module], called.values())
-        _store.write(part.key, {"called": list(called)}, data)
+            modules, called = part.translated(text_scope(part.source))
+            codes = _compiled([part], modules, called.values())
+        fields = {"called": list(called), "sizes": [len(code) for code in codes]}
+        _store.write(part.key, fields, b"".join(codes))
     build.compiled.append(part.name)
-    return machine.Code(data)
+    return machine.Code(*codes)
+
+
+def _split(data: bytes, sizes: list[int]) -> list[bytes]:
+    ends = list(itertools.accumulate(sizes))
+    return [data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 
 def _compiled(
@@ -155,7 +165,7 @@ def together(parts: Iterable[tuple[str, str, Kinds | None]]) -> Iterator[None]:
         yield
         return
     with _lock, build.no_collection(), progress.compiling(len(new)):
-        found: dict[str, tuple[Any, dict[str, functions.Function]]] = {}
+        found: dict[str, tuple[list[Any], dict[str, functions.Function]]] = {}
         scopes: dict[str, dict[str, Any]] = {}
         for key in new:
             source = wanted[key].source
@@ -163,10 +173,10 @@ def together(parts: Iterable[tuple[str, str, Kinds | None]]) -> Iterator[None]:
                 scope = scopes.get(source) or scopes.setdefault(source, text_scope(source))
                 found[key] = wanted[key].translated(scope)
         called = {name: one for _, used in found.values() for name, one in used.items()}
-        modules = [module for module, _ in found.values()]
-        codes = _compiled([wanted[key] for key in found], modules, called.values())
-        for (key, (_, used)), code in zip(found.items(), codes, strict=True):
-            _early[key] = used, code
+        modules = [module for own, _ in found.values() for module in own]
+        codes = iter(_compiled([wanted[key] for key in found], modules, called.values()))
+        for key, (own, used) in found.items():
+            _early[key] = used, [next(codes) for _ in own]
         try:
             yield
         finally:

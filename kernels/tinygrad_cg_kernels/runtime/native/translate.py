@@ -13,7 +13,8 @@ import ast
 import builtins
 import importlib
 import math
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -61,6 +62,7 @@ INTERLEAVED = 4
 """Vectors at a time in a loop that calls functions: one call need not wait for another's result. A
 gradient of 40 operations took 40 ns an element with 1, 31 with 2 and 26 with 4."""
 ELEMENTARY = "tinygrad_cg_kernels.elementary"
+_SYMBOL = re.compile(r"@([\w.]+)")
 CASTS = {float: np.float64, int: np.int64, bool: np.bool_}
 
 
@@ -85,7 +87,8 @@ class Module:
     ):
         self.find, self.whole = find, whole
         self.scope = scope or {}
-        self.texts: list[str] = []
+        self.texts: dict[str, str] = {}
+        self.outlined: dict[str, str] = {}
         self.declared: dict[str, str] = {}
         self.inlined: dict[str, Function] = {}
         self.called: dict[str, Function] = {}
@@ -104,7 +107,9 @@ class Module:
             self._functions[key] = _Function(symbol, None)
             body = _Body(self, source, arguments, symbol)
             self._functions[key] = _Function(symbol, body.result)
-            self.texts.append(body.text())
+            self.texts[symbol] = body.text()
+            if intrinsics.outlined in body.marks:
+                self.outlined[symbol] = body.declaration()
         return self._functions[key]
 
     def declare(self, name: str, text: str) -> str:
@@ -136,7 +141,7 @@ class Module:
                 raise Untranslatable(f"an index of {thing}")
             kind, name = items[0].type, f"array.{len(self._arrays)}"
             stored = ", ".join(f"{STORED[kind]} {item.text}" for item in items)
-            self.texts.append(
+            self.texts[name] = (
                 f"@{name} = internal constant [{len(items)} x {STORED[kind]}] [{stored}]"
             )
             self._arrays[id(thing)] = Value(Array(kind), f"@{name}", str(len(items)))
@@ -151,6 +156,36 @@ class Module:
 
     def text(self) -> str:
         """Return the module's text, but for the functions that are inlined."""
+        return self._with_declarations(self.texts.values())
+
+    def parts(self) -> list[str]:
+        """Return the text as several, for several cores: each outlined function is one, if many.
+
+        What calls them comes first. They are not hidden from one another.
+        """
+        if len(self.outlined) < 2:
+            return [self.text()]
+        found = []
+        for one in (None, *self.outlined):
+            used = self._used_by(one) if one else self.texts.keys() - self.outlined.keys()
+            others = [text for name, text in self.outlined.items() if name != one]
+            texts = [text for name, text in self.texts.items() if name in used]
+            if one:
+                texts[-1] = texts[-1].replace("define internal", "define", 1)
+            found.append(self._with_declarations([*others, *texts]))
+        return found
+
+    def _used_by(self, symbol: str) -> set[str]:
+        """Return a function, and all that it calls here or reads."""
+        used, left = {symbol}, [symbol]
+        while left:
+            for name in _SYMBOL.findall(self.texts[left.pop()]):
+                if name in self.texts and name not in used and name not in self.outlined:
+                    used.add(name)
+                    left.append(name)
+        return used
+
+    def _with_declarations(self, texts: Iterable[str]) -> str:
         lines = list(self.declared.values())
         attributes = []
         for k, one in enumerate(self.called.values()):
@@ -174,7 +209,7 @@ class Module:
                 f"@llvm.compiler.used = appending global [{len(used)} x ptr] "
                 f'[{", ".join(used)}], section "llvm.metadata"'
             )
-        lines += self.texts
+        lines += texts
         wide = machine.wide()
         lines.append(f"attributes #0 = {{ {wide} }}")
         lines.append("attributes #1 = { nounwind willreturn memory(none) }")
@@ -226,8 +261,8 @@ class _Body(Writer):
         self._given: list[str] = []
         self._long: list[Function] = []  # formulas, as often as they stand here
         marks = [self._mark(one) for one in source.body]
-        self._marks = {one for one in marks if one is not None}
-        restrict = " noalias" if views.noalias in self._marks else ""
+        self.marks = {one for one in marks if one is not None}
+        restrict = " noalias" if views.noalias in self.marks else ""
         for name, kind in zip(source.parameters, arguments, strict=True):
             operands = [f"%{name}.a{k}" for k in range(len(leaf_types(kind)))]
             for one, operand in zip(leaf_types(kind), operands, strict=True):
@@ -248,11 +283,14 @@ class _Body(Writer):
                 return found if instructions.is_one_of(found, MARKS) else None
         return None
 
+    def declaration(self) -> str:
+        return f"declare {self._result_type()} @{self.symbol}({', '.join(self._given)})"
+
     def text(self) -> str:
         group = 0
-        if intrinsics.outlined in self._marks:
+        if intrinsics.outlined in self.marks:
             group = 2
-        elif self._marks & {intrinsics.inlined, intrinsics.vectorised} or self.module.whole:
+        elif self.marks & {intrinsics.inlined, intrinsics.vectorised} or self.module.whole:
             group = 3
         given, kind = ", ".join(self._given), self._result_type()
         head = f"define internal {kind} @{self.symbol}({given}) #{group} {{"
