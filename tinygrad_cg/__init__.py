@@ -19,7 +19,10 @@ from ._transforms.tape import GradientTape
 
 # The public names by the module that each is found in; of "." they are the modules themselves.
 _EAGER = {
-    ".": "autodiff compat config contrib dtypes errors experimental linalg math nest nn random",
+    ".": (
+        "autodiff bitwise compat config contrib dtypes errors experimental linalg math nest nn "
+        "random"
+    ),
     "._core.conversion": "IndexedSlices is_tensor",
     "._core.tensor": "Tensor TensorShape",
     "._ops.creation": "constant convert_to_tensor",
@@ -29,9 +32,9 @@ _EAGER = {
     "._rules.outside_code": "numpy_function py_function",
     "._rules.user_ops": "NotDifferentiable RegisterGradient primitive",
     "._spellings.arrays": (
-        "argsort broadcast_to clip_by_value concat expand_dims fill gather identity linspace "
-        "one_hot ones ones_like pad range rank reshape shape size sort split squeeze stack "
-        "stop_gradient transpose unstack where zeros zeros_like"
+        "argsort broadcast_to clip_by_global_norm clip_by_norm clip_by_value concat expand_dims "
+        "fill gather identity linspace one_hot ones ones_like pad range rank reshape shape size "
+        "sort split squeeze stack stop_gradient transpose unstack where zeros zeros_like"
     ),
     "._transforms.batching": "vectorized_map vmap",
     "._transforms.custom_batching": "custom_vmap",

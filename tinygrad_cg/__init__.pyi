@@ -2,6 +2,7 @@
 
 from tinygrad_cg import (
     autodiff as autodiff,
+    bitwise as bitwise,
     compat as compat,
     config as config,
     contrib as contrib,
@@ -63,6 +64,8 @@ from tinygrad_cg._rules.user_ops import (
 from tinygrad_cg._spellings.arrays import (
     argsort as argsort,
     broadcast_to as broadcast_to,
+    clip_by_global_norm as clip_by_global_norm,
+    clip_by_norm as clip_by_norm,
     clip_by_value as clip_by_value,
     concat as concat,
     expand_dims as expand_dims,

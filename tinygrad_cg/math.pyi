@@ -331,6 +331,9 @@ def softmax(logits: TensorLike, axis: Axes = None, name: str | None = None) -> T
 def softplus(features: TensorLike, name: str | None = None) -> Tensor:
     """Return log(1 + exp(features)), without overflow."""
 
+def softsign(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return x / (1 + |x|)."""
+
 def sqrt(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the square root of x; its gradient at 0 is infinite."""
 

@@ -40,6 +40,27 @@ def avg_pool2d(
 ) -> Tensor:
     """Return the mean of the elements under each window of `ksize`, channel by channel."""
 
+def batch_normalization(
+    x: TensorLike,
+    mean: Any,
+    variance: Any,
+    offset: Any,
+    scale: Any,
+    variance_epsilon: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset``; None leaves a part
+    out."""
+
+def bias_add(
+    value: TensorLike,
+    bias: Any,
+    data_format: str | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return `value` plus the vector `bias` along its last axis, or along the second with
+    data_format="NC..."."""
+
 def conv1d(
     input: TensorLike,
     filters: TensorLike,
@@ -102,6 +123,9 @@ def convolution(
     """Return the convolution (without flipping) of images with filters, along one axis or
     two."""
 
+def crelu(features: TensorLike, axis: Axes = -1, name: str | None = None) -> Tensor:
+    """Return ``relu(features)`` and ``relu(-features)``, joined along `axis`."""
+
 def depthwise_conv2d(
     input: TensorLike,
     filter: TensorLike,
@@ -113,6 +137,55 @@ def depthwise_conv2d(
 ) -> Tensor:
     """Return `conv` of each channel with filters of its own: (height, width, channels,
     multiplier)."""
+
+def dropout(
+    x: TensorLike,
+    rate: Any,
+    noise_shape: Any = None,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return `x` with a share `rate` of its elements set to 0, the others divided by 1 -
+    rate."""
+
+def elu(features: TensorLike, name: str | None = None) -> Tensor:
+    """Return `features` where they are positive, and ``exp(features) - 1`` elsewhere."""
+
+def embedding_lookup(
+    params: TensorLike,
+    ids: Any,
+    max_norm: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if that is
+    given."""
+
+def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
+    """Return ``features`` times the normal distribution function at `features`, or
+    `approximate` it by tanh."""
+
+def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
+    """Return half the sum of squares of all elements."""
+
+def l2_normalize(
+    x: TensorLike,
+    axis: Axes = None,
+    epsilon: Any = 1e-12,
+    name: str | None = None,
+) -> Tensor:
+    """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon)."""
+
+def leaky_relu(features: TensorLike, alpha: Any = 0.2, name: str | None = None) -> Tensor:
+    """Return `features` where it is positive, and ``alpha * features`` elsewhere, whose slope
+    holds at 0."""
+
+def log_poisson_loss(
+    targets: Any,
+    log_input: Any,
+    compute_full_loss: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return ``exp(log_input) - log_input * targets``: the loss of a Poisson distribution."""
 
 def log_softmax(logits: TensorLike, axis: Axes = None, name: str | None = None) -> Tensor:
     """Return ``logits - logsumexp(logits)`` along `axis`, by default the last, without
@@ -148,11 +221,39 @@ def max_pool2d(
 ) -> Tensor:
     """Return the largest element under each window of `ksize`, channel by channel."""
 
+def moments(
+    x: TensorLike,
+    axes: Any,
+    shift: Any = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
+    float32. `shift` makes no difference."""
+
 def relu(features: TensorLike, name: str | None = None) -> Tensor:
     """Return the larger of features and 0; its gradient at 0 is 0."""
 
+def relu6(features: TensorLike, name: str | None = None) -> Tensor:
+    """Return `features` limited to [0, 6]; its gradient is 0 at both limits."""
+
+def selu(features: TensorLike, name: str | None = None) -> Tensor:
+    """Return 1.0507 times `elu` with an alpha of 1.6733: what keeps mean 0 and variance 1."""
+
 def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """Return 1 / (1 + exp(-x)), without overflow."""
+
+def sigmoid_cross_entropy_with_logits(
+    labels: TensorLike | None = None,
+    logits: TensorLike | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return ``-labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits))``,
+    elementwise."""
+
+def silu(features: TensorLike, beta: Any = 1.0) -> Tensor:
+    """Return ``features * sigmoid(beta * features)``, also called swish; it has a gradient by
+    `beta`, too."""
 
 def softmax(logits: TensorLike, axis: Axes = None, name: str | None = None) -> Tensor:
     """Return ``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without
@@ -170,6 +271,9 @@ def softmax_cross_entropy_with_logits(
 def softplus(features: TensorLike, name: str | None = None) -> Tensor:
     """Return log(1 + exp(features)), without overflow."""
 
+def softsign(features: TensorLike, name: str | None = None) -> Tensor:
+    """Return features / (1 + |features|)."""
+
 def sparse_softmax_cross_entropy_with_logits(
     labels: TensorLike,
     logits: TensorLike,
@@ -177,6 +281,10 @@ def sparse_softmax_cross_entropy_with_logits(
 ) -> Tensor:
     """Return ``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by
     row."""
+
+def swish(features: TensorLike, beta: Any = 1.0) -> Tensor:
+    """Return ``features * sigmoid(beta * features)``, also called swish; it has a gradient by
+    `beta`, too."""
 
 def tanh(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the hyperbolic tangent of x."""
@@ -190,3 +298,25 @@ def top_k(
 ) -> TopK:
     """Return the `k` largest elements along the last axis, largest first, and their indices; of
     equal elements the one that stands first comes first. NaN counts as larger than all else."""
+
+def weighted_cross_entropy_with_logits(
+    labels: TensorLike,
+    logits: TensorLike,
+    pos_weight: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return `sigmoid_cross_entropy` of `labels` and `logits`, elementwise, with its first
+    term, that of the labels, multiplied by `pos_weight`. Both have one shape."""
+
+def weighted_moments(
+    x: TensorLike,
+    axes: Any,
+    frequency_weights: Any,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance of elements over `axes`, each counted
+    `frequency_weights` times."""
+
+def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
+    """Return the share of elements that are 0, as float32; it has no gradient."""

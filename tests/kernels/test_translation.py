@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.support.references import takes
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import compile as build
@@ -45,7 +46,8 @@ def test_elementwise_kernels_have_numbas_bits(record, monkeypatch):
         kernel = Elementwise(known.name, known.function, known.inputs, known.kind)
         before = len(kernels.by_numba)
         for size in (1000, THRESHOLD) if known.name in SHARED else (1000,):
-            given = operands(known.inputs, size, "float64")
+            dtype = "float64" if takes(record, float) else "int64"
+            given = operands(known.inputs, size, dtype)
             results.append(kernel(*given))
         if translated:
             assert len(kernels.by_numba) == before, kernels.by_numba[before:]

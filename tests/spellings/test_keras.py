@@ -8,7 +8,7 @@ import pytest
 import tinygrad_cg as tf
 import tinygrad_cg.keras.ops
 from tests.support.spelling_cases import IMAGES, assert_gives, rows, spelled_by_records
-from tinygrad_cg.keras import ops
+from tinygrad_cg.keras import losses, ops
 
 ROWS = rows("""
 ops.abs([-1, 2]) -> [1, 2] int32
@@ -217,16 +217,80 @@ ops.where([True, False], x1=1.0, x2=2) -> [1.0, 2.0] float32
 ops.zeros((2,)) -> [0.0, 0.0] float32
 ops.zeros(shape=(2,), dtype="int32") -> [0, 0] int32
 ops.zeros_like([1, 2]) -> [0, 0] int32
+ops.batch_normalization(floats([[1]]), floats([0]), floats([1]), -1) -> [[0.9995004]] float32
+ops.batch_normalization(floats([[1]]), floats([0]), floats([3]), 0, epsilon=1.0) -> [[0.5]] float32
+ops.binary_crossentropy([1.0, 0.0], [0.9, 0.2]) -> [0.1053605, 0.2231435] float32
+ops.binary_crossentropy([1.0, 0.0], [2.0, -1.0], from_logits=True) -> [0.126928, 0.3132617] float32
+ops.categorical_crossentropy([[0.0, 1.0]], [[0.2, 0.8]]) -> [0.2231435] float32
+ops.categorical_crossentropy([[0.0, 1.0]], [[1.0, 3.0]], True) -> [0.126928] float32
+ops.sparse_categorical_crossentropy([1], [[0.2, 0.8]]) -> [0.2231435] float32
+ops.sparse_categorical_crossentropy(np.array([1]), floats([[1, 3]]), True) -> [0.126928] float32
+ops.celu([-1.0, 2.0], 2.0) -> [-0.7869387, 2.0] float32
+ops.elu([-1.0, 2.0]) -> [-0.6321205, 2.0] float32
+ops.elu([-1.0, 2.0], alpha=0.5) -> [-0.3160603, 2.0] float32
+ops.gelu([-1.0, 2.0]) -> [-0.158808, 1.954598] float32
+ops.gelu([-1.0, 2.0], False) -> [-0.1586553, 1.9545] float32
+ops.glu([1.0, 2.0, 3.0, 4.0]) -> [0.9525741, 1.964028] float32
+ops.hard_shrink([-1.0, 0.2]) -> [-1.0, 0.0] float32
+ops.hard_sigmoid([-1.0, 4.0]) -> [0.3333333, 1.0] float32
+ops.hard_silu([-1.0, 4.0]) -> [-0.3333333, 4.0] float32
+ops.hard_swish([-1.0, 4.0]) -> [-0.3333333, 4.0] float32
+ops.hard_tanh([-2.0, 0.5]) -> [-1.0, 0.5] float32
+ops.layer_normalization(floats([[1, 3]])) -> [[-0.9999999, 0.9999999]] float32
+ops.layer_normalization(floats([1, 3]), floats([1]), floats([1]), epsilon=3.0) -> [0.5, 1.5] float32
+ops.leaky_relu([-1.0, 2.0]) -> [-0.2, 2.0] float32
+ops.leaky_relu([-1.0, 2.0], 0.5) -> [-0.5, 2.0] float32
+ops.moments(floats([1, 3]), [0]) -> 2.0 float32; 1.0 float32
+ops.normalize([3.0, 4.0]) -> [0.6, 0.8] float32
+ops.normalize([3.0, 4.0], order=1) -> [0.4285715, 0.5714286] float32
+ops.relu6([-1.0, 7.0]) -> [0.0, 6.0] float32
+ops.rms_normalization(floats([3, 4])) -> [0.8485281, 1.131371] float32
+ops.rms_normalization(floats([3, 4]), 2.0, epsilon=1.0) -> [1.632993, 2.177324] float32
+ops.selu([-1.0, 2.0]) -> [-1.111331, 2.101402] float32
+ops.silu([-1.0, 2.0]) -> [-0.2689414, 1.761594] float32
+ops.swish([-1.0, 2.0]) -> [-0.2689414, 1.761594] float32
+ops.soft_shrink([-1.0, 0.2]) -> [-0.5, 0.0] float32
+ops.softsign([-1.0, 3.0]) -> [-0.5, 0.75] float32
+ops.sparse_plus([-2.0, 0.0, 2.0]) -> [0.0, 0.25, 2.0] float32
+ops.sparse_sigmoid([-2.0, 0.0, 0.5]) -> [0.0, 0.5, 0.75] float32
+ops.squareplus([-1.0, 2.0]) -> [0.618034, 2.414214] float32
+ops.squareplus([-1.0, 2.0], b=1) -> [0.2071068, 2.118034] float32
+ops.tanh_shrink([-1.0, 2.0]) -> [-0.2384058, 1.035972] float32
+ops.threshold([-1.0, 2.0], 0.0, -5.0) -> [-5.0, 2.0] float32
+ops.bitwise_and([6, 5], 3) -> [2, 1] int32
+ops.bitwise_invert([6, -5]) -> [-7, 4] int32
+ops.sparsemax([0.0, 2.0]) -> [0.0, 1.0] float32
+losses.binary_crossentropy([[1.0, 0.0]], [[0.9, 0.2]]) -> [0.164252] float32
+losses.binary_crossentropy([[1.0, 0.0]], [[2.0, -1.0]], True, 0.2) -> [0.3700948] float32
+losses.categorical_crossentropy([[0.0, 1.0]], [[0.2, 0.8]]) -> [0.2231435] float32
+losses.categorical_crossentropy([[0.0, 1.0]], [[1.0, 3.0]], True, 0.2) -> [0.326928] float32
+losses.sparse_categorical_crossentropy(np.array([1]), floats([[1, 3]]), True) -> [0.126928] float32
+losses.sparse_categorical_crossentropy([1], [[2.0, 8.0]]) -> [0.2231435] float32
+losses.categorical_hinge([[0.0, 1.0]], [[0.2, 0.4]]) -> [0.8] float32
+losses.hinge([[0.0, 1.0]], [[0.2, 0.4]]) -> [0.9] float32
+losses.squared_hinge([[-1.0, 1.0]], [[0.2, 0.4]]) -> [0.9] float32
+losses.huber([[0.0, 1.0]], [[3.0, 1.5]]) -> [1.3125] float32
+losses.huber([[0.0, 1.0]], [[3.0, 1.5]], delta=2.0) -> [2.0625] float32
+losses.kl_divergence([[0.2, 0.8]], [[0.5, 0.5]]) -> [0.1927448] float32
+losses.log_cosh([[0.0, 1.0]], [[3.0, 1.5]]) -> [1.214722] float32
+losses.mean_absolute_error([[0.0, 1.0]], [[3.0, 1.5]]) -> [1.75] float32
+losses.mean_absolute_percentage_error([[2.0, 1.0]], [[3.0, 1.5]]) -> [50.0] float32
+losses.mean_squared_error([[0.0, 1.0]], [[3.0, 1.5]]) -> [4.625] float32
+losses.mean_squared_error([1.0, 2.0], [[3.0], [1.5]]) -> [4.0, 0.25] float32
+losses.mean_squared_logarithmic_error([[0.0, 1.0]], [[3.0, 1.5]]) -> [0.9858024] float32
+losses.poisson([[0.0, 1.0]], [[3.0, 1.5]]) -> [2.047267] float32
+losses.cosine_similarity([[0.0, 1.0]], [[3.0, 4.0]]) -> [-0.8] float32
 """)
 
 
 @pytest.mark.parametrize(("call", "results"), ROWS)
 def test_as_in_keras(call, results):
-    assert_gives(call, results, {"ops": ops} | IMAGES)
+    assert_gives(call, results, {"ops": ops, "losses": losses, "floats": np.float32} | IMAGES)
 
 
 def test_every_function_is_tried():
-    tried = {call.split("(")[0].removeprefix("ops.") for call, _ in ROWS}
+    tried = {call.split("(")[0].rpartition(".")[2] for call, _ in ROWS}
+    assert set(losses.__all__) <= tried
     functions = {name for name in ops.__all__ if inspect.isfunction(getattr(ops, name))}
     elsewhere = {"custom_gradient", "dtype", "is_tensor", *spelled_by_records("keras.ops")}
     assert functions - elsewhere <= tried

@@ -21,12 +21,13 @@ NAMESPACES = (
         ".math",
         ".linalg",
         ".nn",
+        ".bitwise",
         ".random",
         ".dtypes",
         ".numpy",
         ".numpy.random",
     ),
-    *(".keras.ops", ".keras.random", ".compat.v1", ".contrib.eager"),
+    *(".keras.ops", ".keras.random", ".keras.losses", ".compat.v1", ".contrib.eager"),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tinygrad_cg as tf
-from tests.support.references import reference
+from tests.support.references import reference, takes
 from tinygrad_cg._core.kinds import is_complex, is_inexact
 from tinygrad_cg._core.primitive import OPS, Primitive
 from tinygrad_cg._core.tensor import Aval
@@ -127,7 +127,10 @@ def elementwise_example(
             operand = operand > (domain.low + domain.high) / 2
         operands.append(operand)
     chosen = choices[0] if params is None else params
-    return Example(primitive, tuple(operands), chosen, frozenset())
+    if takes(primitive, float):
+        return Example(primitive, tuple(operands), chosen, frozenset())
+    whole = tuple(np.rint(operand).astype(np.int64) for operand in operands)
+    return Example(primitive, whole, chosen, frozenset(range(len(whole))))
 
 
 def _draw(rng: np.random.Generator, domain: define.Real, sizes: tuple) -> np.ndarray:

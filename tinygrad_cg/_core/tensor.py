@@ -194,6 +194,7 @@ class ArrayLike:
         __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
         __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __add__
         __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __add__
+        __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __add__
         __rxor__ = __lt__ = __le__ = __gt__ = __ge__ = __add__
         __abs__ = __invert__ = __pos__ = __round__ = __floor__ = __neg__
         mT = T

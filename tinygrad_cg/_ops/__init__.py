@@ -9,9 +9,9 @@ import gc
 from importlib import import_module
 
 _MODULES = (
-    "comparison complex convolution creation decompositions einsum elementwise fourier "
-    "indexing linear_algebra losses operators padding pooling protocol reductions sampling scans "
-    "shape sorting special_functions trigonometry"
+    "activations comparison complex convolution creation decompositions einsum elementwise "
+    "fourier indexing integers linear_algebra losses normalizations operators padding pooling "
+    "protocol reductions sampling scans shape sorting special_functions trigonometry"
 )
 
 _was_enabled = gc.isenabled()

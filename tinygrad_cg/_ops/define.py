@@ -70,7 +70,7 @@ _REDUCED = [
     Case(((2, 3, 2),), {"axis": (0, 2), "keepdims": False}),
     Case(((),), {"axis": (), "keepdims": False}),
 ]
-_UNFITTING = (np.ones(2), np.ones(3))
+_UNFITTING = (np.ones(2, np.int64), np.ones(3, np.int64))
 
 
 def public(primitive: Primitive) -> Callable[[Any], Any]:

@@ -439,6 +439,15 @@ relu = of_real(
     samples=(AWAY,),
 )
 
+softsign = of_real(
+    "softsign",
+    "Return x / (1 + |x|).",
+    vjp=lambda dy, x: divide_upstream(dy, square(add(absolute(x), 1))),
+    ulps=(2.0, 2.0),
+    spellings=("math.softsign", "keras.ops.softsign"),
+    samples=(AWAY,),
+)
+
 
 def _absolute_rule(dy: Tensor, x: Tensor) -> Tensor:
     if not is_complex(x.dtype):

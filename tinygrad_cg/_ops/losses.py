@@ -1,4 +1,4 @@
-"""Cross-entropies of scores, by labels and by distributions."""
+"""Losses: cross-entropies of scores and of probabilities, hinges, and means of errors."""
 
 from __future__ import annotations
 
@@ -7,15 +7,35 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import convert
-from .._core.kinds import is_integer
+from .._core.kinds import is_exact, is_integer
 from .._core.primitive import apply
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .comparison import equal, greater, less_equal, logical_or
 from .define import Case, broadcast_shapes, normalize_axis, operation
-from .elementwise import multiply, negative
+from .elementwise import (
+    absolute,
+    add,
+    clip,
+    divide,
+    exp,
+    log,
+    log1p,
+    maximum,
+    multiply,
+    multiply_upstream,
+    negative,
+    relu,
+    softplus,
+    square,
+    subtract,
+    where,
+)
 from .indexing import gather
-from .reductions import log_softmax, reduce_sum
-from .shape import cast
+from .normalizations import l2_normalize
+from .reductions import log_softmax, reduce_all, reduce_max, reduce_mean, reduce_sum
+from .shape import cast, reshape
+from .trigonometry import sinh
 
 
 def _inside(labels: np.ndarray, classes: int) -> np.ndarray:
@@ -74,3 +94,243 @@ def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
         broadcast_shapes("softmax_cross_entropy", labels._data.shape, logits._data.shape)
     chances = log_softmax(logits, dim)
     return negative(reduce_sum(multiply(cast(labels, chances.dtype), chances), dim))
+
+
+def _same_shapes(name: str, labels: Tensor, logits: Tensor) -> None:
+    if labels._data.shape != logits._data.shape:
+        raise InvalidArgumentError(
+            f"{name}: labels have shape {tuple(labels.shape)}, logits have shape "
+            f"{tuple(logits.shape)}: they must have one shape"
+        )
+
+
+def sigmoid_cross_entropy(labels: Any, logits: Any) -> Tensor:
+    """Return ``-labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits))``, elementwise.
+
+    After ``tf.nn.sigmoid_cross_entropy_with_logits``: `labels` are probabilities, of the shape of
+    `logits` (else InvalidArgumentError) and cast to their dtype. It neither overflows nor cancels.
+    """
+    return weighted_cross_entropy(labels, logits, None)
+
+
+def weighted_cross_entropy(labels: Any, logits: Any, pos_weight: Any) -> Tensor:
+    """Return `sigmoid_cross_entropy` whose first term is multiplied by `pos_weight`."""
+    labels, logits = convert(labels), convert(logits)
+    _same_shapes("sigmoid_cross_entropy", labels, logits)
+    logits = cast(logits, np.float64) if is_exact(logits.dtype) else logits
+    labels = cast(labels, logits.dtype)
+    positive = labels if pos_weight is None else multiply(labels, pos_weight)
+    return add(
+        multiply_upstream(positive, softplus(negative(logits))),
+        multiply_upstream(subtract(1, labels), softplus(logits)),
+    )
+
+
+def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False) -> Tensor:
+    """Return ``exp(log_input) - log_input * targets``: the loss of a Poisson distribution.
+
+    With `compute_full_loss` Stirling's approximation of log(targets!) is added where `targets` is
+    above 1. Both have one shape (else InvalidArgumentError).
+    """
+    targets, log_input = convert(targets), convert(log_input)
+    _same_shapes("log_poisson_loss", targets, log_input)
+    found = subtract(exp(log_input), multiply(log_input, targets))
+    if not compute_full_loss:
+        return found
+    several = greater(targets, 1)
+    safe = where(several, targets, 1)
+    stirling = add(
+        subtract(multiply(safe, log(safe)), safe), multiply(log(multiply(safe, 2 * np.pi)), 0.5)
+    )
+    return add(found, where(several, stirling, 0))
+
+
+# Keras's losses: the mean over the last axis ---------------------------------------------------
+
+EPSILON = 1e-7  # Keras's: what keeps probabilities from 0 and 1
+
+
+def _pair(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
+    """Return both in the dtype of the predictions, integers as float32.
+
+    Where one has a last axis of size 1 more than the other they are brought to one rank.
+    """
+    y_pred = convert(y_pred)
+    y_pred = cast(y_pred, np.float32) if is_exact(y_pred.dtype) else y_pred
+    y_true = cast(convert(y_true), y_pred.dtype)
+    true, pred = y_true._data.shape, y_pred._data.shape
+    if len(true) == len(pred) + 1 and true[-1] == 1:
+        if len(pred) != 1:
+            return reshape(y_true, true[:-1]), y_pred
+        return y_true, reshape(y_pred, (*pred, 1))
+    if len(pred) == len(true) + 1 and pred[-1] == 1:
+        if len(true) != 1:
+            return y_true, reshape(y_pred, pred[:-1])
+        return reshape(y_true, (*true, 1)), y_pred
+    return y_true, y_pred
+
+
+def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of squared differences along the last axis."""
+    y_true, y_pred = _pair(y_true, y_pred)
+    return reduce_mean(square(subtract(y_true, y_pred)), -1)
+
+
+def mean_absolute_error(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of absolute differences along the last axis."""
+    y_true, y_pred = _pair(y_true, y_pred)
+    return reduce_mean(absolute(subtract(y_true, y_pred)), -1)
+
+
+def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Tensor:
+    """Return 100 times the mean of differences relative to `y_true`, along the last axis."""
+    y_true, y_pred = _pair(y_true, y_pred)
+    share = absolute(divide(subtract(y_true, y_pred), maximum(absolute(y_true), EPSILON)))
+    return multiply(reduce_mean(share, -1), 100)
+
+
+def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of squared differences of log(1 + y), along the last axis."""
+    y_true, y_pred = _pair(y_true, y_pred)
+    first, second = (log1p(maximum(one, EPSILON)) for one in (y_pred, y_true))
+    return reduce_mean(square(subtract(first, second)), -1)
+
+
+def huber(y_true: Any, y_pred: Any, delta: Any = 1.0) -> Tensor:
+    """Return the mean along the last axis of half the squared error up to `delta`, linear beyond.
+
+    After P. Huber, "Robust estimation of a location parameter" (1964).
+    """
+    y_true, y_pred = _pair(y_true, y_pred)
+    error = subtract(y_pred, y_true)
+    size = absolute(error)
+    beyond = multiply(subtract(size, multiply(delta, 0.5)), delta)
+    inside = multiply(square(error), 0.5)
+    return reduce_mean(where(less_equal(size, delta), inside, beyond), -1)
+
+
+def log_cosh(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of log(cosh(error)) along the last axis, without overflow."""
+    y_true, y_pred = _pair(y_true, y_pred)
+    error = subtract(y_pred, y_true)
+    size = absolute(error)
+    near = less_equal(size, 1)
+    small = log1p(multiply(square(sinh(multiply(where(near, error, 0), 0.5))), 2))
+    large = add(subtract(size, float(np.log(2))), log1p(exp(multiply(size, -2))))
+    return reduce_mean(where(near, small, large), -1)
+
+
+def _signs(y_true: Tensor) -> Tensor:
+    """Return labels of 0 and 1 as -1 and 1; others as they are."""
+    binary = reduce_all(logical_or(equal(y_true, 0), equal(y_true, 1)))
+    return where(binary, subtract(multiply(y_true, 2), 1), y_true)
+
+
+def hinge(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of ``max(1 - y_true * y_pred, 0)`` along the last axis.
+
+    `y_true` is -1 or 1; labels of 0 and 1 are taken as such.
+    """
+    y_true, y_pred = _pair(y_true, y_pred)
+    return reduce_mean(relu(subtract(1, multiply(_signs(y_true), y_pred))), -1)
+
+
+def squared_hinge(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of ``max(1 - y_true * y_pred, 0)**2`` along the last axis; see `hinge`."""
+    y_true, y_pred = _pair(y_true, y_pred)
+    return reduce_mean(square(relu(subtract(1, multiply(_signs(y_true), y_pred)))), -1)
+
+
+def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
+    """Return ``max(largest wrong score - right score + 1, 0)`` along the last axis.
+
+    `y_true` are one_hot vectors.
+    """
+    y_true, y_pred = _pair(y_true, y_pred)
+    right = reduce_sum(multiply(y_true, y_pred), -1)
+    wrong = reduce_max(multiply(subtract(1, y_true), y_pred), -1)
+    return relu(add(subtract(wrong, right), 1))
+
+
+def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the sum of ``y_true * log(y_true / y_pred)`` along the last axis.
+
+    Both are limited to [1e-7, 1]. After S. Kullback and R. Leibler, "On information and
+    sufficiency" (1951).
+    """
+    y_true, y_pred = (clip(one, EPSILON, 1) for one in _pair(y_true, y_pred))
+    return reduce_sum(multiply(y_true, log(divide(y_true, y_pred))), -1)
+
+
+def poisson(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of ``y_pred - y_true * log(y_pred + 1e-7)`` along the last axis."""
+    y_true, y_pred = _pair(y_true, y_pred)
+    return reduce_mean(subtract(y_pred, multiply(y_true, log(add(y_pred, EPSILON)))), -1)
+
+
+def cosine_similarity(y_true: Any, y_pred: Any, axis: Any = -1) -> Tensor:
+    """Return the negative cosine of the angle between vectors along `axis`."""
+    y_true, y_pred = _pair(y_true, y_pred)
+    product = multiply(*(l2_normalize(one, axis, EPSILON**2) for one in (y_true, y_pred)))
+    return negative(reduce_sum(product, axis))
+
+
+def _probabilities(output: Tensor) -> Tensor:
+    return clip(output, EPSILON, 1 - EPSILON)
+
+
+def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Tensor:
+    """Return ``-target log(output) - (1 - target) log(1 - output)``, elementwise.
+
+    `output` are probabilities, limited to [1e-7, 1 - 1e-7], or scores if `from_logits`, of the
+    shape of `target` (else InvalidArgumentError).
+    """
+    target, output = _pair(target, output)
+    if from_logits:
+        return sigmoid_cross_entropy(target, output)
+    _same_shapes("binary_crossentropy", target, output)
+    output = _probabilities(output)
+    first = multiply(target, log(output))
+    return negative(add(first, multiply(subtract(1, target), log1p(negative(output)))))
+
+
+def categorical_crossentropy(
+    target: Any, output: Any, from_logits: bool = False, axis: Any = -1
+) -> Tensor:
+    """Return ``-sum(target * log(output))`` along `axis`, for distributions `target`.
+
+    `output` are probabilities, divided by their sum and limited to [1e-7, 1 - 1e-7], or scores if
+    `from_logits`, of the shape of `target` (else InvalidArgumentError).
+    """
+    target, output = _pair(target, output)
+    _same_shapes("categorical_crossentropy", target, output)
+    if from_logits:
+        return softmax_cross_entropy(target, output, axis)
+    output = _probabilities(divide(output, reduce_sum(output, axis, True)))
+    return negative(reduce_sum(multiply(target, log(output)), axis))
+
+
+def sparse_categorical_crossentropy(
+    target: Any, output: Any, from_logits: bool = False, axis: Any = -1
+) -> Tensor:
+    """Return ``-log(output[label])`` along the last axis, for integer labels `target`.
+
+    `output` are probabilities, limited to [1e-7, 1 - 1e-7], or scores if `from_logits`. Shapes and
+    errors are those of `sparse_cross_entropy`; `target` may have a last axis of size 1 more.
+    Raises InvalidArgumentError for another `axis`.
+    """
+    target, output = convert(target), convert(output)
+    rank = output._data.ndim
+    if normalize_axis("sparse_categorical_crossentropy", axis, rank) != rank - 1:
+        raise InvalidArgumentError(
+            f"sparse_categorical_crossentropy: axis must be the last one, got {axis}: use moveaxis"
+        )
+    if target._data.ndim == rank and target._data.shape[-1] == 1:
+        target = reshape(target, target._data.shape[:-1])
+    if not is_integer(target.dtype):
+        target = cast(target, np.int64)
+    output = cast(output, np.float32) if is_exact(output.dtype) else output
+    if from_logits:
+        return sparse_cross_entropy(target, output)
+    chances = _probabilities(divide(output, reduce_sum(output, -1, True)))
+    return sparse_cross_entropy(target, log(chances))

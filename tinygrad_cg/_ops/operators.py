@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import convert, is_tensor
-from .._core.kinds import is_bool
+from .._core.kinds import is_exact
 from .._core.primitive import OPS
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
-from . import comparison, elementwise, indexing, protocol, shape
+from . import comparison, elementwise, indexing, integers, protocol, shape
 from . import complex as complex_parts
 from . import linear_algebra as linalg
 from .define import as_int
@@ -31,10 +31,16 @@ def _not_equal(self: Any, other: Any) -> Any:
     return True if other is None else comparison.not_equal(self, other)
 
 
-def _invert(x: Any) -> Tensor:
-    if not is_bool(x.dtype):
-        raise TypeError(f"~ needs a boolean tensor, got {x.dtype}")
-    return comparison.logical_not(x)
+def _bits(symbol: str, op: Callable) -> Callable:
+    """Return Python's operator on bits; a TypeError says what it is for."""
+
+    def operate(*operands: Any) -> Tensor:
+        for operand in operands:
+            if is_tensor(operand) and not is_exact(operand.dtype):
+                raise TypeError(f"{symbol} needs tensors of integers or bools, got {operand.dtype}")
+        return op(*operands)
+
+    return operate
 
 
 def _matrix_transpose(x: Any) -> Tensor:
@@ -84,16 +90,6 @@ def _round(x: Any, digits: Any = None) -> Tensor:
     )
 
 
-def _logical(symbol: str, op: Callable) -> Callable:
-    def logical(x: Any, y: Any) -> Tensor:
-        for operand in (x, y):
-            if is_tensor(operand) and not is_bool(operand.dtype):
-                raise TypeError(f"{symbol} needs boolean tensors, got {operand.dtype}")
-        return op(x, y)
-
-    return logical
-
-
 _BINARY = {
     "add": elementwise.add,
     "sub": elementwise.subtract,
@@ -103,9 +99,11 @@ _BINARY = {
     "mod": elementwise.remainder,
     "pow": elementwise.power,
     "matmul": linalg.matmul,
-    "and": _logical("&", comparison.logical_and),
-    "or": _logical("|", comparison.logical_or),
-    "xor": _logical("^", comparison.logical_xor),
+    "and": _bits("&", integers.bitwise_and),
+    "or": _bits("|", integers.bitwise_or),
+    "xor": _bits("^", integers.bitwise_xor),
+    "lshift": _bits("<<", integers.left_shift),
+    "rshift": _bits(">>", integers.right_shift),
 }
 _OTHERS = {
     "__lt__": comparison.less,
@@ -116,7 +114,7 @@ _OTHERS = {
     "__ne__": _not_equal,
     "__neg__": elementwise.negative,
     "__abs__": elementwise.absolute,
-    "__invert__": _invert,
+    "__invert__": _bits("~", integers.invert),
     "__pos__": shape.identity,
     "__round__": _round,
     "__floor__": elementwise.floor,
@@ -141,13 +139,6 @@ _OF_NUMPY = (
     *("squeeze", "std", "sum", "swapaxes", "take", "trace", "var"),
 )
 
-_BITWISE = {
-    np.bitwise_and: _BINARY["and"],
-    np.bitwise_or: _BINARY["or"],
-    np.bitwise_xor: _BINARY["xor"],
-    np.invert: _invert,
-}
-
 
 def install() -> None:
     """Put the operators on the classes, and tell NumPy which functions its ufuncs are."""
@@ -158,7 +149,7 @@ def install() -> None:
         setattr(ArrayLike, name, op)
     set_methods({name: _of_numpy(name) for name in _OF_NUMPY})
     of_records = {one.ufunc: one.function for one in OPS.values() if one.ufunc is not None}
-    protocol.ufuncs.update(of_records | _BITWISE)
+    protocol.ufuncs.update(of_records)
 
 
 def set_methods(functions: Mapping[str, Callable]) -> None:

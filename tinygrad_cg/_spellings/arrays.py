@@ -55,6 +55,9 @@ _TABLE = """
     broadcast_to(input, shape, name=None) = broadcast_to(input, shape)
     clip_by_value(t, clip_value_min, clip_value_max, name=None)
         = clip(t, clip_value_min, clip_value_max)
+    clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None) -> tuple[list[Any], Tensor]
+        = clip_by_global_norm(t_list, clip_norm, use_norm)
+    clip_by_norm(t, clip_norm, axes=None, name=None) = clip_by_norm(t, clip_norm, axes)
     concat(values, axis, name=None) = concatenate([values] if is_tensor(values) else values, axis)
         # Return the tensors `values` joined along an axis that they have; one tensor is a list of
         itself.

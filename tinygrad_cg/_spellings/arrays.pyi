@@ -22,6 +22,23 @@ def argsort(
 def broadcast_to(input: TensorLike, shape: Shape, name: str | None = None) -> Tensor:
     """Return `input` repeated to `shape`, by NumPy's rules of broadcasting."""
 
+def clip_by_global_norm(
+    t_list: Any,
+    clip_norm: Any,
+    use_norm: Any = None,
+    name: str | None = None,
+) -> tuple[list[Any], Tensor]:
+    """Return tensors scaled down to a norm of `clip_norm` all together, and their norm
+    before."""
+
+def clip_by_norm(
+    t: TensorLike,
+    clip_norm: Any,
+    axes: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return `t`, scaled down to the Euclidean norm `clip_norm` over `axes` if it is longer."""
+
 def clip_by_value(
     t: TensorLike,
     clip_value_min: TensorLike,

@@ -26,8 +26,9 @@ from .._core.tensor import Tensor
 PACKAGE = str(__package__).partition(".")[0]
 MODULES = (
     "",
-    *("math", "linalg", "nn", "signal", "dtypes", "_spellings.arrays"),
-    *("keras.ops", "keras.random", "numpy", "numpy.fft", "numpy.linalg", "numpy.random"),
+    *("bitwise", "math", "linalg", "nn", "signal", "dtypes", "_spellings.arrays"),
+    *("keras.losses", "keras.ops", "keras.random"),
+    *("numpy", "numpy.fft", "numpy.linalg", "numpy.random"),
 )
 WIDTH = 100
 _SCOPE = {  # what the text of a stub may mention -> the module it is imported from

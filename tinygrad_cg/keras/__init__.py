@@ -1,5 +1,5 @@
 """Keras's names."""
 
-from . import ops, optimizers, random
+from . import losses, ops, optimizers, random
 
-__all__ = ["ops", "optimizers", "random"]
+__all__ = ["losses", "ops", "optimizers", "random"]

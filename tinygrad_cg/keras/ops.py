@@ -12,7 +12,7 @@ from .._core.tensor import Tensor
 from .._ops.complex import imag, real
 from .._ops.creation import constant
 from .._ops.elementwise import add, multiply
-from .._ops.shape import cast
+from .._ops.shape import cast, reshape
 from .._rules.custom_gradient import custom_gradient
 from .._spellings.spell import spell
 from ..dtypes import float32, int32, uint32
@@ -77,6 +77,13 @@ def _fill_value(mode: str, constant_values: Any) -> Any:
     return 0 if constant_values is None else constant_values
 
 
+def _at_axis(x: Any, axis: int, *vectors: Any) -> list[Any]:
+    """Return vectors of an axis so that they broadcast with `x`; None stays."""
+    ndim = convert(x).ndim
+    sizes = [-1 if i == axis % ndim else 1 for i in range(ndim)]
+    return [None if one is None else reshape(one, sizes) for one in vectors]
+
+
 _TABLE = """
     all any(x, axis=None, keepdims=False) = reduce_{}(x, axis, keepdims)
     arange(start, stop=None, step=None, dtype=None)
@@ -103,8 +110,17 @@ _TABLE = """
         first may be longer by one.
     average_pool max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
         = {}(inputs, pool_size, strides, padding, data_format)
+    batch_normalization(x, mean, variance, axis, offset=None, scale=None, epsilon=0.001)
+        = batch_normalization(x, *_at_axis(x, axis, mean, variance, offset, scale), epsilon)
+        # Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset`` with vectors along
+        `axis`; None leaves a part out.
+    binary_crossentropy(target, output, from_logits=False)
+        = binary_crossentropy(target, output, from_logits)
     broadcast_to(x, shape) = broadcast_to(x, shape)
     cast(x, dtype) = cast(x, dtype)
+    categorical_crossentropy(target, output, from_logits=False, axis=-1)
+        = categorical_crossentropy(target, output, from_logits, axis)
+    celu elu(x, alpha=1.0) = {}(_real(x), alpha)
     ceil floor(x) = {}(_real(x))
     cholesky det inv slogdet = {}
     clip(x, x_min, x_max) = clip(x, x_min, x_max)
@@ -140,6 +156,11 @@ _TABLE = """
     full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or float32)
         # Return a tensor of `shape` filled with `fill_value`, float32 by default.
     full_like(x, fill_value, dtype=None) = full_like(x, fill_value, dtype)
+    gelu(x, approximate=True) = gelu(_real(x), approximate)
+    glu(x, axis=-1) = glu(x, axis)
+    hard_shrink soft_shrink(x, threshold=0.5) = {}(_real(x), threshold)
+    hard_sigmoid hard_tanh relu6 selu sparse_plus sparse_sigmoid tanh_shrink(x) = {}(_real(x))
+    hard_silu hard_swish(x) = hard_silu(_real(x))
     identity(n, dtype=None) = _eye(n, n, 0, dtype)
         # Return the identity matrix of `n` by `n`, float32 by default.
     ifft2(x) -> tuple[Tensor, Tensor] = _parts(ifftn(_complex(x), None, (-2, -1)))
@@ -154,6 +175,11 @@ _TABLE = """
     log_sigmoid(x) = log_sigmoid(_real(x))
         # Return the logarithm of sigmoid(x), without overflow; booleans and integers are float32
         first.
+    layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None)
+        = layer_normalization(_real(x), gamma, beta, axis, 1e-7 if epsilon is None else epsilon)
+        # Return `x` less its mean over `axis`, over its standard deviation, times `gamma`, plus
+        `beta`, which have the sizes of the axes. `epsilon` (1e-7) is added to the variance.
+    leaky_relu(x, negative_slope=0.2) = leaky_relu(_real(x), negative_slope)
     log_softmax(x, axis=-1) = log_softmax(_real(x), axis)
     logsumexp(x, axis=None, keepdims=False) = reduce_logsumexp(_real(x), axis, keepdims)
     matmul(x1, x2) = matmul(x1, x2)
@@ -163,7 +189,15 @@ _TABLE = """
     mean(x, axis=None, keepdims=False) = reduce_mean(_real(x), axis, keepdims)
         # Return the mean of elements over axes; booleans and integers are float32 first.
     min amin(x, axis=None, keepdims=False) = reduce_min(x, axis, keepdims)
+    moments(x, axes, keepdims=False, synchronized=False) -> tuple[Tensor, Tensor]
+        = mean_and_variance(_real(x), axes, keepdims)
+        # Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
+        float32. There is one device: `synchronized` makes no difference.
     ndim(x) -> int = convert(x).ndim  # Return the number of dimensions of `x`.
+    normalize(x, axis=-1, order=2, epsilon=None)
+        = normalize(_real(x), axis, order, 1e-7 if epsilon is None else epsilon)
+        # Return `x` over its norm of some `order` (at least 1) over `axis`; over `epsilon` (1e-7)
+        where that is larger.
     one_hot(x, num_classes, axis=-1, dtype=None)
         = one_hot(x, num_classes, axis, dtype or float32)
         # Return ones at integers `x` along a new `axis` of size `num_classes`, and zeros elsewhere:
@@ -182,6 +216,10 @@ _TABLE = """
     ravel(x) = reshape(x, (-1,))  # Return the elements of `x` in row-major order, in one dimension.
     reciprocal(x) = divide(1, _real(x))  # Return 1 / x; booleans and integers give float32.
     reshape(x, newshape) = reshape(x, newshape)
+    rms_normalization(x, scale=None, axis=-1, epsilon=None)
+        = rms_normalization(_real(x), scale, axis, 1e-7 if epsilon is None else epsilon)
+        # Return `x` over the root of its mean square over `axis`, times `scale`; `epsilon` (1e-7)
+        is added to the mean square.
     rfft(x, fft_length=None) -> tuple[Tensor, Tensor] = _parts(rfft(_real(x), fft_length))
         # Return the first half of the transform of a real `x` over its last axis, cut or padded to
         `fft_length`, as a pair of real and imaginary parts.
@@ -189,17 +227,22 @@ _TABLE = """
         # Return `x` to so many decimals, half to even. It has no gradient.
     shape(x) -> tuple[int, ...] = tuple(convert(x).shape)
         # Return the shape of `x`, as a tuple of integers.
+    silu swish(x) = silu(_real(x))  # Return ``x * sigmoid(x)``, also called swish.
     size(x) = constant(convert(x).size)  # Return the number of elements of `x`, as a scalar tensor.
     softmax(x, axis=-1) = softmax(_real(x), axis)
     sort(x, axis=-1) = sort(*flattened(x, axis))
         # Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger
         than all else.
+    sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1)
+        = sparse_categorical_crossentropy(target, output, from_logits, axis)
+    sparsemax(x, axis=-1) = sparsemax(_real(x), axis)
     split(x, indices_or_sections, axis=0) -> list[Tensor]
         = split_at(x, indices_or_sections, axis)
         # Return the parts of `x` along `axis` between indices, or a number of equal ones.
     solve(a, b) = solve(a, b)
     square(x) = square(_as_int32(x))
         # Return x * x; booleans are int32 first.
+    squareplus(x, b=4) = squareplus(_real(x), b)
     squeeze(x, axis=None) = squeeze(x, axis)
     stack(x, axis=0) = stack(x, axis)
     std(x, axis=None, keepdims=False) = reduce_std(_real(x), axis, keepdims)
@@ -214,6 +257,7 @@ _TABLE = """
         # Return the elements of `x` at integer `indices` along `axis`, line by line; by default of
         the flattened tensor.
     tensordot(x1, x2, axes=2) = tensordot(x1, x2, axes)
+    threshold(x, threshold, default_value) = keep_above(_real(x), threshold, default_value)
     top_k(x, k, sorted=True) -> TopK
         = top_k(x, k)
         # Return the `k` largest elements along the last axis, largest first, and their indices

@@ -101,6 +101,44 @@ def average_pool(
 ) -> Tensor:
     """Return the mean of the elements under each window of `pool_size`, channel by channel."""
 
+def batch_normalization(
+    x: TensorLike,
+    mean: Any,
+    variance: Any,
+    axis: Axes,
+    offset: Any = None,
+    scale: Any = None,
+    epsilon: Any = 0.001,
+) -> Tensor:
+    """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset`` with vectors along
+    `axis`; None leaves a part out."""
+
+def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Tensor:
+    """Return ``-target log(output) - (1 - target) log(1 - output)``, elementwise."""
+
+def bitwise_and(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the bits that are set in both x1 and x2, integers or bools."""
+
+def bitwise_invert(x: TensorLike) -> Tensor:
+    """Return the bits that are not set in x: -1 - x for signed integers, not x for bools."""
+
+def bitwise_left_shift(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return x1 times 2**x2, for integers; 0 where x2 is negative, or not below the bits of
+    x1."""
+
+def bitwise_not(x: TensorLike) -> Tensor:
+    """Return the bits that are not set in x: -1 - x for signed integers, not x for bools."""
+
+def bitwise_or(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the bits that are set in x1 or x2, integers or bools."""
+
+def bitwise_right_shift(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return x1 over 2**x2, rounded down, for integers; where x2 is negative or not below the
+    bits of x1: 0, or -1 for a negative x1."""
+
+def bitwise_xor(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the bits that are set in exactly one of x1 and x2, integers or bools."""
+
 def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
     """Return `x` repeated to `shape`, by NumPy's rules of broadcasting."""
 
@@ -108,11 +146,22 @@ def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers
     truncates."""
 
+def categorical_crossentropy(
+    target: Any,
+    output: Any,
+    from_logits: bool = False,
+    axis: Axes = -1,
+) -> Tensor:
+    """Return ``-sum(target * log(output))`` along `axis`, for distributions `target`."""
+
 def cbrt(x: TensorLike) -> Tensor:
     """Return the real cube root of x; its gradient at 0 is infinite."""
 
 def ceil(x: TensorLike) -> Tensor:
     """Return the smallest integer not below x. It has no gradient."""
+
+def celu(x: TensorLike, alpha: Any = 1.0) -> Tensor:
+    """Return `x` where it is positive, and ``alpha * (exp(x / alpha) - 1)`` elsewhere."""
 
 def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
     """Return `x` limited to [x_min, x_max]; None is no limit. At a limit the gradient
@@ -194,6 +243,9 @@ def dtype(x: TensorLike) -> str:
 def einsum(subscripts: Any, *operands: Any) -> Tensor:
     """Return the sum over products of elements with equal indices, after ``np.einsum``."""
 
+def elu(x: TensorLike, alpha: Any = 1.0) -> Tensor:
+    """Return `x` where it is positive, and ``alpha * (exp(x) - 1)`` elsewhere."""
+
 def equal(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 == x2."""
 
@@ -241,11 +293,36 @@ def full_like(x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = N
     """Return `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of
     `x`."""
 
+def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the greatest common divisor of two integers, which is not negative."""
+
+def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
+    """Return ``x`` times the normal distribution function at `x`, or `approximate` it by
+    tanh."""
+
+def glu(x: TensorLike, axis: Axes = -1) -> Tensor:
+    """Return the first half of `x` along `axis` times the sigmoid of the second."""
+
 def greater(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 > x2."""
 
 def greater_equal(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 >= x2."""
+
+def hard_shrink(x: TensorLike, threshold: Any = 0.5) -> Tensor:
+    """Return `x` where its absolute value is above `threshold`, and 0 elsewhere."""
+
+def hard_sigmoid(x: TensorLike) -> Tensor:
+    """Return ``x / 6 + 0.5`` limited to [0, 1]."""
+
+def hard_silu(x: TensorLike) -> Tensor:
+    """Return ``x * hard_sigmoid(x)``, also called hard swish."""
+
+def hard_swish(x: TensorLike) -> Tensor:
+    """Return ``x * hard_sigmoid(x)``, also called hard swish."""
+
+def hard_tanh(x: TensorLike) -> Tensor:
+    """Return `x` limited to [-1, 1]."""
 
 def hypot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return sqrt(x1**2 + x2**2), without overflow; its gradient at (0, 0) is 0."""
@@ -271,6 +348,27 @@ def isinf(x: TensorLike) -> Tensor:
 
 def isnan(x: TensorLike) -> Tensor:
     """Whether x is NaN."""
+
+def layer_normalization(
+    x: TensorLike,
+    gamma: Any = None,
+    beta: Any = None,
+    axis: Axes = -1,
+    epsilon: Any = None,
+) -> Tensor:
+    """Return `x` less its mean over `axis`, over its standard deviation, times `gamma`, plus
+    `beta`, which have the sizes of the axes. `epsilon` (1e-7) is added to the variance."""
+
+def lcm(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the least common multiple of two integers, which is not negative; 0 if one is
+    0."""
+
+def leaky_relu(x: TensorLike, negative_slope: Any = 0.2) -> Tensor:
+    """Return `x` where it is positive, and ``alpha * x`` elsewhere, whose slope holds at 0."""
+
+def left_shift(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return x1 times 2**x2, for integers; 0 where x2 is negative, or not below the bits of
+    x1."""
 
 def less(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 < x2."""
@@ -361,6 +459,15 @@ def minimum(x1: TensorLike, x2: TensorLike) -> Tensor:
 def mod(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return x1 - x2 floor(x1 / x2), with the sign of x2, as Python's %."""
 
+def moments(
+    x: TensorLike,
+    axes: Any,
+    keepdims: bool = False,
+    synchronized: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
+    float32. There is one device: `synchronized` makes no difference."""
+
 def multiply(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return x1 * x2."""
 
@@ -369,6 +476,10 @@ def ndim(x: TensorLike) -> int:
 
 def negative(x: TensorLike) -> Tensor:
     """Return -x; TypeError for a bool, as in NumPy."""
+
+def normalize(x: TensorLike, axis: Axes = -1, order: Any = 2, epsilon: Any = None) -> Tensor:
+    """Return `x` over its norm of some `order` (at least 1) over `axis`; over `epsilon` (1e-7)
+    where that is larger."""
 
 def not_equal(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 != x2."""
@@ -418,6 +529,9 @@ def reciprocal(x: TensorLike) -> Tensor:
 def relu(x: TensorLike) -> Tensor:
     """Return the larger of x and 0; its gradient at 0 is 0."""
 
+def relu6(x: TensorLike) -> Tensor:
+    """Return `x` limited to [0, 6]; its gradient is 0 at both limits."""
+
 def reshape(x: TensorLike, newshape: Shape) -> Tensor:
     """Return the elements of `x`, in row-major order, with another shape. One size may be
     -1."""
@@ -426,11 +540,27 @@ def rfft(x: TensorLike, fft_length: Any = None) -> tuple[Tensor, Tensor]:
     """Return the first half of the transform of a real `x` over its last axis, cut or padded to
     `fft_length`, as a pair of real and imaginary parts."""
 
+def right_shift(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return x1 over 2**x2, rounded down, for integers; where x2 is negative or not below the
+    bits of x1: 0, or -1 for a negative x1."""
+
+def rms_normalization(
+    x: TensorLike,
+    scale: Any = None,
+    axis: Axes = -1,
+    epsilon: Any = None,
+) -> Tensor:
+    """Return `x` over the root of its mean square over `axis`, times `scale`; `epsilon` (1e-7)
+    is added to the mean square."""
+
 def round(x: TensorLike, decimals: int = 0) -> Tensor:
     """Return `x` to so many decimals, half to even. It has no gradient."""
 
 def rsqrt(x: TensorLike) -> Tensor:
     """Return 1 / sqrt(x): infinite at 0, NaN below."""
+
+def selu(x: TensorLike) -> Tensor:
+    """Return 1.0507 times `elu` with an alpha of 1.6733: what keeps mean 0 and variance 1."""
 
 def shape(x: TensorLike) -> tuple[int, ...]:
     """Return the shape of `x`, as a tuple of integers."""
@@ -440,6 +570,9 @@ def sigmoid(x: TensorLike) -> Tensor:
 
 def sign(x: TensorLike) -> Tensor:
     """Return -1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x."""
+
+def silu(x: TensorLike) -> Tensor:
+    """Return ``x * sigmoid(x)``, also called swish."""
 
 def sin(x: TensorLike) -> Tensor:
     """Return the sine of x, in radians."""
@@ -453,12 +586,18 @@ def sinh(x: TensorLike) -> Tensor:
 def size(x: TensorLike) -> Tensor:
     """Return the number of elements of `x`, as a scalar tensor."""
 
+def soft_shrink(x: TensorLike, threshold: Any = 0.5) -> Tensor:
+    """Return `x` moved by `threshold` towards 0, and 0 where it is no farther from 0."""
+
 def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return ``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax`
     otherwise."""
 
 def softplus(x: TensorLike) -> Tensor:
     """Return log(1 + exp(x)), without overflow."""
+
+def softsign(x: TensorLike) -> Tensor:
+    """Return x / (1 + |x|)."""
 
 def solve(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the solution z of ``matmul(a, z) = b`` for square matrices `a`; of the shape of
@@ -468,6 +607,23 @@ def sort(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger
     than all else."""
 
+def sparse_categorical_crossentropy(
+    target: Any,
+    output: Any,
+    from_logits: bool = False,
+    axis: Axes = -1,
+) -> Tensor:
+    """Return ``-log(output[label])`` along the last axis, for integer labels `target`."""
+
+def sparse_plus(x: TensorLike) -> Tensor:
+    """Return 0 up to -1, `x` from 1 on, and ``(x + 1)**2 / 4`` between."""
+
+def sparse_sigmoid(x: TensorLike) -> Tensor:
+    """Return ``(x + 1) / 2`` limited to [0, 1]."""
+
+def sparsemax(x: TensorLike, axis: Axes = -1) -> Tensor:
+    """Return the nearest point of the probability simplex, of rows along `axis`."""
+
 def split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
     """Return the parts of `x` along `axis` between indices, or a number of equal ones."""
 
@@ -476,6 +632,9 @@ def sqrt(x: TensorLike) -> Tensor:
 
 def square(x: TensorLike) -> Tensor:
     """Return x * x; booleans are int32 first."""
+
+def squareplus(x: TensorLike, b: TensorLike = 4) -> Tensor:
+    """Return ``(x + sqrt(x**2 + b)) / 2``, without cancellation below 0."""
 
 def squeeze(x: TensorLike, axis: Axes = None) -> Tensor:
     """Return `x` without its axes of size 1, or without those that `axis` names."""
@@ -496,6 +655,9 @@ def sum(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the sum of elements over axes; booleans and integers of fewer bits give integers
     of 32."""
 
+def swish(x: TensorLike) -> Tensor:
+    """Return ``x * sigmoid(x)``, also called swish."""
+
 def take(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
     """Return slices of `x` along `axis`, by default of the flattened tensor, at integer
     `indices`."""
@@ -510,9 +672,15 @@ def tan(x: TensorLike) -> Tensor:
 def tanh(x: TensorLike) -> Tensor:
     """Return the hyperbolic tangent of x."""
 
+def tanh_shrink(x: TensorLike) -> Tensor:
+    """Return ``x - tanh(x)``."""
+
 def tensordot(x1: TensorLike, x2: TensorLike, axes: Any = 2) -> Tensor:
     """Return the sum of products over `axes`: so many last of `x1` and first of `x2`, or two
     lists."""
+
+def threshold(x: TensorLike, threshold: Any, default_value: Any) -> Tensor:
+    """Return `x` where it is above `threshold`, and `default_value` elsewhere."""
 
 def top_k(x: TensorLike, k: int, sorted: bool = True) -> TopK:
     """Return the `k` largest elements along the last axis, largest first, and their indices

@@ -4,10 +4,19 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from tinygrad_cg._core.annotations import Shape
+from tinygrad_cg._core.annotations import Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 
 __all__: list[str]
+
+def dropout(
+    inputs: TensorLike,
+    rate: Any,
+    noise_shape: Any = None,
+    seed: int | None = None,
+) -> Tensor:
+    """Return `inputs` with a share `rate` of its elements set to 0, the others divided by 1 -
+    rate."""
 
 def normal(
     shape: Shape,

@@ -329,6 +329,29 @@ def atleast_3d(*arys: Any) -> Tensor | Any:
     """Return each argument with at least three axes, where NumPy puts them; a tuple for
     several."""
 
+def bitwise_and(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return the bits that are set in both x1 and x2, integers or bools."""
+
+def bitwise_invert(x: TensorLike, /) -> Tensor:
+    """Return the bits that are not set in x: -1 - x for signed integers, not x for bools."""
+
+def bitwise_left_shift(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return x1 times 2**x2, for integers; 0 where x2 is negative, or not below the bits of
+    x1."""
+
+def bitwise_not(x: TensorLike, /) -> Tensor:
+    """Return the bits that are not set in x: -1 - x for signed integers, not x for bools."""
+
+def bitwise_or(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return the bits that are set in x1 or x2, integers or bools."""
+
+def bitwise_right_shift(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return x1 over 2**x2, rounded down, for integers; where x2 is negative or not below the
+    bits of x1: 0, or -1 for a negative x1."""
+
+def bitwise_xor(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return the bits that are set in exactly one of x1 and x2, integers or bools."""
+
 def broadcast_to(array: TensorLike, shape: Shape) -> Tensor:
     """Return `array` repeated to `shape`, by NumPy's rules of broadcasting."""
 
@@ -560,6 +583,9 @@ def full_like(
     """Return `fill_value`, which broadcasts, with the shape and the dtype of `a`, unless
     `shape` or `dtype` are given. Its gradient is that of a broadcast value."""
 
+def gcd(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return the greatest common divisor of two integers, which is not negative."""
+
 def greater(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 > x2."""
 
@@ -577,6 +603,9 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
 
 def imag(val: TensorLike) -> Tensor:
     """Return the imaginary part of val; 0 for real val."""
+
+def invert(x: TensorLike, /) -> Tensor:
+    """Return the bits that are not set in x: -1 - x for signed integers, not x for bools."""
 
 def iscomplex(x: TensorLike) -> Tensor:
     """Return whether the imaginary part of `x` is not 0."""
@@ -602,6 +631,14 @@ def isposinf(x: TensorLike) -> Tensor:
 
 def isreal(x: TensorLike) -> Tensor:
     """Return whether the imaginary part of `x` is 0."""
+
+def lcm(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return the least common multiple of two integers, which is not negative; 0 if one is
+    0."""
+
+def left_shift(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return x1 times 2**x2, for integers; 0 where x2 is negative, or not below the bits of
+    x1."""
 
 def less(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 < x2."""
@@ -816,6 +853,10 @@ def reshape(a: TensorLike, /, shape: Shape, order: str = "C", *, copy: Any = Non
 
 def resize(a: TensorLike, new_shape: Any) -> Tensor:
     """Return `a` with another shape: its elements in row-major order, repeated if too few."""
+
+def right_shift(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return x1 over 2**x2, rounded down, for integers; where x2 is negative or not below the
+    bits of x1: 0, or -1 for a negative x1."""
 
 def rint(x: TensorLike, /) -> Tensor:
     """Return `x` rounded to integers, half to even, as floating point. It has no gradient."""

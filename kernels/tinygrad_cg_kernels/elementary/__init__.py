@@ -32,6 +32,7 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     remainder,
     round,
     sign,
+    softsign,
     sqrt,
     square,
     subtract,
@@ -46,6 +47,16 @@ from tinygrad_cg_kernels.elementary.hyperbolic import (
     sinh,
     softplus,
     tanh,
+)
+from tinygrad_cg_kernels.elementary.integers import (
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    gcd,
+    invert,
+    lcm,
+    left_shift,
+    right_shift,
 )
 from tinygrad_cg_kernels.elementary.inverse import (
     arccos,
@@ -97,6 +108,8 @@ from tinygrad_cg_kernels.runtime.promotion import is_signed
 __all__ = ["CHECKS", "GUARDED", "GUARDED_PAIRS"]
 __all__ += ["absolute", "add", "ceil", "clip", "conj", "divide", "floor", "floor_divide", "imag"]
 __all__ += ["maximum", "minimum", "multiply", "negative", "power", "real", "relu", "remainder"]
+__all__ += ["bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "invert", "lcm", "left_shift"]
+__all__ += ["right_shift", "softsign"]
 __all__ += ["round", "sign", "sqrt", "square", "subtract", "where"]
 __all__ += ["divide_gated", "divide_unbounded", "divide_upstream"]
 __all__ += ["multiply_gated", "multiply_upstream"]

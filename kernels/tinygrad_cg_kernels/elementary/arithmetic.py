@@ -291,6 +291,21 @@ by_type(
 )
 
 
+@jitable
+def _softsign_real(x):
+    one = like(1, x)
+    size = float_absolute(x)
+    return float_copysign(one if size == INF else size / (one + size), x)
+
+
+def softsign(x):
+    """Return x / (1 + |x|)."""
+    return np.where(np.isinf(x), np.sign(x), x / (1 + np.abs(x)))
+
+
+by_type(softsign, {types.Float: _softsign_real})
+
+
 def maximum(x, y):
     """Return the larger of two; nan if either is nan."""
     return np.maximum(x, y)

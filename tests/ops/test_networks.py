@@ -1,0 +1,164 @@
+"""Activations, normalizations, losses and dropout: derivatives, modes, edges."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import tinygrad_cg as tf
+from tests.support.modes import assert_right_in_all_modes
+from tinygrad_cg.keras import losses, ops
+
+X = np.array([[-2.3, -0.7, 0.4, 1.9], [0.15, -1.2, 2.6, -0.35]])
+Y = np.array([[0.3, 0.9, 0.2, 0.7], [0.8, 0.1, 0.6, 0.45]])
+BINARY = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0]])
+SMOOTH = {
+    "gelu": tf.nn.gelu,
+    "gelu by tanh": lambda x: tf.nn.gelu(x, True),
+    "silu by beta": lambda x, b: tf.nn.silu(x, b[0, 0]),
+    "elu": lambda x: ops.elu(x, 0.7),
+    "celu": lambda x: ops.celu(x, 0.7),
+    "selu": tf.nn.selu,
+    "leaky_relu": tf.nn.leaky_relu,
+    "relu6": lambda x: tf.nn.relu6(x * 3),
+    "hard_silu": ops.hard_silu,
+    "squareplus": ops.squareplus,
+    "sparse_plus": ops.sparse_plus,
+    "soft_shrink": ops.soft_shrink,
+    "tanh_shrink": ops.tanh_shrink,
+    "sparsemax": ops.sparsemax,
+    "glu": ops.glu,
+    "crelu": tf.nn.crelu,
+    "l2_normalize": lambda x: tf.nn.l2_normalize(x, 1),
+    "normalize": lambda x: ops.normalize(x, order=1),
+    "moments": lambda x: tf.stack(tf.nn.moments(x, [0])),
+    "weighted_moments": lambda x, w: tf.stack(tf.nn.weighted_moments(x, [0], w)),
+    "layer_normalization": lambda x, g: ops.layer_normalization(x, g[0], g[1], epsilon=1e-3),
+    "rms_normalization": ops.rms_normalization,
+    "batch_normalization": lambda x, v: tf.nn.batch_normalization(x, v[0], v[1], x[0], v[0], 1e-3),
+    "clip_by_norm": lambda x: tf.clip_by_norm(x, 1.0, 1),
+    "clip_by_global_norm": lambda x: tf.clip_by_global_norm([x], 1.0)[0][0],
+    "sigmoid_cross_entropy": lambda x, y: tf.nn.sigmoid_cross_entropy_with_logits(y, x),
+    "weighted_cross_entropy": lambda x, y: tf.nn.weighted_cross_entropy_with_logits(y, x, 2.5),
+    "log_poisson_loss": lambda x, y: tf.nn.log_poisson_loss(y * 3, x, True),
+    "hinge": lambda x: losses.hinge(BINARY, x),
+    "categorical_hinge": lambda x: losses.categorical_hinge(BINARY, x),
+    "huber": lambda x, y: losses.huber(y, x, 0.75),
+    "log_cosh": lambda x, y: losses.log_cosh(y, x),
+    "kl_divergence": lambda x, y: losses.kl_divergence(tf.nn.softmax(x), y),
+    "binary_crossentropy": lambda x: losses.binary_crossentropy(Y, tf.sigmoid(x)),
+    "categorical_crossentropy": lambda x: ops.categorical_crossentropy(Y, tf.sigmoid(x)),
+    "sparse_categorical_crossentropy": lambda x: ops.sparse_categorical_crossentropy(
+        ops.argmax(x * 0 + Y, -1), tf.sigmoid(x)
+    ),
+    "cosine_similarity": lambda x, y: losses.cosine_similarity(y, x),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_right_in_all_modes(name):
+    function = SMOOTH[name]
+    two = function.__name__ == "<lambda>" and function.__code__.co_argcount == 2
+    operands = (X, Y) if two else (X,)
+    assert_right_in_all_modes(function, *operands)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_activations_keep_the_dtype(dtype):
+    x = tf.constant(X, dtype)
+    for name in ("gelu", "silu", "elu", "selu", "leaky_relu", "relu6", "softsign", "hard_silu"):
+        found = getattr(ops, name)(x)
+        assert found.dtype == dtype
+        wide = getattr(ops, name)(tf.constant(X))
+        assert_allclose(found.numpy(), wide.numpy(), rtol=3e-3 if dtype == "float16" else 1e-6)
+
+
+def test_limits_at_infinity():
+    x = tf.constant([-np.inf, np.inf, np.nan], tf.float64)
+    for function in (tf.nn.gelu, tf.nn.silu, ops.hard_silu):
+        assert_allclose(function(x).numpy(), [0.0, np.inf, np.nan])
+        assert float(tf.grad(function)(x[0])) == 0.0
+    assert_allclose(tf.nn.softsign(x).numpy(), [-1.0, 1.0, np.nan])
+    assert_allclose(tf.nn.elu(x).numpy(), [-1.0, np.inf, np.nan])
+
+
+def test_tails_keep_their_digits():
+    """By mpmath: x * ncdf(x), and the derivative of x / (1 + |x|), where others cancel."""
+    assert float(tf.nn.gelu(tf.constant(-20.0, tf.float64))) == pytest.approx(
+        -5.507248237212467e-88, rel=1e-13
+    )
+    slope = tf.grad(tf.nn.softsign)(tf.constant(-1e8, tf.float64))
+    assert float(slope) == pytest.approx(1e-16, rel=1e-7)
+    loss = tf.nn.sigmoid_cross_entropy_with_logits
+    x = tf.constant([40.0, -40.0, np.inf, -np.inf], tf.float64)
+    labels = tf.constant([1.0, 0.0, 1.0, 0.0], tf.float64)
+    assert_allclose(loss(labels, x).numpy(), [4.248354255291589e-18] * 2 + [0.0, 0.0], rtol=1e-13)
+    assert_allclose(
+        tf.grad(lambda x: tf.reduce_sum(loss(labels, x)))(x).numpy(),
+        [-4.248354255291589e-18, 4.248354255291589e-18, 0.0, 0.0],
+        rtol=1e-13,
+    )
+    small = tf.constant([[1e-9]], tf.float64)
+    assert float(losses.log_cosh(tf.constant([[0.0]]), small)[0]) == pytest.approx(5e-19)
+
+
+def test_sparsemax_is_the_projection():
+    """Example of Martins and Astudillo (2016). Keras 3.15 gives [0, 0.25, 0]."""
+    assert_allclose(ops.sparsemax([0.5, 1.0, -1.0]).numpy(), [0.25, 0.75, 0.0])
+    rows = np.random.default_rng(0).normal(0, 1, (3, 5, 2))
+    found = ops.sparsemax(rows, axis=1).numpy()
+    assert_allclose(found.sum(1), 1.0)
+    assert (found >= 0).all()
+
+
+def test_clipping_leaves_short_gradients_as_they_are():
+    short = tf.constant([0.3, 0.4])
+    (one, none), length = tf.clip_by_global_norm([short, None], 1.0)
+    assert none is None
+    assert one.numpy().tolist() == short.numpy().tolist()
+    assert float(length) == pytest.approx(0.5)
+    zeros, _ = tf.clip_by_global_norm([tf.zeros(2)], 1.0)
+    assert zeros[0].numpy().tolist() == [0.0, 0.0]
+    assert tf.clip_by_norm(tf.zeros(2), 1.0).numpy().tolist() == [0.0, 0.0]
+    spoiled, _ = tf.clip_by_global_norm([tf.constant([np.inf, 1.0])], 1.0)
+    assert np.isnan(spoiled[0].numpy()).all()
+    with pytest.raises(TypeError, match="t_list must be a list"):
+        tf.clip_by_global_norm(short, 1.0)
+
+
+def test_dropout():
+    x = tf.ones([40, 50])
+    y = tf.nn.dropout(x, 0.25, seed=3)
+    assert set(np.unique(y.numpy())) == {0.0, np.float32(1 / 0.75)}
+    assert abs(float(tf.reduce_mean(y)) - 1) < 0.05
+    assert tf.nn.dropout(x, 0.25, seed=3).numpy().tolist() == y.numpy().tolist()
+    rows = tf.nn.dropout(x, 0.5, noise_shape=[None, 1], seed=1).numpy()
+    assert (rows == rows[:, :1]).all()
+    gradient = tf.grad(lambda x: tf.reduce_sum(tf.nn.dropout(x, 0.25, seed=3)))(x)
+    assert gradient.numpy().tolist() == y.numpy().tolist()
+    tf.random.set_seed(5)
+    dropped = tf.function(lambda x: tf.nn.dropout(x, 0.5))
+    assert dropped(x).numpy().tolist() != dropped(x).numpy().tolist()
+    assert tf.keras.random.dropout(x, 0.0) is x
+    for call, words in (
+        (lambda: tf.nn.dropout(x, 1.5), r"rate must be in \[0, 1\)"),
+        (lambda: tf.nn.dropout([1, 2], 0.5), "must be of a floating dtype"),
+        (lambda: tf.nn.dropout(x, 0.5, noise_shape=[3]), "do not broadcast"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def test_errors_say_what_is_wrong():
+    for call, words in (
+        (lambda: tf.nn.sigmoid_cross_entropy_with_logits([1.0], [[1.0]]), "must have one shape"),
+        (lambda: ops.glu([1.0, 2.0, 3.0]), "must have an even size"),
+        (lambda: tf.nn.bias_add([[1.0]], [1.0, 2.0]), "it must be a vector"),
+        (lambda: ops.normalize([1.0], order=0.5), "order must be at least 1"),
+        (lambda: tf.nn.embedding_lookup([[1.0], [2.0]], [0]), "must be one tensor"),
+        (
+            lambda: ops.sparse_categorical_crossentropy([0], [[0.5, 0.5]], axis=0),
+            "axis must be the last",
+        ),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()

@@ -1,0 +1,256 @@
+"""Normalizations by moments and norms, limits of norms, and dropout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import convert, is_tensor
+from .._core.kinds import is_complex, is_exact, is_floating
+from .._core.tensor import Tensor
+from ..errors import InvalidArgumentError
+from .comparison import equal, greater, greater_equal, isfinite
+from .complex import conj, real
+from .creation import ones_like
+from .define import as_shape, broadcast_shapes, normalize_axes
+from .elementwise import (
+    add,
+    divide,
+    maximum,
+    minimum,
+    multiply,
+    rsqrt,
+    sqrt,
+    square,
+    subtract,
+    where,
+)
+from .indexing import gather
+from .reductions import reduce_mean, reduce_sum, reduce_variance
+from .sampling import uniform
+from .shape import cast, reshape
+
+
+def _squares(x: Tensor) -> Tensor:
+    return real(multiply(x, conj(x))) if is_complex(x.dtype) else square(x)
+
+
+def _floating(x: Any) -> Tensor:
+    """Return integers and booleans as float64."""
+    x = convert(x)
+    return cast(x, np.float64) if is_exact(x.dtype) else x
+
+
+def mean_and_variance(x: Any, axes: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance of elements over `axes`, as a pair; float16 in float32.
+
+    Integers become float64. Raises InvalidArgumentError for an axis that `x` does not have.
+    """
+    x = _floating(x)
+    wide = cast(x, np.float32) if x.dtype == np.float16 else x
+    found = reduce_mean(wide, axes, keepdims), reduce_variance(wide, axes, keepdims)
+    return found if wide is x else (cast(found[0], x.dtype), cast(found[1], x.dtype))
+
+
+def weighted_moments(
+    x: Any, axes: Any, weights: Any, keepdims: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance over `axes`, each element counted `weights` times."""
+    x, shares = _floating(x), convert(weights)
+    shares = multiply(cast(shares, x.dtype), ones_like(x))
+    total = reduce_sum(shares, axes, True)
+    mean = divide(reduce_sum(multiply(x, shares), axes, True), total)
+    squares = multiply(_squares(subtract(x, mean)), shares)
+    variance = divide(reduce_sum(squares, axes, True), total)
+    if keepdims:
+        return mean, variance
+    axes = normalize_axes("weighted_moments", axes, x._data.ndim)
+    sizes = [size for i, size in enumerate(mean._data.shape) if i not in axes]
+    return reshape(mean, sizes), reshape(variance, sizes)
+
+
+def batch_normalization(
+    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: Any
+) -> Tensor:
+    """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset``; None leaves a part out.
+
+    All broadcast. After S. Ioffe and C. Szegedy, "Batch normalization" (2015).
+    """
+    x = _floating(x)
+    factor = rsqrt(add(variance, epsilon))
+    if scale is not None:
+        factor = multiply(factor, scale)
+    found = multiply(subtract(x, mean), factor)
+    return found if offset is None else add(found, offset)
+
+
+def _along(x: Tensor, values: Any, axes: tuple[int, ...]) -> Tensor:
+    """Return `values`, which have the sizes of `axes`, with axes of size 1 for the others."""
+    values = convert(values)
+    if values._data.ndim == x._data.ndim or not values._data.ndim:
+        return values
+    return reshape(values, [size if i in axes else 1 for i, size in enumerate(x._data.shape)])
+
+
+def layer_normalization(
+    x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: Any = 1e-7
+) -> Tensor:
+    """Return `x` less its mean over `axis`, over its standard deviation, times gamma, plus beta.
+
+    `epsilon` is added to the variance; `gamma` and `beta` have the sizes of the axes. After J. Ba,
+    J. Kiros and G. Hinton, "Layer normalization" (2016).
+    """
+    x = _floating(x)
+    axes = normalize_axes("layer_normalization", axis, x._data.ndim)
+    mean, variance = mean_and_variance(x, axes, True)
+    scale = None if gamma is None else _along(x, gamma, axes)
+    offset = None if beta is None else _along(x, beta, axes)
+    return batch_normalization(x, mean, variance, offset, scale, epsilon)
+
+
+def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = 1e-7) -> Tensor:
+    """Return `x` over the root of its mean square over `axis`, times `scale`.
+
+    `epsilon` is added to the mean square. After B. Zhang and R. Sennrich, "Root mean square layer
+    normalization" (2019).
+    """
+    x = _floating(x)
+    axes = normalize_axes("rms_normalization", axis, x._data.ndim)
+    found = multiply(x, rsqrt(add(reduce_mean(_squares(x), axes, True), epsilon)))
+    return found if scale is None else multiply(found, _along(x, scale, axes))
+
+
+def l2_normalize(x: Any, axis: Any = None, epsilon: Any = 1e-12) -> Tensor:
+    """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon).
+
+    The larger of both counts. Raises InvalidArgumentError for an axis that `x` does not have.
+    """
+    x = _floating(x)
+    total = reduce_sum(_squares(x), axis, True)
+    return multiply(x, cast(rsqrt(maximum(total, epsilon)), x.dtype))
+
+
+def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = 1e-7) -> Tensor:
+    """Return `x` over its norm of some `order` over `axis`; or over `epsilon`, if that is larger.
+
+    `order` is a number, "inf" included: the root of the sum of powers, or the largest size.
+    Raises ValueError for an order below 1.
+    """
+    from .linear_algebra import norm
+
+    x = _floating(x)
+    if order == 2:
+        return l2_normalize(x, axis, epsilon**2)
+    if not order >= 1:
+        raise ValueError(f"normalize: order must be at least 1, got {order}")
+    return divide(x, maximum(norm(x, order, axis, True), epsilon))
+
+
+# Limits of norms -----------------------------------------------------------------------------
+
+
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
+    """Return `t`, scaled down to the Euclidean norm `clip_norm` over `axes` if it is longer."""
+    t = _floating(t)
+    total = reduce_sum(_squares(t), axes, True)
+    length = sqrt(where(greater(total, 0), total, 1))
+    limited = maximum(where(greater(total, 0), length, 0), clip_norm)
+    return divide(multiply(t, clip_norm), cast(limited, t.dtype))
+
+
+def global_norm(t_list: Any) -> Tensor:
+    """Return the Euclidean norm of all elements of several tensors together; None counts as 0.
+
+    Raises TypeError for what is no list or tuple, ValueError for one without a tensor.
+    """
+    total: Any = None
+    for one in _listed("global_norm", t_list):
+        if one is not None:
+            part = reduce_sum(_squares(_floating(one)))
+            total = part if total is None else add(total, part)
+    if total is None:
+        raise ValueError("global_norm: t_list must have a tensor; there is none")
+    is_zero = equal(total, 0)
+    return where(is_zero, total, sqrt(where(is_zero, 1, total)))
+
+
+def clip_by_global_norm(
+    t_list: Any, clip_norm: Any, use_norm: Any = None
+) -> tuple[list[Tensor | None], Tensor]:
+    """Return tensors scaled down to a norm of `clip_norm` all together, and their norm before.
+
+    None stays None. With a norm that is not finite all are NaN. `use_norm` is the norm, if it is
+    known. After R. Pascanu et al., "On the difficulty of training recurrent neural networks"
+    (2012). TypeError for what is no list or tuple.
+    """
+    tensors = _listed("clip_by_global_norm", t_list)
+    length = global_norm(tensors) if use_norm is None else convert(use_norm)
+    factor = divide(minimum(length, clip_norm), where(equal(length, 0), 1, length))
+    factor = where(isfinite(length), where(equal(length, 0), 1, factor), np.nan)
+    scaled = [
+        None if one is None else multiply(_floating(one), cast(factor, _floating(one).dtype))
+        for one in tensors
+    ]
+    return scaled, length
+
+
+def _listed(name: str, tensors: Any) -> list:
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"{name}: t_list must be a list of tensors, got {type(tensors).__name__}")
+    return list(tensors)
+
+
+# Dropout, and rows of a table ----------------------------------------------------------------
+
+
+def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None) -> Tensor:
+    """Return `x` with a share `rate` of its elements set to 0, the others divided by 1 - rate.
+
+    `noise_shape` broadcasts to the shape of `x`: where it is 1 (or None: the size of `x`), the
+    elements are dropped together. `seed` as for `random.uniform`. After N. Srivastava et al.,
+    "Dropout" (2014). Raises ValueError for a rate outside [0, 1) or an `x` that is no float,
+    InvalidArgumentError for a `noise_shape` that does not broadcast.
+    """
+    x = convert(x)
+    if not is_floating(x.dtype):
+        raise ValueError(f"dropout: x must be of a floating dtype, got {x.dtype}: cast it first")
+    if not is_tensor(rate):
+        rate = float(rate)
+        if not 0 <= rate < 1:
+            raise ValueError(f"dropout: rate must be in [0, 1), got {rate}")
+        if not rate:
+            return x
+    shape = tuple(x._data.shape)
+    if noise_shape is None:
+        sizes = shape
+    else:
+        given = [-1 if size is None else size for size in noise_shape]
+        if len(given) == len(shape):
+            given = [full if size == -1 else size for size, full in zip(given, shape, strict=True)]
+        sizes = as_shape("dropout", given)
+        if broadcast_shapes("dropout", shape, sizes) != shape:
+            raise InvalidArgumentError(
+                f"dropout: noise_shape {sizes} does not broadcast to shape {shape}"
+            )
+    draws = uniform(sizes, 0, 1, x.dtype if x.dtype != np.float16 else np.float32, seed)
+    return where(greater_equal(draws, rate), divide(x, subtract(1, rate)), 0)
+
+
+def embedding_lookup(params: Any, ids: Any, max_norm: Any = None) -> Tensor:
+    """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if that is given.
+
+    `params` is a tensor, or a list with one. Raises InvalidArgumentError for `ids` that are no
+    integers, IndexError for one out of bounds.
+    """
+    if isinstance(params, (list, tuple)):
+        if len(params) != 1:
+            raise ValueError(
+                "embedding_lookup: params must be one tensor, got a list of "
+                f"{len(params)}: use concat(params, 0)"
+            )
+        params = params[0]
+    rows = gather(params, ids)
+    if max_norm is None:
+        return rows
+    return clip_by_norm(rows, max_norm, tuple(range(convert(ids)._data.ndim, rows._data.ndim)))
