@@ -62,7 +62,7 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
 PUBLIC_MODULES = {
     *("autodiff", "bitwise", "compat", "config", "contrib", "debugging", "dtypes", "errors"),
     *("experimental", "keras", "linalg", "math", "module", "nest", "nn", "numpy", "optimizers"),
-    *("random", "signal", "test", "warm"),
+    *("random", "schedules", "signal", "test", "warm"),
 }
 MAKERS = ("tinygrad_cg._ops.creation", "tinygrad_cg._ops.sampling")
 EXTRAS = {  # imported where they are used

@@ -31,6 +31,34 @@ KERAS = [
     ),
     ("Adam(0.1, amsgrad=True)", [0.724595845, -1.72459626, 2.72459722], 0.267978966),
     ("Adam(0.1, weight_decay=0.01)", [0.72189194, -1.7188952, 2.71589923], 0.266767472),
+    ("AdamW(0.1)", [0.723513603, -1.72231436, 2.72111607], 0.267493993),
+    ("AdamW(0.1, weight_decay=0.1)", [0.697817028, -1.66811645, 2.63841629], 0.255989522),
+    ("RMSprop()", [0.994753301, -1.99475336, 2.99475336], 0.496832579),
+    (
+        "RMSprop(0.1, rho=0.8, momentum=0.5)",
+        [0.397351563, -1.39735174, 2.39735198],
+        0.0728828311,
+    ),
+    (
+        "RMSprop(0.1, centered=True, epsilon=1e-3)",
+        [0.437431365, -1.43972945, 2.44864702],
+        0.161338657,
+    ),
+    ("Adagrad(0.1)", [0.839505434, -1.84465694, 2.86117506], 0.400759548),
+    (
+        "Adagrad(0.1, initial_accumulator_value=0.5, epsilon=1e-3)",
+        [0.846281528, -1.86564732, 2.90356565],
+        0.408431053,
+    ),
+    ("Adadelta(1.0)", [0.997272372, -1.99727237, 2.99727225], 0.49859342),
+    (
+        "Adadelta(1.0, rho=0.5, epsilon=1e-2)",
+        [0.679872274, -1.68393683, 2.69874263],
+        0.373075932,
+    ),
+    ("Adamax(0.1)", [0.772259653, -1.77225971, 2.77225971], 0.306306124),
+    ("Adamax(0.1, beta_1=0.8, beta_2=0.9)", [0.757012725, -1.75701272, 2.75701284], 0.301032186),
+    ("Lion(0.1)", [0.699999928, -1.69999993, 2.70000029], 0.400000006),
 ]
 
 
@@ -47,12 +75,73 @@ def steps(optimizer, w, b, count=3):
 @pytest.mark.parametrize(("text", "w_after", "b_after"), KERAS, ids=[row[0] for row in KERAS])
 def test_the_steps_are_keras(text, w_after, b_after):
     w, b = variables()
-    optimizer = eval(text)
+    optimizer = eval(text, vars(tf.optimizers))
     steps(optimizer, w, b)
     np.testing.assert_allclose(w.numpy(), w_after, rtol=3e-7)
     np.testing.assert_allclose(b.numpy(), b_after, rtol=3e-7)
     assert optimizer.iterations.numpy() == 3
     assert w.dtype == np.float32
+
+
+# At steps 0, 2, 3, 6, 9 and 10, in Keras (TensorFlow backend).
+SCHEDULES = [
+    (
+        "ExponentialDecay(0.1, 4, 0.5)",
+        [0.1, 0.0707106814, 0.0594603531, 0.0353553407, 0.0210224111, 0.0176776703],
+    ),
+    ("ExponentialDecay(0.1, 4, 0.5, staircase=True)", [0.1, 0.1, 0.1, 0.05, 0.025, 0.025]),
+    ("PiecewiseConstantDecay([2, 5], [1.0, 0.5, 0.25])", [1.0, 1.0, 0.5, 0.25, 0.25, 0.25]),
+    (
+        "PolynomialDecay(0.1, 8, 0.01, power=2.0)",
+        [0.1, 0.0606250018, 0.0451562479, 0.015625, 0.01, 0.01],
+    ),
+    ("PolynomialDecay(0.1, 3, 0.01, cycle=True)", [0.1, 0.04, 0.01, 0.01, 0.01, 0.0250000022]),
+    (
+        "InverseTimeDecay(0.1, 4, 0.5)",
+        [0.1, 0.0799999982, 0.0727272704, 0.0571428575, 0.0470588244, 0.0444444455],
+    ),
+    (
+        "InverseTimeDecay(0.1, 4, 0.5, staircase=True)",
+        [0.1, 0.1, 0.1, 0.0666666701, 0.05, 0.05],
+    ),
+    (
+        "CosineDecay(0.1, 8, alpha=0.1)",
+        [0.1, 0.0868198127, 0.0722207576, 0.0231801961, 0.01, 0.01],
+    ),
+    (
+        "CosineDecay(0.0, 6, warmup_target=0.1, warmup_steps=3)",
+        [0.0, 0.0666666701, 0.1, 0.05, 0.0, 0.0],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "rates"), SCHEDULES, ids=[row[0] for row in SCHEDULES])
+def test_the_schedules_are_keras(text, rates):
+    schedule = eval(text, vars(tf.keras.optimizers.schedules))
+    found = [schedule(tf.constant(step, tf.int64)) for step in (0, 2, 3, 6, 9, 10)]
+    assert {one.dtype.name for one in found} == {"float32"}
+    np.testing.assert_allclose([float(one) for one in found], rates, rtol=1e-6, atol=1e-8)
+
+
+def test_a_schedule_counts_the_steps_of_a_compiled_loop():
+    """Steps 1 to 3 have the rates 0.5, 0.5 and 0.25: the count is read at each call."""
+    schedule = tf.optimizers.schedules.PiecewiseConstantDecay([1], [0.5, 0.25])
+    w, optimizer = tf.Variable(4.0), SGD(schedule)
+    step = tf.function(lambda: optimizer.apply_gradients([(1.0, w)]))
+    for expected in (3.5, 3.0, 2.75):
+        step()
+        assert float(w) == expected
+
+
+def test_schedules_refuse_what_they_cannot_do():
+    with pytest.raises(ValueError, match="2 values for 2 boundaries"):
+        tf.optimizers.schedules.PiecewiseConstantDecay([1, 2], [0.5, 0.25])
+    with pytest.raises(ValueError, match="decay_steps must be positive, got 0"):
+        tf.optimizers.schedules.CosineDecay(0.1, 0)
+    with pytest.raises(NotImplementedError, match="define __call__"):
+        tf.optimizers.schedules.LearningRateSchedule()(0)
+    with pytest.raises(ValueError, match="beta_1 must be"):
+        tf.optimizers.Lion(beta_1=0.0)
 
 
 def test_sgd_by_hand():

@@ -10,15 +10,40 @@ from typing import Any
 
 import numpy as np
 
+from . import schedules
 from ._core.conversion import convert, is_tensor
 from ._core.tensor import Tensor
-from ._ops.elementwise import add, clip, divide, maximum, multiply, power, sqrt, square, subtract
+from ._ops.elementwise import (
+    absolute,
+    add,
+    clip,
+    divide,
+    maximum,
+    multiply,
+    power,
+    rsqrt,
+    sign,
+    sqrt,
+    square,
+    subtract,
+)
 from ._ops.reductions import reduce_sum
 from ._ops.shape import cast
 from ._reverse.variable import Variable
 from .errors import InvalidArgumentError, TapeWarning, warn
 
-__all__ = ["SGD", "Adam", "Optimizer"]
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Lion",
+    "Optimizer",
+    "RMSprop",
+    "schedules",
+]
 __dir__ = __all__.copy  # what dir() shows
 
 
@@ -91,12 +116,19 @@ class Optimizer:
     def _slots(self, variable: Variable) -> list[Variable]:
         key = variable.ref()
         if key not in self._kept:
-            zeros = np.zeros(variable.shape, variable.dtype)
             self._kept[key] = [
-                Variable(zeros, trainable=False, name=f"{variable._name}_{slot}")
+                Variable(
+                    np.full(variable.shape, self._start(slot), variable.dtype),
+                    trainable=False,
+                    name=f"{variable._name}_{slot}",
+                )
                 for slot in self.slots
             ]
         return self._kept[key]
+
+    def _start(self, slot: str) -> float:
+        """Return what a slot holds before the first step."""
+        return 0.0
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Variable:
         """Step each Variable against its gradient; returns the count of steps, `iterations`.
@@ -263,3 +295,184 @@ class Adam(Optimizer):
             power(cast(convert(beta), dtype), count) for beta in (self.beta_1, self.beta_2)
         )
         return divide(sqrt(subtract(1, second)), subtract(1, first))
+
+
+class AdamW(Adam):
+    """`Adam` with weight decay: each step also takes ``weight_decay * learning_rate * w`` off w.
+
+    After I. Loshchilov and F. Hutter, "Decoupled weight decay regularization" (2019).
+    """
+
+    def __init__(self, learning_rate: Any = 0.001, weight_decay: float = 0.004, **options: Any):
+        super().__init__(learning_rate, weight_decay=weight_decay, **options)
+
+
+class Adamax(Optimizer):
+    """`Adam` with the largest recent size of the gradient in place of its mean square.
+
+    ``m += (1 - beta_1) (g - m)``, ``u = max(beta_2 u, abs(g))`` and, in the t-th step,
+    ``w -= learning_rate m / ((1 - beta_1**t) (u + epsilon))``. The other parameters are those of
+    `Optimizer`. After D. Kingma and J. Ba (2015), section 7.1.
+    """
+
+    slots = ("momentum", "norm")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **options: Any,
+    ):
+        super().__init__(learning_rate, **options)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        mean, largest = self._slots(variable)
+        mean.assign_add(multiply(subtract(gradient, mean), 1 - self.beta_1))
+        largest.assign(maximum(multiply(largest, self.beta_2), absolute(gradient)))
+        count = cast(add(self.iterations, 1), variable.dtype)
+        started = subtract(1, power(cast(convert(self.beta_1), variable.dtype), count))
+        scale = multiply(started, add(largest, self.epsilon))
+        variable.assign_sub(divide(multiply(learning_rate, mean), scale))
+
+
+class RMSprop(Optimizer):
+    """Steps divided by the root of a running mean of the gradient's square.
+
+    ``v = rho v + (1 - rho) g**2`` and ``w -= learning_rate g / sqrt(v + epsilon)``. With `centered`
+    the square of a running mean of g is taken off v first, so that it is a variance; with
+    `momentum` the steps s are added up: ``s = momentum s + step``, ``w -= s``. The other parameters
+    are those of `Optimizer`. After T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop" (2012).
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-7,
+        centered: bool = False,
+        **options: Any,
+    ):
+        super().__init__(learning_rate, **options)
+        if not 0 <= momentum <= 1:
+            raise ValueError(f"momentum must be a number between 0 and 1, got {momentum}")
+        self.rho = rho
+        self.momentum = momentum
+        self.epsilon = epsilon
+        self.centered = centered
+        self.slots = (
+            "velocity",
+            *(["momentum"] if momentum else []),
+            *(["average_gradient"] if centered else []),
+        )
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        squares, *more = self._slots(variable)
+        squares.assign(_running_mean(squares, square(gradient), self.rho))
+        scale = add(squares, self.epsilon)
+        if self.centered:
+            mean = more[-1]
+            mean.assign(_running_mean(mean, gradient, self.rho))
+            scale = add(subtract(squares, square(mean)), self.epsilon)
+        step = multiply(multiply(learning_rate, gradient), rsqrt(scale))
+        if self.momentum:
+            more[0].assign(add(multiply(more[0], self.momentum), step))
+            step = more[0]
+        variable.assign_sub(step)
+
+
+class Adagrad(Optimizer):
+    """Steps divided by the root of the sum of the gradient's squares so far.
+
+    ``v += g**2`` and ``w -= learning_rate g / sqrt(v + epsilon)``; v begins at
+    `initial_accumulator_value`. The other parameters are those of `Optimizer`. After J. Duchi,
+    E. Hazan and Y. Singer, "Adaptive subgradient methods for online learning and stochastic
+    optimization" (2011).
+    """
+
+    slots = ("accumulator",)
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        initial_accumulator_value: float = 0.1,
+        epsilon: float = 1e-7,
+        **options: Any,
+    ):
+        super().__init__(learning_rate, **options)
+        self.initial_accumulator_value = initial_accumulator_value
+        self.epsilon = epsilon
+
+    def _start(self, slot: str) -> float:
+        return self.initial_accumulator_value
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        (total,) = self._slots(variable)
+        total.assign_add(square(gradient))
+        step = divide(multiply(learning_rate, gradient), sqrt(add(total, self.epsilon)))
+        variable.assign_sub(step)
+
+
+class Adadelta(Optimizer):
+    """Steps of the size of earlier steps: ``rms(steps) / rms(gradients)`` times the gradient.
+
+    Both are roots of running means of squares, plus `epsilon`; the mean of n squares is
+    ``rho mean + (1 - rho) square``. The other parameters are those of `Optimizer`. After M. Zeiler,
+    "Adadelta: an adaptive learning rate method" (2012).
+    """
+
+    slots = ("accumulated_grad", "accumulated_delta_var")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        rho: float = 0.95,
+        epsilon: float = 1e-7,
+        **options: Any,
+    ):
+        super().__init__(learning_rate, **options)
+        self.rho = rho
+        self.epsilon = epsilon
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        gradients, steps = self._slots(variable)
+        gradients.assign(_running_mean(gradients, square(gradient), self.rho))
+        above, below = (sqrt(add(one, self.epsilon)) for one in (steps, gradients))
+        step = divide(multiply(above, gradient), below)
+        steps.assign(_running_mean(steps, square(step), self.rho))
+        variable.assign_sub(multiply(learning_rate, step))
+
+
+class Lion(Optimizer):
+    """Steps of `learning_rate` in each element, in the direction of a running mean.
+
+    ``w -= learning_rate sign(beta_1 m + (1 - beta_1) g)``, then ``m = beta_2 m + (1 - beta_2) g``.
+    The other parameters are those of `Optimizer`. After X. Chen et al., "Symbolic discovery of
+    optimization algorithms" (2023).
+    """
+
+    slots = ("momentum",)
+
+    def __init__(
+        self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **options: Any
+    ):
+        super().__init__(learning_rate, **options)
+        if not 0 < beta_1 <= 1:
+            raise ValueError(f"beta_1 must be larger than 0 and at most 1, got {beta_1}")
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        (mean,) = self._slots(variable)
+        direction = sign(_running_mean(mean, gradient, self.beta_1))
+        variable.assign_sub(multiply(learning_rate, direction))
+        mean.assign(_running_mean(mean, gradient, self.beta_2))
+
+
+def _running_mean(mean: Variable, value: Tensor, kept: float) -> Tensor:
+    return add(multiply(mean, kept), multiply(value, 1 - kept))

@@ -20,7 +20,16 @@ PUBLIC = (
     *("", ".autodiff", ".compat", ".compat.v1", ".config", ".config.cache", ".config.threading"),
     *(".contrib", ".contrib.eager", ".debugging", ".dtypes", ".errors", ".experimental", ".keras"),
     *(".keras.ops", ".keras.optimizers", ".keras.random", ".linalg", ".math", ".module", ".nest"),
-    *(".nn", ".numpy", ".numpy.fft", ".numpy.linalg", ".numpy.random", ".optimizers", ".random"),
+    *(
+        ".nn",
+        ".numpy",
+        ".numpy.fft",
+        ".numpy.linalg",
+        ".numpy.random",
+        ".optimizers",
+        ".random",
+        ".schedules",
+    ),
     *(".signal", ".test"),
 )
 

@@ -1,5 +1,17 @@
 """Keras's ``keras.optimizers``."""
 
-from ..optimizers import SGD, Adam, Optimizer
+from .. import schedules
+from ..optimizers import SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, Lion, Optimizer, RMSprop
 
-__all__ = ["SGD", "Adam", "Optimizer"]
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Lion",
+    "Optimizer",
+    "RMSprop",
+    "schedules",
+]

@@ -1,0 +1,223 @@
+"""Learning rates that change with the number of steps. After ``tf.keras.optimizers.schedules``.
+
+The numbers are those of Keras 3.15. A schedule is a function of the number of steps done; it is
+given to an optimizer as its `learning_rate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import pi
+from typing import Any
+
+from ._core.conversion import FLOAT32, convert
+from ._core.kinds import is_floating
+from ._core.tensor import Tensor
+from ._ops.comparison import equal, less, less_equal
+from ._ops.elementwise import (
+    add,
+    ceil,
+    cos,
+    divide,
+    floor,
+    maximum,
+    minimum,
+    multiply,
+    power,
+    subtract,
+    where,
+)
+from ._ops.shape import cast
+
+__all__ = [
+    "CosineDecay",
+    "ExponentialDecay",
+    "InverseTimeDecay",
+    "LearningRateSchedule",
+    "PiecewiseConstantDecay",
+    "PolynomialDecay",
+]
+__dir__ = __all__.copy  # what dir() shows
+
+
+class LearningRateSchedule:
+    """Base of schedules: classes that define ``__call__(step)``, which returns a learning rate."""
+
+    def __call__(self, step: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not define __call__(self, step)")
+
+
+class _Decay(LearningRateSchedule):
+    """What begins at `initial_learning_rate`, and changes over `decay_steps`."""
+
+    def __init__(self, initial_learning_rate: Any, decay_steps: Any):
+        self.initial_learning_rate = initial_learning_rate
+        self.decay_steps = decay_steps
+        if not convert(decay_steps).numpy() > 0:
+            raise ValueError(f"decay_steps must be positive, got {decay_steps}")
+
+    def _at(self, step: Any) -> tuple[Tensor, Tensor]:
+        """Return the initial rate, and the step in its dtype."""
+        rate = convert(self.initial_learning_rate)
+        rate = rate if is_floating(rate.dtype) else cast(rate, FLOAT32)
+        return rate, cast(convert(step), rate.dtype)
+
+
+class ExponentialDecay(_Decay):
+    """``initial_learning_rate * decay_rate ** (step / decay_steps)``.
+
+    With `staircase` the exponent is rounded down.
+
+    Examples
+    --------
+    >>> rate = ExponentialDecay(0.1, decay_steps=10, decay_rate=0.5)
+    >>> float(rate(20))
+    0.02500000037252903
+    """
+
+    def __init__(
+        self,
+        initial_learning_rate: Any,
+        decay_steps: Any,
+        decay_rate: Any,
+        staircase: bool = False,
+        name: str | None = "ExponentialDecay",
+    ):
+        super().__init__(initial_learning_rate, decay_steps)
+        self.decay_rate = decay_rate
+        self.staircase = staircase
+        self.name = name
+
+    def __call__(self, step: Any) -> Tensor:
+        rate, at = self._at(step)
+        exponent = divide(at, self.decay_steps)
+        exponent = floor(exponent) if self.staircase else exponent
+        return multiply(rate, power(self.decay_rate, exponent))
+
+
+class InverseTimeDecay(_Decay):
+    """``initial_learning_rate / (1 + decay_rate * step / decay_steps)``.
+
+    With `staircase` the quotient ``step / decay_steps`` is rounded down.
+    """
+
+    def __init__(
+        self,
+        initial_learning_rate: Any,
+        decay_steps: Any,
+        decay_rate: Any,
+        staircase: bool = False,
+        name: str | None = "InverseTimeDecay",
+    ):
+        super().__init__(initial_learning_rate, decay_steps)
+        self.decay_rate = decay_rate
+        self.staircase = staircase
+        self.name = name
+
+    def __call__(self, step: Any) -> Tensor:
+        rate, at = self._at(step)
+        share = divide(at, self.decay_steps)
+        share = floor(share) if self.staircase else share
+        return divide(rate, add(1, multiply(self.decay_rate, share)))
+
+
+class PolynomialDecay(_Decay):
+    """From `initial_learning_rate` to `end_learning_rate`, by a power of the share that is left.
+
+    ``(initial - end) * (1 - step / decay_steps) ** power + end``; the rate stays at the end, or,
+    with `cycle`, the decay begins anew, over the next multiple of `decay_steps`.
+    """
+
+    def __init__(
+        self,
+        initial_learning_rate: Any,
+        decay_steps: Any,
+        end_learning_rate: Any = 0.0001,
+        power: Any = 1.0,
+        cycle: bool = False,
+        name: str | None = "PolynomialDecay",
+    ):
+        super().__init__(initial_learning_rate, decay_steps)
+        self.end_learning_rate = end_learning_rate
+        self.power = power
+        self.cycle = cycle
+        self.name = name
+
+    def __call__(self, step: Any) -> Tensor:
+        rate, at = self._at(step)
+        steps = cast(convert(self.decay_steps), at.dtype)
+        if self.cycle:
+            steps = multiply(steps, where(equal(at, 0), 1, ceil(divide(at, steps))))
+        else:
+            at = minimum(at, steps)
+        left = subtract(1, divide(at, steps))
+        span = subtract(rate, self.end_learning_rate)
+        return add(multiply(span, power(left, self.power)), self.end_learning_rate)
+
+
+class CosineDecay(_Decay):
+    """Half a period of the cosine, from the first rate to `alpha` times it, in `decay_steps`.
+
+    With `warmup_target` the rate grows linearly to it first, in `warmup_steps`, and decays from
+    there. After I. Loshchilov and F. Hutter, "SGDR: stochastic gradient descent with warm restarts"
+    (2017).
+    """
+
+    def __init__(
+        self,
+        initial_learning_rate: Any,
+        decay_steps: Any,
+        alpha: Any = 0.0,
+        name: str | None = "CosineDecay",
+        warmup_target: Any = None,
+        warmup_steps: Any = 0,
+    ):
+        super().__init__(initial_learning_rate, decay_steps)
+        self.alpha = alpha
+        self.name = name
+        self.warmup_target = warmup_target
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step: Any) -> Tensor:
+        rate, at = self._at(step)
+        if self.warmup_target is None:
+            return self._decay(rate, at)
+        top = cast(convert(self.warmup_target), rate.dtype)
+        warm = self.warmup_steps
+        share = divide(at, maximum(cast(convert(warm), rate.dtype), 1))
+        grown = add(multiply(subtract(top, rate), share), rate)
+        return where(less(at, warm), grown, self._decay(top, maximum(subtract(at, warm), 0)))
+
+    def _decay(self, rate: Tensor, at: Tensor) -> Tensor:
+        share = divide(minimum(at, self.decay_steps), self.decay_steps)
+        falling = multiply(0.5, add(1, cos(multiply(pi, share))))
+        return multiply(rate, add(multiply(1 - self.alpha, falling), self.alpha))
+
+
+class PiecewiseConstantDecay(LearningRateSchedule):
+    """``values[i]`` up to and with step ``boundaries[i]``, and the last of the values after all.
+
+    `boundaries` increase strictly; there is one more of `values` (else ValueError).
+    """
+
+    def __init__(
+        self,
+        boundaries: Sequence[Any],
+        values: Sequence[Any],
+        name: str | None = "PiecewiseConstant",
+    ):
+        if len(boundaries) != len(values) - 1:
+            raise ValueError(
+                f"PiecewiseConstantDecay: the number of values must be one more than that of "
+                f"boundaries, got {len(values)} values for {len(boundaries)} boundaries"
+            )
+        self.boundaries = list(boundaries)
+        self.values = list(values)
+        self.name = name
+
+    def __call__(self, step: Any) -> Tensor:
+        step = convert(step)
+        found = convert(self.values[-1])
+        for boundary, value in reversed(list(zip(self.boundaries, self.values[:-1], strict=True))):
+            found = where(less_equal(step, boundary), convert(value), found)
+        return found
