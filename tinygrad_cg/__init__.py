@@ -32,9 +32,12 @@ _EAGER = {
     "._rules.outside_code": "numpy_function py_function",
     "._rules.user_ops": "NotDifferentiable RegisterGradient primitive",
     "._spellings.arrays": (
-        "argsort broadcast_to clip_by_global_norm clip_by_norm clip_by_value concat expand_dims "
-        "fill gather identity linspace one_hot ones ones_like pad range rank reshape shape size "
-        "sort split squeeze stack stop_gradient transpose unstack where zeros zeros_like"
+        "argsort boolean_mask broadcast_to clip_by_global_norm clip_by_norm clip_by_value concat "
+        "dynamic_partition dynamic_stitch expand_dims fill gather gather_nd identity linspace "
+        "one_hot ones ones_like pad range rank reshape scatter_nd shape size slice sort split "
+        "squeeze stack stop_gradient tensor_scatter_nd_add tensor_scatter_nd_max "
+        "tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update transpose unstack "
+        "where zeros zeros_like"
     ),
     "._transforms.batching": "vectorized_map vmap",
     "._transforms.custom_batching": "custom_vmap",

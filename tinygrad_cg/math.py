@@ -28,6 +28,11 @@ _TABLE = """
         reduce_prod reduce_std reduce_sum reduce_variance
         (input_tensor, axis=None, keepdims=False, name=None) = {}(input_tensor, axis, keepdims)
     scalar_mul(scalar, x, name=None) = multiply(scalar, x)
+    segment_sum segment_mean segment_prod segment_max segment_min(data, segment_ids, name=None)
+        = sorted_segments("{}".rpartition("_")[2], data, segment_ids)
+        # Return the sum, mean, product or extreme of rows of `data` with equal `segment_ids`: one
+        for each row, not negative and in order. A segment without rows is 0, and 1 for products.
+        Raises InvalidArgumentError for other ids.
     softmax(logits, axis=None, name=None) = softmax(logits, -1 if axis is None else axis)
         # Return ``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without
         overflow.
@@ -37,5 +42,14 @@ _TABLE = """
     top_k(input, k=1, sorted=True, index_type=int32, name=None) -> TopK
         = top_k(input, k, index_type)
         # Return the `k` largest elements along the last axis, largest first, and their indices; of
-        equal elements the one that stands first comes first. NaN counts as larger than all else."""
+        equal elements the one that stands first comes first. NaN counts as larger than all else.
+    unsorted_segment_sum unsorted_segment_mean unsorted_segment_prod unsorted_segment_max
+        unsorted_segment_min unsorted_segment_sqrt_n(data, segment_ids, num_segments, name=None)
+        = unsorted_segments("{}".removeprefix("unsorted_segment_"), data, segment_ids, num_segments)
+        # Return the sum, mean, product, extreme, or sum over the root of the count, of rows of
+        `data` with equal `segment_ids`, which have the first axes of `data`, in any order. A
+        negative id drops its row. Of no rows the sum and the mean are 0, the product is 1, and an
+        extreme the last finite number of the dtype. Raises InvalidArgumentError for ids of another
+        shape, or not below `num_segments`.
+"""
 spell(globals(), _TABLE, records="math")

@@ -280,6 +280,16 @@ losses.mean_squared_error([1.0, 2.0], [[3.0], [1.5]]) -> [4.0, 0.25] float32
 losses.mean_squared_logarithmic_error([[0.0, 1.0]], [[3.0, 1.5]]) -> [0.9858024] float32
 losses.poisson([[0.0, 1.0]], [[3.0, 1.5]]) -> [2.047267] float32
 losses.cosine_similarity([[0.0, 1.0]], [[3.0, 4.0]]) -> [-0.8] float32
+ops.scatter(np.int32([[1], [1]]), floats([1, 2]), (3,)) -> [0.0, 3.0, 0.0] float32
+ops.scatter_update(floats([1, 2, 3]), [[0], [2]], [9.0, 8.0]) -> [9.0, 2.0, 8.0] float32
+ops.scatter_update(floats([1, 2, 3]), [[0], [0]], [9.0, 8.0], "add") -> [18.0, 2.0, 3.0] float32
+ops.scatter_update(floats([1, 2, 3]), [[0], [0]], [9.0, 8.0], "mul") -> [72.0, 2.0, 3.0] float32
+ops.segment_sum(floats([1, 2, 4]), np.int32([1, 0, 1]), 2) -> [2.0, 5.0] float32
+ops.segment_prod(floats([1, 2, 4]), np.int32([1, 0, 1]), 3) -> [2.0, 4.0, 1.0] float32
+ops.segment_max(floats([1, 2, 4]), np.int32([1, 0, 1]), num_segments=2) -> [2.0, 4.0] float32
+ops.segment_min(floats([1, 2, 4]), np.int32([1, 0, 1]), 2) -> [2.0, 1.0] float32
+ops.slice(np.int32([1, 2, 3]), [1], [2]) -> [2, 3] int32
+ops.slice_update(np.int32([1, 2, 3]), [1], np.int32([8, 9])) -> [1, 8, 9] int32
 """)
 
 

@@ -308,6 +308,36 @@ tf.bitwise.bitwise_xor([6, 5], 3) -> [5, 6] int32
 tf.bitwise.invert([6, -5]) -> [-7, 4] int32
 tf.bitwise.left_shift([1, 3], 2) -> [4, 12] int32
 tf.bitwise.right_shift([-8, 9], 1) -> [-4, 4] int32
+tf.boolean_mask([1.0, 2.0, 3.0], [True, False, True]) -> [1.0, 3.0] float32
+tf.boolean_mask(np.array([[1, 2], [3, 4]]), [True, False], axis=1) -> [[1], [3]] int64
+tf.dynamic_partition([1.0, 2.0, 3.0], [1, 0, 1], 2) -> [2.0] float32; [1.0, 3.0] float32
+tf.dynamic_stitch([[1, 0], [2]], [[10.0, 20.0], [30.0]]) -> [20.0, 10.0, 30.0] float32
+tf.dynamic_stitch([0, [1, 0]], [[1.0], [[2.0], [3.0]]]) -> [[3.0], [2.0]] float32
+tf.gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]]) -> [2, 3] int32
+tf.gather_nd([[1, 2], [3, 4]], [[1]]) -> [[3, 4]] int32
+tf.gather_nd(params=[[1, 2], [3, 4]], indices=[[1], [0]], batch_dims=1) -> [2, 3] int32
+tf.scatter_nd([[1], [1], [0]], [1.0, 2.0, 3.0], [3]) -> [3.0, 3.0, 0.0] float32
+tf.scatter_nd([[1]], [[1, 2]], shape=(2, 2)) -> [[0, 0], [1, 2]] int32
+tf.tensor_scatter_nd_update([1, 2, 3], [[0], [2]], [9, 8]) -> [9, 2, 8] int32
+tf.tensor_scatter_nd_update([[1, 2], [3, 4]], [[1]], [[7, 8]]) -> [[1, 2], [7, 8]] int32
+tf.tensor_scatter_nd_add([1, 2, 3], [[0], [0]], [9, 8]) -> [18, 2, 3] int32
+tf.tensor_scatter_nd_sub([1, 2, 3], [[0], [0]], [9, 8]) -> [-16, 2, 3] int32
+tf.tensor_scatter_nd_max([1, 2, 3], [[0], [1], [0]], [9, 0, 10]) -> [10, 2, 3] int32
+tf.tensor_scatter_nd_min([1, 2, 3], [[0], [1]], [9, 0]) -> [1, 0, 3] int32
+tf.slice([[1, 2, 3], [4, 5, 6]], [0, 1], [2, -1]) -> [[2, 3], [5, 6]] int32
+tf.math.segment_sum([1.0, 2.0, 4.0], [0, 0, 2]) -> [3.0, 0.0, 4.0] float32
+tf.math.segment_mean([1.0, 2.0, 4.0], [0, 0, 2]) -> [1.5, 0.0, 4.0] float32
+tf.math.segment_prod([1.0, 2.0, 4.0], [0, 0, 2]) -> [2.0, 1.0, 4.0] float32
+tf.math.segment_max([[1, 9], [2, -1]], [0, 0]) -> [[2, 9]] int32
+tf.math.segment_max([-1.0, 2.0], [0, 2]) -> [-1.0, 0.0, 2.0] float32
+tf.math.segment_min([1.0, 2.0, 4.0], [0, 0, 2]) -> [1.0, 0.0, 4.0] float32
+tf.math.unsorted_segment_sum([[1.0], [2.0], [4.0]], [1, -1, 1], 3) -> [[0.0], [5.0], [0.0]] float32
+tf.math.unsorted_segment_sum([[1, 2], [3, 4]], [[0, 1], [1, 0]], num_segments=2) -> [5, 5] int32
+tf.math.unsorted_segment_mean([1.0, 2.0, 4.0], [1, 0, 1], 3) -> [2.0, 2.5, 0.0] float32
+tf.math.unsorted_segment_prod([1.0, 2.0, 4.0], [1, 0, 1], 3) -> [2.0, 4.0, 1.0] float32
+tf.math.unsorted_segment_max([1, 2, 4], [1, 0, 1], 3) -> [2, 4, -2147483648] int32
+tf.math.unsorted_segment_min([1.0, 2.0, 4.0], [1, 0, 1], 2) -> [2.0, 1.0] float32
+tf.math.unsorted_segment_sqrt_n([1.0, 2.0, 4.0], [1, 0, 1], 3) -> [2.0, 3.535534, 0.0] float32
 """)
 
 

@@ -138,6 +138,28 @@ def _take(x: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int) -> np.
     return np.reshape(out, x.shape[:batch_dims] + np.shape(out)[1:])
 
 
+def _segment_extremum(
+    x: np.ndarray, indices: np.ndarray, size: int, largest: bool, batch_dims: int
+) -> np.ndarray:
+    """The extremes of rows, one segment after the other."""
+    if batch_dims:
+        return np.stack(
+            [
+                _segment_extremum(one, where, size, largest, batch_dims - 1)
+                for one, where in zip(x, indices, strict=True)
+            ]
+        )
+    if x.dtype.kind == "f":
+        limits = (-np.inf, np.inf)
+    elif x.dtype == bool:
+        limits = (False, True)
+    else:
+        limits = (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
+    rows = [x[indices == i] for i in range(size)]
+    start = limits[0] if largest else limits[1]
+    return np.array([(np.max if largest else np.min)(row, 0, initial=start) for row in rows])
+
+
 def _in_order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     return np.flip(np.sort(x, axis), axis) if descending else np.sort(x, axis)
 
@@ -304,6 +326,14 @@ EXACT: dict[str, Callable[..., Any]] = {
 }
 """Those that mpmath has under another name or not at all."""
 REFERENCES: dict[str, Callable[..., Any]] = {
+    "flat_positions": lambda indices, sizes, name: np.ravel_multi_index(
+        tuple(np.moveaxis(indices, -1, 0)), sizes
+    ),
+    "last_sources": lambda indices, size, batch_dims: np.array(
+        [max(np.flatnonzero(indices == i), default=-1) for i in range(size)]
+    ),
+    "segment_rows": lambda ids, size, name: np.where(ids < 0, size, ids),
+    "segment_extremum": _segment_extremum,
     "real": np.real,
     "imag": np.imag,
     "scalar_power": lambda x, exponent: np.power(x, x.dtype.type(exponent)),

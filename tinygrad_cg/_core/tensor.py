@@ -450,8 +450,8 @@ class Tensor(ArrayLike):
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TypeError(
             "Tensors are immutable: 'Tensor' object does not support item assignment. "
-            "Build a new one with where(), concatenate() or stack(), or use a Variable and "
-            "variable[index].assign(value)."
+            "Make a new one: x = x.at[index].set(value), or add(), max() and others there; by "
+            "where() or concatenate(); or use a Variable and variable[index].assign(value)."
         )
 
     def __repr__(self) -> str:

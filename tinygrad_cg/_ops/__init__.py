@@ -11,7 +11,8 @@ from importlib import import_module
 _MODULES = (
     "activations comparison complex convolution creation decompositions einsum elementwise "
     "fourier indexing integers linear_algebra losses normalizations operators padding pooling "
-    "protocol reductions sampling scans shape sorting special_functions trigonometry"
+    "protocol reductions sampling scans segments shape sorting special_functions "
+    "trigonometry updates"
 )
 
 _was_enabled = gc.isenabled()

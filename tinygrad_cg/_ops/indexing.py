@@ -85,6 +85,12 @@ def getitem(x: Any, key: Any) -> Tensor:
     return apply(_getitem, (x,), {"key": tuple([_index_part(part) for part in parts])})
 
 
+def put_at(values: Tensor, shape: tuple[int, ...], key: Any) -> Tensor:
+    """Return zeros of `shape` with `values`, of the shape of ``x[key]``, added at `key`."""
+    parts = tuple([_index_part(part) for part in (key if isinstance(key, tuple) else (key,))])
+    return apply(_getitem_adjoint, (values,), {"shape": shape, "key": parts})
+
+
 def _has_no_value(part: Any) -> bool:
     """Return whether an index differs between examples of a batch, or is not known yet."""
     return isinstance(part, Tensor) and isinstance(part._data, Aval)
@@ -240,6 +246,17 @@ def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
             f"{tuple(indices.shape)} must agree"
         )
     return apply(_gather, (x, indices), {"axis": dim, "batch_dims": shared})
+
+
+def scatter_rows(values: Tensor, indices: Tensor, size: int, batch_dims: int = 0) -> Tensor:
+    """Return `size` rows, zeros to which the rows of `values` are added at `indices`.
+
+    The first `batch_dims` axes of both are gone through together; `indices` may have several more.
+    """
+    values_shape, rank = values._data.shape, indices._data.ndim
+    shape = (*values_shape[:batch_dims], size, *values_shape[rank:])
+    params = {"shape": shape, "axis": batch_dims, "batch_dims": batch_dims}
+    return apply(_gather_adjoint, (values, indices), params)
 
 
 def _scatter_slices(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tensor:

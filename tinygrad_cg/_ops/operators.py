@@ -12,7 +12,7 @@ from .._core.kinds import is_exact
 from .._core.primitive import OPS
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
-from . import comparison, elementwise, indexing, integers, protocol, shape
+from . import comparison, elementwise, indexing, integers, protocol, shape, updates
 from . import complex as complex_parts
 from . import linear_algebra as linalg
 from .define import as_int
@@ -123,6 +123,7 @@ _OTHERS = {
     "__array_function__": protocol.array_function,
     "T": property(shape.transpose),
     "mT": property(_matrix_transpose),
+    "at": property(updates.At),
     "real": property(complex_parts.real),
     "imag": property(complex_parts.imag),
     "astype": _astype,

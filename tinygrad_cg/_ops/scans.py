@@ -68,6 +68,11 @@ def _recur(a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool) -> T
     return apply(_recurrence, (a, b), params)
 
 
+def recurrence(a: Tensor, b: Tensor, axis: int) -> Tensor:
+    """Return r with ``r[i] = b[i] + a[i] * r[i - 1]`` along a non-negative `axis`, from 0."""
+    return _recur(a, b, axis, False, False)
+
+
 def _pull_by_term(dy: Tensor, a: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:
     """Return the effect of b[i] on all later results, weighted by `dy`."""
     if exclusive:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
 
 from .._core.conversion import FLOAT32, convert
 from .._core.tensor import Tensor
+from .._ops.define import as_shape
 from .._ops.elementwise import where as _where
 from .._ops.shape import cast
 from .._ops.sorting import one_hot as _one_hot
@@ -47,11 +49,32 @@ def _one_hot_values(indices: Any, depth: Any, on: Any, off: Any, axis: Any, dtyp
     return found if dtype is None else cast(found, dtype)
 
 
+def _slices(x: Any, begin: Any, size: Any) -> tuple[Any, ...]:
+    starts, sizes = as_shape("slice", begin), as_shape("slice", size)
+    shape = convert(x).shape
+    if not len(starts) == len(sizes) == len(shape):
+        raise InvalidArgumentError(
+            f"slice: begin and size must have a number for each axis of shape {tuple(shape)}, got "
+            f"{starts} and {sizes}"
+        )
+    ends = [
+        whole if size == -1 else start + size
+        for start, size, whole in zip(starts, sizes, shape, strict=True)
+    ]
+    for start, end, whole in zip(starts, ends, shape, strict=True):
+        if not 0 <= start <= end <= whole:
+            raise InvalidArgumentError(
+                f"slice: from {starts} with sizes {sizes} is not within shape {tuple(shape)}"
+            )
+    return tuple(map(builtins.slice, starts, ends))
+
+
 _TABLE = """
     argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None)
         = cast(argsort(values, axis, _descending(direction)), int32)
         # Return the indices (int32) that sort `values` along `axis`; equal ones stay in the order
         in which they stand. NaN counts as larger than all else.
+    boolean_mask(tensor, mask, axis=None, name="boolean_mask") = boolean_mask(tensor, mask, axis)
     broadcast_to(input, shape, name=None) = broadcast_to(input, shape)
     clip_by_value(t, clip_value_min, clip_value_max, name=None)
         = clip(t, clip_value_min, clip_value_max)
@@ -61,6 +84,9 @@ _TABLE = """
     concat(values, axis, name=None) = concatenate([values] if is_tensor(values) else values, axis)
         # Return the tensors `values` joined along an axis that they have; one tensor is a list of
         itself.
+    dynamic_partition(data, partitions, num_partitions, name=None) -> list[Tensor]
+        = dynamic_partition(data, partitions, num_partitions)
+    dynamic_stitch(indices, data, name=None) = dynamic_stitch(indices, data)
     expand_dims(input, axis, name=None) = expand_dims(input, axis)
     fill(dims, value, name=None) = full(dims, value)
         # Return a tensor of shape `dims` filled with the single number `value`.
@@ -68,6 +94,7 @@ _TABLE = """
         = gather(params, indices, batch_dims if axis is None else axis, batch_dims)
         # Return slices of `params` along `axis`, by default the first not shared, at integer
         `indices`; the first `batch_dims` axes of both are gone through together.
+    gather_nd(params, indices, batch_dims=0, name=None) = gather_nd(params, indices, batch_dims)
     linspace(start, stop, num, name=None) = linspace(start, stop, num,
         float64 if all(is_integer(convert(end).dtype) for end in (start, stop)) else None)
         # Return `num` evenly spaced numbers from `start` to `stop`, both included; float64 between
@@ -89,11 +116,15 @@ _TABLE = """
     rank(input, name=None) = constant(convert(input).ndim)
         # Return the number of dimensions of `input`, as a scalar tensor.
     reshape(tensor, shape, name=None) = reshape(tensor, shape)
+    scatter_nd(indices, updates, shape, name=None) = scatter_nd(indices, updates, shape)
     shape(input, out_type=None, name=None)
         = cast(constant(np.array(convert(input).shape, np.int32)), out_type or int32)
         # Return the shape of `input`, as a tensor of integers (int32 by default).
     size(input, out_type=None, name=None) = constant(convert(input).size, out_type or int32)
         # Return the number of elements of `input`, as a scalar tensor (int32 by default).
+    slice(input_, begin, size, name=None) = getitem(convert(input_), _slices(input_, begin, size))
+        # Return the part of `input_` that starts at `begin`, one number for each axis, and has the
+        sizes `size`; -1 is all that is left.
     sort(values, axis=-1, direction="ASCENDING", name=None)
         = sort(values, axis, _descending(direction))
         # Return `values` sorted along `axis`, by default the last; NaN counts as larger than all
@@ -103,6 +134,13 @@ _TABLE = """
     squeeze(input, axis=None, name=None) = squeeze(input, axis)
     stack(values, axis=0, name=None) = stack(values, axis)
     stop_gradient identity(input, name=None) = {}(input)
+    tensor_scatter_nd_update tensor_scatter_nd_add tensor_scatter_nd_sub tensor_scatter_nd_max
+        tensor_scatter_nd_min(tensor, indices, updates, name=None)
+        = tensor_scatter("{}".rpartition("_")[2], tensor, indices, updates)
+        # Return `tensor` with `updates` at `indices`, whose last axis has coordinates: they
+        replace, are added or subtracted, or the larger or smaller element stays. Of several updates
+        of one element the last replaces, sums add up, and extremes share their gradient. Raises
+        InvalidArgumentError for indices that point outside, and for `updates` of another shape.
     transpose(a, perm=None, conjugate=False, name=None)
         = conj(transpose(a, perm)) if conjugate else transpose(a, perm)
         # Return `a` with its axes in the order `perm`, reversed by default; conjugated if asked.

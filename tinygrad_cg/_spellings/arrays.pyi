@@ -19,6 +19,14 @@ def argsort(
     """Return the indices (int32) that sort `values` along `axis`; equal ones stay in the order
     in which they stand. NaN counts as larger than all else."""
 
+def boolean_mask(
+    tensor: TensorLike,
+    mask: Any,
+    axis: Axes = None,
+    name: str | None = "boolean_mask",
+) -> Tensor:
+    """Return the slices of `tensor` where `mask` is true, in row-major order."""
+
 def broadcast_to(input: TensorLike, shape: Shape, name: str | None = None) -> Tensor:
     """Return `input` repeated to `shape`, by NumPy's rules of broadcasting."""
 
@@ -52,6 +60,18 @@ def concat(values: Any, axis: Axes, name: str | None = None) -> Tensor:
     """Return the tensors `values` joined along an axis that they have; one tensor is a list of
     itself."""
 
+def dynamic_partition(
+    data: Any,
+    partitions: Any,
+    num_partitions: Any,
+    name: str | None = None,
+) -> list[Tensor]:
+    """Return `num_partitions` tensors: the slices of `data` by the numbers in `partitions`."""
+
+def dynamic_stitch(indices: TensorLike, data: Any, name: str | None = None) -> Tensor:
+    """Return the rows of several tensors, each at its place: the inverse of
+    `dynamic_partition`."""
+
 def expand_dims(input: TensorLike, axis: Axes, name: str | None = None) -> Tensor:
     """Return `input` with a new axis of size 1 at position `axis`, which may be negative."""
 
@@ -68,6 +88,14 @@ def gather(
 ) -> Tensor:
     """Return slices of `params` along `axis`, by default the first not shared, at integer
     `indices`; the first `batch_dims` axes of both are gone through together."""
+
+def gather_nd(
+    params: TensorLike,
+    indices: TensorLike,
+    batch_dims: int = 0,
+    name: str | None = None,
+) -> Tensor:
+    """Return the slices of `params` at `indices`, whose last axis has coordinates."""
 
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the same value as a new tensor."""
@@ -126,6 +154,15 @@ def reshape(tensor: TensorLike, shape: Shape, name: str | None = None) -> Tensor
     """Return the elements of `tensor`, in row-major order, with another shape. One size may be
     -1."""
 
+def scatter_nd(
+    indices: TensorLike,
+    updates: Any,
+    shape: Shape,
+    name: str | None = None,
+) -> Tensor:
+    """Return zeros of `shape` with `updates` added at `indices`, whose last axis has
+    coordinates."""
+
 def shape(
     input: TensorLike,
     out_type: DTypeLike | None = None,
@@ -139,6 +176,10 @@ def size(
     name: str | None = None,
 ) -> Tensor:
     """Return the number of elements of `input`, as a scalar tensor (int32 by default)."""
+
+def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
+    """Return the part of `input_` that starts at `begin`, one number for each axis, and has the
+    sizes `size`; -1 is all that is left."""
 
 def sort(
     values: Any,
@@ -167,6 +208,61 @@ def stack(values: Any, axis: Axes = 0, name: str | None = None) -> Tensor:
 
 def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the same value as a new tensor that does not depend on `input`."""
+
+def tensor_scatter_nd_add(
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return `tensor` with `updates` at `indices`, whose last axis has coordinates: they
+    replace, are added or subtracted, or the larger or smaller element stays. Of several updates
+    of one element the last replaces, sums add up, and extremes share their gradient. Raises
+    InvalidArgumentError for indices that point outside, and for `updates` of another shape."""
+
+def tensor_scatter_nd_max(
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return `tensor` with `updates` at `indices`, whose last axis has coordinates: they
+    replace, are added or subtracted, or the larger or smaller element stays. Of several updates
+    of one element the last replaces, sums add up, and extremes share their gradient. Raises
+    InvalidArgumentError for indices that point outside, and for `updates` of another shape."""
+
+def tensor_scatter_nd_min(
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return `tensor` with `updates` at `indices`, whose last axis has coordinates: they
+    replace, are added or subtracted, or the larger or smaller element stays. Of several updates
+    of one element the last replaces, sums add up, and extremes share their gradient. Raises
+    InvalidArgumentError for indices that point outside, and for `updates` of another shape."""
+
+def tensor_scatter_nd_sub(
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return `tensor` with `updates` at `indices`, whose last axis has coordinates: they
+    replace, are added or subtracted, or the larger or smaller element stays. Of several updates
+    of one element the last replaces, sums add up, and extremes share their gradient. Raises
+    InvalidArgumentError for indices that point outside, and for `updates` of another shape."""
+
+def tensor_scatter_nd_update(
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return `tensor` with `updates` at `indices`, whose last axis has coordinates: they
+    replace, are added or subtracted, or the larger or smaller element stays. Of several updates
+    of one element the last replaces, sums add up, and extremes share their gradient. Raises
+    InvalidArgumentError for indices that point outside, and for `updates` of another shape."""
 
 def transpose(
     a: TensorLike,

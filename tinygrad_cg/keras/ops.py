@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
 from .._ops.complex import imag, real
 from .._ops.creation import constant
+from .._ops.define import as_shape
 from .._ops.elementwise import add, multiply
 from .._ops.shape import cast, reshape
 from .._rules.custom_gradient import custom_gradient
 from .._spellings.spell import spell
 from ..dtypes import float32, int32, uint32
+from ..errors import InvalidArgumentError
 
 __all__ = ["convert_to_numpy", "custom_gradient", "is_tensor"]
 
@@ -82,6 +85,27 @@ def _at_axis(x: Any, axis: int, *vectors: Any) -> list[Any]:
     ndim = convert(x).ndim
     sizes = [-1 if i == axis % ndim else 1 for i in range(ndim)]
     return [None if one is None else reshape(one, sizes) for one in vectors]
+
+
+def _part(x: Any, starts: Any, sizes: Any) -> tuple[Any, ...]:
+    starts, sizes = as_shape("slice", starts), as_shape("slice", sizes)
+    shape = tuple(convert(x).shape)
+    if not len(starts) == len(sizes) == len(shape) or not builtins.all(
+        0 <= start <= start + size <= whole
+        for start, size, whole in zip(starts, sizes, shape, strict=True)
+    ):
+        raise InvalidArgumentError(
+            f"slice: a part of shape {sizes} from {starts} on is not within shape {shape}"
+        )
+    ends = [start + size for start, size in zip(starts, sizes, strict=True)]
+    return tuple(map(builtins.slice, starts, ends))
+
+
+def _reduction(reduction: Any) -> str:
+    known = {None: "update", "add": "add", "max": "max", "min": "min", "mul": "mul"}
+    if reduction not in known:
+        raise ValueError(f"scatter_update: reduction must be one of {[*known]}, got {reduction!r}")
+    return known[reduction]
 
 
 _TABLE = """
@@ -225,10 +249,26 @@ _TABLE = """
         `fft_length`, as a pair of real and imaginary parts.
     round(x, decimals=0) = round_decimals(x, decimals)
         # Return `x` to so many decimals, half to even. It has no gradient.
+    scatter(indices, values, shape) = scatter_nd(indices, values, shape)
+    scatter_update(inputs, indices, updates, reduction=None)
+        = tensor_scatter(_reduction(reduction), inputs, indices, updates)
+        # Return `inputs` with `updates` at `indices`, whose last axis has coordinates; or, with a
+        `reduction` of "add", "max", "min" or "mul", what it makes of both.
+    segment_sum segment_prod segment_max segment_min
+        (data, segment_ids, num_segments=None, sorted=False)
+        = unsorted_segments("{}".removeprefix("segment_"), data, segment_ids, num_segments)
+        # Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have
+        the first axes of `data`; by default there are as many segments as the largest id asks for.
+        `sorted` makes no difference.
     shape(x) -> tuple[int, ...] = tuple(convert(x).shape)
         # Return the shape of `x`, as a tuple of integers.
     silu swish(x) = silu(_real(x))  # Return ``x * sigmoid(x)``, also called swish.
     size(x) = constant(convert(x).size)  # Return the number of elements of `x`, as a scalar tensor.
+    slice(inputs, start_indices, shape) = getitem(inputs, _part(inputs, start_indices, shape))
+        # Return the part of `inputs` of some `shape` that starts at `start_indices`.
+    slice_update(inputs, start_indices, updates)
+        = At(inputs)[_part(inputs, start_indices, convert(updates).shape)].set(updates)
+        # Return `inputs` with the part that starts at `start_indices` replaced by `updates`.
     softmax(x, axis=-1) = softmax(_real(x), axis)
     sort(x, axis=-1) = sort(*flattened(x, axis))
         # Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger

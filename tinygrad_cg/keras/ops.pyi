@@ -559,6 +559,59 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:
 def rsqrt(x: TensorLike) -> Tensor:
     """Return 1 / sqrt(x): infinite at 0, NaN below."""
 
+def scatter(indices: TensorLike, values: Any, shape: Shape) -> Tensor:
+    """Return zeros of `shape` with `values` added at `indices`, whose last axis has
+    coordinates."""
+
+def scatter_update(
+    inputs: TensorLike,
+    indices: TensorLike,
+    updates: Any,
+    reduction: Any = None,
+) -> Tensor:
+    """Return `inputs` with `updates` at `indices`, whose last axis has coordinates; or, with a
+    `reduction` of "add", "max", "min" or "mul", what it makes of both."""
+
+def segment_max(
+    data: Any,
+    segment_ids: Any,
+    num_segments: Any = None,
+    sorted: bool = False,
+) -> Tensor:
+    """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have
+    the first axes of `data`; by default there are as many segments as the largest id asks for.
+    `sorted` makes no difference."""
+
+def segment_min(
+    data: Any,
+    segment_ids: Any,
+    num_segments: Any = None,
+    sorted: bool = False,
+) -> Tensor:
+    """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have
+    the first axes of `data`; by default there are as many segments as the largest id asks for.
+    `sorted` makes no difference."""
+
+def segment_prod(
+    data: Any,
+    segment_ids: Any,
+    num_segments: Any = None,
+    sorted: bool = False,
+) -> Tensor:
+    """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have
+    the first axes of `data`; by default there are as many segments as the largest id asks for.
+    `sorted` makes no difference."""
+
+def segment_sum(
+    data: Any,
+    segment_ids: Any,
+    num_segments: Any = None,
+    sorted: bool = False,
+) -> Tensor:
+    """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have
+    the first axes of `data`; by default there are as many segments as the largest id asks for.
+    `sorted` makes no difference."""
+
 def selu(x: TensorLike) -> Tensor:
     """Return 1.0507 times `elu` with an alpha of 1.6733: what keeps mean 0 and variance 1."""
 
@@ -585,6 +638,12 @@ def sinh(x: TensorLike) -> Tensor:
 
 def size(x: TensorLike) -> Tensor:
     """Return the number of elements of `x`, as a scalar tensor."""
+
+def slice(inputs: TensorLike, start_indices: Any, shape: Shape) -> Tensor:
+    """Return the part of `inputs` of some `shape` that starts at `start_indices`."""
+
+def slice_update(inputs: TensorLike, start_indices: Any, updates: Any) -> Tensor:
+    """Return `inputs` with the part that starts at `start_indices` replaced by `updates`."""
 
 def soft_shrink(x: TensorLike, threshold: Any = 0.5) -> Tensor:
     """Return `x` moved by `threshold` towards 0, and 0 where it is no farther from 0."""

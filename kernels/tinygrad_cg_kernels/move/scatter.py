@@ -1,11 +1,11 @@
-"""Scatters that do not add: which update is the last at each place, and the extreme one."""
+"""Scatters that do not add: which update is the last at each place, and the extreme ones."""
 
 from math import prod
 
 import numpy as np
 
 from tinygrad_cg_kernels.move.gather import check_positions
-from tinygrad_cg_kernels.runtime.promotion import INT64
+from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, is_complex, is_exact, no_kernel
 
 
 def flat_positions(indices: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
@@ -38,21 +38,31 @@ def last_sources(indices: np.ndarray, size: int, batch_dims: int = 0) -> np.ndar
     return out.reshape(*batch, size)
 
 
-def scatter_extremum(
-    x: np.ndarray, indices: np.ndarray, updates: np.ndarray, largest: bool, batch_dims: int = 0
+def segment_extremum(
+    x: np.ndarray, indices: np.ndarray, size: int, largest: bool, batch_dims: int = 0
 ) -> np.ndarray:
-    """Return `x` with its rows replaced by the largest (or smallest) of them and their updates.
+    """Return `size` rows: the largest (or smallest) of the rows of `x` that `indices` send there.
 
-    `indices` name rows along axis `batch_dims`; `updates` have the axes of `indices`, then those
-    of a row. NaN is larger and smaller than all else. Negative indices count from the end; one out
-    of bounds is an IndexError.
+    `indices` have the first axes of `x`, of which the first `batch_dims` are gone through one by
+    one. NaN is larger and smaller than all else. A row that none is sent to has the least (or the
+    largest) number of the dtype. Negative indices count from the end; one out of bounds is an
+    IndexError.
     """
-    size, tail = x.shape[batch_dims], x.shape[batch_dims + 1 :]
-    count = prod(x.shape[:batch_dims])
+    if is_complex(x.dtype):
+        raise TypeError(no_kernel("segment_extremum", x.dtype))
+    batch, tail = x.shape[:batch_dims], x.shape[indices.ndim :]
+    count = prod(batch)
     rows = check_positions("scatter", indices, size).reshape(count, -1)
     rows = (rows + np.arange(count).reshape(count, 1) * size).reshape(-1)
-    out = np.array(x.reshape(count * size, *tail), order="C")
-    values = np.asarray(updates, x.dtype).reshape(rows.size, *tail)
+    if is_exact(x.dtype):
+        limits = (False, True) if is_bool(x.dtype) else _limits(x.dtype)
+    else:
+        limits = (-np.inf, np.inf)
+    out = np.full((count * size, *tail), limits[0 if largest else 1], x.dtype)
     with np.errstate(invalid="ignore"):
-        (np.maximum if largest else np.minimum).at(out, rows, values)
-    return out.reshape(x.shape)
+        (np.maximum if largest else np.minimum).at(out, rows, x.reshape(rows.size, *tail))
+    return out.reshape(*batch, size, *tail)
+
+
+def _limits(dtype: np.dtype) -> tuple[int, int]:
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)

@@ -1,0 +1,211 @@
+"""Reductions of rows that belong together: sums, means, products and extremes by segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.move import scatter as kscatter
+
+from .._core.conversion import convert
+from .._core.kinds import REAL, is_exact, is_integer
+from .._core.primitive import apply
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
+from .comparison import equal, not_equal
+from .creation import ones, zeros
+from .define import Case, as_int, operation
+from .elementwise import divide, maximum, multiply, sqrt, where
+from .indexing import gather, getitem, scatter_rows
+from .scans import recurrence
+from .shape import cast, concatenate, reshape
+from .sorting import argsort
+
+_IDS = np.array([1, 0, 1, 2])
+
+
+def _extremum_rule(
+    dy: Tensor, x: Tensor, indices: Tensor, out: Tensor, size: int, batch_dims: int
+) -> Tensor:
+    """Return the gradient, which elements that tie share evenly."""
+    ties = cast(equal(x, gather(out, indices, batch_dims, batch_dims)), dy.dtype)
+    count = scatter_rows(ties, indices, size, batch_dims)
+    share = divide(dy, where(equal(count, 0), 1, count))
+    return multiply(ties, gather(share, indices, batch_dims, batch_dims))
+
+
+_segment_extremum = operation(
+    "segment_extremum",
+    kscatter.segment_extremum,
+    lambda x, indices, size, largest, batch_dims: Aval(
+        (*x.shape[:batch_dims], size, *x.shape[len(indices.shape) :]), x.dtype
+    ),
+    (
+        lambda dy, x, indices, out, size, batch_dims: _extremum_rule(
+            dy, x, indices, out, size, batch_dims
+        ),
+        None,
+    ),
+    inputs=("x", "indices"),
+    dtypes=REAL,
+    batch=lambda params, size: params | {"batch_dims": params["batch_dims"] + 1},
+    samples=[
+        Case(((4, 3), ()), {"size": 3, "largest": True, "batch_dims": 0}, {1: _IDS}),
+        Case(
+            ((2, 2), ()),
+            {"size": 1, "largest": False, "batch_dims": 1},
+            {1: np.array([[0, 0], [0, 0]])},
+        ),
+    ],
+)
+
+
+def segment_extremum(x: Tensor, rows: Tensor, size: int, largest: bool) -> Tensor:
+    """Return the largest or smallest rows by segment: `rows` says where each row of `x` goes."""
+    return apply(_segment_extremum, (x, rows), {"size": size, "largest": largest, "batch_dims": 0})
+
+
+def _rows(ids: np.ndarray, size: int, name: str) -> np.ndarray:
+    """Return where rows go: what is dropped goes to one more, after the last."""
+    if ids.size and ids.max() >= size:
+        place = np.unravel_index(int(ids.argmax()), ids.shape)
+        raise InvalidArgumentError(
+            f"{name}: segment_ids{[int(i) for i in place]} = {ids.max()} is not below the "
+            f"{size} segments"
+        )
+    ids = ids.astype(np.int64)
+    return np.where(ids < 0, size, ids)
+
+
+_segment_rows = operation(
+    "segment_rows",
+    _rows,
+    lambda ids, size, name: Aval(ids.shape, np.dtype(np.int64)),
+    inputs=("ids",),
+    batch=lambda params, size: params,
+    samples=[Case(((),), {"size": 4, "name": "segment_sum"}, {0: np.array([3, -1, 0])})],
+)
+
+# By name: the reduction of rows into `size` segments.
+
+
+def _sum(x: Tensor, rows: Tensor, size: int) -> Tensor:
+    return scatter_rows(x, rows, size)
+
+
+def _count(x: Tensor, rows: Tensor, size: int) -> Tensor:
+    """Return how many rows each segment has, with axes of size 1 for those of a row."""
+    counts = scatter_rows(ones(rows._data.shape, np.int64), rows, size)
+    return reshape(counts, (size, *[1] * (x._data.ndim - 1)))
+
+
+def _mean(x: Tensor, rows: Tensor, size: int) -> Tensor:
+    counts = maximum(_count(x, rows, size), 1)
+    if is_exact(x.dtype):
+        return cast(divide(_sum(x, rows, size), counts), x.dtype)
+    return divide(_sum(x, rows, size), cast(counts, x.dtype))
+
+
+def _sqrt_n(x: Tensor, rows: Tensor, size: int) -> Tensor:
+    counts = sqrt(cast(maximum(_count(x, rows, size), 1), np.float64))
+    return divide(_sum(x, rows, size), cast(counts, x.dtype))
+
+
+def segment_product(x: Tensor, rows: Tensor, size: int) -> Tensor:
+    """Return products by segment, by a scan of the rows in their order: right where they are 0."""
+    if not x._data.shape[0]:
+        return ones((size, *x._data.shape[1:]), x.dtype)
+    order = argsort(rows)
+    rows, x = gather(rows, order), gather(x, order)
+    edge = not_equal(getitem(rows, slice(1, None)), getitem(rows, slice(None, -1)))
+    edge_of_all = ones((1,), bool)
+    sizes = (-1, *[1] * (x._data.ndim - 1))
+    first = reshape(concatenate([edge_of_all, edge], 0), sizes)
+    last = reshape(concatenate([edge, edge_of_all], 0), sizes)
+    running = recurrence(where(first, 0, x), where(first, x, 0), 0)
+    found = scatter_rows(where(last, running, 0), rows, size)
+    return where(equal(_count(x, rows, size), 0), 1, found)
+
+
+def _extreme(largest: bool) -> Callable[[Tensor, Tensor, int], Tensor]:
+    def reduce(x: Tensor, rows: Tensor, size: int) -> Tensor:
+        found = segment_extremum(x, rows, size, largest)
+        if is_exact(x.dtype):
+            return found
+        limit = float(np.finfo(x.dtype).min if largest else np.finfo(x.dtype).max)
+        return where(equal(_count(x, rows, size), 0), limit, found)
+
+    return reduce
+
+
+_REDUCTIONS = {
+    "sum": _sum,
+    "mean": _mean,
+    "sqrt_n": _sqrt_n,
+    "prod": segment_product,
+    "max": _extreme(True),
+    "min": _extreme(False),
+}
+
+
+def unsorted_segments(how: str, data: Any, segment_ids: Any, num_segments: Any = None) -> Tensor:
+    """Return a reduction of the rows of `data` into `num_segments` rows, by their `segment_ids`.
+
+    The ids have the first axes of `data` (else InvalidArgumentError), in any order; a negative one
+    drops its row, one not below `num_segments` is an InvalidArgumentError. By default there are as
+    many segments as the largest id asks for. Of no rows the sum and the mean are 0, the product is
+    1, and an extremum the last finite number of the dtype; ties share the gradient.
+    """
+    name = f"unsorted_segment_{how}"
+    data, ids = convert(data), convert(segment_ids)
+    if not is_integer(ids.dtype):
+        raise InvalidArgumentError(f"{name}: segment_ids must be integers, got {ids.dtype}")
+    shape, known = data._data.shape, ids._data.shape
+    if shape[: len(known)] != known:
+        raise InvalidArgumentError(
+            f"{name}: segment_ids have shape {tuple(known)}: it must be that of the first axes of "
+            f"data, {tuple(shape)}"
+        )
+    if num_segments is None:
+        values = ids._values()
+        num_segments = int(values.max(initial=-1)) + 1
+    size = as_int(name, "num_segments", num_segments)
+    if size < 0:
+        raise InvalidArgumentError(f"{name}: num_segments must not be negative, got {size}")
+    tail = shape[len(known) :]
+    rows = apply(_segment_rows, (reshape(ids, (-1,)),), {"size": size, "name": name})
+    count = rows._data.shape[0]
+    found = _REDUCTIONS[how](reshape(data, (count, *tail)), rows, size + 1)
+    return getitem(found, slice(0, size))
+
+
+def sorted_segments(how: str, data: Any, segment_ids: Any) -> Tensor:
+    """Return a reduction of the rows of `data` by their `segment_ids`, which do not decrease.
+
+    There is an id for each row, and as many segments as the last id asks for; one without rows is
+    0, and 1 for products. Raises InvalidArgumentError for ids of another shape, that decrease, or
+    are negative. Inside ``function`` and ``vmap`` the ids must be known.
+    """
+    name = f"segment_{how}"
+    data, ids = convert(data), convert(segment_ids)
+    if ids._data.ndim != 1 or ids._data.shape != data._data.shape[:1] or not is_integer(ids.dtype):
+        raise InvalidArgumentError(
+            f"{name}: segment_ids must be one integer for each row of data, of shape "
+            f"{tuple(data.shape)}; got {ids.dtype} of shape {tuple(ids.shape)}"
+        )
+    values = ids._values()
+    if values.size and (int(values[0]) < 0 or bool((values[1:] < values[:-1]).any())):
+        raise InvalidArgumentError(
+            f"{name}: segment_ids must not be negative nor decrease: use unsorted_{name}"
+        )
+    size = int(values[-1]) + 1 if values.size else 0
+    found = unsorted_segments(how, data, ids, size)
+    if how not in ("max", "min"):
+        return found
+    empty = np.bincount(values.astype(np.int64), minlength=size) == 0
+    if not empty.any():
+        return found
+    kept = Tensor(empty.reshape(-1, *[1] * (found._data.ndim - 1)))
+    return where(kept, zeros((), found.dtype), found)

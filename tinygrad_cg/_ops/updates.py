@@ -1,0 +1,377 @@
+"""Tensors with some elements replaced, added to or limited: scatters, and ``x.at[key].set(y)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.move import scatter as kscatter
+
+from .._core.conversion import any_tensor, convert, convert_operands
+from .._core.kinds import is_bool, is_integer
+from .._core.primitive import apply
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
+from .comparison import greater_equal
+from .creation import zeros
+from .define import Case, as_int, as_sizes, broadcast_shapes, normalize_axis, operation
+from .elementwise import add, divide, maximum, multiply, power, subtract, where
+from .indexing import gather, getitem, put_at, scatter_rows
+from .segments import segment_extremum, segment_product
+from .shape import broadcast_to, cast, concatenate, reshape
+
+
+def _positions(indices: np.ndarray, sizes: tuple[int, ...], name: str) -> np.ndarray:
+    try:
+        return kscatter.flat_positions(indices, sizes)
+    except IndexError as error:
+        raise InvalidArgumentError(f"{name}: {error}") from None
+
+
+_flat_positions = operation(
+    "flat_positions",
+    _positions,
+    lambda indices, sizes, name: Aval(indices.shape[:-1], np.dtype(np.int64)),
+    inputs=("indices",),
+    batch=lambda params, size: params,
+    samples=[
+        Case(((),), {"sizes": (4, 5), "name": "gather_nd"}, {0: np.array([[[0, 2], [1, 0]]])})
+    ],
+)
+_last_sources = operation(
+    "last_sources",
+    kscatter.last_sources,
+    lambda indices, size, batch_dims: Aval((*indices.shape[:batch_dims], size), np.dtype(np.int64)),
+    inputs=("indices",),
+    batch=lambda params, size: params | {"batch_dims": params["batch_dims"] + 1},
+    samples=[Case(((),), {"size": 4, "batch_dims": 0}, {0: np.array([0, 2, 0])})],
+)
+
+
+def _replace_rows(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
+    """Return `x` with rows replaced by those of `values`; the last one for a row counts."""
+    size = x._data.shape[0]
+    sources = apply(_last_sources, (rows,), {"size": size, "batch_dims": 0})
+    if not values._data.shape[0]:
+        return x
+    taken = gather(values, maximum(sources, 0))
+    found = reshape(greater_equal(sources, 0), (size, *[1] * (x._data.ndim - 1)))
+    return where(found, taken, x)
+
+
+def _join_extremum(largest: bool) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """Return a function of rows, where updates go, and these: the extremes of all for a row."""
+
+    def join(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
+        size = x._data.shape[0]
+        where_to = concatenate([Tensor(np.arange(size)), cast(rows, np.int64)], 0)
+        return segment_extremum(concatenate([x, values], 0), where_to, size, largest)
+
+    return join
+
+
+# TensorFlow's --------------------------------------------------------------------------------
+
+
+def _read_indices(name: str, indices: Any, shape: tuple[int, ...], shared: int = 0) -> Tensor:
+    """Return where `indices` (coordinates along their last axis) point, in row-major order."""
+    indices = convert(indices)
+    if not is_integer(indices.dtype):
+        raise InvalidArgumentError(f"{name}: indices must be integers, got {indices.dtype}")
+    known = indices._data.shape
+    if not known or not shared <= len(known) - 1 or known[-1] + shared > len(shape):
+        raise InvalidArgumentError(
+            f"{name}: the last axis of indices, of shape {tuple(known)}, has the coordinates: at "
+            f"most {len(shape) - shared} for shape {tuple(shape)}"
+        )
+    sizes = tuple(shape[shared : shared + known[-1]])
+    return apply(_flat_positions, (indices,), {"sizes": sizes, "name": name})
+
+
+def gather_nd(params: Any, indices: Any, batch_dims: Any = 0) -> Tensor:
+    """Return the slices of `params` at `indices`, whose last axis has coordinates.
+
+    The shape is that of `indices` without its last axis, then that of a slice; the first
+    `batch_dims` axes of both are gone through together. Raises InvalidArgumentError for indices
+    that are no integers, or point outside.
+    """
+    params, indices = convert(params), convert(indices)
+    shared = as_int("gather_nd", "batch_dims", batch_dims)
+    shape = params._data.shape
+    if not 0 <= shared < indices._data.ndim or shape[:shared] != indices._data.shape[:shared]:
+        raise InvalidArgumentError(
+            f"gather_nd: the first {shared} axes of shapes {tuple(shape)} and "
+            f"{tuple(indices.shape)} must agree"
+        )
+    flat = _read_indices("gather_nd", indices, shape, shared)
+    count = shared + indices._data.shape[-1]
+    joined = (*shape[:shared], prod(shape[shared:count]), *shape[count:])
+    return gather(reshape(params, joined), flat, axis=shared, batch_dims=shared)
+
+
+def _scattered(
+    name: str, shape: tuple[int, ...], indices: Any, updates: Any
+) -> tuple[tuple[int, ...], Tensor, Tensor]:
+    """Return the shape with indexed axes joined, where the rows go, and the rows."""
+    indices, updates = convert(indices), convert(updates)
+    flat = _read_indices(name, indices, shape)
+    known = indices._data.shape
+    expected = (*known[:-1], *shape[known[-1] :])
+    if updates._data.shape != expected:
+        raise InvalidArgumentError(
+            f"{name}: updates have shape {tuple(updates.shape)}: for indices of shape "
+            f"{tuple(known)} and shape {tuple(shape)} it must be {tuple(expected)}"
+        )
+    tail = tuple(shape[known[-1] :])
+    rows = reshape(flat, (-1,))
+    size = prod(shape[: known[-1]])
+    return (size, *tail), rows, reshape(updates, (rows._data.shape[0], *tail))
+
+
+def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
+    """Return zeros of `shape` with `updates` added at `indices`, whose last axis has coordinates.
+
+    The shape of `updates` is that of `indices` without its last axis, then that of a slice (else
+    InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
+    """
+    sizes = as_sizes("scatter_nd", shape)
+    joined, rows, updates = _scattered("scatter_nd", sizes, indices, updates)
+    return reshape(scatter_rows(updates, rows, joined[0]), sizes)
+
+
+def tensor_scatter(how: str, tensor: Any, indices: Any, updates: Any) -> Tensor:
+    """Return `tensor` with `updates` at `indices`, whose last axis has coordinates.
+
+    The shape of `updates` is that of `indices` without its last axis, then that of a slice (else
+    InvalidArgumentError), and its dtype becomes that of `tensor`. Where several updates meet, the
+    last one replaces; sums add up, and extremes share their gradient.
+    """
+    tensor = convert(tensor)
+    updates = cast(convert(updates, tensor.dtype), tensor.dtype)
+    shape = tensor._data.shape
+    joined, rows, updates = _scattered(f"tensor_scatter_nd_{how}", shape, indices, updates)
+    return reshape(_CHANGES[how](reshape(tensor, joined), rows, updates), shape)
+
+
+def _added(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
+    return add(x, scatter_rows(values, rows, x._data.shape[0]))
+
+
+def _subtracted(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
+    return subtract(x, scatter_rows(values, rows, x._data.shape[0]))
+
+
+def _multiplied(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
+    return multiply(x, segment_product(values, rows, x._data.shape[0]))
+
+
+_CHANGES = {
+    "update": _replace_rows,
+    "add": _added,
+    "sub": _subtracted,
+    "mul": _multiplied,
+    "max": _join_extremum(True),
+    "min": _join_extremum(False),
+}
+
+
+def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Tensor:
+    """Return the slices of `tensor` where `mask` is true, in row-major order.
+
+    `mask` has the sizes of some axes of `tensor` in a row, the first or from `axis` on (else
+    InvalidArgumentError). Inside ``function`` and ``vmap`` it must be known.
+    """
+    tensor, mask = convert(tensor), convert(mask)
+    dim = 0 if axis is None else normalize_axis("boolean_mask", axis, tensor._data.ndim)
+    shape, sizes = tensor._data.shape, mask._data.shape
+    if not sizes or shape[dim : dim + len(sizes)] != sizes or not is_bool(mask.dtype):
+        raise InvalidArgumentError(
+            f"boolean_mask: mask must be of bools, and have the sizes of axes of tensor from axis "
+            f"{dim} on; got {mask.dtype} of shape {tuple(sizes)} for shape {tuple(shape)}"
+        )
+    return getitem(tensor, (*[slice(None)] * dim, mask._values()))
+
+
+def dynamic_partition(data: Any, partitions: Any, num_partitions: Any) -> list[Tensor]:
+    """Return `num_partitions` tensors: the slices of `data` by the numbers in `partitions`.
+
+    `partitions` are integers from 0 to num_partitions - 1, with the sizes of the first axes of
+    `data` (else InvalidArgumentError). Inside ``function`` and ``vmap`` they must be known.
+    """
+    data, partitions = convert(data), convert(partitions)
+    count = as_int("dynamic_partition", "num_partitions", num_partitions)
+    numbers = partitions._values()
+    if not is_integer(numbers.dtype) or data._data.shape[: numbers.ndim] != numbers.shape:
+        raise InvalidArgumentError(
+            "dynamic_partition: partitions must be integers with the sizes of the first axes of "
+            f"data, of shape {tuple(data.shape)}; got {numbers.dtype} of shape {numbers.shape}"
+        )
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= count):
+        raise InvalidArgumentError(
+            f"dynamic_partition: partitions must be in [0, {count}), got {numbers.min()} to "
+            f"{numbers.max()}"
+        )
+    return [getitem(data, (numbers == i,)) for i in range(count)]
+
+
+def dynamic_stitch(indices: Any, data: Any) -> Tensor:
+    """Return the rows of several tensors, each at its place: the inverse of `dynamic_partition`.
+
+    ``data[m][i, ...]`` goes to row ``indices[m][i]``; of several for one row the last counts, and
+    a row that none goes to is 0. The tensors of `data` have the axes of their `indices`, then those
+    of a row (else InvalidArgumentError). Inside ``function`` and ``vmap`` indices must be known.
+    """
+    places, parts = [convert(one) for one in indices], [convert(one) for one in data]
+    if not places or len(places) != len(parts):
+        raise InvalidArgumentError(
+            f"dynamic_stitch: needs as many indices as data, at least one: got {len(places)} and "
+            f"{len(parts)}"
+        )
+    tail = parts[0]._data.shape[places[0]._data.ndim :]
+    for place, part in zip(places, parts, strict=True):
+        if part._data.shape != (*place._data.shape, *tail) or not is_integer(place.dtype):
+            raise InvalidArgumentError(
+                f"dynamic_stitch: data of shape {tuple(part.shape)} does not fit indices of shape "
+                f"{tuple(place.shape)}, with rows of shape {tuple(tail)}"
+            )
+    rows = np.concatenate([place._values().reshape(-1) for place in places])
+    if rows.size and rows.min() < 0:
+        raise InvalidArgumentError(f"dynamic_stitch: index {rows.min()} is negative")
+    size = int(rows.max(initial=-1)) + 1
+    count = [place.size for place in places]
+    values = concatenate(
+        [reshape(part, (n, *tail)) for n, part in zip(count, parts, strict=True)], 0
+    )
+    return _replace_rows(zeros((size, *tail), values.dtype), Tensor(rows.astype(np.int64)), values)
+
+
+# x.at[key] -----------------------------------------------------------------------------------
+
+
+class At:
+    """What ``x.at`` is: ``x.at[key].set(y)`` is x with other elements at `key`; x stays as it is.
+
+    After ``jax.numpy.ndarray.at``. `key` is what ``x[key]`` takes; an index out of bounds is an
+    IndexError.
+    """
+
+    __slots__ = ("_x",)
+
+    def __init__(self, x: Any):
+        self._x = x
+
+    def __getitem__(self, key: Any) -> Part:
+        return Part(self._x, key)
+
+    def __repr__(self) -> str:
+        return f"<at of {self._x!r}>"
+
+
+class Part:
+    """The elements of a tensor at a key; its methods return the whole tensor with these changed.
+
+    A value broadcasts to the shape of ``x[key]``, and becomes of the dtype of x: TypeError for a
+    float in a tensor of integers, InvalidArgumentError for a shape that does not broadcast. Where
+    the key names an element several times, all values count, in their order; with `set` the last.
+    """
+
+    __slots__ = ("_key", "_x")
+
+    def __init__(self, x: Any, key: Any):
+        self._x, self._key = convert(x), key
+
+    def get(self) -> Tensor:
+        """Return ``x[key]``."""
+        return getitem(self._x, self._key)
+
+    def set(self, values: Any) -> Tensor:
+        """Return x with `values` at the key."""
+        mask = self._mask()
+        if mask is None:
+            return self._change(_replace_rows, values)
+        part = self._fit(values, getitem(self._x, self._key)._data.shape)
+        return where(mask, put_at(part, self._x._data.shape, self._key), self._x)
+
+    def add(self, values: Any) -> Tensor:
+        """Return x with `values` added at the key."""
+        return self._change(_added, values)
+
+    def subtract(self, values: Any) -> Tensor:
+        """Return x with `values` subtracted at the key."""
+        return self._change(_subtracted, values)
+
+    def multiply(self, values: Any) -> Tensor:
+        """Return x with the elements at the key multiplied by `values`."""
+        return self._by_product(multiply, values)
+
+    def divide(self, values: Any) -> Tensor:
+        """Return x with the elements at the key divided by `values`."""
+        return self._by_product(divide, values)
+
+    def power(self, values: Any) -> Tensor:
+        """Return x with the elements at the key to the power of `values`."""
+        return self._by_product(power, values)
+
+    def max(self, values: Any) -> Tensor:
+        """Return x with the larger of its elements and `values` at the key; ties share it."""
+        return self._change(_join_extremum(True), values)
+
+    def min(self, values: Any) -> Tensor:
+        """Return x with the smaller of its elements and `values` at the key; ties share it."""
+        return self._change(_join_extremum(False), values)
+
+    def apply(self, function: Callable[[Tensor], Any]) -> Tensor:
+        """Return x with ``function(x[key])`` at the key."""
+        return self.set(function(self.get()))
+
+    mul, div = multiply, divide
+
+    def _mask(self) -> Tensor | None:
+        """Return where a key of slices and numbers points; None for other keys."""
+        parts = self._key if isinstance(self._key, tuple) else (self._key,)
+        if not all(one is None or one is ... or type(one) in (int, slice) for one in parts):
+            return None
+        mask = np.zeros(self._x._data.shape, bool)
+        mask[self._key] = True
+        return Tensor(mask)
+
+    def _by_product(self, change: Callable[[Tensor, Tensor], Tensor], values: Any) -> Tensor:
+        def join(x: Tensor, rows: Tensor, parts: Tensor) -> Tensor:
+            found = change(x, segment_product(parts, rows, x._data.shape[0]))
+            return found if found.dtype == x.dtype else cast(found, x.dtype)
+
+        return self._change(join, values)
+
+    def _change(self, change: Callable[[Tensor, Tensor, Tensor], Tensor], values: Any) -> Tensor:
+        x = self._x
+        shape, size = x._data.shape, x.size
+        places = getitem(Tensor(np.arange(size).reshape(shape)), self._key)
+        parts = self._fit(values, places._data.shape)
+        found = change(reshape(x, (size,)), reshape(places, (-1,)), reshape(parts, (-1,)))
+        return reshape(found, shape)
+
+    def _fit(self, values: Any, shape: tuple[int, ...]) -> Tensor:
+        x = self._x
+        values = convert_operands((x, values))[1] if not is_listed(values) else convert(values)
+        if not np.can_cast(values.dtype, x.dtype, "same_kind"):
+            raise TypeError(
+                f"at: values of dtype {values.dtype} do not fit a tensor of {x.dtype}: cast one of "
+                "them first"
+            )
+        values = cast(values, x.dtype)
+        if values._data.shape == shape:
+            return values
+        if broadcast_shapes("at", shape, values._data.shape) != shape:
+            raise InvalidArgumentError(
+                f"at: values of shape {tuple(values.shape)} do not broadcast to the shape "
+                f"{tuple(shape)} of x[key]"
+            )
+        return broadcast_to(values, shape)
+
+
+def is_listed(values: Any) -> bool:
+    """Return whether values are in a list that has tensors."""
+    return isinstance(values, (list, tuple)) and any_tensor(values)
