@@ -506,11 +506,12 @@ def test_nothing_is_left_behind():
     assert caught == []
     assert tape.gradient(y, x).numpy() == 4.0
     assert_clean_state()
-    with tf.GradientTape() as tape:
+    with tf.GradientTape() as outer, tf.GradientTape() as tape:
+        outer.watch(x)
         tape.watch(x)
         y = numbers(x)
-    with pytest.warns(tf.CustomGradientWarning, match="takes NumPy or Python values"):
-        tape.gradient(y, x)
+        with pytest.warns(tf.CustomGradientWarning, match="takes NumPy or Python values"):
+            tape.gradient(y, x)
 
 
 @pytest.mark.quick

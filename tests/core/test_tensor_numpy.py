@@ -212,7 +212,7 @@ class TestDetaching:
         ids=["float", "asarray", "numpy"],
     )
     def test_warns_once_a_line_inside_a_rule(self, take):
-        """Decision 15: inside a custom rule a warning, once per line."""
+        """Decision 15: in a custom rule a warning, once per line, where a derivative is lost."""
 
         @tf.custom_gradient
         def cube(x):
@@ -224,10 +224,11 @@ class TestDetaching:
 
         def slope_at_2():
             x = tf.constant(2.0)
-            with tf.GradientTape() as tape:
+            with tf.GradientTape() as outer, tf.GradientTape() as tape:
+                outer.watch(x)
                 tape.watch(x)
                 y = cube(x)
-            return tape.gradient(y, x).numpy()
+                return tape.gradient(y, x).numpy()
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

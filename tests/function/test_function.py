@@ -446,13 +446,48 @@ def test_an_error_in_the_function_is_the_users_and_leaves_nothing_behind():
 
 def test_a_tensor_that_escapes_is_refused_elsewhere():
     kept = []
-    tf.function(lambda x: kept.append(x * 2) or x)(tf.constant(1.0))
-    with pytest.raises(errors.InaccessibleTensorError, match="out of scope"):
-        tf.function(lambda x: x + kept[0])(tf.constant(1.0))
-    with pytest.raises(TypeError):
-        kept[0].numpy()
-    with pytest.raises(errors.OperatorNotAllowedInGraphError):
-        tf.function(lambda x: x)(kept[0])
+
+    def leaking(x):
+        kept.append(x * 2)
+        return x
+
+    tf.function(leaking)(tf.constant(1.0))
+    for use in (
+        lambda: tf.function(lambda x: x + kept[0])(tf.constant(1.0)),
+        lambda: kept[0].numpy(),
+        lambda: kept[0] + 1,
+        lambda: tf.reshape(kept[0], (1,)),
+        lambda: tf.reduce_sum(kept[0]),
+        lambda: tf.cast(kept[0], tf.float64),
+        lambda: float(kept[0]),
+        lambda: tf.function(lambda x: x)(kept[0]),
+    ):
+        with pytest.raises(
+            errors.InaccessibleTensorError, match=r"out of scope.*`leaking`.*Return it.*Variable"
+        ):
+            use()
+    assert_clean_state()
+
+
+def test_known_sizes_are_sizes():
+    """Issue: `tf.zeros([tf.shape(x)[0], 3])` was an error; sizes are known for each program."""
+
+    @tf.function
+    def f(x):
+        rows, columns = tf.shape(x)[0], tf.unstack(tf.shape(x))[1]
+        flat = tf.reshape(x, [tf.reduce_prod(tf.shape(x))])
+        wide = tf.reshape(flat, tf.concat([tf.shape(x), [1]], 0))
+        zeros = tf.zeros([rows, 2 * columns // 3]) + tf.fill([rows, 2], 1.0)
+        total = sum([x[i] for i in range(rows)], start=tf.zeros(int(columns)))
+        return wide, zeros, tf.range(rows + 1), total / tf.cast(rows, tf.float32)
+
+    for size in (2, 4):
+        x = tf.constant(np.arange(3.0 * size, dtype=np.float32).reshape(size, 3))
+        wide, zeros, counted, mean = f(x)
+        assert (wide.shape, zeros.shape, counted.shape) == ((size, 3, 1), (size, 2), (size + 1,))
+        assert numbers(mean) == numbers(tf.reduce_mean(x, 0))
+    assert f.cache_size == 2
+    assert numbers(tf.grad(lambda x: tf.reduce_sum(f(x)[3]))(x)) == [[0.25] * 3] * 4
 
 
 def test_methods_have_programs_of_their_own():

@@ -494,6 +494,7 @@ def asked_after_the_record_was_freed():
     return tape.explain(y, x)
 
 
+@pytest.mark.filterwarnings("ignore:GradientTape.gradient. this tape watches nothing")
 @pytest.mark.parametrize("name", CASES)
 def test_the_reason(name):
     compute, words = CASES[name]

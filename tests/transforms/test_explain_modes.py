@@ -267,6 +267,7 @@ def batched(explain: Callable[..., str]) -> str:
 MODES = {"eager": eager, "traced": traced, "batched": batched}
 
 
+@pytest.mark.filterwarnings("ignore:GradientTape.gradient. this tape watches nothing")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("reason", REASONS)

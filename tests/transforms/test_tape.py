@@ -26,11 +26,17 @@ def test_first_gradient():
 
 
 def test_unwatched_tensor_has_no_gradient():
-    """2.1: None where nothing was watched."""
-    x = tf.constant(3.0)
-    with tf.GradientTape() as tape:
-        y = x * x
-    assert tape.gradient(y, x) is None
+    """2.1: None where nothing was watched, with a warning; none for what nobody can watch."""
+    x, v = tf.constant(3.0), tf.Variable(3.0, trainable=False)
+    for source in (x, tf.Variable(3.0)):
+        with tf.GradientTape() as tape:
+            y = x * x
+        with pytest.warns(tf.errors.TapeWarning, match=r"watches nothing.*tape\.watch\(x\)"):
+            assert tape.gradient(y, source) is None
+    for sources, nothing in ((v, None), ([], [])):
+        with tf.GradientTape() as tape:
+            y = x * v
+        assert tape.gradient(y, sources) == nothing
 
 
 def test_trainable_variable_is_watched_when_read():

@@ -1,7 +1,10 @@
 """Decision 15: values of tensors that only decide what is computed are no lost derivative."""
 
+import logging
+import sys
 import warnings
 
+import numpy as np
 import pytest
 
 import tinygrad_cg as tf
@@ -48,6 +51,25 @@ def formatted(x):
     return x * x if text else x
 
 
+LOGGER = logging.getLogger("test")
+
+
+def printed(x):
+    LOGGER.info("loss %s", float(x))
+    sys.stderr.write("{:.3f}".format(x))  # noqa: UP032
+    text = "%.3f" % x + "%s %.3f" % (1, float(x))  # noqa: UP031
+    assert text
+    print(round(float(x), 3), x.numpy(), file=sys.stderr)
+    return x * x if str(float(x)) else x
+
+
+def asked(x):
+    assert np.shape(x) == ()
+    assert np.allclose(x, x)
+    assert np.result_type(x, 1.0) == np.float32
+    return x * x * np.size(x) * (1 + np.ndim(x))
+
+
 def compared(x):
     large = x.numpy() > 1.0
     return x * x * float(large)
@@ -63,6 +85,8 @@ def compared(x):
         (counted, 2.0, 4.0, 0.0),
         (chosen, 2.5, 2.0, 0.0),
         (formatted, 3.0, 6.0, 2.0),
+        (printed, 3.0, 6.0, 2.0),
+        (asked, 3.0, 6.0, 2.0),
         (compared, 3.0, 6.0, 2.0),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -89,6 +113,42 @@ def test_no_false_alarm_inside_a_rule():
         assert float(tf.grad(tf.grad(square))(3.0)) == 2.0
 
 
+def test_no_false_alarm_at_the_order_that_a_rule_serves():
+    """Issue: a rule of NumPy code is right at first order, and loses the second."""
+
+    @tf.custom_gradient
+    def sine(x):
+        return np.sin(x.numpy()), lambda dy: dy * np.cos(x.numpy())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert float(tf.grad(sine)(0.5)) == pytest.approx(np.cos(0.5), rel=1e-6)
+        assert float(tf.jacobian(sine)(0.5)) == pytest.approx(np.cos(0.5), rel=1e-6)
+        with tf.GradientTape() as tape:
+            x = tf.Variable(0.5)
+            y = sine(x)
+        assert float(tape.gradient(y, x)) == pytest.approx(np.cos(0.5), rel=1e-6)
+    with pytest.warns(tf.CustomGradientWarning, match="takes NumPy or Python values"):
+        tf.grad(tf.grad(sine))(0.5)
+
+
+def test_shapes_have_no_values():
+    """Issue: `np.shape(x)` warned, and was an error in a `vmap` or a `function`."""
+
+    def f(x):
+        return tf.reduce_sum(x) * np.shape(x)[0] * np.ndim(x) * np.size(x)
+
+    x = tf.constant([1.0, 2.0, 3.0])
+    assert float(tf.function(f)(x)) == float(f(x)) == 54.0
+    assert tf.vmap(f)(tf.stack([x, x])).numpy().tolist() == [54.0, 54.0]
+
+
+def copied(x):
+    target = np.zeros(())
+    np.copyto(target, x)
+    return x * target
+
+
 def multiplied(x):
     while float(x) > 1.0:
         x = x * float(x) ** -2.0
@@ -110,7 +170,7 @@ def called(x):
     return x * max(float(x), 1.0)
 
 
-@pytest.mark.parametrize("f", [multiplied, walrus, stored, called])
+@pytest.mark.parametrize("f", [multiplied, walrus, stored, called, copied])
 def test_values_that_are_used_warn_still(f):
     with pytest.warns(tf.CustomGradientWarning, match="takes NumPy or Python values"):
         tf.grad(f)(3.0)

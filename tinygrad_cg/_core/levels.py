@@ -48,6 +48,7 @@ class Token(_OnStack):
     natural = False  # for it custom gradients are the operations inside, and their rules nothing
     noted: Any = None  # the sweeps that it recorded
     paused = False  # it does not record, on purpose
+    watches = False  # whether its user ever told it, or a Variable that is read, what to watch
     silent = False  # no warning where values are taken from what it recorded
 
 

@@ -132,7 +132,7 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
                 data = primitive.run(*[tensor._data for tensor in inputs], **params)
         except ValueError as error:
             raise _of_input(primitive, error) from None
-        except TypeError:
+        except (AttributeError, TypeError):
             refuse_leaks(*inputs)
             raise
         if type(data) is ndarray:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 from numpy import ndarray
 
+from ..errors import InaccessibleTensorError
 from .levels import ask_for_value, state
 
 
@@ -84,9 +85,22 @@ def refuse_leak() -> NoReturn:
 
 
 def refuse_leaks(*tensors: Tensor) -> None:
-    """Raise TypeError if a tensor that a kernel did not take is an example of a batch."""
-    if any(type(tensor._data) is ExampleAval for tensor in tensors):
-        refuse_leak()
+    """Raise TypeError if a tensor that a kernel did not take has no values here."""
+    for tensor in tensors:
+        if type(tensor._data) is ExampleAval:
+            refuse_leak()
+        if type(tensor._data) is Aval:
+            raise leaked_from_trace(tensor)
+
+
+def leaked_from_trace(tensor: Any) -> InaccessibleTensorError:
+    """Return the error for a tensor of a trace that is used where it has no value."""
+    name = tensor.level.name
+    return InaccessibleTensorError(
+        f"{tensor!r} is out of scope: it was made while `{name}` was traced, and has no value "
+        f"outside of it. Return it from `{name}`, instead of keeping it in a list, an attribute or "
+        "a closure; to keep it from call to call, assign it to a Variable"
+    )
 
 
 class Reference:
@@ -408,7 +422,10 @@ class ArrayLike:
         return (self[i] for i in range(self._data.shape[0]))
 
     def __format__(self, spec: str) -> str:
-        return format(self.numpy(), spec) if not self._data.ndim else format(str(self), spec)
+        data = self._data  # a text: no value that could lose its derivative
+        if data.ndim:
+            return format(str(self), spec)
+        return format((self._ask() if isinstance(data, Aval) else data)[()], spec)
 
     def _text(self) -> str:
         """Return the value as `repr` shows it."""

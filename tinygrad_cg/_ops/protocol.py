@@ -182,11 +182,38 @@ def _is_default(key: str, value: Any) -> bool:
     return value is _ABSENT or (key in ("out", "device") and value is None)
 
 
+# Those that ask for shapes and dtypes alone, which tensors without values have too.
+_WITHOUT_VALUES = frozenset(
+    (
+        *(np.shape, np.ndim, np.size, np.result_type, np.common_type, np.iscomplexobj),
+        *(np.isrealobj, np.einsum_path, np.diag_indices_from, np.tril_indices_from),
+        np.triu_indices_from,
+    )
+)
+
+
 def _answer(function: Any, args: tuple, kwargs: dict) -> Any:
     """Return NumPy's own answer on the values; its arrays become tensors."""
-    to_numpy = lambda leaf: leaf.__array__() if is_tensor(leaf) else leaf  # noqa: E731
+    read = _array_alike if function in _WITHOUT_VALUES else _value
+    if function is np.copyto:  # what it writes may be computed with
+        read = np.asarray
+    to_numpy = lambda leaf: read(leaf) if is_tensor(leaf) else leaf  # noqa: E731
     found = function(*map_structure(to_numpy, args), **map_structure(to_numpy, kwargs))
     return map_structure(lambda one: Tensor(one) if type(one) is np.ndarray else one, found)
+
+
+def _value(x: Any) -> np.ndarray:
+    """Return the value of a tensor for a question: without the warning that it loses gradients."""
+    if not isinstance(x, Tensor) or type(x._data) is not np.ndarray:
+        return np.asarray(x)
+    view = x._data.view()
+    view.flags.writeable = False
+    return view
+
+
+def _array_alike(x: Any) -> np.ndarray:
+    """Return zeros of the shape and dtype of a tensor, which take no memory."""
+    return np.broadcast_to(np.zeros((), x.dtype), tuple(x.shape))
 
 
 def name_of(function: Any) -> str:

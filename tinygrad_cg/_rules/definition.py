@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from .._core.levels import state
+from .._core.levels import Token, stack, state
 from .._core.record import find_tokens
 from .._core.tensor import ArrayLike
 from ..errors import CustomGradientWarning, users_line
@@ -237,9 +237,13 @@ class Definition:
     def warn_detached(self, record: Any) -> None:
         """Warn, once for each line, that this rule takes values out of a tensor.
 
-        Not where they only decide what is computed: ``while float(x) > 1.``
+        Not where nothing records what is made of them, as in the last sweep, nor where they only
+        decide what is computed: ``while float(x) > 1.``
         """
-        if not any(token.alive and not token.silent for token in find_tokens(record)):
+        known = find_tokens(record)
+        levels: list[Any] = stack(state.frame)
+        tokens = [one if type(one) is Token else getattr(one, "_token", None) for one in levels]
+        if not any(token in known and token.alive and not token.silent for token in tokens):
             return
         file, line, depth = users_line()
         if only_decides(sys._getframe(depth - 1)) or _is_replaced(sys._getframe(depth - 1)):

@@ -11,6 +11,10 @@ from typing import Any
 
 _TRUTHS = {"UNARY_NOT"} | {name for name in dis.opname if "JUMP" in name and "IF" in name}
 _DECISIONS = (ast.While, ast.If, ast.IfExp, ast.Assert)
+_COUNTS = {"range", "bool"}
+_TEXTS = {"print", "str", "repr", "format"}
+_TEXTS_OF_METHODS = {"print", "format", "write", "set_description", "set_postfix"}
+_TEXTS_OF_LOGGERS = {"debug", "info", "warning", "error", "exception", "critical"}
 
 
 def only_decides(frame: FrameType) -> bool:
@@ -32,7 +36,7 @@ def _only_decides(code: CodeType, instruction: int) -> bool:
         return False
     first, last, column, end = positions
     path = _path_to(tree, ((first, column), (last, end)))
-    if isinstance(path[-1], ast.FormattedValue):
+    if isinstance(path[-1], ast.FormattedValue) or _formats(path[-1]):
         return True
     for parent, child in zip(reversed(path[:-1]), reversed(path), strict=False):
         if isinstance(parent, (ast.Compare, ast.FormattedValue)):
@@ -43,15 +47,36 @@ def _only_decides(code: CodeType, instruction: int) -> bool:
             return True
         if any(child in loop.ifs for loop in getattr(parent, "generators", ())):
             return True
-        if isinstance(parent, ast.Call) and _name_of(parent.func) in ("range", "bool"):
-            return child in parent.args
+        if isinstance(parent, ast.Call) and _takes_no_value(parent.func):
+            return child is not parent.func
+        if _formats(parent):
+            return True
         if isinstance(parent, (ast.stmt, ast.Lambda, ast.NamedExpr)):
             return False
     return False
 
 
-def _name_of(function: Any) -> str:
-    return function.id if isinstance(function, ast.Name) else ""
+def _takes_no_value(function: ast.expr) -> bool:
+    """Return whether a function that is called makes a count, a truth or a text of its arguments.
+
+    A message of a logger is a text: ``logger.info("loss %s", float(y))``.
+    """
+    if isinstance(function, ast.Name):
+        return function.id in _COUNTS | _TEXTS
+    if not isinstance(function, ast.Attribute):
+        return False
+    is_logger = "log" in ast.unparse(function.value).lower()
+    return function.attr in _TEXTS_OF_METHODS or (is_logger and function.attr in _TEXTS_OF_LOGGERS)
+
+
+def _formats(node: ast.AST) -> bool:
+    """Return whether an expression is a text with values in it: ``"%.3f" % y``."""
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Mod)
+        and isinstance(node.left, ast.Constant)
+        and isinstance(node.left.value, str)
+    )
 
 
 def parse_file(file: str) -> ast.Module | None:

@@ -127,7 +127,9 @@ class GradientTape(levels.Listener):
         Raises TypeError for anything else. Integers have no gradient: they give a warning.
         """
         if type(tensor) is Tensor and tensor._data.dtype.kind == "f":
-            watch_tensor(tensor, self._token or self._ready())
+            token = self._token or self._ready()
+            token.watches = True
+            watch_tensor(tensor, token)
             return
         flat = nest.flatten(tensor)
         for one in flat:
@@ -138,6 +140,7 @@ class GradientTape(levels.Listener):
                     "value in constant() before it is used"
                 )
         token = self._token or self._ready()
+        token.watches = True
         for one in flat:
             if not is_differentiable(one._data.dtype):
                 warn(
@@ -155,6 +158,7 @@ class GradientTape(levels.Listener):
                 "and does not see what is in there. Watch the argument before the call",
                 TapeWarning,
             )
+        token.watches = True
         watch_tensor(one, token)
         if isinstance(one, Variable):
             self._watched[id(one)] = one
@@ -283,6 +287,8 @@ class GradientTape(levels.Listener):
         if self._recording:
             self._stop_or_warn(token)
         results, visited = differentiate(token, targets, upstream, flat_sources)
+        if not visited and not zero and not token.watches:
+            self._warn_unwatched(flat_sources, results)
         if not self._persistent:
             token.alive = False
             self._token = None
@@ -293,6 +299,17 @@ class GradientTape(levels.Listener):
         if type(sources) is Tensor:
             return results[0]
         return nest.pack_sequence_as(sources, results)
+
+    def _warn_unwatched(self, sources: list, results: list) -> None:
+        """Warn that gradients are None because this tape was never told what to watch."""
+        has_gradient = lambda one: is_differentiable(one.dtype) and getattr(one, "trainable", True)  # noqa: E731
+        if all(one is None for one in results) and any(map(has_gradient, sources)):
+            warn(
+                "GradientTape.gradient: this tape watches nothing, so the gradient is None: call "
+                "tape.watch(x) before x is used, or make x a Variable, which is watched when it is "
+                "read",
+                TapeWarning,
+            )
 
     def _refuse(self) -> NoReturn:
         raise RuntimeError(

@@ -13,6 +13,7 @@ from .._ops.operators import set_methods
 from .._ops.protocol import register
 from .._spellings.spell import spell
 from . import _manipulation as moving
+from . import _maps as maps
 from . import _pointwise as pointwise
 from . import _products as products
 from . import _readers as readers
@@ -298,7 +299,7 @@ _TABLE = """
         = _filled_like("zeros_like", a, 0, dtype, shape, device)
         # Return zeros with the shape and, unless `dtype` is given, the dtype of `a`.
 """
-_ROOMS = (readers, totals, reductions, moving, pointwise, products)
+_ROOMS = (readers, maps, totals, reductions, moving, pointwise, products)
 _functions = {
     name: value
     for room in _ROOMS

@@ -62,6 +62,7 @@ from tinygrad_cg.numpy._manipulation import (
     unique as unique,
     vander as vander,
 )
+from tinygrad_cg.numpy._maps import vectorize as vectorize
 from tinygrad_cg.numpy._pointwise import (
     angle as angle,
     choose as choose,

@@ -7,6 +7,7 @@ it is not, so that no 0 * inf comes back through it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from math import log, pi
 from typing import Any
 
@@ -23,6 +24,7 @@ from .._ops.comparison import (
     less,
     less_equal,
     logical_and,
+    logical_not,
     logical_or,
     not_equal,
 )
@@ -48,7 +50,7 @@ from .._ops.indexing import getitem
 from .._ops.shape import broadcast_to, cast, identity, stack
 from .._ops.trigonometry import arctan2
 from ..errors import InvalidArgumentError
-from ._readers import _array, _as_mask, _pair, _real
+from ._readers import _array, _pair, _real
 
 
 def _reals(x1: Any, x2: Any) -> tuple[Tensor, ...]:
@@ -259,13 +261,14 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
 
     Elsewhere it is the one more that `funclist` may have, or 0. A function gets the elements of `x`
     for which its condition holds, in one dimension, and `args` and `kw`. Where several hold the
-    last counts. The shape and dtype are those of `x`.
+    last counts. The shape and dtype are those of `x`. Inside ``vmap`` and ``function``, where
+    conditions have no values, there may be numbers alone: use `select` for the rest.
     """
     x = _array(x)
     conditions = _conditions(condlist, x)
     functions = list(funclist)
     if len(functions) == len(conditions) + 1:
-        conditions = [*conditions, ~np.any(conditions, axis=0)]
+        conditions = [*conditions, logical_not(reduce(logical_or, conditions))]
     elif len(functions) != len(conditions):
         raise InvalidArgumentError(
             f"piecewise: {len(conditions)} conditions need as many functions, or one more, got "
@@ -278,20 +281,22 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     return result
 
 
-def _conditions(condlist: Any, x: Tensor) -> list[np.ndarray]:
-    single = np.ndim(condlist) == 0 or (
+def _conditions(condlist: Any, x: Tensor) -> list[Tensor]:
+    several = isinstance(condlist, (list, tuple)) or getattr(condlist, "ndim", 0)
+    single = not several or (
         not isinstance(condlist[0], (list, np.ndarray, Tensor)) and x.ndim != 0
     )
     listed = [condlist] if single else condlist
-    return [np.broadcast_to(_as_mask(one), tuple(x.shape)) for one in listed]
+    return [broadcast_to(cast(_array(one), bool), tuple(x.shape)) for one in listed]
 
 
-def _put(x: Tensor, mask: np.ndarray, values: Any) -> Tensor:
-    """Return `x` with `values`, in order, where `mask` holds."""
+def _put(x: Tensor, condition: Tensor, values: Any) -> Tensor:
+    """Return `x` with `values`, in order, where `condition` holds."""
     values = cast(convert(values), x.dtype)
     if not values.ndim:
-        return where(mask, values, x)
+        return where(condition, values, x)
     if not values.shape[0]:
         return x
+    mask = np.asarray(condition)
     order = np.where(mask, np.cumsum(mask).reshape(mask.shape) - 1, 0)
     return where(mask, getitem(values, (order,)), x)

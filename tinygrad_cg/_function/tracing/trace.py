@@ -16,18 +16,20 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..._core.conversion import BOOL, convert
-from ..._core.kinds import is_inexact
+from ..._core.kinds import is_exact, is_inexact
 from ..._core.levels import Level, Listener, add_level, ask_for_value, state
-from ..._core.primitive import OPS, USER_OPS, Primitive, runner
-from ..._core.tensor import Aval, Tensor
+from ..._core.primitive import OPS, USER_OPS, Primitive, apply, runner
+from ..._core.tensor import Aval, Tensor, leaked_from_trace
 from ..._ops.sampling import draw as draw_numbers
 from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import Variable, VariableSlice
 from ..._rules.outside_runs import scratch_run
-from ...errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
+from ...errors import OperatorNotAllowedInGraphError, users_line
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 from .outside_calls import OutsideCalls, outside_operation
+
+MOST_SIZES = 64  # integers of a tensor that is computed with while tracing
 
 
 class TraceTensor(Tensor):
@@ -63,6 +65,8 @@ def value_or_refuse(tensor: Any) -> np.ndarray:
     """Return the value of a tensor or number of a trace for code that is run on samples."""
     value = ask_for_value(tensor)
     if value is None:
+        if tensor.level.is_over:
+            raise leaked_from_trace(tensor)
         refuse_value(repr(tensor), tensor.level)
     return value
 
@@ -86,6 +90,7 @@ class FunctionTrace(Level, Listener):
 
     has_own_values = True
     is_abstract = True
+    is_over = False
 
     def __init__(self, name: str, may_create: bool = True, calls: OutsideCalls | None = None):
         self.name, self.may_create = name, may_create
@@ -116,8 +121,10 @@ class FunctionTrace(Level, Listener):
             graph = DefaultGraph()
             graph._token.silent = True  # what has values here is a constant
             graph._enter()
+            self.is_over = False
             yield
         finally:
+            self.is_over = True
             for name, value in zip(names, before, strict=True):
                 setattr(here, name, value)
 
@@ -133,10 +140,7 @@ class FunctionTrace(Level, Listener):
             tensor = tensor.part
         if isinstance(tensor, TraceTensor):
             if tensor.level is not self:
-                raise InaccessibleTensorError(
-                    f"{tensor!r} is out of scope: it was made while another function was traced, "
-                    "and has no value here. Return it from that function"
-                )
+                raise leaked_from_trace(tensor)
             return tensor.value
         known = self.met.get(id(tensor))
         if known is None:
@@ -147,6 +151,8 @@ class FunctionTrace(Level, Listener):
         return known[1]
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
+        if inputs and all(map(_is_known_size, inputs)) and primitive.kind != "user":
+            return apply(primitive, inputs, params)
         operands = [self.value(one) for one in inputs]
         avals = primitive.abstract(*[one.aval for one in operands], **params)
         if avals is None:
@@ -255,6 +261,15 @@ class FunctionTrace(Level, Listener):
             else:
                 literals[value] = literal(tensor._data)
         return outside[::-1], literals
+
+
+def _is_known_size(tensor: Any) -> bool:
+    """Return whether a tensor of a few integers is known already, as ``shape(x)`` is.
+
+    What is made of them is known then, too, and can be a size.
+    """
+    data = tensor._data
+    return type(data) is np.ndarray and is_exact(data.dtype) and data.size <= MOST_SIZES
 
 
 def _sample(generator: np.random.Generator, value: Value) -> np.ndarray:
