@@ -173,13 +173,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compile", description=__doc__)
     parser.add_argument("names", nargs="*", help="programs whose names contain one of these; all")
     parser.add_argument("--quick", action="store_true", help="two programs once, to see it run")
+    parser.add_argument("--peers", nargs="*", metavar="PACKAGE", help="compare with these; all")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each kind")
     parser.add_argument("--one", nargs=3, metavar=("PACKAGE", "MODE", "PROGRAM"))
     chosen = parser.parse_args()
     if chosen.one:
         print(json.dumps(one(*chosen.one)))
         return
-    versions = sorted({f"{p.package} {p.version}" for p in COMPILERS if p is not COMPILED})
+    peers = [
+        peer
+        for peer in COMPILERS
+        if peer is COMPILED or chosen.peers is None or peer.package in chosen.peers
+    ]
+    versions = sorted({f"{p.package} {p.version}" for p in peers if p is not COMPILED})
     print(", ".join([f"Python {platform.python_version()}", f"{THREADS} thread(s)", *versions]))
     measured: dict[Work, Measured] = {}
     wrong = False
@@ -190,7 +196,7 @@ def main() -> None:
             continue
         print(work.name, file=sys.stderr)
         rounds = 1 if chosen.quick else chosen.rounds
-        measured[work], refused, failed = measure(work, COMPILERS, rounds)
+        measured[work], refused, failed = measure(work, peers, rounds)
         for reason in refused:
             print(f"{work.name}: not translated, but compiled by Numba: {reason}")
         for peer, reason in failed.items():
@@ -198,7 +204,7 @@ def main() -> None:
             wrong |= peer.package == COMPILED.package
     print("The first call of each program in a process of its own, in milliseconds (ratio to JAX).")
     for cached in (EMPTY, KNOWN, FILLED):
-        show(measured, COMPILERS, cached)
+        show(measured, peers, cached)
     sys.exit(wrong)
 
 

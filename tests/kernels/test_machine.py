@@ -37,10 +37,10 @@ def threads_used(monkeypatch):
     monkeypatch.setattr(programs._store, "write", lambda *given: None)
     compiled, found = machine.compiled, []
 
-    def compile_slowly(module):
+    def compile_slowly(module, level):
         found.append(threading.current_thread())
         time.sleep(0.05)  # so that no thread takes all
-        return compiled(module)
+        return compiled(module, level)
 
     monkeypatch.setattr(machine, "compiled", compile_slowly)
     return found

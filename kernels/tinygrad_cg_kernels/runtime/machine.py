@@ -16,6 +16,10 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import NewPassManager
 
+LEVEL, FORMULAS = 2, 3
+"""LLVM's levels for loops, and for the formulas of elementary functions. The third takes a quarter
+more time; it made no loop quicker, and sin and tanh by a fifth."""
+
 
 def _new_target() -> Any:
     llvm.initialize_native_target()
@@ -62,13 +66,12 @@ def fuses() -> bool:
     return bool(llvm.get_host_cpu_features().get("fma")) or "aarch64" in llvm.get_process_triple()
 
 
-def optimised(module: Any, vectors: bool = True, alone: bool = False) -> Any:
+def optimised(module: Any, vectors: bool = True, alone: bool = False, level: int = LEVEL) -> Any:
     """Return the module, optimised in place; without `vectors` it stays scalar.
 
-    Where it is `alone` in its context, other threads may compile at the same time. LLVM's third
-    level takes a quarter more time, and made no kernel and no program of the benchmarks quicker.
+    Where it is `alone` in its context, other threads may compile at the same time.
     """
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_unrolling = True
     options.loop_vectorization = options.slp_vectorization = vectors
     builder = llvm.create_pass_builder(_target(), options)
@@ -102,18 +105,19 @@ def parsed(text: str, linked: Iterable[str]) -> Any:
     return module
 
 
-def compiled(module: Any) -> bytes:
+def compiled(module: Any, level: int = LEVEL) -> bytes:
     """Return the object code of what `parsed` made; several threads may do so at the same time."""
-    return object_code(optimised(module, alone=True), alone=True)
+    return object_code(optimised(module, alone=True, level=level), alone=True)
 
 
-def compiled_together(modules: Sequence[Any]) -> list[bytes]:
+def compiled_together(modules: Sequence[Any], formulas: Sequence[Any] = ()) -> list[bytes]:
     """Return the object codes of what `parsed` made, compiled on all cores."""
-    count = min(cores(), len(modules))
+    jobs = [*((one, LEVEL) for one in modules), *((one, FORMULAS) for one in formulas)]
+    count = min(cores(), len(jobs))
     if count < 2:
-        return [compiled(module) for module in modules]
+        return [compiled(*job) for job in jobs]
     with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(compiled, modules))
+        return list(pool.map(lambda job: compiled(*job), jobs))
 
 
 def _library(name: str, alone: bool) -> Callable[..., Any]:

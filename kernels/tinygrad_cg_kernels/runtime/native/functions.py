@@ -88,7 +88,7 @@ def compile_with(called: Iterable[Function], modules: Sequence[Any]) -> list[byt
                 new.append(made)
             else:
                 _announce(made, known[1])
-    codes = machine.compiled_together([*modules, *map(_vector_module, new)])
+    codes = machine.compiled_together(modules, [_vector_module(made) for made in new])
     for made, code in zip(new, codes[len(modules) :], strict=True):
         _store.write(_vectors(made), {}, code)
         _announce(made, code)
@@ -171,7 +171,9 @@ def _plain(text: str, symbol: str) -> str:
     for one in (*module.functions, *module.global_variables):
         if not one.is_declaration and one.name != symbol:
             one.linkage = "internal"
-    module = llvm.parse_assembly(_contracted(str(machine.optimised(module, vectors=False))))
+    module = llvm.parse_assembly(
+        _contracted(str(machine.optimised(module, vectors=False, level=machine.FORMULAS)))
+    )
     function = module.get_function(symbol)
     function.linkage = "linkonce_odr"
     function.add_function_attribute("alwaysinline")
