@@ -20,6 +20,7 @@ __all__ = [
     "ArgumentTypeError",
     "CustomGradientWarning",
     "DerivativeOrderError",
+    "DerivativeWarning",
     "FunctionWarning",
     "GradientCountError",
     "GradientError",
@@ -124,6 +125,10 @@ class CustomGradientWarning(WithFields, UserWarning):
 
 class TapeWarning(UserWarning):
     """A tape was used in a way that records nothing, or more than was meant."""
+
+
+class DerivativeWarning(UserWarning):
+    """A derivative does not exist at this point, or cannot be known from what was recorded."""
 
 
 class FunctionWarning(UserWarning):

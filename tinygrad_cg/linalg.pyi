@@ -12,13 +12,62 @@ __all__: list[str]
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
     """Return the conjugate transpose of each matrix in a stack of matrices."""
 
+def band_part(
+    input: TensorLike,
+    num_lower: Any,
+    num_upper: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return matrices `input` with zeros outside a band around the diagonal."""
+
 def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the lower triangular L of each symmetric positive definite ``input = L
-    transpose(L)``."""
+    """Return the lower triangular L of each positive definite matrix ``input = L
+    adjoint(L)``."""
+
+def cholesky_solve(chol: Any, rhs: TensorLike, name: str | None = None) -> Tensor:
+    """Return the solution x of ``a x = rhs`` from the lower Cholesky factor `chol` of ``a``."""
+
+def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
+    """Return the cross products of vectors of 3 elements, along the last axis."""
 
 def det(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the determinant of each square matrix of `input`, of shape (..., n, n): shape
     (...)."""
+
+def diag(
+    diagonal: Any,
+    name: str | None = "diag",
+    k: int = 0,
+    num_rows: int = -1,
+    num_cols: Any = -1,
+    padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
+    """Return matrices with `diagonal` (..., n) on diagonal `k`, and `padding_value`
+    elsewhere."""
+
+def diag_part(
+    input: TensorLike,
+    name: str | None = "diag_part",
+    k: int = 0,
+    padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
+    """Return diagonal `k` of each matrix of `input`: shape (..., length)."""
+
+def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Return the eigenvalues and eigenvectors of square matrices: always complex."""
+
+def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Return the eigenvalues, ascending, and the eigenvectors of symmetric or Hermitian
+    matrices."""
+
+def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
+    """Return the eigenvalues of square matrices (..., n, n), complex and in no order; see
+    `eig`."""
+
+def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
+    """Return the eigenvalues, ascending, of symmetric or Hermitian matrices; see `eigh`."""
 
 def einsum(
     equation: str,
@@ -30,6 +79,9 @@ def einsum(
     each axis of each of `inputs` and, after "->", of the result. A letter that an input repeats
     takes its diagonal; "..." stands for axes that broadcast."""
 
+def expm(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the exponential of each square matrix: the sum of its powers over factorials."""
+
 def eye(
     num_rows: int,
     num_columns: int | None = None,
@@ -40,11 +92,36 @@ def eye(
     """Return the identity matrix of `num_rows` by `num_columns` (square by default), repeated
     to `batch_shape`."""
 
+def global_norm(t_list: Any, name: str | None = None) -> Tensor:
+    """Return the Euclidean norm of all elements of the tensors of a list together."""
+
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Return the inverse of each square matrix of `input`, or of its adjoint."""
 
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """Return the logarithm of the determinant of each positive definite matrix of `matrix`."""
+
+def logm(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the principal logarithm of each square matrix, of which `expm` is the matrix."""
+
+def lstsq(
+    matrix: TensorLike,
+    rhs: TensorLike,
+    l2_regularizer: Any = 0.0,
+    fast: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """Return the x for which the squared length of ``matrix x - rhs`` and `l2_regularizer`
+    times that of x are together the least; of the least length where there are several. By
+    singular values; `fast` makes no difference."""
+
+def lu(
+    input: TensorLike,
+    output_idx_type: Any = ...,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return L and U of matrices in one, L without its diagonal of ones, and the order of rows
+    in which ``L U`` is `input`."""
 
 def matmul(
     a: TensorLike,
@@ -59,6 +136,15 @@ def matmul(
     name: str | None = None,
 ) -> Tensor:
     """Return the matrix product over the last two axes; the axes before them broadcast."""
+
+def matrix_rank(
+    a: TensorLike,
+    tol: Any = None,
+    validate_args: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the number (int32) of singular values above `tol`, by default the larger size of
+    the matrix times eps times the largest. It has no gradient."""
 
 def matrix_transpose(a: TensorLike, name: str | None = None, conjugate: bool = False) -> Tensor:
     """Return the transpose of each matrix in a stack of matrices; conjugated if asked."""
@@ -81,11 +167,44 @@ def norm(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Return the norm of vectors for any order; of matrices (two axes) the Euclidean one
-    only."""
+    """Return the norm of vectors along one axis or of all elements; of matrices along two."""
+
+def normalize(
+    tensor: TensorLike,
+    ord: str = "euclidean",
+    axis: Axes = None,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return `tensor` divided by its `norm` of order `ord`, and that norm, whose axes have size
+    1."""
+
+def pinv(
+    a: TensorLike,
+    rcond: Any = None,
+    validate_args: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the Moore-Penrose pseudo-inverse of each matrix of `a`, of shape (..., m, n)."""
+
+def qr(
+    input: TensorLike,
+    full_matrices: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return Q, with orthonormal columns, and the upper triangular R of matrices ``input = Q
+    R``."""
+
+def set_diag(
+    input: TensorLike,
+    diagonal: Any,
+    name: str | None = "set_diag",
+    k: int = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
+    """Return matrices `input` with diagonal `k` replaced by `diagonal` (..., length)."""
 
 def slogdet(input: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Return the sign (0 or 1 or -1) and the logarithm of the size of the determinants of real
+    """Return the sign and the logarithm of the size of the determinants of square matrices
     `input`."""
 
 def solve(
@@ -97,6 +216,39 @@ def solve(
     """Return the solution x of ``matrix x = rhs`` for square matrices, or for their
     adjoints."""
 
+def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the square root of each square matrix whose eigenvalues have positive real
+    parts."""
+
+def svd(
+    tensor: TensorLike,
+    full_matrices: bool = False,
+    compute_uv: bool = True,
+    name: str | None = None,
+) -> Tensor | Any:
+    """Return the singular values s, falling, U and V of matrices ``U diag(s) adjoint(V)``; s
+    alone unless `compute_uv`. See `eigh` for what derivatives there are."""
+
+def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
+    """Return a tensor of twice the rank: `diagonal` where both halves of the index are
+    equal."""
+
+def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the elements of `input` for which both halves of the index are equal."""
+
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """Return the sum of products over `axes`: so many last of `a` and first of `b`, or two
     lists."""
+
+def trace(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the sum of the diagonal of each matrix of `x`."""
+
+def triangular_solve(
+    matrix: TensorLike,
+    rhs: TensorLike,
+    lower: bool = True,
+    adjoint: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the solution x of ``matrix x = rhs``, or of its adjoint, where only the lower (or
+    upper) triangle of `matrix` is read."""

@@ -260,6 +260,36 @@ tf.linalg.slogdet([[0.0, 1.0], [1.0, 0.0]]) -> -1.0 float32; 0.0 float32
 tf.linalg.solve([[4.0, 2.0], [0.0, 5.0]], [[2.0], [5.0]]) -> [[0.0], [1.0]] float32
 tf.linalg.solve([[4.0, 2.0], [0.0, 5.0]], [[4.0], [7.0]], True) -> [[1.0], [1.0]] float32
 tf.linalg.eye(1) -> [[1.0]] float32
+tf.linalg.band_part([[1, 2], [3, 4]], 0, -1) -> [[1, 2], [0, 4]] int32
+tf.linalg.cholesky_solve([[2.0, 0.0], [1.0, 2.0]], [[4.0], [10.0]]) -> [[0.0], [2.0]] float32
+tf.linalg.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]) -> [0.0, 0.0, 1.0] float32
+tf.linalg.diag([1, 2], k=1) -> [[0, 1, 0], [0, 0, 2], [0, 0, 0]] int32
+tf.linalg.diag([1, 2], k=-1, num_rows=4, padding_value=9) -> [[9, 9], [1, 9], [9, 2], [9, 9]] int32
+tf.linalg.diag_part([[1, 2, 3], [4, 5, 6]], k=1) -> [2, 6] int32
+tf.linalg.set_diag([[1, 2, 3], [4, 5, 6]], [7, 8], k=0) -> [[7, 2, 3], [4, 8, 6]] int32
+tf.linalg.tensor_diag([1, 2]) -> [[1, 0], [0, 2]] int32
+tf.linalg.tensor_diag_part([[1, 2], [3, 4]]) -> [1, 4] int32
+tf.linalg.trace([[1, 2], [3, 4]]) -> 5 int32
+tf.linalg.eigh([[2.0, 0.0], [0.0, 3.0]]) -> [2.0, 3.0] float32; [[1.0, 0.0], [0.0, 1.0]] float32
+tf.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]) -> [1.0, 3.0] float32
+tf.linalg.expm([[0.0, 1.0], [0.0, 0.0]]) -> [[1.0, 1.0], [0.0, 1.0]] float32
+tf.linalg.logm([[1 + 0j, 1 + 0j], [0j, 1 + 0j]]) -> [[0j, (1+0j)], [0j, 0j]] complex128
+tf.linalg.sqrtm([[4.0, 1.0], [0.0, 4.0]]) -> [[2.0, 0.25], [0.0, 2.0]] float32
+tf.linalg.global_norm([[3.0], [4.0]]) -> 5.0 float32
+tf.linalg.lu([[0.0, 1.0], [2.0, 3.0]]) -> [[2.0, 3.0], [0.0, 1.0]] float32; [1, 0] int32
+tf.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]) -> 1 int32
+tf.linalg.normalize([3.0, 4.0]) -> [0.6, 0.8] float32; [5.0] float32
+tf.linalg.pinv([[2.0, 0.0], [0.0, 4.0], [0.0, 0.0]]) -> [[0.5, 0.0, 0.0], [0.0, 0.25, 0.0]] float32
+tf.linalg.svd([[3.0, 0.0], [0.0, 2.0]], compute_uv=False) -> [3.0, 2.0] float32
+tf.linalg.triangular_solve([[2.0, 9.0], [1.0, 4.0]], [[2.0], [9.0]]) -> [[1.0], [2.0]] float32
+tf.linalg.norm([[3.0, 4.0], [0.0, 0.0]], ord=1, axis=(0, 1)) -> 4.0 float32
+tf.linalg.norm([[3.0, 4.0], [0.0, 0.0]], ord=2, axis=[-2, -1], keepdims=True) -> [[5.0]] float32
+tf.linalg.qr([[-2.0], [0.0]]) -> [[1.0], [0.0]] float32; [[-2.0]] float32
+tf.linalg.svd([[3.0, 0.0]]) -> [3.0] float32; [[1.0]] float32; [[1.0], [0.0]] float32
+tf.linalg.lstsq([[1.0], [2.0]], [[5.0], [0.0]]) -> [[1.0]] float32
+tf.linalg.lstsq([[1.0]], [[4.0]], l2_regularizer=1.0) -> [[2.0]] float32
+tf.linalg.eig([[2.0]]) -> [(2+0j)] complex64; [[(1+0j)]] complex64
+tf.linalg.eigvals([[2.0]]) -> [(2+0j)] complex64
 tf.linalg.tensordot([1, 2], [3, 4], axes=1) -> 11 int32
 tf.linalg.norm([3.0, 4.0], ord=2) -> 5.0 float32
 tf.dtypes.cast(1.5, tf.int32) -> 1 int32
@@ -451,8 +481,11 @@ def test_bad_arguments_are_refused():
         tf.where([True], 1.0)
     with pytest.raises(ValueError, match="at least 2 dimensions"):
         tf.linalg.matrix_transpose([1.0])
-    with pytest.raises(ValueError, match="only 'euclidean'"):
-        tf.norm([[1.0]], ord=1, axis=(0, 1))
+    with pytest.raises(ValueError, match="'ord' must be a supported matrix norm"):
+        tf.norm([[1.0]], ord=3, axis=(0, 1))
+    for order in ("fro", 0, -1, -float("inf")):
+        with pytest.raises(ValueError, match="'ord' must be a supported vector norm"):
+            tf.norm([1.0, 2.0], ord=order)
 
 
 def test_bad_windows_and_moves_are_refused():

@@ -178,6 +178,48 @@ def _is_one_hot(indices: np.ndarray, depth: int, axis: int, dtype: np.dtype) -> 
     return (np.expand_dims(indices, axis) == classes).astype(dtype)
 
 
+# Factors of matrices, as one matrix -------------------------------------------------------------
+
+
+def _one_below_another(values: np.ndarray, *vectors: np.ndarray) -> np.ndarray:
+    return np.concatenate([values[..., None, :], *vectors], -2)
+
+
+def _singular_vectors(x: np.ndarray) -> np.ndarray:
+    left, values, right = np.linalg.svd(x, full_matrices=False)
+    return _one_below_another(values, left, np.swapaxes(right, -1, -2).conj())
+
+
+def _of_each(x: np.ndarray, function: Callable, rank: int = 2) -> np.ndarray:
+    found = [function(one) for one in x.reshape(-1, *x.shape[-2:])]
+    return np.reshape(found, x.shape[: x.ndim - 2 + rank])
+
+
+def _by_mpmath(function: Callable, x: np.ndarray) -> np.ndarray:
+    with mpmath.workprec(200):
+        return np.array(function(mpmath.matrix(x.tolist())).apply(mpmath.re).tolist(), float)
+
+
+def _lu_by_determinants(x: np.ndarray) -> np.ndarray:
+    """Return both factors as quotients of minors."""
+    out = np.empty(x.shape)
+    for i, j in np.ndindex(out.shape):
+        k = min(i, j)
+        taken = np.linalg.det(x[np.ix_([*range(k), i], [*range(k), j])])
+        before = np.linalg.det(x[: k + (i > j), : k + (i > j)])
+        out[i, j] = taken / before
+    return out
+
+
+def _order_of_pivots(x: np.ndarray) -> list[int]:
+    """Return the order of rows by which Gauss's elimination finds the largest pivots."""
+    order, left = [], list(range(len(x)))
+    for k in range(len(x)):
+        minors = [abs(np.linalg.det(x[[*order, row], : k + 1])) for row in left]
+        order.append(left.pop(int(np.argmax(minors))))
+    return order
+
+
 # Transforms, by the matrix of the discrete Fourier transform ------------------------------------
 
 
@@ -418,6 +460,27 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "irfft": lambda x, axis, size, norm: (
         _fourier(_whole_spectrum(x, axis, size), (axis,), True, norm).real
     ),
+    "determinant_phase": lambda x: np.linalg.slogdet(x)[0],
+    "triangular_solve": lambda x, y, lower: np.linalg.solve((np.triu, np.tril)[lower](x), y),
+    "eigh": lambda x: _one_below_another(*np.linalg.eigh(x)),
+    "eigvalsh": np.linalg.eigvalsh,
+    "coincide": lambda x, sums: x * (-1) ** sums == np.swapaxes(x, -1, -2),
+    "check_coincident": lambda x, close, like, name, phase: x,
+    "check_tangent": lambda x, close, name, phase: x,
+    "vanish": lambda x, y: (y == 0) & (x == 0).all(-2, keepdims=True),
+    "svd": _singular_vectors,
+    "svdvals": lambda x: np.linalg.svd(x, compute_uv=False),
+    "complement": lambda x: np.linalg.qr(x, "complete")[0][..., x.shape[-1] :],
+    "qr": lambda x: np.concatenate(np.linalg.qr(x), -2),
+    "eig": lambda x: _one_below_another(*np.linalg.eig(x)),
+    "eigvals": np.linalg.eigvals,
+    "lu": lambda x: _of_each(x, _lu_by_determinants),
+    "lu_order": lambda x: _of_each(x, _order_of_pivots, 1),
+    "expm": lambda x: _of_each(x, lambda one: _by_mpmath(mpmath.expm, one)),
+    "sqrtm": lambda x: _of_each(x, lambda one: _by_mpmath(mpmath.sqrtm, one)),
+    "logm": lambda x: _of_each(x, lambda one: _by_mpmath(mpmath.logm, one)),
+    "pinv": np.linalg.pinv,
+    "lstsq": lambda x, y, rcond: np.linalg.pinv(x) @ y,
     "conv": _conv,
     "conv_input": _conv_input,
     "conv_filter": _conv_filter,

@@ -50,6 +50,7 @@ class Token(_OnStack):
     paused = False  # it does not record, on purpose
     watches = False  # whether its user ever told it, or a Variable that is read, what to watch
     silent = False  # no warning where values are taken from what it recorded
+    transposes = False  # it records a rule with random upstream gradients, for its transpose
 
 
 class Level(_OnStack):
@@ -180,6 +181,11 @@ def unrecorded_frame() -> Frame:
         if level.has_own_values:
             frame = add_level(frame, level)
     return frame
+
+
+def is_transposing() -> bool:
+    """Return whether a rule runs with random upstream gradients, to find its transpose."""
+    return any(getattr(level, "transposes", False) for level in stack(state.frame))
 
 
 def run_on(frame: Frame | None, function: Callable[..., Any], *args: Any) -> Any:

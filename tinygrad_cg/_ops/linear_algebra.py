@@ -10,26 +10,23 @@ import numpy as np
 from tinygrad_cg_kernels.linear import matmul as kmatmul
 from tinygrad_cg_kernels.linear.product import serves
 
-from .._core.conversion import FLOAT32, FLOAT64, convert, convert_operands, is_tensor, promote
-from .._core.kinds import is_complex, is_exact
+from .._core.conversion import FLOAT32, FLOAT64, convert_operands, is_tensor, promote
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .complex import conj, imag, real
+from .complex import conj
 from .define import (
     Case,
     Wrong,
     as_int,
     as_shape,
     broadcast_shapes,
-    normalize_axes,
     normalize_axis,
     operation,
     public,
 )
-from .elementwise import absolute, multiply, power
-from .reductions import euclidean_norm, reduce_max, reduce_sum
-from .shape import cast, expand_dims, reshape, squeeze, stack, swap_last, transpose
+from .elementwise import multiply
+from .shape import expand_dims, reshape, squeeze, swap_last, transpose
 
 
 def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -167,53 +164,6 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
     first = reshape(transpose(x, rows + left), (prod(height), contracted))
     second = reshape(transpose(y, right + columns), (contracted, prod(width)))
     return reshape(apply(_matmul, (first, second), {}), (*height, *width))
-
-
-def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the norm of vectors for any order; of matrices (two axes) the Euclidean one only.
-
-    After ``tf.norm``: over all elements by default; `order` is "euclidean" ("fro"), 1, 2, inf,
-    or another number. Real for complex `x`; integers become float64. Raises
-    InvalidArgumentError for other orders.
-    """
-    x = convert(x)
-    if is_exact(x.dtype):
-        x = cast(x, np.float64)
-    if order in ("euclidean", "fro") or (order == 2 and not isinstance(axis, (tuple, list))):
-        return _euclidean(x, axis, keepdims)
-    size = absolute(x)
-    if isinstance(axis, (tuple, list)):
-        raise InvalidArgumentError(f"norm: of matrices only 'euclidean', got {order!r}")
-    if isinstance(order, str) or order == 0:
-        raise InvalidArgumentError(f"norm: order must be 'euclidean' or a number, got {order!r}")
-    if order == 1:
-        return reduce_sum(size, axis, keepdims)
-    if order == np.inf:
-        return reduce_max(size, axis, keepdims)
-    return power(reduce_sum(power(size, order), axis, keepdims), 1 / order)
-
-
-def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    """Compute the norm without magnitudes of elements.
-
-    At 0 their second derivatives are not those of their squares.
-    """
-    if not is_complex(x.dtype):
-        return euclidean_norm(x, axis, keepdims)
-    axes = (0, *[i + 1 for i in normalize_axes("norm", axis, x._data.ndim)])
-    found = euclidean_norm(stack([real(x), imag(x)], 0), axes, keepdims)
-    return squeeze(found, [0]) if keepdims else found
-
-
-def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the root of the sum of squared sizes over axes; a complex `x` gives complex.
-
-    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
-    become float64. Raises InvalidArgumentError for an axis that `x` does not have.
-    """
-    x = convert(x)
-    found = norm(x, "euclidean", axis, keepdims)
-    return cast(found, x.dtype) if is_complex(x.dtype) else found
 
 
 def _contracted_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:

@@ -137,7 +137,7 @@ def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = 1e-7) -> Te
     `order` is a number, "inf" included: the root of the sum of powers, or the largest size.
     Raises ValueError for an order below 1.
     """
-    from .linear_algebra import norm
+    from .norms import norm
 
     x = _floating(x)
     if order == 2:

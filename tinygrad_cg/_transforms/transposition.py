@@ -176,6 +176,7 @@ class Transposition:
         self.token = Token()
         self.token.natural = natural
         self.token.silent = True  # the result is checked
+        self.token.transposes = True
         self.gradients = run_recorded(self.token, self.dys, pull, list(self.dys))
 
     def __del__(self) -> None:

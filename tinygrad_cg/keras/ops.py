@@ -14,6 +14,10 @@ from .._ops.complex import imag, real
 from .._ops.creation import constant
 from .._ops.define import as_shape
 from .._ops.elementwise import add, multiply
+from .._ops.factorizations import svd as _svd
+from .._ops.factorizations import svdvals
+from .._ops.matrices import adjoint
+from .._ops.norms import matrix_norm, vector_norm
 from .._ops.shape import cast, reshape
 from .._rules.custom_gradient import custom_gradient
 from .._spellings.spell import spell
@@ -68,6 +72,33 @@ def _complex(x: Any) -> Tensor:
         raise TypeError("fft: x must be a pair of tensors, the real and the imaginary parts")
     first, second = _reals(*x)
     return add(first, multiply(second, 1j))
+
+
+def _eye_like(x: Any) -> np.ndarray:
+    x = convert(x)
+    return np.eye(x.shape[-1], dtype=x.dtype)
+
+
+def _is_complete(mode: str) -> bool:
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
+    return mode == "complete"
+
+
+def _singular(x: Any, full_matrices: bool, compute_uv: bool) -> Any:
+    if not compute_uv:
+        return svdvals(x)
+    left, values, right = _svd(x, full_matrices)
+    return left, values, adjoint(right)
+
+
+def _norm(x: Any, order: Any, axis: Any, keepdims: bool) -> Tensor:
+    x = _real(x)
+    if axis is None and order is not None and x.ndim == 2:
+        axis = (0, 1)
+    if isinstance(axis, (tuple, list)) and len(axis) == 2:
+        return matrix_norm(x, order, axis, keepdims)
+    return vector_norm(x, order, axis, keepdims)
 
 
 def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -146,7 +177,13 @@ _TABLE = """
         = categorical_crossentropy(target, output, from_logits, axis)
     celu elu(x, alpha=1.0) = {}(_real(x), alpha)
     ceil floor(x) = {}(_real(x))
-    cholesky det inv slogdet = {}
+    cholesky(x, upper=False) = cholesky_upper(x) if upper else cholesky(x)
+        # Return the lower triangular L of each positive definite matrix ``x = L adjoint(L)``, or
+        its adjoint if `upper`.
+    cholesky_inverse(x, upper=False) = cholesky_solve(x, _eye_like(x), upper)
+        # Return the inverse of each matrix of which `x` is the Cholesky factor, the upper one if
+        `upper`.
+    det inv slogdet eig eigh = {}
     clip(x, x_min, x_max) = clip(x, x_min, x_max)
     concatenate(xs, axis=0) = concatenate(xs, axis)
     conv depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None,
@@ -206,6 +243,14 @@ _TABLE = """
     leaky_relu(x, negative_slope=0.2) = leaky_relu(_real(x), negative_slope)
     log_softmax(x, axis=-1) = log_softmax(_real(x), axis)
     logsumexp(x, axis=None, keepdims=False) = reduce_logsumexp(_real(x), axis, keepdims)
+    logdet(x) = slogdet(x)[1]
+        # Return the logarithm of the determinant of each positive definite matrix of `x`.
+    lstsq(a, b, rcond=None) = lstsq(a, b, rcond)
+        # Return the x of least length for which the length of ``a x - b`` is the least. Singular
+        values of `a` below `rcond` times the largest count as 0.
+    lu_factor(x) -> tuple[Tensor, Tensor] = lu(x)
+        # Return L and U of matrices in one, L without its diagonal of ones, and the order of rows
+        in which ``L U`` is `x`.
     matmul(x1, x2) = matmul(x1, x2)
         # Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
         operand is a row on the left or a column on the right.
@@ -218,6 +263,9 @@ _TABLE = """
         # Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
         float32. There is one device: `synchronized` makes no difference.
     ndim(x) -> int = convert(x).ndim  # Return the number of dimensions of `x`.
+    norm(x, ord=None, axis=None, keepdims=False) = _norm(x, ord, axis, keepdims)
+        # Return the norm of vectors along one axis or of all elements, of matrices along two or of
+        2-D `x` where `ord` is given; see ``numpy.linalg.norm`` for the orders.
     normalize(x, axis=-1, order=2, epsilon=None)
         = normalize(_real(x), axis, order, 1e-7 if epsilon is None else epsilon)
         # Return `x` over its norm of some `order` (at least 1) over `axis`; over `epsilon` (1e-7)
@@ -237,6 +285,9 @@ _TABLE = """
     prod(x, axis=None, keepdims=False) = reduce_prod(_widen(x), axis, keepdims)
         # Return the product of elements over axes; booleans and integers of fewer bits give
         integers of 32.
+    qr(x, mode="reduced") -> tuple[Tensor, Tensor] = qr(x, _is_complete(mode))
+        # Return Q, with orthonormal columns, and the upper triangular R of matrices ``x = Q R``; Q
+        is square if `mode` is "complete".
     ravel(x) = reshape(x, (-1,))  # Return the elements of `x` in row-major order, in one dimension.
     reciprocal(x) = divide(1, _real(x))  # Return 1 / x; booleans and integers give float32.
     reshape(x, newshape) = reshape(x, newshape)
@@ -280,6 +331,7 @@ _TABLE = """
         = split_at(x, indices_or_sections, axis)
         # Return the parts of `x` along `axis` between indices, or a number of equal ones.
     solve(a, b) = solve(a, b)
+    solve_triangular(a, b, lower=False) = triangular_solve(a, b, lower)
     square(x) = square(_as_int32(x))
         # Return x * x; booleans are int32 first.
     squareplus(x, b=4) = squareplus(_real(x), b)
@@ -290,6 +342,11 @@ _TABLE = """
     sum(x, axis=None, keepdims=False) = reduce_sum(_widen(x), axis, keepdims)
         # Return the sum of elements over axes; booleans and integers of fewer bits give integers of
         32.
+    svd(x, full_matrices=True, compute_uv=True) -> Tensor | Any
+        = _singular(x, full_matrices, compute_uv)
+        # Return U, the singular values s, falling, and the adjoint of V of matrices
+        ``x = U diag(s) adjoint(V)``; s alone unless `compute_uv`. See `eigh` for what derivatives
+        there are.
     take(x, indices, axis=None) = taken(gather, x, indices, axis)
         # Return slices of `x` along `axis`, by default of the flattened tensor, at integer
         `indices`.

@@ -9,11 +9,12 @@ from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.conversion import is_tensor as is_tensor
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.decompositions import (
-    cholesky as cholesky,
     det as det,
     inv as inv,
     slogdet as slogdet,
 )
+from tinygrad_cg._ops.eigenvectors import eig as eig
+from tinygrad_cg._ops.factorizations import eigh as eigh
 from tinygrad_cg._ops.sorting import TopK
 from tinygrad_cg._rules.custom_gradient import custom_gradient as custom_gradient
 
@@ -162,6 +163,14 @@ def ceil(x: TensorLike) -> Tensor:
 
 def celu(x: TensorLike, alpha: Any = 1.0) -> Tensor:
     """Return `x` where it is positive, and ``alpha * (exp(x / alpha) - 1)`` elsewhere."""
+
+def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
+    """Return the lower triangular L of each positive definite matrix ``x = L adjoint(L)``, or
+    its adjoint if `upper`."""
+
+def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
+    """Return the inverse of each matrix of which `x` is the Cholesky factor, the upper one if
+    `upper`."""
 
 def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
     """Return `x` limited to [x_min, x_max]; None is no limit. At a limit the gradient
@@ -409,6 +418,9 @@ def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
 def logaddexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return log(exp(x1) + exp(x2)), without overflow."""
 
+def logdet(x: TensorLike) -> Tensor:
+    """Return the logarithm of the determinant of each positive definite matrix of `x`."""
+
 def logical_and(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 and x2 are both true (not 0)."""
 
@@ -423,6 +435,14 @@ def logical_xor(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 def logsumexp(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return log(sum(exp(x))) over axes, without overflow."""
+
+def lstsq(a: TensorLike, b: TensorLike, rcond: Any = None) -> Tensor:
+    """Return the x of least length for which the length of ``a x - b`` is the least. Singular
+    values of `a` below `rcond` times the largest count as 0."""
+
+def lu_factor(x: TensorLike) -> tuple[Tensor, Tensor]:
+    """Return L and U of matrices in one, L without its diagonal of ones, and the order of rows
+    in which ``L U`` is `x`."""
 
 def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
@@ -477,6 +497,10 @@ def ndim(x: TensorLike) -> int:
 def negative(x: TensorLike) -> Tensor:
     """Return -x; TypeError for a bool, as in NumPy."""
 
+def norm(x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the norm of vectors along one axis or of all elements, of matrices along two or of
+    2-D `x` where `ord` is given; see ``numpy.linalg.norm`` for the orders."""
+
 def normalize(x: TensorLike, axis: Axes = -1, order: Any = 2, epsilon: Any = None) -> Tensor:
     """Return `x` over its norm of some `order` (at least 1) over `axis`; over `epsilon` (1e-7)
     where that is larger."""
@@ -516,6 +540,10 @@ def power(x1: TensorLike, x2: TensorLike) -> Tensor:
 def prod(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the product of elements over axes; booleans and integers of fewer bits give
     integers of 32."""
+
+def qr(x: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    """Return Q, with orthonormal columns, and the upper triangular R of matrices ``x = Q R``; Q
+    is square if `mode` is "complete"."""
 
 def ravel(x: TensorLike) -> Tensor:
     """Return the elements of `x` in row-major order, in one dimension."""
@@ -662,6 +690,9 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the solution z of ``matmul(a, z) = b`` for square matrices `a`; of the shape of
     `b`."""
 
+def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
+    """Return the solution z of ``matmul(a, z) = b``, where only one triangle of `a` is read."""
+
 def sort(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger
     than all else."""
@@ -713,6 +744,11 @@ def subtract(x1: TensorLike, x2: TensorLike) -> Tensor:
 def sum(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the sum of elements over axes; booleans and integers of fewer bits give integers
     of 32."""
+
+def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> Tensor | Any:
+    """Return U, the singular values s, falling, and the adjoint of V of matrices ``x = U
+    diag(s) adjoint(V)``; s alone unless `compute_uv`. See `eigh` for what derivatives there
+    are."""
 
 def swish(x: TensorLike) -> Tensor:
     """Return ``x * sigmoid(x)``, also called swish."""

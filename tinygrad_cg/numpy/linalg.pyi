@@ -11,11 +11,24 @@ class SlogdetResult(NamedTuple):
     sign: Tensor
     logabsdet: Tensor
 
+class EighResult(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+class EigResult(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
 __all__: list[str]
 
-def cholesky(a: TensorLike, /) -> Tensor:
-    """Return the lower triangular L of each symmetric positive definite ``a = L
-    transpose(L)``."""
+def cholesky(a: TensorLike, /, *, upper: bool = False) -> Tensor:
+    """Return the lower triangular L of each symmetric or Hermitian, positive definite matrix
+    ``a = L adjoint(L)``, or `upper` the adjoint of L. Both triangles of `a` count alike."""
+
+def cond(x: TensorLike, p: Any = None) -> Tensor:
+    """Return how much a relative error of a right side may grow in the solution: the norm of
+    `x` times that of its inverse, by default the largest by the smallest singular value. `p` is
+    an order of `matrix_norm`."""
 
 def cross(x1: TensorLike, x2: TensorLike, /, *, axis: Axes = -1) -> Tensor:
     """Return the cross products of vectors of 3 elements along `axis`; the other axes
@@ -28,19 +41,55 @@ def det(a: TensorLike) -> Tensor:
 def diagonal(x: TensorLike, /, *, offset: Any = 0) -> Tensor:
     """Return the diagonal `offset` of each matrix in a stack of matrices."""
 
+def eig(a: TensorLike) -> EigResult:
+    """Return the eigenvalues and eigenvectors of square matrices: always complex, since shapes
+    and dtypes may not depend on values. See `eigh` for what derivatives there are."""
+
+def eigh(a: TensorLike, UPLO: Any = None) -> EighResult:
+    """Return the eigenvalues, ascending, and the eigenvectors of symmetric or Hermitian
+    matrices. Both triangles of `a` count alike, unless `UPLO` names one: "L" or "U". The
+    derivative by vectors of equal values is taken as 0, with an errors.DerivativeWarning."""
+
+def eigvals(a: TensorLike) -> Tensor:
+    """Return the eigenvalues of square matrices (..., n, n), complex and in no order; see
+    `eig`."""
+
+def eigvalsh(a: TensorLike, UPLO: Any = None) -> Tensor:
+    """Return the eigenvalues, ascending, of symmetric or Hermitian matrices; see `eigh`."""
+
 def inv(a: TensorLike) -> Tensor:
     """Return the inverse of each square matrix of `a`; shape (..., n, n), integers as
     float64."""
+
+def lstsq(
+    a: TensorLike,
+    b: TensorLike,
+    rcond: Any = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the solution of least squares of ``a x = b``, the sums of squared residuals (none
+    unless the columns of `a` are independent), the rank and the singular values of `a`. Those
+    below `rcond` times the largest count as 0."""
 
 def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the matrix product over the last two axes; the axes before them broadcast."""
 
 def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: str = "fro") -> Tensor:
-    """Return the norm of each matrix in a stack of matrices: "fro", 1, -1, inf or -inf."""
+    """Return the norm of each matrix in a stack of matrices: "fro", "nuc", 1, -1, 2, -2, inf or
+    -inf."""
 
 def matrix_power(a: TensorLike, n: int) -> Tensor:
     """Return the product of `n` times each square matrix of `a`; of its inverse for a negative
     `n`."""
+
+def matrix_rank(
+    A: Any,
+    tol: Any = None,
+    hermitian: bool = False,
+    *,
+    rtol: Any = None,
+) -> Tensor:
+    """Return the number of singular values above `tol`, or `rtol` times the largest. It has no
+    gradient."""
 
 def matrix_transpose(x: TensorLike, /) -> Tensor:
     """Return the transpose of each matrix in a stack of matrices."""
@@ -50,22 +99,56 @@ def multi_dot(arrays: Any) -> Tensor:
 
 def norm(x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the norm of vectors of any order, along one axis, or of matrices, along two:
-    "fro", 1, -1, inf or -inf. By default the Euclidean norm of all elements."""
+    "fro", "nuc", 1, -1, 2, -2, inf or -inf. By default the Euclidean norm of all elements."""
 
 def outer(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the products of each element of `x1` with each of `x2`."""
 
+def pinv(
+    a: TensorLike,
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
+    rtol: Any = None,
+) -> Tensor:
+    """Return the Moore-Penrose pseudo-inverse of each matrix. Singular values below `rcond` (or
+    `rtol`) times the largest count as 0."""
+
+def qr(a: TensorLike, mode: str = "reduced") -> Tensor | Any:
+    """Return Q, with orthonormal columns, and the upper triangular R of matrices ``a = Q R``;
+    `mode` "complete" completes Q to square matrices, "r" gives R alone."""
+
 def slogdet(a: TensorLike) -> SlogdetResult:
-    """Return the signs, which have no gradient, and the logarithms of the sizes of
-    determinants."""
+    """Return the signs (which have a gradient where `a` is complex) and the logarithms of the
+    sizes of determinants."""
 
 def solve(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the solution x of ``a x = b`` for square matrices `a` (..., n, n) and `b` (..., n,
     k) or (n,). Raises LinAlgError for a singular `a`."""
 
+def svd(
+    a: TensorLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+) -> Tensor | Any:
+    """Return U, the singular values S, falling, and Vh of matrices ``a = U diag(S) Vh``; S
+    alone unless `compute_uv`. U and Vh are square, or have as many columns and rows as S unless
+    `full_matrices`. See `eigh` for what derivatives there are."""
+
+def svdvals(x: TensorLike, /) -> Tensor:
+    """Return the singular values, falling, of matrices (..., m, n); see `svd`."""
+
 def tensordot(x1: TensorLike, x2: TensorLike, /, *, axes: Any = 2) -> Tensor:
     """Return the sum of products over `axes`: so many last of `x1` and first of `x2`, or two
     lists."""
+
+def tensorinv(a: TensorLike, ind: Any = 2) -> Tensor:
+    """Return the inverse of `a` for `tensordot` over its first `ind` axes."""
+
+def tensorsolve(a: TensorLike, b: TensorLike, axes: Any = None) -> Tensor:
+    """Return the solution x of ``tensordot(a, x, x.ndim) = b``; `axes` of `a` are moved to its
+    end first."""
 
 def trace(x: TensorLike, /, *, offset: Any = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sum of the diagonal of each matrix in a stack of matrices."""

@@ -1,0 +1,298 @@
+"""Eigenvalues, singular values and functions of matrices: complex, equal values, all modes."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.support.compiled import unfused
+from tests.support.op_cases import numeric_gradients
+from tests.support.orders import assert_raises
+from tinygrad_cg._ops import eigenvectors, factorizations, norms
+from tinygrad_cg.errors import DerivativeWarning, InvalidArgumentError, MatrixError
+
+linalg = tf.linalg
+RNG = np.random.default_rng(5)
+COMPLEX = RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3))
+TALL = RNG.normal(size=(4, 2)) + 1j * RNG.normal(size=(4, 2))
+MIX = RNG.normal(size=(4, 4))
+POSITIVE = COMPLEX @ COMPLEX.conj().T + np.eye(3)
+TURN = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
+EQUAL = TURN @ np.diag([2.0, 2.0, 5.0]) @ TURN.T
+WAY = RNG.normal(size=(3, 3))
+WAY = WAY + WAY.T
+
+
+def sizes(x):
+    """Squares of sizes, which no phase changes."""
+    return tf.math.real(x * tf.math.conj(x))
+
+
+def mixed(x):
+    rows = x.shape[-2]
+    return sizes(tf.matmul(tf.cast(tf.constant(MIX[:rows, :rows]), x.dtype), x))
+
+
+def each(values, *others):
+    """All elements in one vector, of complex ones both parts."""
+    parts = [values, *others]
+    flat = [tf.reshape(part, (-1,)) for one in parts for part in (tf.math.real(one), imag(one))]
+    return tf.concat(flat, 0)
+
+
+def imag(x):
+    return tf.math.imag(x) if x.dtype.kind == "c" else 0 * x
+
+
+def factors_of_svd(x):
+    values, left, right = linalg.svd(x)
+    weights = tf.cast(tf.constant(MIX[0, : values.shape[-1]]), left.dtype)
+    return each(values, mixed(left), sizes(tf.matmul(left * weights, linalg.adjoint(right))))
+
+
+def outside(basis):
+    """The projection on what all columns but the first span."""
+    return tf.matmul(basis[:, 1:], linalg.adjoint(basis[:, 1:]))
+
+
+COMPLEX_CASES = [
+    (lambda x: each(linalg.eigvalsh(x), mixed(linalg.eigh(x)[1])), POSITIVE),
+    (lambda x: each(sizes(linalg.eigvals(x) + 0.5j), mixed(linalg.eig(x)[1])), COMPLEX),
+    (factors_of_svd, COMPLEX),
+    (factors_of_svd, TALL),
+    (factors_of_svd, TALL.T),
+    (lambda x: each(*linalg.qr(x)), TALL),
+    (lambda x: each(*linalg.qr(x)), TALL.T),
+    (lambda x: each(MIX * outside(linalg.qr(x, full_matrices=True)[0])), TALL[:, :1]),
+    (lambda x: each(*eigenvectors.lu_factors(x)), TALL),
+    (lambda x: each(*eigenvectors.lu_factors(x)), TALL.T),
+    (lambda x: each(linalg.cholesky(x)), POSITIVE),
+    (lambda x: each(*linalg.slogdet(x)), COMPLEX),
+    (lambda x: each(linalg.expm(x)), COMPLEX),
+    (lambda x: each(linalg.sqrtm(x), linalg.logm(x)), POSITIVE + 0.3j * WAY),
+    (lambda x: each(linalg.pinv(x)), TALL),
+    (lambda x: each(linalg.lstsq(x, TALL * 1j)), TALL),
+    (lambda x: each(linalg.triangular_solve(x, TALL[:3], lower=False, adjoint=True)), COMPLEX),
+    (lambda x: each(linalg.cholesky_solve(x, TALL[:3])), COMPLEX),
+    (lambda x: each(norms.matrix_norm(x, "nuc"), norms.matrix_norm(x, 2)), COMPLEX),
+]
+
+
+@pytest.mark.parametrize("case", COMPLEX_CASES, ids=range(len(COMPLEX_CASES)))
+def test_complex_derivatives_in_all_modes(case):
+    """First order by differences of values, second by those of the first, forward and reverse."""
+    function, x = case
+    weights = RNG.normal(size=function(tf.constant(x)).shape)
+    loss = lambda one: tf.reduce_sum(function(one) * weights)  # noqa: E731
+    slope = tf.grad(loss)
+    expected = numeric_gradients(lambda one: loss(tf.constant(one)).numpy(), (x,), [0], 1e-6)[0]
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(slope(tf.constant(x)).numpy(), expected, rtol=0, atol=1e-7 * scale)
+    way = MIX[: x.shape[0], : x.shape[1]] + 1j * MIX.T[: x.shape[0], : x.shape[1]]
+    ahead, behind = (slope(tf.constant(x + step * way)).numpy() for step in (1e-6, -1e-6))
+    expected = (ahead - behind) / 2e-6
+    scale = np.abs(expected).max()
+    _, forward = tf.jvp(slope, (tf.constant(x),), (tf.constant(way),))
+    np.testing.assert_allclose(forward.numpy(), expected, rtol=0, atol=1e-6 * scale)
+    product = lambda one: tf.reduce_sum(tf.math.real(slope(one) * np.conj(way)))  # noqa: E731
+    reverse = tf.grad(product)(tf.constant(x)).numpy()
+    np.testing.assert_allclose(reverse, forward.numpy(), rtol=0, atol=1e-9 * scale)
+    batch = tf.constant(np.stack([x, x + 0.01 * way]))
+    alone = np.stack([slope(one).numpy() for one in batch])
+    for found in (tf.vmap(slope)(batch), unfused(tf.vmap(slope))(batch)):
+        np.testing.assert_allclose(found.numpy(), alone, rtol=0, atol=1e-11 * np.abs(alone).max())
+
+
+# Equal values ----------------------------------------------------------------------------------
+
+SYMMETRIC_FUNCTIONS = [  # of eigenvalues, and the derivative of each term
+    (lambda w: tf.reduce_sum(tf.exp(w)), np.exp),
+    (lambda w: tf.reduce_sum(w), np.ones_like),
+    (lambda w: tf.reduce_sum(tf.math.log(w)), lambda w: 1 / w),
+]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("x", [EQUAL, np.eye(3), np.diag([3.0, 1.0, 1.0])])
+def test_symmetric_functions_of_equal_values_have_their_gradient(x):
+    """Without a warning, which would be an error here."""
+    values, vectors = np.linalg.eigh(x)
+    for function, derivative in SYMMETRIC_FUNCTIONS:
+        expected = vectors @ np.diag(derivative(values)) @ vectors.T
+        for factor in (linalg.eigvalsh, lambda x: linalg.eigh(x)[0]):
+            found = tf.grad(lambda x, f=factor, g=function: g(f(x)))(tf.constant(x))
+            np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13, atol=1e-13)
+    left, values, right = np.linalg.svd(x)
+    for factor in (lambda x: linalg.svd(x, compute_uv=False), lambda x: linalg.svd(x)[0]):
+        found = tf.grad(lambda x, f=factor: tf.reduce_sum(f(x) ** 3))(tf.constant(x))
+        np.testing.assert_allclose(found.numpy(), left * 3 * values**2 @ right, rtol=1e-12)
+
+
+def test_the_trace_by_eigenvalues_has_no_second_derivative():
+    trace = lambda x: tf.reduce_sum(linalg.eigvalsh(x))  # noqa: E731
+    slope = tf.grad(lambda x: tf.reduce_sum(tf.grad(trace)(x) * WAY))
+    np.testing.assert_allclose(slope(tf.constant(np.eye(3))).numpy(), np.zeros((3, 3)), atol=1e-13)
+
+
+@pytest.mark.quick
+def test_what_depends_on_the_choice_of_vectors_warns_and_is_finite():
+    weights = tf.constant(MIX[:3, :3])
+    for function in (
+        lambda x: tf.reduce_sum(linalg.eigh(x)[1] * weights),
+        lambda x: tf.reduce_sum(linalg.svd(x)[1] * weights),
+        lambda x: tf.reduce_sum(tf.grad(lambda x: tf.reduce_sum(linalg.eigvalsh(x) ** 3))(x) * WAY),
+        lambda x: tf.reduce_sum(rebuilt(x, tf.exp) * weights),
+    ):
+        with pytest.warns(DerivativeWarning, match="vectors of equal values"):
+            found = tf.grad(function)(tf.constant(EQUAL)).numpy()
+        assert np.isfinite(found).all()
+    with pytest.warns(DerivativeWarning, match="eigh: the gradient"):
+        tf.jvp(lambda x: linalg.eigh(x)[1], (tf.constant(EQUAL),), (tf.constant(WAY),))
+    with pytest.warns(DerivativeWarning, match="phase of a complex"):
+        tf.grad(lambda x: tf.reduce_sum(tf.math.imag(linalg.eigh(x)[1])))(tf.constant(POSITIVE))
+    with pytest.warns(DerivativeWarning, match="complete_basis"):
+        tf.grad(lambda x: tf.reduce_sum(linalg.qr(x, True)[0] * MIX))(tf.constant(MIX[:, :2]))
+
+
+def rebuilt(x, function):
+    values, vectors = linalg.eigh(x)
+    return tf.matmul(vectors * function(values), linalg.matrix_transpose(vectors))
+
+
+@pytest.mark.quick
+def test_tangents_along_what_keeps_values_equal_do_not_warn():
+    way = EQUAL @ EQUAL
+    _, found = tf.jvp(lambda x: rebuilt(x, tf.exp), (tf.constant(EQUAL),), (tf.constant(way),))
+    values, vectors = np.linalg.eigh(EQUAL)
+    expected = vectors * (np.exp(values) * values**2) @ vectors.T
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, atol=1e-11)
+
+
+def test_functions_of_matrices_are_right_for_equal_values_and_jordan_blocks():
+    jordan = np.array([[2.0, 1.0, 0.0], [0.0, 2.0, 1.0], [0.0, 0.0, 2.0]])
+    for x in (EQUAL, np.eye(3), jordan):
+        for function in (linalg.expm, linalg.logm, linalg.sqrtm):
+            loss = lambda x, f=function: tf.reduce_sum(f(x) * WAY)  # noqa: E731
+            expected = numeric_gradients(
+                lambda one, f=loss: f(tf.constant(one)).numpy(), (x,), [0], 1e-5
+            )[0]
+            found = tf.grad(loss)(tf.constant(x)).numpy()
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+        root = linalg.sqrtm(tf.constant(x))
+        np.testing.assert_allclose(tf.matmul(root, root).numpy(), x, rtol=1e-13, atol=1e-13)
+        back = linalg.expm(linalg.logm(tf.constant(x))).numpy()
+        np.testing.assert_allclose(back, x, rtol=1e-12, atol=1e-12)
+
+
+def test_functions_of_large_and_of_close_matrices():
+    for scale in (1e-8, 1.0, 30.0):
+        x = scale * WAY
+        values, vectors = np.linalg.eigh(x)
+        expected = vectors * np.exp(values) @ vectors.T
+        found = linalg.expm(tf.constant(x)).numpy()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    for scale in (1e-6, 1.0, 1e6):
+        x = scale * (WAY @ WAY + np.eye(3))
+        values, vectors = np.linalg.eigh(x)
+        for function, wanted in ((linalg.sqrtm, np.sqrt), (linalg.logm, np.log)):
+            expected = vectors * wanted(values) @ vectors.T
+            found = function(tf.constant(x)).numpy()
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+# Edges -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.quick
+def test_values_of_other_dtypes_and_batches():
+    stack = np.stack([EQUAL, POSITIVE.real]).astype("f")
+    values, vectors = linalg.eigh(stack)
+    assert (values.dtype, vectors.dtype) == ("float32", "float32")
+    np.testing.assert_allclose(values, np.linalg.eigh(stack)[0], rtol=1e-5)
+    assert linalg.svd(np.array([[1, 2], [3, 4]]), compute_uv=False).dtype == "float64"
+    assert linalg.eigvals(stack).dtype == "complex64"
+    assert linalg.eigvalsh(POSITIVE.astype("F")).dtype == "float32"
+    assert linalg.slogdet(POSITIVE)[1].dtype == "float64"
+    half = linalg.expm(np.zeros((2, 2), np.float16))
+    assert half.dtype == "float16"
+    np.testing.assert_array_equal(half, np.eye(2))
+    nothing = np.zeros((0, 3, 3))
+    assert linalg.svd(nothing)[1].shape == (0, 3, 3)
+    assert linalg.expm(nothing).shape == linalg.pinv(nothing).shape == (0, 3, 3)
+
+
+@pytest.mark.quick
+def test_pseudo_inverse_and_solution_of_low_rank():
+    low = np.outer(MIX[0], MIX[1, :3])
+    np.testing.assert_allclose(linalg.pinv(low), np.linalg.pinv(low), atol=1e-13)
+    np.testing.assert_allclose(
+        linalg.lstsq(low, MIX[:, :1]), np.linalg.lstsq(low, MIX[:, :1])[0], atol=1e-13
+    )
+    assert int(linalg.matrix_rank(low)) == 1
+    assert linalg.matrix_rank(np.stack([low, MIX[:, :3]])).numpy().tolist() == [1, 3]
+    assert int(linalg.matrix_rank(MIX, tol=1e3)) == 0
+    along = lambda s: linalg.pinv(s * tf.constant(low))  # noqa: E731
+    found = tf.jacobian(along)(tf.constant(2.0, dtype=tf.float64))
+    np.testing.assert_allclose(found.numpy(), -np.linalg.pinv(low) / 4, atol=1e-13)
+
+
+@pytest.mark.quick
+def test_norms_of_all_orders():
+    x = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
+    for order in (0, 0.5, 1, 3, -1, -2, -0.5, np.inf, -np.inf):
+        found = norms.vector_norm(x, order, 1)
+        np.testing.assert_allclose(found, np.linalg.norm(x, order, axis=1), rtol=1e-13)
+    for order in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
+        expected = np.linalg.norm(x, order, axis=(1, 0), keepdims=True)
+        found = norms.matrix_norm(x, order, (1, 0), True)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+    found = tf.grad(lambda x: norms.vector_norm(x, -np.inf))(tf.constant(x)).numpy()
+    np.testing.assert_array_equal(found, [[0, 0, 0], [1, 0, 0]])
+
+
+@pytest.mark.quick
+def test_triangles_of_other_matrices_are_not_read():
+    lower = np.tril(WAY)
+    np.testing.assert_allclose(
+        tf.numpy.linalg.eigvalsh(lower, "L"), np.linalg.eigvalsh(WAY), atol=1e-13
+    )
+    np.testing.assert_allclose(
+        tf.numpy.linalg.eigvalsh(lower.T, "U"), np.linalg.eigvalsh(WAY), atol=1e-13
+    )
+    big = np.tril(RNG.normal(size=(150, 150))) / 20 + np.eye(150)
+    found = linalg.triangular_solve(big + np.triu(big.T, 1), np.eye(150))
+    np.testing.assert_allclose(found, np.linalg.inv(big), atol=1e-9)
+
+
+@pytest.mark.quick
+def test_errors_say_what_is_wrong():
+    for function in (linalg.eigh, linalg.eig, linalg.expm, linalg.logm, linalg.cholesky):
+        assert_raises(InvalidArgumentError, "needs square matrices", function, np.ones((2, 3)))
+    for function in (linalg.svd, linalg.qr, linalg.pinv, linalg.lu, linalg.diag_part):
+        assert_raises(InvalidArgumentError, "needs matrices in the last two axes", function, [1.0])
+    np_linalg = tf.numpy.linalg
+    assert_raises(InvalidArgumentError, "lstsq: shapes .* do not fit", linalg.lstsq, TALL, [1.0])
+    assert_raises(
+        InvalidArgumentError, "matrix_power: needs square", np_linalg.matrix_power, [2], 2
+    )
+    assert_raises(InvalidArgumentError, "Invalid norm order 3", np_linalg.norm, MIX, 3)
+    assert_raises(InvalidArgumentError, "Invalid norm order 'fro'", np_linalg.norm, [1.0], "fro")
+    assert_raises(InvalidArgumentError, "eigh: UPLO must be", np_linalg.eigh, MIX, "X")
+    assert_raises(InvalidArgumentError, "qr: mode must be", np_linalg.qr, MIX, "raw")
+    assert_raises(InvalidArgumentError, "diag: k must be one", linalg.diag, [1.0], k=(0, 1))
+    assert_raises(InvalidArgumentError, "have no diagonal 2", linalg.diag_part, np.eye(2), k=2)
+    assert_raises(InvalidArgumentError, "set_diag: diagonal 0 has", linalg.set_diag, MIX, [1.0])
+    assert_raises(MatrixError, "sqrtm: .* negative number", linalg.sqrtm, [[-1.0]])
+    deficient = tf.constant([[1.0, 1.0], [1.0, 1.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(deficient)
+        y = linalg.qr(deficient)[1]
+    assert_raises(MatrixError, "[Ss]ingular", tape.gradient, y, deficient)
+
+
+def test_plain_values_warn_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for function in (factorizations.eigh, factorizations.svd, eigenvectors.eig):
+            function(np.eye(3))

@@ -1,0 +1,138 @@
+"""Pseudo-inverse, least squares and rank of matrices of any shape.
+
+The rule is that of G. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear
+least squares problems whose variables separate" (1973). It holds where the rank does not change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import convert, convert_operands
+from .._core.primitive import apply
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
+from .comparison import greater
+from .define import Case, broadcast_shapes, operation
+from .elementwise import add, multiply, subtract
+from .factorizations import svdvals
+from .matrices import adjoint, by_lapack, matrices, of_matrices, product, result_dtype
+from .reductions import reduce_max, reduce_sum
+from .shape import cast, expand_dims, squeeze
+
+_TALL = np.array([[1.0, 0.5], [-0.25, 2.0], [0.75, -1.0]])
+_LOW_RANK = np.outer([1.0, -2.0, 0.5], [0.5, 1.0])
+
+
+def _pinv_gradient(dy: Tensor, x: Tensor, inverse: Tensor) -> Tensor:
+    outer, upstream = adjoint(inverse), adjoint(dy)
+    direct = product(product(outer, dy), outer)
+    left = product(upstream, product(inverse, outer))
+    left = subtract(left, product(x, product(inverse, left)))
+    right = product(product(outer, inverse), upstream)
+    right = subtract(right, product(product(right, inverse), x))
+    return subtract(add(left, right), direct)
+
+
+_pinv = of_matrices(
+    "pinv",
+    lambda x, rcond: np.linalg.pinv(x, rcond),
+    lambda dy, x, out: _pinv_gradient(dy, x, out),
+    lambda shape, rcond: (*shape[:-2], shape[-1], shape[-2]),
+    samples=(_TALL, np.stack([_TALL.T, 1.5 - _TALL.T])),
+    params=({"rcond": 1e-15},),
+    analytic=False,
+)
+
+
+def relative_tolerance(x: Tensor) -> float:
+    """Return the bound below which singular values count as 0, by the largest: NumPy's."""
+    return max(x._data.shape[-2:]) * float(np.finfo(result_dtype(x.dtype)).eps)
+
+
+def pinv(x: Any, rtol: Any = None) -> Tensor:
+    """Return the Moore-Penrose pseudo-inverse of each matrix of `x`, of shape (..., m, n).
+
+    Singular values below `rtol` times the largest count as 0: a number, by default the larger of m
+    and n times the dtype's eps. The derivative is that among matrices of the same rank. Integers
+    become float64. Raises InvalidArgumentError for fewer than two dimensions.
+    """
+    x = matrices("pinv", x)
+    bound = relative_tolerance(x) if rtol is None else float(rtol)
+    return apply(_pinv, (x,), {"rcond": bound})
+
+
+def _run_lstsq(x: np.ndarray, y: np.ndarray, rcond: float) -> np.ndarray:
+    leading = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    x, y = (np.broadcast_to(one, (*leading, *one.shape[-2:])) for one in (x, y))
+    out = np.empty((*leading, x.shape[-1], y.shape[-1]), np.result_type(x, y))
+    for index in np.ndindex(leading):
+        out[index] = np.linalg.lstsq(x[index], y[index], rcond)[0]
+    return out
+
+
+def _lstsq_by_matrix(dy: Tensor, x: Tensor, y: Tensor, rcond: float) -> Tensor:
+    return _pinv_gradient(product(dy, adjoint(y)), x, apply(_pinv, (x,), {"rcond": rcond}))
+
+
+_lstsq = operation(
+    "lstsq",
+    by_lapack("lstsq", _run_lstsq),
+    lambda x, y, rcond: Aval(
+        (*broadcast_shapes("lstsq", x.shape[:-2], y.shape[:-2]), x.shape[-1], y.shape[-1]),
+        result_dtype(x.dtype, y.dtype),
+    ),
+    (
+        _lstsq_by_matrix,
+        lambda dy, x, rcond: product(adjoint(apply(_pinv, (x,), {"rcond": rcond})), dy),
+    ),
+    inputs=("x", "y"),
+    kind="contraction",
+    batch=lambda params, size: params,
+    core=(2, 2),
+    analytic=False,
+    samples=[
+        Case(((3, 2), (3, 2)), {"rcond": 1e-15}, {0: _TALL}),
+        Case(((2, 2, 3), (2, 1)), {"rcond": 1e-15}, {0: np.stack([_TALL.T, 1.5 - _TALL.T])}),
+    ],
+)
+
+
+def lstsq(x: Any, y: Any, rtol: Any = None) -> Tensor:
+    """Return the z of least length for which the length of ``matmul(x, z) - y`` is the least.
+
+    `x` has shape (..., m, n), `y` (..., m, k), or (m,) for one column; z (..., n, k), or (n,). See
+    `pinv` for `rtol`, the derivative and dtypes. Raises InvalidArgumentError for shapes that do
+    not fit.
+    """
+    x, y = convert_operands((x, y))
+    x, column = matrices("lstsq", x), y._data.ndim == 1
+    y = expand_dims(y, 1) if column else y
+    if y._data.ndim < 2 or y._data.shape[-2] != x._data.shape[-2]:
+        raise InvalidArgumentError(
+            f"lstsq: shapes {tuple(x.shape)} and {tuple(y.shape)} do not fit: the matrices need "
+            "as many rows as y has"
+        )
+    bound = relative_tolerance(x) if rtol is None else float(rtol)
+    found = apply(_lstsq, (x, y), {"rcond": bound})
+    return squeeze(found, -1) if column else found
+
+
+def matrix_rank(x: Any, tol: Any = None, rtol: Any = None) -> Tensor:
+    """Return the number (int64) of singular values above `tol`, of each matrix of `x`.
+
+    By default above `rtol` times the largest: the larger size of the matrix times eps. A tensor of
+    fewer than two dimensions has rank 1, or 0 if it is zero. It has no gradient.
+    """
+    x = convert(x)
+    if x._data.ndim < 2:
+        return cast(reduce_max(cast(x != 0, np.int64)), np.int64)
+    values = svdvals(x)
+    if tol is None:
+        bound = relative_tolerance(x) if rtol is None else rtol
+        tol = multiply(reduce_max(values, -1, True), bound)
+    else:
+        tol = expand_dims(tol, -1)
+    return reduce_sum(cast(greater(values, tol), np.int64), -1)

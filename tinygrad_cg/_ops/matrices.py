@@ -1,0 +1,140 @@
+"""What operations on stacks of matrices share: LAPACK's dtypes, builders, triangles, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype
+
+from .._core.conversion import convert, promote
+from .._core.kinds import is_exact
+from .._core.primitive import Primitive, apply
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError, MatrixError
+from .complex import conj
+from .define import Case, Wrong, operation
+from .elementwise import where
+from .indexing import getitem
+from .linear_algebra import _matmul
+from .shape import swap_last
+
+MATRIX = np.array([[3.0, 1.0, 0.5], [-1.0, 2.5, 0.25], [0.5, -0.5, 2.0]])
+STACK = np.stack([MATRIX, np.eye(3) - 0.25 * MATRIX])
+POSITIVE = np.stack([MATRIX @ MATRIX.T, np.eye(3) + 0.1 * MATRIX.T @ MATRIX])
+NOT_SQUARE = Wrong(InvalidArgumentError, "needs square matrices", (np.ones((2, 3)),))
+
+
+def result_dtype(*dtypes: np.dtype) -> np.dtype:
+    """Return the dtype of the result; float64 for integers."""
+    dtype = dtypes[0] if len(dtypes) == 1 else promote(*dtypes)
+    return np.dtype(np.float64) if is_exact(dtype) else dtype
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of a real result: the width of the operand, float64 for integers."""
+    return result_dtype(dtype).type(0).real.dtype
+
+
+def complex_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of a complex result: complex64 for float16 and float32."""
+    return np.result_type(result_dtype(dtype), np.complex64)
+
+
+def by_lapack(
+    name: str, function: Callable[..., Any], dtype_of: Callable[..., np.dtype] = result_dtype
+) -> Callable[..., np.ndarray]:
+    """Run `function` in a dtype that LAPACK has, and cast the result to that of the operands."""
+
+    def run(*arrays: np.ndarray, **params: Any) -> np.ndarray:
+        dtypes = [array.dtype for array in arrays]
+        wide = [cast_array(array, loop_dtype(result_dtype(*dtypes))) for array in arrays]
+        try:
+            return cast_array(np.asarray(function(*wide, **params)), dtype_of(*dtypes))
+        except np.linalg.LinAlgError as error:
+            raise MatrixError(f"{name}: {error}") from None
+
+    return run
+
+
+def of_matrices(
+    name: str,
+    function: Any,
+    vjp: Any,
+    shape: Callable[..., tuple[int, ...]] = lambda shape, **params: shape,
+    dtype_of: Callable[..., np.dtype] = result_dtype,
+    samples: Sequence[np.ndarray] = (MATRIX, STACK),
+    params: Sequence[dict[str, Any]] = ({},),
+    label: str = "",
+    **record: Any,
+) -> Primitive:
+    """Return an operation on each matrix of a stack.
+
+    `shape` gives the shape of the result from that of the operand and the parameters.
+    """
+    return operation(
+        name,
+        by_lapack(label or name, function, dtype_of),
+        lambda x, **given: Aval(tuple(shape(x.shape, **given)), dtype_of(x.dtype)),
+        None if vjp is None else (vjp,),
+        kind="contraction",
+        batch=lambda given, size: given,
+        core=(2,),
+        samples=[Case((one.shape,), dict(given), {0: one}) for one in samples for given in params],
+        label=label,
+        **record,
+    )
+
+
+def product(x: Tensor, y: Tensor) -> Tensor:
+    return apply(_matmul, (x, y), {})
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """Return the conjugate transpose of each matrix."""
+    return conj(swap_last(x))
+
+
+def rows(x: Tensor, start: int | None, stop: int | None = None) -> Tensor:
+    """Return some rows of each matrix."""
+    return getitem(x, (Ellipsis, slice(start, stop), slice(None)))
+
+
+def columns(x: Tensor, start: int | None, stop: int | None = None) -> Tensor:
+    """Return some columns of each matrix."""
+    return getitem(x, (Ellipsis, slice(start, stop)))
+
+
+def band(x: Tensor, lower: int | None, upper: int | None) -> Tensor:
+    """Return each matrix with zeros outside a band of diagonals from -lower to upper; None: all."""
+    height, width = x._data.shape[-2:]
+    offsets = np.arange(width) - np.arange(height)[:, None]
+    inside = np.ones(offsets.shape, bool)
+    if lower is not None:
+        inside &= offsets >= -lower
+    if upper is not None:
+        inside &= offsets <= upper
+    return x if inside.all() else where(inside, x, 0)
+
+
+def matrices(name: str, x: Any) -> Tensor:
+    """Return a tensor of matrices; InvalidArgumentError for fewer than two dimensions."""
+    x = convert(x)
+    if x._data.ndim < 2:
+        raise InvalidArgumentError(
+            f"{name}: needs matrices in the last two axes, got shape {tuple(x.shape)}"
+        )
+    return x
+
+
+def square_matrices(name: str, x: Any) -> Tensor:
+    """Return a tensor of square matrices; InvalidArgumentError for others."""
+    x = convert(x)
+    if x._data.ndim < 2 or x._data.shape[-1] != x._data.shape[-2]:
+        raise InvalidArgumentError(
+            f"{name}: needs square matrices in the last two axes, got shape {tuple(x.shape)}"
+        )
+    return x

@@ -1,0 +1,141 @@
+"""Norms of vectors and matrices, of all orders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import convert
+from .._core.kinds import is_complex, is_exact
+from .._core.tensor import Tensor
+from ..errors import InvalidArgumentError
+from .comparison import not_equal
+from .complex import imag, real
+from .define import as_shape, normalize_axes, normalize_axis
+from .elementwise import absolute, divide, power
+from .factorizations import svdvals
+from .reductions import euclidean_norm, reduce_max, reduce_min, reduce_sum
+from .shape import cast, reshape, squeeze, stack, transpose
+
+
+def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the norm of vectors along one axis or of all elements; of matrices along two.
+
+    After ``tf.norm``. `order` is "euclidean" or a positive number of vectors, which may be inf; of
+    matrices (a list or tuple of two axes) "euclidean" or "fro", 1, 2 or inf. Real for complex `x`;
+    integers become float64. Raises InvalidArgumentError for other orders; `vector_norm` and
+    `matrix_norm` have more.
+    """
+    x = convert(x)
+    if isinstance(axis, (tuple, list)) and len(axis) == 2:
+        if order not in ("euclidean", "fro", 1, 2, np.inf):
+            raise InvalidArgumentError(
+                f"norm: 'ord' must be a supported matrix norm: 'euclidean', 'fro', 1, 2 or inf; "
+                f"got {order!r}"
+            )
+        return matrix_norm(x, "fro" if order == "euclidean" else order, axis, keepdims)
+    if order == "euclidean":
+        return vector_norm(x, 2, axis, keepdims)
+    if isinstance(order, str) or not order > 0:
+        raise InvalidArgumentError(
+            "norm: 'ord' must be a supported vector norm: 'euclidean' or a positive number; "
+            f"got {order!r}"
+        )
+    return vector_norm(x, order, axis, keepdims)
+
+
+def vector_norm(x: Any, order: Any = 2, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the norm of vectors along an axis, several, or of all elements (None).
+
+    ``sum(abs(x) ** order) ** (1 / order)`` for any number but 0, which counts the elements that are
+    not 0; inf is the largest size, -inf the smallest. Real for complex `x`; integers are float64.
+    Raises InvalidArgumentError for orders that are no numbers.
+    """
+    x = convert(x)
+    if isinstance(order, str):
+        raise InvalidArgumentError(
+            f"norm: Invalid norm order {order!r} for vectors: order must be a number"
+        )
+    if is_exact(x.dtype):
+        x = cast(x, np.float64)
+    if order is None or order == 2:
+        return _euclidean(x, axis, keepdims)
+    size = absolute(x)
+    if order in (np.inf, -np.inf):
+        return (reduce_max if order > 0 else reduce_min)(size, axis, keepdims)
+    if order == 0:
+        return reduce_sum(cast(not_equal(x, 0), size.dtype), axis, keepdims)
+    if order == 1:
+        return reduce_sum(size, axis, keepdims)
+    return power(reduce_sum(power(size, order), axis, keepdims), 1 / order)
+
+
+def matrix_norm(x: Any, order: Any = "fro", axis: Any = (-2, -1), keepdims: bool = False) -> Tensor:
+    """Return the norm of matrices along two axes, by default the last ones.
+
+    `order` is "fro" (the root of the sum of squared sizes), "nuc" (the sum of singular values), 2
+    or -2 (the largest or smallest of them), 1 or -1 (the largest or smallest sum of sizes of a
+    column), inf or -inf (of a row). Real for complex `x`; integers become float64. Raises
+    InvalidArgumentError for other orders and for axes that are not two.
+    """
+    x = convert(x)
+    if is_exact(x.dtype):
+        x = cast(x, np.float64)
+    rank = x._data.ndim
+    axes = [normalize_axis("norm", one, rank) for one in as_shape("norm", axis)]
+    if len(axes) != 2 or axes[0] == axes[1]:
+        raise InvalidArgumentError(f"norm: axis must name one or two axes, got {axis}")
+    if order is None or order in ("fro", "f"):
+        return _euclidean(x, axes, keepdims)
+    if order in ("nuc", 2, -2):
+        others = [i for i in range(rank) if i not in axes]
+        if others + axes != list(range(rank)):
+            x = transpose(x, others + axes)
+        values = svdvals(x)
+        reduce = reduce_sum if order == "nuc" else (reduce_max if order > 0 else reduce_min)
+        found = reduce(values, -1)
+        if keepdims:
+            shape = x._data.shape[:-2]
+            kept = iter(shape)
+            found = reshape(found, [1 if i in axes else next(kept) for i in range(rank)])
+        return found
+    if order not in (1, -1, np.inf, -np.inf):
+        raise InvalidArgumentError(
+            f"norm: Invalid norm order {order!r} for matrices: it must be 'fro', 'nuc', 1, -1, 2, "
+            "-2, inf or -inf"
+        )
+    summed, other = axes if abs(order) == 1 else axes[::-1]
+    sums = reduce_sum(absolute(x), summed, keepdims=True)
+    found = (reduce_max if order > 0 else reduce_min)(sums, other, keepdims=True)
+    return found if keepdims else squeeze(found, axes)
+
+
+def normalized(x: Any, order: Any = "euclidean", axis: Any = None) -> tuple[Tensor, Tensor]:
+    """Return `x` divided by its `norm`, and that norm, whose axes have size 1."""
+    x = convert(x)
+    size = norm(x, order, axis, True)
+    return divide(x, cast(size, x.dtype) if is_complex(x.dtype) else size), size
+
+
+def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    """Compute the norm without magnitudes of elements.
+
+    At 0 their second derivatives are not those of their squares.
+    """
+    if not is_complex(x.dtype):
+        return euclidean_norm(x, axis, keepdims)
+    axes = (0, *[i + 1 for i in normalize_axes("norm", axis, x._data.ndim)])
+    found = euclidean_norm(stack([real(x), imag(x)], 0), axes, keepdims)
+    return squeeze(found, [0]) if keepdims else found
+
+
+def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the root of the sum of squared sizes over axes; a complex `x` gives complex.
+
+    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
+    become float64. Raises InvalidArgumentError for an axis that `x` does not have.
+    """
+    x = convert(x)
+    found = vector_norm(x, 2, axis, keepdims)
+    return cast(found, x.dtype) if is_complex(x.dtype) else found
