@@ -5,6 +5,7 @@ The steps are Keras's, in its order of operations and in the dtype of each Varia
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ from ._ops.elementwise import (
 )
 from ._ops.reductions import reduce_sum
 from ._ops.shape import cast
-from ._reverse.variable import Variable
+from ._reverse.variable import Variable, recorded_assignments
 from .errors import InvalidArgumentError, TapeWarning, warn
 
 __all__ = [
@@ -47,8 +48,12 @@ __all__ = [
 __dir__ = __all__.copy  # what dir() shows
 
 
-class Optimizer:
+class Optimizer(ABC):
     """Base of optimizers: learning rate, count of steps, clipping, weight decay.
+
+    A class of one's own defines ``update_step(gradient, variable, learning_rate)``; one that does
+    not cannot be made: TypeError. Steps are differentiable inside
+    ``experimental.recorded_assignments``, and by `stateless_apply`.
 
     Parameters
     ----------
@@ -153,9 +158,40 @@ class Optimizer:
         """Call `apply_gradients` for gradients and Variables in two lists."""
         self.apply_gradients(zip(grads, trainable_variables, strict=True))
 
+    def stateless_apply(
+        self, optimizer_variables: Sequence[Any], grads: Sequence[Any], trainable_variables: Any
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the values of `apply_gradients`, as tensors, and change no Variable.
+
+        After Keras. A pair of lists: the new values of the trainable Variables, and of the
+        optimizer's own (`variables`), from their values in `trainable_variables` and
+        `optimizer_variables`. Gradients flow to these, to `grads`, and to the learning rate if
+        that is a Variable: a step of meta-learning. The optimizer is built for the Variables, in
+        this order, before (`build`); ValueError if there are not as many values.
+        """
+        own, trained = self.variables, [key.deref() for key in self._kept]
+        values = list(trainable_variables)
+        for name, variables, given in (
+            ("optimizer_variables", own, optimizer_variables),
+            ("trainable_variables", trained, values),
+            ("grads", trained, grads),
+        ):
+            if len(variables) != len(given):
+                raise ValueError(
+                    f"stateless_apply: {name} has {len(given)} values, the optimizer was built for "
+                    f"{len(variables)}: call build(trainable_variables) first"
+                )
+        with recorded_assignments(restore=True):
+            for variable, value in zip(
+                [*own, *trained], [*optimizer_variables, *values], strict=True
+            ):
+                variable.assign(value)
+            self.apply_gradients(zip(grads, trained, strict=True))
+            return [one.value() for one in trained], [one.value() for one in self.variables]
+
+    @abstractmethod
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         """Step one Variable; all three arguments have its dtype. Optimizers define this."""
-        raise NotImplementedError(f"{type(self).__name__} does not define update_step()")
 
     def _clip(self, gradients: list[Tensor]) -> list[Tensor]:
         if self.clipvalue is not None:

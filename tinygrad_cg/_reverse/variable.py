@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any, NoReturn
 
@@ -19,6 +22,14 @@ from .._ops.elementwise import add, subtract, where
 from .._ops.indexing import gather, getitem
 from .._ops.shape import identity, reshape
 
+
+class _Recording(threading.local):
+    """The Variables that were assigned while assignments are recorded, as they were before."""
+
+    before: dict[int, tuple[Variable, Any, Any]] | None = None
+
+
+_recording = _Recording()
 _next_serial = itertools.count().__next__
 assigning = ForkLock()  # read, change and write are one step for other threads
 
@@ -73,7 +84,9 @@ class Variable(ArrayLike):
                 f"Variable: the initial value has shape {data.shape}, not {tuple(shape)}"
             )
         self._data = data
-        self._rec = None
+        self._rec: Any = None
+        if _recording.before is not None and isinstance(initial_value, Tensor):
+            self._rec = initial_value._rec if initial_value.dtype == data.dtype else None
         self._serial = _next_serial()
         self._name = "Variable" if name is None else name
         self._trainable = True if trainable is None else trainable
@@ -124,6 +137,8 @@ class Variable(ArrayLike):
         self, value: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Replace the value; returns the Variable. Shape and dtype stay."""
+        if _recording.before is not None:
+            return self._assign_recorded(value)
         return self._assign(self._fit_value(value))
 
     def assign_add(
@@ -139,6 +154,10 @@ class Variable(ArrayLike):
         return self._update(subtract, delta)
 
     def _update(self, change: Any, value: Any) -> Variable:
+        if _recording.before is not None:
+            if not isinstance(value, ArrayLike):
+                value = Tensor(self._fit_value(value))  # which refuses what does not fit
+            return self._assign_recorded(change(self._read(), value))
         with assigning:
             present, delta = self._current(), self._fit_value(value)
             if type(present) is ndarray and type(delta) is ndarray:
@@ -153,6 +172,23 @@ class Variable(ArrayLike):
         else:
             self._data = data  # a new array each time: what was read before stays as it was
         return self
+
+    def _assign_recorded(self, value: Any) -> Variable:
+        """Replace the value, and how it was computed with it: gradients flow to that."""
+        if isinstance(value, Variable):
+            value = value._read()
+        tensor = value if isinstance(value, Tensor) else None
+        # Without its record a tensor does not warn of derivatives that are lost.
+        data = self._fit_value(Tensor(value._data) if type(value) is Tensor else value)
+        before = _recording.before
+        if before is not None and id(self) not in before:
+            before[id(self)] = self, self._kept_value(), self._rec
+        self._assign(data)
+        self._rec = None if tensor is None else tensor._rec
+        return self
+
+    def _kept_value(self) -> Any:
+        return state.overrides.get(id(self), self._data) if state.overrides else self._data
 
     def _fit_value(self, value: Any, shape: tuple[int, ...] | None = None) -> Any:
         """Return `value` as an array of this dtype and of `shape`, by default that of this."""
@@ -221,6 +257,42 @@ class Variable(ArrayLike):
         return _restore, (np.array(self._data), self._trainable, self._name, self.resource)
 
 
+@contextmanager
+def recorded_assignments(restore: bool = False) -> Iterator[None]:
+    """Let gradients flow through assignments to Variables, within a ``with`` block.
+
+    By default an assignment is not differentiated, as in TensorFlow: a Variable has a value, and
+    no history. In the block ``v.assign(y)``, ``assign_add`` and ``assign_sub`` (and so the step
+    of an optimizer) replace the value of `v` together with how it was computed. What reads `v`
+    after that has the gradient of `y`; so has a slice that is assigned to.
+
+    With `restore`, all that was assigned has its old value again when the block ends, and a
+    gradient by `v` is that by this value: this is what meta-learning asks for, after C. Finn,
+    P. Abbeel and S. Levine, "Model-agnostic meta-learning" (2017). Without it, `v` keeps the new
+    value, and a gradient by `v` is that by the new one.
+
+    >>> with tf.GradientTape() as outer:
+    ...     with tf.experimental.recorded_assignments(restore=True):
+    ...         with tf.GradientTape() as inner:
+    ...             loss = train_loss(model)
+    ...         optimizer.apply(inner.gradient(loss, weights), weights)
+    ...         meta_loss = test_loss(model)
+    >>> outer.gradient(meta_loss, weights)  # through the optimizer's step
+    """
+    outer = _recording.before
+    _recording.before = before = {}
+    try:
+        yield
+    finally:
+        _recording.before = outer
+        for key, (variable, data, record) in before.items():
+            if restore:
+                variable._assign(data)
+                variable._rec = record
+            elif outer is not None:
+                outer.setdefault(key, (variable, data, record))
+
+
 class VariableSlice(Tensor):
     """Part of a Variable: a tensor with its present value, which can also be assigned."""
 
@@ -255,7 +327,15 @@ class VariableSlice(Tensor):
 
     def _put(self, change: Any, value: Any) -> Variable:
         variable = self._variable
-        new = variable._fit_value(value, self._data.shape)
+        plain = Tensor(value._data) if type(value) is Tensor else value
+        new = variable._fit_value(plain, self._data.shape)
+        if _recording.before is not None:
+            part: Any = value if isinstance(value, ArrayLike) else Tensor(new)
+            part = part._read() if isinstance(part, Variable) else part
+            if change is not None:
+                part = change(self.part, part)
+            whole = _with_part(variable._read(), self._key, part)
+            return variable._assign_recorded(whole)
         with assigning:
             present = variable._current()
             if type(present) is not ndarray or type(new) is not ndarray:
