@@ -56,6 +56,52 @@ ops.qr([[-2.0], [0.0]]) -> [[1.0], [0.0]] float32; [[-2.0]] float32
 ops.svd([[3.0, 0.0]], False) -> [[1.0]] float32; [3.0] float32; [[1.0, 0.0]] float32
 ops.eig([[2.0]]) -> [(2+0j)] complex64; [[(1+0j)]] complex64
 ops.lstsq([[1.0], [2.0]], [5.0, 0.0]) -> [1.0] float32
+ops.append([1.0, 2.0], [[3.0]]) -> [1.0, 2.0, 3.0] float32
+ops.append([[1], [2]], [[3], [4]], axis=1) -> [[1, 3], [2, 4]] int32
+ops.average([1, 2, 6]) -> 3.0 float32
+ops.average([[1.0, 2.0], [3.0, 5.0]], axis=1, weights=[3.0, 1.0]) -> [1.25, 3.5] float32
+ops.correlate([1.0, 2.0, 3.0], [1.0, 0.5]) -> [2.0, 3.5] float32
+ops.count_nonzero([[0, 1], [2, 3]], axis=0) -> [1, 2] int32
+ops.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]) -> [0.0, 0.0, 1.0] float32
+ops.diag([1, 2], k=1) -> [[0, 1, 0], [0, 0, 2], [0, 0, 0]] int32
+ops.diagflat([[1.0], [2.0]]) -> [[1.0, 0.0], [0.0, 2.0]] float32
+ops.diff([1, 4, 9], n=2) -> [2] int32
+ops.dot([[1, 2]], [3, 4]) -> [11] int32
+ops.dsplit([[[1, 2]]], 2) -> [[[1]]] int32; [[[2]]] int32
+ops.dstack([[1.0, 2.0], [3.0, 4.0]]) -> [[[1.0, 3.0], [2.0, 4.0]]] float32
+ops.flip([[1, 2], [3, 4]]) -> [[4, 3], [2, 1]] int32
+ops.fliplr([[1, 2], [3, 4]]) -> [[2, 1], [4, 3]] int32
+ops.flipud([[1, 2], [3, 4]]) -> [[3, 4], [1, 2]] int32
+ops.hsplit([[1, 2, 3, 4]], 2) -> [[1, 2]] int32; [[3, 4]] int32
+ops.inner([1.0, 2.0], [[3.0, 4.0]]) -> [11.0] float32
+ops.isclose([1.0, 2.0], [1.0, 2.1]) -> [True, False] bool
+ops.kron([1, 2], [1, 10]) -> [1, 10, 2, 20] int32
+ops.matrix_rank([[1.0, 2.0], [2.0, 4.0]]) -> 1 int32
+ops.median([[1.0, 3.0], [2.0, 8.0]], axis=1) -> [2.0, 5.0] float32
+ops.meshgrid([1, 2], [3]) -> [[1, 2]] int32; [[3, 3]] int32
+ops.moveaxis([[[1, 2, 3]]], 2, 0) -> [[[1]], [[2]], [[3]]] int32
+ops.nan_to_num([float("nan"), 1.0]) -> [0.0, 1.0] float32
+ops.outer([1, 2], [3, 4]) -> [[3, 4], [6, 8]] int32
+ops.percentile([1.0, 2.0, 3.0], 50) -> 2.0 float32
+ops.pinv([[2.0, 0.0], [0.0, 4.0]]) -> [[0.5, 0.0], [0.0, 0.25]] float32
+ops.quantile([1.0, 2.0, 3.0], 0.25) -> 1.5 float32
+ops.repeat([1, 2], 2) -> [1, 1, 2, 2] int32
+ops.roll([1, 2, 3], 1) -> [3, 1, 2] int32
+ops.rot90([[1, 2], [3, 4]]) -> [[2, 4], [1, 3]] int32
+ops.swapaxes([[1, 2]], 0, 1) -> [[1], [2]] int32
+ops.tile([1, 2], 2) -> [1, 2, 1, 2] int32
+ops.trace([[1, 2], [3, 4]]) -> 5 int32
+ops.trapezoid([1.0, 2.0, 4.0]) -> 4.5 float32
+ops.tri(2, 3) -> [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]] float32
+ops.tril([[1, 2], [3, 4]]) -> [[1, 0], [3, 4]] int32
+ops.triu([[1.0, 2.0], [3.0, 4.0]], k=1) -> [[0.0, 2.0], [0.0, 0.0]] float32
+ops.vdot([1.0, 2.0], [3.0, 4.0]) -> 11.0 float32
+ops.vsplit([[1], [2]], 2) -> [[1]] int32; [[2]] int32
+ops.vstack([np.ones(1, "f"), np.zeros(1, "f")]) -> [[1.0], [0.0]] float32
+ops.hstack([np.ones(1, "f"), np.zeros(1, "f")]) -> [1.0, 0.0] float32
+ops.diagonal(np.array([[1, 2], [3, 4]], "i")) -> [1, 4] int32
+ops.vander(np.array([1.0, 2.0], "f"), 3) -> [[1.0, 1.0, 1.0], [4.0, 2.0, 1.0]] float32
+ops.corrcoef(np.array([[0.0, 1.0], [2.0, 1.0]], "f")) -> [[1.0, -1.0], [-1.0, 1.0]] float32
 ops.solve([[4.0, 2.0], [0.0, 5.0]], [[2.0], [5.0]]) -> [[0.0], [1.0]] float32
 ops.broadcast_to([1, 2], (2, 2)) -> [[1, 2], [1, 2]] int32
 ops.cast([1.7], "int32") -> [1] int32

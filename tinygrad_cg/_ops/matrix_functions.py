@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -119,8 +120,14 @@ def _newton(x: np.ndarray) -> np.ndarray | None:
 # Logarithm: inverse scaling and squaring, with a Padé approximant in partial fractions (Higham,
 # 2008, section 11.4).
 
-_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _NEAR_UNIT = 0.35
+
+
+@cache
+def _fractions() -> tuple[np.ndarray, np.ndarray]:
+    """Return poles and weights: Gauss's formula for the integral of ``x / (1 + t x)`` over t."""
+    points, weights = np.polynomial.legendre.leggauss(16)
+    return (points + 1) / 2, weights / 2
 
 
 def _logarithm(x: np.ndarray) -> np.ndarray:
@@ -135,7 +142,7 @@ def _logarithm(x: np.ndarray) -> np.ndarray:
             raise np.linalg.LinAlgError("the square roots do not approach the identity")
     x = x - unit
     total = np.zeros_like(x)
-    for point, weight in zip((_POINTS + 1) / 2, _WEIGHTS / 2, strict=True):
+    for point, weight in zip(*_fractions(), strict=True):
         total += weight * np.linalg.solve(unit + point * x, x)
     return total * 2.0**roots
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import re
 from typing import Any
 
 import numpy as np
 
+from .. import numpy
 from .._core.conversion import any_tensor, convert, convert_operands, is_tensor
 from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
@@ -372,10 +374,123 @@ _TABLE = """
     zeros(shape, dtype=None) = zeros(shape, dtype or float32)
         # Return a tensor of zeros, float32 by default.
 """
+_OF_NUMPY = """
+    append(x1, x2, axis=None) = _np_append(convert(x1), convert(x2), axis)
+        # Return `x2` joined to the end of `x1` along `axis`; both flattened if it is None.
+    average(x, axis=None, weights=None)
+        = _np_average(_real(x), axis, None if weights is None else _real(weights))
+        # Return the mean of elements over axes, each counted as often as `weights` say.
+    corrcoef(x) = _np_corrcoef(_real(x))
+        # Return the correlation coefficients of the rows of `x`.
+    correlate(x1, x2, mode="valid") = _np_correlate(convert(x1), convert(x2), mode)
+        # Return the cross-correlation of two 1-D tensors: "valid", "same" or "full".
+    count_nonzero(x, axis=None) = cast(reduce_sum(cast(not_equal(x, 0), int32), axis), int32)
+        # Return how many elements over axes are not 0, as int32.
+    cross(x1, x2, axisa=-1, axisb=-1, axisc=-1, axis=None)
+        = _np_cross(convert(x1), convert(x2), axisa, axisb, axisc, axis)
+        # Return the cross products of vectors of 3 elements along the given axes; the others
+        broadcast.
+    diag(x, k=0) = _np_diag(convert(x), k)
+        # Return the diagonal `k` of a matrix, or the matrix that has a vector there.
+    diagflat(x, k=0) = _np_diag(reshape(x, (-1,)), k)
+        # Return the matrix that has the elements of `x` on its diagonal `k`.
+    diagonal(x, offset=0, axis1=0, axis2=1) = _np_diagonal(convert(x), offset, axis1, axis2)
+        # Return the diagonals `offset` of the matrices along two axes, along a last axis.
+    diff(a, n=1, axis=-1) = _np_diff(convert(a), n, axis)
+        # Return the differences of neighbours along `axis`, `n` times.
+    dot(x1, x2) = _np_dot(convert(x1), convert(x2))
+        # Return the sum of products over the last axis of `x1` and the second last (or only) of
+        `x2`.
+    dsplit(x, indices_or_sections) -> list[Tensor] = _np_dsplit(convert(x), indices_or_sections)
+        # Return the parts of `x` along its third axis between indices, or a number of equal ones.
+    dstack(xs) = concatenate([_np_atleast_3d(convert(x)) for x in xs], 2)
+        # Return tensors of at least three axes joined along the third.
+    flip(x, axis=None) = _np_flip(convert(x), axis)
+        # Return `x` in reverse order along axes, by default all.
+    fliplr(x) = _np_flip(convert(x), 1)
+        # Return `x` in reverse order along its second axis.
+    flipud(x) = _np_flip(convert(x), 0)
+        # Return `x` in reverse order along its first axis.
+    hsplit(x, indices_or_sections) -> list[Tensor] = _np_hsplit(convert(x), indices_or_sections)
+        # Return the parts of `x` along its second axis, or the only one, between indices.
+    hstack(xs) = _np_hstack([convert(x) for x in xs])
+        # Return tensors side by side: joined along the second axis, 1-D ones along the first.
+    inner(x1, x2) = _np_inner(convert(x1), convert(x2))
+        # Return the sum of products over the last axes of `x1` and `x2`.
+    isclose(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False)
+        = _np_isclose(convert(x1), convert(x2), rtol, atol, equal_nan)
+        # Return whether elements differ by no more than ``atol + rtol * abs(x2)``.
+    kron(x1, x2) = _np_kron(convert(x1), convert(x2))
+        # Return the Kronecker product: `x2` times each element of `x1`, as blocks.
+    matrix_rank(x, tol=None) = cast(matrix_rank(x, tol), int32)
+        # Return the number (int32) of singular values above `tol`, by default a multiple of the
+        largest. It has no gradient.
+    median(x, axis=None, keepdims=False) = _np_median(_real(x), axis, keepdims=keepdims)
+        # Return the median of elements over axes.
+    meshgrid(*x, indexing="xy") -> list[Tensor]
+        = list(_np_meshgrid(*map(convert, x), indexing=indexing))
+        # Return the coordinates of the points of a grid, a tensor for each axis; `indexing` is "xy"
+        or "ij".
+    moveaxis(x, source, destination) = _np_moveaxis(convert(x), source, destination)
+        # Return `x` with axes `source` moved to `destination`, the others in their order.
+    nan_to_num(x, nan=0.0, posinf=None, neginf=None)
+        = _np_nan_to_num(convert(x), nan=nan, posinf=posinf, neginf=neginf)
+        # Return `x` with NaN and infinities replaced, by default by 0 and the largest finite
+        numbers.
+    outer(x1, x2) = _np_outer(convert(x1), convert(x2))
+        # Return the products of each element of `x1` with each of `x2`, both flattened: a matrix.
+    percentile(x, q, axis=None, method="linear", keepdims=False)
+        = _np_percentile(_real(x), q, axis, method=method, keepdims=keepdims)
+        # Return the elements below which `q` percent of them lie, over axes.
+    pinv(x, rcond=None) = pinv(x, rcond)
+    quantile(x, q, axis=None, method="linear", keepdims=False)
+        = _np_quantile(_real(x), q, axis, method=method, keepdims=keepdims)
+        # Return the elements below which the share `q` of them lies, over axes.
+    repeat(x, repeats, axis=None) = _np_repeat(convert(x), repeats, axis)
+        # Return `x` with each slice along `axis` repeated; flattened if it is None.
+    roll(x, shift, axis=None) = _np_roll(convert(x), shift, axis)
+        # Return `x` with its elements moved by `shift` along `axis`; the last come first.
+    rot90(array, k=1, axes=(0, 1)) = _np_rot90(convert(array), k, axes)
+        # Return `array` turned by `k` times 90 degrees in the plane of two axes.
+    swapaxes(x, axis1, axis2) = _np_swapaxes(convert(x), axis1, axis2)
+        # Return `x` with two axes exchanged.
+    tile(x, repeats) = _np_tile(convert(x), repeats)
+        # Return `x` side by side, `repeats` times along each axis.
+    trace(x, offset=0, axis1=0, axis2=1)
+        = reduce_sum(_widen(_np_diagonal(convert(x), offset, axis1, axis2)), -1)
+        # Return the sums of the diagonals of the matrices along two axes.
+    trapezoid(y, x=None, dx=1.0, axis=-1)
+        = _np_trapezoid(_real(y), x if x is None else _real(x), dx, axis)
+        # Return the integral of `y` along `axis` by the trapezoidal rule.
+    tri(N, M=None, k=0, dtype=None) = cast(constant(np.tri(N, M, k)), dtype or float32)
+        # Return `N` by `M` ones on and below the diagonal `k`, and zeros above it.
+    tril(x, k=0) = _np_tril(convert(x), k)
+        # Return `x` with zeros above the diagonal `k`.
+    triu(x, k=0) = _np_triu(convert(x), k)
+        # Return `x` with zeros below the diagonal `k`.
+    vander(x, N=None, increasing=False) = _np_vander(convert(x), N, increasing)
+        # Return the powers of the elements of a vector, the highest first unless `increasing`, as
+        rows.
+    vdot(x1, x2) = _np_vdot(convert(x1), convert(x2))
+        # Return the sum of products of all elements, those of a complex `x1` conjugated.
+    vsplit(x, indices_or_sections) -> list[Tensor] = _np_vsplit(convert(x), indices_or_sections)
+        # Return the parts of `x` along its first axis between indices, or a number of equal ones.
+    vstack(xs) = _np_vstack([convert(x) for x in xs])
+        # Return tensors one above the other: joined along the first axis, 1-D ones as rows.
+"""
+# Those that are NumPy's but for their dtypes: lists of Python's floats are float32 here.
+for _name in re.findall(r"_np_(\w+)\(", _OF_NUMPY):
+    globals()[f"_np_{_name}"] = getattr(numpy, _name)
 _READINGS = {
     1: "(x) = {}(x)",
     2: "(x1, x2) = {}(x1, x2)",
     -1: "(x) = {}(_real(x))",
     -2: "(x1, x2) = {}(*_reals(x1, x2))",
 }
-spell(globals(), _TABLE, readers=("_real", "_reals"), records="keras.ops", readings=_READINGS)
+spell(
+    globals(),
+    _TABLE + _OF_NUMPY,
+    readers=("_real", "_reals"),
+    records="keras.ops",
+    readings=_READINGS,
+)

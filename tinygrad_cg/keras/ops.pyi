@@ -43,6 +43,9 @@ def amin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 def any(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return whether any element over axes is true (not 0)."""
 
+def append(x1: TensorLike, x2: TensorLike, axis: Axes = None) -> Tensor:
+    """Return `x2` joined to the end of `x1` along `axis`; both flattened if it is None."""
+
 def arange(
     start: TensorLike,
     stop: TensorLike | None = None,
@@ -92,6 +95,9 @@ def array(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 def array_split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
     """Return the parts of `x` along `axis` between indices, or a number of parts, of which the
     first may be longer by one."""
+
+def average(x: TensorLike, axis: Axes = None, weights: Any = None) -> Tensor:
+    """Return the mean of elements over axes, each counted as often as `weights` say."""
 
 def average_pool(
     inputs: TensorLike,
@@ -218,11 +224,31 @@ def convert_to_tensor(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 def copy(x: TensorLike) -> Tensor:
     """Return the same value as a new tensor."""
 
+def corrcoef(x: TensorLike) -> Tensor:
+    """Return the correlation coefficients of the rows of `x`."""
+
+def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
+    """Return the cross-correlation of two 1-D tensors: "valid", "same" or "full"."""
+
 def cos(x: TensorLike) -> Tensor:
     """Return the cosine of x, in radians."""
 
 def cosh(x: TensorLike) -> Tensor:
     """Return the hyperbolic cosine of x."""
+
+def count_nonzero(x: TensorLike, axis: Axes = None) -> Tensor:
+    """Return how many elements over axes are not 0, as int32."""
+
+def cross(
+    x1: TensorLike,
+    x2: TensorLike,
+    axisa: Any = -1,
+    axisb: Any = -1,
+    axisc: Any = -1,
+    axis: Axes = None,
+) -> Tensor:
+    """Return the cross products of vectors of 3 elements along the given axes; the others
+    broadcast."""
 
 def cumprod(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the products of all elements up to each along `axis`, by default of the flattened
@@ -243,8 +269,31 @@ def depthwise_conv(
     """Return `conv` of each channel with filters of its own: (height, width, channels,
     multiplier)."""
 
+def diag(x: TensorLike, k: int = 0) -> Tensor:
+    """Return the diagonal `k` of a matrix, or the matrix that has a vector there."""
+
+def diagflat(x: TensorLike, k: int = 0) -> Tensor:
+    """Return the matrix that has the elements of `x` on its diagonal `k`."""
+
+def diagonal(x: TensorLike, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
+    """Return the diagonals `offset` of the matrices along two axes, along a last axis."""
+
+def diff(a: TensorLike, n: int = 1, axis: Axes = -1) -> Tensor:
+    """Return the differences of neighbours along `axis`, `n` times."""
+
 def divide(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return x1 / x2; float32 where neither is of a floating dtype."""
+
+def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the sum of products over the last axis of `x1` and the second last (or only) of
+    `x2`."""
+
+def dsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
+    """Return the parts of `x` along its third axis between indices, or a number of equal
+    ones."""
+
+def dstack(xs: Any) -> Tensor:
+    """Return tensors of at least three axes joined along the third."""
 
 def dtype(x: TensorLike) -> str:
     """Return the name of the dtype of `x`."""
@@ -287,6 +336,15 @@ def fft(x: TensorLike) -> tuple[Tensor, Tensor]:
 def fft2(x: TensorLike) -> tuple[Tensor, Tensor]:
     """Return the discrete Fourier transform over the last two axes of `x`, a pair of real and
     imaginary parts, as such a pair."""
+
+def flip(x: TensorLike, axis: Axes = None) -> Tensor:
+    """Return `x` in reverse order along axes, by default all."""
+
+def fliplr(x: TensorLike) -> Tensor:
+    """Return `x` in reverse order along its second axis."""
+
+def flipud(x: TensorLike) -> Tensor:
+    """Return `x` in reverse order along its first axis."""
 
 def floor(x: TensorLike) -> Tensor:
     """Return the largest integer not above x. It has no gradient."""
@@ -333,6 +391,12 @@ def hard_swish(x: TensorLike) -> Tensor:
 def hard_tanh(x: TensorLike) -> Tensor:
     """Return `x` limited to [-1, 1]."""
 
+def hsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
+    """Return the parts of `x` along its second axis, or the only one, between indices."""
+
+def hstack(xs: Any) -> Tensor:
+    """Return tensors side by side: joined along the second axis, 1-D ones along the first."""
+
 def hypot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return sqrt(x1**2 + x2**2), without overflow; its gradient at (0, 0) is 0."""
 
@@ -345,9 +409,21 @@ def ifft2(x: TensorLike) -> tuple[Tensor, Tensor]:
 def imag(x: TensorLike) -> Tensor:
     """Return the imaginary part of x; 0 for real x."""
 
+def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the sum of products over the last axes of `x1` and `x2`."""
+
 def irfft(x: TensorLike, fft_length: Any = None) -> Tensor:
     """Return the inverse of `rfft`, real, of `fft_length` elements; `x` is a pair of real and
     imaginary parts."""
+
+def isclose(
+    x1: TensorLike,
+    x2: TensorLike,
+    rtol: Any = 1e-05,
+    atol: Any = 1e-08,
+    equal_nan: bool = False,
+) -> Tensor:
+    """Return whether elements differ by no more than ``atol + rtol * abs(x2)``."""
 
 def isfinite(x: TensorLike) -> Tensor:
     """Whether x is neither infinite nor NaN."""
@@ -357,6 +433,9 @@ def isinf(x: TensorLike) -> Tensor:
 
 def isnan(x: TensorLike) -> Tensor:
     """Whether x is NaN."""
+
+def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the Kronecker product: `x2` times each element of `x1`, as blocks."""
 
 def layer_normalization(
     x: TensorLike,
@@ -448,6 +527,10 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
     operand is a row on the left or a column on the right."""
 
+def matrix_rank(x: TensorLike, tol: Any = None) -> Tensor:
+    """Return the number (int32) of singular values above `tol`, by default a multiple of the
+    largest. It has no gradient."""
+
 def max(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the largest element over axes; elements that tie share the gradient. NaN if one
     is."""
@@ -467,6 +550,13 @@ def maximum(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 def mean(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the mean of elements over axes; booleans and integers are float32 first."""
+
+def median(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the median of elements over axes."""
+
+def meshgrid(*x: Any, indexing: str = "xy") -> list[Tensor]:
+    """Return the coordinates of the points of a grid, a tensor for each axis; `indexing` is
+    "xy" or "ij"."""
 
 def min(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the smallest element over axes; elements that tie share the gradient. NaN if one
@@ -488,8 +578,15 @@ def moments(
     """Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
     float32. There is one device: `synchronized` makes no difference."""
 
+def moveaxis(x: TensorLike, source: Any, destination: Any) -> Tensor:
+    """Return `x` with axes `source` moved to `destination`, the others in their order."""
+
 def multiply(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return x1 * x2."""
+
+def nan_to_num(x: TensorLike, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
+    """Return `x` with NaN and infinities replaced, by default by 0 and the largest finite
+    numbers."""
 
 def ndim(x: TensorLike) -> int:
     """Return the number of dimensions of `x`."""
@@ -523,6 +620,10 @@ def ones(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
 def ones_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return ones with the shape and, unless `dtype` is given, the dtype of `x`."""
 
+def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the products of each element of `x1` with each of `x2`, both flattened: a
+    matrix."""
+
 def pad(
     x: TensorLike,
     pad_width: Any,
@@ -532,6 +633,18 @@ def pad(
     """Return `x` with more elements before and after along each axis: `pad_width` is a pair for
     each, one pair for all, or one number. `mode` is "constant", "reflect", "symmetric", "edge"
     or "wrap"."""
+
+def percentile(
+    x: TensorLike,
+    q: Any,
+    axis: Axes = None,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the elements below which `q` percent of them lie, over axes."""
+
+def pinv(x: TensorLike, rcond: Any = None) -> Tensor:
+    """Return the Moore-Penrose pseudo-inverse of each matrix of `x`, of shape (..., m, n)."""
 
 def power(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return ``x1 ** x2``. The gradient of ``x1**0`` is 0 everywhere, that of ``0**x2`` by x2
@@ -544,6 +657,15 @@ def prod(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 def qr(x: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """Return Q, with orthonormal columns, and the upper triangular R of matrices ``x = Q R``; Q
     is square if `mode` is "complete"."""
+
+def quantile(
+    x: TensorLike,
+    q: Any,
+    axis: Axes = None,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the elements below which the share `q` of them lies, over axes."""
 
 def ravel(x: TensorLike) -> Tensor:
     """Return the elements of `x` in row-major order, in one dimension."""
@@ -559,6 +681,9 @@ def relu(x: TensorLike) -> Tensor:
 
 def relu6(x: TensorLike) -> Tensor:
     """Return `x` limited to [0, 6]; its gradient is 0 at both limits."""
+
+def repeat(x: TensorLike, repeats: Any, axis: Axes = None) -> Tensor:
+    """Return `x` with each slice along `axis` repeated; flattened if it is None."""
 
 def reshape(x: TensorLike, newshape: Shape) -> Tensor:
     """Return the elements of `x`, in row-major order, with another shape. One size may be
@@ -580,6 +705,12 @@ def rms_normalization(
 ) -> Tensor:
     """Return `x` over the root of its mean square over `axis`, times `scale`; `epsilon` (1e-7)
     is added to the mean square."""
+
+def roll(x: TensorLike, shift: Any, axis: Axes = None) -> Tensor:
+    """Return `x` with its elements moved by `shift` along `axis`; the last come first."""
+
+def rot90(array: TensorLike, k: int = 1, axes: Any = ...) -> Tensor:
+    """Return `array` turned by `k` times 90 degrees in the plane of two axes."""
 
 def round(x: TensorLike, decimals: int = 0) -> Tensor:
     """Return `x` to so many decimals, half to even. It has no gradient."""
@@ -750,6 +881,9 @@ def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> T
     diag(s) adjoint(V)``; s alone unless `compute_uv`. See `eigh` for what derivatives there
     are."""
 
+def swapaxes(x: TensorLike, axis1: Any, axis2: Any) -> Tensor:
+    """Return `x` with two axes exchanged."""
+
 def swish(x: TensorLike) -> Tensor:
     """Return ``x * sigmoid(x)``, also called swish."""
 
@@ -777,12 +911,35 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: Any = 2) -> Tensor:
 def threshold(x: TensorLike, threshold: Any, default_value: Any) -> Tensor:
     """Return `x` where it is above `threshold`, and `default_value` elsewhere."""
 
+def tile(x: TensorLike, repeats: Any) -> Tensor:
+    """Return `x` side by side, `repeats` times along each axis."""
+
 def top_k(x: TensorLike, k: int, sorted: bool = True) -> TopK:
     """Return the `k` largest elements along the last axis, largest first, and their indices
     (int32)."""
 
+def trace(x: TensorLike, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
+    """Return the sums of the diagonals of the matrices along two axes."""
+
 def transpose(x: TensorLike, axes: Any = None) -> Tensor:
     """Return `x` with its axes in the order `axes`; reversed by default."""
+
+def trapezoid(
+    y: TensorLike,
+    x: TensorLike | None = None,
+    dx: Any = 1.0,
+    axis: Axes = -1,
+) -> Tensor:
+    """Return the integral of `y` along `axis` by the trapezoidal rule."""
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Tensor:
+    """Return `N` by `M` ones on and below the diagonal `k`, and zeros above it."""
+
+def tril(x: TensorLike, k: int = 0) -> Tensor:
+    """Return `x` with zeros above the diagonal `k`."""
+
+def triu(x: TensorLike, k: int = 0) -> Tensor:
+    """Return `x` with zeros below the diagonal `k`."""
 
 def true_divide(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return x1 / x2; float32 where neither is of a floating dtype."""
@@ -791,8 +948,22 @@ def unstack(x: TensorLike, num: int | None = None, axis: Axes = 0) -> list[Tenso
     """Return the slices of `x` along `axis`, as a list, which must have `num` parts if that is
     given."""
 
+def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Return the powers of the elements of a vector, the highest first unless `increasing`, as
+    rows."""
+
 def var(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the mean of squared distances from the mean over axes; real for complex `x`."""
+
+def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the sum of products of all elements, those of a complex `x1` conjugated."""
+
+def vsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
+    """Return the parts of `x` along its first axis between indices, or a number of equal
+    ones."""
+
+def vstack(xs: Any) -> Tensor:
+    """Return tensors one above the other: joined along the first axis, 1-D ones as rows."""
 
 def where(
     condition: TensorLike,
