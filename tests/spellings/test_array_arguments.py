@@ -146,3 +146,115 @@ def test_rows_in_front():
         y = tnp.array([x, x**2], ndmin=3)
     assert y.shape == (1, 2, 2)
     np.testing.assert_array_equal(tape.gradient(y, x), [3.0, 5.0])
+
+
+JOINED = """
+v, 1.0, 4
+2:5, v
+0:1:5j, v, -1:1:3j
+10, 4:0:-2
+[v, v]
+v[:2], numpy.float32([1]), True
+"0,2", v, w
+"1,2", v, w
+"0,2,0", v[:2], w[:2]
+"-1", k, k
+"0,3,1", v, w
+"0,3,-1", v, w
+7
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("key", JOINED)
+@pytest.mark.parametrize("name", ["r_", "c_"])
+def test_what_is_joined_in_brackets(name, key):
+    arrays = {
+        "v": np.array([0.5, -1.0, 2.0]),
+        "w": np.array([3.0, 1.0, 4.0]),
+        "k": np.arange(12.0).reshape(2, 3, 2),
+    }
+    case = f"np.{name}[{key}]"
+    try:
+        expected = eval(case, arrays | {"np": np, "numpy": np})
+    except ValueError:
+        with pytest.raises(ValueError, match="concatenate"):
+            eval(case, arrays | {"np": tnp, "numpy": np})
+        return
+    tensors = {one: tf.constant(value) for one, value in arrays.items()}
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(tensors)
+        found = eval(case, tensors | {"np": tnp, "numpy": np})
+        total = tf.reduce_sum(tf.cast(found, tf.float64))
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+    for one, tensor in tensors.items():
+        slope = tape.gradient(total, tensor)
+        assert (slope is None) == (one not in key)
+
+
+@pytest.mark.quick
+def test_brackets_refuse_what_is_no_directive():
+    for key in ("r", "1,2,3,4"):
+        with pytest.raises(ValueError, match="up to three integers"):
+            tnp.r_[key, [1.0]]
+    with pytest.raises(ValueError, match="nothing to join"):
+        tnp.c_[()]
+
+
+def test_cross_products_of_vectors_in_the_plane():
+    """They are vectors of space whose third element is 0; NumPy has them, though deprecated."""
+    plane, space = np.array([[1.0, 2.0], [-0.5, 3.0]]), np.array([[1.0, -1.0, 2.0]])
+
+    def in_space(x):
+        return x if x.shape[1] == 3 else tnp.concatenate([x, tf.zeros_like(x[:, :1])], 1)
+
+    def total(a, b):
+        return tnp.sum(tnp.cross(a, b) ** 2)
+
+    for a, b in ((plane, plane[::-1]), (plane, space), (space, plane)):
+        found = tf.value_and_grad(total, (0, 1))(a, b)
+        expected = tf.value_and_grad(lambda a, b: total(in_space(a), in_space(b)), (0, 1))(a, b)
+        for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert tnp.cross(plane[0], plane[1]).shape == ()
+    with pytest.raises(ValueError, match="must have 3 elements"):
+        tnp.linalg.cross(plane, plane)
+
+
+@pytest.mark.quick
+def test_shapes_have_the_originals_methods():
+    shape = tf.zeros([2, 3, 4]).shape
+    assert (shape[1:].as_list(), shape[:-1].rank, shape[-1]) == ([3, 4], 2, 4)
+    assert isinstance(operator.add(shape[:-1], (7,)), tf.TensorShape)
+    assert operator.add(shape, [1]).num_elements() == 24
+    assert operator.add([5], shape[:1]).as_list() == [5, 2]
+    assert shape.concatenate([9]) == (2, 3, 4, 9)
+    partial = tf.TensorShape([None, 3, None])
+    assert (partial.is_fully_defined(), partial.num_elements()) == (False, None)
+    assert shape.is_compatible_with(partial)
+    assert not shape.is_compatible_with([2, 3])
+    assert shape.is_subtype_of(partial)
+    assert not partial.is_subtype_of(shape)
+    assert partial.merge_with([2, None, None]) == (2, 3, None)
+    assert shape.with_rank(3) is shape.with_rank_at_least(1) is shape.with_rank_at_most(3) is shape
+    for call in (
+        lambda: shape.with_rank(2),
+        lambda: shape.with_rank_at_least(4),
+        lambda: shape.with_rank_at_most(2),
+        lambda: shape.assert_same_rank([2]),
+        lambda: shape.merge_with([2, 3, 5]),
+        partial.assert_is_fully_defined,
+    ):
+        with pytest.raises(ValueError, match=r"Shapes? "):
+            call()
+
+
+@pytest.mark.quick
+def test_handles_and_initializers_of_variables():
+    v = tf.Variable(3.0)
+    assert v.initializer is None
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(v.handle)
+        y = v * v
+    assert float(tape.gradient(y, v)) == 6.0
+    assert tnp.__array_api_version__ == np.__array_api_version__

@@ -20,7 +20,10 @@ from .levels import ask_for_value, state
 
 
 class TensorShape(tuple):
-    """A shape: a tuple of sizes with the original's accessors."""
+    """A shape: a tuple of sizes with the original's accessors; None is a size that is not known.
+
+    Slices, and sums with other shapes, are shapes. After ``tf.TensorShape``.
+    """
 
     __slots__ = ()
 
@@ -36,16 +39,89 @@ class TensorShape(tuple):
     dims = property(as_list)
 
     def num_elements(self) -> int:
-        return prod(self)
+        """Return the number of elements; None if a size is not known."""
+        return prod(self) if self.is_fully_defined() else None  # pyright: ignore[reportReturnType]
 
     def is_fully_defined(self) -> bool:
-        return True
+        return None not in self
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Return whether both can be the shape of one tensor: each size agrees, or is not known."""
+        sizes = tuple(other)
+        return len(self) == len(sizes) and all(map(_agree, self, sizes))
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Return whether `other` is this shape, or this with sizes that are not known."""
+        sizes = tuple(other)
+        pairs = zip(self, sizes, strict=False)
+        return len(self) == len(sizes) and all(b is None or a == b for a, b in pairs)
+
+    def concatenate(self, other: Any) -> TensorShape:
+        """Return the sizes of this shape and then those of `other`."""
+        return self + tuple(other)
+
+    def merge_with(self, other: Any) -> TensorShape:
+        """Return the shape with the sizes that either knows. Raises ValueError if they differ."""
+        self.assert_is_compatible_with(other)
+        pairs = zip(self, tuple(other), strict=True)
+        return TensorShape(b if a is None else a for a, b in pairs)
+
+    def with_rank(self, rank: int) -> TensorShape:
+        """Return this shape. Raises ValueError if it has another rank."""
+        self.assert_has_rank(rank)
+        return self
+
+    def with_rank_at_least(self, rank: int) -> TensorShape:
+        """Return this shape. Raises ValueError if it has a lower rank."""
+        if len(self) < rank:
+            raise ValueError(f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def with_rank_at_most(self, rank: int) -> TensorShape:
+        """Return this shape. Raises ValueError if it has a higher rank."""
+        if len(self) > rank:
+            raise ValueError(f"Shape {self} must have rank at most {rank}")
+        return self
+
+    def assert_has_rank(self, rank: int) -> None:
+        """Raise ValueError if this shape has another rank."""
+        if len(self) != rank:
+            raise ValueError(f"Shape {self} must have rank {rank}")
+
+    def assert_same_rank(self, other: Any) -> None:
+        """Raise ValueError if `other` has another rank."""
+        if len(self) != len(tuple(other)):
+            raise ValueError(f"Shapes {self} and {tuple(other)} must have the same rank")
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raise ValueError unless `is_compatible_with`."""
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {tuple(other)} are incompatible")
+
+    def assert_is_fully_defined(self) -> None:
+        """Raise ValueError if a size is not known."""
+        if not self.is_fully_defined():
+            raise ValueError(f"Shape {self} is not fully defined")
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return TensorShape(found) if type(key) is slice else found
+
+    def __add__(self, other: Any) -> Any:
+        return TensorShape((*self, *other))
+
+    def __radd__(self, other: Any) -> Any:
+        return TensorShape((*other, *self))
 
     def __repr__(self) -> str:
         return f"TensorShape({list(self)})"
 
     def __str__(self) -> str:
         return tuple.__repr__(self)
+
+
+def _agree(one: int | None, other: int | None) -> bool:
+    return one is None or other is None or one == other
 
 
 class Aval(NamedTuple):

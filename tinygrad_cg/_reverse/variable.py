@@ -125,6 +125,15 @@ class Variable(ArrayLike):
         super()._values()
         return self._current()
 
+    @property
+    def handle(self) -> Variable:
+        """Return the Variable, which is what a tape watches and differentiates by."""
+        return self
+
+    @property
+    def initializer(self) -> None:
+        """Return None: a Variable has its value from the start, and there is nothing to run."""
+
     def value(self) -> Tensor:
         """Return the present value, as a tensor of its own."""
         return identity(self._read())

@@ -6,7 +6,7 @@ import sys
 import types
 
 import numpy as np
-from numpy import __array_namespace_info__  # noqa: F401 (for the array API)
+from numpy import __array_api_version__, __array_namespace_info__  # noqa: F401 (for the array API)
 
 from .._ops.dlpack import from_dlpack
 from .._ops.operators import set_methods
@@ -20,14 +20,21 @@ from . import _readers as readers
 from . import _reductions as reductions
 from . import _totals as totals
 from . import fft, linalg, random
-from ._manipulation import UniqueAllResult, UniqueCountsResult, UniqueInverseResult  # noqa: F401
+from ._manipulation import (  # noqa: F401 (the table names the classes)
+    Concatenator,
+    UniqueAllResult,
+    UniqueCountsResult,
+    UniqueInverseResult,
+    c_,
+    r_,
+)
 
 _OF_NUMPY = (  # public here as they are
     "bool bool_ can_cast complex64 complex128 e finfo float16 float32 float64 iinfo inf int8 int16 "
     "int32 int64 nan newaxis pi result_type uint8 uint16 uint32 uint64"
 )
 globals().update({_name: getattr(np, _name) for _name in _OF_NUMPY.split()})
-__all__ = ["fft", "from_dlpack", "linalg", "random"]
+__all__ = ["c_", "fft", "from_dlpack", "linalg", "r_", "random"]
 __all__ += _OF_NUMPY.split()  # pyright: ignore[reportUnsupportedDunderAll]
 
 _TABLE = """
@@ -177,21 +184,25 @@ _TABLE = """
     matvec(x1, x2, /) = matvec(*_pair(x1, x2))
     median(a, axis=None, *, keepdims=False) = quantile(a, 0.5, axis, keepdims=keepdims)
         # Return the middle element over axes, or the mean of the two; see ``quantile``.
-    nancumprod(a, axis=None, dtype=None) = cumprod(_without_nan(a, dtype, 1), axis)
+    nancumprod(a, axis=None, dtype=None, out=None)
+        = _no_out("nancumprod", out, cumprod(*_line(_without_nan(a, dtype, 1), axis)))
         # Return the products of all up to each along `axis`, or of flattened `a`; NaN left out.
-    nancumsum(a, axis=None, dtype=None) = cumsum(_without_nan(a, dtype, 0), axis)
+    nancumsum(a, axis=None, dtype=None, out=None)
+        = _no_out("nancumsum", out, cumsum(*_line(_without_nan(a, dtype, 0), axis)))
         # Return the sums of elements up to each along `axis`, or of flattened `a`; NaN left out.
-    nanmax(a, axis=None, *, keepdims=False)
-        = _nan_extremum(reduce_max, -inf, _array(a), axis, keepdims)
+    nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None)
+        = _no_out("nanmax", out,
+        _nan_extremum(max, -inf, _array(a), axis, keepdims, initial, where))
         # Return the largest element over axes, NaN left out; NaN where nothing is left.
-    nanmin(a, axis=None, *, keepdims=False)
-        = _nan_extremum(reduce_min, inf, _array(a), axis, keepdims)
+    nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None)
+        = _no_out("nanmin", out,
+        _nan_extremum(min, inf, _array(a), axis, keepdims, initial, where))
         # Return the smallest element over axes, NaN left out; NaN where nothing is left.
-    nanprod(a, axis=None, dtype=None, *, keepdims=False)
-        = reduce_prod(_without_nan(a, dtype, 1), axis, keepdims)
+    nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None)
+        = prod(_without_nan(a, dtype, 1), axis, None, out, keepdims, initial, where)
         # Return the product of elements over axes, NaN left out.
-    nansum(a, axis=None, dtype=None, *, keepdims=False)
-        = reduce_sum(_without_nan(a, dtype, 0), axis, keepdims)
+    nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None)
+        = sum(_without_nan(a, dtype, 0), axis, None, out, keepdims, initial, where)
         # Return the sum of elements over axes, NaN left out.
     ndim(a) -> int = convert(a).ndim  # Return the number of dimensions of `a`.
     nonzero(a) -> tuple[Tensor, ...] = _true_coordinates(_array(a))
@@ -207,7 +218,7 @@ _TABLE = """
         # Return `array` with more elements before and after along each axis: `pad_width` is a pair
         for each, one pair for all, or one number. `mode` is "constant" (they are the single number
         `constant_values`), "reflect", "symmetric", "edge" or "wrap".
-    partition(a, kth, axis=-1) = sort(*flattened(_array(a), axis))
+    partition(a, kth, axis=-1, kind=None, order=None) = sort(*flattened(_array(a), axis))
         # Return `a` sorted along `axis`, or flattened first: one of the orders that a partition may
         have. Whatever `kth` is, the smaller elements stand before it and the larger behind.
     percentile(a, q, axis=None, *, method="linear", keepdims=False)
@@ -245,7 +256,8 @@ _TABLE = """
         side="right" behind them.
     shape(a) -> tuple[int, ...] = tuple(convert(a).shape)
         # Return the shape of `a`, as a tuple of integers.
-    size(a) -> int = convert(a).size  # Return the number of elements of `a`.
+    size(a, axis=None) -> int = _size(_array(a), axis)
+        # Return the number of elements of `a`, or of those along one axis or several.
     sort(a, axis=-1, kind=None, *, stable=None) = sort(*flattened(_array(a), axis))
         # Return `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger
         than all else. `kind` and `stable` make no difference to the result.

@@ -35,6 +35,7 @@ from tinygrad_cg.numpy import (
     random as random,
 )
 from tinygrad_cg.numpy._manipulation import (
+    Concatenator,
     UniqueAllResult,
     UniqueCountsResult,
     UniqueInverseResult,
@@ -131,11 +132,13 @@ from tinygrad_cg.numpy._totals import (
 
 __all__: list[str]
 bool_ = np.bool
+c_: Concatenator
 e: float
 inf: float
 nan: float
 newaxis: None
 pi: float
+r_: Concatenator
 
 def abs(x: TensorLike, /) -> Tensor:
     """Return the absolute value of x, real for complex x; its gradient at 0 is 0."""
@@ -714,25 +717,51 @@ def mod(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 def multiply(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return x1 * x2."""
 
-def nancumprod(a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
+def nancumprod(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+) -> Tensor:
     """Return the products of all up to each along `axis`, or of flattened `a`; NaN left out."""
 
-def nancumsum(a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
+def nancumsum(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+) -> Tensor:
     """Return the sums of elements up to each along `axis`, or of flattened `a`; NaN left
     out."""
 
-def nanmax(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
+def nanmax(
+    a: TensorLike,
+    axis: Axes = None,
+    out: Any = None,
+    keepdims: builtins.bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
     """Return the largest element over axes, NaN left out; NaN where nothing is left."""
 
-def nanmin(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
+def nanmin(
+    a: TensorLike,
+    axis: Axes = None,
+    out: Any = None,
+    keepdims: builtins.bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
     """Return the smallest element over axes, NaN left out; NaN where nothing is left."""
 
 def nanprod(
     a: TensorLike,
     axis: Axes = None,
     dtype: DTypeLike | None = None,
-    *,
+    out: Any = None,
     keepdims: builtins.bool = False,
+    initial: Any = None,
+    where: Any = None,
 ) -> Tensor:
     """Return the product of elements over axes, NaN left out."""
 
@@ -740,8 +769,10 @@ def nansum(
     a: TensorLike,
     axis: Axes = None,
     dtype: DTypeLike | None = None,
-    *,
+    out: Any = None,
     keepdims: builtins.bool = False,
+    initial: Any = None,
+    where: Any = None,
 ) -> Tensor:
     """Return the sum of elements over axes, NaN left out."""
 
@@ -788,7 +819,13 @@ def pad(
     for each, one pair for all, or one number. `mode` is "constant" (they are the single number
     `constant_values`), "reflect", "symmetric", "edge" or "wrap"."""
 
-def partition(a: TensorLike, kth: Any, axis: Axes = -1) -> Tensor:
+def partition(
+    a: TensorLike,
+    kth: Any,
+    axis: Axes = -1,
+    kind: Any = None,
+    order: Any = None,
+) -> Tensor:
     """Return `a` sorted along `axis`, or flattened first: one of the orders that a partition
     may have. Whatever `kth` is, the smaller elements stand before it and the larger behind."""
 
@@ -892,8 +929,8 @@ def sinc(x: TensorLike, /) -> Tensor:
 def sinh(x: TensorLike, /) -> Tensor:
     """Return the hyperbolic sine of x."""
 
-def size(a: TensorLike) -> int:
-    """Return the number of elements of `a`."""
+def size(a: TensorLike, axis: Axes = None) -> int:
+    """Return the number of elements of `a`, or of those along one axis or several."""
 
 def sort(a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None) -> Tensor:
     """Return `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger

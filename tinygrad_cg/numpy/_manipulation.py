@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.conversion import convert
 from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.define import as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
@@ -23,7 +24,16 @@ from .._ops.shape import (
 )
 from .._spellings.adapt import flattened, space_evenly
 from ..errors import InvalidArgumentError
-from ._readers import _array, _as, _as_array, _pair, _rearrange, _spacing
+from ._readers import (
+    _array,
+    _as,
+    _as_array,
+    _pair,
+    _read,
+    _rearrange,
+    _spacing,
+    _with_weak_dtype,
+)
 
 # Axes ----------------------------------------------------------------------------------------
 
@@ -290,11 +300,20 @@ def _taken(x: Tensor, indices: Any, axis: Any, mode: str) -> Tensor:
 
 
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: Any = 0,
 ) -> Tensor:
-    """Return `base` to the powers of `num` evenly spaced numbers from `start` to `stop`."""
+    """Return `base` to the powers of `num` evenly spaced numbers from `start` to `stop`.
+
+    `axis` is where they stand if the ends are no scalars.
+    """
     wanted = _spacing(start, stop, None)
-    powers = power(*_pair(base, space_evenly(start, stop, num, endpoint, wanted)))
+    powers = power(*_pair(base, _linspace(start, stop, num, endpoint, False, wanted, axis)))
     return cast(powers, wanted if dtype is None else np.dtype(dtype))
 
 
@@ -322,6 +341,69 @@ def _all_raised(arrays: tuple, rank: int) -> Any:
 def _join(arrays: Any, axis: int, rank: int, dtype: Any) -> Tensor:
     tensors = [_raise_rank(one, rank) for one in arrays]
     return _as(concatenate(tensors, axis), dtype)
+
+
+class Concatenator:
+    """What ``r_`` and ``c_`` are: ``r_[a, 1.0, 2:5]`` joins arrays, numbers and ranges.
+
+    A slice is a range, or with an imaginary step, ``0:1:5j``, that many evenly spaced numbers. A
+    text in front, "axis,ndmin,start", says along which axis they are joined, how many axes each
+    has at least, and where in these its own begin (-1, the default, at the end). Tensors have
+    gradients. Raises InvalidArgumentError for "r" and "c", which make matrices. After ``np.r_``.
+    """
+
+    def __init__(self, axis: int, rank: int, start: int):
+        self._defaults = (axis, rank, start)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        parts = list(key) if isinstance(key, tuple) else [key]
+        axis, rank, start = self._directive(parts.pop(0)) if _is_text(parts) else self._defaults
+        items = [_span(one) if isinstance(one, slice) else _read(one) for one in parts]
+        dtypes = [one.dtype for one in items if hasattr(one, "dtype")]
+        widest = np.result_type(*dtypes) if dtypes else None
+        if not items:
+            raise InvalidArgumentError("r_ and c_: there is nothing to join")
+        read = [one if hasattr(one, "dtype") else _with_weak_dtype(one, widest) for one in items]
+        tensors = [_array(one) if hasattr(one, "dtype") else convert(one, widest) for one in read]
+        return concatenate([self._raised(one, max(rank, 1), start) for one in tensors], axis)
+
+    def _directive(self, text: str) -> tuple[int, int, int]:
+        try:
+            given = [int(one) for one in text.split(",")]
+        except ValueError:
+            given = []
+        if not 1 <= len(given) <= 3:
+            raise InvalidArgumentError(
+                f"r_ and c_: {text!r} must be up to three integers, 'axis,ndmin,start'"
+            )
+        axis, rank, start = (*given, *self._defaults[len(given) :])
+        return axis, rank, start
+
+    @staticmethod
+    def _raised(x: Tensor, rank: int, start: int) -> Tensor:
+        missing = rank - x.ndim
+        if missing <= 0:
+            return x
+        if not x.ndim:
+            return reshape(x, (1,) * rank)
+        before = min(max(start + missing + 1 if start < 0 else start, 0), missing)
+        return reshape(x, (*[1] * before, *x.shape, *[1] * (missing - before)))
+
+
+def _is_text(parts: list) -> bool:
+    return bool(parts) and isinstance(parts[0], str)
+
+
+def _span(part: slice) -> Any:
+    """Return the numbers that a slice stands for."""
+    start, step = 0 if part.start is None else part.start, part.step
+    if isinstance(step, complex):
+        return _linspace(start, part.stop, int(abs(step)), True, False, None, 0)
+    bounds = [_as_array(one) for one in (start, part.stop, 1 if step is None else step)]
+    return np.arange(*bounds)
+
+
+r_, c_ = Concatenator(0, 1, -1), Concatenator(-1, 2, 0)
 
 
 def hstack(tup: Any, *, dtype: Any = None) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 from .._core.conversion import convert_operands
 from .._core.tensor import Tensor
 from .._ops.complex import conj
-from .._ops.creation import zeros
+from .._ops.creation import zeros, zeros_like
 from .._ops.define import normalize_axis
 from .._ops.elementwise import add, multiply, subtract
 from .._ops.indexing import getitem
@@ -82,22 +82,44 @@ def kron(a: Any, b: Any) -> Tensor:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
 ) -> Tensor:
-    """Return the cross products of vectors of 3 elements along the given axes; others broadcast."""
+    """Return the cross products of vectors of 2 or 3 elements along the given axes.
+
+    A vector of 2 lies in the plane of the first two axes; the product of two such vectors is a
+    scalar, its third element. The other axes broadcast.
+    """
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = _tensors(a, b)
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
-    if x.shape[-1] != 3 or y.shape[-1] != 3:
+    if not {x.shape[-1], y.shape[-1]} <= {2, 3}:
         raise InvalidArgumentError(
-            f"cross: vectors must have 3 elements, got {x.shape[-1]} and {y.shape[-1]}"
+            f"cross: vectors must have 2 or 3 elements, got {x.shape[-1]} and {y.shape[-1]}"
         )
-    (x0, x1, x2), (y0, y1, y2) = ([getitem(one, (Ellipsis, i)) for i in range(3)] for one in (x, y))
+    (x0, x1), (y0, y1) = ([getitem(one, (Ellipsis, i)) for i in range(2)] for one in (x, y))
+    if x.shape[-1] == y.shape[-1] == 2:
+        return subtract(multiply(x0, y1), multiply(x1, y0))
+    x2, y2 = (
+        getitem(one, (Ellipsis, 2)) if one.shape[-1] == 3 else zeros_like(x0 if one is x else y0)
+        for one in (x, y)
+    )
     parts = [
         subtract(multiply(x1, y2), multiply(x2, y1)),
         subtract(multiply(x2, y0), multiply(x0, y2)),
         subtract(multiply(x0, y1), multiply(x1, y0)),
     ]
     return stack(parts, normalize_axis("cross", axisc, parts[0].ndim + 1))
+
+
+def _cross_in_space(x1: Any, x2: Any, axis: Any) -> Tensor:
+    """Return `cross` of vectors of 3 elements alone, as the array API has it."""
+    x, y = _tensors(x1, x2)
+    for one in (x, y):
+        if one.shape[normalize_axis("cross", axis, one.ndim)] != 3:
+            raise InvalidArgumentError(
+                f"cross: vectors must have 3 elements, got shapes {tuple(x.shape)} and "
+                f"{tuple(y.shape)}"
+            )
+    return cross(x, y, axis=axis)
 
 
 # Sliding products ----------------------------------------------------------------------------

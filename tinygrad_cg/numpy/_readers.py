@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from .._core.conversion import any_tensor, convert, is_tensor, refuse_masked
 from .._core.kinds import is_exact, is_floating, is_unsigned, rank
 from .._core.tensor import Tensor
 from .._ops.creation import constant, full
-from .._ops.define import as_sizes
+from .._ops.define import as_sizes, normalize_axes
 from .._ops.einsum import from_lists
 from .._ops.indexing import gather
 from .._ops.shape import broadcast_to, cast, concatenate, reshape, stack
@@ -164,6 +165,10 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
 def _spacing(start: Any, stop: Any, dtype: Any) -> Any:
     ends = [getattr(_read(one), "dtype", one) for one in (start, stop)]
     return _kind(dtype, np.result_type(*ends, 1.0))
+
+
+def _size(x: Tensor, axis: Any) -> int:
+    return prod(x.shape[i] for i in normalize_axes("size", axis, x.ndim))
 
 
 def _converted(name: str, x: Any, dtype: Any, copy: Any, device: Any) -> Tensor:

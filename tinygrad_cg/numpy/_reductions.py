@@ -15,6 +15,7 @@ from .._ops.complex import conj, real
 from .._ops.creation import constant, linspace
 from .._ops.define import normalize_axes, normalize_axis
 from .._ops.elementwise import add, divide, multiply, sqrt, subtract, where
+from .._ops.elementwise import where as _choose
 from .._ops.indexing import getitem
 from .._ops.linear_algebra import matmul
 from .._ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum
@@ -31,7 +32,8 @@ from .._ops.shape import (
 from .._ops.sorting import sort
 from ..errors import InvalidArgumentError
 from ._manipulation import diagonal, moveaxis
-from ._readers import _array, _as, _real, _widen
+from ._readers import _array, _as, _no_out, _real, _widen
+from ._totals import _degrees, _mask
 
 
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
@@ -86,9 +88,20 @@ def _without_nan(a: Any, dtype: Any, filler: int) -> Tensor:
     return where(isnan(x), filler, x)
 
 
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the mean of elements over axes, NaN left out; NaN where nothing is left."""
-    x = _as(_real(a), dtype)
+def nanmean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Tensor:
+    """Return the mean of elements over axes, NaN left out; NaN where nothing is left.
+
+    `where` says which elements count.
+    """
+    x = _no_out("nanmean", out, _counted("nanmean", _as(_real(a), dtype), where))
     if x.dtype == np.float16:  # it may hold neither the sum nor the count
         return cast(nanmean(x, axis, np.float32, keepdims=keepdims), x.dtype)
     total = reduce_sum(_without_nan(x, None, 0), axis, keepdims)
@@ -101,34 +114,76 @@ def _count(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 
 def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
 ) -> Tensor:
-    """Return the variance over axes, NaN left out; divided by their number less `ddof`."""
-    x = _as(_real(a), dtype)
+    """Return the variance over axes, NaN left out; divided by their number less `ddof`.
+
+    `where` says which elements count; `mean` is their mean, with the reduced axes, if it is known;
+    `correction` is another name of `ddof`.
+    """
+    x = _no_out("nanvar", out, _counted("nanvar", _as(_real(a), dtype), where))
+    less = _degrees("nanvar", ddof, correction)
     if x.dtype == np.float16:
-        return cast(nanvar(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
-    missing = isnan(x)
-    centered = where(missing, 0, subtract(x, nanmean(x, axis, keepdims=True)))
+        wide = cast(x, np.float32)
+        return cast(nanvar(wide, axis, ddof=less, keepdims=keepdims, mean=mean), x.dtype)
+    center = nanmean(x, axis, keepdims=True) if mean is None else _array(mean)
+    centered = _choose(isnan(x), 0, subtract(x, center))
     total = reduce_sum(real(multiply(centered, conj(centered))), axis, keepdims)
-    left = subtract(_count(x, axis, keepdims), ddof)
-    return divide(total, where(left > 0, left, np.nan))
+    left = subtract(_count(x, axis, keepdims), less)
+    return divide(total, _choose(left > 0, left, np.nan))
 
 
 def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
 ) -> Tensor:
     """Return the standard deviation of elements over axes: the square root of `nanvar`."""
-    x = _as(_real(a), dtype)
+    x = _no_out("nanstd", out, _counted("nanstd", _as(_real(a), dtype), where))
+    less = _degrees("nanstd", ddof, correction)
     if x.dtype == np.float16:
-        return cast(nanstd(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
-    return sqrt(nanvar(x, axis, ddof=ddof, keepdims=keepdims))
+        wide = cast(x, np.float32)
+        return cast(nanstd(wide, axis, ddof=less, keepdims=keepdims, mean=mean), x.dtype)
+    return sqrt(nanvar(x, axis, ddof=less, keepdims=keepdims, mean=mean))
 
 
-def _nan_extremum(reduce: Callable, end: float, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+def _counted(name: str, x: Tensor, chosen: Any) -> Tensor:
+    """Return `x` with NaN, which is left out, for what a parameter `where` does not choose."""
+    mask = _mask(name, chosen, x)
+    return x if mask is None else _choose(mask, x, np.nan)
+
+
+def _nan_extremum(
+    reduce: Callable,
+    end: float,
+    x: Tensor,
+    axis: Any,
+    keepdims: bool,
+    initial: Any,
+    chosen: Any,
+) -> Tensor:
     if not is_floating(x.dtype):
-        return reduce(x, axis, keepdims)
+        return reduce(x, axis, None, keepdims, initial, chosen)
     missing = isnan(x)
-    found = reduce(where(missing, end, x), axis, keepdims)
+    found = reduce(where(missing, end, x), axis, None, keepdims, initial, chosen)
+    if initial is not None:
+        return found
     nothing = equal(_count(x, axis, keepdims), 0)
     return where(nothing, np.nan, found)
 

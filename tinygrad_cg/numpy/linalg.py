@@ -236,7 +236,7 @@ _TABLE = """
         # Return the solution of least squares of ``a x = b``, the sums of squared residuals (none
         unless the columns of `a` are independent), the rank and the singular values of `a`. Those
         below `rcond` times the largest count as 0.
-    cross(x1, x2, /, *, axis=-1) = _cross(x1, x2, axis=axis)
+    cross(x1, x2, /, *, axis=-1) = _cross(x1, x2, axis)
         # Return the cross products of vectors of 3 elements along `axis`; the other axes broadcast.
     diagonal(x, /, *, offset=0) = _two_axes(x, offset)
         # Return the diagonal `offset` of each matrix in a stack of matrices.
@@ -294,6 +294,6 @@ _TABLE = """
         # Return the norm of order `ord` over axes, by default of all elements.
 """
 _transposes = moving.matrix_transpose
-_cross, _outer, _vecdot = vectors.cross, vectors.outer, vectors.vecdot
+_cross, _outer, _vecdot = vectors._cross_in_space, vectors.outer, vectors.vecdot
 __all__: list[str] = []
 spell(globals(), _TABLE, readers=("_array", "_pair"))
