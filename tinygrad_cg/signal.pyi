@@ -2,10 +2,24 @@
 
 from typing import Any
 
-from tinygrad_cg._core.annotations import TensorLike
+from numpy.typing import DTypeLike
+
+from tinygrad_cg._core.annotations import Axes, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 
 __all__: list[str]
+
+def dct(
+    input: TensorLike,
+    type: Any = 2,
+    n: int | None = None,
+    axis: Axes = -1,
+    norm: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the discrete cosine transform of a real `input` over its last axis, cut or padded
+    to `n`; `type` is 1 to 4, `norm` None or "ortho", which makes the types 2 to 4
+    orthogonal."""
 
 def fft(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the discrete Fourier transform of a complex `input` over its last axis."""
@@ -29,6 +43,45 @@ def fftnd(
 def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """Return `x` with the frequency 0 in the middle of each of `axes`, by default of all."""
 
+def frame(
+    signal: Any,
+    frame_length: Any,
+    frame_step: Any,
+    pad_end: bool = False,
+    pad_value: Any = 0,
+    axis: Axes = -1,
+    name: str | None = None,
+) -> Tensor:
+    """Return pieces of `signal` of `frame_length` elements, which begin every `frame_step`
+    elements, along a new axis before `axis`; those that pass the end too if `pad_end`."""
+
+def hamming_window(
+    window_length: Any,
+    periodic: bool = True,
+    dtype: DTypeLike = ...,
+    name: str | None = None,
+) -> Tensor:
+    """Return ``0.54 - 0.46 cos(2 pi k / n)``, a window of `window_length` elements."""
+
+def hann_window(
+    window_length: Any,
+    periodic: bool = True,
+    dtype: DTypeLike = ...,
+    name: str | None = None,
+) -> Tensor:
+    """Return ``0.5 - 0.5 cos(2 pi k / n)``, a window of `window_length` elements."""
+
+def idct(
+    input: TensorLike,
+    type: Any = 2,
+    n: int | None = None,
+    axis: Axes = -1,
+    norm: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the inverse of ``dct`` of that `type`: up to a factor, unless `norm` is
+    "ortho"."""
+
 def ifft(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the inverse of `fft`."""
 
@@ -49,6 +102,16 @@ def ifftnd(
 
 def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """Return the inverse of `fftshift`."""
+
+def inverse_stft(
+    stfts: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Any = ...,
+    name: str | None = None,
+) -> Tensor:
+    """Return the signals of which ``stft`` gives `stfts`, up to what the windows do."""
 
 def irfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
     """Return the inverse of `rfft`: real, of `fft_length` elements."""
@@ -76,6 +139,17 @@ def irfftnd(
 ) -> Tensor:
     """Return the inverse of ``rfftnd``."""
 
+def kaiser_window(
+    window_length: Any,
+    beta: Any = 12.0,
+    dtype: DTypeLike = ...,
+    name: str | None = None,
+) -> Tensor:
+    """Return Kaiser's window of `window_length` elements."""
+
+def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
+    """Return the sum of frames (..., frames, length) that begin every `frame_step` elements."""
+
 def rfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
     """Return the first half of the transform of a real `input_tensor` over its last axis, cut
     or padded to `fft_length`."""
@@ -94,3 +168,15 @@ def rfftnd(
     name: str | None = None,
 ) -> Tensor:
     """Return `rfft` over the last of `axes` and `fft` over the others."""
+
+def stft(
+    signals: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Any = ...,
+    pad_end: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the transforms of the pieces of `signals` that ``frame`` gives, times a window: of
+    `fft_length` elements, by default the next power of 2."""

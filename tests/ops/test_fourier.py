@@ -127,3 +127,78 @@ def test_errors_say_what_is_wrong():
     assert_raises(INVALID, "fft2d: needs at least 2 dimensions", tf.signal.fft2d, COMPLEX[0, 0])
     assert_raises(INVALID, "rfft: fft_length must have 1 sizes", tf.signal.rfft, REAL, [2, 3])
     assert_raises(TypeError, "a pair of tensors", tf.keras.ops.fft, REAL)
+
+
+# Cosine transforms, frames and spectra over time ------------------------------------------------
+
+SIGNAL = np.random.default_rng(3).normal(size=(2, 11))
+
+
+def cosines(x, kind):
+    """The transform by its definition, without a norm."""
+    size = x.shape[-1]
+    k, n = np.arange(size)[:, None], np.arange(size)
+    if kind == 1:
+        matrix = np.cos(np.pi * k * n / (size - 1)) * np.where((n == 0) | (n == size - 1), 1, 2)
+    elif kind == 2:
+        matrix = 2 * np.cos(np.pi * k * (2 * n + 1) / (2 * size))
+    elif kind == 3:
+        matrix = np.cos(np.pi * (2 * k + 1) * n / (2 * size)) * np.where(n == 0, 1, 2)
+    else:
+        matrix = 2 * np.cos(np.pi * (2 * k + 1) * (2 * n + 1) / (4 * size))
+    return x @ matrix.T
+
+
+@pytest.mark.quick
+def test_cosine_transforms():
+    for kind in (1, 2, 3, 4):
+        found = tf.signal.dct(SIGNAL, kind)
+        np.testing.assert_allclose(found, cosines(SIGNAL, kind), rtol=1e-12, atol=1e-12)
+        if kind > 1:
+            both = tf.signal.idct(tf.signal.dct(SIGNAL, kind, norm="ortho"), kind, norm="ortho")
+            np.testing.assert_allclose(both, SIGNAL, rtol=1e-12, atol=1e-12)
+    for size in (6, 15):
+        fitted = np.pad(SIGNAL, [(0, 0), (0, 9)])[:, :size]
+        np.testing.assert_allclose(
+            tf.signal.dct(SIGNAL, n=size), cosines(fitted, 2), rtol=1e-12, atol=1e-12
+        )
+    assert_raises(INVALID, "dct: type must be 1, 2, 3 or 4", tf.signal.dct, SIGNAL, 5)
+    assert_raises(INVALID, "dct: needs real numbers", tf.signal.dct, COMPLEX)
+
+
+@pytest.mark.quick
+def test_frames_and_spectra_over_time():
+    signal = tf.signal
+    found = signal.frame(SIGNAL, 4, 3, pad_end=True, pad_value=7.0)
+    wide = np.pad(SIGNAL, [(0, 0), (0, 4)], constant_values=7.0)
+    expected = np.stack([wide[:, i : i + 4] for i in (0, 3, 6, 9)], 1)
+    np.testing.assert_array_equal(found, expected[:, :, :4])
+    frames = np.stack([SIGNAL[:, i : i + 5] for i in (0, 2, 4, 6)], 1)
+    np.testing.assert_array_equal(signal.frame(SIGNAL, 5, 2), frames)
+    total = np.zeros((2, 11))
+    for i in range(4):
+        total[:, 2 * i : 2 * i + 5] += frames[:, i]
+    np.testing.assert_allclose(signal.overlap_and_add(frames, 2), total, rtol=1e-14)
+    window = 0.5 - 0.5 * np.cos(np.pi / 2 * np.arange(4))
+    expected = np.fft.rfft(np.stack([SIGNAL[:, i : i + 4] for i in (0, 2, 4, 6)], 1) * window, 8)
+    found = signal.stft(SIGNAL, 4, 2, fft_length=8)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    whole = signal.inverse_stft(signal.stft(SIGNAL, 4, 4, window_fn=None), 4, 4, window_fn=None)
+    np.testing.assert_allclose(whole, SIGNAL[:, :8], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(signal.hamming_window(3), [0.08, 1.0, 0.08], atol=1e-6)
+    np.testing.assert_allclose(signal.kaiser_window(5), np.kaiser(5, 12), atol=1e-6)
+    assert_raises(INVALID, "frame_step must be positive", signal.frame, SIGNAL, 2, 0)
+
+
+def test_their_gradients_are_finite_differences():
+    signal = tf.signal
+    for function in (
+        *[lambda x, kind=kind: signal.dct(x, kind) for kind in (1, 2, 3, 4)],
+        lambda x: tf.abs(signal.stft(x, 4, 3, pad_end=True)),
+        lambda x: signal.inverse_stft(signal.stft(x, 4, 2) ** 2, 4, 2),
+    ):
+        loss = lambda x, f=function: tf.reduce_sum(f(x) ** 3)  # noqa: E731
+        expected = numeric_gradients(lambda one, f=loss: f(one).numpy(), (SIGNAL,), [0], 1e-5)[0]
+        found = tf.grad(loss)(SIGNAL).numpy()
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * scale)
