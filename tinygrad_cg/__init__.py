@@ -27,6 +27,7 @@ _EAGER = {
     "._core.tensor": "Tensor TensorShape",
     "._ops.creation": "constant convert_to_tensor",
     "._reverse.graph_mode": "Graph executing_eagerly gradients",
+    "._reverse.name_scope": "name_scope",
     "._reverse.variable": "Variable",
     "._rules.custom_gradient": "custom_gradient grad_pass_through",
     "._rules.outside_code": "numpy_function py_function",
@@ -34,8 +35,8 @@ _EAGER = {
     "._spellings.arrays": (
         "argsort boolean_mask broadcast_to clip_by_global_norm clip_by_norm clip_by_value concat "
         "dynamic_partition dynamic_stitch expand_dims fill gather gather_nd identity linspace "
-        "one_hot ones ones_like pad range rank reshape scatter_nd shape size slice sort split "
-        "squeeze stack stop_gradient tensor_scatter_nd_add tensor_scatter_nd_max "
+        "one_hot ones ones_like pad range rank reshape scatter_nd sequence_mask shape size slice "
+        "sort split squeeze stack stop_gradient tensor_scatter_nd_add tensor_scatter_nd_max "
         "tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update transpose unstack "
         "where zeros zeros_like"
     ),
@@ -54,11 +55,11 @@ _EAGER = {
     ".errors": "CustomGradientWarning",
     ".linalg": "einsum eye matmul norm tensordot",
     ".math": (
-        "abs acos acosh add argmax argmin asin asinh atan atan2 atanh cos cosh cumsum divide equal "
-        "exp floor greater greater_equal less less_equal log logical_and logical_not logical_or "
-        "maximum minimum multiply negative not_equal pow reduce_all reduce_any reduce_logsumexp "
-        "reduce_max reduce_mean reduce_min reduce_prod reduce_sum round scalar_mul sigmoid sign "
-        "sin sinh sqrt square subtract tan tanh truediv"
+        "abs acos acosh add add_n argmax argmin asin asinh atan atan2 atanh cos cosh cumsum "
+        "divide equal exp floor greater greater_equal less less_equal log logical_and logical_not "
+        "logical_or maximum minimum multiply negative not_equal pow reduce_all reduce_any "
+        "reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum round "
+        "scalar_mul sigmoid sign sin sinh sqrt square subtract tan tanh truediv"
     ),
 }
 # Those loaded at their first use, so that importing the library stays quick.
@@ -70,7 +71,10 @@ _LAZY = {
     "._function.tracing.signature": "TensorSpec",
     "._pictures.curves": "plot_derivatives",
     "._pictures.picture": "show",
+    "._transforms.control_flow": "cond foldl foldr map_fn scan while_loop",
     "._transforms.ravel": "ravel_tree",
+    "._transforms.tensor_array": "TensorArray",
+    "._debugging.printing": "print",
     ".debugging": "debug_nans",
     ".module": "Module",
 }

@@ -33,6 +33,7 @@ from tinygrad_cg._core.tensor import (
     Tensor as Tensor,
     TensorShape as TensorShape,
 )
+from tinygrad_cg._debugging.printing import print as print
 from tinygrad_cg._derivatives import custom_derivatives as custom_derivatives
 from tinygrad_cg._function.tracing.function import function as function
 from tinygrad_cg._function.tracing.signature import TensorSpec as TensorSpec
@@ -47,6 +48,7 @@ from tinygrad_cg._reverse.graph_mode import (
     executing_eagerly as executing_eagerly,
     gradients as gradients,
 )
+from tinygrad_cg._reverse.name_scope import name_scope as name_scope
 from tinygrad_cg._reverse.variable import Variable as Variable
 from tinygrad_cg._rules.custom_gradient import (
     custom_gradient as custom_gradient,
@@ -85,6 +87,7 @@ from tinygrad_cg._spellings.arrays import (
     rank as rank,
     reshape as reshape,
     scatter_nd as scatter_nd,
+    sequence_mask as sequence_mask,
     shape as shape,
     size as size,
     slice as slice,
@@ -108,6 +111,14 @@ from tinygrad_cg._transforms.batching import (
     vectorized_map as vectorized_map,
     vmap as vmap,
 )
+from tinygrad_cg._transforms.control_flow import (
+    cond as cond,
+    foldl as foldl,
+    foldr as foldr,
+    map_fn as map_fn,
+    scan as scan,
+    while_loop as while_loop,
+)
 from tinygrad_cg._transforms.custom_batching import custom_vmap as custom_vmap
 from tinygrad_cg._transforms.functional import (
     elementwise_grad as elementwise_grad,
@@ -129,6 +140,7 @@ from tinygrad_cg._transforms.tape import (
     GradientTape as GradientTape,
     UnconnectedGradients as UnconnectedGradients,
 )
+from tinygrad_cg._transforms.tensor_array import TensorArray as TensorArray
 from tinygrad_cg.config.cache import clear_cache as clear_cache
 from tinygrad_cg.config.threading import (
     get_num_threads as get_num_threads,
@@ -169,6 +181,7 @@ from tinygrad_cg.math import (
     acos as acos,
     acosh as acosh,
     add as add,
+    add_n as add_n,
     argmax as argmax,
     argmin as argmin,
     asin as asin,

@@ -1,11 +1,37 @@
 """Watching what is computed: traces of passes, and the first NaN. After ``tf.debugging``."""
 
+from ._debugging.assertions import (
+    Assert,
+    assert_equal,
+    assert_greater,
+    assert_greater_equal,
+    assert_less,
+    assert_less_equal,
+    assert_near,
+    assert_negative,
+    assert_non_negative,
+    assert_non_positive,
+    assert_none_equal,
+    assert_positive,
+)
 from ._debugging.nans import debug_nans, disable_check_numerics, enable_check_numerics
 from ._debugging.numerics import assert_all_finite, check_numerics
 from ._debugging.traces import trace
 
 __all__ = [
+    "Assert",
     "assert_all_finite",
+    "assert_equal",
+    "assert_greater",
+    "assert_greater_equal",
+    "assert_less",
+    "assert_less_equal",
+    "assert_near",
+    "assert_negative",
+    "assert_non_negative",
+    "assert_non_positive",
+    "assert_none_equal",
+    "assert_positive",
     "check_numerics",
     "debug_nans",
     "disable_check_numerics",

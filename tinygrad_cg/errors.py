@@ -31,6 +31,7 @@ __all__ = [
     "NonFiniteError",
     "NotLinearError",
     "OperatorNotAllowedInGraphError",
+    "OutOfRangeError",
     "TapeWarning",
 ]
 __dir__ = __all__.copy  # what dir() shows
@@ -56,6 +57,10 @@ class WithFields:
 
 class InvalidArgumentError(ValueError):
     """Operands whose shapes, dtypes or values do not fit the operation."""
+
+
+class OutOfRangeError(IndexError, ValueError):
+    """An index outside of what there is, or an iteration that has ended."""
 
 
 class MatrixError(InvalidArgumentError, np.linalg.LinAlgError):

@@ -17,7 +17,6 @@ from ._ops.factorizations import svd as _svd
 from ._ops.factorizations import svdvals
 from ._ops.least_squares import lstsq as _lstsq
 from ._ops.matrices import real_dtype
-from ._ops.norms import norm as _norm
 from ._ops.shape import broadcast_to, cast, concatenate, stack, swap_last, unstack
 from ._spellings.spell import spell
 from .errors import InvalidArgumentError
@@ -83,14 +82,6 @@ def _cross(a: Any, b: Any) -> Tensor:
     return stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], -1)
 
 
-def _global_norm(tensors: Any) -> Tensor:
-    """Return the norm of all elements of all tensors together; None counts as 0."""
-    found = [_norm(one) for one in tensors if one is not None]
-    if not found:
-        raise InvalidArgumentError("global_norm: t_list has no tensors")
-    return _norm(stack(found))
-
-
 _TABLE = """
     adjoint(matrix, name=None) = _adjoint(matrix)
         # Return the conjugate transpose of each matrix in a stack of matrices.
@@ -118,8 +109,7 @@ _TABLE = """
         # Return the identity matrix of `num_rows` by `num_columns` (square by default), repeated to
         `batch_shape`.
     expm logm sqrtm(input, name=None) = {}(input)
-    global_norm(t_list, name=None) = _global_norm(t_list)
-        # Return the Euclidean norm of all elements of the tensors of a list together.
+    global_norm(t_list, name=None) = global_norm(t_list)
     inv(input, adjoint=False, name=None) = inv(_adjoint(input) if adjoint else input)
         # Return the inverse of each square matrix of `input`, or of its adjoint.
     logdet(matrix, name=None) = slogdet(matrix)[1]
@@ -153,7 +143,7 @@ _TABLE = """
     qr(input, full_matrices=False, name=None) -> tuple[Tensor, Tensor] = qr(input, full_matrices)
     set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT")
         = matrix_set_diag(input, diagonal, k)
-    slogdet(input, name=None) -> tuple[Tensor, Tensor] = slogdet(input)
+    slogdet(input, name=None) -> LogMatrixDeterminant = slogdet(input)
     solve(matrix, rhs, adjoint=False, name=None)
         = solve(_adjoint(matrix) if adjoint else matrix, rhs)
         # Return the solution x of ``matrix x = rhs`` for square matrices, or for their adjoints.

@@ -6,6 +6,7 @@ from numpy.typing import DTypeLike
 
 from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
+from tinygrad_cg._ops.decompositions import LogMatrixDeterminant
 
 __all__: list[str]
 
@@ -93,7 +94,8 @@ def eye(
     to `batch_shape`."""
 
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:
-    """Return the Euclidean norm of all elements of the tensors of a list together."""
+    """Return the Euclidean norm of all elements of several tensors together; None counts as
+    0."""
 
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Return the inverse of each square matrix of `input`, or of its adjoint."""
@@ -203,7 +205,7 @@ def set_diag(
 ) -> Tensor:
     """Return matrices `input` with diagonal `k` replaced by `diagonal` (..., length)."""
 
-def slogdet(input: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
     """Return the sign and the logarithm of the size of the determinants of square matrices
     `input`."""
 

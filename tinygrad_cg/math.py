@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ._core.conversion import convert
+from ._core.tensor import ArrayLike, Tensor
+from ._ops.elementwise import add
+from ._ops.shape import identity
 from ._spellings.spell import spell
+from .errors import InvalidArgumentError
+
+
+def _add_all(inputs: Any) -> Tensor:
+    """Return the sum of tensors of one shape and dtype, from left to right."""
+    if isinstance(inputs, ArrayLike) or not isinstance(inputs, (list, tuple)) or not inputs:
+        raise ValueError("add_n: `inputs` must be a list of at least one tensor")
+    tensors = [convert(one) for one in inputs]
+    total = identity(tensors[0])
+    for one in tensors[1:]:
+        if (one.shape, one.dtype) != (total.shape, total.dtype):
+            raise InvalidArgumentError(
+                f"add_n: Inputs must have one shape and dtype, got {total.dtype.name} of shape "
+                f"{tuple(total.shape)} and {one.dtype.name} of shape {tuple(one.shape)}"
+            )
+        total = add(total, one)
+    return total
+
 
 _TABLE = """
+    add_n(inputs, name=None) = _add_all(inputs)
+        # Return the sum of the tensors of the list `inputs`, which have one shape and dtype, added
+        from left to right.
     argmax(input, axis=None, output_type=int64, name=None)
         = cast(argmax(input, 0 if axis is None else axis), output_type)
         # Return positions of the largest elements along `axis`, by default the first axis; the

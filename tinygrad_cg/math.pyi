@@ -22,6 +22,10 @@ def acosh(x: TensorLike, name: str | None = None) -> Tensor:
 def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x + y."""
 
+def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
+    """Return the sum of the tensors of the list `inputs`, which have one shape and dtype, added
+    from left to right."""
+
 def argmax(
     input: TensorLike,
     axis: Axes = None,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ._reverse.name_scope import name_scope
 from ._reverse.variable import Variable
 
 __all__ = ["Module"]
@@ -26,11 +28,14 @@ class Module:
     """
 
     _name: str | None = None
+    _scope: str | None = None
 
     def __init__(self, name: str | None = None):
         if name is not None and not name.isidentifier():
             raise ValueError(f"{name!r} is not a valid module name: it must be an identifier")
         self._name = name
+        with name_scope(self.name) as scope:
+            self._scope = scope
 
     @property
     def name(self) -> str:
@@ -38,6 +43,22 @@ class Module:
             return self._name
         words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(self).__name__)
         return words.lower()
+
+    @property
+    def name_scope(self) -> name_scope:
+        """Return the `name_scope` of this module: its name below that in which it was made."""
+        return name_scope(self._scope or f"{self.name}/")
+
+    @classmethod
+    def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate a method: names of Variables that it makes begin with the module's name."""
+
+        @functools.wraps(method)
+        def method_with_name_scope(self: Module, *args: Any, **kwargs: Any) -> Any:
+            with self.name_scope:
+                return method(self, *args, **kwargs)
+
+        return method_with_name_scope
 
     @property
     def variables(self) -> tuple[Variable, ...]:

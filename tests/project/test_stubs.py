@@ -19,7 +19,16 @@ LIBRARY = Path(tinygrad_cg.__file__).parent
 PUBLIC = (
     *("", ".autodiff", ".compat", ".compat.v1", ".config", ".config.cache", ".config.threading"),
     *(".contrib", ".contrib.eager", ".debugging", ".dtypes", ".errors", ".experimental", ".keras"),
-    *(".keras.ops", ".keras.optimizers", ".keras.random", ".linalg", ".math", ".module", ".nest"),
+    *(
+        ".keras.metrics",
+        ".keras.ops",
+        ".keras.optimizers",
+        ".keras.random",
+        ".linalg",
+        ".math",
+        ".module",
+        ".nest",
+    ),
     *(
         ".nn",
         ".numpy",

@@ -24,6 +24,10 @@ tf.broadcast_to([1, 2], [2, 2]) -> [[1, 2], [1, 2]] int32
 tf.cast([1.7, -1.7], tf.int32) -> [1, -1] int32
 tf.cast(2, "float64") -> 2.0 float64
 tf.cast([0, 2], tf.bool) -> [False, True] bool
+tf.math.add_n([[1.0, 2.0], [3.0, 4.0], [0.5, 0.5]]) -> [4.5, 6.5] float32
+tf.linalg.global_norm([[3.0, 0.0], None, 4.0]) -> 5.0 float32
+tf.sequence_mask([1, 3]) -> [[True, False, False], [True, True, True]] bool
+tf.sequence_mask([2], 3, tf.int32) -> [[1, 1, 0]] int32
 tf.clip_by_value([-1.0, 0.5, 3.0], 0.0, 1.0) -> [0.0, 0.5, 1.0] float32
 tf.clip_by_value(t=[1, 5], clip_value_min=2, clip_value_max=3) -> [2, 3] int32
 tf.concat([[1, 2], [3]], 0) -> [1, 2, 3] int32

@@ -6,7 +6,7 @@ and reverse mode algorithmic differentiation" (2008), written in operations.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -167,7 +167,14 @@ def det(x: Any) -> Tensor:
     return apply(_det, (square_matrices("det", x),), {})
 
 
-def slogdet(x: Any) -> tuple[Tensor, Tensor]:
+class LogMatrixDeterminant(NamedTuple):
+    """The signs of determinants, and the logarithms of their sizes."""
+
+    sign: Tensor
+    log_abs_determinant: Tensor
+
+
+def slogdet(x: Any) -> LogMatrixDeterminant:
     """Return the sign and the logarithm of the size of the determinants of square matrices `x`.
 
     The sign is 1, -1 or 0 for real matrices, and has no gradient; for complex ones it is
@@ -176,7 +183,7 @@ def slogdet(x: Any) -> tuple[Tensor, Tensor]:
     """
     x = square_matrices("slogdet", x)
     sign = _det_phase if is_complex(x.dtype) else _det_sign
-    return apply(sign, (x,), {}), apply(_log_abs_det, (x,), {})
+    return LogMatrixDeterminant(apply(sign, (x,), {}), apply(_log_abs_det, (x,), {}))
 
 
 @public(_cholesky)

@@ -21,6 +21,7 @@ from .._core.tensor import ArrayLike, Tensor
 from .._ops.elementwise import add, subtract, where
 from .._ops.indexing import gather, getitem
 from .._ops.shape import identity, reshape
+from .name_scope import current_scope
 
 
 class _Recording(threading.local):
@@ -88,7 +89,7 @@ class Variable(ArrayLike):
         if _recording.before is not None and isinstance(initial_value, Tensor):
             self._rec = initial_value._rec if initial_value.dtype == data.dtype else None
         self._serial = _next_serial()
-        self._name = "Variable" if name is None else name
+        self._name = current_scope() + ("Variable" if name is None else name)
         self._trainable = True if trainable is None else trainable
         self.resource: bool = True  # see compat.v1.variable_scope(use_resource=...)
         for listener in state.listeners:
@@ -371,6 +372,7 @@ def _with_part(full: Tensor, key: Any, part: Tensor) -> Tensor:
 
 
 def _restore(data: np.ndarray, trainable: bool, name: str, resource: bool) -> Variable:
-    variable = Variable(data, trainable, name=name)
+    variable = Variable(data, trainable)
+    variable._name = name  # whatever scope is active here
     variable.resource = resource
     return variable

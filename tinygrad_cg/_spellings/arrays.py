@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import FLOAT32, convert
+from .._core.kinds import is_integer
 from .._core.tensor import Tensor
+from .._ops.comparison import less as _less
 from .._ops.define import as_shape
 from .._ops.elementwise import where as _where
 from .._ops.shape import cast
+from .._ops.shape import expand_dims as _expand_dims
 from .._ops.sorting import one_hot as _one_hot
 from ..errors import InvalidArgumentError
 from .spell import spell
@@ -69,6 +72,16 @@ def _slices(x: Any, begin: Any, size: Any) -> tuple[Any, ...]:
     return tuple(map(builtins.slice, starts, ends))
 
 
+def _first(lengths: Any, size: Any) -> Tensor:
+    counts = convert(lengths)
+    if not is_integer(counts.dtype):
+        raise ValueError(f"sequence_mask: lengths must be integers, got {counts.dtype}")
+    if size is None:
+        values = counts._values()
+        size = max(0, int(values.max())) if values.size else 0
+    return _less(np.arange(int(size)), _expand_dims(counts, -1))
+
+
 _TABLE = """
     argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None)
         = cast(argsort(values, axis, _descending(direction)), int32)
@@ -117,6 +130,10 @@ _TABLE = """
         # Return the number of dimensions of `input`, as a scalar tensor.
     reshape(tensor, shape, name=None) = reshape(tensor, shape)
     scatter_nd(indices, updates, shape, name=None) = scatter_nd(indices, updates, shape)
+    sequence_mask(lengths, maxlen=None, dtype=bool, name=None)
+        = cast(_first(lengths, maxlen), dtype)
+        # Return, for each of `lengths`, a row of `maxlen` elements of which so many are True: by
+        default the largest of `lengths`. The rows are the last axis.
     shape(input, out_type=None, name=None)
         = cast(constant(np.array(convert(input).shape, np.int32)), out_type or int32)
         # Return the shape of `input`, as a tensor of integers (int32 by default).

@@ -163,6 +163,15 @@ def scatter_nd(
     """Return zeros of `shape` with `updates` added at `indices`, whose last axis has
     coordinates."""
 
+def sequence_mask(
+    lengths: Any,
+    maxlen: Any = None,
+    dtype: DTypeLike = ...,
+    name: str | None = None,
+) -> Tensor:
+    """Return, for each of `lengths`, a row of `maxlen` elements of which so many are True: by
+    default the largest of `lengths`. The rows are the last axis."""
+
 def shape(
     input: TensorLike,
     out_type: DTypeLike | None = None,

@@ -1,5 +1,5 @@
 """Keras's names."""
 
-from . import losses, ops, optimizers, random
+from . import losses, metrics, ops, optimizers, random
 
-__all__ = ["losses", "ops", "optimizers", "random"]
+__all__ = ["losses", "metrics", "ops", "optimizers", "random"]

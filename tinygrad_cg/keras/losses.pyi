@@ -17,8 +17,41 @@ from tinygrad_cg._ops.losses import (
     poisson as poisson,
     squared_hinge as squared_hinge,
 )
+from tinygrad_cg.keras._loss_objects import (
+    BinaryCrossentropy as BinaryCrossentropy,
+    CategoricalCrossentropy as CategoricalCrossentropy,
+    CategoricalHinge as CategoricalHinge,
+    CosineSimilarity as CosineSimilarity,
+    Hinge as Hinge,
+    Huber as Huber,
+    KLDivergence as KLDivergence,
+    LogCosh as LogCosh,
+    Loss as Loss,
+    MeanAbsoluteError as MeanAbsoluteError,
+    MeanAbsolutePercentageError as MeanAbsolutePercentageError,
+    MeanSquaredError as MeanSquaredError,
+    MeanSquaredLogarithmicError as MeanSquaredLogarithmicError,
+    Poisson as Poisson,
+    SparseCategoricalCrossentropy as SparseCategoricalCrossentropy,
+    SquaredHinge as SquaredHinge,
+)
 
 __all__: list[str]
+
+def KLD(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the sum of ``y_true * log(y_true / y_pred)`` along the last axis."""
+
+def MAE(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of absolute differences along the last axis."""
+
+def MAPE(y_true: Any, y_pred: Any) -> Tensor:
+    """Return 100 times the mean of differences relative to `y_true`, along the last axis."""
+
+def MSE(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of squared differences along the last axis."""
+
+def MSLE(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of squared differences of log(1 + y), along the last axis."""
 
 def binary_crossentropy(
     y_true: Any,
@@ -43,6 +76,27 @@ def categorical_crossentropy(
 
 def cosine_similarity(y_true: Any, y_pred: Any, axis: Axes = -1) -> Tensor:
     """Return the negative cosine of the angle between vectors along `axis`."""
+
+def kld(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the sum of ``y_true * log(y_true / y_pred)`` along the last axis."""
+
+def kullback_leibler_divergence(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the sum of ``y_true * log(y_true / y_pred)`` along the last axis."""
+
+def logcosh(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of log(cosh(error)) along the last axis, without overflow."""
+
+def mae(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of absolute differences along the last axis."""
+
+def mape(y_true: Any, y_pred: Any) -> Tensor:
+    """Return 100 times the mean of differences relative to `y_true`, along the last axis."""
+
+def mse(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of squared differences along the last axis."""
+
+def msle(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of squared differences of log(1 + y), along the last axis."""
 
 def sparse_categorical_crossentropy(
     y_true: Any,

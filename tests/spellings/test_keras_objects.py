@@ -1,0 +1,121 @@
+"""Losses and metrics as objects: Keras 3.15's numbers (TensorFlow backend)."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import tinygrad_cg as tf
+
+pytestmark = pytest.mark.quick
+
+Y = np.array([[0.0, 1.0], [0.5, -1.0], [1.0, 1.0]], np.float32)
+ONE_HOT = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]], np.float32)
+P = np.array([[0.5, 0.25], [0.75, 0.5], [0.1, 0.9]], np.float32)
+W = np.array([1.0, 0.0, 3.0], np.float32)
+
+# The mean, the sum, the mean with weights W, and that over the sum of weights.
+LOSSES = [
+    ("MeanSquaredError", Y, [0.657499969, 1.97249997, 0.545416653, 0.409062475]),
+    ("MeanAbsoluteError", Y, [0.666666687, 2.0, 0.708333313, 0.53125]),
+    ("Huber", Y, [0.307916671, 0.923749983, 0.272708327, 0.204531237]),
+    ("CosineSimilarity", Y, [-0.368015885, -1.10404766, -0.929939985, -0.697454989]),
+    ("LogCosh", Y, [0.271595448, 0.814786315, 0.245474502, 0.184105873]),
+    ("Hinge", Y, [0.8125, 2.4375, 0.791666687, 0.59375]),
+    ("SquaredHinge", Y, [0.837187469, 2.51156235, 0.670416653, 0.502812505]),
+    ("BinaryCrossentropy", ONE_HOT, [1.27757347, 3.83272052, 2.64915872, 1.9868691]),
+    ("CategoricalCrossentropy", ONE_HOT, [1.30400765, 3.91202307, 2.66878915, 2.00159192]),
+    ("KLDivergence", ONE_HOT, [1.32551897, 3.97655678, 2.76468086, 2.07351065]),
+    ("Poisson", ONE_HOT, [1.16276002, 3.48828006, 2.00734115, 1.5055058]),
+    ("CategoricalHinge", ONE_HOT, [1.26666665, 3.79999995, 2.21666646, 1.6624999]),
+]
+
+
+@pytest.mark.parametrize(("name", "y_true", "numbers"), LOSSES, ids=[row[0] for row in LOSSES])
+def test_losses_are_kerass(name, y_true, numbers):
+    make = getattr(tf.keras.losses, name)
+    found = [
+        make()(y_true, P),
+        make(reduction="sum")(y_true, P),
+        make()(y_true, P, sample_weight=W),
+        make(reduction="mean_with_sample_weight")(y_true, P, sample_weight=W),
+    ]
+    assert_allclose([float(one) for one in found], numbers, rtol=1e-6)
+    assert make(reduction=None)(y_true, P).shape == (3,)
+
+
+def test_options_of_losses():
+    losses = tf.keras.losses
+    labels = np.array([1, 0, 1])
+    by_row = losses.SparseCategoricalCrossentropy(from_logits=True, reduction=None)(labels, P)
+    assert_allclose(by_row, [0.8259394, 0.5759394, 0.3711007], rtol=1e-6)
+    ignoring = losses.SparseCategoricalCrossentropy(ignore_class=0)
+    assert_allclose(ignoring(labels[:, None], P), 0.60198647, rtol=1e-6)
+    smooth = losses.BinaryCrossentropy(True, 0.2, reduction="none")(ONE_HOT, P)
+    assert_allclose(smooth, [0.76250815, 0.692974, 0.9027752], rtol=1e-6)
+    cosines = losses.CosineSimilarity(axis=0, reduction="none")(P, ONE_HOT)
+    assert_allclose(cosines, [-0.66272897, -0.23596458], rtol=1e-6)
+    assert_allclose(losses.MeanSquaredError()([1.0, 2.0, 3.0], [[1.0], [2.0], [5.0]]), 4 / 3)
+    half = losses.MeanSquaredError(reduction="mean_with_sample_weight")
+    assert float(half([1.0, 2.0], [2.0, 2.0], sample_weight=2.0)) == 1.0
+    assert losses.MSE is losses.mse is losses.mean_squared_error
+    assert losses.MeanSquaredError()(Y.astype(np.float64), P.astype(np.float64)).dtype == tf.float64
+    assert losses.MeanSquaredError(dtype="float64")(Y, P).dtype == tf.float64
+    with pytest.raises(ValueError, match=r"reduction must be one of .*, got 'avg'"):
+        losses.Huber(reduction="avg")
+    with pytest.raises(NotImplementedError, match="define call"):
+        losses.Loss()(Y, P)
+
+
+def test_a_loss_of_ones_own_is_differentiable():
+    class Quartic(tf.keras.losses.Loss):
+        def call(self, y_true, y_pred):
+            return tf.reduce_mean((y_true - y_pred) ** 4, axis=-1)
+
+    gradient = tf.grad(lambda p: Quartic()(Y, p))(tf.constant(P))
+    assert_allclose(gradient, 4 * (P - Y) ** 3 / 6, rtol=1e-5)
+
+
+def test_metrics_are_kerass():
+    mean = tf.keras.metrics.Mean(name="loss")
+    assert (mean.name, float(mean.result())) == ("loss", 0.0)
+    mean.update_state([[1.0, 2.0], [3.0, 5.0]], sample_weight=[1.0, 3.0])
+    assert_allclose(mean.result(), 3.375)
+    assert_allclose(mean(2.0), 3.1, rtol=1e-6)
+    total = tf.keras.metrics.Sum()
+    total.update_state([[1.0, 2.0], [3.0, 5.0]], sample_weight=[1.0, 3.0])
+    assert_allclose(total.result(), 27.0)
+    mean.reset_state()
+    step = tf.function(lambda x: mean.update_state(x))
+    for value in (1.0, 2.0, 6.0):
+        step(tf.constant(value))
+    assert float(mean.result()) == 3.0
+    assert [v.trainable for v in mean.variables] == [False, False]
+
+
+def test_a_determinant_has_named_parts():
+    sign, log = found = tf.linalg.slogdet(tf.constant([[2.0, 0.0], [0.0, -3.0]]))
+    assert (found.sign, found.log_abs_determinant) == (sign, log)
+    assert_allclose([float(sign), float(log)], [-1, np.log(6)], rtol=1e-6)
+
+
+def test_names_of_variables_have_scopes():
+    with tf.name_scope("a"), tf.name_scope("b") as inner:
+        assert (inner, tf.Variable(1.0, name="v").name) == ("a/b/", "a/b/v:0")
+
+    class Layer(tf.Module):
+        @tf.Module.with_name_scope
+        def build(self):
+            self.w = tf.Variable(1.0, name="w")
+            return self.w.name
+
+    class Outer(tf.Module):
+        def __init__(self):
+            super().__init__()
+            with self.name_scope:
+                self.layer = Layer()
+
+    assert (Layer().build(), Outer().layer.build()) == ("layer/w:0", "outer/layer/w:0")
+    assert Layer("q").name_scope.name == "q/"
+    assert tf.Variable(1.0, name="v").name == "v:0"
+    with pytest.raises(ValueError, match="must be a string, got int"):
+        tf.name_scope(3)

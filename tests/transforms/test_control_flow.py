@@ -1,0 +1,171 @@
+"""Loops and choices of TensorFlow: the original's numbers, and derivatives through them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import tinygrad_cg as tf
+from tests.support.modes import assert_right_in_all_modes
+
+pytestmark = pytest.mark.quick
+
+
+def test_scan_and_folds_are_those_of_the_original():
+    x = tf.constant([1.0, 2.0, 3.0])
+    assert_array_equal(tf.scan(lambda a, x: a * 2 + x, x), [1, 4, 11])
+    assert_array_equal(tf.scan(lambda a, x: a * 2 + x, x, reverse=True), [17, 8, 3])
+    sums, products = tf.scan(
+        lambda state, x: (state[0] + x[0], state[1] * x[1]),
+        (x, x + 1.0),
+        initializer=(0.0, 1.0),
+    )
+    assert_array_equal(sums, [1, 3, 6])
+    assert_array_equal(products, [2, 6, 24])
+    assert float(tf.foldl(lambda a, x: a * 2 + x, x)) == 11
+    assert float(tf.foldr(lambda a, x: a * 2 + x, x)) == 17
+    assert float(tf.foldl(lambda a, x: a + x, tf.zeros([0]), initializer=5.0)) == 5
+
+
+def test_while_loop_and_cond_are_those_of_the_original():
+    i, product = tf.while_loop(lambda i, p: i < 10, lambda i, p: (i + 3, p * 2.0), (0, 1.0))
+    assert (int(i), float(product), i.dtype.name) == (12, 16.0, "int32")
+    i, _ = tf.while_loop(
+        lambda i, p: i < 10, lambda i, p: [i + 3, p], (0, 1.0), maximum_iterations=2
+    )
+    assert int(i) == 6
+    (last,) = tf.while_loop(lambda i: i < 10, lambda i: i + 3, [tf.constant(0)])
+    assert int(last) == 12
+    assert float(tf.cond(tf.constant(True), lambda: 1.0, lambda: 1 / 0)) == 1.0
+    assert float(tf.cond(False, lambda: 1 / 0, lambda: 2.0)) == 2.0
+
+
+def test_map_fn_gives_what_a_loop_gives():
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    assert_array_equal(tf.map_fn(tf.reduce_sum, x), [3, 7])
+    total, pair = tf.map_fn(
+        lambda t: (t[0] + t[1], {"twice": 2 * t[0]}),
+        (x, x),
+        fn_output_signature=(tf.float32, {"twice": tf.float32}),
+    )
+    assert_array_equal(total, 2 * x)
+    assert_array_equal(pair["twice"], 2 * x)
+
+
+def test_derivatives_go_through_loops_in_all_modes():
+    def recurrence(x):
+        states = tf.scan(lambda s, x: tf.tanh(s * 1.5 + x * x), x, initializer=tf.ones_like(x[0]))
+        return tf.concat([states, tf.map_fn(tf.sin, x)], 0)
+
+    assert_right_in_all_modes(recurrence, np.array([[0.3, -0.2], [0.5, 0.7], [-0.4, 0.1]]))
+
+    def newton(x):
+        return tf.while_loop(
+            lambda y, i: i < 4, lambda y, i: ((y + x / y) / 2, i + 1), (tf.ones_like(x), 0)
+        )[0]
+
+    assert_right_in_all_modes(newton, np.array([2.0, 0.7]))
+
+
+def test_a_loop_that_needs_values_says_so_in_a_function():
+    grow = tf.function(lambda x: tf.while_loop(lambda x: x < 9.0, lambda x: x * 2, [x]))
+    with pytest.raises(TypeError, match="has no value while"):
+        grow(tf.constant(1.0))
+    with pytest.raises(TypeError, match="has no value while"):
+        tf.function(lambda x: tf.cond(x > 0, lambda: x, lambda: -x))(tf.constant(1.0))
+
+
+def test_what_loops_refuse():
+    x = tf.constant([1.0, 2.0])
+    with pytest.raises(TypeError, match="scan: `fn` must be callable, got a int"):
+        tf.scan(3, x)
+    with pytest.raises(TypeError, match="while_loop: `body` must be callable"):
+        tf.while_loop(lambda i: i < 3, None, [0])
+    with pytest.raises(TypeError, match="cond: `false_fn` must be callable, got a NoneType"):
+        tf.cond(True, lambda: 1)
+    with pytest.raises(ValueError, match="structure"):
+        tf.while_loop(lambda i: i < 3, lambda i: (i, i), [0])
+    with pytest.raises(ValueError, match="at least one variable"):
+        tf.while_loop(lambda: True, lambda: (), [])
+    with pytest.raises(ValueError, match=r"one size along the first axis, got \(2,\), \(3,\)"):
+        tf.map_fn(lambda t: t[0], (x, tf.ones(3)))
+    with pytest.raises(ValueError, match="no slices"):
+        tf.map_fn(tf.sin, tf.zeros([0, 2]))
+    with pytest.raises(ValueError, match="at least one dimension"):
+        tf.foldl(lambda a, x: a, 1.0)
+    with pytest.raises(ValueError, match="2 tensors for 1"):
+        tf.scan(lambda a, x: (a, x), x)
+    with pytest.raises(TypeError, match=r"asks for \['int32'\], `fn` returned \['float32'\]"):
+        tf.map_fn(tf.sin, x, fn_output_signature=tf.int32)
+    with pytest.raises(TypeError, match=r"asks for \['float32', 'float32'\]"):
+        tf.map_fn(tf.sin, x, fn_output_signature=(tf.float32, tf.float32))
+
+
+# TensorArray ----------------------------------------------------------------------------------
+
+
+def test_a_tensor_array_is_that_of_the_original():
+    array = tf.TensorArray(tf.float32, size=3, element_shape=[2])
+    array = array.write(1, [1.0, 2.0])
+    assert_array_equal(array.stack(), [[0, 0], [1, 2], [0, 0]])
+    assert (int(array.size()), array.element_shape.as_list()) == (3, [2])
+    whole = tf.TensorArray(tf.int32, size=3).unstack([5, 6, 7])
+    assert_array_equal(whole.gather([2, 0]), [7, 5])
+    assert_array_equal(
+        tf.TensorArray(tf.int32, size=3).scatter([2, 0, 1], [1, 2, 3]).stack(), [2, 3, 1]
+    )
+    parts = tf.TensorArray(tf.int32, size=2, infer_shape=False).split([1, 2, 3], [1, 2])
+    assert_array_equal(parts.concat(), [1, 2, 3])
+    growing = tf.TensorArray(tf.float32, size=0, dynamic_size=True, clear_after_read=False)
+    growing = growing.write(0, 2.0).write(1, 3.0)
+    assert [float(growing.read(0)), float(growing.read(0)), len(growing)] == [2.0, 2.0, 2]
+
+
+def test_derivatives_go_through_a_tensor_array_in_all_modes():
+    def powers(x):
+        array = tf.TensorArray(x.dtype, size=3)
+        for i in range(3):
+            array = array.write(i, x ** (i + 1))
+        return tf.exp(array.stack())
+
+    assert_right_in_all_modes(powers, np.array([0.5, -0.3]))
+
+
+def test_what_a_tensor_array_refuses():
+    new = lambda: tf.TensorArray(tf.float32, size=2)  # noqa: E731
+    with pytest.raises(tf.errors.OutOfRangeError, match="write to index 2 but array is not resize"):
+        new().write(2, 1.0)
+    with pytest.raises(IndexError, match="index -1"):
+        new().write(-1, 1.0)
+    with pytest.raises(IndexError, match="read from index 2 but array size is: 2"):
+        new().read(2)
+    with pytest.raises(ValueError, match="not yet been written"):
+        new().stack()
+    array = new().write(0, 1.0)
+    array.read(0)
+    with pytest.raises(ValueError, match="read index 0 twice"):
+        array.read(0)
+    with pytest.raises(ValueError, match=r"dtype .float64. does not match"):
+        new().write(0, tf.constant(1.0, tf.float64))
+    with pytest.raises(ValueError, match="Incompatible shape for value"):
+        new().write(0, 1.0).write(1, [1.0, 2.0])
+    with pytest.raises(ValueError, match="3 elements for an array of size 2"):
+        new().unstack([1.0, 2.0, 3.0])
+
+
+def test_masks_and_sums():
+    assert_array_equal(tf.sequence_mask([1, 3, 2]), [[1, 0, 0], [1, 1, 1], [1, 1, 0]])
+    rows = tf.sequence_mask([[0], [2]], 3, tf.float32)
+    assert_array_equal(rows, [[[0, 0, 0]], [[1, 1, 0]]])
+    assert rows.dtype == tf.float32
+    with pytest.raises(ValueError, match="must be integers, got float32"):
+        tf.sequence_mask([1.0])
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.add_n([x, x * x, tf.constant([1.0, 1.0])])
+    assert_allclose(y, [3, 7])
+    assert_allclose(tape.gradient(y, x), [3, 5])
+    with pytest.raises(ValueError, match="at least one tensor"):
+        tf.add_n([])
+    with pytest.raises(ValueError, match="one shape and dtype"):
+        tf.add_n([x, tf.constant([1.0])])

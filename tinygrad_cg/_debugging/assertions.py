@@ -1,0 +1,141 @@
+"""Assertions on tensors, which hold inside a `function` and a batch too. After ``tf.debugging``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import convert
+from .._core.kinds import is_floating
+from .._ops.shape import stop_gradient
+from .._rules.outside_code import numpy_function
+from ..errors import InvalidArgumentError
+
+
+def _check(name: str, holds: Callable[..., Any], message: Any, words: str, *operands: Any) -> None:
+    """Raise InvalidArgumentError where `holds` of the operands' values is not all true."""
+    tensors = [stop_gradient(convert(one)) for one in operands]
+
+    def check(*arrays: np.ndarray) -> tuple[()]:
+        try:
+            true = np.asarray(holds(*arrays))
+        except ValueError:
+            shapes = " and ".join(str(array.shape) for array in arrays)
+            raise InvalidArgumentError(f"{name}: shapes {shapes} do not broadcast") from None
+        if true.all():
+            return ()
+        first = np.unravel_index(int(np.argmin(true)), true.shape)
+        values = [np.broadcast_to(array, true.shape)[first] for array in arrays]
+        named = zip("xy"[: len(values)], values, strict=True)
+        shown = ", ".join(f"{letter} = {value}" for letter, value in named)
+        text = "" if message is None else f"{message} "
+        raise InvalidArgumentError(
+            f"{text}{name}: Condition {words} did not hold element-wise: {true.size - true.sum()} "
+            f"of {true.size} elements; at {tuple(map(int, first))}: {shown}"
+        )
+
+    numpy_function(check, tensors, [], name=name)
+
+
+def assert_equal(
+    x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None
+) -> None:
+    """Raise InvalidArgumentError unless ``x == y`` for all elements; x and y broadcast."""
+    _check("assert_equal", np.equal, message, "x == y", x, y)
+
+
+def assert_none_equal(
+    x: Any, y: Any, summarize: Any = None, message: Any = None, name: Any = None
+) -> None:
+    """Raise InvalidArgumentError unless ``x != y`` for all elements; x and y broadcast."""
+    _check("assert_none_equal", np.not_equal, message, "x != y", x, y)
+
+
+def assert_less(
+    x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None
+) -> None:
+    """Raise InvalidArgumentError unless ``x < y`` for all elements; x and y broadcast."""
+    _check("assert_less", np.less, message, "x < y", x, y)
+
+
+def assert_less_equal(
+    x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None
+) -> None:
+    """Raise InvalidArgumentError unless ``x <= y`` for all elements; x and y broadcast."""
+    _check("assert_less_equal", np.less_equal, message, "x <= y", x, y)
+
+
+def assert_greater(
+    x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None
+) -> None:
+    """Raise InvalidArgumentError unless ``x > y`` for all elements; x and y broadcast."""
+    _check("assert_greater", np.greater, message, "x > y", x, y)
+
+
+def assert_greater_equal(
+    x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None
+) -> None:
+    """Raise InvalidArgumentError unless ``x >= y`` for all elements; x and y broadcast."""
+    _check("assert_greater_equal", np.greater_equal, message, "x >= y", x, y)
+
+
+def assert_positive(x: Any, message: Any = None, summarize: Any = None, name: Any = None) -> None:
+    """Raise InvalidArgumentError unless ``x > 0`` for all elements."""
+    _check("assert_positive", lambda x: x > 0, message, "x > 0", x)
+
+
+def assert_negative(x: Any, message: Any = None, summarize: Any = None, name: Any = None) -> None:
+    """Raise InvalidArgumentError unless ``x < 0`` for all elements."""
+    _check("assert_negative", lambda x: x < 0, message, "x < 0", x)
+
+
+def assert_non_negative(
+    x: Any, message: Any = None, summarize: Any = None, name: Any = None
+) -> None:
+    """Raise InvalidArgumentError unless ``x >= 0`` for all elements."""
+    _check("assert_non_negative", lambda x: x >= 0, message, "x >= 0", x)
+
+
+def assert_non_positive(
+    x: Any, message: Any = None, summarize: Any = None, name: Any = None
+) -> None:
+    """Raise InvalidArgumentError unless ``x <= 0`` for all elements."""
+    _check("assert_non_positive", lambda x: x <= 0, message, "x <= 0", x)
+
+
+def assert_near(
+    x: Any,
+    y: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    message: Any = None,
+    summarize: Any = None,
+    name: Any = None,
+) -> None:
+    """Raise InvalidArgumentError unless ``abs(x - y) <= atol + rtol * abs(y)`` for all elements.
+
+    `x` and `y` broadcast. The tolerances are 10 times the machine epsilon of x's dtype by default.
+    """
+    dtype = convert(x).dtype
+    least = 10 * float(np.finfo(dtype).eps) if is_floating(dtype) or dtype.kind == "c" else 0.0
+    atol, rtol = (least if one is None else float(convert(one)) for one in (atol, rtol))
+
+    def near(x: np.ndarray, y: np.ndarray) -> Any:
+        with np.errstate(invalid="ignore"):  # infinities that are equal, and NaN
+            return (x == y) | (np.abs(x - y) <= atol + rtol * np.abs(y))
+
+    _check("assert_near", near, message, "|x - y| <= atol + rtol * |y|", x, y)
+
+
+def Assert(condition: Any, data: Any = (), summarize: Any = None, name: Any = None) -> None:
+    """Raise InvalidArgumentError unless `condition` is true; the message holds `data`."""
+    operands = [stop_gradient(convert(one)) for one in (condition, *data)]
+
+    def check(true: np.ndarray, *arrays: np.ndarray) -> tuple[()]:
+        if true.all():
+            return ()
+        raise InvalidArgumentError(f"assertion failed: {' '.join(map(str, arrays))}")
+
+    numpy_function(check, operands, [], name="Assert")

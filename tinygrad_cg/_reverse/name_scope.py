@@ -1,0 +1,53 @@
+"""name_scope: a prefix of the names of Variables. After ``tf.name_scope``."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+
+class _Scopes(threading.local):
+    def __init__(self) -> None:
+        self.names = [""]
+
+
+_scopes = _Scopes()
+
+
+class name_scope:
+    """A context in which the names of new Variables begin with ``name/``.
+
+    Scopes nest: the name that `with` gives is that of all of them, with a slash at the end. A
+    `name` that ends in a slash is used as it is, instead of being nested: it enters a scope again.
+    Operations have no names, so nothing else changes. ValueError for a name that is no string.
+
+    Examples
+    --------
+    >>> import tinygrad_cg as tf
+    >>> with tf.name_scope("encoder"):
+    ...     tf.Variable(1.0, name="w").name
+    'encoder/w:0'
+    """
+
+    def __init__(self, name: str):
+        if not isinstance(name, str):
+            raise ValueError(f"name_scope: `name` must be a string, got {type(name).__name__}")
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def __enter__(self) -> str:
+        name = self._name
+        nested = name if name.endswith("/") or not name else f"{_scopes.names[-1]}{name}/"
+        _scopes.names.append(nested)
+        return nested
+
+    def __exit__(self, *error: Any) -> None:
+        _scopes.names.pop()
+
+
+def current_scope() -> str:
+    """Return what the names of new Variables begin with in this thread: "" or "a/b/"."""
+    return _scopes.names[-1]

@@ -1,0 +1,195 @@
+"""TensorArray: tensors that a loop writes one after the other. After ``tf.TensorArray``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.conversion import as_dtype, convert
+from .._core.tensor import Tensor, TensorShape
+from .._ops.creation import zeros
+from .._ops.indexing import gather as take
+from .._ops.shape import concatenate, split, stack, unstack
+from ..errors import InvalidArgumentError, OutOfRangeError
+
+
+class TensorArray:
+    """A list of tensors of one dtype, written and read by index.
+
+    Parameters
+    ----------
+    dtype:
+        That of all elements; a tensor of another dtype is an InvalidArgumentError.
+    size:
+        The number of elements, 0 by default.
+    dynamic_size:
+        Whether `write` beyond the end makes the array longer; otherwise it is an error.
+    clear_after_read:
+        Whether an element can be read only once, which frees its memory; True by default.
+    element_shape:
+        The shape of each element, where it is known; None stands for any size.
+
+    `write` and `unstack` return the array itself: ``array = array.write(i, x)``, as in TensorFlow.
+    What is written stays on the tape, and `stack`, `concat`, `gather` and `read` are recorded. The
+    remaining parameters of the original make no difference.
+
+    Examples
+    --------
+    >>> import tinygrad_cg as tf
+    >>> squares = tf.TensorArray(tf.float32, size=3)
+    >>> for i in range(3):
+    ...     squares = squares.write(i, float(i * i))
+    >>> squares.stack().numpy()
+    array([0., 1., 4.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        size: Any = None,
+        dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        handle: Any = None,
+        flow: Any = None,
+        infer_shape: bool = True,
+        element_shape: Any = None,
+        colocate_with_first_write_call: bool = True,
+        name: str | None = None,
+    ):
+        self.dtype = as_dtype(dtype)
+        self.dynamic_size = bool(dynamic_size)
+        self._clear = clear_after_read is None or clear_after_read
+        self._shape = None if element_shape is None else tuple(TensorShape(element_shape))
+        self._infer = infer_shape
+        self._elements: list[Tensor | None] = [None] * (0 if size is None else int(size))
+        self._read: set[int] = set()
+
+    @property
+    def element_shape(self) -> TensorShape | None:
+        """Return the shape of each element; None as long as it is not known."""
+        return None if self._shape is None else TensorShape(self._shape)
+
+    def size(self, name: Any = None) -> Tensor:
+        """Return the number of elements, as an int32 scalar."""
+        return convert(len(self._elements))
+
+    def write(self, index: Any, value: Any, name: Any = None) -> TensorArray:
+        """Put `value` at `index`; returns this array. OutOfRangeError outside it."""
+        position = int(index)
+        if position < 0 or (position >= len(self._elements) and not self.dynamic_size):
+            raise OutOfRangeError(
+                f"TensorArray: Tried to write to index {position} but array is not resizeable and "
+                f"size is: {len(self._elements)}"
+            )
+        element = self._fit(value)
+        while position >= len(self._elements):
+            self._elements.append(None)
+        self._elements[position] = element
+        self._read.discard(position)
+        return self
+
+    def read(self, index: Any, name: Any = None) -> Tensor:
+        """Return the element at `index`, once if the array clears after reads."""
+        position = int(index)
+        if not 0 <= position < len(self._elements):
+            raise OutOfRangeError(
+                f"TensorArray: Tried to read from index {position} but array size is: "
+                f"{len(self._elements)}"
+            )
+        element = self._element(position)
+        if self._clear:
+            self._elements[position] = None
+            self._read.add(position)
+        return element
+
+    def stack(self, name: Any = None) -> Tensor:
+        """Return all elements as one tensor, along a new first axis."""
+        if not self._elements and self._shape is not None:
+            return zeros((0, *self._shape), self.dtype)
+        return stack([self._element(i) for i in range(len(self._elements))])
+
+    def gather(self, indices: Any, name: Any = None) -> Tensor:
+        """Return the elements at `indices` as one tensor, along a new first axis."""
+        return take(self.stack(), indices)
+
+    def concat(self, name: Any = None) -> Tensor:
+        """Return all elements joined along their first axis."""
+        return concatenate([self._element(i) for i in range(len(self._elements))])
+
+    def unstack(self, value: Any, name: Any = None) -> TensorArray:
+        """Write the slices of `value` along the first axis; returns this array."""
+        return self._replace(unstack(convert(value, self.dtype), 0))
+
+    def scatter(self, indices: Any, value: Any, name: Any = None) -> TensorArray:
+        """Write the slices of `value` along the first axis at `indices`; returns this array."""
+        slices = unstack(convert(value, self.dtype), 0)
+        for index, one in zip(convert(indices).numpy().tolist(), slices, strict=True):
+            self.write(index, one)
+        return self
+
+    def split(self, value: Any, lengths: Any, name: Any = None) -> TensorArray:
+        """Write parts of `value`, of `lengths` along the first axis; returns this array."""
+        sizes = convert(lengths).numpy().tolist()
+        return self._replace(split(convert(value, self.dtype), sizes, 0), infer=False)
+
+    def identity(self) -> TensorArray:
+        """Return an array with the same elements."""
+        other = TensorArray(self.dtype, 0, self.dynamic_size, self._clear, infer_shape=self._infer)
+        other._shape, other._elements = self._shape, list(self._elements)
+        other._read = set(self._read)
+        return other
+
+    def close(self, name: Any = None) -> None:
+        """Forget all elements."""
+        self._elements = []
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def __repr__(self) -> str:
+        return f"<tg.TensorArray: {len(self)} elements, dtype={self.dtype.name}>"
+
+    def _replace(self, values: list[Tensor], infer: bool = True) -> TensorArray:
+        if len(values) > len(self._elements) and not self.dynamic_size:
+            raise InvalidArgumentError(
+                f"TensorArray: {len(values)} elements for an array of size {len(self._elements)}"
+            )
+        self._elements = [self._fit(one, infer) for one in values]
+        self._read = set()
+        return self
+
+    def _element(self, position: int) -> Tensor:
+        element = self._elements[position]
+        if element is not None:
+            return element
+        if position in self._read:
+            raise InvalidArgumentError(
+                f"TensorArray: Could not read index {position} twice because it was cleared after "
+                "a previous read (perhaps try setting clear_after_read = false?)"
+            )
+        if self._shape is None or None in self._shape:
+            raise InvalidArgumentError(
+                f"TensorArray: Could not read from index {position} because it has not yet been "
+                "written to, and the shape of its elements is not known"
+            )
+        return zeros(self._shape, self.dtype)
+
+    def _fit(self, value: Any, infer: bool = True) -> Tensor:
+        """Return `value` as an element: of this dtype, and of a shape that fits the others."""
+        tensor = value if isinstance(value, Tensor) else convert(value, self.dtype)
+        if tensor.dtype != self.dtype:
+            raise InvalidArgumentError(
+                f"TensorArray: Value dtype ({tensor.dtype.name}) does not match TensorArray dtype "
+                f"({self.dtype.name}): use cast(value, {self.dtype.name})"
+            )
+        shape = tuple(tensor.shape)
+        if self._shape is not None and (
+            len(shape) != len(self._shape)
+            or any(b is not None and a != b for a, b in zip(shape, self._shape, strict=True))
+        ):
+            raise ValueError(
+                f"TensorArray: Incompatible shape for value ({shape}), expected ({self._shape})"
+            )
+        if self._infer and infer and self._shape is None:
+            self._shape = shape
+        return tensor

@@ -1,0 +1,333 @@
+"""Losses as objects: a function of labels and predictions with its options and its reduction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import nest
+from .._core.conversion import convert
+from .._core.tensor import Tensor
+from .._ops.comparison import not_equal
+from .._ops.define import normalize_axis
+from .._ops.elementwise import add, divide, multiply, where
+from .._ops.losses import binary_crossentropy as _binary_crossentropy
+from .._ops.losses import categorical_crossentropy as _categorical_crossentropy
+from .._ops.losses import (
+    categorical_hinge,
+    cosine_similarity,
+    hinge,
+    huber,
+    kl_divergence,
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+    poisson,
+    squared_hinge,
+)
+from .._ops.losses import sparse_categorical_crossentropy as _sparse_crossentropy
+from .._ops.reductions import reduce_mean, reduce_sum
+from .._ops.shape import broadcast_to, cast, expand_dims, reshape, squeeze
+
+_REDUCTIONS = {
+    "sum_over_batch_size": "sum_over_batch_size",
+    "auto": "sum_over_batch_size",
+    "mean": "sum_over_batch_size",
+    "mean_with_sample_weight": "mean_with_sample_weight",
+    "sum": "sum",
+    "none": None,
+    None: None,
+}
+
+
+def binary(y_true: Any, y_pred: Any, from_logits: bool, smoothing: Any, axis: Any) -> Tensor:
+    labels = _smooth(y_true, smoothing, 2)
+    return reduce_mean(_binary_crossentropy(labels, y_pred, from_logits), axis)
+
+
+def categorical(y_true: Any, y_pred: Any, from_logits: bool, smoothing: Any, axis: Any) -> Tensor:
+    y_pred = convert(y_pred)
+    classes = y_pred.shape[normalize_axis("categorical_crossentropy", axis, y_pred.ndim)]
+    labels = _smooth(y_true, smoothing, classes)
+    return _categorical_crossentropy(labels, y_pred, from_logits, axis)
+
+
+def sparse(y_true: Any, y_pred: Any, from_logits: bool, ignored: Any, axis: Any) -> Tensor:
+    """Return a loss for each label, and 0 where the label is the class that is ignored."""
+    labels, y_pred = convert(y_true), convert(y_pred)
+    if labels.ndim == y_pred.ndim and labels.shape[-1] == 1:
+        labels = reshape(labels, labels.shape[:-1])
+    if ignored is None:
+        return _sparse_crossentropy(labels, y_pred, from_logits, axis)
+    kept = not_equal(labels, ignored)
+    labels = where(kept, labels, 0)
+    y_pred = where(expand_dims(kept, -1), y_pred, 1)
+    return where(kept, _sparse_crossentropy(labels, y_pred, from_logits, axis), 0)
+
+
+def _smooth(y_true: Any, share: Any, classes: Any) -> Any:
+    """Return labels mixed with `share` of equal chances for all classes."""
+    if not share:
+        return y_true
+    y_true = convert(y_true)
+    y_true = y_true if y_true.dtype.kind in "fc" else cast(y_true, "float32")
+    return add(multiply(y_true, 1.0 - share), share / classes)
+
+
+class Loss:
+    """Base of losses: objects that are called with labels and predictions.
+
+    Parameters
+    ----------
+    reduction:
+        "sum_over_batch_size" (the mean over all losses), "sum", "mean_with_sample_weight" (the sum
+        over the sum of weights), or None: a loss for each example.
+    dtype:
+        The dtype in which the loss is computed; by default that of the predictions (the original
+        casts to float32, or what `set_floatx` says).
+
+    A loss of one's own defines ``call(y_true, y_pred)``, which returns a loss for each example.
+    ``loss(y_true, y_pred, sample_weight=None)`` multiplies them by weights, which broadcast from
+    the left, and reduces them. ValueError for another reduction. After ``keras.losses.Loss``.
+
+    Examples
+    --------
+    >>> import tinygrad_cg as tf
+    >>> loss = tf.keras.losses.MeanSquaredError()
+    >>> float(loss([[0.0, 1.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 0.0]]))
+    0.5
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        reduction: str | None = "sum_over_batch_size",
+        dtype: Any = None,
+    ):
+        if reduction not in _REDUCTIONS:
+            raise ValueError(
+                f"{type(self).__name__}: reduction must be one of 'sum_over_batch_size', 'sum', "
+                f"'mean', 'mean_with_sample_weight', 'none' and None, got {reduction!r}"
+            )
+        self.name = type(self).__name__ if name is None else name
+        self.reduction = _REDUCTIONS[reduction]
+        self.dtype = None if dtype is None else np.dtype(dtype)
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """Return a loss for each example."""
+        raise NotImplementedError(f"{type(self).__name__} does not define call(y_true, y_pred)")
+
+    def _kept(self, y_true: Any) -> Tensor | None:
+        """Return which labels count; None for all."""
+        return None
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
+        y_true, y_pred = nest.map_structure(convert, y_true), nest.map_structure(convert, y_pred)
+        if isinstance(y_pred, list):
+            y_pred = convert(y_pred)
+        if isinstance(y_true, list):
+            y_true = convert(y_true)
+        if self.dtype is not None:
+            y_pred = nest.map_structure(lambda one: cast(one, self.dtype), y_pred)
+        if isinstance(y_true, Tensor) and isinstance(y_pred, Tensor):
+            y_true, y_pred = _same_rank(y_true, y_pred)
+        losses = convert(self.call(y_true, y_pred))
+        weights = None
+        if sample_weight is not None:
+            weights = cast(convert(sample_weight), losses.dtype)
+            if weights.ndim == losses.ndim + 1 and weights.shape[-1] == 1:
+                weights = squeeze(weights, -1)
+            while weights.ndim < losses.ndim:
+                weights = expand_dims(weights, -1)
+            losses = multiply(losses, weights)
+        if self.reduction is None or losses.ndim == 0:
+            return losses
+        total = reduce_sum(losses)
+        if self.reduction == "sum":
+            return total
+        kept = self._kept(y_true)
+        if kept is not None:
+            kept = reshape(cast(kept, losses.dtype), losses.shape)
+            weights = kept if weights is None else multiply(weights, kept)
+            if self.reduction == "sum_over_batch_size":
+                count = reduce_sum(kept)
+                return divide(total, where(count == 0, 1, count))
+        if self.reduction == "mean_with_sample_weight" and weights is not None:
+            count = reduce_sum(broadcast_to(weights, losses.shape))
+            return where(count == 0, 0, divide(total, where(count == 0, 1, count)))
+        return divide(total, losses.size) if losses.size else total
+
+
+def _same_rank(y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both without a last axis of size 1 that only one of them has."""
+    if y_true.ndim == y_pred.ndim + 1 and y_true.shape[-1] == 1:
+        y_true = squeeze(y_true, -1)
+    elif y_pred.ndim == y_true.ndim + 1 and y_pred.shape[-1] == 1:
+        y_pred = squeeze(y_pred, -1)
+    return y_true, y_pred
+
+
+class _FunctionLoss(Loss):
+    """A loss that is a function without options."""
+
+    _function: Any = None
+
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+        dtype: Any = None,
+    ):
+        super().__init__(name, reduction, dtype)
+
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+        return type(self)._function(y_true, y_pred)
+
+
+class MeanSquaredError(_FunctionLoss):
+    """The mean of ``(y_true - y_pred)**2`` along the last axis."""
+
+    _function = staticmethod(mean_squared_error)
+
+
+class MeanAbsoluteError(_FunctionLoss):
+    """The mean of ``abs(y_true - y_pred)`` along the last axis."""
+
+    _function = staticmethod(mean_absolute_error)
+
+
+class MeanAbsolutePercentageError(_FunctionLoss):
+    """The mean of ``100 abs(y_true - y_pred) / abs(y_true)`` along the last axis."""
+
+    _function = staticmethod(mean_absolute_percentage_error)
+
+
+class MeanSquaredLogarithmicError(_FunctionLoss):
+    """The mean of ``(log(1 + y_true) - log(1 + y_pred))**2`` along the last axis."""
+
+    _function = staticmethod(mean_squared_logarithmic_error)
+
+
+class LogCosh(_FunctionLoss):
+    """The mean of ``log(cosh(y_pred - y_true))`` along the last axis."""
+
+    _function = staticmethod(log_cosh)
+
+
+class KLDivergence(_FunctionLoss):
+    """The sum of ``y_true log(y_true / y_pred)`` along the last axis."""
+
+    _function = staticmethod(kl_divergence)
+
+
+class Poisson(_FunctionLoss):
+    """The mean of ``y_pred - y_true log(y_pred)`` along the last axis."""
+
+    _function = staticmethod(poisson)
+
+
+class Hinge(_FunctionLoss):
+    """The mean of ``max(1 - y_true y_pred, 0)`` along the last axis."""
+
+    _function = staticmethod(hinge)
+
+
+class SquaredHinge(_FunctionLoss):
+    """The mean of ``max(1 - y_true y_pred, 0)**2`` along the last axis."""
+
+    _function = staticmethod(squared_hinge)
+
+
+class CategoricalHinge(_FunctionLoss):
+    """``max(1 - score of the label + largest other score, 0)`` along the last axis."""
+
+    _function = staticmethod(categorical_hinge)
+
+
+class Huber(Loss):
+    """Half the squared error where it is less than `delta`, and linear beyond."""
+
+    def __init__(
+        self,
+        delta: float = 1.0,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+        dtype: Any = None,
+    ):
+        super().__init__(name, reduction, dtype)
+        self.delta = delta
+
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+        return huber(y_true, y_pred, self.delta)
+
+
+class CosineSimilarity(Loss):
+    """Minus the cosine of the angle between labels and predictions along `axis`."""
+
+    def __init__(
+        self,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+        dtype: Any = None,
+    ):
+        super().__init__(name, reduction, dtype)
+        self.axis = axis
+
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+        return cosine_similarity(y_true, y_pred, self.axis)
+
+
+class BinaryCrossentropy(Loss):
+    """Cross-entropy of labels 0 and 1 with probabilities, or with scores if `from_logits`."""
+
+    def __init__(
+        self,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+        dtype: Any = None,
+    ):
+        super().__init__(name, reduction, dtype)
+        self.from_logits = from_logits
+        self.label_smoothing = label_smoothing
+        self.axis = axis
+
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+        return binary(y_true, y_pred, self.from_logits, self.label_smoothing, self.axis)
+
+
+class CategoricalCrossentropy(BinaryCrossentropy):
+    """Cross-entropy of one_hot labels with probabilities, or with scores if `from_logits`."""
+
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+        return categorical(y_true, y_pred, self.from_logits, self.label_smoothing, self.axis)
+
+
+class SparseCategoricalCrossentropy(Loss):
+    """Cross-entropy of integer labels with probabilities, or with scores if `from_logits`."""
+
+    def __init__(
+        self,
+        from_logits: bool = False,
+        ignore_class: int | None = None,
+        reduction: str | None = "sum_over_batch_size",
+        axis: int = -1,
+        name: str | None = None,
+        dtype: Any = None,
+    ):
+        super().__init__(name, reduction, dtype)
+        self.from_logits = from_logits
+        self.ignore_class = ignore_class
+        self.axis = axis
+
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+        return sparse(y_true, y_pred, self.from_logits, self.ignore_class, self.axis)
+
+    def _kept(self, y_true: Any) -> Tensor | None:
+        return None if self.ignore_class is None else not_equal(y_true, self.ignore_class)

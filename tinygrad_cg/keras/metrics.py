@@ -1,0 +1,132 @@
+"""Keras's ``keras.metrics``: running means and sums of what a loop computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._core.conversion import FLOAT32, as_dtype, convert
+from .._core.tensor import Tensor
+from .._ops.elementwise import divide, multiply, where
+from .._ops.reductions import reduce_mean, reduce_sum
+from .._ops.shape import broadcast_to, cast, squeeze
+from .._reverse.variable import Variable
+
+__all__ = ["Mean", "Metric", "Sum"]
+__dir__ = __all__.copy  # what dir() shows
+
+
+class Metric:
+    """Base of metrics: `update_state` takes values in, `result` returns the number so far.
+
+    A metric is called with values, which updates it, and returns its result. `reset_state` begins
+    anew. The state is in Variables that tapes do not watch, so that a `function` can update it.
+    """
+
+    def __init__(self, dtype: Any = None, name: str | None = None):
+        self.name: str = type(self).__name__.lower() if name is None else name
+        self.dtype = FLOAT32 if dtype is None else as_dtype(dtype)
+        self._variables: list[Variable] = []
+
+    @property
+    def variables(self) -> list[Variable]:
+        """Return the Variables that hold the state."""
+        return list(self._variables)
+
+    def _add(self, name: str) -> Variable:
+        variable = Variable(0, trainable=False, name=name, dtype=self.dtype)
+        self._variables.append(variable)
+        return variable
+
+    def update_state(self, *args: Any, **kwargs: Any) -> None:
+        """Take values in. Metrics define this."""
+        raise NotImplementedError(f"{type(self).__name__} does not define update_state()")
+
+    def result(self) -> Any:
+        """Return the number for all values since the last reset. Metrics define this."""
+        raise NotImplementedError(f"{type(self).__name__} does not define result()")
+
+    def reset_state(self) -> None:
+        """Forget all values."""
+        for variable in self._variables:
+            variable.assign(0)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.update_state(*args, **kwargs)
+        return self.result()
+
+    def __repr__(self) -> str:
+        return f"<tg.metrics.{type(self).__name__} {self.name!r}>"
+
+
+class Sum(Metric):
+    """The sum of all values, each multiplied by its `sample_weight`.
+
+    Weights are one for each row, or have more of the values' axes.
+    """
+
+    def __init__(self, name: str | None = "sum", dtype: Any = None):
+        super().__init__(dtype, name)
+        self._total = self._add("total")
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        """Add values to the sum."""
+        rows, _ = _by_row(values, sample_weight, self.dtype, reduce_sum)
+        self._total.assign_add(reduce_sum(rows))
+
+    def result(self) -> Tensor:
+        """Return the sum so far."""
+        return self._total.value()
+
+
+class Mean(Metric):
+    """The mean of the means of rows, weighted by `sample_weight`; 0 as long as there are none.
+
+    Rows are counted, not elements, as in the original: a batch of values of shape (n, ...) counts n
+    times. Weights are one for each row, or have more of the values' axes.
+
+    Examples
+    --------
+    >>> mean = Mean()
+    >>> mean.update_state([1.0, 3.0])
+    >>> mean.update_state(5.0)
+    >>> float(mean.result())
+    3.0
+    """
+
+    def __init__(self, name: str | None = "mean", dtype: Any = None):
+        super().__init__(dtype, name)
+        self._total = self._add("total")
+        self._count = self._add("count")
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        """Take values in."""
+        rows, weights = _by_row(values, sample_weight, self.dtype, reduce_mean)
+        self._total.assign_add(reduce_sum(rows))
+        count = convert(rows.size) if weights is None else reduce_sum(weights)
+        self._count.assign_add(cast(count, self.dtype))
+
+    def result(self) -> Tensor:
+        """Return the mean so far."""
+        empty = self._count.value() == 0
+        return where(empty, 0, divide(self._total, where(empty, 1, self._count)))
+
+
+def _by_row(
+    values: Any, weights: Any, dtype: Any, reduce: Callable[..., Tensor]
+) -> tuple[Tensor, Tensor | None]:
+    """Return a value for each row, multiplied by its weight, and the weights of rows."""
+    values = cast(convert(values), dtype)
+    if weights is not None:
+        weights = cast(convert(weights), dtype)
+        if weights.ndim == values.ndim + 1 and weights.shape[-1] == 1:
+            weights = squeeze(weights, -1)
+        values = _over_rest(values, weights.ndim, reduce)
+        weights = broadcast_to(weights, values.shape)
+        values, weights = multiply(values, weights), _over_rest(weights, 1, reduce)
+    return _over_rest(values, 1, reduce), weights
+
+
+def _over_rest(values: Tensor, kept: int, reduce: Callable[..., Tensor]) -> Tensor:
+    """Reduce all axes after the first `kept`."""
+    return reduce(values, tuple(range(kept, values.ndim))) if values.ndim > kept else values
