@@ -183,10 +183,30 @@ class TestRecordedFunctions:
 
     def test_augmented_array(self):
         """An ndarray cannot take a recorded value in place: refused, and it stays as it was."""
-        array = np.array([3.0, 4.0], np.float32)
-        with pytest.raises(TypeError, match=r"np\.multiply: out= cannot be a tensor"):
-            array *= tf.constant([1.0, 2.0])
+        array = kept = np.array([3.0, 4.0], np.float32)
+        x = tf.constant([1.0, 2.0])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            with pytest.raises(TypeError, match=r"np\.multiply: out= cannot be a tensor.*`w = w"):
+                array *= x
         assert array.tolist() == [3.0, 4.0]
+        assert tape.gradient(x, x).numpy().tolist() == [1.0, 1.0]
+        assert array is kept
+
+    def test_arrays_take_values_that_nothing_records(self):
+        """As ``w -= rate * gradient`` and ``np.add.at`` do: NumPy's rules for the dtype hold."""
+        array = kept = np.array([3.0, 4.0], np.float32)
+        x = tf.constant([1.0, 2.0])
+        array -= x
+        np.add.at(array, [0, 0], x)
+        np.multiply(x, 2.0, out=array, where=np.array([False, True]))
+        assert array is kept
+        assert array.tolist() == [5.0, 4.0]
+        with pytest.raises(TypeError, match="Cannot cast ufunc 'add' output"):
+            np.arange(2).__iadd__(x)
+        with pytest.raises(TypeError, match="has no value while"):
+            tf.function(lambda x: np.add(array, x, out=array))(x)
+        assert array.tolist() == [5.0, 4.0]
 
 
 class TestDetaching:

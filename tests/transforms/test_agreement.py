@@ -198,11 +198,11 @@ def test_numpy_code(name):
     f, rng = OF_NUMPY[name], np.random.default_rng(0)
     points, way = rng.normal(size=(3, 5, 3)), rng.normal(size=(5, 3))
     x, step = points[0], 1e-6
-    gradient = tf.grad(f)(x).numpy()
+    gradient = tf.grad(f)(x)
     slope = (f(x + step * way) - f(x - step * way)) / (2 * step)
     assert_allclose(np.vdot(gradient, way), slope, rtol=1e-7)
-    assert_allclose(tf.jvp(f, (x,), (way,))[1].numpy(), slope, rtol=1e-7)
-    ends = [tf.grad(f)(x + sign * step * way).numpy() for sign in (1, -1)]
-    assert_close(tf.hvp(f)(x, way).numpy(), (ends[0] - ends[1]) / (2 * step), 1e-7)
-    expected = np.stack([tf.grad(f)(point).numpy() for point in points])
+    assert_allclose(tf.jvp(f, (x,), (way,))[1], slope, rtol=1e-7)
+    ends = [tf.grad(f)(x + sign * step * way) for sign in (1, -1)]
+    assert_close(tf.hvp(f)(x, way), (ends[0] - ends[1]) / (2 * step), 1e-7)
+    expected = np.stack([tf.grad(f)(point) for point in points])
     assert_close(tf.vmap(tf.grad(f))(points).numpy(), expected)

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from sys import _getframe
 from typing import Any, NoReturn
 
 import numpy as np
 
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_exact, is_unsigned
-from .._core.tensor import Tensor
-from ..nest import map_structure
+from .._core.record import find_tokens
+from .._core.tensor import Aval, Tensor
+from ..nest import flatten, map_structure
 from . import reductions, scans, shape
 
 ufuncs: dict[Any, Callable] = {}
@@ -48,6 +50,23 @@ ANSWERED_BY_NUMPY: set[Callable] = {
     *(np.unpackbits, np.ravel_multi_index, np.unravel_index, np.diag_indices_from),
     *(np.tril_indices_from, np.triu_indices_from, np.ix_, np.linalg.matrix_rank),
 }
+
+
+class _Packages(dict):
+    """By a module's name, the package that it is of, if its code needs arrays; else None.
+
+    It writes into what NumPy's functions give it, and hands that to code in C.
+    """
+
+    def __missing__(self, name: str | None) -> str | None:
+        package = (name or "").partition(".")[0]
+        self[name] = found = package if package in _NEEDING else None
+        return found
+
+
+# Whether a package needs arrays of recorded tensors too.
+_NEEDING = {"matplotlib": True, "mpl_toolkits": True, "scipy": False, "sklearn": False}
+_packages = _Packages()
 _ABSENT = np._NoValue
 
 
@@ -55,14 +74,20 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
     """Return a universal function of NumPy, or its `reduce`, `accumulate` or `outer`, on tensors.
 
     `dtype=` casts the operands first. Raises TypeError for what is not recorded: other
-    functions and methods, and the options `out=` and `where=`.
+    functions and methods, and the options `out=` and `where=`. Into arrays NumPy writes the values
+    of tensors that nothing records.
     """
     op = ufuncs.get(ufunc) or _complete(ufuncs).get(ufunc)
     if op is not None and method == "__call__" and not options:
         return op(*inputs)
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     if options.get("out") is not None:
-        raise TypeError(f"np.{name}: out= cannot be a tensor, nor take one")
+        return _write(name, ufunc, method, options["out"], inputs, options)
+    package = _packages[_getframe(1).f_globals.get("__name__")]
+    if package is not None and _gets_arrays(package, inputs, options):
+        return getattr(ufunc, method)(*_as_values(inputs), **_as_values(options))
+    if method == "at" and not any(is_tensor(one) and _is_recorded(one) for one in inputs):
+        return _write(name, ufunc, method, inputs[:1], inputs, options)
     call = _METHODS.get(method)
     if op is None or call is None:
         refuse(name, _ufunc_names())
@@ -78,6 +103,39 @@ def _call(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> 
     if all(types.endswith("?") for types in ufunc.types if "O" not in types):
         raise TypeError(f"np.{name}: dtype= is not supported on tensors: the answer is bool")
     return op(*[shape.cast(convert(one), dtype) for one in inputs])
+
+
+def _write(name: str, ufunc: Any, method: str, targets: tuple, inputs: tuple, options: dict) -> Any:
+    """Let NumPy write values into arrays, as ``w -= rate * gradient`` does."""
+    if any(is_tensor(one) for one in targets):
+        raise TypeError(
+            f"np.{name}: out= cannot be a tensor, which is immutable: write `x = x + y` instead of "
+            "np.add(x, y, out=x)"
+        )
+    if any(is_tensor(one) and _is_recorded(one) for one in (*inputs, *options.values())):
+        raise TypeError(
+            f"np.{name}: out= cannot be a tensor, nor take one that is being recorded, whose "
+            "derivative an array would lose: write `w = w - y` instead of `w -= y`, or take "
+            "y.numpy()"
+        )
+    return getattr(ufunc, method)(*_as_values(inputs), **_as_values(options))
+
+
+def _is_recorded(tensor: Any) -> bool:
+    """Return whether a tape may still ask for a derivative by way of this tensor."""
+    record = tensor._read()._rec
+    return any(token.alive and not token.silent for token in find_tokens(record))
+
+
+def _gets_arrays(package: str, args: tuple, kwargs: dict) -> bool:
+    """Return whether NumPy itself answers code of a package that needs arrays.
+
+    Nothing is lost by that: what is drawn has no derivative, what nothing records neither.
+    """
+    tensors = [one for one in flatten((args, list(kwargs.values()))) if is_tensor(one)]
+    if any(isinstance(one._data, Aval) for one in tensors):
+        return False
+    return _NEEDING[package] or not any(map(_is_recorded, tensors))
 
 
 def _complete(table: dict) -> dict:
@@ -151,9 +209,13 @@ def of_numpy(name: str) -> Callable:
 def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
     """Return a function of NumPy on tensors: that of ``tinygrad_cg.numpy``, which is recorded.
 
-    Functions whose answer has no derivative run on the values. Raises TypeError for all
-    others, and for parameters that ours does not have.
+    Functions whose answer has no derivative run on the values, and so do those that code of a
+    package calls which needs arrays. Raises TypeError for all others, and for parameters that
+    ours does not have.
     """
+    package = _packages[_getframe(1).f_globals.get("__name__")]
+    if package is not None and _gets_arrays(package, args, kwargs):
+        return function(*_as_values(args), **_as_values(kwargs))
     function = public(function)
     if function in ANSWERED_BY_NUMPY:
         return _answer(function, args, kwargs)
@@ -197,9 +259,13 @@ def _answer(function: Any, args: tuple, kwargs: dict) -> Any:
     read = _array_alike if function in _WITHOUT_VALUES else _value
     if function is np.copyto:  # what it writes may be computed with
         read = np.asarray
-    to_numpy = lambda leaf: read(leaf) if is_tensor(leaf) else leaf  # noqa: E731
-    found = function(*map_structure(to_numpy, args), **map_structure(to_numpy, kwargs))
+    found = function(*_as_values(args, read), **_as_values(kwargs, read))
     return map_structure(lambda one: Tensor(one) if type(one) is np.ndarray else one, found)
+
+
+def _as_values(arguments: Any, read: Callable = np.asarray) -> Any:
+    """Return nested arguments with the tensors' values in their place."""
+    return map_structure(lambda leaf: read(leaf) if is_tensor(leaf) else leaf, arguments)
 
 
 def _value(x: Any) -> np.ndarray:

@@ -12,9 +12,9 @@ import numpy as np
 from .. import nest
 from .._core.conversion import FLOAT64, Weak, convert, is_tensor, is_weak
 from .._core.kinds import is_complex, is_differentiable
-from .._core.levels import Token
+from .._core.levels import Token, state
 from .._core.record import run_recorded
-from .._core.tensor import Tensor
+from .._core.tensor import ArrayLike, Tensor
 from .._ops.define import as_int
 from .._ops.shape import cast, identity, repeat
 from .._reverse.arguments import fill_zeros
@@ -83,6 +83,26 @@ class Differentiable:
                 "with argnums="
             )
         return identity(tensor)
+
+    def takes_arrays(self, args: Sequence) -> bool:
+        """Return whether results are arrays: the arguments to differentiate by are, or numbers.
+
+        Not where a level is active, which may have to see what becomes of the results.
+        """
+        if state.frame is not None:
+            return False
+        found = False
+        for number in self.argnums:
+            argument = args[number]
+            if isinstance(argument, ArrayLike):
+                return False
+            leaves = [argument] if type(argument) is np.ndarray else nest.flatten(argument)
+            for leaf in leaves:
+                if isinstance(leaf, (np.ndarray, np.generic)):
+                    found = True
+                elif not isinstance(leaf, (int, float, complex)):
+                    return False
+        return found
 
     def run(self, args: Sequence, kwargs: dict) -> tuple[Any, Any]:
         """Return the function's result, and the auxiliary one if there is one."""
@@ -165,12 +185,29 @@ def sweep_once(
     return transform.pack(sources, fill_zeros(flat, found))
 
 
-def wrap(transform: Differentiable, run: Callable[[tuple, dict], Any]) -> Callable[..., Any]:
+def wrap(transform: Differentiable, run: Callable[[tuple, dict], tuple[Any, Any]]) -> Callable:
+    """Return a function that gives what `run` does: a pair of derivatives and auxiliary output.
+
+    The latter is there with `has_aux` alone.
+    """
+
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        return run(args, kwargs)
+        found, aux = run(args, kwargs)
+        if transform.takes_arrays(args):
+            found = as_arrays(found)
+        return (found, aux) if transform.has_aux else found
 
     functools.update_wrapper(transformed, transform.f, updated=())
     return transformed
+
+
+def as_arrays(results: Any) -> Any:
+    """Return nested tensors as arrays that their owner may write to, and as NumPy's scalars."""
+    return nest.map_structure(_as_array, results)
+
+
+def _as_array(leaf: Any) -> Any:
+    return np.array(leaf._values())[()] if isinstance(leaf, ArrayLike) else leaf
 
 
 def fit_tensors(

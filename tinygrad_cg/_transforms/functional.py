@@ -7,6 +7,7 @@ in JAX and HIPS autograd.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
@@ -15,7 +16,7 @@ from .._core.levels import Token
 from .._core.tensor import Tensor
 from .._reverse.arguments import fill_zeros
 from .._reverse.sweep import differentiate, release
-from .differentiable import Differentiable, fit_tensors, sweep_once, wrap
+from .differentiable import Differentiable, as_arrays, fit_tensors, sweep_once, wrap
 from .forward import ForwardAccumulator
 from .transposition import Transposition, UnitTransposition, transpose_sweep
 
@@ -40,11 +41,27 @@ def value_and_grad(
         tuple. Each may be nested; the gradient has its structure, zeros where f does not depend
         on it. Arguments may be tensors, Variables, arrays and floats.
 
+    For arrays the value and the gradient are arrays, which ``scipy.optimize`` takes, unless
+    something records (docs/behaviour.md, decision 25); otherwise they are tensors.
+
     Raises TypeError for an output that is no real tensor and for arguments that are not floats,
     ValueError for an output that is not a scalar. After ``jax.value_and_grad``.
     """
     transform = Differentiable("value_and_grad", f, argnums, has_aux)
-    return wrap(transform, lambda args, kwargs: _value_and_grad(transform, args, kwargs))
+
+    def run(args: tuple, kwargs: dict) -> Any:
+        value, gradient, aux = _value_and_grad(transform, args, kwargs)
+        return (value, gradient), aux
+
+    both = wrap(transform, run)
+    if not has_aux:
+        return both
+
+    def with_aux(*args: Any, **kwargs: Any) -> Any:
+        (value, gradient), aux = both(*args, **kwargs)
+        return (value, aux), gradient
+
+    return functools.update_wrapper(with_aux, f, updated=())
 
 
 def grad(
@@ -61,8 +78,8 @@ def gradient_function(transform: Differentiable) -> Callable[..., Any]:
     """Return `grad` with the transform's name in its errors."""
 
     def run(args: tuple, kwargs: dict) -> Any:
-        value, gradient = _value_and_grad(transform, args, kwargs)
-        return (gradient, value[1]) if transform.has_aux else gradient
+        _, gradient, aux = _value_and_grad(transform, args, kwargs)
+        return gradient, aux
 
     return wrap(transform, run)
 
@@ -77,7 +94,8 @@ def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) ->
 
     def run(args: tuple, kwargs: dict) -> Any:
         token, sources, output, _ = transform.record(args, kwargs)
-        return sweep_once(transform, token, transform.tensors(output, real=True), None, sources)
+        targets = transform.tensors(output, real=True)
+        return sweep_once(transform, token, targets, None, sources), None
 
     return wrap(transform, run)
 
@@ -85,8 +103,7 @@ def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) ->
 def _value_and_grad(transform: Differentiable, args: tuple, kwargs: dict) -> tuple:
     token, sources, output, aux = transform.record(args, kwargs)
     value = transform.scalar(output)
-    gradient = sweep_once(transform, token, [value], None, sources)
-    return ((value, aux) if transform.has_aux else value), gradient
+    return value, sweep_once(transform, token, [value], None, sources), aux
 
 
 @overload
@@ -112,8 +129,10 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     def pullback(cotangent: Any) -> tuple:
         upstream = fit_tensors(transform, "cotangent", cotangent, output, targets)
         results, _ = differentiate(token, targets, upstream, flat)
-        return transform.pack(sources, fill_zeros(flat, results))
+        packed = transform.pack(sources, fill_zeros(flat, results))
+        return as_arrays(packed) if transform.takes_arrays(primals) else packed
 
+    output = as_arrays(output) if transform.takes_arrays(primals) else output
     return (output, pullback, aux) if has_aux else (output, pullback)
 
 
@@ -157,6 +176,8 @@ def jvp(
         output, aux = transform.run(inner, {})
     found = accumulator.jvp(transform.tensors(output), "zero")
     tangent = nest.pack_sequence_as(output, found)
+    if transform.takes_arrays(primals):
+        output, tangent = as_arrays(output), as_arrays(tangent)
     return (output, tangent, aux) if has_aux else (output, tangent)
 
 
@@ -181,8 +202,10 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
 
     def pushforward(*tangents: Any) -> Any:
         vectors = fit_tensors(transform, "tangent", tangents, tuple(sources), flat)
-        return nest.pack_sequence_as(output, fill_zeros(targets, transposition(vectors)))
+        tangent = nest.pack_sequence_as(output, fill_zeros(targets, transposition(vectors)))
+        return as_arrays(tangent) if transform.takes_arrays(primals) else tangent
 
+    output = as_arrays(output) if transform.takes_arrays(primals) else output
     return (output, pushforward, aux) if has_aux else (output, pushforward)
 
 

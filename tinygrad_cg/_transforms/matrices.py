@@ -46,7 +46,7 @@ def jacobian(
 _COLUMN = 1.5
 
 
-def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | None) -> Any:
+def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | None) -> tuple:
     token, sources, output, aux = transform.record(args, kwargs)
     targets, flat = transform.tensors(output, real=True), nest.flatten(sources)
     if mode is None:
@@ -63,8 +63,7 @@ def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | 
         transform.pack(sources, [_block(*pair, target) for pair in zip(row, flat, strict=True)])
         for row, target in zip(blocks, targets, strict=True)
     ]
-    found = nest.pack_sequence_as(output, packed)
-    return (found, aux) if transform.has_aux else found
+    return nest.pack_sequence_as(output, packed), aux
 
 
 def _block(found: Tensor | None, source: Tensor, target: Tensor) -> Tensor:
@@ -133,7 +132,7 @@ def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[...
         args, vector = args[:-1], args[-1]
         token, sources, output, _ = outer.record(args, kwargs)
         vectors = fit_tensors(transform, "vector", vector, output, nest.flatten(sources))
-        return sweep_once(transform, token, nest.flatten(output), vectors, sources)
+        return sweep_once(transform, token, nest.flatten(output), vectors, sources), None
 
     return wrap(transform, run)
 
