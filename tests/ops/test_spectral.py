@@ -201,6 +201,24 @@ def test_functions_of_large_and_of_close_matrices():
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
+@pytest.mark.quick
+def test_singular_values_that_are_zero():
+    """Norms have the subgradient of least norm; sums of squares their second derivative."""
+    low = tf.constant(np.outer([1.0, 2.0, 2.0], [0.6, 0.8]))
+    for values in (lambda x: linalg.svd(x, compute_uv=False), lambda x: linalg.svd(x)[0]):
+        slope = tf.grad(lambda x, f=values: tf.reduce_sum(f(x) ** 2))
+        np.testing.assert_allclose(slope(low).numpy(), 2 * low.numpy(), rtol=1e-13)
+    for order in (2, "nuc"):
+        found = tf.grad(lambda x, o=order: norms.matrix_norm(x, o))(low).numpy()
+        np.testing.assert_allclose(found, low.numpy() / 3, rtol=1e-13)
+    for order in (2, -2, "nuc", "fro"):
+        found = tf.grad(lambda x, o=order: norms.matrix_norm(x, o))(tf.zeros((2, 2)))
+        np.testing.assert_array_equal(found.numpy(), np.zeros((2, 2)))
+    squares = lambda x: tf.reduce_sum(linalg.svd(x, compute_uv=False) ** 2)  # noqa: E731
+    curvature = tf.hessian(squares)(tf.constant(np.diag([2.0, 1.0, 0.0]))).numpy()
+    np.testing.assert_allclose(curvature.reshape(9, 9), 2 * np.eye(9), atol=1e-13)
+
+
 # Edges -------------------------------------------------------------------------------------------
 
 

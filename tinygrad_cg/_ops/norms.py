@@ -10,13 +10,13 @@ from .._core.conversion import convert
 from .._core.kinds import is_complex, is_exact
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .comparison import not_equal
+from .comparison import less_equal, not_equal
 from .complex import imag, real
 from .define import as_shape, normalize_axes, normalize_axis
-from .elementwise import absolute, divide, power
+from .elementwise import absolute, divide, multiply, power, where
 from .factorizations import svdvals
 from .reductions import euclidean_norm, reduce_max, reduce_min, reduce_sum
-from .shape import cast, reshape, squeeze, stack, transpose
+from .shape import cast, reshape, squeeze, stack, stop_gradient, transpose
 
 
 def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -92,7 +92,7 @@ def matrix_norm(x: Any, order: Any = "fro", axis: Any = (-2, -1), keepdims: bool
         others = [i for i in range(rank) if i not in axes]
         if others + axes != list(range(rank)):
             x = transpose(x, others + axes)
-        values = svdvals(x)
+        values = _without_kinks(svdvals(x))
         reduce = reduce_sum if order == "nuc" else (reduce_max if order > 0 else reduce_min)
         found = reduce(values, -1)
         if keepdims:
@@ -109,6 +109,19 @@ def matrix_norm(x: Any, order: Any = "fro", axis: Any = (-2, -1), keepdims: bool
     sums = reduce_sum(absolute(x), summed, keepdims=True)
     found = (reduce_max if order > 0 else reduce_min)(sums, other, keepdims=True)
     return found if keepdims else squeeze(found, axes)
+
+
+def _without_kinks(values: Tensor) -> Tensor:
+    """Return singular values, without the gradient of those that are 0.
+
+    Sums of them have a kink there: the subgradient of least norm is that of the others.
+    """
+    size = values._data.shape[-1]
+    if not size:
+        return values
+    bound = 8 * size**0.5 * float(np.finfo(values.dtype).eps)
+    zero = less_equal(values, multiply(reduce_max(values, -1, True), bound))
+    return where(zero, stop_gradient(values), values)
 
 
 def normalized(x: Any, order: Any = "euclidean", axis: Any = None) -> tuple[Tensor, Tensor]:
