@@ -158,9 +158,11 @@ def test_singular_matrices_are_numpys_error():
         tf.linalg.solve(x, tf.ones((2, 1)))
     with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
         tf.linalg.cholesky(x)
-    with tf.GradientTape() as tape:
+    with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
         y = tf.linalg.det(x)
+        size = tf.linalg.slogdet(x)[1]
     assert y.numpy() == 0.0
+    assert tape.gradient(y, x).numpy().tolist() == [[0.0, 0.0], [0.0, 0.0]]
     with pytest.raises(np.linalg.LinAlgError):
-        tape.gradient(y, x)
+        tape.gradient(size, x)

@@ -219,6 +219,24 @@ def test_singular_values_that_are_zero():
     np.testing.assert_allclose(curvature.reshape(9, 9), 2 * np.eye(9), atol=1e-13)
 
 
+@pytest.mark.quick
+def test_the_determinant_of_singular_matrices_has_a_gradient():
+    for dtype in (np.float64, np.complex128):
+        x = np.array([[1, 2, 3], [2, 4, 6], [1, 0, 2]], dtype)
+        x = x * (1 if dtype is np.float64 else 1 + 1j)
+        minors = np.array(
+            [
+                [
+                    (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(x, i, 0), j, 1))
+                    for j in range(3)
+                ]
+                for i in range(3)
+            ]
+        )
+        found = tf.grad(lambda x: tf.math.real(linalg.det(x)))(tf.constant(x)).numpy()
+        np.testing.assert_allclose(found, minors.conj(), rtol=0, atol=1e-13)
+
+
 # Edges -------------------------------------------------------------------------------------------
 
 

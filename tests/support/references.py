@@ -449,6 +449,9 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "matvec": lambda x, y: np.matmul(x, y[..., None])[..., 0],
     "inverse": np.linalg.inv,
     "determinant": np.linalg.det,
+    "cofactors": lambda x: (
+        np.linalg.det(x)[..., None, None] * np.swapaxes(np.linalg.inv(x), -1, -2)
+    ),
     "determinant_sign": lambda x: np.linalg.slogdet(x)[0],
     "log_abs_determinant": lambda x: np.linalg.slogdet(x)[1],
     "cholesky": lambda x: np.linalg.cholesky((x + np.swapaxes(x, -1, -2)) / 2),

@@ -17,7 +17,7 @@ from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError, MatrixError
 from .complex import conj, imag
 from .define import Case, Wrong, broadcast_shapes, operation, public
-from .elementwise import add, multiply, negative, where
+from .elementwise import add, multiply, negative, subtract, where
 from .matrices import (
     MATRIX,
     NOT_SQUARE,
@@ -32,6 +32,7 @@ from .matrices import (
     result_dtype,
     square_matrices,
 )
+from .reductions import reduce_sum
 from .shape import expand_dims, squeeze, swap_last
 
 _SINGULAR = Wrong(MatrixError, "[Ss]ingular", (np.ones((2, 2)),))
@@ -52,10 +53,37 @@ def _scaled_inverse(x: Tensor, scale: Tensor) -> Tensor:
 
 
 _inverse = of_matrices("inverse", np.linalg.inv, _inverse_rule, errors=(_SINGULAR, NOT_SQUARE))
+
+
+def _run_cofactors(x: np.ndarray) -> np.ndarray:
+    """Return det(x) times the transposed inverse; of singular matrices by singular values."""
+    try:
+        return np.linalg.det(x)[..., None, None] * np.swapaxes(np.linalg.inv(x), -1, -2)
+    except np.linalg.LinAlgError:
+        left, values, right = np.linalg.svd(x)
+        others = np.where(np.eye(x.shape[-1], dtype=bool), 1, values[..., None, :]).prod(-1)
+        turn = (np.linalg.det(left) * np.linalg.det(right))[..., None, None]
+        return turn * (left.conj() * others[..., None, :] @ right.conj())
+
+
+_cofactors = of_matrices(
+    "cofactors",
+    _run_cofactors,
+    lambda dy, x, out: _cofactor_rule(dy, x, out),
+)
+
+
+def _cofactor_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    """Return the gradient of det(x) times the transposed inverse."""
+    inverse = swap_last(inv(x))
+    total = reduce_sum(multiply(dy, out), (-2, -1), True)
+    return subtract(multiply(total, inverse), product(inverse, product(swap_last(dy), out)))
+
+
 _det = of_matrices(
     "determinant",
     np.linalg.det,
-    lambda dy, x, out: _scaled_inverse(x, multiply(dy, out)),
+    lambda dy, x: multiply(apply(_cofactors, (x,), {}), expand_dims(expand_dims(dy, -1), -1)),
     _to_number,
     errors=(NOT_SQUARE,),
 )
@@ -162,7 +190,8 @@ def inv(x: Any) -> Tensor:
 def det(x: Any) -> Tensor:
     """Return the determinant of each square matrix of `x`, of shape (..., n, n): shape (...).
 
-    Its gradient needs the inverse: errors.MatrixError for a singular matrix.
+    Its gradient is the matrix of cofactors. The second derivative needs the inverse:
+    errors.MatrixError for a singular matrix.
     """
     return apply(_det, (square_matrices("det", x),), {})
 
