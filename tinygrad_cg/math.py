@@ -44,12 +44,16 @@ _TABLE = """
     conj(x, name=None) = conj(x)
     cumprod cumsum(x, axis=0, exclusive=False, reverse=False, name=None)
         = {}(x, axis, exclusive, reverse)
+    divide_no_nan multiply_no_nan xdivy xlog1py(x, y, name=None) = {}(x, y)
+    l2_normalize(x, axis=None, epsilon=1e-12, name=None) = l2_normalize(x, axis, epsilon)
+    lbeta(x, name=None) = lbeta(x)
     log_softmax(logits, axis=None, name=None)
         = log_softmax(logits, -1 if axis is None else axis)
         # Return ``logits - logsumexp(logits)`` along `axis`, by default the last, without overflow.
     polygamma(a, x, name=None) = polygamma(a, x)
     pow(x, y, name=None) = power(x, y)
     real imag(input, name=None) = {}(input)
+    reciprocal_no_nan(x, name=None) = divide_no_nan(1, x)  # Return 1 / x, and 0 where x is 0.
     reciprocal(x, name=None) = divide(1, x)  # Return 1 / x.
     reduce_all reduce_any reduce_euclidean_norm reduce_logsumexp reduce_max reduce_mean reduce_min
         reduce_prod reduce_std reduce_sum reduce_variance

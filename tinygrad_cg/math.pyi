@@ -99,6 +99,9 @@ def digamma(x: TensorLike, name: str | None = None) -> Tensor:
 def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x / y, in floating point: integers give float64."""
 
+def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return x / y, and 0 where y is 0; so is the gradient there. Integers give float64."""
+
 def equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Whether x == y."""
 
@@ -144,6 +147,17 @@ def is_inf(x: TensorLike, name: str | None = None) -> Tensor:
 
 def is_nan(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether x is NaN."""
+
+def l2_normalize(
+    x: TensorLike,
+    axis: Axes = None,
+    epsilon: Any = 1e-12,
+    name: str | None = None,
+) -> Tensor:
+    """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon)."""
+
+def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return log(gamma(x1) gamma(x2) ... / gamma(x1 + x2 + ...)) of the last axis."""
 
 def less(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Whether x < y."""
@@ -193,6 +207,9 @@ def mod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 def multiply(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x * y."""
 
+def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return x * y, and 0 where y is 0, although x is infinite or NaN."""
+
 def negative(x: TensorLike, name: str | None = None) -> Tensor:
     """Return -x; TypeError for a bool, as in NumPy."""
 
@@ -212,6 +229,9 @@ def real(input: TensorLike, name: str | None = None) -> Tensor:
 
 def reciprocal(x: TensorLike, name: str | None = None) -> Tensor:
     """Return 1 / x."""
+
+def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return 1 / x, and 0 where x is 0."""
 
 def reduce_all(
     input_tensor: TensorLike,
@@ -467,6 +487,12 @@ def unsorted_segment_sum(
     negative id drops its row. Of no rows the sum and the mean are 0, the product is 1, and an
     extreme the last finite number of the dtype. Raises InvalidArgumentError for ids of another
     shape, or not below `num_segments`."""
+
+def xdivy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return x / y, and 0 where x is 0, although y is 0 or NaN. Integers give float64."""
+
+def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return x log(1 + y), and 0 where x is 0, although the logarithm is infinite or NaN."""
 
 def xlogy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive."""

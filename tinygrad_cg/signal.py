@@ -256,6 +256,17 @@ _TABLE = """
         = irfftn(_of_rank("irfftnd", input, 1), fft_length, axes, norm)
         # Return the inverse of ``rfftnd``.
     fftshift ifftshift(x, axes=None, name=None) = {}(x, axes)
+    hamming_window(window_length, periodic=True, dtype=float32, name=None)
+        = raised_cosine("hamming_window", window_length, periodic, 0.54, dtype)
+        # Return Hamming's window, 0.54 - 0.46 cos(2 pi n / N), float32 by default; N is
+        `window_length`, or one less if it is odd or the window not `periodic`.
+    hann_window(window_length, periodic=True, dtype=float32, name=None)
+        = raised_cosine("hann_window", window_length, periodic, 0.5, dtype)
+        # Return von Hann's window, 0.5 - 0.5 cos(2 pi n / N), float32 by default; N is
+        `window_length`, or one less if it is odd or the window not `periodic`.
+    kaiser_window(window_length, beta=12.0, dtype=float32, name=None)
+        = kaiser_window(window_length, beta, dtype)
+        # Return Kaiser's window with the shape parameter `beta`, float32 by default.
 """
 __all__: list[str] = []
 spell(globals(), _TABLE)

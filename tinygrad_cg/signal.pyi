@@ -61,7 +61,8 @@ def hamming_window(
     dtype: DTypeLike = ...,
     name: str | None = None,
 ) -> Tensor:
-    """Return ``0.54 - 0.46 cos(2 pi k / n)``, a window of `window_length` elements."""
+    """Return Hamming's window, 0.54 - 0.46 cos(2 pi n / N), float32 by default; N is
+    `window_length`, or one less if it is odd or the window not `periodic`."""
 
 def hann_window(
     window_length: Any,
@@ -69,7 +70,8 @@ def hann_window(
     dtype: DTypeLike = ...,
     name: str | None = None,
 ) -> Tensor:
-    """Return ``0.5 - 0.5 cos(2 pi k / n)``, a window of `window_length` elements."""
+    """Return von Hann's window, 0.5 - 0.5 cos(2 pi n / N), float32 by default; N is
+    `window_length`, or one less if it is odd or the window not `periodic`."""
 
 def idct(
     input: TensorLike,
@@ -145,7 +147,7 @@ def kaiser_window(
     dtype: DTypeLike = ...,
     name: str | None = None,
 ) -> Tensor:
-    """Return Kaiser's window of `window_length` elements."""
+    """Return Kaiser's window with the shape parameter `beta`, float32 by default."""
 
 def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
     """Return the sum of frames (..., frames, length) that begin every `frame_step` elements."""

@@ -350,6 +350,12 @@ ops.segment_max(floats([1, 2, 4]), np.int32([1, 0, 1]), num_segments=2) -> [2.0,
 ops.segment_min(floats([1, 2, 4]), np.int32([1, 0, 1]), 2) -> [2.0, 1.0] float32
 ops.slice(np.int32([1, 2, 3]), [1], [2]) -> [2, 3] int32
 ops.slice_update(np.int32([1, 2, 3]), [1], np.int32([8, 9])) -> [1, 8, 9] int32
+ops.divide_no_nan([1.0, 2.0], [0.0, 4.0]) -> [0.0, 0.5] float32
+ops.bartlett(4) -> [0.0, 0.6666666, 0.6666666, 0.0] float32
+ops.blackman(4) -> [-1.490116e-08, 0.63, 0.6299999, -1.490116e-08] float32
+ops.hamming(4) -> [0.08000001, 0.77, 0.77, 0.08000001] float32
+ops.hanning(4) -> [0.0, 0.75, 0.7499999, 0.0] float32
+ops.kaiser(4, 3.0) -> [0.2048848, 0.8712419, 0.8712419, 0.2048848] float32
 """)
 
 

@@ -372,6 +372,19 @@ tf.math.unsorted_segment_prod([1.0, 2.0, 4.0], [1, 0, 1], 3) -> [2.0, 4.0, 1.0] 
 tf.math.unsorted_segment_max([1, 2, 4], [1, 0, 1], 3) -> [2, 4, -2147483648] int32
 tf.math.unsorted_segment_min([1.0, 2.0, 4.0], [1, 0, 1], 2) -> [2.0, 1.0] float32
 tf.math.unsorted_segment_sqrt_n([1.0, 2.0, 4.0], [1, 0, 1], 3) -> [2.0, 3.535534, 0.0] float32
+tf.math.divide_no_nan([1.0, 2.0], [0.0, 4.0]) -> [0.0, 0.5] float32
+tf.math.multiply_no_nan([np.inf, 2.0], [0.0, 4.0]) -> [0.0, 8.0] float32
+tf.math.reciprocal_no_nan([0.0, 4.0]) -> [0.0, 0.25] float32
+tf.math.xdivy([0.0, 2.0], [0.0, 4.0]) -> [0.0, 0.5] float32
+tf.math.xlog1py([0.0, 2.0], [-1.0, 4.0]) -> [0.0, 3.218876] float32
+tf.math.lbeta([[1.0, 2.0], [0.5, 0.5]]) -> [-0.6931472, 1.14473] float32
+tf.math.l2_normalize([3.0, 4.0]) -> [0.6, 0.8] float32
+tf.signal.hann_window(4) -> [0.0, 0.5, 1.0, 0.5] float32
+tf.signal.hann_window(4, periodic=False) -> [0.0, 0.75, 0.7499999, 0.0] float32
+tf.signal.hann_window(5) -> [0.0, 0.5, 1.0, 0.5, 0.0] float32
+tf.signal.hamming_window(4, dtype=tf.float64) -> [0.08, 0.54, 1.0, 0.54] float64
+tf.signal.hamming_window(1) -> [1.0] float32
+tf.signal.kaiser_window(4, 3.0) -> [0.2048847, 0.8712419, 0.8712419, 0.2048847] float32
 """)
 
 

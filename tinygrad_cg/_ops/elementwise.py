@@ -574,6 +574,40 @@ _clip = elementwise(
 )
 
 
+def divide_no_nan(x: Any, y: Any) -> Tensor:
+    """Return x / y, and 0 where y is 0; so is the gradient there. Integers give float64.
+
+    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
+    """
+    y = convert(y)
+    is_zero = equal(y, 0)
+    return where(is_zero, 0, divide(x, where(is_zero, 1, y)))
+
+
+def multiply_no_nan(x: Any, y: Any) -> Tensor:
+    """Return x * y, and 0 where y is 0, although x is infinite or NaN.
+
+    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
+    """
+    return multiply_upstream(y, x)
+
+
+def xdivy(x: Any, y: Any) -> Tensor:
+    """Return x / y, and 0 where x is 0, although y is 0 or NaN. Integers give float64.
+
+    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
+    """
+    return divide_upstream(x, y)
+
+
+def xlog1py(x: Any, y: Any) -> Tensor:
+    """Return x log(1 + y), and 0 where x is 0, although the logarithm is infinite or NaN.
+
+    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
+    """
+    return multiply_upstream(x, log1p(y))
+
+
 def where(condition: Any, x: Any, y: Any) -> Tensor:
     """Return `x` where `condition` holds and `y` elsewhere; the three broadcast.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .._core.tensor import Tensor
 from .comparison import isnan
@@ -18,8 +19,10 @@ from .elementwise import (
     of_real,
     of_reals,
     square,
+    subtract,
     where,
 )
+from .reductions import reduce_sum
 
 SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
 
@@ -57,6 +60,21 @@ erfinv = of_real(
     spellings=("math.erfinv", "keras.ops.erfinv"),
     samples=(Real(-0.9, 0.9),),
 )
+
+
+def ndtr(x: Any) -> Tensor:
+    """Return the distribution function of the normal distribution, accurate in its left tail."""
+    return multiply(erfc(multiply(x, -math.sqrt(0.5))), 0.5)
+
+
+def lbeta(x: Any) -> Tensor:
+    """Return log(gamma(x1) gamma(x2) ... / gamma(x1 + x2 + ...)) of the last axis.
+
+    After ``tf.math.lbeta``; of nothing it is infinite.
+    """
+    return subtract(reduce_sum(lgamma(x), -1), lgamma(reduce_sum(x, -1)))
+
+
 lgamma = of_real(
     "lgamma",
     "Return the logarithm of the absolute value of gamma(x); infinite at 0, -1, -2, ...",

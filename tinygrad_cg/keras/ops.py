@@ -173,6 +173,8 @@ _TABLE = """
         `axis`; None leaves a part out.
     binary_crossentropy(target, output, from_logits=False)
         = binary_crossentropy(target, output, from_logits)
+    bartlett blackman hamming hanning(x) = cast({}(x), float32)
+        # Return the window of this name with `x` points, float32.
     broadcast_to(x, shape) = broadcast_to(x, shape)
     cast(x, dtype) = cast(x, dtype)
     categorical_crossentropy(target, output, from_logits=False, axis=-1)
@@ -203,6 +205,8 @@ _TABLE = """
     cumsum(x, axis=None, dtype=None) = cumsum(cast(x, dtype) if dtype else _widen(x), axis)
         # Return the sums of all elements up to each along `axis`, by default of the flattened
         tensor.
+    divide_no_nan(x1, x2) = divide_no_nan(*_reals(x1, x2))
+        # Return x1 / x2, and 0 where x2 is 0; float32 where neither is of a floating dtype.
     divide true_divide(x1, x2) = divide(*_reals(x1, x2))
         # Return x1 / x2; float32 where neither is of a floating dtype.
     dtype(x) -> str = convert(x).dtype.name  # Return the name of the dtype of `x`.
@@ -238,6 +242,8 @@ _TABLE = """
     log_sigmoid(x) = log_sigmoid(_real(x))
         # Return the logarithm of sigmoid(x), without overflow; booleans and integers are float32
         first.
+    kaiser(x, beta) = cast(kaiser(x, beta), float32)
+        # Return Kaiser's window of `x` points with the shape parameter `beta`, float32.
     layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None)
         = layer_normalization(_real(x), gamma, beta, axis, 1e-7 if epsilon is None else epsilon)
         # Return `x` less its mean over `axis`, over its standard deviation, times `gamma`, plus

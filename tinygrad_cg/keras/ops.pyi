@@ -108,6 +108,9 @@ def average_pool(
 ) -> Tensor:
     """Return the mean of the elements under each window of `pool_size`, channel by channel."""
 
+def bartlett(x: TensorLike) -> Tensor:
+    """Return the window of this name with `x` points, float32."""
+
 def batch_normalization(
     x: TensorLike,
     mean: Any,
@@ -145,6 +148,9 @@ def bitwise_right_shift(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 def bitwise_xor(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the bits that are set in exactly one of x1 and x2, integers or bools."""
+
+def blackman(x: TensorLike) -> Tensor:
+    """Return the window of this name with `x` points, float32."""
 
 def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
     """Return `x` repeated to `shape`, by NumPy's rules of broadcasting."""
@@ -284,6 +290,9 @@ def diff(a: TensorLike, n: int = 1, axis: Axes = -1) -> Tensor:
 def divide(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return x1 / x2; float32 where neither is of a floating dtype."""
 
+def divide_no_nan(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return x1 / x2, and 0 where x2 is 0; float32 where neither is of a floating dtype."""
+
 def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the sum of products over the last axis of `x1` and the second last (or only) of
     `x2`."""
@@ -376,6 +385,12 @@ def greater(x1: TensorLike, x2: TensorLike) -> Tensor:
 def greater_equal(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 >= x2."""
 
+def hamming(x: TensorLike) -> Tensor:
+    """Return the window of this name with `x` points, float32."""
+
+def hanning(x: TensorLike) -> Tensor:
+    """Return the window of this name with `x` points, float32."""
+
 def hard_shrink(x: TensorLike, threshold: Any = 0.5) -> Tensor:
     """Return `x` where its absolute value is above `threshold`, and 0 elsewhere."""
 
@@ -433,6 +448,9 @@ def isinf(x: TensorLike) -> Tensor:
 
 def isnan(x: TensorLike) -> Tensor:
     """Whether x is NaN."""
+
+def kaiser(x: TensorLike, beta: Any) -> Tensor:
+    """Return Kaiser's window of `x` points with the shape parameter `beta`, float32."""
 
 def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the Kronecker product: `x2` times each element of `x1`, as blocks."""

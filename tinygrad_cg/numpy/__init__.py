@@ -16,6 +16,7 @@ from . import _manipulation as moving
 from . import _maps as maps
 from . import _pointwise as pointwise
 from . import _products as products
+from . import _quantiles as quantiles
 from . import _readers as readers
 from . import _reductions as reductions
 from . import _totals as totals
@@ -158,6 +159,7 @@ _TABLE = """
         = _filled_like("full_like", a, fill_value, dtype, shape, device)
         # Return `fill_value`, which broadcasts, with the shape and the dtype of `a`, unless `shape`
         or `dtype` are given. Its gradient is that of a broadcast value.
+    bartlett blackman hamming hanning(M) = {}(M)
     hsplit(ary, indices_or_sections) -> list[Tensor]
         = _split("hsplit", ary, indices_or_sections, 1, 1)
         # Return the parts of `ary` along its second axis, or its only one; see `split`.
@@ -173,6 +175,7 @@ _TABLE = """
     isposinf(x) = logical_and(isinf(_array(x)), greater(x, 0))
         # Return whether `x` is positive and infinite.
     isreal(x) = equal(imag(_array(x)), 0)  # Return whether the imaginary part of `x` is 0.
+    kaiser(M, beta) = kaiser(M, beta)
     linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None)
         = _on("linspace", device, _linspace(start, stop, num, endpoint, retstep, dtype, axis))
         # Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
@@ -198,6 +201,12 @@ _TABLE = """
         = _no_out("nanmin", out,
         _nan_extremum(min, inf, _array(a), axis, keepdims, initial, where))
         # Return the smallest element over axes, NaN left out; NaN where nothing is left.
+    nanmedian(a, axis=None, *, keepdims=False) = nanquantile(a, 0.5, axis, keepdims=keepdims)
+        # Return the middle element over axes, or the mean of the two, NaN left out; NaN where
+        nothing is left.
+    nanpercentile(a, q, axis=None, *, method="linear", keepdims=False)
+        = nanquantile(a, _percent(q), axis, method=method, keepdims=keepdims)
+        # Return the `q`-th percentiles, with `q` between 0 and 100, NaN left out.
     nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None)
         = prod(_without_nan(a, dtype, 1), axis, None, out, keepdims, initial, where)
         # Return the product of elements over axes, NaN left out.
@@ -222,7 +231,7 @@ _TABLE = """
         # Return `a` sorted along `axis`, or flattened first: one of the orders that a partition may
         have. Whatever `kth` is, the smaller elements stand before it and the larger behind.
     percentile(a, q, axis=None, *, method="linear", keepdims=False)
-        = quantile(a, divide(_array(q), 100), axis, method=method, keepdims=keepdims)
+        = quantile(a, _percent(q), axis, method=method, keepdims=keepdims)
         # Return the `q`-th percentiles, with `q` between 0 and 100; see ``quantile``.
     permute_dims transpose(a, axes=None) = transpose(_array(a), axes)
     polyadd(a1, a2) = add(*_of_one_length(a1, a2))
@@ -311,7 +320,7 @@ _TABLE = """
         = _filled_like("zeros_like", a, 0, dtype, shape, device)
         # Return zeros with the shape and, unless `dtype` is given, the dtype of `a`.
 """
-_ROOMS = (readers, maps, totals, reductions, moving, pointwise, products)
+_ROOMS = (readers, maps, totals, reductions, quantiles, moving, pointwise, products)
 _functions = {
     name: value
     for room in _ROOMS

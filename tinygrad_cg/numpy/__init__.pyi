@@ -99,6 +99,12 @@ from tinygrad_cg.numpy._products import (
     vecdot as vecdot,
     vecmat as vecmat,
 )
+from tinygrad_cg.numpy._quantiles import (
+    nanargmax as nanargmax,
+    nanargmin as nanargmin,
+    nanquantile as nanquantile,
+    quantile as quantile,
+)
 from tinygrad_cg.numpy._reductions import (
     apply_along_axis as apply_along_axis,
     apply_over_axes as apply_over_axes,
@@ -115,7 +121,6 @@ from tinygrad_cg.numpy._reductions import (
     nanstd as nanstd,
     nanvar as nanvar,
     ptp as ptp,
-    quantile as quantile,
     trapezoid as trapezoid,
 )
 from tinygrad_cg.numpy._totals import (
@@ -333,6 +338,9 @@ def atleast_3d(*arys: Any) -> Tensor | Any:
     """Return each argument with at least three axes, where NumPy puts them; a tuple for
     several."""
 
+def bartlett(M: int | None) -> Tensor:
+    """Return the triangular window of `M` points, float64, which ends in zeros."""
+
 def bitwise_and(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the bits that are set in both x1 and x2, integers or bools."""
 
@@ -355,6 +363,10 @@ def bitwise_right_shift(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 
 def bitwise_xor(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the bits that are set in exactly one of x1 and x2, integers or bools."""
+
+def blackman(M: int | None) -> Tensor:
+    """Return the window of `M` points, float64, of three cosines that nearly has least
+    leakage."""
 
 def broadcast_to(array: TensorLike, shape: Shape) -> Tensor:
     """Return `array` repeated to `shape`, by NumPy's rules of broadcasting."""
@@ -596,6 +608,12 @@ def greater(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 def greater_equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 >= x2."""
 
+def hamming(M: int | None) -> Tensor:
+    """Return the window of `M` points, float64: 0.54 - 0.46 cos(2 pi n / (M - 1))."""
+
+def hanning(M: int | None) -> Tensor:
+    """Return the window of `M` points, float64: 0.5 - 0.5 cos(2 pi n / (M - 1))."""
+
 def hsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
     """Return the parts of `ary` along its second axis, or its only one; see `split`."""
 
@@ -635,6 +653,10 @@ def isposinf(x: TensorLike) -> Tensor:
 
 def isreal(x: TensorLike) -> Tensor:
     """Return whether the imaginary part of `x` is 0."""
+
+def kaiser(M: int | None, beta: Any) -> Tensor:
+    """Return Kaiser's window of `M` points, float64, with the shape parameter `beta`, a
+    number."""
 
 def lcm(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the least common multiple of two integers, which is not negative; 0 if one is
@@ -744,6 +766,10 @@ def nanmax(
 ) -> Tensor:
     """Return the largest element over axes, NaN left out; NaN where nothing is left."""
 
+def nanmedian(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
+    """Return the middle element over axes, or the mean of the two, NaN left out; NaN where
+    nothing is left."""
+
 def nanmin(
     a: TensorLike,
     axis: Axes = None,
@@ -753,6 +779,16 @@ def nanmin(
     where: Any = None,
 ) -> Tensor:
     """Return the smallest element over axes, NaN left out; NaN where nothing is left."""
+
+def nanpercentile(
+    a: TensorLike,
+    q: Any,
+    axis: Axes = None,
+    *,
+    method: str = "linear",
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """Return the `q`-th percentiles, with `q` between 0 and 100, NaN left out."""
 
 def nanprod(
     a: TensorLike,

@@ -1,0 +1,72 @@
+"""Windows of signals: weights that taper off to both ends."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import as_dtype
+from .._core.kinds import is_floating
+from .._core.tensor import Tensor
+from ..errors import InvalidArgumentError
+from .creation import constant
+from .define import as_int
+
+
+def _length(name: str, size: Any) -> int:
+    length = as_int(name, "the length", size)
+    if length < 0:
+        raise InvalidArgumentError(f"{name}: the length must not be negative, got {length}")
+    return length
+
+
+def bartlett(M: Any) -> Tensor:
+    """Return the triangular window of `M` points, float64, which ends in zeros."""
+    return constant(np.bartlett(_length("bartlett", M)))
+
+
+def blackman(M: Any) -> Tensor:
+    """Return the window of `M` points, float64, of three cosines that nearly has least leakage."""
+    return constant(np.blackman(_length("blackman", M)))
+
+
+def hamming(M: Any) -> Tensor:
+    """Return the window of `M` points, float64: 0.54 - 0.46 cos(2 pi n / (M - 1))."""
+    return constant(np.hamming(_length("hamming", M)))
+
+
+def hanning(M: Any) -> Tensor:
+    """Return the window of `M` points, float64: 0.5 - 0.5 cos(2 pi n / (M - 1))."""
+    return constant(np.hanning(_length("hanning", M)))
+
+
+def kaiser(M: Any, beta: Any) -> Tensor:
+    """Return Kaiser's window of `M` points, float64, with the shape parameter `beta`, a number."""
+    return constant(np.kaiser(_length("kaiser", M), float(beta)))
+
+
+def raised_cosine(name: str, length: Any, periodic: bool, mean: float, dtype: Any) -> Tensor:
+    """Return ``mean - (1 - mean) cos(2 pi n / N)``, as ``tf.signal.hann_window`` has it.
+
+    N is the length of a window that is `periodic`, and of even length; else it is one less.
+    """
+    size, wanted = _length(name, length), _floating(name, dtype)
+    if size == 1:
+        return constant(np.ones(1, wanted))
+    count = size - 1 + (size % 2 == 0 and bool(periodic))
+    angles = 2 * math.pi * np.arange(size) / count
+    return constant((mean - (1 - mean) * np.cos(angles)).astype(wanted))
+
+
+def kaiser_window(length: Any, beta: Any, dtype: Any) -> Tensor:
+    """Return `kaiser` in a floating dtype; TypeError for another."""
+    return constant(kaiser(length, beta)._data.astype(_floating("kaiser_window", dtype)))
+
+
+def _floating(name: str, dtype: Any) -> np.dtype:
+    wanted = as_dtype(dtype)
+    if not is_floating(wanted):
+        raise TypeError(f"{name}: dtype must be a floating one, got {wanted}")
+    return wanted

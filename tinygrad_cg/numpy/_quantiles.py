@@ -1,0 +1,229 @@
+"""Quantiles of elements over axes, with NaN and without, by all of NumPy's methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import any_tensor, is_tensor
+from .._core.kinds import is_floating
+from .._core.tensor import Tensor
+from .._ops.comparison import equal, isfinite, isnan, logical_and, logical_not
+from .._ops.define import normalize_axes
+from .._ops.elementwise import (
+    add,
+    ceil,
+    divide,
+    floor,
+    maximum,
+    minimum,
+    multiply,
+    remainder,
+    round_half_even,
+    subtract,
+    where,
+)
+from .._ops.indexing import gather
+from .._ops.reductions import argmax, argmin, reduce_all, reduce_sum
+from .._ops.shape import cast, reshape, stop_gradient
+from .._ops.sorting import sort, take_along_axis
+from .._spellings.adapt import arg_extremum
+from ..errors import InvalidArgumentError
+from ._manipulation import moveaxis
+from ._readers import _array, _real
+
+_PLOTTING = {  # alpha and beta of Hyndman and Fan
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
+
+
+def _inverted_cdf(n: Any, q: Tensor) -> Tensor:
+    return ceil(subtract(multiply(q, n), 1))
+
+
+def _averaged_inverted_cdf(n: Any, q: Tensor) -> Tensor:
+    position = subtract(multiply(q, n), 1)
+    above = ceil(position)
+    return where(equal(position, above), add(above, 0.5), above)
+
+
+def _closest_observation(n: Any, q: Tensor) -> Tensor:
+    position = subtract(multiply(q, n), 1.5)
+    below = floor(position)
+    is_odd = logical_and(equal(position, below), equal(remainder(below, 2), 1))
+    return where(is_odd, below, add(below, 1))
+
+
+def _ends(n: Any, q: Tensor) -> tuple[Tensor, Tensor]:
+    position = multiply(q, subtract(n, 1))
+    return floor(position), ceil(position)
+
+
+_STEPS: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "inverted_cdf": _inverted_cdf,
+    "averaged_inverted_cdf": _averaged_inverted_cdf,
+    "closest_observation": _closest_observation,
+    "linear": lambda n, q: multiply(q, subtract(n, 1)),
+    "lower": lambda n, q: _ends(n, q)[0],
+    "higher": lambda n, q: _ends(n, q)[1],
+    "midpoint": lambda n, q: multiply(add(*_ends(n, q)), 0.5),
+    "nearest": lambda n, q: round_half_even(multiply(q, subtract(n, 1))),
+}
+
+
+def _find(method: str, n: Any, q: Tensor) -> Tensor:
+    """Return where the quantiles lie among `n` sorted elements, from 0 to n - 1."""
+    if method in _PLOTTING:
+        alpha, beta = _PLOTTING[method]
+        shift = add(multiply(q, 1 - alpha - beta), alpha)
+        position = subtract(add(multiply(q, n), shift), 1)
+    else:
+        position = _STEPS[method](n, q)
+    return maximum(minimum(position, subtract(n, 1)), 0)
+
+
+def _read_shares(name: str, q: Any, method: str) -> Tensor:
+    if method not in _PLOTTING and method not in _STEPS:
+        known = ", ".join(sorted([*_PLOTTING, *_STEPS]))
+        raise ValueError(f"{name}: method must be one of {known}; got {method!r}")
+    shares = cast(_array(q), np.float64)
+    limits = np.asarray(stop_gradient(shares) if _is_recorded(q) else q)
+    if not ((limits >= 0) & (limits <= 1)).all():
+        raise ValueError(f"{name}: q must be between 0 and 1 (percentile: between 0 and 100)")
+    return shares
+
+
+def _is_recorded(q: Any) -> bool:
+    """Return whether `q` is a tensor, or has one."""
+    return is_tensor(q) or (isinstance(q, (list, tuple)) and any_tensor(q))
+
+
+def _percent(q: Any) -> Any:
+    """Return the hundredth part of `q`, an array unless a gradient may flow to it."""
+    return divide(_array(q), 100) if _is_recorded(q) else np.asarray(q) / 100
+
+
+def quantile(
+    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """Return the `q`-th quantiles of the elements over axes, straight lines between neighbours.
+
+    `q`, of any shape, is between 0 and 1; its axes come first in the result. NaN where an
+    element is. It has gradients by `a` and by `q`; elements that tie are distinguished by their
+    places. `method` is any of NumPy's, after R. Hyndman and Y. Fan, "Sample quantiles in
+    statistical packages" (1996); those that jump have no gradient by `q`. Raises ValueError for a
+    `q` outside, and for another method.
+    """
+    x, shares = _real(a), _read_shares("quantile", q, method)
+    axes = normalize_axes("quantile", axis, x.ndim)
+    rows = sort(_rows(x, axes))
+    count = rows.shape[-1]
+    found = _interpolate(
+        _find(method, float(count), shares),
+        float(count - 1),
+        lambda index: gather(rows, index, axis=-1),
+    )
+    largest = gather(rows, count - 1, axis=-1)
+    spoiled = reshape(isnan(largest), (*largest.shape, *[1] * shares.ndim))
+    return _in_front(where(spoiled, np.nan, found), x, shares.ndim, axes, keepdims)
+
+
+def nanquantile(
+    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """Return the `q`-th quantiles of the elements over axes, NaN left out; see `quantile`.
+
+    NaN where nothing is left.
+    """
+    x, shares = _real(a), _read_shares("nanquantile", q, method)
+    axes = normalize_axes("nanquantile", axis, x.ndim)
+    rows = sort(_rows(x, axes))
+    count = reduce_sum(cast(logical_not(isnan(rows)), np.float64), -1, True)
+    flat = reshape(shares, (-1,))
+    found = _interpolate(
+        _find(method, count, flat),
+        subtract(count, 1),
+        lambda index: take_along_axis(rows, index, -1),
+    )
+    found = reshape(found, (*rows.shape[:-1], *shares.shape))
+    return _in_front(found, x, shares.ndim, axes, keepdims)
+
+
+def _in_front(found: Tensor, x: Tensor, rank: int, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    """Return the result in the dtype of `x`, the axes of the quantiles first."""
+    found = moveaxis(cast(found, x.dtype), list(range(-rank, 0)), list(range(rank)))
+    if not keepdims:
+        return found
+    kept = [1 if i in axes else size for i, size in enumerate(x.shape)]
+    return reshape(found, (*found.shape[:rank], *kept))
+
+
+def _rows(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Return `x` with the reduced axes as one, the last."""
+    rest = [size for i, size in enumerate(x.shape) if i not in axes]
+    count = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
+    if not count:
+        raise InvalidArgumentError("quantile: of no elements there is none")
+    last = list(range(x.ndim - len(axes), x.ndim))
+    return reshape(moveaxis(x, axes, last), (*rest, count))
+
+
+def _interpolate(positions: Tensor, last: Any, pick: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the numbers at `positions`, which may lie between two, of sorted rows."""
+    below = floor(positions)
+    above = maximum(minimum(add(below, 1), last), 0)
+    low, high = (pick(cast(index, np.int64)) for index in (below, above))
+    share = subtract(positions, below)
+    gap = subtract(high, low)
+    near = isfinite(gap)
+    inside = add(low, multiply(share, where(near, gap, 0)))
+    both = add(multiply(subtract(1, share), low), multiply(share, high))
+    return where(near, inside, where(equal(share, 0), low, both))
+
+
+def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Return positions (int64) of the largest elements along `axis`, NaN left out.
+
+    By default in the flattened tensor; the first where several tie. Raises ValueError where there
+    is nothing but NaN.
+    """
+    return _nan_position("nanargmax", argmax, -np.inf, a, axis, keepdims)
+
+
+def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Return positions (int64) of the smallest elements along `axis`, NaN left out.
+
+    By default in the flattened tensor; the first where several tie. Raises ValueError where there
+    is nothing but NaN.
+    """
+    return _nan_position("nanargmin", argmin, np.inf, a, axis, keepdims)
+
+
+def _nan_position(
+    name: str, find: Callable, end: float, a: Any, axis: Any, keepdims: bool
+) -> Tensor:
+    x = _array(a)
+    if is_floating(x.dtype):
+        missing = isnan(x)
+        if np.any(np.asarray(reduce_all(missing, axis))):
+            raise ValueError(f"{name}: All-NaN slice encountered")
+        # Of an infinity and of NaN in its place the first would be found: so NaN takes the place
+        # of an element that is found elsewhere.
+        x = where(missing, end, x)
+        if bool(np.any(np.asarray(equal(x, end)) & ~np.asarray(missing))):
+            x = _after_all(x, missing, end)
+    return arg_extremum(find, x, axis, keepdims)
+
+
+def _after_all(x: Tensor, missing: Tensor, end: float) -> Tensor:
+    """Return numbers of the same order, in which what is missing comes after an infinity."""
+    values = np.asarray(stop_gradient(x))
+    order = np.unique(values, return_inverse=True)[1].reshape(x.shape).astype(np.float64)
+    lowest = -1.0 if end < 0 else float(order.max(initial=0)) + 1
+    return where(missing, lowest, Tensor(order))
