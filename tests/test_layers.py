@@ -63,7 +63,17 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     "size",
 }
 PUBLIC_MODULES = {
-    *("autodiff", "bitwise", "compat", "config", "contrib", "debugging", "dtypes", "errors"),
+    *(
+        "autodiff",
+        "bitwise",
+        "compat",
+        "config",
+        "contrib",
+        "data",
+        "debugging",
+        "dtypes",
+        "errors",
+    ),
     *("experimental", "keras", "linalg", "math", "module", "nest", "nn", "numpy", "optimizers"),
     *("random", "schedules", "signal", "test", "warm"),
 }

@@ -64,7 +64,7 @@ _EAGER = {
 }
 # Those loaded at their first use, so that importing the library stays quick.
 _LAZY = {
-    ".": "debugging keras numpy optimizers signal test",
+    ".": "data debugging keras numpy optimizers signal test",
     "._check": "assert_gradients check_gradients",
     "._derivatives": "custom_derivatives",
     "._function.tracing.function": "function",

@@ -6,6 +6,7 @@ from tinygrad_cg import (
     compat as compat,
     config as config,
     contrib as contrib,
+    data as data,
     debugging as debugging,
     dtypes as dtypes,
     errors as errors,

@@ -87,7 +87,7 @@ mixing = rng.normal(size=(DIM, DIM))
 data = (rng.standard_t(5, size=(96, DIM)) @ mixing / 2).astype(np.float32)
 for epoch in range(2):
     mean_loss.reset_state()
-    for batch in tf.split(tf.constant(data), num_or_size_splits=3):
+    for batch in tf.data.Dataset.from_tensor_slices(data).batch(32):
         mean_loss(train_step(batch))
     print(f"epoch {epoch}: negative log-likelihood {mean_loss.result().numpy():.6f}")
 

@@ -38,6 +38,7 @@ PUBLIC = (
         ".optimizers",
         ".random",
         ".schedules",
+        ".data",
     ),
     *(".signal", ".test"),
 )

@@ -1,0 +1,105 @@
+"""Datasets: the elements, orders and lengths of tf.data."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+pytestmark = pytest.mark.quick
+
+Dataset = tf.data.Dataset
+
+
+def listed(dataset):
+    return [one.tolist() for one in dataset.as_numpy_iterator()]
+
+
+def test_batches_of_slices():
+    data = Dataset.from_tensor_slices(np.arange(5.0))
+    assert listed(data.batch(2)) == [[0, 1], [2, 3], [4]]
+    assert listed(data.batch(2, drop_remainder=True)) == [[0, 1], [2, 3]]
+    assert [len(data.batch(2)), len(data.batch(2, drop_remainder=True))] == [3, 2]
+    assert listed(data.batch(2).unbatch()) == listed(data) == [0, 1, 2, 3, 4]
+    assert next(iter(data)).dtype == tf.float64
+
+
+def test_structures_are_kept():
+    pairs = Dataset.from_tensor_slices((np.eye(2), {"y": [1, 2]}))
+    (x, labels), _ = pairs
+    assert (x.numpy().tolist(), int(labels["y"])) == ([1, 0], 1)
+    mapped = pairs.map(lambda x, y: (x * 2.0, y["y"])).batch(2)
+    ((x, y),) = mapped
+    assert (x.numpy().tolist(), y.numpy().tolist()) == ([[2, 0], [0, 2]], [1, 2])
+    both = Dataset.zip((Dataset.range(3), Dataset.range(10, 20, 5)))
+    assert [(int(a), int(b)) for a, b in both] == [(0, 10), (1, 15)]
+    assert [(int(a), int(b)) for a, b in Dataset.range(2).enumerate(5)] == [(5, 0), (6, 1)]
+
+
+def test_parts_and_repetitions():
+    data = Dataset.range(5)
+    assert listed(data.take(2)) == [0, 1]
+    assert listed(data.skip(3)) == [3, 4]
+    assert listed(data.take(2).repeat(2)) == [0, 1, 0, 1]
+    assert listed(data.repeat().take(7)) == [0, 1, 2, 3, 4, 0, 1]
+    assert listed(data.filter(lambda x: x % 2 == 0)) == [0, 2, 4]
+    assert listed(data.take(1).concatenate(data.skip(4))) == [0, 4]
+    assert listed(data.prefetch(tf.data.AUTOTUNE).cache()) == [0, 1, 2, 3, 4]
+    assert int(data.reduce(np.int64(0), lambda total, x: total + x)) == 10
+    sizes = [data.repeat(), data.filter(lambda x: True), data.repeat(2), data.skip(9), data.take(9)]
+    assert [int(one.cardinality()) for one in sizes] == [-1, -2, 10, 0, 5]
+    assert listed(data.take(0).repeat()) == []
+
+
+def test_shuffled_orders():
+    data = Dataset.range(20)
+    shuffled = data.shuffle(20, seed=1)
+    first, second = listed(shuffled), listed(shuffled)
+    assert first != second
+    assert sorted(first) == sorted(second) == listed(data) != first
+    assert first == listed(data.shuffle(20, seed=1))
+    same = data.shuffle(20, reshuffle_each_iteration=False)
+    assert listed(same) == listed(same)
+    near = listed(data.shuffle(3, seed=1))
+    assert all(value <= place + 2 for place, value in enumerate(near))
+    tf.random.set_seed(3)
+    one = listed(data.shuffle(20))
+    tf.random.set_seed(3)
+    assert one == listed(data.shuffle(20))
+
+
+def test_a_cache_is_filled_by_a_whole_loop():
+    calls = []
+    data = Dataset.range(3).map(lambda x: (calls.append(1), x)[1]).cache()
+    next(iter(data))
+    calls.clear()
+    assert listed(data) == listed(data) == [0, 1, 2]
+    assert len(calls) == 3
+
+
+def test_a_compiled_step_goes_through_a_dataset():
+    w = tf.Variable(0.0)
+    optimizer = tf.keras.optimizers.SGD(0.5)
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((w * x - y) ** 2)
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+
+    x = np.array([1.0, -1.0, 0.5, -0.5], np.float32)
+    for batch in Dataset.from_tensor_slices((x, 3 * x)).batch(2).repeat(30):
+        step(*batch)
+    assert float(w) == pytest.approx(3.0, abs=1e-3)
+
+
+def test_what_datasets_refuse():
+    with pytest.raises(ValueError, match=r"first axes of one size, got shapes \(2,\), \(3,\)"):
+        Dataset.from_tensor_slices((np.ones(2), np.ones(3)))
+    with pytest.raises(ValueError, match=r"got shapes \(\)"):
+        Dataset.from_tensor_slices(1.0)
+    with pytest.raises(ValueError, match="batch_size must be greater than zero, got 0"):
+        Dataset.range(3).batch(0)
+    with pytest.raises(TypeError, match="infinite length"):
+        len(Dataset.range(3).repeat())
+    with pytest.raises(TypeError, match="needs datasets, got a int"):
+        Dataset.zip((Dataset.range(3), 1))
