@@ -45,6 +45,7 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     *("grad_pass_through", "gradients"),
     *("numpy_function", "primitive", "py_function"),
     *("recompute_grad", "as_dtype", "executing_eagerly"),
+    *("switch", "fori_loop", "map", "scan", "vectorize", "vectorized_map"),
     "clear_cache",
     "convert_to_numpy",
     "get_num_threads",

@@ -348,6 +348,15 @@ ops.segment_sum(floats([1, 2, 4]), np.int32([1, 0, 1]), 2) -> [2.0, 5.0] float32
 ops.segment_prod(floats([1, 2, 4]), np.int32([1, 0, 1]), 3) -> [2.0, 4.0, 1.0] float32
 ops.segment_max(floats([1, 2, 4]), np.int32([1, 0, 1]), num_segments=2) -> [2.0, 4.0] float32
 ops.segment_min(floats([1, 2, 4]), np.int32([1, 0, 1]), 2) -> [2.0, 1.0] float32
+ops.cond(True, lambda: ops.abs(floats([-1])), list) -> [1.0] float32
+ops.switch(-3, [ops.abs, ops.square], floats([-3])) -> [3.0] float32
+ops.while_loop(lambda i: i < 5, lambda i: i + 2, ops.array(0)) -> 6 int32
+ops.fori_loop(1, 4, lambda i, x: x * i, floats(1)) -> 6.0 float32
+ops.map(lambda x: x + 1, floats([1, 2])) -> [2.0, 3.0] float32
+ops.scan(lambda c, x: (c + x, c * x), floats(1), floats([1, 2])) -> 4.0 float32; [1.0, 4.0] float32
+ops.vectorized_map(lambda x: x + 1, floats([1, 2])) -> [2.0, 3.0] float32
+ops.vectorize(lambda x: x if x > 0 else 0.0)(floats([-1, 2])) -> [0.0, 2.0] float32
+ops.select([np.array([True, False])], [floats([1, 2])], 5) -> [1.0, 5.0] float32
 ops.slice(np.int32([1, 2, 3]), [1], [2]) -> [2, 3] int32
 ops.slice_update(np.int32([1, 2, 3]), [1], np.int32([8, 9])) -> [1, 8, 9] int32
 ops.divide_no_nan([1.0, 2.0], [0.0, 4.0]) -> [0.0, 0.5] float32

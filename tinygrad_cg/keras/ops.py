@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,14 @@ from .._ops.norms import matrix_norm, vector_norm
 from .._ops.shape import cast, reshape
 from .._rules.custom_gradient import custom_gradient
 from .._spellings.spell import spell
+from .._transforms.batching import vectorized_map
+from .._transforms.control_flow import cond
 from ..dtypes import float32, int32, uint32
 from ..errors import InvalidArgumentError
+from ._loops import fori_loop, map, scan, switch, while_loop
 
-__all__ = ["convert_to_numpy", "custom_gradient", "is_tensor"]
+__all__ = ["cond", "convert_to_numpy", "custom_gradient", "fori_loop", "is_tensor", "map", "scan"]
+__all__ += ["switch", "vectorized_map", "while_loop"]
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
@@ -43,6 +48,18 @@ def _real(x: Any) -> Tensor:
 def _reals(x1: Any, x2: Any) -> list[Tensor]:
     """Return two operands, both as float32 if neither is of a floating dtype."""
     return [_real(x) for x in convert_operands((x1, x2))]
+
+
+def _vectorized(pyfunc: Any, excluded: Any, signature: Any) -> Any:
+    """Return a function for all elements, which reads Python's floats as float32."""
+    mapped = numpy.vectorize(pyfunc, excluded=excluded, signature=signature)
+
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        given = [x if i in excluded else convert(x) for i, x in enumerate(args)]
+        named = {name: x if name in excluded else convert(x) for name, x in kwargs.items()}
+        return mapped(*given, **named)
+
+    return update_wrapper(vectorized, pyfunc)
 
 
 def _widen(x: Any) -> Tensor:
@@ -131,7 +148,7 @@ def _part(x: Any, starts: Any, sizes: Any) -> tuple[Any, ...]:
             f"slice: a part of shape {sizes} from {starts} on is not within shape {shape}"
         )
     ends = [start + size for start, size in zip(starts, sizes, strict=True)]
-    return tuple(map(builtins.slice, starts, ends))
+    return tuple(builtins.map(builtins.slice, starts, ends))
 
 
 def _reduction(reduction: Any) -> str:
@@ -211,7 +228,8 @@ _TABLE = """
         # Return x1 / x2; float32 where neither is of a floating dtype.
     dtype(x) -> str = convert(x).dtype.name  # Return the name of the dtype of `x`.
     einsum(subscripts, *operands) = einsum(subscripts, *operands)
-    expand_dims(x, axis) = expand_dims(x, axis)
+    expand_dims(x, axis) = numpy.expand_dims(convert(x), axis)
+        # Return `x` with a new axis of size 1 at position `axis` of the result, or at several.
     eye(N, M=None, k=0, dtype=None) = _eye(N, M, k, dtype)
         # Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by default.
     fft(x) -> tuple[Tensor, Tensor] = _parts(fft(_complex(x)))
@@ -222,7 +240,11 @@ _TABLE = """
         imaginary parts, as such a pair.
     full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or float32)
         # Return a tensor of `shape` filled with `fill_value`, float32 by default.
-    full_like(x, fill_value, dtype=None) = full_like(x, fill_value, dtype)
+    full_like(x, fill_value, dtype=None)
+        = full_like(x, fill_value, dtype) if convert(fill_value).ndim == 0
+        else numpy.full_like(convert(x), convert(fill_value), dtype)
+        # Return `fill_value`, which broadcasts, with the shape and, unless `dtype` is given, the
+        dtype of `x`. Its gradient is that of a broadcast value.
     gelu(x, approximate=True) = gelu(_real(x), approximate)
     glu(x, axis=-1) = glu(x, axis)
     hard_shrink soft_shrink(x, threshold=0.5) = {}(_real(x), threshold)
@@ -434,7 +456,7 @@ _OF_NUMPY = """
     median(x, axis=None, keepdims=False) = _np_median(_real(x), axis, keepdims=keepdims)
         # Return the median of elements over axes.
     meshgrid(*x, indexing="xy") -> list[Tensor]
-        = list(_np_meshgrid(*map(convert, x), indexing=indexing))
+        = list(_np_meshgrid(*builtins.map(convert, x), indexing=indexing))
         # Return the coordinates of the points of a grid, a tensor for each axis; `indexing` is "xy"
         or "ij".
     moveaxis(x, source, destination) = _np_moveaxis(convert(x), source, destination)
@@ -479,6 +501,14 @@ _OF_NUMPY = """
         rows.
     vdot(x1, x2) = _np_vdot(convert(x1), convert(x2))
         # Return the sum of products of all elements, those of a complex `x1` conjugated.
+    select(condlist, choicelist, default=0)
+        = _np_select(condlist, [convert(x) for x in choicelist], default)
+        # Return elements of the first of `choicelist` whose condition holds, else `default`; all
+        broadcast.
+    vectorize(pyfunc, *, excluded=None, signature=None) -> Any
+        = _vectorized(pyfunc, excluded or (), signature)
+        # Return a function that calls `pyfunc` for each element of its arguments, or for the axes
+        that `signature` names; see ``numpy.vectorize``.
     vsplit(x, indices_or_sections) -> list[Tensor] = _np_vsplit(convert(x), indices_or_sections)
         # Return the parts of `x` along its first axis between indices, or a number of equal ones.
     vstack(xs) = _np_vstack([convert(x) for x in xs])

@@ -17,6 +17,15 @@ from tinygrad_cg._ops.eigenvectors import eig as eig
 from tinygrad_cg._ops.factorizations import eigh as eigh
 from tinygrad_cg._ops.sorting import TopK
 from tinygrad_cg._rules.custom_gradient import custom_gradient as custom_gradient
+from tinygrad_cg._transforms.batching import vectorized_map as vectorized_map
+from tinygrad_cg._transforms.control_flow import cond as cond
+from tinygrad_cg.keras._loops import (
+    fori_loop as fori_loop,
+    map as map,
+    scan as scan,
+    switch as switch,
+    while_loop as while_loop,
+)
 
 __all__: list[str]
 
@@ -329,7 +338,7 @@ def exp2(x: TensorLike) -> Tensor:
     """Return 2 to the power x."""
 
 def expand_dims(x: TensorLike, axis: Axes) -> Tensor:
-    """Return `x` with a new axis of size 1 at position `axis`, which may be negative."""
+    """Return `x` with a new axis of size 1 at position `axis` of the result, or at several."""
 
 def expm1(x: TensorLike) -> Tensor:
     """Return exp(x) - 1, accurate near 0."""
@@ -366,8 +375,8 @@ def full(shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None) -
     """Return a tensor of `shape` filled with `fill_value`, float32 by default."""
 
 def full_like(x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of
-    `x`."""
+    """Return `fill_value`, which broadcasts, with the shape and, unless `dtype` is given, the
+    dtype of `x`. Its gradient is that of a broadcast value."""
 
 def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the greatest common divisor of two integers, which is not negative."""
@@ -789,6 +798,10 @@ def segment_sum(
     the first axes of `data`; by default there are as many segments as the largest id asks for.
     `sorted` makes no difference."""
 
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
+    """Return elements of the first of `choicelist` whose condition holds, else `default`; all
+    broadcast."""
+
 def selu(x: TensorLike) -> Tensor:
     """Return 1.0507 times `elu` with an alpha of 1.6733: what keeps mean 0 and variance 1."""
 
@@ -975,6 +988,10 @@ def var(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the sum of products of all elements, those of a complex `x1` conjugated."""
+
+def vectorize(pyfunc: Any, *, excluded: Any = None, signature: Any = None) -> Tensor:
+    """Return a function that calls `pyfunc` for each element of its arguments, or for the axes
+    that `signature` names; see ``numpy.vectorize``."""
 
 def vsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
     """Return the parts of `x` along its first axis between indices, or a number of equal
