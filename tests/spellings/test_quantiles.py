@@ -83,6 +83,20 @@ def test_windows(size):
     assert_array_equal(tnp.kaiser(size, 3.0).numpy(), np.kaiser(size, 3.0))
 
 
+def test_the_deviation_of_one_element_has_the_gradient_0():
+    """Decision 21: the subgradient of least norm."""
+    for function in (tnp.std, tnp.nanstd, tf.math.reduce_std, tf.keras.ops.std):
+        gradient = tf.grad(lambda x, f=function: tf.reduce_sum(f(x)))(tf.constant([3.0]))
+        assert gradient.numpy().tolist() == [0.0]
+
+
+def test_signbit_of_nan():
+    x = np.array([np.copysign(np.nan, -1), np.nan, -0.0, 0.0, -np.inf])
+    for dtype in ("float16", "float32", "float64"):
+        found = np.signbit(tf.constant(x.astype(dtype)))
+        assert found.numpy().tolist() == [True, False, True, False, True]
+
+
 def test_no_nan_functions():
     x, y = np.array([1.5, -0.4, 2.0]), np.array([0.7, 2.0, -1.3])
     for name in ("divide_no_nan", "multiply_no_nan", "xdivy"):

@@ -376,6 +376,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     ),
     "segment_rows": lambda ids, size, name: np.where(ids < 0, size, ids),
     "segment_extremum": _segment_extremum,
+    "sign_bit": np.signbit,
     "real": np.real,
     "imag": np.imag,
     "scalar_power": lambda x, exponent: np.power(x, x.dtype.type(exponent)),

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._core.kinds import REAL
-from .define import binary, unary
+from .._core.primitive import apply
+from .._core.tensor import Aval, Tensor
+from .define import Case, binary, operation, unary
 
 
 def _question(name: str, doc: str, in_math: str) -> Any:
@@ -26,3 +30,17 @@ logical_and = binary("logical_and", "Whether x and y are both true (not 0).", "l
 logical_or = binary("logical_or", "Whether x or y is true (not 0).", "logical")
 logical_xor = binary("logical_xor", "Whether exactly one of x and y is true (not 0).", "logical")
 logical_not = unary("logical_not", "Whether x is false (0).", "logical")
+
+_sign_bit = operation(
+    "sign_bit",
+    lambda x: np.asarray(np.signbit(x)),
+    lambda x: Aval(x.shape, np.dtype(bool)),
+    dtypes=REAL,
+    batch=lambda params, size: params,
+    samples=[Case(((2, 3),), {}, {0: np.array([[0.5, -0.0, 0.0], [-3.0, 1.0, -2.0]])})],
+)
+
+
+def sign_bit(x: Tensor) -> Tensor:
+    """Return whether real numbers are negative: also -0.0, and a NaN whose sign bit is set."""
+    return apply(_sign_bit, (x,), {})

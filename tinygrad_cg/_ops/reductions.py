@@ -287,7 +287,11 @@ def reduce_std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
     Where it is 0 its gradient is 0.
     """
-    variance = reduce_variance(x, axis, keepdims)
+    return root_of_variance(reduce_variance(x, axis, keepdims))
+
+
+def root_of_variance(variance: Tensor) -> Tensor:
+    """Return the square root, whose gradient at 0 is 0: that of one element's deviation."""
     is_zero = equal(variance, 0)
     return where(is_zero, variance, sqrt(where(is_zero, 1, variance)))
 

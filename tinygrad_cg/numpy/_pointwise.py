@@ -27,6 +27,7 @@ from .._ops.comparison import (
     logical_not,
     logical_or,
     not_equal,
+    sign_bit,
 )
 from .._ops.complex import imag, real
 from .._ops.creation import full_like, zeros_like
@@ -89,11 +90,9 @@ def logaddexp2(x1: Any, x2: Any, /) -> Tensor:
 
 
 def signbit(x: Any, /) -> Tensor:
-    """Return whether `x` is negative, -0.0 included. The sign of a NaN is not looked at."""
+    """Return whether `x` is negative: -0.0 is, and a NaN whose sign bit is set."""
     x = _array(x)
-    if not is_floating(x.dtype):
-        return less(x, 0)
-    return logical_or(less(x, 0), less(divide(1, where(equal(x, 0), x, 1)), 0))
+    return sign_bit(x) if is_floating(x.dtype) else less(x, 0)
 
 
 def _sign_of(x: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from .._ops.elementwise import add, divide, multiply, sqrt, subtract, where
 from .._ops.elementwise import where as _choose
 from .._ops.indexing import getitem
 from .._ops.linear_algebra import matmul
-from .._ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum
+from .._ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum, root_of_variance
 from .._ops.shape import (
     broadcast_to,
     cast,
@@ -159,7 +159,7 @@ def nanstd(
     if x.dtype == np.float16:
         wide = cast(x, np.float32)
         return cast(nanstd(wide, axis, ddof=less, keepdims=keepdims, mean=mean), x.dtype)
-    return sqrt(nanvar(x, axis, ddof=less, keepdims=keepdims, mean=mean))
+    return root_of_variance(nanvar(x, axis, ddof=less, keepdims=keepdims, mean=mean))
 
 
 def _counted(name: str, x: Tensor, chosen: Any) -> Tensor:

@@ -16,7 +16,7 @@ from .._ops.comparison import logical_and, logical_or
 from .._ops.complex import conj, real
 from .._ops.creation import full_like, zeros
 from .._ops.define import normalize_axes, reduced_shape
-from .._ops.elementwise import add, divide, maximum, minimum, multiply, sqrt, subtract
+from .._ops.elementwise import add, divide, maximum, minimum, multiply, subtract
 from .._ops.elementwise import where as choose
 from .._ops.reductions import (
     reduce_all,
@@ -26,6 +26,7 @@ from .._ops.reductions import (
     reduce_min,
     reduce_prod,
     reduce_sum,
+    root_of_variance,
 )
 from .._ops.shape import broadcast_to, cast
 from .._spellings.adapt import variance
@@ -195,8 +196,8 @@ def std(
     less = _degrees("std", ddof, correction)
     x = _as(_real(a), dtype)
     if out is None and where is None and mean is None:
-        return sqrt(variance(x, axis, less, keepdims))
-    return sqrt(_variance(x, axis, out, less, keepdims, where, mean))
+        return root_of_variance(variance(x, axis, less, keepdims))
+    return root_of_variance(_variance(x, axis, out, less, keepdims, where, mean))
 
 
 def _degrees(name: str, ddof: Any, correction: Any) -> Any:
