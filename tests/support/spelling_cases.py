@@ -20,8 +20,9 @@ def spelled_by_records(namespace):
 
 
 def rows(table):
-    """Each row as (call, results)."""
-    return [tuple(row.split(" -> ")) for row in table.strip().splitlines()]
+    """Each row as (call, results); a row goes on in lines that are indented."""
+    joined = table.strip().replace("\n    ", " ")
+    return [tuple(row.rsplit(" -> ", 1)) for row in joined.splitlines()]
 
 
 def assert_gives(call, results, names):

@@ -9,10 +9,10 @@ import gc
 from importlib import import_module
 
 _MODULES = (
-    "activations comparison complex convolution creation decompositions diagonals "
-    "eigenvectors einsum elementwise factorizations fourier indexing integers least_squares "
-    "linear_algebra losses matrices matrix_functions normalizations norms operators padding "
-    "pooling protocol reductions sampling scans segments shape sorting special_functions "
+    "activations attention blocks casts comparison complex convolution creation decompositions "
+    "diagonals eigenvectors einsum elementwise factorizations fourier indexing integers "
+    "least_squares linear_algebra losses matrices matrix_functions normalizations norms operators "
+    "padding pooling protocol reductions sampling scans segments shape sorting special_functions "
     "tapers trigonometry updates"
 )
 

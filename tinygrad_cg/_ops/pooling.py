@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from .._core.kinds import REAL
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .define import Case, operation
-from .shape import reshape
+from .define import Case, as_shape, operation
+from .indexing import getitem
+from .shape import reshape, stack
 from .sorting import add_along_axis
 from .windows import ImageLayout
 
@@ -120,3 +122,31 @@ def _pool(
     except ValueError as error:
         raise InvalidArgumentError(f"{name}: {error}") from None
     return layout.back(apply(primitive, (x,), {"window": window}))
+
+
+def adaptive_pool(reduce: Callable, x: Any, output_size: Any, data_format: Any = None) -> Tensor:
+    """Return images of `output_size`, each element the `reduce` of its share of `x`.
+
+    `reduce` is `reduce_mean` or `reduce_max`; `x` has one to three axes of space. Element i of n
+    covers ``floor(i size / n)`` to ``ceil((i + 1) size / n)``. After
+    ``keras.ops.adaptive_average_pool``. InvalidArgumentError for sizes that do not fit.
+    """
+    x = convert(x)
+    space = x.ndim - 2
+    sizes = as_shape("adaptive_pool", output_size)
+    sizes = sizes * space if len(sizes) == 1 else sizes
+    if space < 1 or len(sizes) != space or min(sizes) < 1:
+        raise InvalidArgumentError(
+            f"adaptive_pool: output_size must be a positive size for each axis of space of x, got "
+            f"{output_size} and shape {tuple(x.shape)}"
+        )
+    first = 2 if data_format == "channels_first" else 1
+    for axis, count in enumerate(sizes, first):
+        size = x.shape[axis]
+        lines = [
+            getitem(x, (slice(None),) * axis + (slice(i * size // count, end),))
+            for i in range(count)
+            for end in [-(-(i + 1) * size // count)]
+        ]
+        x = stack([reduce(line, axis) for line in lines], axis)
+    return x

@@ -12,9 +12,11 @@ from tinygrad_cg_kernels.runtime import errstate
 from .._core.conversion import convert, promote
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
+from .creation import full_like
 from .define import Case, as_int, normalize_axis, operation
-from .elementwise import add, multiply
-from .shape import reshape
+from .elementwise import add, logaddexp, multiply
+from .indexing import getitem
+from .shape import concatenate, reshape
 
 _SAMPLES = [
     Case(((2, 3),), {"axis": 1, "reverse": False, "exclusive": False}),
@@ -131,3 +133,32 @@ def _run_scan(primitive: Primitive, x: Any, axis: Any, exclusive: bool, reverse:
     dim = normalize_axis(name, as_int(name, "axis", axis), x._data.ndim)
     params = {"axis": dim, "reverse": bool(reverse), "exclusive": bool(exclusive)}
     return apply(primitive, (x,), params)
+
+
+def cumulative_logsumexp(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
+) -> Tensor:
+    """Return the logarithms of sums of exp(x) up to each element along `axis`, without overflow.
+
+    After ``tf.math.cumulative_logsumexp``: of no elements it is the lowest finite number.
+    Parameters as for `cumsum`. In log2(n) steps of doubled reach.
+    """
+    x = convert(x)
+    dim = normalize_axis(
+        "cumulative_logsumexp", as_int("cumulative_logsumexp", "axis", axis), x.ndim
+    )
+    before = (slice(None),) * dim
+    size, reach = x.shape[dim], 1
+    turned = (*before, slice(None, None, -1))
+    x = getitem(x, turned) if reverse else x
+    while reach < size:
+        rest = logaddexp(
+            getitem(x, (*before, slice(reach, None))), getitem(x, (*before, slice(None, -reach)))
+        )
+        x = concatenate([getitem(x, (*before, slice(None, reach))), rest], dim)
+        reach *= 2
+    if exclusive and size:
+        first = getitem(x, (*before, slice(0, 1)))
+        first = full_like(first, np.finfo(first.dtype).min)
+        x = concatenate([first, getitem(x, (*before, slice(None, -1)))], dim)
+    return getitem(x, turned) if reverse else x

@@ -13,9 +13,12 @@ from .._core.kinds import is_integer
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .comparison import greater, greater_equal, isfinite, less, logical_and
 from .define import Case, as_int, broadcast_shapes, normalize_axis, operation
+from .elementwise import where
 from .indexing import getitem
-from .shape import broadcast_to, cast
+from .reductions import reduce_sum
+from .shape import broadcast_to, cast, expand_dims
 
 _INDICES = np.array([[2, 0], [1, -1], [2, 0], [2, 1]])
 
@@ -200,3 +203,24 @@ def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -
     dim = normalize_axis("one_hot", axis, indices._data.ndim + 1)
     params = {"depth": count, "axis": dim, "dtype": as_dtype(dtype)}
     return apply(_one_hot, (indices,), params)
+
+
+def in_top_k(targets: Any, predictions: Any, k: Any) -> Tensor:
+    """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
+
+    After ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each row,
+    integers; false where a target is no class or its prediction not finite. InvalidArgumentError
+    for other shapes.
+    """
+    classes, scores, count = convert(targets), convert(predictions), as_int("in_top_k", "k", k)
+    if scores.ndim != 2 or classes.shape != scores.shape[:1] or not is_integer(classes.dtype):
+        raise InvalidArgumentError(
+            "in_top_k: predictions must be (rows, classes) and targets an integer for each row; "
+            f"got shapes {tuple(scores.shape)} and {tuple(classes.shape)} ({classes.dtype})"
+        )
+    inside = logical_and(greater_equal(classes, 0), less(classes, scores.shape[1]))
+    own = take_along_axis(scores, expand_dims(where(inside, classes, 0), 1), 1)
+    above = reduce_sum(cast(greater(scores, own), np.int64), 1)
+    return logical_and(
+        logical_and(inside, isfinite(getitem(own, (slice(None), 0)))), less(above, count)
+    )

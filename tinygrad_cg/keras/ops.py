@@ -13,30 +13,40 @@ from .. import numpy
 from .._core.conversion import any_tensor, convert, convert_operands, is_tensor
 from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
+from .._ops.comparison import less
 from .._ops.complex import imag, real
 from .._ops.creation import constant
 from .._ops.define import as_shape
-from .._ops.elementwise import add, multiply
+from .._ops.elementwise import add, cos, log10, multiply, power, sin, square, subtract, where
 from .._ops.factorizations import svd as _svd
 from .._ops.factorizations import svdvals
+from .._ops.indexing import getitem
 from .._ops.matrices import adjoint
 from .._ops.norms import matrix_norm, vector_norm
-from .._ops.shape import cast, reshape
+from .._ops.reductions import reduce_max, reduce_mean, reduce_sum
+from .._ops.shape import broadcast_to, cast, concatenate, expand_dims, reshape, transpose
+from .._ops.sorting import one_hot
 from .._rules.custom_gradient import custom_gradient
 from .._spellings.spell import spell
 from .._transforms.batching import vectorized_map
 from .._transforms.control_flow import cond
+from .._transforms.functional import jvp as _jvp
 from ..dtypes import float32, int32, uint32
 from ..errors import InvalidArgumentError
 from ._loops import fori_loop, map, scan, switch, while_loop
 
 __all__ = ["cond", "convert_to_numpy", "custom_gradient", "fori_loop", "is_tensor", "map", "scan"]
-__all__ += ["switch", "vectorized_map", "while_loop"]
+__all__ += ["jvp", "switch", "vectorized_map", "while_loop"]
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
     """Return `x` as a NumPy array of its own."""
     return np.array(convert(x) if isinstance(x, (list, tuple)) and any_tensor(x) else x)
+
+
+def jvp(fun: Any, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+    """Return ``(fun(*primals), tangent)``: see `tinygrad_cg.jvp`."""
+    return _jvp(fun, primals, tangents, has_aux)
 
 
 def _real(x: Any) -> Tensor:
@@ -156,6 +166,164 @@ def _reduction(reduction: Any) -> str:
     if reduction not in known:
         raise ValueError(f"scatter_update: reduction must be one of {[*known]}, got {reduction!r}")
     return known[reduction]
+
+
+def _values(x: Any) -> np.ndarray:
+    return convert(x)._values()
+
+
+def _of_ends(*ends: Any) -> np.dtype:
+    """Return the dtype of numbers between two: float32 unless an end has a floating one."""
+    return _real(convert_operands(ends)[0]).dtype
+
+
+def _geometric(start: Any, stop: Any, num: Any, endpoint: bool, kind: Any, axis: int) -> Tensor:
+    """Return `geomspace` by NumPy's scaling: exact at both ends."""
+    wanted = kind or _of_ends(start, stop)
+    first, last = (cast(_real(one), np.float64) for one in (start, stop))
+    share = np.arange(num) / builtins.max(num - bool(endpoint), 1)
+    share = share.reshape(-1, *[1] * builtins.max(first.ndim, last.ndim))
+    sign = where(less(first, 0), -1.0, 1.0)
+    steps = multiply(power(multiply(first, sign), 1 - share), power(multiply(last, sign), share))
+    return cast(numpy.moveaxis(multiply(steps, sign), 0, axis), wanted)
+
+
+def _digits(x: Any, bins: Any) -> Tensor:
+    edges = convert(bins)
+    if edges.ndim != 1:
+        raise InvalidArgumentError(f"digitize: bins must be 1-D, got shape {tuple(edges.shape)}")
+    return cast(numpy.searchsorted(edges, convert(x), "right"), int32)
+
+
+def _bin_counts(x: Any, weights: Any, minlength: int, sparse: bool) -> Tensor:
+    if sparse:
+        raise ValueError("bincount: there are no sparse tensors: leave out sparse=True")
+    x = convert(x)
+    weights = None if weights is None else convert(weights)
+    if x.ndim == 1:
+        found = numpy.bincount(x, weights, minlength)
+        return cast(found, int32 if weights is None else weights.dtype)
+    size = builtins.max(int(_values(x).max(initial=-1)) + 1, minlength)
+    spread = one_hot(x, size, -1, int32 if weights is None else weights.dtype)
+    if weights is not None:
+        spread = multiply(spread, expand_dims(weights, -1))
+    return reduce_sum(spread, -2)
+
+
+def _counts(x: Any, bins: Any, limits: Any) -> tuple[Tensor, Tensor]:
+    if limits is not None and (len(limits) != 2 or limits[0] > limits[1]):
+        raise ValueError(f"histogram: range must be a pair (least, largest), got {limits!r}")
+    x = _real(x)
+    counts, edges = numpy.histogram(x, bins, limits)
+    return cast(counts, x.dtype), cast(edges, x.dtype)
+
+
+def _different(
+    x: Any, index: bool, inverse: bool, counts: bool, axis: Any, size: Any, filler: Any
+) -> Any:
+    found = numpy.unique(convert(x), index, inverse, counts, axis)
+    several = found if isinstance(found, tuple) else (found,)
+    first, *others = several
+    parts = [first, *[cast(one, int32) for one in others]]
+    if size is not None:
+        dim = 0 if axis is None else axis
+        kept = [True, *[True] * index, *[False] * inverse, *[True] * counts]
+        parts = [
+            _sized(one, size, dim if i == 0 else 0, filler if i == 0 else 0) if cut else one
+            for i, (one, cut) in enumerate(zip(parts, kept, strict=True))
+        ]
+    return tuple(parts) if isinstance(found, tuple) else parts[0]
+
+
+def _sized(x: Tensor, size: int, axis: int, filler: Any) -> Tensor:
+    """Return `x` cut or filled to a size along an axis; the filler is by default 0."""
+    axis %= x.ndim
+    have = x.shape[axis]
+    before = (builtins.slice(None),) * axis
+    if have >= size:
+        return getitem(x, (*before, builtins.slice(None, size)))
+    shape = [size - have if i == axis else one for i, one in enumerate(x.shape)]
+    more = broadcast_to(cast(0 if filler is None else filler, x.dtype), shape)
+    return concatenate([x, more], axis)
+
+
+def _multi_hot(inputs: Any, num_classes: Any, axis: int, kind: Any, sparse: bool) -> Tensor:
+    if sparse:
+        raise ValueError("multi_hot: there are no sparse tensors: leave out sparse=True")
+    x = convert(inputs)
+    if num_classes is None:
+        raise ValueError("multi_hot: num_classes must be given")
+    return reduce_max(one_hot(x, num_classes, axis, kind or float32), 1 if x.ndim > 1 else 0)
+
+
+def _of_polar(size: Tensor, angle: Tensor) -> Tensor:
+    size, angle = convert_operands((size, angle))
+    return add(multiply(size, cos(angle)), multiply(multiply(size, sin(angle)), 1j))
+
+
+def _joined(x: Any) -> Tensor:
+    x = _real(x)
+    if not x.ndim or x.shape[-1] != 2:
+        raise InvalidArgumentError(
+            f"view_as_complex: the last axis of x must have size 2, got shape {tuple(x.shape)}"
+        )
+    first, second = (getitem(x, (..., i)) for i in (0, 1))
+    return add(first, multiply(second, 1j))
+
+
+def _signal_to_noise(x1: Tensor, x2: Tensor, largest: Any) -> Tensor:
+    if x1.shape != x2.shape:
+        raise InvalidArgumentError(
+            f"psnr: x1 and x2 must have one shape, got {tuple(x1.shape)} and {tuple(x2.shape)}"
+        )
+    error = reduce_mean(square(subtract(x1, x2)))
+    peak = log10(cast(_real(largest), x1.dtype))
+    return subtract(multiply(peak, 20.0), multiply(log10(error), 10.0))
+
+
+def _side(pattern: str) -> list[list[str]]:
+    """Return the axes of one side of a pattern, each the names that it is made of."""
+    parts = re.findall(r"\([^()]*\)|[^\s()]+", pattern)
+    if "".join(parts).replace(" ", "") != pattern.replace(" ", ""):
+        raise InvalidArgumentError(f"rearrange: brackets do not fit in {pattern!r}")
+    return [part.strip("()").split() if part != "1" else [] for part in parts]
+
+
+def _by_pattern(tensor: Any, pattern: str, lengths: dict[str, int]) -> Tensor:
+    x = convert(tensor)
+    if pattern.count("->") != 1:
+        raise InvalidArgumentError(f"rearrange: pattern must have one '->', got {pattern!r}")
+    left, right = (_side(side) for side in pattern.split("->"))
+    named = builtins.sum(part != ["..."] for part in left)
+    rest = [[f"...{i}"] for i in builtins.range(x.ndim - named)]
+    left, right = (
+        [one for part in side for one in (rest if part == ["..."] else [part])]
+        for side in (left, right)
+    )
+    before, after = ([name for part in side for name in part] for side in (left, right))
+    if (
+        len(left) != x.ndim
+        or len({*before}) != len(before)
+        or builtins.sorted(before) != builtins.sorted(after)
+    ):
+        raise InvalidArgumentError(
+            f"rearrange: {pattern!r} must name each axis of shape {tuple(x.shape)} once on each "
+            "side"
+        )
+    sizes = dict(lengths)
+    for whole, part in zip(x.shape, left, strict=True):
+        unknown = [name for name in part if name not in sizes]
+        known = builtins.int(np.prod([sizes[name] for name in part if name in sizes], dtype=int))
+        if len(unknown) == 1 and known and whole % known == 0:
+            sizes[unknown[0]] = whole // known
+        elif unknown or known != whole:
+            raise InvalidArgumentError(
+                f"rearrange: an axis of size {whole} is no ({' '.join(part)}) with {lengths}"
+            )
+    x = reshape(x, [sizes[name] for name in before])
+    x = transpose(x, [before.index(name) for name in after])
+    joined = [np.prod([sizes[name] for name in part], dtype=int) for part in right]
+    return reshape(x, [builtins.int(one) for one in joined])
 
 
 _TABLE = """
@@ -401,8 +569,135 @@ _TABLE = """
         what is true, one tensor for each axis.
     zeros(shape, dtype=None) = zeros(shape, dtype or float32)
         # Return a tensor of zeros, float32 by default.
+    adaptive_average_pool(inputs, output_size, data_format=None)
+        = adaptive_pool(reduce_mean, _real(inputs), output_size, data_format)
+        # Return images of `output_size`, each element the mean of its share of `inputs`.
+    adaptive_max_pool(inputs, output_size, data_format=None)
+        = adaptive_pool(reduce_max, inputs, output_size, data_format)
+        # Return images of `output_size`, each element the largest of its share of `inputs`.
+    cdist(x, y)
+        = reduce_euclidean_norm(subtract(expand_dims(_real(x), -2), expand_dims(_real(y), -3)), -1)
+        # Return the distances of each vector of `x` from each of `y`, both (..., rows, size).
+    depth_to_space space_to_depth(x, block_size, data_format="channels_last")
+        = {}(x, block_size, data_format)
+    dot_product_attention(query, key, value, bias=None, mask=None, scale=None, is_causal=False,
+        flash_attention=None, attn_logits_soft_cap=None)
+        = dot_product_attention(query, key, value, bias, mask, scale, is_causal,
+        attn_logits_soft_cap)
+        # Return ``softmax(query key' * scale + bias) value`` for each head: (batch, T, N, H) from
+        queries of that shape and keys and values (batch, S, K, H), with N a multiple of K. `mask`
+        is true where a key is seen. `flash_attention` makes no difference.
+    empty(shape, dtype=None) = zeros(shape, dtype or float32)
+        # Return a tensor of `shape` (float32 by default) with any values: here they are zeros.
+    empty_like(x, dtype=None) = zeros_like(x, dtype)
+        # Return a tensor of the shape and dtype of `x` with any values: here they are zeros.
+    extract_sequences(x, sequence_length, sequence_stride)
+        = frames(x, sequence_length, sequence_stride)
+        # Return the parts of `sequence_length` elements of the last axis that begin at every
+        `sequence_stride`.
+    fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1)
+        = fold(x, output_size, kernel_size, dilation, padding, stride)
+    get_item(x, key) = getitem(x, key)  # Return ``x[key]``.
+    in_top_k(targets, predictions, k) = in_top_k(targets, predictions, k)
+    multi_hot(inputs, num_classes=None, axis=-1, dtype=None, sparse=False)
+        = _multi_hot(inputs, num_classes, axis, dtype, sparse)
+        # Return ones along `axis`, of size `num_classes`, at the classes that rows of integers
+        `inputs` name, and zeros elsewhere; float32 by default.
+    polar(abs_, angle) = _of_polar(_real(abs_), _real(angle))
+        # Return complex numbers from their absolute values and angles.
+    psnr(x1, x2, max_val) = _signal_to_noise(*_reals(x1, x2), max_val)
+        # Return ``20 log10(max_val) - 10 log10(mean((x1 - x2)**2))``, in decibels.
+    rearrange(tensor, pattern, **axes_lengths) = _by_pattern(tensor, pattern, axes_lengths)
+        # Return `tensor` with axes named, split, joined and moved as `pattern` says, for example
+        "b (h w) c -> b h w c" with ``h=2``. Raises InvalidArgumentError for a pattern that does not
+        fit.
+    saturate_cast(x, dtype) = saturate_cast(x, dtype)
+    separable_conv(inputs, depthwise_kernel, pointwise_kernel, strides=1, padding="valid",
+        data_format=None, dilation_rate=1)
+        = conv(depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format,
+        dilation_rate), pointwise_kernel, 1, "valid", data_format)
+        # Return `depthwise_conv` followed by a convolution with a `pointwise_kernel` of size 1.
+    unfold(x, kernel_size, dilation=1, padding=0, stride=1)
+        = unfold(x, kernel_size, dilation, padding, stride)
+    view(x, dtype=None) = bitcast(x, dtype)
+        # Return the bits of `x` read as another `dtype`; the last axis grows or shrinks with the
+        size of elements. It has no gradient.
+    view_as_complex(x) = _joined(x)
+        # Return complex numbers from pairs of real and imaginary parts along the last axis.
+    view_as_real(x) = stack([real(x), imag(x)], -1)
+        # Return the real and the imaginary parts of `x` along a new last axis.
 """
 _OF_NUMPY = """
+    allclose(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False)
+        = reduce_all(_np_isclose(convert(x1), convert(x2), rtol, atol, equal_nan))
+        # Return whether no element differs by more than ``atol + rtol * abs(x2)``, as a tensor.
+    angle(x) = _np_angle(_real(x))
+        # Return the angle of complex numbers in the plane, in radians.
+    argpartition(x, kth, axis=-1) = cast(argsort(*flattened(x, axis)), int32)
+        # Return the indices (int32) that sort `x` along `axis`, or flattened if it is None: one of
+        the orders that a partition may have.
+    bincount(x, weights=None, minlength=0, sparse=False)
+        = _bin_counts(x, weights, minlength, sparse)
+        # Return how often each of 0, 1, 2, ... occurs in the integers `x`, along the last axis, as
+        int32; or the sums of their `weights`.
+    deg2rad(x) = multiply(_real(x), np.pi / 180)
+        # Convert angles from degrees to radians.
+    digitize(x, bins) = _digits(x, bins)
+        # Return how many of the ascending `bins` are at most `x`, as int32.
+    erfc(x) = erfc(_real(x))
+    fabs(x) = absolute(_real(x))
+        # Return the absolute values of real numbers, in floating point.
+    fmax(x1, x2) = _np_fmax(convert(x1), convert(x2))
+        # Return the larger of both, the other where one is NaN; in a tie `x1` has the gradient.
+    fmin(x1, x2) = _np_fmin(convert(x1), convert(x2))
+        # Return the smaller of both, the other where one is NaN; in a tie `x1` has the gradient.
+    fmod(x1, x2) = _np_fmod(*convert_operands((x1, x2)))
+        # Return the remainder of ``x1 / x2``, with the sign of `x1`; the operands broadcast.
+    geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0)
+        = _geometric(start, stop, num, endpoint, dtype, axis)
+        # Return `num` numbers from `start` to `stop`, each the same multiple of the one before.
+    heaviside(x1, x2) = _np_heaviside(*_reals(x1, x2))
+        # Return 0 where `x1` is negative, 1 where positive, `x2` where it is 0; NaN where it is.
+    histogram(x, bins=10, range=None) -> tuple[Tensor, Tensor] = _counts(x, bins, range)
+        # Return how many elements of `x` lie in each of so many `bins` of one width (or between
+        edges), in the dtype of `x`, and their edges. `range` is by default from the least to the
+        largest.
+    isin(x1, x2, assume_unique=False, invert=False)
+        = _np_isin(convert(x1), convert(x2), assume_unique, invert)
+        # Return whether each element of `x1` is one of `x2`; with `invert` whether it is none.
+    isneginf isposinf isreal(x) = _np_{}(convert(x))
+        # Return whether `x` is -inf, +inf, or without an imaginary part, as the name says.
+    ldexp(x1, x2) = _np_ldexp(_real(x1), convert(x2))
+        # Return ``x1 * 2**x2`` for integers `x2`; the operands broadcast.
+    logaddexp2(x1, x2) = _np_logaddexp2(*_reals(x1, x2))
+        # Return ``log2(2**x1 + 2**x2)`` without overflow; the operands broadcast.
+    logspace(start, stop, num=50, endpoint=True, base=10, dtype=None, axis=0)
+        = cast(_np_logspace(start, stop, num, endpoint, base, None, axis),
+        dtype or _of_ends(start, stop))
+        # Return `base` to the powers of `num` evenly spaced numbers from `start` to `stop`.
+    nonzero(x) -> list[Tensor] = _true_coordinates(not_equal(x, 0))
+        # Return the coordinates (int32) of what is not 0, one tensor for each axis.
+    ptp(x, axis=None, keepdims=False)
+        = subtract(reduce_max(x, axis, keepdims), reduce_min(x, axis, keepdims))
+        # Return the difference of the largest and smallest element over axes.
+    rad2deg(x) = multiply(_real(x), 180 / np.pi)
+        # Convert angles from radians to degrees.
+    searchsorted(sorted_sequence, values, side="left")
+        = cast(_np_searchsorted(convert(sorted_sequence), convert(values), side), int32)
+        # Return where each of `values` stands in `sorted_sequence` (int32): before those equal to
+        it, or with side="right" behind them.
+    signbit(x) = _np_signbit(convert(x))  # Return whether `x` is negative, -0.0 included.
+    trunc(x) = _np_trunc(convert(x))  # Return `x` rounded towards zero. It has no gradient.
+    unique(x, sorted=True, return_index=False, return_inverse=False, return_counts=False,
+        axis=None, size=None, fill_value=None) -> Tensor | Any
+        = _different(x, return_index, return_inverse, return_counts, axis, size, fill_value)
+        # Return the different elements of `x` in ascending order, or its rows along `axis`, cut or
+        filled to `size`; and, as asked, where the first of each stands, which of them each element
+        is, and how many there are (int32).
+    unravel_index(indices, shape) -> list[Tensor]
+        = [constant(one, int32) for one in np.unravel_index(_values(indices), shape)]
+        # Return the coordinates (int32) of elements at `indices` in row-major order, one tensor for
+        each axis of `shape`.
     append(x1, x2, axis=None) = _np_append(convert(x1), convert(x2), axis)
         # Return `x2` joined to the end of `x1` along `axis`; both flattened if it is None.
     average(x, axis=None, weights=None)
@@ -515,7 +810,7 @@ _OF_NUMPY = """
         # Return tensors one above the other: joined along the first axis, 1-D ones as rows.
 """
 # Those that are NumPy's but for their dtypes: lists of Python's floats are float32 here.
-for _name in re.findall(r"_np_(\w+)\(", _OF_NUMPY):
+for _name in [*re.findall(r"_np_(\w+)\(", _OF_NUMPY), "isneginf", "isposinf", "isreal"]:
     globals()[f"_np_{_name}"] = getattr(numpy, _name)
 _READINGS = {
     1: "(x) = {}(x)",

@@ -35,11 +35,34 @@ def abs(x: TensorLike) -> Tensor:
 def absolute(x: TensorLike) -> Tensor:
     """Return the absolute value of x, real for complex x; its gradient at 0 is 0."""
 
+def adaptive_average_pool(
+    inputs: TensorLike,
+    output_size: Any,
+    data_format: str | None = None,
+) -> Tensor:
+    """Return images of `output_size`, each element the mean of its share of `inputs`."""
+
+def adaptive_max_pool(
+    inputs: TensorLike,
+    output_size: Any,
+    data_format: str | None = None,
+) -> Tensor:
+    """Return images of `output_size`, each element the largest of its share of `inputs`."""
+
 def add(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return x1 + x2."""
 
 def all(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements over axes are true (not 0)."""
+
+def allclose(
+    x1: TensorLike,
+    x2: TensorLike,
+    rtol: Any = 1e-05,
+    atol: Any = 1e-08,
+    equal_nan: bool = False,
+) -> Tensor:
+    """Return whether no element differs by more than ``atol + rtol * abs(x2)``, as a tensor."""
 
 def amax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the largest element over axes; elements that tie share the gradient. NaN if one
@@ -48,6 +71,9 @@ def amax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 def amin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the smallest element over axes; elements that tie share the gradient. NaN if one
     is."""
+
+def angle(x: TensorLike) -> Tensor:
+    """Return the angle of complex numbers in the plane, in radians."""
 
 def any(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return whether any element over axes is true (not 0)."""
@@ -94,6 +120,10 @@ def argmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return positions (int32) of the smallest elements along `axis`, by default in the
     flattened tensor; the first where several tie."""
 
+def argpartition(x: TensorLike, kth: Any, axis: Axes = -1) -> Tensor:
+    """Return the indices (int32) that sort `x` along `axis`, or flattened if it is None: one of
+    the orders that a partition may have."""
+
 def argsort(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return the indices (int32) that sort `x` along `axis`, or the flattened tensor if it is
     None; equal ones stay in the order in which they stand."""
@@ -134,6 +164,15 @@ def batch_normalization(
 
 def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Tensor:
     """Return ``-target log(output) - (1 - target) log(1 - output)``, elementwise."""
+
+def bincount(
+    x: TensorLike,
+    weights: Any = None,
+    minlength: Any = 0,
+    sparse: bool = False,
+) -> Tensor:
+    """Return how often each of 0, 1, 2, ... occurs in the integers `x`, along the last axis, as
+    int32; or the sums of their `weights`."""
 
 def bitwise_and(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the bits that are set in both x1 and x2, integers or bools."""
@@ -178,6 +217,9 @@ def categorical_crossentropy(
 
 def cbrt(x: TensorLike) -> Tensor:
     """Return the real cube root of x; its gradient at 0 is infinite."""
+
+def cdist(x: TensorLike, y: TensorLike) -> Tensor:
+    """Return the distances of each vector of `x` from each of `y`, both (..., rows, size)."""
 
 def ceil(x: TensorLike) -> Tensor:
     """Return the smallest integer not below x. It has no gradient."""
@@ -273,6 +315,16 @@ def cumsum(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> 
     """Return the sums of all elements up to each along `axis`, by default of the flattened
     tensor."""
 
+def deg2rad(x: TensorLike) -> Tensor:
+    """Convert angles from degrees to radians."""
+
+def depth_to_space(
+    x: TensorLike,
+    block_size: Any,
+    data_format: str | None = "channels_last",
+) -> Tensor:
+    """Return images whose blocks of `block_size` by `block_size` are the channels of `x`."""
+
 def depthwise_conv(
     inputs: TensorLike,
     kernel: TensorLike,
@@ -296,6 +348,9 @@ def diagonal(x: TensorLike, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> 
 def diff(a: TensorLike, n: int = 1, axis: Axes = -1) -> Tensor:
     """Return the differences of neighbours along `axis`, `n` times."""
 
+def digitize(x: TensorLike, bins: Any) -> Tensor:
+    """Return how many of the ascending `bins` are at most `x`, as int32."""
+
 def divide(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return x1 / x2; float32 where neither is of a floating dtype."""
 
@@ -305,6 +360,21 @@ def divide_no_nan(x1: TensorLike, x2: TensorLike) -> Tensor:
 def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the sum of products over the last axis of `x1` and the second last (or only) of
     `x2`."""
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: TensorLike,
+    bias: Any = None,
+    mask: Any = None,
+    scale: Any = None,
+    is_causal: bool = False,
+    flash_attention: Any = None,
+    attn_logits_soft_cap: Any = None,
+) -> Tensor:
+    """Return ``softmax(query key' * scale + bias) value`` for each head: (batch, T, N, H) from
+    queries of that shape and keys and values (batch, S, K, H), with N a multiple of K. `mask`
+    is true where a key is seen. `flash_attention` makes no difference."""
 
 def dsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
     """Return the parts of `x` along its third axis between indices, or a number of equal
@@ -322,11 +392,20 @@ def einsum(subscripts: Any, *operands: Any) -> Tensor:
 def elu(x: TensorLike, alpha: Any = 1.0) -> Tensor:
     """Return `x` where it is positive, and ``alpha * (exp(x) - 1)`` elsewhere."""
 
+def empty(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
+    """Return a tensor of `shape` (float32 by default) with any values: here they are zeros."""
+
+def empty_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+    """Return a tensor of the shape and dtype of `x` with any values: here they are zeros."""
+
 def equal(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 == x2."""
 
 def erf(x: TensorLike) -> Tensor:
     """Return the error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
+
+def erfc(x: TensorLike) -> Tensor:
+    """Return 1 - erf(x), accurate where that is small."""
 
 def erfinv(x: TensorLike) -> Tensor:
     """Return the number whose erf is x: infinite at -1 and 1, NaN beyond."""
@@ -343,9 +422,16 @@ def expand_dims(x: TensorLike, axis: Axes) -> Tensor:
 def expm1(x: TensorLike) -> Tensor:
     """Return exp(x) - 1, accurate near 0."""
 
+def extract_sequences(x: TensorLike, sequence_length: Any, sequence_stride: Any) -> Tensor:
+    """Return the parts of `sequence_length` elements of the last axis that begin at every
+    `sequence_stride`."""
+
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by
     default."""
+
+def fabs(x: TensorLike) -> Tensor:
+    """Return the absolute values of real numbers, in floating point."""
 
 def fft(x: TensorLike) -> tuple[Tensor, Tensor]:
     """Return the discrete Fourier transform over the last axis of `x`, a pair of real and
@@ -371,6 +457,27 @@ def floor_divide(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the largest integer not above x1 / x2. An integer by zero gives 0, with a
     warning."""
 
+def fmax(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the larger of both, the other where one is NaN; in a tie `x1` has the gradient."""
+
+def fmin(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the smaller of both, the other where one is NaN; in a tie `x1` has the
+    gradient."""
+
+def fmod(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return the remainder of ``x1 / x2``, with the sign of `x1`; the operands broadcast."""
+
+def fold(
+    x: TensorLike,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Tensor:
+    """Return images of `output_size` in which the patches `x` are added up: `unfold`
+    transposed."""
+
 def full(shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a tensor of `shape` filled with `fill_value`, float32 by default."""
 
@@ -384,6 +491,19 @@ def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
 def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     """Return ``x`` times the normal distribution function at `x`, or `approximate` it by
     tanh."""
+
+def geomspace(
+    start: TensorLike,
+    stop: TensorLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: Axes = 0,
+) -> Tensor:
+    """Return `num` numbers from `start` to `stop`, each the same multiple of the one before."""
+
+def get_item(x: TensorLike, key: Any) -> Tensor:
+    """Return ``x[key]``."""
 
 def glu(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return the first half of `x` along `axis` times the sigmoid of the second."""
@@ -415,6 +535,15 @@ def hard_swish(x: TensorLike) -> Tensor:
 def hard_tanh(x: TensorLike) -> Tensor:
     """Return `x` limited to [-1, 1]."""
 
+def heaviside(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return 0 where `x1` is negative, 1 where positive, `x2` where it is 0; NaN where it
+    is."""
+
+def histogram(x: TensorLike, bins: Any = 10, range: Any = None) -> tuple[Tensor, Tensor]:
+    """Return how many elements of `x` lie in each of so many `bins` of one width (or between
+    edges), in the dtype of `x`, and their edges. `range` is by default from the least to the
+    largest."""
+
 def hsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
     """Return the parts of `x` along its second axis, or the only one, between indices."""
 
@@ -432,6 +561,10 @@ def ifft2(x: TensorLike) -> tuple[Tensor, Tensor]:
 
 def imag(x: TensorLike) -> Tensor:
     """Return the imaginary part of x; 0 for real x."""
+
+def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
+    """Return whether fewer than `k` of the `predictions` of each row exceed that of its
+    target."""
 
 def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the sum of products over the last axes of `x1` and `x2`."""
@@ -452,11 +585,31 @@ def isclose(
 def isfinite(x: TensorLike) -> Tensor:
     """Whether x is neither infinite nor NaN."""
 
+def isin(
+    x1: TensorLike,
+    x2: TensorLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+) -> Tensor:
+    """Return whether each element of `x1` is one of `x2`; with `invert` whether it is none."""
+
 def isinf(x: TensorLike) -> Tensor:
     """Whether x is infinite."""
 
 def isnan(x: TensorLike) -> Tensor:
     """Whether x is NaN."""
+
+def isneginf(x: TensorLike) -> Tensor:
+    """Return whether `x` is -inf, +inf, or without an imaginary part, as the name says."""
+
+def isposinf(x: TensorLike) -> Tensor:
+    """Return whether `x` is -inf, +inf, or without an imaginary part, as the name says."""
+
+def isreal(x: TensorLike) -> Tensor:
+    """Return whether `x` is -inf, +inf, or without an imaginary part, as the name says."""
+
+def jvp(fun: Any, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+    """Return ``(fun(*primals), tangent)``: see `tinygrad_cg.jvp`."""
 
 def kaiser(x: TensorLike, beta: Any) -> Tensor:
     """Return Kaiser's window of `x` points with the shape parameter `beta`, float32."""
@@ -477,6 +630,9 @@ def layer_normalization(
 def lcm(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the least common multiple of two integers, which is not negative; 0 if one is
     0."""
+
+def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return ``x1 * 2**x2`` for integers `x2`; the operands broadcast."""
 
 def leaky_relu(x: TensorLike, negative_slope: Any = 0.2) -> Tensor:
     """Return `x` where it is positive, and ``alpha * x`` elsewhere, whose slope holds at 0."""
@@ -524,6 +680,9 @@ def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
 def logaddexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return log(exp(x1) + exp(x2)), without overflow."""
 
+def logaddexp2(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Return ``log2(2**x1 + 2**x2)`` without overflow; the operands broadcast."""
+
 def logdet(x: TensorLike) -> Tensor:
     """Return the logarithm of the determinant of each positive definite matrix of `x`."""
 
@@ -538,6 +697,17 @@ def logical_or(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 def logical_xor(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether exactly one of x1 and x2 is true (not 0)."""
+
+def logspace(
+    start: TensorLike,
+    stop: TensorLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10,
+    dtype: DTypeLike | None = None,
+    axis: Axes = 0,
+) -> Tensor:
+    """Return `base` to the powers of `num` evenly spaced numbers from `start` to `stop`."""
 
 def logsumexp(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return log(sum(exp(x))) over axes, without overflow."""
@@ -608,6 +778,16 @@ def moments(
 def moveaxis(x: TensorLike, source: Any, destination: Any) -> Tensor:
     """Return `x` with axes `source` moved to `destination`, the others in their order."""
 
+def multi_hot(
+    inputs: TensorLike,
+    num_classes: int | None = None,
+    axis: Axes = -1,
+    dtype: DTypeLike | None = None,
+    sparse: bool = False,
+) -> Tensor:
+    """Return ones along `axis`, of size `num_classes`, at the classes that rows of integers
+    `inputs` name, and zeros elsewhere; float32 by default."""
+
 def multiply(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return x1 * x2."""
 
@@ -620,6 +800,9 @@ def ndim(x: TensorLike) -> int:
 
 def negative(x: TensorLike) -> Tensor:
     """Return -x; TypeError for a bool, as in NumPy."""
+
+def nonzero(x: TensorLike) -> list[Tensor]:
+    """Return the coordinates (int32) of what is not 0, one tensor for each axis."""
 
 def norm(x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the norm of vectors along one axis or of all elements, of matrices along two or of
@@ -673,6 +856,9 @@ def percentile(
 def pinv(x: TensorLike, rcond: Any = None) -> Tensor:
     """Return the Moore-Penrose pseudo-inverse of each matrix of `x`, of shape (..., m, n)."""
 
+def polar(abs_: Any, angle: Any) -> Tensor:
+    """Return complex numbers from their absolute values and angles."""
+
 def power(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return ``x1 ** x2``. The gradient of ``x1**0`` is 0 everywhere, that of ``0**x2`` by x2
     is 0."""
@@ -680,6 +866,12 @@ def power(x1: TensorLike, x2: TensorLike) -> Tensor:
 def prod(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the product of elements over axes; booleans and integers of fewer bits give
     integers of 32."""
+
+def psnr(x1: TensorLike, x2: TensorLike, max_val: Any) -> Tensor:
+    """Return ``20 log10(max_val) - 10 log10(mean((x1 - x2)**2))``, in decibels."""
+
+def ptp(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the difference of the largest and smallest element over axes."""
 
 def qr(x: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """Return Q, with orthonormal columns, and the upper triangular R of matrices ``x = Q R``; Q
@@ -694,11 +886,19 @@ def quantile(
 ) -> Tensor:
     """Return the elements below which the share `q` of them lies, over axes."""
 
+def rad2deg(x: TensorLike) -> Tensor:
+    """Convert angles from radians to degrees."""
+
 def ravel(x: TensorLike) -> Tensor:
     """Return the elements of `x` in row-major order, in one dimension."""
 
 def real(x: TensorLike) -> Tensor:
     """Return the real part of x."""
+
+def rearrange(tensor: TensorLike, pattern: Any, **axes_lengths: Any) -> Tensor:
+    """Return `tensor` with axes named, split, joined and moved as `pattern` says, for example
+    "b (h w) c -> b h w c" with ``h=2``. Raises InvalidArgumentError for a pattern that does not
+    fit."""
 
 def reciprocal(x: TensorLike) -> Tensor:
     """Return 1 / x; booleans and integers give float32."""
@@ -745,6 +945,9 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:
 def rsqrt(x: TensorLike) -> Tensor:
     """Return 1 / sqrt(x): infinite at 0, NaN below."""
 
+def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
+    """Return `x` as `dtype`, with values beyond its limits at them. NaN as integer is 0."""
+
 def scatter(indices: TensorLike, values: Any, shape: Shape) -> Tensor:
     """Return zeros of `shape` with `values` added at `indices`, whose last axis has
     coordinates."""
@@ -757,6 +960,10 @@ def scatter_update(
 ) -> Tensor:
     """Return `inputs` with `updates` at `indices`, whose last axis has coordinates; or, with a
     `reduction` of "add", "max", "min" or "mul", what it makes of both."""
+
+def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tensor:
+    """Return where each of `values` stands in `sorted_sequence` (int32): before those equal to
+    it, or with side="right" behind them."""
 
 def segment_max(
     data: Any,
@@ -805,6 +1012,17 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
 def selu(x: TensorLike) -> Tensor:
     """Return 1.0507 times `elu` with an alpha of 1.6733: what keeps mean 0 and variance 1."""
 
+def separable_conv(
+    inputs: TensorLike,
+    depthwise_kernel: Any,
+    pointwise_kernel: Any,
+    strides: Any = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: Any = 1,
+) -> Tensor:
+    """Return `depthwise_conv` followed by a convolution with a `pointwise_kernel` of size 1."""
+
 def shape(x: TensorLike) -> tuple[int, ...]:
     """Return the shape of `x`, as a tuple of integers."""
 
@@ -813,6 +1031,9 @@ def sigmoid(x: TensorLike) -> Tensor:
 
 def sign(x: TensorLike) -> Tensor:
     """Return -1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x."""
+
+def signbit(x: TensorLike) -> Tensor:
+    """Return whether `x` is negative, -0.0 included."""
 
 def silu(x: TensorLike) -> Tensor:
     """Return ``x * sigmoid(x)``, also called swish."""
@@ -858,6 +1079,13 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
 def sort(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger
     than all else."""
+
+def space_to_depth(
+    x: TensorLike,
+    block_size: Any,
+    data_format: str | None = "channels_last",
+) -> Tensor:
+    """Return images whose channels are the blocks of `block_size` by `block_size` of `x`."""
 
 def sparse_categorical_crossentropy(
     target: Any,
@@ -975,6 +1203,36 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
 def true_divide(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return x1 / x2; float32 where neither is of a floating dtype."""
 
+def trunc(x: TensorLike) -> Tensor:
+    """Return `x` rounded towards zero. It has no gradient."""
+
+def unfold(
+    x: TensorLike,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Tensor:
+    """Return the patches under a window that moves over images: (batch, elements, places)."""
+
+def unique(
+    x: TensorLike,
+    sorted: bool = True,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Axes = None,
+    size: Any = None,
+    fill_value: TensorLike | None = None,
+) -> Tensor | Any:
+    """Return the different elements of `x` in ascending order, or its rows along `axis`, cut or
+    filled to `size`; and, as asked, where the first of each stands, which of them each element
+    is, and how many there are (int32)."""
+
+def unravel_index(indices: TensorLike, shape: Shape) -> list[Tensor]:
+    """Return the coordinates (int32) of elements at `indices` in row-major order, one tensor
+    for each axis of `shape`."""
+
 def unstack(x: TensorLike, num: int | None = None, axis: Axes = 0) -> list[Tensor]:
     """Return the slices of `x` along `axis`, as a list, which must have `num` parts if that is
     given."""
@@ -992,6 +1250,16 @@ def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
 def vectorize(pyfunc: Any, *, excluded: Any = None, signature: Any = None) -> Tensor:
     """Return a function that calls `pyfunc` for each element of its arguments, or for the axes
     that `signature` names; see ``numpy.vectorize``."""
+
+def view(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+    """Return the bits of `x` read as another `dtype`; the last axis grows or shrinks with the
+    size of elements. It has no gradient."""
+
+def view_as_complex(x: TensorLike) -> Tensor:
+    """Return complex numbers from pairs of real and imaginary parts along the last axis."""
+
+def view_as_real(x: TensorLike) -> Tensor:
+    """Return the real and the imaginary parts of `x` along a new last axis."""
 
 def vsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
     """Return the parts of `x` along its first axis between indices, or a number of equal

@@ -31,8 +31,8 @@ from ._manipulation import (  # noqa: F401 (the table names the classes)
 )
 
 _OF_NUMPY = (  # public here as they are
-    "bool bool_ can_cast complex64 complex128 e finfo float16 float32 float64 iinfo inf int8 int16 "
-    "int32 int64 nan newaxis pi result_type uint8 uint16 uint32 uint64"
+    "bool bool_ can_cast complex64 complex128 e finfo float16 float32 float64 "
+    "iinfo inf int8 int16 int32 int64 nan newaxis pi result_type uint8 uint16 uint32 uint64"
 )
 globals().update({_name: getattr(np, _name) for _name in _OF_NUMPY.split()})
 __all__ = ["c_", "fft", "from_dlpack", "linalg", "r_", "random"]
@@ -84,6 +84,8 @@ _TABLE = """
         # Return each argument with at least two axes, new ones in front; a tuple for several.
     atleast_3d(*arys) -> Tensor | Any = _all_raised(arys, 3)
         # Return each argument with at least three axes, where NumPy puts them; a tuple for several.
+    broadcast_shapes(*shapes) -> tuple[int, ...] = np.broadcast_shapes(*shapes)
+        # Return the shape that tensors of these shapes have together; ValueError if there is none.
     broadcast_to(array, shape) = broadcast_to(_array(array), shape)
     clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None)
         = _no_out("clip", out,
@@ -170,6 +172,11 @@ _TABLE = """
         # Return whether the imaginary part of `x` is not 0.
     isdtype(dtype, kind) -> bool = np.isdtype(np.dtype(dtype), kind)
         # Return whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric" ...
+    isin(element, test_elements, assume_unique=False, invert=False, *, kind=None)
+        = constant(np.isin(*map(_as_array, (_array(element), _array(test_elements))), assume_unique,
+        invert, kind=kind))
+        # Return whether each of `element` is among `test_elements`; with `invert` whether it is
+        not.
     isneginf(x) = logical_and(isinf(_array(x)), less(x, 0))
         # Return whether `x` is negative and infinite.
     isposinf(x) = logical_and(isinf(_array(x)), greater(x, 0))

@@ -368,6 +368,10 @@ def blackman(M: int | None) -> Tensor:
     """Return the window of `M` points, float64, of three cosines that nearly has least
     leakage."""
 
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """Return the shape that tensors of these shapes have together; ValueError if there is
+    none."""
+
 def broadcast_to(array: TensorLike, shape: Shape) -> Tensor:
     """Return `array` repeated to `shape`, by NumPy's rules of broadcasting."""
 
@@ -638,6 +642,17 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
 
 def isfinite(x: TensorLike, /) -> Tensor:
     """Whether x is neither infinite nor NaN."""
+
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: builtins.bool = False,
+    invert: builtins.bool = False,
+    *,
+    kind: Any = None,
+) -> Tensor:
+    """Return whether each of `element` is among `test_elements`; with `invert` whether it is
+    not."""
 
 def isinf(x: TensorLike, /) -> Tensor:
     """Whether x is infinite."""

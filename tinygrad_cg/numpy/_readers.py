@@ -11,11 +11,11 @@ import numpy as np
 from .._core.conversion import any_tensor, convert, is_tensor, refuse_masked
 from .._core.kinds import is_exact, is_floating, is_unsigned, rank
 from .._core.tensor import Tensor
+from .._ops.blocks import rearrange
 from .._ops.creation import constant, full
 from .._ops.define import as_sizes, normalize_axes
 from .._ops.einsum import from_lists
-from .._ops.indexing import gather
-from .._ops.shape import broadcast_to, cast, concatenate, reshape, stack
+from .._ops.shape import broadcast_to, cast, reshape, stack
 from .._spellings.adapt import arg_extremum
 
 
@@ -191,14 +191,5 @@ def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: 
 
 
 def _rearrange(move: Callable[..., np.ndarray], *tensors: Any) -> Tensor:
-    """Apply `move`, a function of NumPy that only moves elements, to tensors of one dtype.
-
-    It is asked for the indices of the elements, which are then gathered in one operation.
-    """
-    indices, first, tensors = [], 0, tuple(map(_array, tensors))
-    for tensor in tensors:
-        count = tensor.shape.num_elements()
-        indices.append(np.arange(first, first + count).reshape(tensor.shape))
-        first += count
-    flat = [reshape(tensor, (-1,)) for tensor in tensors]
-    return gather(flat[0] if len(flat) == 1 else concatenate(flat), move(*indices), 0)
+    """Apply `move`, a function of NumPy that only moves elements, to tensors of one dtype."""
+    return rearrange(move, *map(_array, tensors))

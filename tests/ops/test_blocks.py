@@ -1,0 +1,79 @@
+"""Blocks, patches, attention and adaptive pooling: derivatives, and what is refused."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg._ops import attention, blocks, casts, pooling, scans, sorting
+from tinygrad_cg.keras import ops
+
+RANDOM = np.random.default_rng(7)
+IMAGE = RANDOM.normal(size=(1, 4, 2, 4))
+HEADS = [RANDOM.normal(size=shape) for shape in ((1, 2, 2, 2), (1, 3, 1, 2), (1, 3, 1, 2))]
+FUNCTIONS = {
+    "space_to_depth": lambda x: blocks.space_to_depth(x, 2) ** 3,
+    "depth_to_space": lambda x: blocks.depth_to_space(x, 2) ** 3,
+    "space_to_batch": lambda x: blocks.space_to_batch(x, (2, 2), ((1, 1), (0, 0))) ** 3,
+    "batch_to_space": lambda x: (
+        blocks.batch_to_space(tf.reshape(x, (4, 2, 1, 4)), (2, 2), ((0, 1), (0, 0))) ** 3
+    ),
+    "unfold": lambda x: blocks.unfold(x, 2, padding=1) ** 3,
+    "fold": lambda x: blocks.fold(tf.reshape(x, (1, 8, 4)), (3, 3), 2) ** 3,
+    "frames": lambda x: blocks.frames(x, 3, 1) ** 3,
+    "reverse_sequence": lambda x: blocks.reverse_sequence(x, [1, 2, 0, 2], 2, 1) ** 3,
+    "average": lambda x: pooling.adaptive_pool(tf.reduce_mean, x, 3) ** 3,
+    "max": lambda x: pooling.adaptive_pool(tf.reduce_max, x, (3, 1)) ** 3,
+    "cumulative_logsumexp": lambda x: scans.cumulative_logsumexp(x, 1, reverse=True),
+    "rearrange": lambda x: ops.rearrange(x, "b (h k) ... -> (k b) ... h", k=2) ** 3,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives(name):
+    tf.assert_gradients(FUNCTIONS[name], IMAGE)
+
+
+def test_derivatives_of_attention():
+    mask = np.array([[True, True, False], [True, False, True]])
+    tf.assert_gradients(
+        lambda q, k, v: attention.dot_product_attention(q, k, v, mask=mask, cap=2.0), *HEADS
+    )
+
+
+def test_sums_of_exponentials_keep_small_terms():
+    found = scans.cumulative_logsumexp([-2000.0, 0.0, 1000.0])
+    assert found.numpy().tolist() == [-2000.0, 0.0, 1000.0]
+    found = scans.cumulative_logsumexp([1.0, 2.0], exclusive=True)
+    assert found.numpy().tolist() == [np.finfo(np.float32).min, 1.0]
+
+
+def test_casts_stop_at_limits():
+    found = casts.saturate_cast(np.float32([-1e20, 3e9, 1e20, np.nan]), "int64")
+    assert found.numpy().tolist() == [-(2**63), 3 * 10**9, 2**63 - 1, 0]
+    assert casts.saturate_cast(np.int64([-1, 2**40]), "uint32").numpy().tolist() == [0, 2**32 - 1]
+    assert casts.saturate_cast(np.float64(1e300), "float32").numpy() == np.finfo(np.float32).max
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: blocks.space_to_depth(IMAGE, 3),
+        lambda: blocks.depth_to_space(IMAGE, 3),
+        lambda: blocks.space_to_batch(IMAGE, (3, 1), ((0, 0), (0, 0))),
+        lambda: blocks.batch_to_space(IMAGE, (2, 1), ((0, 0), (0, 0))),
+        lambda: blocks.unfold(IMAGE, 5),
+        lambda: blocks.fold(IMAGE[0], 3, 2),
+        lambda: blocks.frames([1.0], 2, 1),
+        lambda: blocks.reverse_sequence(IMAGE, [3], 2),
+        lambda: pooling.adaptive_pool(tf.reduce_mean, IMAGE, (1, 2, 3)),
+        lambda: sorting.in_top_k([0], [1.0], 1),
+        lambda: attention.dot_product_attention(HEADS[1], HEADS[0], HEADS[0]),
+        lambda: casts.bitcast(np.int8([1, 2, 3]), np.int16),
+        lambda: ops.rearrange(IMAGE, "a b c -> c b a"),
+        lambda: ops.rearrange(IMAGE, "a (b k) c d -> a b k c d", k=3),
+        lambda: ops.psnr([1.0], [1.0, 2.0], 1.0),
+    ],
+)
+def test_what_does_not_fit_is_refused(call):
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        call()

@@ -1,0 +1,258 @@
+"""Moves of elements: blocks of images to channels or to the batch, patches, reversed sequences.
+
+All are a gather of the elements at indices that NumPy moves, or reshapes and transposes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import convert
+from .._core.tensor import Tensor
+from ..errors import InvalidArgumentError
+from .define import as_int, as_shape, normalize_axis
+from .indexing import gather, getitem, put_at
+from .padding import pad
+from .shape import concatenate, reshape, transpose
+
+
+def rearrange(move: Callable[..., np.ndarray], *tensors: Tensor) -> Tensor:
+    """Apply `move`, a function of arrays that only moves elements, to tensors of one dtype.
+
+    It is asked for the indices of the elements, which are then gathered in one operation.
+    """
+    indices, first = [], 0
+    for tensor in tensors:
+        count = tensor.shape.num_elements()
+        indices.append(np.arange(first, first + count).reshape(tensor.shape))
+        first += count
+    flat = [reshape(tensor, (-1,)) for tensor in tensors]
+    return gather(flat[0] if len(flat) == 1 else concatenate(flat), move(*indices), 0)
+
+
+def _images(name: str, x: Any, data_format: str) -> tuple[Tensor, bool]:
+    """Return images with channels last, and whether they came with channels first."""
+    x = convert(x)
+    if data_format not in ("NHWC", "NCHW", "channels_last", "channels_first"):
+        raise InvalidArgumentError(
+            f"{name}: data_format must be 'NHWC' or 'NCHW', got {data_format!r}"
+        )
+    if x.ndim != 4:
+        raise InvalidArgumentError(
+            f"{name}: images must have 4 dimensions: a batch, height, width and channels; got "
+            f"shape {tuple(x.shape)}"
+        )
+    is_first = data_format in ("NCHW", "channels_first")
+    return transpose(x, (0, 2, 3, 1)) if is_first else x, is_first
+
+
+def _block_size(name: str, value: Any) -> int:
+    size = as_int(name, "block_size", value)
+    if size < 1:
+        raise InvalidArgumentError(f"{name}: block_size must be at least 1, got {size}")
+    return size
+
+
+def space_to_depth(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor:
+    """Return images whose channels are the blocks of `block_size` by `block_size` of `x`.
+
+    After ``tf.nn.space_to_depth``: height and width are that much smaller and must be multiples of
+    `block_size`, or it is an InvalidArgumentError.
+    """
+    name, size = "space_to_depth", _block_size("space_to_depth", block_size)
+    x, is_first = _images(name, x, data_format)
+    batch, height, width, channels = x.shape
+    if height % size or width % size:
+        raise InvalidArgumentError(
+            f"{name}: height {height} and width {width} must be multiples of block_size {size}"
+        )
+    parts = reshape(x, (batch, height // size, size, width // size, size, channels))
+    moved = transpose(parts, (0, 1, 3, 2, 4, 5))
+    found = reshape(moved, (batch, height // size, width // size, size * size * channels))
+    return transpose(found, (0, 3, 1, 2)) if is_first else found
+
+
+def depth_to_space(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor:
+    """Return images whose blocks of `block_size` by `block_size` are the channels of `x`.
+
+    After ``tf.nn.depth_to_space``, the inverse of `space_to_depth`. InvalidArgumentError unless the
+    channels are a multiple of the square of `block_size`.
+    """
+    name, size = "depth_to_space", _block_size("depth_to_space", block_size)
+    x, is_first = _images(name, x, data_format)
+    batch, height, width, channels = x.shape
+    if channels % size**2:
+        raise InvalidArgumentError(
+            f"{name}: {channels} channels must be a multiple of the square of block_size {size}"
+        )
+    parts = reshape(x, (batch, height, width, size, size, channels // size**2))
+    moved = transpose(parts, (0, 1, 3, 2, 4, 5))
+    found = reshape(moved, (batch, height * size, width * size, channels // size**2))
+    return transpose(found, (0, 3, 1, 2)) if is_first else found
+
+
+def _blocks(name: str, block_shape: Any, widths: Any, x: Tensor) -> tuple[tuple, np.ndarray]:
+    """Return the sizes of blocks, and a pair of widths for each."""
+    sizes = as_shape(name, block_shape)
+    pairs = np.asarray(widths)
+    if pairs.shape != (len(sizes), 2) or x.ndim <= len(sizes) or min(sizes, default=1) < 1:
+        raise InvalidArgumentError(
+            f"{name}: block_shape must have positive sizes of axes of x after the first, and a "
+            f"pair of numbers is needed for each: got {sizes}, {pairs.tolist()} and x of shape "
+            f"{tuple(x.shape)}"
+        )
+    return sizes, pairs
+
+
+def space_to_batch(x: Any, block_shape: Any, paddings: Any) -> Tensor:
+    """Return `x`, padded, cut into blocks of `block_shape` that become part of the batch.
+
+    After ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded sizes
+    must be multiples of those of a block, or it is an InvalidArgumentError.
+    """
+    x = convert(x)
+    sizes, pairs = _blocks("space_to_batch", block_shape, paddings, x)
+    count = len(sizes)
+    x = pad(x, [(0, 0), *pairs.tolist(), *[(0, 0)] * (x.ndim - 1 - count)])
+    batch, *rest = x.shape
+    if any(whole % size for whole, size in zip(rest, sizes, strict=False)):
+        raise InvalidArgumentError(
+            f"space_to_batch: padded sizes {rest[:count]} must be multiples of those of blocks, "
+            f"{sizes}"
+        )
+    split = [part for whole, one in zip(rest, sizes, strict=False) for part in (whole // one, one)]
+    parts = reshape(x, (batch, *split, *rest[count:]))
+    inside, outside = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
+    parts = transpose(parts, (*inside, 0, *outside, *range(2 * count + 1, parts.ndim)))
+    return reshape(parts, (batch * prod(sizes), *split[::2], *rest[count:]))
+
+
+def batch_to_space(x: Any, block_shape: Any, crops: Any) -> Tensor:
+    """Return the inverse of `space_to_batch`: blocks from the batch, then `crops` cut off.
+
+    After ``tf.batch_to_space``. InvalidArgumentError unless the batch is a multiple of the size of
+    a block, and the crops leave something.
+    """
+    x = convert(x)
+    sizes, pairs = _blocks("batch_to_space", block_shape, crops, x)
+    count, (batch, *rest) = len(sizes), x.shape
+    if batch % prod(sizes):
+        raise InvalidArgumentError(
+            f"batch_to_space: the batch, {batch}, must be a multiple of the size of blocks {sizes}"
+        )
+    parts = reshape(x, (*sizes, batch // prod(sizes), *rest))
+    order = [axis for i in range(count) for axis in (count + 1 + i, i)]
+    parts = transpose(parts, (count, *order, *range(2 * count + 1, parts.ndim)))
+    wholes = [whole * one for whole, one in zip(rest, sizes, strict=False)]
+    found = reshape(parts, (batch // prod(sizes), *wholes, *rest[count:]))
+    cuts = [
+        slice(before, whole - after)
+        for whole, (before, after) in zip(wholes, pairs.tolist(), strict=True)
+    ]
+    if any(cut.start < 0 or not cut.start <= cut.stop for cut in cuts) or pairs.min(initial=0) < 0:
+        raise InvalidArgumentError(f"batch_to_space: crops {pairs.tolist()} exceed sizes {wholes}")
+    return getitem(found, (slice(None), *cuts))
+
+
+def reverse_sequence(x: Any, lengths: Any, axis: Any, batch_axis: Any = 0) -> Tensor:
+    """Return `x` with the first of `lengths` elements along `axis` reversed, for each of a batch.
+
+    After ``tf.reverse_sequence``. InvalidArgumentError for lengths that `x` does not have.
+    """
+    x, counts = convert(x), np.asarray(convert(lengths)._values())
+    name = "reverse_sequence"
+    along, across = normalize_axis(name, axis, x.ndim), normalize_axis(name, batch_axis, x.ndim)
+    size = x.shape[along]
+    if (
+        along == across
+        or counts.shape != (x.shape[across],)
+        or not ((counts >= 0) & (counts <= size)).all()
+    ):
+        raise InvalidArgumentError(
+            f"{name}: lengths must be a number from 0 to {size} for each of axis {across} of "
+            f"shape {tuple(x.shape)}, got {counts.tolist()}"
+        )
+    places = np.arange(size)
+    turned = np.where(places < counts[:, None], counts[:, None] - 1 - places, places)
+    sizes = [1] * x.ndim
+    sizes[along], sizes[across] = size, len(counts)
+    turned = (turned if across < along else turned.T).reshape(sizes)
+    return rearrange(lambda indices: np.take_along_axis(indices, turned, along), x)
+
+
+def frames(x: Any, length: Any, step: Any) -> Tensor:
+    """Return the parts of `length` elements of the last axis that begin at every `step`."""
+    x = convert(x)
+    size, step = as_int("frames", "length", length), as_int("frames", "step", step)
+    if not x.ndim or size < 1 or step < 1 or size > x.shape[-1]:
+        raise InvalidArgumentError(
+            f"frames: length and step must be positive, and length no more than the last axis of "
+            f"x; got {size}, {step} and shape {tuple(x.shape)}"
+        )
+    starts = np.arange(0, x.shape[-1] - size + 1, step)
+    return gather(x, starts[:, None] + np.arange(size), x.ndim - 1)
+
+
+def _patches(name: str, shape: Any, sizes: Any, gaps: Any, border: Any, steps: Any) -> tuple:
+    """Return positions in padded planes (window, place), the padded sizes, and the border."""
+    pairs = [as_shape(name, one) for one in (sizes, gaps, border, steps)]
+    sizes, gaps, border, steps = (one * 2 if len(one) == 1 else one for one in pairs)
+    wholes = [one + 2 * more for one, more in zip(shape, border, strict=True)]
+    axes = []
+    for whole, size, gap, step in zip(wholes, sizes, gaps, steps, strict=True):
+        last = whole - gap * (size - 1) - 1
+        if min(size, gap, step) < 1 or last < 0:
+            raise InvalidArgumentError(
+                f"{name}: no window of size {sizes} and dilation {gaps} fits on padded images of "
+                f"size {tuple(wholes)}"
+            )
+        axes.append(gap * np.arange(size)[:, None] + np.arange(0, last + 1, step))
+    rows, columns = axes
+    flat = rows[:, None, :, None] * wholes[1] + columns[None, :, None, :]
+    return flat.reshape(len(rows) * len(columns), -1), wholes, border
+
+
+def unfold(x: Any, size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """Return the patches under a window that moves over images: (batch, elements, places).
+
+    `x` is (batch, channels, height, width). After ``keras.ops.unfold``. InvalidArgumentError if no
+    window fits.
+    """
+    x = convert(x)
+    if x.ndim != 4:
+        raise InvalidArgumentError(f"unfold: needs 4 dimensions, got shape {tuple(x.shape)}")
+    batch, channels, height, width = x.shape
+    places, wholes, (above, left) = _patches(
+        "unfold", (height, width), size, dilation, padding, stride
+    )
+    padded = pad(x, [(0, 0), (0, 0), (above, above), (left, left)])
+    found = gather(reshape(padded, (batch, channels, prod(wholes))), places, 2)
+    return reshape(found, (batch, channels * places.shape[0], places.shape[1]))
+
+
+def fold(
+    x: Any, output_size: Any, size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """Return images of `output_size` in which the patches `x` are added up: `unfold` transposed.
+
+    After ``keras.ops.fold``. InvalidArgumentError unless `x` has as many patches as `unfold` makes.
+    """
+    x, shape = convert(x), as_shape("fold", output_size)
+    shape = shape * 2 if len(shape) == 1 else shape
+    places, wholes, (above, left) = _patches("fold", shape, size, dilation, padding, stride)
+    if x.ndim != 3 or x.shape[1] % places.shape[0] or x.shape[2] != places.shape[1]:
+        raise InvalidArgumentError(
+            f"fold: x must have shape (batch, channels * {places.shape[0]}, {places.shape[1]}), "
+            f"got {tuple(x.shape)}"
+        )
+    batch, channels = x.shape[0], x.shape[1] // places.shape[0]
+    parts = reshape(x, (batch, channels, *places.shape))
+    flat = put_at(parts, (batch, channels, prod(wholes)), (slice(None), slice(None), places))
+    whole = reshape(flat, (batch, channels, *wholes))
+    (height, width) = shape
+    cut = (slice(above, above + height), slice(left, left + width))
+    return getitem(whole, (slice(None), slice(None), *cut))
