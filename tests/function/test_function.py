@@ -590,8 +590,8 @@ def test_copies_and_pickles():
 
     f = tf.function(lambda x: x)
     assert copy.deepcopy(f) is f
-    with pytest.raises(TypeError, match="pickle its python_function"):
-        pickle.dumps(f)
+    with pytest.raises((AttributeError, pickle.PicklingError), match="local object"):
+        pickle.dumps(f)  # as Python's own functions; cloudpickle: see tests/rules/test_travel.py
 
 
 @pytest.mark.parametrize("jit", [True, False])

@@ -1,8 +1,8 @@
 """Pickling of custom gradients and operations, by `pickle`, `cloudpickle` and `copy`.
 
-An operation is pickled as the name that its module has for it. So is a custom gradient that its
-module holds under its own name, as Python's own functions are; any other goes by value, which
-needs cloudpickle.
+An operation is pickled as the name that its module has for it. So are a custom gradient, a compiled
+function and a primitive that their module holds, as Python's own functions are; any other goes by
+value, with what it was made of. That needs cloudpickle where it was made of a local function.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ def _reduce(bind: Any) -> Any:
         return "function"
     # what is in __main__ is not there in the process that cloudpickle's bytes are for
     goes_by_value = bind.__module__ == "__main__" and "cloudpickle" in caller
-    if not goes_by_value and _find_by_name(bind) is bind:
-        return getattr(bind, "__qualname__")  # noqa: B009 (update_wrapper sets it)
+    name = None if goes_by_value else _name_in_module(bind)
+    if name is not None:
+        return name
     return bind.__reduce_ex__(4)
 
 
@@ -35,6 +36,14 @@ def _find_by_name(function: Any) -> Any:
     for name in getattr(function, "__qualname__", "<unnamed>").split("."):
         found = getattr(found, name, None)
     return found
+
+
+def _name_in_module(function: Any) -> str | None:
+    """Return a name by which a function's module has it: its own, or that of a variable."""
+    if _find_by_name(function) is function:
+        return getattr(function, "__qualname__")  # noqa: B009 (update_wrapper sets it)
+    names = vars(sys.modules.get(function.__module__, sys))
+    return next((name for name, one in list(names.items()) if one is function), None)
 
 
 def travels(decorated: type) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,6 +28,7 @@ from .._reverse.sweep import fit_shape
 from .calls import Call
 from .definition import Definition, RuleSignature, source_line
 from .outside_runs import run_code
+from .pickling import travels
 from .rebinding import asked_inputs
 from .returned import gradients_of_inputs
 
@@ -88,12 +91,16 @@ def _register(name: str, function: Callable[..., Any] | None, replace: bool) -> 
 def get_gradient_function(op_type: str) -> Callable[..., Any] | None:
     """Return the gradient registered for a name (None: not differentiable); else LookupError."""
     if op_type not in _gradients:
-        raise NoGradientError(
-            f"No gradient defined for operation '{op_type}' (op type: {op_type}). In general "
-            "every operation must have an associated `@tf.RegisterGradient` for correct "
-            f'autodiff: write one, or declare NotDifferentiable("{op_type}").'
-        )
+        raise _no_gradient(op_type)
     return _gradients[op_type]
+
+
+def _no_gradient(name: str) -> NoGradientError:
+    return NoGradientError(
+        f"No gradient defined for operation '{name}' (op type: {name}). In general "
+        "every operation must have an associated `@tf.RegisterGradient` for correct "
+        f'autodiff: write one, or declare NotDifferentiable("{name}").'
+    )
 
 
 class Operation:
@@ -172,32 +179,59 @@ def primitive(
             f"primitive: an operation named {name!r} is defined already; choose another name, or "
             "pass replace=True where a notebook's cell runs again"
         )
-    compiled: Any = _elementwise(name, kernel) if elementwise else kernel
-    if elementwise and shape is None:
-        abstract, run = functools.partial(_pointwise_aval, compiled), compiled
-    else:
-        abstract = functools.partial(_abstract, name, shape)
-        run = functools.partial(_run, name, compiled, abstract if shape is not None else None)
-    made = Primitive(
-        name,
-        run,
-        ("inputs",),
-        abstract,
-        save=functools.partial(_save, name, Definition(kernel, name)),
-        rule=_rule,
-        kind="user",
-        doc=kernel.__doc__,
-        kernel=compiled,
-    )
-    USER_OPS[name] = made
+    made = UserOperation(name, kernel, shape, elementwise)
+    USER_OPS[name] = made.primitive
+    return made
 
-    def op(*inputs: Any, **attrs: Any) -> Any:
+
+class UserOperation:
+    """A primitive of the user's, as the function that applies it.
+
+    It travels to other processes with its kernel, and with the gradient of its name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kernel: Callable[..., Any],
+        shape: Callable[..., Any] | None,
+        elementwise: bool,
+    ):
+        self._given = name, kernel, shape, elementwise
+        self._pointwise: Pointwise | None = _elementwise(name, kernel) if elementwise else None
+        self._home: int | None = os.getpid()  # the process that has its gradient by name
+        self._travelled: tuple | None = None  # its gradient, or none, where that came with it
+        self._id: str | None = None  # the same in all processes, once it has travelled
+        self.definition = Definition(kernel, name)
+        compiled: Any = kernel if self._pointwise is None else self._pointwise
+        if self._pointwise is not None and shape is None:
+            abstract, run = functools.partial(_pointwise_aval, compiled), compiled
+        else:
+            abstract = functools.partial(_abstract, name, shape)
+            run = functools.partial(_run, name, compiled, abstract if shape is not None else None)
+        self.primitive = Primitive(
+            name,
+            run,
+            ("inputs",),
+            abstract,
+            save=functools.partial(_save, self),
+            rule=_rule,
+            kind="user",
+            doc=kernel.__doc__,
+            kernel=compiled,
+        )
+        bind(self, self.primitive)
+        self.__module__ = getattr(kernel, "__module__", None) or __name__
+        self.__qualname__ = getattr(kernel, "__qualname__", name)
+
+    def __call__(self, *inputs: Any, **attrs: Any) -> Any:
+        name, pointwise = self.primitive.name, self._pointwise
         if not inputs:
             raise TypeError(f"{name}: needs at least one input")
-        if elementwise and (attrs or len(inputs) != compiled.inputs):
+        if pointwise is not None and (attrs or len(inputs) != pointwise.inputs):
             raise TypeError(
-                f"{name}: the elementwise kernel takes {compiled.inputs} inputs by position and no "
-                f"attributes, got {len(inputs)} inputs and {', '.join(attrs) or 'no'} attributes"
+                f"{name}: the elementwise kernel takes {pointwise.inputs} inputs by position and "
+                f"no attributes, got {len(inputs)} inputs and {', '.join(attrs) or 'no'} attributes"
             )
         for key, value in attrs.items():
             if is_tensor(value):
@@ -205,10 +239,55 @@ def primitive(
                     f"{name}: attribute {key!r} is a tensor, and would have no gradient: pass it "
                     "by position, as an input"
                 )
-        result = apply(made, convert_operands(inputs), attrs)
+        result = apply(self.primitive, convert_operands(inputs), attrs)
         return tuple(result) if isinstance(result, list) else result
 
-    return bind(op, made)
+    def gradient(self) -> Callable[..., Any] | None:
+        """Return the gradient function (None: not differentiable); LookupError without one."""
+        if self._travelled is None:
+            return get_gradient_function(self.primitive.name)
+        if not self._travelled:
+            raise _no_gradient(self.primitive.name)
+        return self._travelled[0]
+
+    def is_elementwise(self) -> bool:
+        return self._pointwise is not None
+
+    def __reduce__(self) -> Any:
+        if self._id is None:
+            self._id = os.urandom(16).hex()
+            _by_id[self._id] = self
+        gradient, name = self._travelled, self.primitive.name
+        if gradient is None:
+            gradient = (_gradients[name],) if name in _gradients else ()
+        # a state, since the gradient may refer to the operation
+        return _arrive, (self._id, self._given), {"gradient": gradient}
+
+    def __setstate__(self, state: dict) -> None:
+        """Keep the gradient that came with the operation, but in the process that it is of.
+
+        What another process has by its name may be something else, or older.
+        """
+        if self._home != os.getpid():
+            self._travelled = state["gradient"]
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.primitive.name!r}>"
+
+
+_by_id: weakref.WeakValueDictionary[str, UserOperation] = weakref.WeakValueDictionary()
+
+
+def _arrive(id: str, given: tuple) -> UserOperation:
+    """Return the operation that was pickled; in its own process that is itself."""
+    made = _by_id.get(id)
+    if made is None:
+        made = _by_id[id] = UserOperation(*given)
+        made._id, made._home = id, None
+    return made
+
+
+travels(UserOperation)
 
 
 def _elementwise(name: str, kernel: Callable[..., Any]) -> Any:
@@ -294,22 +373,22 @@ def _own_result(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.nd
 class _Use(NamedTuple):
     """The residuals of a node of a user's primitive."""
 
-    name: str
+    operation: UserOperation
     definition: Definition
     inputs: tuple
     attrs: dict
     outs: list
 
 
-def _save(name: str, definition: Definition, inputs: tuple, attrs: dict | None, out: Any) -> _Use:
+def _save(operation: UserOperation, inputs: tuple, attrs: dict | None, out: Any) -> _Use:
     outputs = out if isinstance(out, list) else [out]
     outs = [one._with_record(one._rec) for one in outputs]  # what others know of them
-    return _Use(name, definition, inputs, attrs or {}, outs)
+    return _Use(operation, operation.definition, inputs, attrs or {}, outs)
 
 
 def _rule(node: Node, dy: Any) -> list:
-    name, definition, inputs, attrs, outs = node.saved
-    function = get_gradient_function(name)
+    operation, definition, inputs, attrs, outs = node.saved
+    name, function = operation.primitive.name, operation.gradient()
     if function is None:
         return [None] * len(inputs)
     dys, tensors = [dy], [outs[0]._with_record(node)]
@@ -321,7 +400,7 @@ def _rule(node: Node, dy: Any) -> list:
         return function(Operation(name, tuple(inputs), tuple(outputs), attrs, node), *dys)
 
     returned = run_code(definition, of_operation, [inputs, tuple(tensors), *dys], {})
-    if isinstance(USER_OPS[name].kernel, Pointwise):
+    if operation.is_elementwise():
         returned = _unbroadcast(returned, inputs, outs[0].shape)
     call = Call(RuleSignature(function), definition, function, len(inputs), None, None, None)
     return gradients_of_inputs(call, returned, node.inputs)

@@ -16,6 +16,7 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from ... import nest
 from ..._core.levels import state
+from ..._rules.pickling import travels
 from ...errors import FunctionWarning, warn
 from ..codegen.executable import build as fused
 from ..graph.interpret import interpreter
@@ -206,7 +207,14 @@ class Function(Generic[P, Y]):
         return f"<function {getattr(self, '__qualname__', self._name)}, compiled>"
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"{self!r} cannot be pickled: pickle its python_function")
+        """Return what it is made of; programs are made anew, with kernels from the cache."""
+        compiled = next(key for key, build in _BUILDS.items() if build is self._build)
+        made_of = self.python_function, self._statics, self._signature, compiled, self._relaxed
+        return _blank, (), made_of  # as a state, since the Python function may refer to this one
+
+    def __setstate__(self, made_of: tuple) -> None:
+        python, statics, signature, compiled, relaxed = made_of
+        self.__init__(python, statics, signature, _BUILDS[compiled], relaxed)
 
     def __deepcopy__(self, memo: Any) -> Function[P, Y]:
         return self
@@ -214,6 +222,13 @@ class Function(Generic[P, Y]):
 
 def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwargs: Any) -> Any:
     return python.__get__(reference(), owner)(*args, **kwargs)
+
+
+def _blank() -> Function:
+    return Function.__new__(Function)
+
+
+travels(Function)
 
 
 def _fuse_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
@@ -251,6 +266,9 @@ class Method(Generic[P, Y]):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function._of(self.__self__, self._owner), name)
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.__self__, self._function.python_function.__name__)
 
     def __repr__(self) -> str:
         return f"<bound {self._function!r} of {self.__self__!r}>"

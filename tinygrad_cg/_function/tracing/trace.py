@@ -18,7 +18,7 @@ import numpy as np
 from ..._core.conversion import BOOL, convert
 from ..._core.kinds import is_exact, is_inexact
 from ..._core.levels import Level, Listener, add_level, ask_for_value, state
-from ..._core.primitive import OPS, USER_OPS, Primitive, apply, runner
+from ..._core.primitive import OPS, Primitive, apply, runner
 from ..._core.tensor import Aval, Tensor, leaked_from_trace
 from ..._ops.sampling import draw as draw_numbers
 from ..._reverse.graph_mode import Graph as DefaultGraph
@@ -164,7 +164,7 @@ class FunctionTrace(Level, Listener):
 
     def _call_outside(self, primitive: Primitive, operands: list[Value], params: dict) -> Any:
         """Return the results of code that computes on values, called at each call."""
-        code = params.get("code") if primitive.name not in USER_OPS else None
+        code = params.get("code") if primitive.kernel is None else None  # no primitive of the user
         key = getattr(code, "key", None)
         place = (self.outside, primitive.name, key, *[one.aval for one in operands])
         self.outside += 1
