@@ -10,10 +10,10 @@ from importlib import import_module
 
 _MODULES = (
     "activations attention blocks casts comparison complex convolution creation decompositions "
-    "diagonals eigenvectors einsum elementwise factorizations fourier indexing integers "
-    "least_squares linear_algebra losses matrices matrix_functions normalizations norms operators "
-    "padding pooling protocol reductions sampling scans segments shape sorting special_functions "
-    "tapers trigonometry updates"
+    "diagonals distributions eigenvectors einsum elementwise factorizations fourier indexing "
+    "integers least_squares linear_algebra losses matrices matrix_functions normalizations norms "
+    "operators padding pooling protocol reductions sampling scans segments shape sorting "
+    "special_functions tapers trigonometry updates"
 )
 
 _was_enabled = gc.isenabled()

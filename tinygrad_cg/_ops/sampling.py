@@ -25,7 +25,8 @@ from .shape import cast
 
 _lock = ForkLock()
 _generator = np.random.Generator(np.random.Philox())
-
+# Methods of NumPy's generator whose sizes stand last there, and first in what is drawn here.
+_SIZES_LAST = ("beta", "binomial", "gumbel", "poisson", "standard_gamma")
 
 if hasattr(os, "register_at_fork"):  # NumPy's generator has a lock of its own: none may be
     # drawing at a fork, or the child could never draw. There the lock here is renewed.
@@ -168,7 +169,7 @@ def _seed_generator(name: str, seed: Any) -> np.random.Generator:
 def _draw(name: str, method: str, seed: int | None, *arguments: Any) -> Any:
     """Return an array of random numbers; a tensor where a function is traced, or run again."""
     if seed is not None:
-        return np.asarray(getattr(_seed_generator(name, seed), method)(*arguments))
+        return _numbers(_seed_generator(name, seed), method, arguments)
     if state.draws is not None:
         return state.draws(method, arguments)
     return draw(method, arguments)
@@ -177,4 +178,24 @@ def _draw(name: str, method: str, seed: int | None, *arguments: Any) -> Any:
 def draw(method: str, arguments: tuple) -> np.ndarray:
     """Return the next numbers of the generator that all draws without a seed share."""
     with _lock:
-        return np.asarray(getattr(_generator, method)(*arguments))
+        return _numbers(_generator, method, arguments)
+
+
+def _numbers(generator: np.random.Generator, method: str, arguments: tuple) -> np.ndarray:
+    if method == "truncated_normal":
+        return _truncated_normal(generator, *arguments)
+    if method == "permutation":
+        return generator.permutation(*arguments[0]).astype(np.float64)
+    if method in _SIZES_LAST:
+        sizes, *parameters = arguments
+        return np.asarray(getattr(generator, method)(*parameters, sizes), np.float64)
+    return np.asarray(getattr(generator, method)(*arguments))
+
+
+def _truncated_normal(generator: np.random.Generator, sizes: tuple[int, ...]) -> np.ndarray:
+    """Return normal draws within two standard deviations: those outside are drawn again."""
+    draws = generator.standard_normal(sizes)
+    flat = draws.reshape(-1)
+    while (outside := np.flatnonzero(np.abs(flat) >= 2)).size:
+        flat[outside] = generator.standard_normal(outside.size)
+    return flat.reshape(sizes)

@@ -4,10 +4,37 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from tinygrad_cg._core.annotations import Shape, TensorLike
+from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 
 __all__: list[str]
+
+def beta(
+    shape: Shape,
+    alpha: Any,
+    beta: Any,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+) -> Tensor:
+    """Return draws of `shape`, float32 by default, from beta distributions; no gradient."""
+
+def binomial(
+    shape: Shape,
+    counts: Any,
+    probabilities: Any,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+) -> Tensor:
+    """Return draws of `shape`: how many of `counts` trials of these probabilities succeed."""
+
+def categorical(
+    logits: TensorLike,
+    num_samples: Any,
+    dtype: DTypeLike = "int32",
+    seed: int | None = None,
+) -> Tensor:
+    """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no
+    gradient."""
 
 def dropout(
     inputs: TensorLike,
@@ -18,6 +45,15 @@ def dropout(
     """Return `inputs` with a share `rate` of its elements set to 0, the others divided by 1 -
     rate."""
 
+def gamma(
+    shape: Shape,
+    alpha: Any,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+) -> Tensor:
+    """Return draws of `shape` from gamma distributions of shapes `alpha`; it has no
+    gradient."""
+
 def normal(
     shape: Shape,
     mean: Any = 0.0,
@@ -27,6 +63,28 @@ def normal(
 ) -> Tensor:
     """Draws, float32 by default, from the normal distribution of the given mean and standard
     deviation."""
+
+def randint(
+    shape: Shape,
+    minval: Any,
+    maxval: Any,
+    dtype: DTypeLike = "int32",
+    seed: int | None = None,
+) -> Tensor:
+    """Return integers of `shape` from [minval, maxval)."""
+
+def shuffle(x: TensorLike, axis: Axes = 0, seed: int | None = None) -> Tensor:
+    """Return `x` with its slices along `axis` in an order drawn at random."""
+
+def truncated_normal(
+    shape: Shape,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+) -> Tensor:
+    """Return draws, float32 by default, from the normal distribution of the given mean and
+    standard deviation that lie within two deviations."""
 
 def uniform(
     shape: Shape,

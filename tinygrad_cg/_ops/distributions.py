@@ -1,0 +1,199 @@
+"""Draws from further distributions, shuffles, and seeds that are tensors (stateless draws).
+
+As in `sampling`, a seed gives the same numbers everywhere, which are not TensorFlow's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import FLOAT32, as_dtype, convert
+from .._core.kinds import is_integer
+from .._core.tensor import Tensor
+from ..errors import InvalidArgumentError
+from .creation import constant
+from .define import as_int, as_sizes, normalize_axis
+from .elementwise import add, divide, multiply, where
+from .indexing import gather
+from .reductions import argmax
+from .sampling import _as_tensor, _check_float, _draw, _parameters
+from .shape import cast, expand_dims
+
+_LARGEST = 2**64
+
+
+def truncated_normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = FLOAT32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return draws from the normal distribution that lie within two standard deviations.
+
+    After ``tf.random.truncated_normal``: parameters, gradients and errors as for ``normal``.
+    """
+    wanted, sizes = as_dtype(dtype), as_sizes("truncated_normal", shape)
+    _check_float("truncated_normal", wanted, "cast(truncated_normal(shape), dtype)")
+    given = {"mean": mean, "stddev": stddev}
+    center, scale = (
+        cast(one, wanted) if isinstance(one, Tensor) else constant(one, wanted)
+        for one in _parameters("truncated_normal", sizes, given)
+    )
+    draws = _as_tensor(_draw("truncated_normal", "truncated_normal", seed, sizes), wanted)
+    return add(multiply(draws, scale), center)
+
+
+def _fixed(name: str, argument: str, value: Any, lowest: float = 0.0) -> np.ndarray:
+    """Return the values of a parameter that gets no gradient; it must not be below `lowest`."""
+    values = np.asarray(convert(value), np.float64)
+    if not (values >= lowest).all():
+        raise InvalidArgumentError(f"{name}: {argument} must not be below {lowest:g}, got {values}")
+    return values
+
+
+def gamma_draws(
+    shape: Any, alpha: Any, beta: Any = None, dtype: Any = FLOAT32, seed: int | None = None
+) -> Tensor:
+    """Return draws from the gamma distributions of shapes `alpha` and rates `beta` (1).
+
+    The result has `shape`, then that of `alpha` and `beta` together. The gradient flows to `beta`;
+    there is none by `alpha`. After ``tf.random.gamma``. InvalidArgumentError for negative
+    parameters.
+    """
+    shapes = [convert(one).shape for one in (alpha, 1 if beta is None else beta)]
+    sizes = (*as_sizes("gamma", shape), *np.broadcast_shapes(*shapes))
+    return gamma_of_shape(sizes, alpha, beta, dtype, seed)
+
+
+def gamma_of_shape(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | None) -> Tensor:
+    """Return `gamma` draws of this very `shape`, with which the parameters broadcast."""
+    wanted = as_dtype(dtype)
+    _check_float("gamma", wanted, "cast(gamma(shape, alpha), dtype)")
+    concentration = _fixed("gamma", "alpha", alpha)
+    sizes = as_sizes("gamma", shape)
+    _fits("gamma", sizes, concentration.shape)
+    draws = _as_tensor(_draw("gamma", "standard_gamma", seed, sizes, concentration), wanted)
+    draws = where(draws > 0, draws, np.finfo(wanted).tiny)  # as there: none is rounded to 0
+    return draws if beta is None else divide(draws, cast(beta, wanted))
+
+
+def poisson_draws(shape: Any, lam: Any, dtype: Any = FLOAT32, seed: int | None = None) -> Tensor:
+    """Return draws from the Poisson distributions of means `lam`; it has no gradient.
+
+    The result has `shape`, then that of `lam`. After ``tf.random.poisson``. InvalidArgumentError
+    for negative means.
+    """
+    sizes = (*as_sizes("poisson", shape), *convert(lam).shape)
+    return poisson_of_shape(sizes, lam, dtype, seed)
+
+
+def poisson_of_shape(shape: Any, lam: Any, dtype: Any, seed: int | None) -> Tensor:
+    """Return `poisson` draws of this very `shape`, with which `lam` broadcasts."""
+    sizes, means = as_sizes("poisson", shape), _fixed("poisson", "lam", lam)
+    _fits("poisson", sizes, means.shape)
+    return _as_tensor(_draw("poisson", "poisson", seed, sizes, means), as_dtype(dtype))
+
+
+def binomial_draws(shape: Any, counts: Any, probs: Any, dtype: Any, seed: int | None) -> Tensor:
+    """Return how many of `counts` trials, of probability `probs` each, succeed: draws of `shape`.
+
+    After ``tf.random.stateless_binomial``. InvalidArgumentError for what is no probability.
+    """
+    sizes = as_sizes("binomial", shape)
+    trials, chances = _fixed("binomial", "counts", counts), _fixed("binomial", "probs", probs)
+    _fits("binomial", sizes, trials.shape, chances.shape)
+    if not (chances <= 1).all():
+        raise InvalidArgumentError(f"binomial: probs must be between 0 and 1, got {chances}")
+    draws = _draw("binomial", "binomial", seed, sizes, trials.astype(np.int64), chances)
+    return _as_tensor(draws, as_dtype(dtype))
+
+
+def beta_draws(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | None) -> Tensor:
+    """Return draws of `shape` from beta distributions, after ``keras.random.beta``; no gradient."""
+    sizes, wanted = as_sizes("beta", shape), as_dtype(dtype)
+    first, second = _fixed("beta", "alpha", alpha), _fixed("beta", "beta", beta)
+    _fits("beta", sizes, first.shape, second.shape)
+    return _as_tensor(_draw("beta", "beta", seed, sizes, first, second), wanted)
+
+
+def _fits(name: str, sizes: tuple[int, ...], *shapes: tuple[int, ...]) -> None:
+    try:
+        fits = np.broadcast_shapes(sizes, *shapes) == sizes
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InvalidArgumentError(
+            f"{name}: parameters of shapes {shapes} do not broadcast to shape {sizes}"
+        )
+
+
+def categorical(
+    logits: Any, num_samples: Any, dtype: Any = None, seed: int | None = None
+) -> Tensor:
+    """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no gradient.
+
+    `logits` (rows, classes) are logarithms of probabilities, up to a constant. The classes are
+    int64 by default. After ``tf.random.categorical``. InvalidArgumentError for other shapes.
+    """
+    scores, count = convert(logits), as_int("categorical", "num_samples", num_samples)
+    if scores.ndim != 2 or count < 0 or not scores.shape[1]:
+        raise InvalidArgumentError(
+            "categorical: logits must be (rows, classes) and num_samples not negative; got shape "
+            f"{tuple(scores.shape)} and {count}"
+        )
+    rows, classes = scores.shape
+    draws = _draw("categorical", "gumbel", seed, (rows, count, classes), 0.0, 1.0)
+    noisy = add(expand_dims(cast(scores, np.float64), 1), _as_tensor(draws, np.dtype(np.float64)))
+    return cast(argmax(noisy, -1), np.int64 if dtype is None else dtype)
+
+
+def shuffle(value: Any, axis: int = 0, seed: int | None = None) -> Tensor:
+    """Return `value` with its slices along `axis` in an order drawn at random.
+
+    After ``tf.random.shuffle``: the gradient goes back to where they came from.
+    """
+    x = convert(value)
+    dim = normalize_axis("shuffle", axis, x.ndim)
+    order = _as_tensor(_draw("shuffle", "permutation", seed, (x.shape[dim],)), np.dtype(np.int64))
+    return gather(x, order, dim)
+
+
+# Seeds that are tensors ----------------------------------------------------------------------
+
+
+def _pair(name: str, seed: Any) -> np.ndarray:
+    values = np.asarray(convert(seed)._values())
+    if values.shape != (2,) or not is_integer(values.dtype):
+        raise InvalidArgumentError(
+            f"{name}: seed must be two integers, got {values.dtype} of shape {values.shape}"
+        )
+    return values
+
+
+def stateless_seed(seed: Any) -> int:
+    """Return a pair of integers as the one that draws start at."""
+    first, second = _pair("stateless", seed).tolist()
+    return first % _LARGEST + second % _LARGEST * _LARGEST
+
+
+def _seeds(numbers: list[int], count: int, dtype: np.dtype) -> np.ndarray:
+    state = np.random.SeedSequence([number % _LARGEST for number in numbers])
+    return state.generate_state(2 * count, np.uint64).astype(dtype).reshape(count, 2)
+
+
+def split_seed(seed: Any, num: Any = 2) -> Tensor:
+    """Return `num` new seeds made from one, (num, 2). After ``tf.random.split``."""
+    pair, count = _pair("split", seed), as_int("split", "num", num)
+    if count < 0:
+        raise InvalidArgumentError(f"split: num must not be negative, got {count}")
+    return constant(_seeds([*pair.tolist(), 0], count, pair.dtype))
+
+
+def fold_in(seed: Any, data: Any) -> Tensor:
+    """Return a new seed made from one and the integer `data`. After ``tf.random.fold_in``."""
+    pair = _pair("fold_in", seed)
+    return constant(_seeds([*pair.tolist(), 1, as_int("fold_in", "data", data)], 1, pair.dtype)[0])
