@@ -19,10 +19,7 @@ from ._transforms.tape import GradientTape
 
 # The public names by the module that each is found in; of "." they are the modules themselves.
 _EAGER = {
-    ".": (
-        "autodiff bitwise compat config contrib dtypes errors experimental linalg math nest nn "
-        "random"
-    ),
+    ".": ("autodiff config dtypes errors math nest"),
     "._core.conversion": "IndexedSlices is_tensor",
     "._core.tensor": "Tensor TensorShape",
     "._ops.creation": "constant convert_to_tensor",
@@ -53,7 +50,6 @@ _EAGER = {
         "int16 int32 int64 uint8 uint16 uint32 uint64"
     ),
     ".errors": "CustomGradientWarning",
-    ".linalg": "einsum eye matmul norm tensordot",
     ".math": (
         "abs acos acosh add add_n argmax argmin asin asinh atan atan2 atanh cos cosh cumsum "
         "divide equal exp floor greater greater_equal less less_equal log logical_and logical_not "
@@ -64,7 +60,10 @@ _EAGER = {
 }
 # Those loaded at their first use, so that importing the library stays quick.
 _LAZY = {
-    ".": "data debugging keras numpy optimizers signal test",
+    ".": (
+        "bitwise compat contrib data debugging experimental keras linalg nn numpy optimizers "
+        "random signal test"
+    ),
     "._check": "assert_gradients check_gradients",
     "._derivatives": "custom_derivatives",
     "._function.tracing.function": "function",
@@ -76,6 +75,7 @@ _LAZY = {
     "._transforms.tensor_array": "TensorArray",
     "._debugging.printing": "print",
     ".debugging": "debug_nans",
+    ".linalg": "einsum eye matmul norm tensordot",
     ".module": "Module",
 }
 _HOMES = {name: home for table in (_EAGER, _LAZY) for home in table for name in table[home].split()}

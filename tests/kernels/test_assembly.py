@@ -26,9 +26,9 @@ pytestmark = pytest.mark.skipif(
 ADDRESS = re.compile(r"(?:movabsq\s+\$|call\w*\s+)([A-Za-z]\w*)")
 INTERFACE = ("Py", "NRT", "numba_", "native")  # of every compiled function with Python
 PACKED = {
-    "float64": re.compile(r"\tv(?:mul|f\w*add\d*|sqrt)\w*pd\s.*%[yz]mm"),
+    "float64": re.compile(r"\tv(?:mul|div|f\w*add\d*|sqrt)\w*pd\s.*%[yz]mm"),
     # Some take digits from float64 on the way.
-    "float32": re.compile(r"\tv(?:mul|f\w*add\d*|sqrt)\w*p[sd]\s.*%[yz]mm"),
+    "float32": re.compile(r"\tv(?:mul|div|f\w*add\d*|sqrt)\w*p[sd]\s.*%[yz]mm"),
 }
 
 
