@@ -18,6 +18,7 @@ import numpy as np
 
 __all__ = [
     "ArgumentTypeError",
+    "AxisError",
     "CustomGradientWarning",
     "DerivativeOrderError",
     "DerivativeWarning",
@@ -57,6 +58,10 @@ class WithFields:
 
 class InvalidArgumentError(ValueError):
     """Operands whose shapes, dtypes or values do not fit the operation."""
+
+
+class AxisError(InvalidArgumentError, np.exceptions.AxisError):
+    """An axis that a tensor does not have: NumPy's AxisError, hence an IndexError as well."""
 
 
 class OutOfRangeError(IndexError, ValueError):

@@ -4,6 +4,8 @@ After each error the next gradient is right.
 """
 
 import collections
+import pickle
+import re
 
 import numpy as np
 import pytest
@@ -273,3 +275,59 @@ def test_dtypes_that_do_not_exist_here(dtype):
         tf.constant([1.0], dtype=dtype)
     with pytest.raises(TypeError, match=r"dtype|longdouble|datetime64"):
         tf.cast(tf.constant([1.0]), dtype)
+
+
+def test_objects_name_the_first_that_is_no_number():
+    """4.4: and are not advised to become NaN."""
+    odd = np.array([[1.0, 2], ["a", None]], dtype=object)
+    for make in (tf.constant, tf.exp, lambda one: tf.ones((2, 2)) + one):
+        with pytest.raises(TypeError, match=r"element \[1, 0\] is 'a' of type str, no number") as e:
+            make(odd)
+        assert "astype" not in str(e.value)
+    with pytest.raises(TypeError, match=r"element \[1\] is None of type NoneType"):
+        tf.constant([1.0, None])
+
+
+def test_bfloat16_says_what_to_use():
+    """4.4: float32 holds all its values."""
+    with pytest.raises(TypeError, match="'bfloat16' is not a supported dtype: use float32"):
+        tf.cast(tf.ones(2), "bfloat16")
+    with pytest.raises(TypeError, match=r"longdouble is not supported; call .astype\(np.float64\)"):
+        tf.constant(np.ones(2, np.longdouble))
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with pytest.raises(TypeError, match=r"bfloat16 is not supported; call .astype\(np.float32\)"):
+        tf.constant(np.ones(2, ml_dtypes.bfloat16))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(lambda x: tf.reduce_sum(x, 5), lambda x: np.sum(x, axis=-4), lambda x: x.mean(5)),
+        *(lambda x: tf.concat([x, x], 7), lambda x: np.swapaxes(x, 0, 5), lambda x: tf.sort(x, 4)),
+        *(
+            lambda x: tf.expand_dims(x, 9),
+            lambda x: np.fft.fft(x, axis=4),
+            lambda x: np.take(x, 0, 4),
+        ),
+        tf.function(lambda x: tf.nn.softmax(x, 4)),
+    ],
+)
+def test_an_axis_that_is_not_there(call):
+    """4.5: a ValueError, an IndexError and NumPy's AxisError."""
+    with pytest.raises(tf.errors.AxisError, match="is out of range for a tensor") as raised:
+        call(tf.ones((2, 3)))
+    for kind in (ValueError, IndexError, np.exceptions.AxisError, tf.errors.InvalidArgumentError):
+        assert isinstance(raised.value, kind)
+    assert isinstance(pickle.loads(pickle.dumps(raised.value)), tf.errors.AxisError)
+
+
+def test_products_show_the_shapes_that_were_passed():
+    x, v = tf.ones((2, 3)), tf.ones(2)
+    for call, words in (
+        (lambda: tf.matmul(x, v), "(2, 3) and (2,) do not fit"),
+        (lambda: np.ones(4) @ x, "(4,) and (2, 3) do not fit"),
+        (lambda: tf.matmul(x, x, True, True), "(2, 3) (transposed) and (2, 3) (transposed) do"),
+        (lambda: tf.linalg.matvec(x, tf.ones(3), True), "(2, 3) (transposed) and (3,) do not"),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=re.escape(words)):
+            call()

@@ -198,3 +198,74 @@ def test_bypass_says_which_rule_which_tape_and_why():
             y = bypassed(tf.constant(2.0))
     assert float(tape.gradient(y, w)) == 2.0
     assert caught[0].filename == __file__
+
+
+def test_exceptions_of_rules_carry_a_note():
+    """Which function's rule it was, and where that stands: in each mode, once for each rule."""
+
+    @tf.custom_gradient
+    def broken(x):
+        def grad_fn(dy):
+            raise ZeroDivisionError("boom")
+
+        return x * x, grad_fn
+
+    @tf.custom_gradient
+    def around(x):
+        return broken(x), lambda dy: tf.grad(lambda x: tf.reduce_sum(broken(x)))(x) * dy
+
+    op = tf.primitive("NoteOnErrors", lambda x: x * 1.0, replace=True)
+    tf.RegisterGradient("NoteOnErrors", replace=True)(lambda use, dy: use.inputs[3])
+    x = tf.constant([1.0, 2.0])
+
+    def slope(f):
+        return tf.grad(lambda x: tf.reduce_sum(f(x)))
+
+    line = broken.__wrapped__.__code__.co_firstlineno + 2
+    expected = f'In the gradient function of `broken` (File "{__file__}", line {line})'
+    for run in (slope(broken), tf.function(slope(broken)), tf.vmap(slope(broken))):
+        with pytest.raises(ZeroDivisionError, match="boom") as raised:
+            run(x[None])
+        assert raised.value.__notes__ == [expected]
+    with pytest.raises(ZeroDivisionError) as raised:
+        tf.jvp(broken, (x,), (x,))
+    assert raised.value.__notes__ == [expected]
+    with pytest.raises(ZeroDivisionError) as raised:
+        slope(around)(x)
+    assert raised.value.__notes__[0] == expected
+    assert "`around`" in raised.value.__notes__[1]
+    with pytest.raises(IndexError) as raised:
+        slope(op)(x)
+    assert "of `NoteOnErrors` (File" in raised.value.__notes__[0]
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_tape_that_a_rule_enters_and_does_not_leave(persistent):
+    """2.1: it warns, once for each rule, and the next gradients are right."""
+    kept = []
+
+    @tf.custom_gradient
+    def forgetful(x):
+        def grad_fn(dy):
+            tape = tf.GradientTape(persistent)
+            kept.append(tape.__enter__())
+            return dy * 2.0 * x
+
+        return x * x, grad_fn
+
+    x = tf.constant([1.0, 2.0])
+
+    def loss(x):
+        return tf.reduce_sum(forgetful(x))
+
+    words = "the rule of `forgetful` has entered a GradientTape, .* and not left it.*with tf.Grad"
+    with pytest.warns(tf.errors.CustomGradientWarning, match=words):
+        assert gradient(forgetful, x) == [[2.0, 4.0]]
+    assert tf.grad(loss)(x).numpy().tolist() == [2.0, 4.0]
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(x**3)
+    assert tape.gradient(y, x).numpy().tolist() == [3.0, 12.0]
+    for one in reversed(kept):
+        one.__exit__(None, None, None)
+    assert_next_gradient_is_right()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,9 @@ def as_dtype(dtype: Any) -> np.dtype:
         found = np.dtype(dtype)
     except TypeError:
         name = getattr(dtype, "name", dtype)
+        remedy = ": use float32, which holds all its values" if name == "bfloat16" else ""
         raise TypeError(
-            f"{name!r} is not a supported dtype: tensors hold bool, integers, float16, "
+            f"{name!r} is not a supported dtype{remedy}: tensors hold bool, integers, float16, "
             "float32, float64, complex64 and complex128"
         ) from None
     return check_dtype(found, "dtype")
@@ -84,6 +86,8 @@ def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
         remedy = "structured dtype; pass its fields separately"
     elif is_inexact(dtype):
         remedy = "longdouble is not supported; call .astype(np.float64) if that loses nothing"
+    elif dtype.name == "bfloat16":
+        remedy = "bfloat16 is not supported; call .astype(np.float32), which holds all its values"
     else:
         remedy = _REMEDIES.get(dtype.kind, f"dtype={dtype} is not supported")
     raise TypeError(f"{where}: {remedy}")
@@ -187,6 +191,17 @@ def _masked_arrays() -> tuple[type, ...]:
     return () if loaded is None else (loaded.MaskedArray,)
 
 
+def _refuse_objects(array: np.ndarray, where: str) -> None:
+    """Raise TypeError for an array of objects of which some are no numbers: it names the first."""
+    for index, one in np.ndenumerate(array) if array.dtype == object else ():
+        if not isinstance(one, (Number, np.bool_)):
+            place = f"[{', '.join(map(str, index))}]" if index else ""
+            raise TypeError(
+                f"{where}: dtype=object; element {place} is {one!r:.60} of type "
+                f"{type(one).__name__}, no number: replace it"
+            )
+
+
 def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np.ndarray:
     """Return a native NumPy array of a supported dtype; never the caller's own if `copy`.
 
@@ -241,6 +256,8 @@ def _refusal(value: Any) -> str:
 
 
 def _own_array(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndarray:
+    if array.dtype.kind == "O":
+        _refuse_objects(array, "cannot make a tensor of this array")
     wanted = check_dtype(array.dtype, "cannot make a tensor of this array")
     if dtype is not None and dtype != wanted:
         complex_lost = is_complex(wanted) and not is_complex(dtype)
@@ -280,6 +297,7 @@ def _read_nested(value: Any) -> np.ndarray:
         ) from None
     if array.dtype == object and array.size and all(isinstance(one, int) for one in array.flat):
         raise OverflowError(_too_large(max(array.flat, key=abs), INT64))
+    _refuse_objects(array, "cannot make a tensor of this list")
     check_dtype(array.dtype, "cannot make a tensor of this list")
     return array
 

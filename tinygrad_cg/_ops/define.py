@@ -24,7 +24,7 @@ from .._core.primitive import (
     register,
 )
 from .._core.tensor import Aval, Tensor
-from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+from ..errors import AxisError, InvalidArgumentError, OperatorNotAllowedInGraphError
 
 _sample = np.zeros(1)
 objects.register(Tensor, Tensor(_sample), _sample)  # kernels take and make tensors, few elements
@@ -263,9 +263,7 @@ def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
 def normalize_axis(name: str, axis: Any, ndim: int) -> int:
     index = as_int(name, "axis", axis)
     if not -ndim <= index < ndim:
-        raise InvalidArgumentError(
-            f"{name}: axis {index} is out of range for a tensor with {ndim} dimensions"
-        )
+        raise AxisError(f"{name}: axis {index} is out of range for a tensor with {ndim} dimensions")
     return index % ndim
 
 

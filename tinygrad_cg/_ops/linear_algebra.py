@@ -122,12 +122,13 @@ def matmul(
     transpose (adjoint: and conjugate) an operand's last two axes first. The dtypes promote.
     Raises InvalidArgumentError for scalars and shapes that do not fit.
     """
-    x, y = convert_operands((x, y))
+    x, y = given_x, given_y = convert_operands((x, y))
     row, column = x._data.ndim == 1, y._data.ndim == 1
     x = expand_dims(x, 0) if row else _transpose_operand("matmul", x, transpose_x, adjoint_x)
     y = expand_dims(y, 1) if column else _transpose_operand("matmul", y, transpose_y, adjoint_y)
     if min(x._data.ndim, y._data.ndim) < 2 or x._data.shape[-1] != y._data.shape[-2]:
-        _refuse("matmul", x, y)
+        flags = transpose_x or adjoint_x, transpose_y or adjoint_y
+        _refuse("matmul", given_x, given_y, *flags)
     out = apply(_matmul, (x, y), {})
     if row or column:
         out = squeeze(out, [-2] * row + [-1] * column)
@@ -139,10 +140,10 @@ def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -
 
     After ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
     """
-    x, y = convert_operands((x, y))
+    given, y = x, y = convert_operands((x, y))
     x = _transpose_operand("matvec", x, transpose_x, adjoint_x)
     if x._data.ndim < 2 or y._data.ndim < 1 or x._data.shape[-1] != y._data.shape[-1]:
-        _refuse("matvec", x, y)
+        _refuse("matvec", given, y, transpose_x or adjoint_x)
     return apply(_matvec, (x, y), {})
 
 
@@ -203,8 +204,14 @@ def _transpose_operand(name: str, x: Tensor, transposed: bool, adjoint: bool) ->
     return conj(swap_last(x)) if adjoint else swap_last(x)
 
 
-def _refuse(name: str, x: Tensor, y: Tensor) -> None:
+def _refuse(
+    name: str, x: Tensor, y: Tensor, transposed_x: bool = False, transposed_y: bool = False
+) -> None:
+    left, right = (
+        f"{tuple(one.shape)}{' (transposed)' if transposed else ''}"
+        for one, transposed in ((x, transposed_x), (y, transposed_y))
+    )
     raise InvalidArgumentError(
-        f"{name}: shapes {tuple(x.shape)} and {tuple(y.shape)} do not fit: the folded sizes "
+        f"{name}: shapes {left} and {right} do not fit: the folded sizes "
         "must be equal, and neither operand may be a scalar"
     )

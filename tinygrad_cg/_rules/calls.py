@@ -51,7 +51,11 @@ class Call(NamedTuple):
         return run_code(self.definition, pull, dys, {}, False, self.grad_fn)
 
     def _pull(self, dys: Sequence[Any], targets: Sequence) -> list:
-        returned = self.definition.run(self.rule.run, self, dys, targets)
+        try:
+            returned = self.definition.run(self.rule.run, self, dys, targets)
+        except Exception as error:
+            self.definition.add_note(error, self.grad_fn)
+            raise
         if self.variables is None:
             return gradients_of_inputs(self, returned, targets)
         returned, others = gradients_of_variables(self, returned)
@@ -116,8 +120,13 @@ def _custom_rule(node: Node, dy: Any) -> Sequence:
     rules.append(definition)
     try:
         returned = grad_fn(dy)
+    except Exception as error:
+        definition.add_note(error, grad_fn)
+        raise
     finally:
         rules.pop()
+    if state.frame is not frame:
+        definition.warn_entered(frame)
     if count == 1 and type(returned) is Tensor:  # nearly always so, and right
         data = returned._data
         target: Any = node.inputs[0]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from .._core.levels import Token, stack, state
+from .._core.levels import Frame, Token, stack, state
 from .._core.record import find_tokens
 from .._core.tensor import ArrayLike
 from ..errors import CustomGradientWarning, users_line
@@ -115,11 +115,15 @@ class Definition:
 
     def run(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Return ``function(*args, **options)``, which warnings then call this one's rule."""
+        frame = state.frame
         state.rules.append(self)
         try:
-            return function(*args, **options)
+            result = function(*args, **options)
         finally:
             state.rules.pop()
+        if state.frame is not frame:
+            self.warn_entered(frame)
+        return result
 
     # The rule --------------------------------------------------------------------------------
 
@@ -194,6 +198,12 @@ class Definition:
 
     # Words -----------------------------------------------------------------------------------
 
+    def add_note(self, error: Exception, grad_fn: Any) -> None:
+        """Say in an exception of the user's rule whose rule it is, and where that stands."""
+        note = f"In the gradient function of `{self.name}` ({self.where(grad_fn)})"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+
     def where(self, grad_fn: Any = None) -> str:
         """Return the source line of the rule (or else of the function), for messages."""
         file, line = source_line(grad_fn if grad_fn is not None else self.function)
@@ -233,6 +243,17 @@ class Definition:
             f"derivative there. Pass the inputs of `{outer}` as arguments to a custom gradient "
             "inside the rule",
         )
+
+    def warn_entered(self, frame: Frame | None) -> None:
+        """Warn if a tape, or another level, that was entered since `frame` has not been left."""
+        if len(stack(state.frame)) > len(stack(frame)):
+            self.warn(
+                "entered",
+                f"{self.role} `{self.name}` has entered a GradientTape, or another context that "
+                "records, and not left it: it goes on recording all that follows, which keeps "
+                "memory and takes time. Write `with tf.GradientTape() as tape:`, or call its "
+                "__exit__()",
+            )
 
     def warn_detached(self, record: Any) -> None:
         """Warn, once for each line, that this rule takes values out of a tensor.

@@ -397,7 +397,11 @@ def _rule(node: Node, dy: Any) -> list:
 
     @functools.wraps(function)
     def of_operation(inputs: Any, outputs: Any, *dys: Any) -> Any:
-        return function(Operation(name, tuple(inputs), tuple(outputs), attrs, node), *dys)
+        try:
+            return function(Operation(name, tuple(inputs), tuple(outputs), attrs, node), *dys)
+        except Exception as error:
+            definition.add_note(error, function)
+            raise
 
     returned = run_code(definition, of_operation, [inputs, tuple(tensors), *dys], {})
     if operation.is_elementwise():
