@@ -454,3 +454,20 @@ class TestLeaks:
             assert numbers(tf.grad(f)(2.0)) == 6.0
         assert len(texts) == 1
         assert "the differentiated function `f` takes NumPy or Python values" in texts[0]
+
+
+@pytest.mark.parametrize("transform", [tf.vjp, tf.linearize])
+def test_what_stays_of_a_function_is_what_the_derivative_needs(transform):
+    """Neither the function, nor what it captures, nor the arguments."""
+
+    class Data:
+        pass
+
+    captured, x = Data(), np.array([1.0, 2.0])
+    references = weakref.ref(captured), weakref.ref(x)
+    _, derivative = transform(lambda x, one=captured: tf.reduce_sum(x * x), x)
+    del captured, x
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
+    found = derivative(1.0)[0] if transform is tf.vjp else derivative(np.ones(2))
+    np.testing.assert_array_equal(found, [2.0, 4.0] if transform is tf.vjp else 6.0)

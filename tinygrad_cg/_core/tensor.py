@@ -196,6 +196,12 @@ class Reference:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Reference) and other._object is self._object
 
+    def __lt__(self, other: object) -> bool:
+        """Return whether this one comes first among keys of a dictionary, as in the original."""
+        return (
+            id(self._object) < id(other._object) if isinstance(other, Reference) else NotImplemented
+        )
+
     def __repr__(self) -> str:
         return f"<Reference wrapping {self._object!r}>"
 

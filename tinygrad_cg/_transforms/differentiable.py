@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -85,12 +86,14 @@ class Differentiable:
         return identity(tensor)
 
     def takes_arrays(self, args: Sequence) -> bool:
-        """Return whether results are arrays: the arguments to differentiate by are, or numbers.
+        """Return whether results are arrays: those for arrays, where no level is active.
 
-        Not where a level is active, which may have to see what becomes of the results.
+        A level may have to see what becomes of the results.
         """
-        if state.frame is not None:
-            return False
+        return state.frame is None and self.are_arrays(args)
+
+    def are_arrays(self, args: Sequence) -> bool:
+        """Return whether the arguments to differentiate by are arrays, with numbers among them."""
         found = False
         for number in self.argnums:
             argument = args[number]
@@ -102,6 +105,12 @@ class Differentiable:
                     found = True
                 elif not isinstance(leaf, (int, float, complex)):
                     return False
+        return found
+
+    def without_function(self) -> Differentiable:
+        """Return what is needed when the function has run, which need not be kept then."""
+        found = copy.copy(self)
+        del found.f, found.definition
         return found
 
     def run(self, args: Sequence, kwargs: dict) -> tuple[Any, Any]:

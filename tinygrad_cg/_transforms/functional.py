@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 from .. import nest
-from .._core.levels import Token
+from .._core.levels import Token, state
 from .._core.tensor import Tensor
 from .._reverse.arguments import fill_zeros
 from .._reverse.sweep import differentiate, release
@@ -120,19 +120,21 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     ``pullback(cotangent)`` takes an upstream gradient in the structure and the shapes of the
     output (numbers broadcast), and gives a tuple with the gradient by each of `primals`. It can
     be called any number of times. Raises TypeError for outputs without derivatives, ValueError
-    for a cotangent that does not fit. After ``jax.vjp``.
+    for a cotangent that does not fit. The pullback keeps what the gradient needs, not `f`. After
+    ``jax.vjp``.
     """
     transform = Differentiable("vjp", f, tuple(range(len(primals))), has_aux)
     token, sources, output, aux = transform.record(primals, {})
     targets, flat = transform.tensors(output), nest.flatten(sources)
+    given, arrays, transform = output, transform.are_arrays(primals), transform.without_function()
 
     def pullback(cotangent: Any) -> tuple:
-        upstream = fit_tensors(transform, "cotangent", cotangent, output, targets)
+        upstream = fit_tensors(transform, "cotangent", cotangent, given, targets)
         results, _ = differentiate(token, targets, upstream, flat)
         packed = transform.pack(sources, fill_zeros(flat, results))
-        return as_arrays(packed) if transform.takes_arrays(primals) else packed
+        return as_arrays(packed) if arrays and state.frame is None else packed
 
-    output = as_arrays(output) if transform.takes_arrays(primals) else output
+    output = as_arrays(output) if arrays and state.frame is None else output
     return (output, pullback, aux) if has_aux else (output, pullback)
 
 
@@ -199,13 +201,14 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
     token, sources, output, aux = transform.record(primals, {})
     targets, flat = transform.tensors(output), nest.flatten(sources)
     transposition = linearize_sweep(token, targets, flat)
+    given, arrays, transform = output, transform.are_arrays(primals), transform.without_function()
 
     def pushforward(*tangents: Any) -> Any:
         vectors = fit_tensors(transform, "tangent", tangents, tuple(sources), flat)
-        tangent = nest.pack_sequence_as(output, fill_zeros(targets, transposition(vectors)))
-        return as_arrays(tangent) if transform.takes_arrays(primals) else tangent
+        tangent = nest.pack_sequence_as(given, fill_zeros(targets, transposition(vectors)))
+        return as_arrays(tangent) if arrays and state.frame is None else tangent
 
-    output = as_arrays(output) if transform.takes_arrays(primals) else output
+    output = as_arrays(output) if arrays and state.frame is None else output
     return (output, pushforward, aux) if has_aux else (output, pushforward)
 
 
