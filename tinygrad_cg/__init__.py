@@ -71,10 +71,18 @@ _LAZY = {
     "._pictures.curves": "plot_derivatives",
     "._pictures.picture": "show",
     "._transforms.control_flow": "cond foldl foldr map_fn scan while_loop",
+    "._spellings.programs": (
+        "batch_to_space bitcast broadcast_dynamic_shape broadcast_static_shape "
+        "control_dependencies ensure_shape group identity_n meshgrid no_op realdiv repeat reverse "
+        "reverse_sequence roll saturate_cast searchsorted sequence_mask shape_n space_to_batch "
+        "space_to_batch_nd strided_slice tile truncatediv truncatemod unique unique_with_counts "
+        "unravel_index"
+    ),
     "._transforms.ravel": "ravel_tree",
     "._transforms.tensor_array": "TensorArray",
     "._debugging.printing": "print",
     ".debugging": "debug_nans",
+    ".math": "add_n",
     ".linalg": "einsum eye matmul norm tensordot",
     ".module": "Module",
 }

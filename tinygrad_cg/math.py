@@ -32,6 +32,10 @@ _TABLE = """
     add_n(inputs, name=None) = _add_all(inputs)
         # Return the sum of the tensors of the list `inputs`, which have one shape and dtype, added
         from left to right.
+    accumulate_n(inputs, shape=None, tensor_dtype=None, name=None) = add_n(inputs)
+    add_n(inputs, name=None) = add_n(inputs)
+    angle(input, name=None) = arctan2(imag(input), real(input))
+        # Return the angle of complex numbers in the plane, in radians.
     argmax(input, axis=None, output_type=int64, name=None)
         = cast(argmax(input, 0 if axis is None else axis), output_type)
         # Return positions of the largest elements along `axis`, by default the first axis; the
@@ -42,11 +46,17 @@ _TABLE = """
         first where several tie.
     atan2(y, x, name=None) = arctan2(y, x)
     conj(x, name=None) = conj(x)
+    count_nonzero(input, axis=None, keepdims=None, dtype=int64, name=None)
+        = reduce_sum(cast(not_equal(input, 0), dtype), axis, bool(keepdims))
+        # Return how many elements over axes are not 0, as int64 by default.
+    cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None)
+        = cumulative_logsumexp(x, axis, exclusive, reverse)
     cumprod cumsum(x, axis=0, exclusive=False, reverse=False, name=None)
         = {}(x, axis, exclusive, reverse)
     divide_no_nan multiply_no_nan xdivy xlog1py(x, y, name=None) = {}(x, y)
     l2_normalize(x, axis=None, epsilon=1e-12, name=None) = l2_normalize(x, axis, epsilon)
     lbeta(x, name=None) = lbeta(x)
+    in_top_k(targets, predictions, k, name=None) = in_top_k(targets, predictions, k)
     log_softmax(logits, axis=None, name=None)
         = log_softmax(logits, -1 if axis is None else axis)
         # Return ``logits - logsumexp(logits)`` along `axis`, by default the last, without overflow.

@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from tinygrad_cg._core.annotations import Axes, TensorLike
+from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.sorting import TopK
 
@@ -12,6 +12,14 @@ __all__: list[str]
 
 def abs(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the absolute value of x, real for complex x; its gradient at 0 is 0."""
+
+def accumulate_n(
+    inputs: TensorLike,
+    shape: Shape | None = None,
+    tensor_dtype: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the sum of a list of tensors of one shape."""
 
 def acos(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1."""
@@ -23,8 +31,10 @@ def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x + y."""
 
 def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
-    """Return the sum of the tensors of the list `inputs`, which have one shape and dtype, added
-    from left to right."""
+    """Return the sum of a list of tensors of one shape."""
+
+def angle(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the angle of complex numbers in the plane, in radians."""
 
 def argmax(
     input: TensorLike,
@@ -73,6 +83,15 @@ def cos(x: TensorLike, name: str | None = None) -> Tensor:
 def cosh(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the hyperbolic cosine of x."""
 
+def count_nonzero(
+    input: TensorLike,
+    axis: Axes = None,
+    keepdims: bool | None = None,
+    dtype: DTypeLike = ...,
+    name: str | None = None,
+) -> Tensor:
+    """Return how many elements over axes are not 0, as int64 by default."""
+
 def cumprod(
     x: TensorLike,
     axis: Axes = 0,
@@ -92,6 +111,16 @@ def cumsum(
 ) -> Tensor:
     """Return the sums of all elements up to each along `axis`; None means the flattened
     tensor."""
+
+def cumulative_logsumexp(
+    x: TensorLike,
+    axis: Axes = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the logarithms of sums of exp(x) up to each element along `axis`, without
+    overflow."""
 
 def digamma(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the derivative of lgamma(x); NaN at -1, -2, ..., and infinite at 0."""
@@ -138,6 +167,10 @@ def greater_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tens
 
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the imaginary part of input; 0 for real input."""
+
+def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Tensor:
+    """Return whether fewer than `k` of the `predictions` of each row exceed that of its
+    target."""
 
 def is_finite(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether x is neither infinite nor NaN."""

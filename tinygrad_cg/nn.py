@@ -54,6 +54,8 @@ _TABLE = """
         = conv(input, filters, strides, padding, data_format, dilations)
     depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None, name=None)
         = depthwise_conv(input, filter, strides, padding, data_format, dilations)
+    depth_to_space space_to_depth(input, block_size, data_format="NHWC", name=None)
+        = {}(input, block_size, data_format)
     crelu(features, axis=-1, name=None) = crelu(features, axis)
     dropout(x, rate, noise_shape=None, seed=None, name=None) = dropout(x, rate, noise_shape, seed)
     elu(features, name=None) = elu(features)

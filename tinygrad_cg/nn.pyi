@@ -126,6 +126,15 @@ def convolution(
 def crelu(features: TensorLike, axis: Axes = -1, name: str | None = None) -> Tensor:
     """Return ``relu(features)`` and ``relu(-features)``, joined along `axis`."""
 
+def depth_to_space(
+    input: TensorLike,
+    block_size: Any,
+    data_format: str | None = "NHWC",
+    name: str | None = None,
+) -> Tensor:
+    """Return images whose blocks of `block_size` by `block_size` are the channels of
+    `input`."""
+
 def depthwise_conv2d(
     input: TensorLike,
     filter: TensorLike,
@@ -273,6 +282,15 @@ def softplus(features: TensorLike, name: str | None = None) -> Tensor:
 
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     """Return features / (1 + |features|)."""
+
+def space_to_depth(
+    input: TensorLike,
+    block_size: Any,
+    data_format: str | None = "NHWC",
+    name: str | None = None,
+) -> Tensor:
+    """Return images whose channels are the blocks of `block_size` by `block_size` of
+    `input`."""
 
 def sparse_softmax_cross_entropy_with_logits(
     labels: TensorLike,

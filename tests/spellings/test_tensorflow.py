@@ -6,7 +6,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.spelling_cases import IMAGES, assert_gives, rows, spelled_by_records
-from tinygrad_cg._spellings import arrays
+from tinygrad_cg._spellings import arrays, programs
 
 ROWS = rows("""
 tf.abs(tf.constant([-1.5, 2.0])) -> [1.5, 2.0] float32
@@ -385,6 +385,46 @@ tf.signal.hann_window(5) -> [0.0, 0.5, 1.0, 0.5, 0.0] float32
 tf.signal.hamming_window(4, dtype=tf.float64) -> [0.08, 0.54, 1.0, 0.54] float64
 tf.signal.hamming_window(1) -> [1.0] float32
 tf.signal.kaiser_window(4, 3.0) -> [0.2048847, 0.8712419, 0.8712419, 0.2048847] float32
+tf.batch_to_space(np.int32([[[[1]]], [[[2]]]]), (1, 2), [[0, 0], [0, 0]]) -> [[[[1], [2]]]] int32
+tf.bitcast(np.float32([1.0]), tf.int32) -> [1065353216] int32
+tf.broadcast_dynamic_shape(np.int32([2, 1]), np.int32([3])) -> [2, 3] int32
+tf.broadcast_static_shape(tf.TensorShape([2, 1]), tf.TensorShape([3])) -> [2, 3] value
+tf.ensure_shape([1.0, 2.0], [None]) -> [1.0, 2.0] float32
+tf.identity_n([[1.0], [2]]) -> [1.0] float32; [2] int32
+tf.meshgrid([1, 2], [3, 4, 5]) -> [[1, 2], [1, 2], [1, 2]] int32; [[3, 3], [4, 4], [5, 5]] int32
+tf.meshgrid([1, 2], [3, 4, 5], indexing="ij")
+    -> [[1, 1, 1], [2, 2, 2]] int32; [[3, 4, 5], [3, 4, 5]] int32
+tf.realdiv([1.0], [4.0]) -> [0.25] float32
+tf.repeat([[1, 2], [3, 4]], [1, 2], axis=0) -> [[1, 2], [3, 4], [3, 4]] int32
+tf.repeat([1, 2], 2) -> [1, 1, 2, 2] int32
+tf.reverse([[1, 2], [3, 4]], [0]) -> [[3, 4], [1, 2]] int32
+tf.reverse_sequence([[1, 2, 3], [4, 5, 6]], np.int32([2, 3]), 1) -> [[2, 1, 3], [6, 5, 4]] int32
+tf.roll([1, 2, 3], [1], [0]) -> [3, 1, 2] int32
+tf.saturate_cast([300.5, -1.0], tf.uint8) -> [255, 0] uint8
+tf.searchsorted([1, 3, 5], [3, 6], side="right") -> [2, 3] int32
+tf.searchsorted([[1, 3], [2, 4]], [[3], [3]]) -> [[1], [1]] int32
+tf.sequence_mask([1, 3]) -> [[True, False, False], [True, True, True]] bool
+tf.sequence_mask([1], 2, tf.int32) -> [[1, 0]] int32
+tf.shape_n([[1.0], [[2]]]) -> [1] int32; [1, 1] int32
+tf.space_to_batch(np.int32([[[[1], [2]]]]), (1, 2), [[0, 0], [0, 0]]) -> [[[[1]]], [[[2]]]] int32
+tf.space_to_batch_nd(np.int32([[1, 2, 3]]), [2], [[0, 1]]) -> [[1, 3], [2, 0]] int32
+tf.strided_slice([1, 2, 3, 4], [1], [4], [2]) -> [2, 4] int32
+tf.strided_slice([[1, 2], [3, 4]], [0, 1], [2, 2], begin_mask=1, shrink_axis_mask=2) -> [2, 4] int32
+tf.tile([[1, 2]], [2, 2]) -> [[1, 2, 1, 2], [1, 2, 1, 2]] int32
+tf.truncatediv(np.int32([-7, 7]), np.int32([2, -2])) -> [-3, -3] int32
+tf.truncatemod(np.int32([-7, 7]), np.int32([2, -2])) -> [-1, 1] int32
+tf.unique([3, 1, 3]) -> [3, 1] int32; [0, 1, 0] int32
+tf.unique_with_counts([3, 1, 3]) -> [3, 1] int32; [0, 1, 0] int32; [2, 1] int32
+tf.unravel_index([3, 5], [2, 3]) -> [[1, 1], [0, 2]] int32
+tf.math.accumulate_n([[1.0], [2.0]]) -> [3.0] float32
+tf.math.add_n([[1.0], [2.0]]) -> [3.0] float32
+tf.math.angle(np.complex64([1j])) -> [1.570796] float32
+tf.math.count_nonzero([[1, 0], [2, 3]], axis=1) -> [1, 2] int64
+tf.math.cumulative_logsumexp([1.0, 2.0]) -> [1.0, 2.313262] float32
+tf.math.cumulative_logsumexp([2.0, 4.0], reverse=True) -> [4.126928, 4.0] float32
+tf.math.in_top_k([1, 0], [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], 2) -> [True, False] bool
+tf.nn.depth_to_space([[[[1, 2, 3, 4]]]], 2) -> [[[[1], [2]], [[3], [4]]]] int32
+tf.nn.space_to_depth([[[[1], [2]], [[3], [4]]]], 2) -> [[[[1, 2, 3, 4]]]] int32
 """)
 
 
@@ -393,12 +433,18 @@ def test_as_in_tensorflow(call, results):
     assert_gives(call, results, {"tf": tf} | IMAGES)
 
 
-@pytest.mark.parametrize("space", ["arrays", "math", "nn", "linalg"])
+@pytest.mark.parametrize("space", ["arrays", "programs", "math", "nn", "linalg"])
 def test_every_function_is_tried(space):
     tried = {call.split("(")[0].rpartition(".")[2] for call, _ in ROWS}
-    module = arrays if space == "arrays" else getattr(tf, space)
+    own = {"arrays": arrays, "programs": programs}
+    module = own.get(space) or getattr(tf, space)
     functions = {name for name in module.__all__ if inspect.isfunction(getattr(module, name))}
-    elsewhere = {"clip_by_global_norm"}  # in ops/test_networks.py
+    elsewhere = {
+        "clip_by_global_norm",
+        "control_dependencies",
+        "group",
+        "no_op",
+    }  # in ops/test_networks.py
     assert functions <= tried | elsewhere | spelled_by_records(space)
 
 
@@ -478,6 +524,38 @@ def test_gradients_flow():
         tape.watch(x)
         y = tf.reduce_sum(tf.concat(tf.unstack(tf.transpose(x)), 0)[1:] * 2)
     assert tape.gradient(y, x).numpy().tolist() == [[0.0, 2.0], [2.0, 2.0]]
+
+
+def test_what_graphs_need_does_nothing():
+    with tf.control_dependencies([tf.no_op(), tf.group(1)]):
+        assert tf.ensure_shape([1.0], [1]).numpy().tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "ensure_shape([1.0], [2])",
+        "tile([1], [1, 2])",
+        "roll([1, 2], [1, 2], [0])",
+        "meshgrid([1], indexing='x')",
+        "unique([[1]])",
+        "searchsorted([[1]], [1])",
+        "strided_slice([1], [0], [1, 1])",
+        "add_n([[1.0], [1.0, 2.0]])",
+    ],
+)
+def test_what_does_not_fit_is_refused(call):
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        eval(f"tf.{call}", {"tf": tf})
+
+
+def test_moves_have_gradients():
+    def moved(x):
+        parts = [tf.tile(x, [2]), tf.repeat(x, 2), tf.roll(x, [1], [0]), tf.reverse(x, [0])]
+        parts += [tf.strided_slice(x, [0], [3], [2]), tf.meshgrid(x, x)[0][0]]
+        return tf.concat(parts, 0) ** 3
+
+    tf.assert_gradients(moved, [1.0, 2.0, 3.0])
 
 
 def test_shapes_of_draws():

@@ -22,6 +22,7 @@ from .._core.kinds import (
 )
 from .._core.primitive import apply, public_function
 from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
 from .comparison import (
     equal,
     greater,
@@ -630,3 +631,19 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
         x = maximum(x, low) if low is not None else x
         return minimum(x, high) if high is not None else identity(x)
     return apply(_clip, convert_operands((x, low, high)), {})
+
+
+def add_n(inputs: Any) -> Tensor:
+    """Return the sum of a list of tensors of one shape.
+
+    After ``tf.add_n``. Raises InvalidArgumentError for none, and for other shapes.
+    """
+    tensors = [convert(one) for one in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
+    if not tensors or any(one.shape != tensors[0].shape for one in tensors):
+        raise InvalidArgumentError(
+            f"add_n: needs tensors of one shape, got shapes {[tuple(one.shape) for one in tensors]}"
+        )
+    found = tensors[0]
+    for one in tensors[1:]:
+        found = add(found, one)
+    return found

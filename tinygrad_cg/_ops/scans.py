@@ -140,7 +140,7 @@ def cumulative_logsumexp(
 ) -> Tensor:
     """Return the logarithms of sums of exp(x) up to each element along `axis`, without overflow.
 
-    After ``tf.math.cumulative_logsumexp``: of no elements it is the lowest finite number.
+    After ``tf.math.cumulative_logsumexp``: of no elements it is -inf.
     Parameters as for `cumsum`. In log2(n) steps of doubled reach.
     """
     x = convert(x)
@@ -159,6 +159,6 @@ def cumulative_logsumexp(
         reach *= 2
     if exclusive and size:
         first = getitem(x, (*before, slice(0, 1)))
-        first = full_like(first, np.finfo(first.dtype).min)
+        first = full_like(first, -np.inf)
         x = concatenate([first, getitem(x, (*before, slice(None, -1)))], dim)
     return getitem(x, turned) if reverse else x

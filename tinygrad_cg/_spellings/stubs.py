@@ -26,7 +26,8 @@ from .._core.tensor import Tensor
 PACKAGE = str(__package__).partition(".")[0]
 MODULES = (
     "",
-    *("bitwise", "math", "linalg", "nn", "random", "signal", "dtypes", "_spellings.arrays"),
+    *("bitwise", "math", "linalg", "nn", "random", "signal", "dtypes"),
+    *("_spellings.arrays", "_spellings.programs"),
     *("keras.losses", "keras.ops", "keras.random"),
     *("numpy", "numpy.fft", "numpy.linalg", "numpy.random"),
 )
