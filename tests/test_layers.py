@@ -69,6 +69,7 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
 PUBLIC_MODULES = {
     *(
         "autodiff",
+        "autograd",
         "bitwise",
         "compat",
         "config",

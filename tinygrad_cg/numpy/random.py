@@ -1,4 +1,7 @@
-"""NumPy's ``numpy.random``: draws are float64, and tensors."""
+"""NumPy's ``numpy.random``: draws are float64; of `normal` and `uniform` tensors.
+
+`RandomState`, `default_rng` and the other distributions are NumPy's own: arrays, NumPy's numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,26 @@ from typing import Any
 
 import numpy as np
 
+from .._ops.sampling import set_seed
 from .._spellings.spell import spell
+
+_OF_NUMPY = (  # public here as they are: arrays, which need no gradient
+    "Generator RandomState beta binomial choice default_rng dirichlet exponential gamma laplace "
+    "multinomial multivariate_normal permutation poisson rand randint randn random shuffle "
+    "standard_normal"
+)
+globals().update({_name: getattr(np.random, _name) for _name in _OF_NUMPY.split()})
+__all__ = _OF_NUMPY.split()  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def _sizes(size: Any, *parameters: Any) -> Any:
     return np.broadcast_shapes(*map(np.shape, parameters)) if size is None else size
+
+
+def _seed(seed: int) -> None:
+    """Seed the draws of this library, and those of NumPy that this module has as they are."""
+    set_seed(seed)
+    np.random.seed(seed)
 
 
 _TABLE = """
@@ -18,7 +36,9 @@ _TABLE = """
         = normal(_sizes(size, loc, scale), loc, scale, float64)
         # Draws (float64) from the normal distribution of mean `loc` and standard deviation
         `scale`.
-    seed(seed) -> None = set_seed(seed)
+    seed(seed) -> None = _seed(seed)
+        # Start the sequences of all later draws without a seed of their own at `seed`: this
+        library's, and NumPy's, from which the distributions draw that are NumPy's own.
     uniform(low=0.0, high=1.0, size=None)
         = uniform(_sizes(size, low, high), low, high, float64)  # Draws (float64) from [low, high).
 """

@@ -2,6 +2,29 @@
 
 from typing import Any
 
+from numpy.random import (
+    beta as beta,
+    binomial as binomial,
+    choice as choice,
+    default_rng as default_rng,
+    dirichlet as dirichlet,
+    exponential as exponential,
+    gamma as gamma,
+    laplace as laplace,
+    multinomial as multinomial,
+    multivariate_normal as multivariate_normal,
+    permutation as permutation,
+    poisson as poisson,
+    rand as rand,
+    randint as randint,
+    randn as randn,
+    random as random,
+    shuffle as shuffle,
+    standard_normal as standard_normal,
+)
+from numpy.random._generator import Generator as Generator
+from numpy.random.mtrand import RandomState as RandomState
+
 from tinygrad_cg._core.tensor import Tensor
 
 __all__: list[str]
@@ -11,7 +34,8 @@ def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Tensor:
     `scale`."""
 
 def seed(seed: int | None) -> None:
-    """Start the sequence of all later draws without a seed of their own at `seed`."""
+    """Start the sequences of all later draws without a seed of their own at `seed`: this
+    library's, and NumPy's, from which the distributions draw that are NumPy's own."""
 
 def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Tensor:
     """Draws (float64) from [low, high)."""

@@ -1,0 +1,261 @@
+"""HIPS autograd's names: the transforms, helpers and densities of `tinygrad_cg.autograd`."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg import numpy as tnp
+from tinygrad_cg.autograd import (
+    elementwise_grad,
+    grad,
+    grad_and_aux,
+    hessian,
+    hessian_vector_product,
+    jacobian,
+    make_hvp,
+    make_jvp,
+    make_vjp,
+    value_and_grad,
+)
+from tinygrad_cg.autograd import numpy as anp
+from tinygrad_cg.autograd.extend import defvjp, primitive
+from tinygrad_cg.autograd.misc.fixed_points import fixed_point
+from tinygrad_cg.autograd.misc.flatten import flatten, flatten_func
+from tinygrad_cg.autograd.misc.optimizers import adam, rmsprop, sgd
+from tinygrad_cg.autograd.scipy import special, stats
+from tinygrad_cg.autograd.test_util import check_grads
+
+X = np.array([0.3, 1.2, 2.5])
+
+
+def test_transforms_take_argnum_and_python_floats_as_float64():
+    def f(a, b):
+        return a**2 * np.sin(b)
+
+    found = grad(f, argnum=(0, 1))(2.0, 0.5)
+    np.testing.assert_allclose(found, (4 * math.sin(0.5), 4 * math.cos(0.5)), rtol=1e-14)
+    value, gradient = value_and_grad(f, argnum=1)(2.0, 0.5)
+    np.testing.assert_allclose((value, gradient), (f(2.0, 0.5), 4 * math.cos(0.5)), rtol=1e-14)
+    np.testing.assert_allclose(grad(grad(np.sin))(1.0), -math.sin(1.0), rtol=1e-14)
+    gradient, aux = grad_and_aux(lambda x: (x**3, "aux"))(2.0)
+    assert (float(gradient), aux) == (12.0, "aux")
+    np.testing.assert_allclose(elementwise_grad(np.exp)(X), np.exp(X), rtol=1e-14)
+
+
+def test_one_element_in_any_shape_is_a_scalar_and_more_are_an_error():
+    np.testing.assert_allclose(grad(lambda x: (x**2).sum().reshape(1, 1))(X), 2 * X)
+    with pytest.raises(ValueError, match="scalar"):
+        grad(np.exp)(X)
+
+
+def test_matrices_of_derivatives():
+    def f(x):
+        return np.sum(np.exp(x) * x[::-1])
+
+    matrix, vector = np.asarray(hessian(f)(X)), np.array([1.0, -2.0, 0.5])
+    expected = np.diag(np.exp(X) * X[::-1]) + np.fliplr(np.diag(np.exp(X)))
+    expected += np.fliplr(np.diag(np.exp(X))).T
+    np.testing.assert_allclose(matrix, expected, rtol=1e-12)
+    np.testing.assert_allclose(hessian_vector_product(f)(X, vector), matrix @ vector, rtol=1e-12)
+    product, gradient = make_hvp(f)(X)
+    np.testing.assert_allclose(product(vector), matrix @ vector, rtol=1e-12)
+    np.testing.assert_allclose(gradient, grad(f)(X), rtol=1e-14)
+    np.testing.assert_allclose(jacobian(np.exp)(X), np.diag(np.exp(X)), rtol=1e-14)
+    pullback, value = make_vjp(lambda a, b: a * b, 1)(2.0, X)
+    np.testing.assert_allclose(value, 2 * X)
+    np.testing.assert_allclose(pullback(vector), 2 * vector)
+    np.testing.assert_allclose(make_jvp(np.exp)(X)(vector)[1], np.exp(X) * vector, rtol=1e-14)
+
+
+def test_a_primitive_has_the_gradient_that_defvjp_defines():
+    @primitive
+    def logsumexp(x):
+        return np.log(np.sum(np.exp(np.asarray(x))))
+
+    with pytest.raises(TypeError, match="call defvjp"):
+        logsumexp(X)
+    defvjp(logsumexp, lambda answer, x: lambda g: g * np.exp(x - np.log(np.sum(np.exp(x)))))
+    soft = np.exp(X) / np.exp(X).sum()
+    np.testing.assert_allclose(grad(logsumexp)(X), soft, rtol=1e-13)
+    np.testing.assert_allclose(hessian(logsumexp)(X), np.diag(soft) - np.outer(soft, soft))
+    with pytest.raises(TypeError, match="write @primitive"):
+        defvjp(np.sin, lambda answer, x: lambda g: g)
+
+
+def test_flatten_goes_there_and_back():
+    value = {"b": [np.arange(6.0).reshape(2, 3), (1.5,)], "a": np.array([7.0, 8.0])}
+    flat, unflatten = flatten(value)
+    np.testing.assert_array_equal(flat, [7, 8, 0, 1, 2, 3, 4, 5, 1.5])
+    back = unflatten(flat)
+    assert list(back) == ["a", "b"]
+    assert back["b"][0].shape == (2, 3)
+    assert isinstance(back["b"][1], tuple)
+    with pytest.raises(ValueError, match=r"shape \(9,\)"):
+        unflatten(flat[:-1])
+    objective, _, start = flatten_func(lambda v: (v["b"][0] ** 2).sum() + v["a"].sum(), value)
+    expected = [1, 1, 0, 2, 4, 6, 8, 10, 0]
+    np.testing.assert_allclose(grad(objective)(start), expected)
+    assert flatten([])[0].shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "options", "expected"),
+    [  # by hand for f = x**2 from 1.0: two steps
+        (sgd, {"step_size": 1.0, "mass": 0.75}, (0.5, 0.5 - 0.375 - 0.25)),
+        (rmsprop, {"step_size": 0.5, "gamma": 0.5}, None),
+        (adam, {"step_size": 0.5}, None),
+    ],
+)
+def test_optimizers_step_and_call_back(optimizer, options, expected):
+    seen = []
+    found = optimizer(
+        lambda params, i: grad(lambda p: (p["x"] ** 2).sum())(params),
+        {"x": np.array([1.0])},
+        lambda params, i, g: seen.append((i, float(params["x"][0]), float(g["x"][0]))),
+        num_iters=2,
+        **options,
+    )
+    if optimizer is rmsprop:
+        first = 1 - 0.5 * 2 / (math.sqrt(0.5 + 0.5 * 4) + 1e-8)
+        mean = 2.5 * 0.5 + 0.5 * (2 * first) ** 2
+        expected = (first, first - 0.5 * 2 * first / (math.sqrt(mean) + 1e-8))
+    if optimizer is adam:
+        first = 1 - 0.5 * 2 / (2 + 1e-8)
+        m, v = (0.1 * 2 * first + 0.9 * 0.2) / 0.19, (1e-3 * 4 * first**2 + 0.999 * 4e-3)
+        expected = (first, first - 0.5 * m / (math.sqrt(v / (1 - 0.999**2)) + 1e-8))
+    assert seen[0] == (0, 1.0, 2.0)
+    assert seen[1][0] == 1
+    np.testing.assert_allclose((seen[1][1], found["x"][0]), expected, rtol=1e-12)
+
+
+def test_fixed_points_have_the_gradient_of_the_implicit_function():
+    def root(a):
+        return fixed_point(
+            lambda a: lambda x: x - 0.05 * (x**2 - a), a, 10.0, lambda x, y: abs(x - y), 1e-12
+        )
+
+    found = [root(2.0), grad(root)(2.0), grad(grad(root))(2.0)]
+    np.testing.assert_allclose(found, [2**0.5, 0.5 * 2**-0.5, -0.25 * 2**-1.5], rtol=1e-9)
+
+
+def test_check_grads_finds_a_wrong_gradient():
+    check_grads(lambda x, y: np.sin(x) * y)(X, 2.0)
+
+    @tf.custom_gradient
+    def wrong(x):
+        return x**2, lambda g: g * x
+
+    with pytest.raises(AssertionError, match="'rev'"):
+        check_grads(wrong, modes=["rev"], order=1)(X)
+
+
+SPECIAL = {
+    "digamma": (X,),
+    "erf": (X,),
+    "erfc": (X,),
+    "expit": (X * 100 - 100,),
+    "gamma": (np.array([-1.5, -0.5, 0.5, 4.5]),),
+    "gammaln": (X,),
+    "logit": (X / 3,),
+    "beta": (X, X[::-1].copy()),
+    "betaln": (X, X[::-1].copy()),
+}
+SMOOTH = {
+    "norm": (("logpdf", "pdf", "cdf", "sf"), (X, 0.5, np.array([0.5, 1.0, 2.0]))),
+    "t": (("logpdf", "pdf"), (X, 3.5, 0.5, 2.0)),
+    "gamma": (("logpdf", "pdf"), (X, 1.7)),
+    "chi2": (("logpdf", "pdf"), (X, 3.0)),
+    "beta": (("logpdf", "pdf"), (X / 3, 1.5, 2.5)),
+    "dirichlet": (("logpdf", "pdf"), (X / X.sum(), X + 1)),
+    "multivariate_normal": (
+        ("logpdf", "pdf"),
+        (X, X[::-1] / 2, np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 1.5]])),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_functions(name):
+    ours, operands = getattr(special, name), SPECIAL[name]
+    check_grads(ours)(*(np.clip(one, -3, 3) for one in operands))
+    theirs = getattr(pytest.importorskip("scipy.special"), name)
+    np.testing.assert_allclose(ours(*operands), theirs(*operands), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_densities(name):
+    functions, operands = SMOOTH[name]
+    for function in functions:
+        ours = getattr(getattr(stats, name), function)
+        if name != "dirichlet":
+            check_grads(ours)(*operands)
+        else:  # at points off the simplex, as a formula
+            check_grads(ours)(operands[0] * 1.1, operands[1])
+        theirs = getattr(getattr(pytest.importorskip("scipy.stats"), name), function)
+        np.testing.assert_allclose(ours(*operands), theirs(*operands), rtol=1e-11)
+
+
+def test_probabilities_of_whole_numbers_and_entropy():
+    counts = np.array([0, 3, 7])
+    check_grads(lambda mu: stats.poisson.logpmf(counts, mu))(2.5)
+    expected = [math.exp(-2.5) * 2.5**k / math.factorial(k) for k in (0, 3, 7)]
+    np.testing.assert_allclose(stats.poisson.pmf(counts, 2.5), expected, rtol=1e-13)
+    cov = SMOOTH["multivariate_normal"][1][2]
+    expected = 0.5 * math.log(np.linalg.det(2 * math.pi * math.e * cov))
+    np.testing.assert_allclose(stats.multivariate_normal.entropy(X, cov), expected, rtol=1e-13)
+
+
+def test_covariances_may_be_numbers_and_diagonals():
+    density = stats.multivariate_normal.logpdf
+    points = np.arange(6.0).reshape(2, 3) / 3
+    full = np.asarray(density(points, X, 2 * np.eye(3)))
+    np.testing.assert_allclose(density(points, X, np.full(3, 2.0)), full, rtol=1e-14)
+    np.testing.assert_allclose(density(points, X, 2.0), full, rtol=1e-14)
+    np.testing.assert_allclose(density(X, 0.0, 4.0), stats.norm.logpdf(X, 0.0, 2.0), rtol=1e-14)
+    with pytest.raises(np.linalg.LinAlgError):
+        density(points, X, -np.eye(3))
+
+
+def test_logsumexp_weighs_and_does_not_overflow():
+    x = np.array([[1000.0, 1001.0, -np.inf], [1.0, 2.0, 3.0]])
+    np.testing.assert_allclose(special.logsumexp(x, axis=1)[0], 1001 + math.log1p(math.exp(-1)))
+    weights = np.array([2.0, 0.0, 0.5])
+    weighed = special.logsumexp(x, axis=1, b=weights, keepdims=True)
+    assert weighed.shape == (2, 1)
+    expected = [[1000 + math.log(2)], [math.log(2 * math.e + 0.5 * math.e**3)]]
+    np.testing.assert_allclose(weighed, expected, rtol=1e-14)
+    check_grads(lambda x, b: special.logsumexp(x, b=b))(X, weights)
+    assert np.isnan(special.logsumexp([0.0, 1.0], b=[1.0, -1.0]))
+
+
+def test_numpy_gives_arrays_for_arrays_and_tensors_for_tensors():
+    zeros = anp.zeros(3)
+    zeros[1] = 2.0
+    assert type(anp.exp(zeros)) is np.ndarray
+    assert type(anp.linalg.inv(np.eye(2))) is np.ndarray
+    assert anp.ndarray is np.ndarray
+    assert anp.seterr is np.seterr
+    assert anp.random.RandomState is np.random.RandomState
+
+    def f(x):
+        return anp.sum(anp.full(3, x[0]) * anp.array([x[1], 2.0, x[2]])) + anp.linalg.norm([x[0]])
+
+    np.testing.assert_allclose(grad(f)(X), [X[1] + 2 + X[2] + 1, X[0], X[0]], rtol=1e-14)
+    assert np.shape(hessian(f)(X)) == (3, 3)
+    with pytest.raises(AttributeError, match="absent"):
+        anp.absent  # noqa: B018 (a look-up)
+
+
+def test_draws_are_numpys():
+    tnp.random.seed(3)
+    found = [tnp.random.randn(2), tnp.random.rand(), tnp.random.randint(0, 9, 4)]
+    again = np.random.RandomState(3)
+    expected = [again.randn(2), again.rand(), again.randint(0, 9, 4)]
+    for one, same in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, same)
+    assert tnp.random.RandomState is np.random.RandomState
+    np.testing.assert_array_equal(
+        tnp.random.default_rng(1).normal(size=3), np.random.default_rng(1).normal(size=3)
+    )

@@ -1,0 +1,26 @@
+"""NumPy's functions, on arrays NumPy's own, on tensors those of `tinygrad_cg.numpy`.
+
+The counterpart of ``autograd.numpy``: outside of a differentiated function all values are arrays,
+which item assignment changes; inside, what depends on its arguments is a tensor. All other names
+of NumPy are here as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import numpy as ours
+from . import fft, linalg, random
+from ._dispatch import lookup
+
+__all__ = ["fft", "linalg", "random"]
+
+
+def __getattr__(name: str) -> Any:
+    return lookup(name, np, ours, globals())
+
+
+def __dir__() -> list[str]:
+    return dir(np)

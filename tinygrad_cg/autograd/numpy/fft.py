@@ -1,0 +1,18 @@
+"""``numpy.fft``: on arrays NumPy's own functions, on tensors those of `tinygrad_cg.numpy.fft`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...numpy import fft as ours
+from ._dispatch import lookup
+
+
+def __getattr__(name: str) -> Any:
+    return lookup(name, np.fft, ours, globals())
+
+
+def __dir__() -> list[str]:
+    return dir(np.fft)

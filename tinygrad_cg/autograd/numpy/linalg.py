@@ -1,0 +1,18 @@
+"""``numpy.linalg``: on arrays NumPy's own, on tensors those of `tinygrad_cg.numpy.linalg`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...numpy import linalg as ours
+from ._dispatch import lookup
+
+
+def __getattr__(name: str) -> Any:
+    return lookup(name, np.linalg, ours, globals())
+
+
+def __dir__() -> list[str]:
+    return dir(np.linalg)

@@ -1,0 +1,6 @@
+"""Densities under the names of ``scipy.stats``, each distribution a module."""
+
+from . import beta, chi2, dirichlet, gamma, multivariate_normal, norm, poisson, t
+
+__all__ = ["beta", "chi2", "dirichlet", "gamma", "multivariate_normal", "norm", "poisson", "t"]
+__dir__ = __all__.copy

@@ -1,0 +1,25 @@
+"""The beta distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .... import numpy as np
+from ...numpy._dispatch import for_arrays
+from ..special import betaln, real
+
+__all__ = ["logpdf", "pdf"]
+__dir__ = __all__.copy
+
+
+@for_arrays
+def logpdf(x: Any, a: Any, b: Any) -> Any:
+    """Return the logarithm of the density at `x` between 0 and 1 for shape parameters `a`, `b`."""
+    x, a, b = real(x), real(a), real(b)
+    return (a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - betaln(a, b)
+
+
+@for_arrays
+def pdf(x: Any, a: Any, b: Any) -> Any:
+    """Return the density at `x`; arguments as for `logpdf`."""
+    return np.exp(logpdf(x, a, b))

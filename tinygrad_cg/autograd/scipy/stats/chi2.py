@@ -1,0 +1,26 @@
+"""The chi-squared distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .... import numpy as np
+from ...numpy._dispatch import for_arrays
+from ..special import gammaln, real
+
+__all__ = ["logpdf", "pdf"]
+__dir__ = __all__.copy
+
+
+@for_arrays
+def logpdf(x: Any, df: Any) -> Any:
+    """Return the logarithm of the density at positive `x` for `df` degrees of freedom."""
+    x, df = real(x), real(df)
+    return (df / 2 - 1) * np.log(x) - x / 2 - df / 2 * math.log(2) - gammaln(df / 2)
+
+
+@for_arrays
+def pdf(x: Any, df: Any) -> Any:
+    """Return the density at `x`; arguments as for `logpdf`."""
+    return np.exp(logpdf(x, df))

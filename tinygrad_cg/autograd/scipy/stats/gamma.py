@@ -1,0 +1,25 @@
+"""The gamma distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .... import numpy as np
+from ...numpy._dispatch import for_arrays
+from ..special import gammaln, real
+
+__all__ = ["logpdf", "pdf"]
+__dir__ = __all__.copy
+
+
+@for_arrays
+def logpdf(x: Any, a: Any) -> Any:
+    """Return the logarithm of the density at positive `x` for shape parameter `a`."""
+    x, a = real(x), real(a)
+    return (a - 1) * np.log(x) - x - gammaln(a)
+
+
+@for_arrays
+def pdf(x: Any, a: Any) -> Any:
+    """Return the density at `x`; arguments as for `logpdf`."""
+    return np.exp(logpdf(x, a))

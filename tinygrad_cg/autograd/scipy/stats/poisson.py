@@ -1,0 +1,25 @@
+"""The Poisson distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .... import numpy as np
+from ...numpy._dispatch import for_arrays
+from ..special import gammaln, real
+
+__all__ = ["logpmf", "pmf"]
+__dir__ = __all__.copy
+
+
+@for_arrays
+def logpmf(k: Any, mu: Any) -> Any:
+    """Return the logarithm of the probability of the whole number `k` for mean `mu`."""
+    k, mu = real(k), real(mu)
+    return k * np.log(mu) - mu - gammaln(k + 1)
+
+
+@for_arrays
+def pmf(k: Any, mu: Any) -> Any:
+    """Return the probability of `k`; arguments as for `logpmf`."""
+    return np.exp(logpmf(k, mu))
