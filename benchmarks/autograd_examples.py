@@ -40,6 +40,8 @@ SIZES = [  # what makes a script long, and what it becomes here
     (r"num_samples=2000\b", "num_samples=50"),
     (r"max_lines=60\b", "max_lines=8"),
     (r"num_steps=\d+", "num_steps=3"),
+    (r"num_states = 20", "num_states = 3"),
+    (r'method="trust-ncg"', 'method="trust-ncg", options={"maxiter": 3}'),
     (r"npr\.RandomState\(\)", "npr.RandomState(0)"),
     (r'method="CG"', 'method="CG", options={"maxiter": 4}'),
 ]

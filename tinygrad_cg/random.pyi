@@ -81,7 +81,8 @@ def stateless_gamma(
     dtype: DTypeLike = ...,
     name: str | None = None,
 ) -> Tensor:
-    """Return `gamma` draws of this very `shape`; the same two integers `seed` give the same."""
+    """Return draws as ``gamma``, of this very `shape`; the same two integers `seed` give the
+    same."""
 
 def stateless_normal(
     shape: Shape,

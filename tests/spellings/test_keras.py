@@ -417,6 +417,26 @@ ops.geomspace(1.0, 8.0, 4) -> [1.0, 2.0, 4.0, 8.0] float32
 ops.geomspace(1.0, 8.0, 3, endpoint=False) -> [1.0, 2.0, 4.0] float32
 ops.heaviside(floats([-1, 0, 2]), 0.5) -> [0.0, 0.5, 1.0] float32
 ops.histogram(floats([1, 2, 2, 5]), 2) -> [3.0, 1.0] float32; [1.0, 3.0, 5.0] float32
+ops.nanargmax(floats([[1, np.nan], [3, 2]]), axis=1) -> [0, 0] int32
+ops.nanargmin(floats([np.nan, 3, 1])) -> 2 int32
+ops.nanargmin(floats([[np.nan, np.nan], [1, np.nan]]), 1) -> [-1, 0] int32
+ops.nancumprod(floats([2, np.nan, 3])) -> [2.0, 2.0, 6.0] float32
+ops.nancumsum(floats([[1, np.nan], [3, 2]]), axis=0) -> [[1.0, 0.0], [4.0, 2.0]] float32
+ops.nancumsum(np.int32([1, 2])) -> [1, 3] int32
+ops.nanmax(floats([[1, np.nan], [3, 2]]), axis=0) -> [3.0, 2.0] float32
+ops.nanmax(np.int32([1, 2])) -> 2 int32
+ops.nanmean(floats([[1, np.nan], [3, 2]]), axis=1, keepdims=True) -> [[1.0], [2.5]] float32
+ops.nanmean(np.int32([1, 2])) -> 1.5 float32
+ops.nanmedian(floats([1, np.nan, 4, 2])) -> 2.0 float32
+ops.nanmin(floats([1, np.nan, 4, 2])) -> 1.0 float32
+ops.nanpercentile(floats([1, np.nan, 4, 2]), 25.0) -> 1.5 float32
+ops.nanprod(floats([[1, np.nan], [3, 2]]), axis=0) -> [3.0, 2.0] float32
+ops.nanprod(np.int32([1, 2])) -> 2 int32
+ops.nanquantile(floats([1, np.nan, 4, 2]), 0.75, method="lower") -> 2.0 float32
+ops.nanstd(floats([1, np.nan, 4])) -> 1.5 float32
+ops.nansum(floats([[1, np.nan], [3, 2]]), axis=0) -> [4.0, 2.0] float32
+ops.nansum(np.int32([1, 2])) -> 3 int32
+ops.nanvar(floats([1, np.nan, 4])) -> 2.25 float32
 ops.isin(np.int32([1, 2, 3]), np.int32([2, 5])) -> [False, True, False] bool
 ops.isin(np.int32([1, 2, 3]), np.int32([2, 5]), invert=True) -> [True, False, True] bool
 ops.isneginf(floats([-np.inf, 1])) -> [True, False] bool

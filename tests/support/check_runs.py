@@ -43,6 +43,8 @@ def _operation(rng: np.random.Generator) -> tuple[str, Callable, list[np.ndarray
     example = draw(rng)
     operands = [np.asarray(example.operands[i], np.float64) for i in example.real()]
     kind, scale = str(rng.choice(("as drawn", "scaled", "mixed", "whole", "zeros"))), 1.0
+    if example.primitive.name == "eig":  # of others, errors of rounding may be larger than values
+        kind = "as drawn"
     if kind == "scaled":
         scale = 10.0 ** rng.uniform(-40.0, 8.0)
         operands = [scale * one for one in operands]

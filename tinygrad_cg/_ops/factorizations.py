@@ -385,7 +385,7 @@ def _complement_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _run_complement(x: np.ndarray) -> np.ndarray:
-    return np.linalg.qr(x, "complete")[0][..., x.shape[-1] :]
+    return np.ascontiguousarray(np.linalg.qr(x, "complete")[0][..., x.shape[-1] :])
 
 
 def _complement_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:

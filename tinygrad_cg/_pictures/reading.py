@@ -374,7 +374,9 @@ def _made_by(node: Node) -> tuple[str, str]:
     if isinstance(saved, (Call, TransformedCall)):
         compiled = type(saved) is TransformedCall and saved.pull.__module__ == gradient.__name__
         return "operation" if compiled else "custom", saved.definition.name
-    if isinstance(saved, (_Use, OutsideUse)):
+    if isinstance(saved, _Use):
+        return "operation", saved.operation.primitive.name
+    if isinstance(saved, OutsideUse):
         return "operation", saved.name
     if type(saved) is tuple and saved and isinstance(saved[0], gradient.Gradient):
         return "operation", saved[0].definition.name

@@ -13,7 +13,7 @@ from .. import numpy
 from .._core.conversion import any_tensor, convert, convert_operands, is_tensor
 from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
-from .._ops.comparison import less
+from .._ops.comparison import less, not_equal
 from .._ops.complex import imag, real
 from .._ops.creation import constant
 from .._ops.define import as_shape
@@ -23,10 +23,11 @@ from .._ops.factorizations import svdvals
 from .._ops.indexing import getitem
 from .._ops.matrices import adjoint
 from .._ops.norms import matrix_norm, vector_norm
-from .._ops.reductions import reduce_max, reduce_mean, reduce_sum
+from .._ops.reductions import reduce_all, reduce_max, reduce_mean, reduce_sum
 from .._ops.shape import broadcast_to, cast, concatenate, expand_dims, reshape, transpose
 from .._ops.sorting import one_hot
 from .._rules.custom_gradient import custom_gradient
+from .._spellings.adapt import arg_extremum
 from .._spellings.spell import spell
 from .._transforms.batching import vectorized_map
 from .._transforms.control_flow import cond
@@ -119,6 +120,14 @@ def _singular(x: Any, full_matrices: bool, compute_uv: bool) -> Any:
         return svdvals(x)
     left, values, right = _svd(x, full_matrices)
     return left, values, adjoint(right)
+
+
+def _position(find: Any, x: Any, limit: float, axis: Any, keepdims: bool) -> Tensor:
+    """Return where `find` finds an element that is not NaN; -1 if there is none."""
+    x = _real(x)
+    missing = not_equal(x, x)
+    found = arg_extremum(find, where(missing, constant(limit, x.dtype), x), axis, keepdims)
+    return where(reduce_all(missing, axis, keepdims), int32.type(-1), cast(found, int32))
 
 
 def _norm(x: Any, order: Any, axis: Any, keepdims: bool) -> Tensor:
@@ -760,6 +769,42 @@ _OF_NUMPY = """
         = _np_nan_to_num(convert(x), nan=nan, posinf=posinf, neginf=neginf)
         # Return `x` with NaN and infinities replaced, by default by 0 and the largest finite
         numbers.
+    nanargmax(x, axis=None, keepdims=False)
+        = _position(argmax, x, -np.inf, axis, keepdims)
+        # Return positions (int32) of the largest elements along `axis` that are not NaN; by
+        default in the flattened tensor.
+    nanargmin(x, axis=None, keepdims=False)
+        = _position(argmin, x, np.inf, axis, keepdims)
+        # Return positions (int32) of the smallest elements along `axis` that are not NaN; by
+        default in the flattened tensor.
+    nancumprod(x, axis=None, dtype=None) = _np_nancumprod(_widen(x), axis, dtype or _widen(x).dtype)
+        # Return the products of all elements up to each along `axis`, without those that are NaN.
+    nancumsum(x, axis=None, dtype=None) = _np_nancumsum(_widen(x), axis, dtype or _widen(x).dtype)
+        # Return the sums of all elements up to each along `axis`, without those that are NaN.
+    nanmax(x, axis=None, keepdims=False) = _np_nanmax(convert(x), axis, keepdims=keepdims)
+        # Return the largest elements over axes that are not NaN.
+    nanmin(x, axis=None, keepdims=False) = _np_nanmin(convert(x), axis, keepdims=keepdims)
+        # Return the smallest elements over axes that are not NaN.
+    nanmean(x, axis=None, keepdims=False) = _np_nanmean(_real(x), axis, keepdims=keepdims)
+        # Return the mean over axes of the elements that are not NaN.
+    nanmedian(x, axis=None, keepdims=False) = _np_nanmedian(_real(x), axis, keepdims=keepdims)
+        # Return the median over axes of the elements that are not NaN.
+    nanstd(x, axis=None, keepdims=False) = _np_nanstd(_real(x), axis, keepdims=keepdims)
+        # Return the standard deviation over axes of the elements that are not NaN.
+    nanvar(x, axis=None, keepdims=False) = _np_nanvar(_real(x), axis, keepdims=keepdims)
+        # Return the variance over axes of the elements that are not NaN.
+    nanpercentile(x, q, axis=None, method="linear", keepdims=False)
+        = _np_nanpercentile(_real(x), q, axis, method=method, keepdims=keepdims)
+        # Return the elements below which `q` percent of those lie that are not NaN, over axes.
+    nanquantile(x, q, axis=None, method="linear", keepdims=False)
+        = _np_nanquantile(_real(x), q, axis, method=method, keepdims=keepdims)
+        # Return the elements below which the share `q` of those lie that are not NaN, over axes.
+    nanprod(x, axis=None, keepdims=False)
+        = cast(_np_nanprod(_widen(x), axis, keepdims=keepdims), _widen(x).dtype)
+        # Return the product over axes of the elements that are not NaN.
+    nansum(x, axis=None, keepdims=False)
+        = cast(_np_nansum(_widen(x), axis, keepdims=keepdims), _widen(x).dtype)
+        # Return the sum over axes of the elements that are not NaN.
     outer(x1, x2) = _np_outer(convert(x1), convert(x2))
         # Return the products of each element of `x1` with each of `x2`, both flattened: a matrix.
     percentile(x, q, axis=None, method="linear", keepdims=False)

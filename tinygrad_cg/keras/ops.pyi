@@ -795,6 +795,64 @@ def nan_to_num(x: TensorLike, nan: Any = 0.0, posinf: Any = None, neginf: Any = 
     """Return `x` with NaN and infinities replaced, by default by 0 and the largest finite
     numbers."""
 
+def nanargmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return positions (int32) of the largest elements along `axis` that are not NaN; by
+    default in the flattened tensor."""
+
+def nanargmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return positions (int32) of the smallest elements along `axis` that are not NaN; by
+    default in the flattened tensor."""
+
+def nancumprod(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Return the products of all elements up to each along `axis`, without those that are
+    NaN."""
+
+def nancumsum(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Return the sums of all elements up to each along `axis`, without those that are NaN."""
+
+def nanmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the largest elements over axes that are not NaN."""
+
+def nanmean(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the mean over axes of the elements that are not NaN."""
+
+def nanmedian(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the median over axes of the elements that are not NaN."""
+
+def nanmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the smallest elements over axes that are not NaN."""
+
+def nanpercentile(
+    x: TensorLike,
+    q: Any,
+    axis: Axes = None,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the elements below which `q` percent of those lie that are not NaN, over axes."""
+
+def nanprod(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the product over axes of the elements that are not NaN."""
+
+def nanquantile(
+    x: TensorLike,
+    q: Any,
+    axis: Axes = None,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the elements below which the share `q` of those lie that are not NaN, over
+    axes."""
+
+def nanstd(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the standard deviation over axes of the elements that are not NaN."""
+
+def nansum(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the sum over axes of the elements that are not NaN."""
+
+def nanvar(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the variance over axes of the elements that are not NaN."""
+
 def ndim(x: TensorLike) -> int:
     """Return the number of dimensions of `x`."""
 
