@@ -74,7 +74,7 @@ _LAZY = {
     "._spellings.programs": (
         "batch_to_space bitcast broadcast_dynamic_shape broadcast_static_shape "
         "control_dependencies ensure_shape group identity_n meshgrid no_op realdiv repeat reverse "
-        "reverse_sequence roll saturate_cast searchsorted sequence_mask shape_n space_to_batch "
+        "reverse_sequence roll saturate_cast searchsorted shape_n space_to_batch "
         "space_to_batch_nd strided_slice tile truncatediv truncatemod unique unique_with_counts "
         "unravel_index"
     ),
@@ -82,7 +82,6 @@ _LAZY = {
     "._transforms.tensor_array": "TensorArray",
     "._debugging.printing": "print",
     ".debugging": "debug_nans",
-    ".math": "add_n",
     ".linalg": "einsum eye matmul norm tensordot",
     ".module": "Module",
 }

@@ -30,7 +30,8 @@ _TABLE = """
         # Return `categorical` draws; the same two integers `seed` give the same.
     stateless_gamma(shape, seed, alpha, beta=None, dtype=float32, name=None)
         = gamma_of_shape(shape, alpha, beta, dtype, stateless_seed(seed))
-        # Return draws as ``gamma``, of this very `shape`; the same two integers `seed` give the same.
+        # Return draws as ``gamma``, of this very `shape`; the same two integers `seed` give the
+        same.
     stateless_normal
         (shape, seed, mean=0.0, stddev=1.0, dtype=float32, name=None, alg="auto_select")
         = normal(shape, mean, stddev, dtype, stateless_seed(seed))

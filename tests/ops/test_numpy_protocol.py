@@ -40,6 +40,32 @@ def test_the_command_prints_it(capsys, table):
 
 
 @pytest.mark.parametrize(
+    ("names", "share"),
+    [
+        (("keras.ops",), 0.97),
+        (("array API", "array API linalg", "array API fft"), 0.97),
+        (("autograd.numpy", "autograd.numpy.linalg", "autograd.numpy.fft"), 0.97),
+        (("tf.math", "tf.linalg", "tf.signal"), 0.8),
+        (("tf",), 0.7),
+    ],
+)
+def test_namespaces_are_covered(names, share):
+    """Issue: at least 97 % of the differentiable functions of the first three."""
+    found = [coverage.of_namespace(name) for name in names]
+    present = sum(len(one.present) for one in found)
+    assert present >= share * sum(len(part) for one in found for part in one)
+
+
+def test_the_command_prints_a_namespace(capsys):
+    coverage.main(["keras.ops"])
+    summary, *lines = capsys.readouterr().out.splitlines()
+    found = coverage.of_namespace("keras.ops")
+    assert summary.startswith(f"keras.ops: {len(found.present)} of ")
+    assert [line.split()[0] for line in lines] == [*found.absent, *found.refused]
+    assert "ctc_loss" in found.refused
+
+
+@pytest.mark.parametrize(
     ("call", "words"),
     [
         (lambda x: np.histogramdd(x), r"np\.histogramdd is not supported.*nearest.*np\."),

@@ -9,7 +9,10 @@ import tinygrad_cg as tf
 import tinygrad_cg.numpy as tnp
 from tinygrad_cg import keras
 
-_SHAPED_ALIKE = {"astype", "cast", "block", "from_dlpack", "broadcast_arrays", "meshgrid"}
+_SHAPED_ALIKE = {
+    *("add_n", "accumulate_n", "astype", "cast", "block", "from_dlpack"),
+    *("broadcast_arrays", "meshgrid"),
+}
 
 
 def _gradients(call, read):

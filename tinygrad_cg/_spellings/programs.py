@@ -14,7 +14,7 @@ from .._core.conversion import as_dtype, convert, convert_operands
 from .._core.tensor import Tensor, TensorShape  # noqa: F401 (the table names it)
 from .._ops.blocks import rearrange
 from .._ops.creation import constant
-from .._ops.define import as_int, as_shape, normalize_axes, normalize_axis
+from .._ops.define import as_shape, normalize_axes, normalize_axis
 from .._ops.elementwise import add, floor_divide, multiply
 from .._ops.indexing import gather, getitem
 from .._ops.shape import broadcast_to, cast, reshape
@@ -29,7 +29,6 @@ __all__ = [
     "no_op",
     "repeat",
     "roll",
-    "sequence_mask",
     "strided_slice",
 ]
 
@@ -115,18 +114,6 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
         own = [-1 if dim == order[i] else 1 for dim in range(len(points))]
         found.append(broadcast_to(reshape(one, own), sizes))
     return found
-
-
-def sequence_mask(
-    lengths: Any, maxlen: Any = None, dtype: Any = bool, name: str | None = None
-) -> Tensor:
-    """Return rows that are true up to `lengths`, of `maxlen` (the largest length) elements.
-
-    After ``tf.sequence_mask``: the rows are a new last axis.
-    """
-    counts = _values(lengths)
-    size = int(counts.max(initial=0)) if maxlen is None else as_int("maxlen", "maxlen", maxlen)
-    return constant(np.arange(size) < counts[..., None], as_dtype(dtype))
 
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:

@@ -96,14 +96,6 @@ def searchsorted(
     """Return where `values` stand in the last axis of `sorted_sequence` (int32): before those
     equal to them, or with side="right" behind. The axes before the last are the same."""
 
-def sequence_mask(
-    lengths: Any,
-    maxlen: Any = None,
-    dtype: DTypeLike = ...,
-    name: str | None = None,
-) -> Tensor:
-    """Return rows that are true up to `lengths`, of `maxlen` (the largest length) elements."""
-
 def shape_n(
     input: TensorLike,
     out_type: DTypeLike = ...,

@@ -1,14 +1,17 @@
-"""List of NumPy's overridable functions that work on tensors: made from what is registered.
+"""Lists of functions that work on tensors: NumPy's, and those of the namespaces that are followed.
 
-``python -m tinygrad_cg.numpy`` prints it. *Recorded* functions are operations with gradients at
-every order, *answers* have none by nature (questions, indices, files) and run on the values,
-*refused* ones raise a TypeError that names the nearest function that works.
+``python -m tinygrad_cg.numpy`` prints them. NumPy's overridable functions are listed from what is
+registered: *recorded* functions are operations with gradients at every order, *answers* have none
+by nature (questions, indices, files) and run on the values, *refused* ones raise a TypeError that
+names the nearest function that works. ``python -m tinygrad_cg.numpy keras.ops`` lists what is
+absent of a namespace of TensorFlow, Keras, the array API standard or autograd.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +21,8 @@ from numpy.testing.overrides import (
 )
 
 from .._ops.protocol import ANSWERED_BY_NUMPY, functions, name_of, public, ufuncs
+from ._names import NAMES
+from ._names import REFUSED as LEFT_OUT
 
 RECORDED, ANSWERS, REFUSED, OTHER = "recorded", "answers", "refused", "not for numbers"
 # Of strings, dates, files and records: tensors hold numbers, and none of these can be one.
@@ -73,11 +78,62 @@ def counts(table: Sequence[CoverageRow]) -> dict[str, int]:
     }
 
 
+class NamespaceCoverage(NamedTuple):
+    """The functions of a namespace: those that are here, those that are not, and those left out.
+
+    `refused` has the reason for each of the last.
+    """
+
+    present: tuple[str, ...]
+    absent: tuple[str, ...]
+    refused: dict[str, str]
+
+
+def of_namespace(name: str) -> NamespaceCoverage:
+    """Return which functions of another library's namespace are here.
+
+    Raises KeyError for a namespace that is not in `NAMES`.
+    """
+    module = _module(name)
+    names = NAMES[name].split()
+    present = tuple([one for one in names if hasattr(module, one)])
+    reasons = {one: reason for reason, text in LEFT_OUT.items() for one in text.split()}
+    missing = [one for one in names if one not in present]
+    refused = {one: reasons[one] for one in missing if one in reasons}
+    return NamespaceCoverage(present, tuple([x for x in missing if x not in refused]), refused)
+
+
+def _module(name: str) -> Any:
+    """Return our module for another library's namespace: "tf.math", "array API linalg"."""
+    library, *path = name.replace("array API", "numpy").replace(" ", ".").split(".")
+    return import_module(".".join(["tinygrad_cg", *([library] if library != "tf" else []), *path]))
+
+
+def _print_namespaces(names: Sequence[str], fully: bool) -> None:
+    for name in names:
+        found = of_namespace(name)
+        count = sum(map(len, found))
+        print(
+            f"{name}: {len(found.present)} of {count} functions, "
+            f"{len(found.absent)} absent, {len(found.refused)} left out"
+        )
+        if fully:
+            for one in found.absent:
+                print(f"  {one:40} absent")
+            for one, reason in found.refused.items():
+                print(f"  {one:40} left out: {reason}")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the list, or the part of it that is asked for."""
     parser = argparse.ArgumentParser(prog="python -m tinygrad_cg.numpy", description=__doc__)
-    parser.add_argument("status", nargs="?", choices=(RECORDED, ANSWERS, REFUSED, OTHER))
-    wanted = parser.parse_args(argv).status
+    statuses = (RECORDED, ANSWERS, REFUSED, OTHER)
+    parser.add_argument(
+        "which", nargs="?", metavar="STATUS or NAMESPACE", choices=(*statuses, *NAMES)
+    )
+    wanted = parser.parse_args(argv).which
+    if wanted in NAMES:
+        return _print_namespaces([wanted], True)
     table = rows()
     for title, is_ufunc in (("universal functions", True), ("other functions", False)):
         part = [row for row in table if row.is_ufunc is is_ufunc]
@@ -86,3 +142,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         for row in part:
             if wanted in (None, row.status):
                 print(f"  {row.name:40} {row.status}")
+    if wanted is None:
+        _print_namespaces(list(NAMES), False)
+    return None
