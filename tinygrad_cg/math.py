@@ -56,6 +56,8 @@ _TABLE = """
     divide_no_nan multiply_no_nan xdivy xlog1py(x, y, name=None) = {}(x, y)
     l2_normalize(x, axis=None, epsilon=1e-12, name=None) = l2_normalize(x, axis, epsilon)
     lbeta(x, name=None) = lbeta(x)
+    ndtri bessel_i0 bessel_i0e bessel_i1 bessel_i1e(x, name=None) = {}(x)
+    zeta(x, q, name=None) = zeta(x, q)
     in_top_k(targets, predictions, k, name=None) = in_top_k(targets, predictions, k)
     log_softmax(logits, axis=None, name=None)
         = log_softmax(logits, -1 if axis is None else axis)

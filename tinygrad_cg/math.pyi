@@ -71,6 +71,18 @@ def atanh(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x
     beyond."""
 
+def bessel_i0(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the modified Bessel function of the first kind of order 0."""
+
+def bessel_i0e(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return ``exp(-abs(x)) * bessel_i0(x)``, which does not overflow."""
+
+def bessel_i1(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the modified Bessel function of the first kind of order 1."""
+
+def bessel_i1e(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return ``exp(-abs(x)) * bessel_i1(x)``, which does not overflow."""
+
 def ceil(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the smallest integer not below x. It has no gradient."""
 
@@ -139,6 +151,10 @@ def erf(x: TensorLike, name: str | None = None) -> Tensor:
 
 def erfc(x: TensorLike, name: str | None = None) -> Tensor:
     """Return 1 - erf(x), accurate where that is small."""
+
+def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the number whose erfc is x, accurate for small x: infinite at 0 and 2, NaN
+    beyond."""
 
 def erfinv(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the number whose erf is x: infinite at -1 and 1, NaN beyond."""
@@ -242,6 +258,9 @@ def multiply(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x * y, and 0 where y is 0, although x is infinite or NaN."""
+
+def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the number up to which the normal distribution has the share `x`, from 0 to 1."""
 
 def negative(x: TensorLike, name: str | None = None) -> Tensor:
     """Return -x; TypeError for a bool, as in NumPy."""
@@ -529,3 +548,8 @@ def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 def xlogy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive."""
+
+def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
+    """Return Hurwitz's zeta function: the sum over k = 0, 1, ... of (q + k)**-x, infinite where
+    x is 1 or q is 0, -1, -2, ...; NaN for x below 1, and below q = 0 unless x is whole. No
+    gradient flows to x, as in TensorFlow."""

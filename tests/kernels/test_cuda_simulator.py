@@ -63,6 +63,9 @@ print(json.dumps(found))
 """
 
 
+ORDERS = ("polygamma", "bessel_i", "bessel_ie")
+
+
 def operands(name):
     """Three values of each operand, where the function is defined."""
     kind, inputs, *_ = TABLE[name]
@@ -70,7 +73,7 @@ def operands(name):
         return [[True, False, True], [True, True, False]][:inputs], "bool"
     if "d" not in TABLE[name].codes:
         return [[4, -7, 12], [2, 1, 3]][:inputs], "int64"
-    x = [0.25, 0.5, 0.75] if name not in ("arccosh", "polygamma") else [1.0, 2.0, 3.0]
+    x = [0.25, 0.5, 0.75] if name not in (*ORDERS, "arccosh", "zeta") else [1.0, 2.0, 3.0]
     return [x, [0.5, 1.5, 0.75], [2.0, 0.125, 0.5]][:inputs], "float64"
 
 

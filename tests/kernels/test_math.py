@@ -5,12 +5,14 @@ How far off the elementary ones may be is in `test_accuracy.py`.
 
 from typing import Any, NamedTuple
 
+import mpmath
 import numpy as np
 import pytest
 
 from tests.support.references import reference, takes
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
 REALS, FLOATS, COMPLEX = "fd", "efd", "FD"
 INTEGRAL = "bhilBHIL"
@@ -54,7 +56,7 @@ TABLE = {
 OF_REALS = [name for name in TABLE if "d" in TABLE[name].codes]
 POSITIVE = (
     *("log", "log2", "log10", "sqrt", "rsqrt", "power", "xlogy"),
-    *("lgamma", "digamma", "polygamma"),
+    *("lgamma", "digamma", "polygamma", "zeta", "erfcinv"),
 )
 
 
@@ -251,3 +253,66 @@ def test_products_of_complex_numbers_have_numpys_bits(dtype):
     products = z.real * w.real - z.imag * w.imag, z.real * w.imag + z.imag * w.real
     np.testing.assert_array_equal(multiply(z, w).real, products[0])
     np.testing.assert_array_equal(multiply(z, w).imag, products[1])
+
+
+ARCS = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+
+
+def same_parts(got, expected):
+    """Whether both are NaN, equal with the sign of zeros, or close."""
+    close = np.abs(got - expected) <= 1e-6 * np.abs(expected)
+    zero = (expected == 0) & (got == 0) & (np.signbit(got) == np.signbit(expected))
+    both = np.isnan(got) & np.isnan(expected)
+    return both | zero | ((got == expected) | close) & (expected != 0)
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_complex_functions_at_zeros_infinities_and_nan(dtype):
+    """As NumPy, which follows Annex G of the C standard."""
+    points = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan]
+    x = np.array([complex(a, b) for a in points for b in points], dtype)
+    for name in (*ARCS, "sqrt", "exp", "log", "log2", "log10"):
+        for prefix in ("", "arc") if name in ARCS else ("",):
+            function = Elementwise(name, getattr(elementary, prefix + name), 1, "float")
+            with np.errstate(all="ignore"):
+                got, expected = function(x), getattr(np, prefix + name)(x)
+                right = same_parts(got.real, expected.real) & same_parts(got.imag, expected.imag)
+            assert right.all(), (prefix + name, x[~right], got[~right], expected[~right])
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_complex_functions_overflow_where_their_results_do(dtype):
+    """cosh(x + i) is finite for x a little beyond the logarithm of the largest number."""
+    largest = np.log(np.finfo(dtype).max)
+    x = np.array([largest + 0.3 + 0.8j, -largest - 0.3 + 0.8j], dtype)
+    root = np.array([complex(0, np.finfo(dtype).max), complex(np.finfo(dtype).max, 1)], dtype)
+    for name, at in (("sinh", x), ("cosh", x), ("exp", x), ("sin", 1j * x), ("sqrt", root)):
+        got = Elementwise(name, getattr(elementary, name), 1, "float")(at)
+        np.testing.assert_allclose(got, getattr(np, name)(at), 1e-6)
+        assert np.isfinite(got).all()
+
+
+def test_complex_logarithms_near_the_unit_circle():
+    x = np.array([1 + 1e-5j, 1e-9 + 1j, 0.6 + 0.8j, np.exp(2j)])
+    with mpmath.workprec(200):
+        exact = np.array([complex(mpmath.log(mpmath.mpc(value))) for value in x])
+        exact_1p = np.array([complex(mpmath.log(1 + mpmath.mpc(value))) for value in x * 1e-7])
+    log = Elementwise("log", elementary.log, 1, "float")
+    log1p = Elementwise("log1p", elementary.log1p, 1, "float")
+    np.testing.assert_allclose(log(x).real, exact.real, 1e-15)
+    np.testing.assert_allclose(log1p(x * 1e-7).real, exact_1p.real, 1e-15)
+
+
+def test_complex_powers_of_zeros_and_ones():
+    power = Elementwise("power", elementary.power, 2)
+    x = np.array([0, 0, 0, 0, 2 - 1j, complex(0, np.inf)])
+    y = np.array([1 + 1j, 1j, -1, 0, 3, 1])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(power(x, y)[:5], np.power(x, y)[:5])
+    assert power(x, y)[5] == complex(0, np.inf)
+
+
+def test_the_sign_of_a_complex_infinity():
+    sign = Elementwise("sign", elementary.sign, 1)
+    x = np.array([complex(0, np.inf), complex(-np.inf, 1), complex(np.inf, np.inf)])
+    np.testing.assert_array_equal(sign(x), np.sign(x))

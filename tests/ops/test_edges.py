@@ -135,3 +135,44 @@ def test_cross_entropy_with_distributions_of_more_axes():
     np.testing.assert_allclose(found, -(labels * chances).sum(1), rtol=1e-12)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"softmax_cross_entropy: .*\(2,\)"):
         tf.nn.softmax_cross_entropy_with_logits(tf.zeros(2), tf.zeros(3))
+
+
+def test_bessel_functions_by_name():
+    """By mpmath: besseli(0, 1.5), its derivatives, and the same of order 1."""
+    found = derivatives(tf.math.bessel_i0, 1.5)
+    np.testing.assert_allclose(found[0], 1.6467231897728904, 1e-15)
+    np.testing.assert_allclose(found[1], 0.9816664285779076, 1e-15)
+    np.testing.assert_allclose(found[2], [[0.9922789040542853]], 1e-15)
+    value, (first,), _ = derivatives(tf.math.bessel_i1e, 800.0)
+    np.testing.assert_allclose(value, 0.014098125406526997, 1e-15)
+    np.testing.assert_allclose(first, -8.803057415971415e-06, 1e-10)  # of a difference
+    for name, at in (("bessel_i0e", 0.0), ("bessel_i1", 0.0)):
+        found = derivatives(getattr(tf.math, name), at)
+        assert found[0] == (1 if name == "bessel_i0e" else 0)
+    assert found[1] == [0.5]
+
+
+def test_ndtri_of_small_shares():
+    """By mpmath; SciPy's numbers are the same."""
+    shares = np.array([1e-300, 1e-10, 0.5, 0.975])
+    quantiles = tf.math.ndtri(tf.constant(shares)).numpy()
+    exact = [-37.0470962993611992, -6.3613409024040562, 0, 1.9599639845400539]
+    np.testing.assert_allclose(quantiles, exact, 1e-15)
+    assert np.isnan(tf.math.ndtri(tf.constant([-0.1, 1.1], tf.float64)).numpy()).all()
+    value, (first,), ((second,),) = derivatives(tf.math.ndtri, 0.2)
+    density = np.exp(-(value**2) / 2) / np.sqrt(2 * np.pi)
+    np.testing.assert_allclose([first, second], [1 / density, value / density**2], 1e-13)
+
+
+def test_kaisers_window_by_its_shape():
+    def window(beta):
+        return tf.reduce_sum(tf.numpy.kaiser(6, beta) * np.arange(6.0) ** 2)
+
+    def exact(beta):
+        return (np.kaiser(6, beta) * np.arange(6.0) ** 2).sum()
+
+    value, (first,), ((second,),) = derivatives(window, 3.0)
+    near = [exact(3.0 + step) for step in (-1e-3, 0, 1e-3)]
+    np.testing.assert_allclose(value, near[1], 1e-14)
+    np.testing.assert_allclose(first, (near[2] - near[0]) / 2e-3, 1e-6)
+    np.testing.assert_allclose(second, (near[2] - 2 * near[1] + near[0]) / 1e-6, 1e-5)

@@ -572,7 +572,7 @@ def inner_names(code):
 
 
 IN_TEST_QUANTILES = {
-    *("bartlett", "blackman", "hamming", "hanning", "kaiser", "nanargmax", "nanargmin"),
+    *("bartlett", "blackman", "hamming", "hanning", "i0", "kaiser", "nanargmax", "nanargmin"),
     *("nanmedian", "nanpercentile", "nanquantile"),
 }
 

@@ -113,3 +113,8 @@ def test_no_nan_functions():
         gradients = tf.grad(lambda *two, f=function: tf.reduce_sum(f(*two)), argnums=(0, 1))(*at)
         assert [float(one[0]) for one in gradients] == [0.0, 0.0]
     assert float(tf.grad(tf.math.reciprocal_no_nan)(tf.constant(0.0))) == 0.0
+
+
+def test_i0_is_numpys():
+    x = np.linspace(-3, 30, 12)
+    np.testing.assert_allclose(tnp.i0(x).numpy(), np.i0(x), 1e-14)

@@ -113,6 +113,7 @@ DOMAINS = {
     "arctanh": Domain(low=-1.0, high=1.0, points=(0.25, 0.5)),
     "erf": Domain(points=(0.75, -0.75, 3.9, 5.9)),
     "erfc": Domain(high=27.3, points=(0.5, 0.75, -5.9, 9.2, 10.05, 26.5)),
+    "erfcinv": Domain(low=0.0, high=2.0, points=(0.5, 1e-300, 1.9999)),
     "erfinv": Domain(low=-1.0, high=1.0, points=NEAR_ONE),
     # Below 0 they are right to a few ulps of 1: see kernels/test_special.py.
     "lgamma": Domain(low=0.0, points=(1.46, 2.0, 2.5, 8.5)),

@@ -123,8 +123,10 @@ def elementwise_example(
     operands = []
     for domain, sizes, rule in zip(domains, shapes, rules, strict=True):
         operand = _draw(rng, domain, sizes)
-        if rule is None and primitive.rules is not None:  # a condition
-            operand = operand > (domain.low + domain.high) / 2
+        if rule is None and primitive.rules is not None:  # a condition, or an order above 0
+            middle = (domain.low + domain.high) / 2
+            whole_order = np.rint(operand).astype(np.int64)
+            operand = whole_order if domain.low > 1 else operand > middle
         operands.append(operand)
     chosen = choices[0] if params is None else params
     if takes(primitive, float):

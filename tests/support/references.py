@@ -72,6 +72,51 @@ def polygamma(n: float, x: float) -> float:
     return float(mpmath.psi(int(n), x))
 
 
+def erfcinv(x: float) -> float:
+    if not 0 < x < 2:
+        return math.inf if x == 0 else (-math.inf if x == 2 else math.nan)
+    return float(exact_erfcinv(mpmath.mpf(x)))
+
+
+def exact_erfcinv(x: Any) -> Any:
+    """By Newton's method on the logarithm, since erfinv(1 - x) loses digits."""
+    if x >= 0.5:
+        return mpmath.erfinv(1 - x)
+    y = mpmath.sqrt(-mpmath.log(x))
+    for _ in range(9):
+        value = mpmath.erfc(y)
+        y += mpmath.log(value / x) * value * mpmath.sqrt(mpmath.pi) / 2 * mpmath.exp(y * y)
+    return y
+
+
+def bessel_i(n: float, x: float) -> float:
+    if not 0 <= n <= 170 or n != math.floor(n) or math.isnan(x):
+        return math.nan
+    if math.isinf(x):
+        return -math.inf if x < 0 and n % 2 else math.inf
+    return float(mpmath.besseli(int(n), x))
+
+
+def bessel_ie(n: float, x: float) -> float:
+    if not 0 <= n <= 170 or n != math.floor(n) or math.isnan(x):
+        return math.nan
+    return float(mpmath.besseli(int(n), x) * mpmath.exp(-abs(x))) if math.isfinite(x) else 0.0
+
+
+def zeta(s: float, q: float) -> float:
+    if math.isnan(s) or math.isnan(q) or s < 1:
+        return math.nan
+    if s == 1 or (_is_pole(q) and q != -math.inf):
+        return math.inf
+    if q == -math.inf:
+        return math.inf
+    if math.isinf(s):
+        return math.inf if 0 < q < 1 else (1.0 if q == 1 else (0.0 if q > 1 else math.nan))
+    if q < 0 and s != math.floor(s):
+        return math.nan
+    return 0.0 if q == math.inf else float(mpmath.re(mpmath.zeta(s, q)))
+
+
 def digamma(x: float) -> float:
     return polygamma(0, x)
 
@@ -354,6 +399,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "arctan2": mpmath.atan2,
     "arctanh": mpmath.atanh,
     "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
+    "erfcinv": exact_erfcinv,
     "exp2": lambda x: mpmath.mpf(2) ** x,
     "softsign": lambda x: x / (1 + abs(x)),
     "lgamma": mpmath.loggamma,
@@ -407,6 +453,10 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "erfinv": each(erfinv),
     "lgamma": each(lgamma),
     "digamma": each(digamma),
+    "erfcinv": each(erfcinv),
+    "bessel_i": each(bessel_i),
+    "bessel_ie": each(bessel_ie),
+    "zeta": each(zeta),
     "polygamma": each(polygamma),
     "sinc": each(sinc),
     "sinc_derivative": each(sinc_derivative),

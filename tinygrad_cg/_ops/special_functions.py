@@ -1,4 +1,4 @@
-"""Error functions, what belongs to the gamma function, and sinc: one record each."""
+"""Error functions, Bessel functions, what belongs to the gamma function, and sinc."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .comparison import isnan
 from .define import ANY, Real
 from .elementwise import (
     POSITIVE,
+    absolute,
     add,
     divide_upstream,
     exp,
@@ -18,6 +19,7 @@ from .elementwise import (
     negative,
     of_real,
     of_reals,
+    sign,
     square,
     subtract,
     where,
@@ -60,6 +62,42 @@ erfinv = of_real(
     spellings=("math.erfinv", "keras.ops.erfinv"),
     samples=(Real(-0.9, 0.9),),
 )
+erfcinv = of_real(
+    "erfcinv",
+    "Return the number whose erfc is x, accurate for small x: infinite at 0 and 2, NaN beyond.",
+    vjp=lambda dy, out: negative(divide_upstream(dy, _bell_of_any(out))),
+    ulps=(4.0, 1.0),
+    spellings=("math.erfcinv",),
+    samples=(Real(0.1, 1.9),),
+)
+
+
+def ndtri(x: Any) -> Tensor:
+    """Return the number up to which the normal distribution has the share `x`, from 0 to 1.
+
+    Accurate for small shares; infinite at 0 and 1, NaN beyond. After ``tf.math.ndtri``.
+    """
+    return subtract(0, multiply(erfcinv(multiply(x, 2)), math.sqrt(2)))
+
+
+def bessel_i0(x: Any) -> Tensor:
+    """Return the modified Bessel function of the first kind of order 0."""
+    return bessel_i(0, x)
+
+
+def bessel_i1(x: Any) -> Tensor:
+    """Return the modified Bessel function of the first kind of order 1."""
+    return bessel_i(1, x)
+
+
+def bessel_i0e(x: Any) -> Tensor:
+    """Return ``exp(-abs(x)) * bessel_i0(x)``, which does not overflow."""
+    return bessel_ie(0, x)
+
+
+def bessel_i1e(x: Any) -> Tensor:
+    """Return ``exp(-abs(x)) * bessel_i1(x)``, which does not overflow."""
+    return bessel_ie(1, x)
 
 
 def ndtr(x: Any) -> Tensor:
@@ -115,4 +153,48 @@ sinc = of_real(
     vjp=lambda dy, x: multiply_upstream(dy, sinc_derivative(1, x)),
     ulps=(3.0, 1.0),
     spellings=("keras.ops.sinc", "numpy.sinc"),
+)
+
+
+def _mean_of_neighbours(function: Any, n: Tensor, x: Tensor) -> Tensor:
+    """Return half of the sum of the functions of orders one less and one more; I(-1) is I(1)."""
+    return multiply(add(function(absolute(subtract(n, 1)), x), function(add(n, 1), x)), 0.5)
+
+
+bessel_i = of_reals(
+    "bessel_i",
+    "Return the modified Bessel function of the first kind of order `x` at `y`, for whole orders "
+    "from 0 to 170; NaN for others. Integers give float64. No gradient flows to the order.",
+    vjp=(None, lambda dy, x, y: multiply_upstream(dy, _mean_of_neighbours(bessel_i, x, y))),
+    ulps=None,
+    samples=(Real(0.0, 1.0), ANY),
+    spellings=(),
+)
+bessel_ie = of_reals(
+    "bessel_ie",
+    "Return exp(-abs(y)) times the modified Bessel function of the first kind of order `x` at `y`, "
+    "for whole orders from 0 to 170; NaN for others. Integers give float64. No gradient flows to "
+    "the order.",
+    vjp=(
+        None,
+        lambda dy, x, y, out: multiply_upstream(
+            dy, subtract(_mean_of_neighbours(bessel_ie, x, y), multiply(sign(y), out))
+        ),
+    ),
+    ulps=None,
+    samples=(Real(0.0, 1.0), POSITIVE),
+    spellings=(),
+)
+zeta = of_reals(
+    "zeta",
+    "Return Hurwitz's zeta function: the sum over k = 0, 1, ... of (y + k)**-x, infinite where x "
+    "is 1 or y is 0, -1, -2, ...; NaN for x below 1, and below y = 0 unless x is whole. No "
+    "gradient flows to x, as in TensorFlow.",
+    vjp=(
+        None,
+        lambda dy, x, y: negative(multiply_upstream(dy, multiply(x, zeta(add(x, 1), y)))),
+    ),
+    ulps=None,
+    samples=(Real(1.6, 4.4), POSITIVE),
+    spellings=(),
 )

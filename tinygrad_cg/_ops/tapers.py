@@ -9,10 +9,13 @@ import numpy as np
 
 from .._core.conversion import as_dtype
 from .._core.kinds import is_floating
-from .._core.tensor import Tensor
+from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
+from .casts import cast
 from .creation import constant
 from .define import as_int
+from .elementwise import absolute, divide, exp, multiply, subtract
+from .special_functions import bessel_ie
 
 
 def _length(name: str, size: Any) -> int:
@@ -43,8 +46,22 @@ def hanning(M: Any) -> Tensor:
 
 
 def kaiser(M: Any, beta: Any) -> Tensor:
-    """Return Kaiser's window of `M` points, float64, with the shape parameter `beta`, a number."""
-    return constant(np.kaiser(_length("kaiser", M), float(beta)))
+    """Return Kaiser's window of `M` points, float64, with the shape parameter `beta`, a scalar.
+
+    It is differentiable by a tensor `beta`; of a number it is NumPy's.
+    """
+    size = _length("kaiser", M)
+    if not isinstance(beta, ArrayLike):
+        return constant(np.kaiser(size, float(beta)))
+    shape = cast(beta, np.float64)
+    if shape.shape != ():
+        raise InvalidArgumentError(f"kaiser: beta must be a scalar, got shape {shape.shape}")
+    if size < 2:
+        return constant(np.ones(size))
+    at = 2 * np.arange(size) / (size - 1) - 1
+    inner, outer = multiply(shape, np.sqrt(1 - at * at)), shape
+    ratio = divide(bessel_ie(0, inner), bessel_ie(0, outer))
+    return multiply(ratio, exp(subtract(absolute(inner), absolute(outer))))
 
 
 def raised_cosine(name: str, length: Any, periodic: bool, mean: float, dtype: Any) -> Tensor:
@@ -62,7 +79,7 @@ def raised_cosine(name: str, length: Any, periodic: bool, mean: float, dtype: An
 
 def kaiser_window(length: Any, beta: Any, dtype: Any) -> Tensor:
     """Return `kaiser` in a floating dtype; TypeError for another."""
-    return constant(kaiser(length, beta)._data.astype(_floating("kaiser_window", dtype)))
+    return cast(kaiser(length, beta), _floating("kaiser_window", dtype))
 
 
 def _floating(name: str, dtype: Any) -> np.dtype:

@@ -182,6 +182,7 @@ _TABLE = """
     isposinf(x) = logical_and(isinf(_array(x)), greater(x, 0))
         # Return whether `x` is positive and infinite.
     isreal(x) = equal(imag(_array(x)), 0)  # Return whether the imaginary part of `x` is 0.
+    i0(x) = bessel_i(0, x)  # Return the modified Bessel function of the first kind of order 0.
     kaiser(M, beta) = kaiser(M, beta)
     linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None)
         = _on("linspace", device, _linspace(start, stop, num, endpoint, retstep, dtype, axis))

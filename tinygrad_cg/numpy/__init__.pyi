@@ -624,6 +624,9 @@ def hsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
 def hypot(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return sqrt(x1**2 + x2**2), without overflow; its gradient at (0, 0) is 0."""
 
+def i0(x: TensorLike) -> Tensor:
+    """Return the modified Bessel function of the first kind of order 0."""
+
 def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
     """Return the identity matrix of `n` by `n`, float64 by default."""
 
@@ -671,7 +674,7 @@ def isreal(x: TensorLike) -> Tensor:
 
 def kaiser(M: int | None, beta: Any) -> Tensor:
     """Return Kaiser's window of `M` points, float64, with the shape parameter `beta`, a
-    number."""
+    scalar."""
 
 def lcm(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the least common multiple of two integers, which is not negative; 0 if one is

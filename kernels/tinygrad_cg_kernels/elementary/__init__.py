@@ -38,6 +38,7 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     subtract,
     where,
 )
+from tinygrad_cg_kernels.elementary.bessel import bessel_i, bessel_ie, zeta
 from tinygrad_cg_kernels.elementary.exponential import exp, exp2, expm1
 from tinygrad_cg_kernels.elementary.hyperbolic import (
     cosh,
@@ -95,6 +96,7 @@ from tinygrad_cg_kernels.elementary.special import (
     digamma,
     erf,
     erfc,
+    erfcinv,
     erfinv,
     lgamma,
     polygamma,
@@ -121,6 +123,7 @@ __all__ += ["equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "
 __all__ += ["less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal"]
 __all__ += ["cbrt", "hypot", "rsqrt", "xlogy"]
 __all__ += ["digamma", "erf", "erfc", "erfinv", "lgamma", "polygamma", "sinc", "sinc_derivative"]
+__all__ += ["bessel_i", "bessel_ie", "erfcinv", "zeta"]
 __all__ += ["cos", "sin", "tan"]
 
 # --- what integers may not be given ---------------------------------------------------

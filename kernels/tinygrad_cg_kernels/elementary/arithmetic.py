@@ -1,11 +1,11 @@
 """Arithmetic, rounding and order of two numbers, and the parts of complex ones."""
 
-import cmath
 import math
 
 import numpy as np
 from numba import types
 
+from tinygrad_cg_kernels.elementary.of_complex import power_complex, sqrt_complex
 from tinygrad_cg_kernels.elementary.powers import power_real, rsqrt, rsqrt_real
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
@@ -68,7 +68,7 @@ def divide(x, y):
 by_type(divide, {types.Complex: _divide_complex, types.Float: lambda x, y: x / y})
 by_type(
     rsqrt,
-    {types.Float: rsqrt_real, types.Complex: lambda x: divide(like(1, x), cmath.sqrt(x))},
+    {types.Float: rsqrt_real, types.Complex: lambda x: divide(like(1, x), sqrt_complex(x))},
 )
 
 
@@ -127,7 +127,7 @@ def sqrt(x):
     return np.sqrt(x)
 
 
-by_type(sqrt, {types.Float: lambda x: math.sqrt(x), types.Complex: lambda x: cmath.sqrt(x)})
+by_type(sqrt, {types.Float: lambda x: math.sqrt(x), types.Complex: sqrt_complex})
 
 
 @jitable
@@ -151,7 +151,7 @@ by_type(
     {
         types.Integer: _power_integer,
         types.Float: power_real,
-        types.Complex: lambda x, y: x**y,
+        types.Complex: power_complex,
     },
 )
 
@@ -269,6 +269,13 @@ def _sign_integer(x):
 @jitable
 def _sign_complex(x):
     size = math.hypot(x.real, x.imag)
+    if size == INF:  # of one infinite part alone the direction, of two there is none
+        across, up = float_absolute(x.real), float_absolute(x.imag)
+        if across == up or across != across or up != up:
+            return like(complex(NAN, NAN), x)
+        one, zero = like(1, across), like(0, across)
+        first = float_copysign(one if across == INF else zero, x.real)
+        return like(complex(first, float_copysign(one if up == INF else zero, x.imag)), x)
     return x if size == 0 else like(complex(x.real / size, x.imag / size), x)
 
 

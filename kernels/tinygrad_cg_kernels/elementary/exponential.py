@@ -5,11 +5,10 @@ has its own constants and stays float32: `like` and `by_width` give literals the
 Constants named as in fdlibm are fdlibm's.
 """
 
-import cmath
-
 import numpy as np
 from numba import types
 
+from tinygrad_cg_kernels.elementary.of_complex import exp2_complex, exp_complex, expm1_complex
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -144,6 +143,6 @@ def expm1(x):
     return np.expm1(x)
 
 
-by_type(exp, {types.Float: _exp_real, types.Complex: lambda x: cmath.exp(x)})
-by_type(exp2, {types.Float: _exp2_real, types.Complex: lambda x: cmath.exp(x * LN2)})
-by_type(expm1, {types.Float: _expm1_real, types.Complex: lambda x: cmath.exp(x) - 1})
+by_type(exp, {types.Float: _exp_real, types.Complex: exp_complex})
+by_type(exp2, {types.Float: _exp2_real, types.Complex: exp2_complex})
+by_type(expm1, {types.Float: _expm1_real, types.Complex: expm1_complex})

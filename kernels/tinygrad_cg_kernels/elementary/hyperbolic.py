@@ -5,8 +5,6 @@ up the roundings of its steps, the largest are carried along as a second number,
 result has little more error than its last rounding.
 """
 
-import cmath
-
 import numpy as np
 from numba import types
 
@@ -19,6 +17,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
     power_of_two,
     scale_by_power,
 )
+from tinygrad_cg_kernels.elementary.of_complex import cosh_complex, sinh_complex, tanh_complex
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -124,8 +123,8 @@ def cosh(x):
     return np.cosh(x)
 
 
-by_type(sinh, {types.Float: _sinh_real, types.Complex: lambda x: cmath.sinh(x)})
-by_type(cosh, {types.Float: _cosh_real, types.Complex: lambda x: cmath.cosh(x)})
+by_type(sinh, {types.Float: _sinh_real, types.Complex: sinh_complex})
+by_type(cosh, {types.Float: _cosh_real, types.Complex: cosh_complex})
 
 # --- tanh, sigmoid ----------------------------------------------------------------------
 # Quotients of 1 + e**y = 1 + s + s w, where y = n log(2) + r, s = 2**n and w = e**r - 1. A
@@ -193,7 +192,7 @@ def tanh(x):
 
 by_type(
     tanh,
-    {types.float64: _tanh64, types.float32: _tanh32, types.Complex: lambda x: cmath.tanh(x)},
+    {types.float64: _tanh64, types.float32: _tanh32, types.Complex: tanh_complex},
 )
 
 

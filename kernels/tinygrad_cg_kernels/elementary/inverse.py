@@ -5,7 +5,6 @@ other from the lowest, the rest fitted anew. Rounding errors on the way are carr
 result would show them.
 """
 
-import cmath
 import math
 
 import numpy as np
@@ -19,6 +18,14 @@ from tinygrad_cg_kernels.elementary.logarithm import (
     NAN,
     log_parts,
     log_sum,
+)
+from tinygrad_cg_kernels.elementary.of_complex import (
+    arccos_complex,
+    arccosh_complex,
+    arcsin_complex,
+    arcsinh_complex,
+    arctan_complex,
+    arctanh_complex,
 )
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
@@ -192,7 +199,7 @@ def arctan2(y, x):
     return np.arctan2(y, x)
 
 
-by_type(arctan, {types.Float: _arctan_real, types.Complex: lambda x: cmath.atan(x)})
+by_type(arctan, {types.Float: _arctan_real, types.Complex: arctan_complex})
 by_type(arctan2, {types.Float: _arctan2_real})
 
 # --- arcsin, arccos ---------------------------------------------------------------------
@@ -253,8 +260,8 @@ def arccos(x):
     return np.arccos(x)
 
 
-by_type(arcsin, {types.Float: _arcsin_real, types.Complex: lambda x: cmath.asin(x)})
-by_type(arccos, {types.Float: _arccos_real, types.Complex: lambda x: cmath.acos(x)})
+by_type(arcsin, {types.Float: _arcsin_real, types.Complex: arcsin_complex})
+by_type(arccos, {types.Float: _arccos_real, types.Complex: arccos_complex})
 
 # --- arcsinh, arccosh, arctanh ----------------------------------------------------------
 # Logarithms of sums and quotients whose rounding errors are carried along; near zero, where
@@ -431,13 +438,13 @@ def arctanh(x):
 
 by_type(
     arcsinh,
-    {types.float64: _arcsinh64, types.float32: _arcsinh32, types.Complex: lambda x: cmath.asinh(x)},
+    {types.float64: _arcsinh64, types.float32: _arcsinh32, types.Complex: arcsinh_complex},
 )
 by_type(
     arccosh,
-    {types.float64: _arccosh64, types.float32: _arccosh32, types.Complex: lambda x: cmath.acosh(x)},
+    {types.float64: _arccosh64, types.float32: _arccosh32, types.Complex: arccosh_complex},
 )
 by_type(
     arctanh,
-    {types.float64: _arctanh64, types.float32: _arctanh32, types.Complex: lambda x: cmath.atanh(x)},
+    {types.float64: _arctanh64, types.float32: _arctanh32, types.Complex: arctanh_complex},
 )

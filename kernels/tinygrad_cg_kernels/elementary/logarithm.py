@@ -4,7 +4,6 @@ x is taken as 2**k * (1 + f), and log(1 + f) as a series in f / (2 + f). Constan
 in fdlibm are fdlibm's.
 """
 
-import cmath
 from collections.abc import Callable
 
 import numpy as np
@@ -18,6 +17,12 @@ from tinygrad_cg_kernels.elementary.exponential import (
     MANTISSA_BITS_32,
     SHIFT,
     SHIFT_32,
+)
+from tinygrad_cg_kernels.elementary.of_complex import (
+    log1p_complex,
+    log2_complex,
+    log10_complex,
+    log_complex,
 )
 from tinygrad_cg_kernels.runtime.compile import GUARDED, by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
@@ -241,8 +246,8 @@ def log10_normal(x):
     return np.log10(x)
 
 
-by_type(log, {types.Float: log_real, types.Complex: lambda x: cmath.log(x)})
-by_type(log1p, {types.Float: _log1p_real, types.Complex: lambda x: cmath.log(1 + x)})
+by_type(log, {types.Float: log_real, types.Complex: log_complex})
+by_type(log1p, {types.Float: _log1p_real, types.Complex: log1p_complex})
 by_type(
     normal,
     {
@@ -253,8 +258,8 @@ by_type(
 )
 _log2_real, _log2_normal_real = _to_base(_to_base2)
 _log10_real, _log10_normal_real = _to_base(_to_base10)
-_LOG2_COMPLEX = {types.Complex: lambda x: cmath.log(x) * LOG2E}
-_LOG10_COMPLEX = {types.Complex: lambda x: cmath.log(x) * LOG10E}
+_LOG2_COMPLEX = {types.Complex: log2_complex}
+_LOG10_COMPLEX = {types.Complex: log10_complex}
 by_type(log2, {types.Float: _log2_real, **_LOG2_COMPLEX})
 by_type(log10, {types.Float: _log10_real, **_LOG10_COMPLEX})
 by_type(log2_normal, {types.Float: _log2_normal_real, **_LOG2_COMPLEX})

@@ -1,4 +1,4 @@
-"""erf, erfc, erfinv, lgamma, digamma, polygamma and sinc, in arithmetic that LLVM vectorises.
+"""Error functions, lgamma, digamma, polygamma and sinc, in arithmetic that LLVM vectorises.
 
 Only polygamma and the derivatives of sinc, which take as many steps as their order asks for, are
 left to scalar code. Coefficients are minimax fits by Remez's exchange in 50 digits; ERF_32 and
@@ -267,6 +267,49 @@ def erfinv(x):
 
 
 by_type(erfinv, {types.float64: _erfinv64, types.float32: _erfinv32})
+
+# --- erfcinv ----------------------------------------------------------------------------
+
+
+HALF_ROOT_PI = 0.886226925452758
+
+
+@jitable
+def _erfcinv64(x):
+    """Return erfinv(1 - x) where 1 - x loses little; else by Newton's method on log(erfc(y) / x).
+
+    y**2 - log(erfcx(y)) + log(x) is nearly a parabola: five steps from sqrt(-log(x)) are enough.
+    """
+    inlined()
+    near = _erfinv64(1.0 - x)
+    logarithm = log_real(x)
+    y = math.sqrt(-logarithm)
+    y = y if 0.0 < x < 0.25 else 1.0
+    for _ in range(5):
+        t = (y - 3.0) / (y + 3.0)
+        scaled = (ERFCX[0] + t * polynomial(t, ERFCX[1:])) / (1.0 + 2.0 * y)
+        value = (float_fma(y, y, logarithm) - log_real(scaled)) * scaled
+        y -= value * HALF_ROOT_PI
+    value = y if x < 0.25 else near
+    value = INF if x == 0.0 else value
+    return value if x >= 0.0 else NAN
+
+
+@jitable
+def _erfcinv32(x):
+    inlined()
+    return np.float32(_erfcinv64(np.float64(x)))
+
+
+def erfcinv(x):
+    """Return the number whose erfc is x; infinite at 0 and 2, nan beyond."""
+    return outside(_erfcinv64)(x)
+
+
+by_type(
+    erfcinv,
+    {types.float64: _erfcinv64, types.float32: _erfcinv32},
+)
 
 # --- lgamma -----------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ of 2 / pi that matter for it (Payne and Hanek, 1983). Coefficients are minimax f
 the lowest, the rest fitted anew.
 """
 
-import cmath
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from numba import types
 
 from tinygrad_cg_kernels.elementary.exponential import SHIFT, SHIFT_32
 from tinygrad_cg_kernels.elementary.logarithm import nowhere
+from tinygrad_cg_kernels.elementary.of_complex import cos_complex, sin_complex, tan_complex
 from tinygrad_cg_kernels.runtime.compile import GUARDED, by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -379,9 +379,9 @@ def tan(x):
 
 
 for _stubs, _function, _complex in (
-    ((sin, sin_near), _sin_at, lambda x: cmath.sin(x)),
-    ((cos, cos_near), _cos_at, lambda x: cmath.cos(x)),
-    ((tan, tan_near), _tan_at, lambda x: cmath.tan(x)),
+    ((sin, sin_near), _sin_at, sin_complex),
+    ((cos, cos_near), _cos_at, cos_complex),
+    ((tan, tan_near), _tan_at, tan_complex),
 ):
     for _stub, _reduce in zip(_stubs, (_reduce_argument, _reduce_near), strict=True):
         by_type(_stub, {types.Float: _from_offset(_function, _reduce), types.Complex: _complex})
