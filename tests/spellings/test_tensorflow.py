@@ -384,6 +384,13 @@ tf.signal.hann_window(4, periodic=False) -> [0.0, 0.75, 0.7499999, 0.0] float32
 tf.signal.hann_window(5) -> [0.0, 0.5, 1.0, 0.5, 0.0] float32
 tf.signal.hamming_window(4, dtype=tf.float64) -> [0.08, 0.54, 1.0, 0.54] float64
 tf.signal.hamming_window(1) -> [1.0] float32
+tf.math.bessel_i0([0.5, 3.0]) -> [1.063483, 4.880793] float32
+tf.math.bessel_i0e([0.5, 3.0]) -> [0.6450354, 0.2430004] float32
+tf.math.bessel_i1([-0.5, 3.0]) -> [-0.2578943, 3.953371] float32
+tf.math.bessel_i1e([-0.5, 3.0]) -> [-0.1564208, 0.1968268] float32
+tf.math.zeta([2.0, 3.5], [1.0, 0.5]) -> [1.644934, 11.62081] float32
+tf.math.ndtri([0.1, 0.5]) -> [-1.281552, 0.0] float32
+tf.math.erfcinv([0.3, 1.5]) -> [0.7328691, -0.4769363] float32
 tf.signal.kaiser_window(4, 3.0) -> [0.2048847, 0.8712419, 0.8712419, 0.2048847] float32
 tf.batch_to_space(np.int32([[[[1]]], [[[2]]]]), (1, 2), [[0, 0], [0, 0]]) -> [[[[1], [2]]]] int32
 tf.bitcast(np.float32([1.0]), tf.int32) -> [1065353216] int32

@@ -120,17 +120,20 @@ def elementwise_example(
 ) -> Example:
     domains, choices = _split(primitive)
     rules = primitive.vjp or (True,) * len(domains)
-    operands = []
+    operands, fixed = [], set()
     for domain, sizes, rule in zip(domains, shapes, rules, strict=True):
         operand = _draw(rng, domain, sizes)
         if rule is None and primitive.rules is not None:  # a condition, or an order above 0
             middle = (domain.low + domain.high) / 2
-            whole_order = np.rint(operand).astype(np.int64)
-            operand = whole_order if domain.low > 1 else operand > middle
+            if domain.low > 1:
+                operand = np.rint(operand).astype(np.int64)
+                fixed.add(len(operands))
+            else:
+                operand = operand > middle
         operands.append(operand)
     chosen = choices[0] if params is None else params
     if takes(primitive, float):
-        return Example(primitive, tuple(operands), chosen, frozenset())
+        return Example(primitive, tuple(operands), chosen, frozenset(fixed))
     whole = tuple(np.rint(operand).astype(np.int64) for operand in operands)
     return Example(primitive, whole, chosen, frozenset(range(len(whole))))
 

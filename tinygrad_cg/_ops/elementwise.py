@@ -639,11 +639,13 @@ def add_n(inputs: Any) -> Tensor:
     After ``tf.add_n``. Raises InvalidArgumentError for none, and for other shapes.
     """
     tensors = [convert(one) for one in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
-    if not tensors or any(one.shape != tensors[0].shape for one in tensors):
-        raise InvalidArgumentError(
-            f"add_n: needs tensors of one shape, got shapes {[tuple(one.shape) for one in tensors]}"
-        )
-    found = tensors[0]
+    if not tensors:
+        raise InvalidArgumentError("add_n: needs at least one tensor, got an empty list")
+    first = tensors[0]
+    if any(one.shape != first.shape or one.dtype != first.dtype for one in tensors):
+        given = ", ".join(f"{one.dtype} {tuple(one.shape)}" for one in tensors)
+        raise InvalidArgumentError(f"add_n: needs tensors of one shape and dtype, got {given}")
+    found = first
     for one in tensors[1:]:
         found = add(found, one)
     return found
