@@ -214,10 +214,12 @@ def foldr(
 
 
 def _last(name: str, fn: Any, elems: Any, initializer: Any, reverse: bool) -> Any:
-    states = list(_fold(name, fn, elems, initializer, reverse))
-    if not states and initializer is None:
+    state = initializer
+    for state in _fold(name, fn, elems, initializer, reverse):  # noqa: B007 (the last is wanted)
+        pass
+    if state is None:
         raise InvalidArgumentError(f"{name}: `elems` has no slices along the first axis")
-    return nest.map_structure(_to_tensor, states[-1] if states else initializer)
+    return nest.map_structure(_to_tensor, state)
 
 
 def _fold(name: str, fn: Any, elems: Any, initializer: Any, reverse: bool) -> Iterable[Any]:
