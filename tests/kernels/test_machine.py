@@ -35,14 +35,14 @@ def threads_used(monkeypatch):
     monkeypatch.setattr(programs._store, "read", lambda name: None)
     monkeypatch.setattr(programs._store, "has", lambda name: False)
     monkeypatch.setattr(programs._store, "write", lambda *given: None)
-    compiled, found = machine.compiled, []
+    compiled, found = machine.Text.compiled, []
 
-    def compile_slowly(module, level):
+    def compile_slowly(text):
         found.append(threading.current_thread())
         time.sleep(0.05)  # so that no thread takes all
-        return compiled(module, level)
+        return compiled(text)
 
-    monkeypatch.setattr(machine, "compiled", compile_slowly)
+    monkeypatch.setattr(machine.Text, "compiled", compile_slowly)
     return found
 
 
@@ -86,9 +86,9 @@ def test_threads_make_the_same_code():
         )
         for n in range(12)
     ]
-    alone = [machine.compiled(machine.parsed(text, ())) for text in texts]
+    alone = [machine.Text(text).compiled() for text in texts]
     with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(machine.compiled, [machine.parsed(one, ()) for one in texts * 5]))
+        together = list(pool.map(machine.Text.compiled, map(machine.Text, texts * 5)))
     assert together == alone * 5
     assert len(set(alone)) == 12
 
@@ -161,8 +161,9 @@ def test_compiling_leaves_no_memory_behind():
     """Pass managers of llvmlite are not freed with their objects: a quarter of a megabyte each."""
     lines = [f"  %y{k} = fadd double %x, {k}.5\n  store double %y{k}, ptr %p" for k in range(300)]
     text = "\n".join(["define void @entry(ptr %p, double %x) {", *lines, "  ret void", "}"])
-    plain = lambda: machine.object_code(machine.optimised(machine.parsed(text, ())))  # noqa: E731
-    for compile_it in (plain, lambda: machine.compiled(machine.parsed(text, ()))):
+    text = machine.Text(text)
+    plain = lambda: machine.object_code(machine.optimised(text.parsed()))  # noqa: E731
+    for compile_it in (plain, text.compiled):
         for _ in range(3):
             compile_it()
         before = allocated()
@@ -176,7 +177,7 @@ def test_memory_goes_back_after_some_code_was_freed(monkeypatch):
     monkeypatch.setattr(machine, "FREED", 3)
     monkeypatch.setattr(machine, "give_back", lambda: calls.append(1))
     monkeypatch.setattr(machine.Code, "_freed", itertools.count(1))
-    data = machine.compiled(machine.parsed("define void @entry() {\n  ret void\n}", ()))
+    data = machine.Text("define void @entry() {\n  ret void\n}").compiled()
     held = [machine.Code(data) for _ in range(7)]
     assert not calls
     for count in (0, 0, 1, 1, 1, 2, 2):

@@ -7,10 +7,10 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
@@ -24,10 +24,14 @@ more time; it made no loop quicker, and sin and tanh by a fifth."""
 def _new_target() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features().flatten()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=3, codemodel="jitdefault", jit=True
+        cpu=llvm.get_host_cpu_name(), features=_features(), opt=3, codemodel="jitdefault", jit=True
     )
+
+
+@cache
+def _features() -> str:
+    return llvm.get_host_cpu_features().flatten()
 
 
 _own = threading.local()
@@ -96,28 +100,56 @@ def object_code(module: Any, alone: bool = False) -> bytes:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
-def parsed(text: str, linked: Iterable[str]) -> Any:
-    """Return the module of a text and of others that are linked in, alone in its context."""
-    context = llvm.create_context()
-    module = llvm.parse_assembly(text, context)
-    for one in linked:
-        module.link_in(llvm.parse_assembly(one, context))
-    return module
+class Text(NamedTuple):
+    """The text of a module, those of modules that are linked in, and LLVM's level for it."""
+
+    text: str
+    linked: Sequence[str] = ()
+    level: int = LEVEL
+
+    def parsed(self) -> Any:
+        """Return the module, alone in its context."""
+        context = llvm.create_context()
+        module = llvm.parse_assembly(self.text, context)
+        for one in self.linked:
+            module.link_in(llvm.parse_assembly(one, context))
+        return module
+
+    def compiled(self) -> bytes:
+        """Return the object code; several threads may do so at the same time."""
+        module = optimised(self.parsed(), alone=True, level=self.level)
+        return object_code(module, alone=True)
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.linked), len(self.text))
 
 
-def compiled(module: Any, level: int = LEVEL) -> bytes:
-    """Return the object code of what `parsed` made; several threads may do so at the same time."""
-    return object_code(optimised(module, alone=True, level=level), alone=True)
+def compiled_together(texts: Sequence[Text]) -> list[bytes]:
+    """Return the object codes of modules, compiled on all cores."""
+    if len(texts) == 1:
+        return [texts[0].compiled()]
+    longest = sorted(range(len(texts)), key=lambda k: (texts[k].level, texts[k].size), reverse=True)
+    codes = {k: start(texts[k].compiled) for k in longest}
+    return [codes[k]() for k in range(len(texts))]
 
 
-def compiled_together(modules: Sequence[Any], formulas: Sequence[Any] = ()) -> list[bytes]:
-    """Return the object codes of what `parsed` made, compiled on all cores."""
-    jobs = [*((one, LEVEL) for one in modules), *((one, FORMULAS) for one in formulas)]
-    count = min(cores(), len(jobs))
-    if count < 2:
-        return [compiled(*job) for job in jobs]
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(lambda job: compiled(*job), jobs))
+Made = TypeVar("Made")
+
+
+@cache
+def _pool(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, "tinygrad_cg compiler")
+
+
+if hasattr(os, "register_at_fork"):  # a child has no threads but its own
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def start(job: Callable[[], Made]) -> Callable[[], Made]:
+    """Have another core do a job; return what waits for its result. One core does it then."""
+    count = cores()
+    return _pool(count).submit(job).result if count > 1 else cache(job)
 
 
 def _library(name: str, alone: bool) -> Callable[..., Any]:

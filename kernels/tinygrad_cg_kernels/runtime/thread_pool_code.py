@@ -580,20 +580,22 @@ def load() -> machine.Code:
     known = _store.read(text)
     if known is not None:
         return machine.Code(known[1])
-    data = machine.compiled(machine.parsed(text, ()))
+    data = machine.Text(text).compiled()
     _store.write(text, {}, data)
     return machine.Code(data)
 
 
-def compile_with(compiled: Callable[[list[Any]], list[bytes]], modules: list[Any]) -> list[bytes]:
+def compile_with(
+    compiled: Callable[[list[machine.Text]], list[bytes]], texts: list[machine.Text]
+) -> list[bytes]:
     """Return what `compiled` makes of modules, with the pool's among them if it is not cached.
 
     Block kernels need the pool: the first of them and the pool are compiled at the same time.
     """
     text = _text()
     if _store.folder() is None or _store.has(text):
-        return compiled(modules)
-    *codes, own = compiled([*modules, machine.parsed(text, ())])
+        return compiled(texts)
+    *codes, own = compiled([*texts, machine.Text(text)])
     _store.write(text, {}, own)
     return codes
 

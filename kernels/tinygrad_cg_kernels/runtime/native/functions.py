@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import collections
 import itertools
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import llvmlite.binding as llvm
 from numba.core.errors import TypingError
@@ -21,9 +21,11 @@ from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import machine
 from tinygrad_cg_kernels.runtime.native.translate import scalar_text
 from tinygrad_cg_kernels.runtime.native.values import (
+    FLOATS,
     NAMES,
     NUMBA,
     STORED,
+    Formula,
     Function,
     Untranslatable,
 )
@@ -34,8 +36,10 @@ LONG = 30  # instructions: a longer formula is called, where a loop has several
 _store = Store("functions")
 by_numba: list[str] = []
 """The functions that Numba compiled, and why, in order."""
-_found: dict[Any, Function] = {}
+_found: dict[str, Function] = {}
 _loaded: dict[str, machine.Code] = {}
+if hasattr(os, "register_at_fork"):  # no other core goes on with what it was at
+    os.register_at_fork(after_in_child=_found.clear)
 
 
 def find(function: Callable, arguments: tuple[str, ...]) -> Function:
@@ -43,19 +47,13 @@ def find(function: Callable, arguments: tuple[str, ...]) -> Function:
 
     Raises a NumbaError if it is not for them.
     """
-    key = function, arguments
-    if key not in _found:
-        name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
-        symbol = f"tinygrad_cg.{name}.{'.'.join(arguments)}"
-        made = load(symbol)
-        if made is None:
-            made = _compile(function, symbol, arguments)
-            if made.is_long and function in build.GUARDED:
-                guard = [find(one, arguments).symbol for one in build.GUARDED[function]]
-                made = made._replace(guard=tuple(guard))
-            _store.write(symbol, made._asdict(), b"")
-        _found[key] = made
-    return _found[key]
+    symbol = _symbol(function, arguments)
+    return load(symbol) or _translated(function, symbol, arguments)
+
+
+def _symbol(function: Callable, arguments: tuple[str, ...]) -> str:
+    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+    return f"tinygrad_cg.{name}.{'.'.join(arguments)}"
 
 
 def prepare(function: Callable, arguments: tuple[str, ...]) -> None:
@@ -66,16 +64,19 @@ def prepare(function: Callable, arguments: tuple[str, ...]) -> None:
 
 
 def load(symbol: str) -> Function | None:
-    """Return a function that was compiled before."""
-    known = _store.read(symbol)
-    if known is None:
-        return None
-    fields, _ = known
-    lists = {name: tuple(fields[name]) for name in ("arguments", "lanes", "guard")}
-    return Function(**{**fields, **lists})
+    """Return a function that was translated before."""
+    if symbol not in _found:
+        known = _store.read(symbol)
+        if known is None:
+            return None
+        fields, _ = known
+        formula = Formula(fields["text"], tuple(fields["lanes"]), tuple(fields["guard"]))
+        arguments = tuple(fields["arguments"])
+        _found[symbol] = Function(symbol, fields["result"], arguments, lambda: formula)
+    return _found[symbol]
 
 
-def compile_with(called: Iterable[Function], modules: Sequence[Any]) -> list[bytes]:
+def compile_with(called: Iterable[Function], texts: Sequence[machine.Text]) -> list[bytes]:
     """Return the codes of modules that call long functions, compiled on all cores with these.
 
     Machine code finds the functions, and their forms for vectors, by their symbols from then on.
@@ -87,26 +88,30 @@ def compile_with(called: Iterable[Function], modules: Sequence[Any]) -> list[byt
             if known is None:
                 new.append(made)
             else:
-                _announce(made, known[1])
-    codes = machine.compiled_together(modules, [_vector_module(made) for made in new])
-    for made, code in zip(new, codes[len(modules) :], strict=True):
-        _store.write(_vectors(made), {}, code)
-        _announce(made, code)
-    return codes[: len(modules)]
+                fields, codes = known
+                _announce(made, codes[: fields["size"]], codes[fields["size"] :])
+    own = [text for made in new for text in (_number_text(made), _vectors_text(made))]
+    codes = machine.compiled_together([*texts, *own])
+    forms = iter(codes[len(texts) :])
+    for made, number, vectors in zip(new, forms, forms, strict=True):
+        _store.write(_vectors(made), {"size": len(number)}, number + vectors)
+        _announce(made, number, vectors)
+    return codes[: len(texts)]
 
 
 def _vectors(made: Function) -> str:
     return f"{made.symbol} vectors"
 
 
-def _announce(made: Function, code: bytes) -> None:
-    loaded = _loaded[made.symbol] = machine.Code(code)
+def _announce(made: Function, *codes: bytes) -> None:
+    loaded = _loaded[made.symbol] = machine.Code(*codes)
     for lanes in (1, *made.lanes):
         form = f"{made.symbol}_v{lanes}"
         llvm.add_symbol(form, loaded.address(form))
 
 
-def _compile(function: Callable, symbol: str, arguments: tuple[str, ...]) -> Function:
+def _translated(function: Callable, symbol: str, arguments: tuple[str, ...]) -> Function:
+    """Return a function whose formula is optimised on another core."""
     try:
         text, own, result = scalar_text(function, arguments)
         given, values = _parameters(arguments)
@@ -127,15 +132,25 @@ def _compile(function: Callable, symbol: str, arguments: tuple[str, ...]) -> Fun
         by_numba.append(f"{symbol}: {error}")
         text, result, lines = _compiled(function, symbol, arguments)
         given, _ = _parameters(arguments)
-    wrapper = [f'define {STORED[result]} @"{symbol}"({given}) {{', *lines, "}"]
-    text = _plain("\n".join([text, *wrapper]), symbol)
-    size = _instructions(text, symbol)
-    floats = {"f64", "f32"}
-    if size < LONG or not floats.issuperset((*arguments, result)) or len({*arguments, result}) > 1:
-        return Function(symbol, result, arguments, text)
-    widest = machine.vector_bits() // (64 if result == "f64" else 32)
-    lanes = (widest,) if result == "f64" else (widest // 2, widest)
-    return Function(symbol, result, arguments, text, lanes)
+    wrapper = [f"define {STORED[result]} @{symbol}({given}) {{", *lines, "}"]
+    floats = result in FLOATS and {*arguments, result} == {result}
+    guard = build.GUARDED.get(function, ()) if floats else ()
+    guards = tuple(_symbol(one, arguments) for one in guard)
+
+    def formula() -> Formula:
+        found = _plain("\n".join([text, *wrapper]), symbol)
+        lanes: tuple[int, ...] = ()
+        if floats and _instructions(found, symbol) >= LONG:
+            widest = machine.vector_bits() // int(result[1:])
+            lanes = (widest,) if result == "f64" else (widest // 2, widest)
+        own = Formula(found, lanes, guards if lanes else ())
+        _store.write(symbol, {"result": result, "arguments": arguments, **own._asdict()}, b"")
+        return own
+
+    made = _found[symbol] = Function(symbol, result, arguments, machine.start(formula))
+    for one in guard:
+        find(one, arguments)
+    return made
 
 
 def _parameters(arguments: tuple[str, ...]) -> tuple[str, list[str]]:
@@ -162,22 +177,20 @@ def _compiled(
         f"  %value = load {kind}, ptr %result",
         f"  ret {kind} %value",
     ]
-    return compiled.library.get_llvm_str(), result, lines
+    module = llvm.parse_assembly(compiled.library.get_llvm_str())
+    for one in (*module.functions, *module.global_variables):
+        if not one.is_declaration:
+            one.linkage = "internal"
+    return str(module), result, lines
 
 
 def _plain(text: str, symbol: str) -> str:
-    """Return the text of one function of a module, all that it calls inlined."""
-    module = llvm.parse_assembly(text)
-    for one in (*module.functions, *module.global_variables):
-        if not one.is_declaration and one.name != symbol:
-            one.linkage = "internal"
-    module = llvm.parse_assembly(
-        _contracted(str(machine.optimised(module, vectors=False, level=machine.FORMULAS)))
+    """Return the text of one function of a module, all that it calls inlined, to be inlined."""
+    module = machine.optimised(
+        machine.Text(text).parsed(), vectors=False, alone=True, level=machine.FORMULAS
     )
-    function = module.get_function(symbol)
-    function.linkage = "linkonce_odr"
-    function.add_function_attribute("alwaysinline")
-    return str(module)
+    head = re.compile(rf"^define (.*@{re.escape(symbol)}\(.*)\{{$", re.M)
+    return head.sub(r"define linkonce_odr \1alwaysinline {", _contracted(str(module)))
 
 
 _NAME = r'%(?:"[^"]*"|[\w.$-]+)'
@@ -238,24 +251,40 @@ def _instructions(text: str, symbol: str) -> int:
     return body[: body.index("\n}")].count("\n  ")
 
 
-def _vector_module(made: Function) -> Any:
-    """Return a module with a function of numbers, and of vectors of its widths."""
-    used = [made, *(one for one in map(load, made.guard) if one is not None)]
-    lines = []
-    for one in used:
-        given = ", ".join(STORED[kind] for kind in one.arguments)
-        lines.append(f"declare {STORED[one.result]} @{one.symbol}({given})")
+def _declaration(one: Function) -> str:
+    given = ", ".join(STORED[kind] for kind in one.arguments)
+    return f"declare {STORED[one.result]} @{one.symbol}({given})"
+
+
+def _number_text(made: Function) -> machine.Text:
+    """Return a module with a function of numbers. Its formula is optimised already."""
+    given, _ = _parameters(made.arguments)
+    kind = STORED[made.result]
+    lines = [
+        _declaration(made),
+        f"define {kind} @{made.symbol}_v1({given}) {machine.wide()} {{",
+        f"  %result = call {kind} @{made.symbol}({given})",
+        f"  ret {kind} %result",
+        "}",
+    ]
+    return machine.Text("\n".join(lines), [made.text], 0)
+
+
+def _vectors_text(made: Function) -> machine.Text:
+    """Return a module with functions of vectors of the widths that there are."""
+    used = [made, *(one for one in map(load, made.formula().guard) if one is not None)]
+    lines = [_declaration(one) for one in used]
     if len(used) < 3:
         used = used[:1]
-    for width in (1, *made.lanes):
+    for width in made.lanes:
         lines += _vector_function(made, width, used)
-    return machine.parsed("\n".join(lines), [one.text for one in used])
+    return machine.Text("\n".join(lines), [one.text for one in used], machine.FORMULAS)
 
 
 def _vector_function(made: Function, width: int, used: list[Function]) -> list[str]:
-    """Return the lines of the function of vectors of a width; of 1, of numbers."""
+    """Return the lines of the function of vectors of a width."""
     element, count = STORED[made.result], len(made.arguments)
-    kind = f"<{width} x {element}>" if width > 1 else element
+    kind = f"<{width} x {element}>"
     given = ", ".join(f"{kind} %x{k}" for k in range(count))
     lines = [
         f"define {kind} @{made.symbol}_v{width}({given}) {machine.wide()} {{",

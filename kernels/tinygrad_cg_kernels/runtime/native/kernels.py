@@ -51,12 +51,12 @@ class CompileTarget:
     @contextlib.contextmanager
     def together(self, named: Iterable[tuple[Callable, str]]) -> Iterator[None]:
         """Compile several functions on all cores, for `block` to return inside."""
-        new: dict[str, Any] = {}
+        new: dict[str, machine.Text] = {}
         for function, name in named:
             with contextlib.suppress(Untranslatable, NumbaError):  # `block` says why
                 key = _key(function, name, 3)
                 if enabled and not _store.has(key):
-                    new[key] = _module(function, 3, BLOCK)
+                    new[key] = _text(function, 3, BLOCK)
         if new:
             with build.no_collection(), progress.compiling(len(new)):
                 _early.update(zip(new, _compiled(list(new.values()), BLOCK), strict=True))
@@ -158,22 +158,22 @@ def _code(key: str, function: Callable, name: str, kinds: Any, entry: _Entry) ->
     data = _early.pop(key, None)
     if data is None:
         with progress.compiling():
-            (data,) = _compiled([_module(function, kinds, entry)], entry)
+            (data,) = _compiled([_text(function, kinds, entry)], entry)
     _store.write(key, {}, data)
     build.compiled.append(name)
     return machine.Code(data)
 
 
-def _module(function: Callable, kinds: Any, entry: _Entry) -> Any:
+def _text(function: Callable, kinds: Any, entry: _Entry) -> machine.Text:
     module, arguments = Module(), entry.arguments(kinds)
     made = module.function(source_of(function), arguments)
-    return machine.parsed("\n".join([entry.text(module, made, arguments), module.text()]), ())
+    return machine.Text("\n".join([entry.text(module, made, arguments), module.text()]))
 
 
-def _compiled(modules: list[Any], entry: _Entry) -> list[bytes]:
+def _compiled(texts: list[machine.Text], entry: _Entry) -> list[bytes]:
     if entry.uses_pool:
-        return thread_pool_code.compile_with(machine.compiled_together, modules)
-    return machine.compiled_together(modules)
+        return thread_pool_code.compile_with(machine.compiled_together, texts)
+    return machine.compiled_together(texts)
 
 
 def _identity(thing: Any) -> str:

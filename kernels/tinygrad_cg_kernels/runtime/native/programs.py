@@ -19,7 +19,7 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import functions
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
 from tinygrad_cg_kernels.runtime.native.translate import Module, text_scope
-from tinygrad_cg_kernels.runtime.native.values import Array, Untranslatable, name_of
+from tinygrad_cg_kernels.runtime.native.values import Array, Function, Untranslatable, name_of
 from tinygrad_cg_kernels.runtime.store import Store
 
 Kinds = list[tuple[np.dtype, int]]
@@ -28,7 +28,7 @@ Kinds = list[tuple[np.dtype, int]]
 _owners: WeakValueDictionary[str, Any] = WeakValueDictionary()
 _lock = ForkLock()
 _store = Store("programs", limited=True)
-_early: dict[str, tuple[dict[str, functions.Function], list[bytes]]] = {}
+_early: dict[str, tuple[dict[str, Function], list[bytes]]] = {}
 """What `together` has compiled, by the keys of parts: the functions that it calls, and its code."""
 if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has not got it
     os.register_at_fork(before=_lock.__enter__, after_in_parent=_lock.__exit__)
@@ -84,7 +84,7 @@ class _Part(NamedTuple):
         kind = "block" if self.kinds is None else f"function {self.kinds!r}"
         return f"{kind} {self.name} {self.source}"
 
-    def translated(self, scope: dict[str, Any]) -> tuple[list[Any], dict[str, functions.Function]]:
+    def translated(self, scope: dict[str, Any]) -> tuple[list[machine.Text], dict[str, Function]]:
         """Return it as modules of LLVM, and the functions that these call."""
         module = Module(scope, functions.find)
         if self.kinds is None:
@@ -94,11 +94,11 @@ class _Part(NamedTuple):
             made = module.function(self.name, (*arguments, Array("i64")))
             entry = _entry(made, [*[rank for _, rank in self.kinds], 1])
         main, *others = module.parts()
-        modules = []
+        texts = []
         for text in ("\n".join([entry, main]), *others):
             inlined = [one.text for one in module.inlined.values() if f"@{one.symbol}(" in text]
-            modules.append(machine.parsed(text, inlined))
-        return modules, module.called
+            texts.append(machine.Text(text, inlined))
+        return texts, module.called
 
 
 def _function(source: str, name: str, kinds: Kinds) -> tuple[Callable, PythonFunction]:
@@ -130,8 +130,8 @@ def _code(part: _Part) -> machine.Code:
         if part.key in _early:
             called, codes = _early.pop(part.key)
         else:
-            modules, called = part.translated(text_scope(part.source))
-            codes = _compiled([part], modules, called.values())
+            texts, called = part.translated(text_scope(part.source))
+            codes = _compiled([part], texts, called.values())
         fields = {"called": list(called), "sizes": [len(code) for code in codes]}
         _store.write(part.key, fields, b"".join(codes))
     build.compiled.append(part.name)
@@ -144,12 +144,12 @@ def _split(data: bytes, sizes: list[int]) -> list[bytes]:
 
 
 def _compiled(
-    parts: Iterable[_Part], modules: list[Any], called: Iterable[functions.Function]
+    parts: Iterable[_Part], texts: list[machine.Text], called: Iterable[Function]
 ) -> list[bytes]:
     compiled = partial(functions.compile_with, called)
     if any(part.kinds is None for part in parts):
-        return thread_pool_code.compile_with(compiled, modules)
-    return compiled(modules)
+        return thread_pool_code.compile_with(compiled, texts)
+    return compiled(texts)
 
 
 @contextlib.contextmanager
@@ -165,7 +165,7 @@ def together(parts: Iterable[tuple[str, str, Kinds | None]]) -> Iterator[None]:
         yield
         return
     with _lock, build.no_collection(), progress.compiling(len(new)):
-        found: dict[str, tuple[list[Any], dict[str, functions.Function]]] = {}
+        found: dict[str, tuple[list[machine.Text], dict[str, Function]]] = {}
         scopes: dict[str, dict[str, Any]] = {}
         for key in new:
             source = wanted[key].source
@@ -173,8 +173,8 @@ def together(parts: Iterable[tuple[str, str, Kinds | None]]) -> Iterator[None]:
                 scope = scopes.get(source) or scopes.setdefault(source, text_scope(source))
                 found[key] = wanted[key].translated(scope)
         called = {name: one for _, used in found.values() for name, one in used.items()}
-        modules = [module for own, _ in found.values() for module in own]
-        codes = iter(_compiled([wanted[key] for key in found], modules, called.values()))
+        texts = [text for own, _ in found.values() for text in own]
+        codes = iter(_compiled([wanted[key] for key in found], texts, called.values()))
         for key, (own, used) in found.items():
             _early[key] = used, [next(codes) for _ in own]
         try:

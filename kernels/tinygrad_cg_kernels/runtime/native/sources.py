@@ -6,8 +6,8 @@ import ast
 import builtins
 import linecache
 from collections import ChainMap
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from tinygrad_cg_kernels.runtime.native.values import Untranslatable
@@ -48,15 +48,28 @@ def _scope(function: Any) -> Mapping[str, Any]:
     return ChainMap(closed, function.__globals__, dict(vars(builtins)))
 
 
-_files: dict[str, dict[int, list[Any]]] = {}
+_Definitions = dict[int, list[Any]]
+"""Definitions and lambda expressions, by their first lines."""
 
 
-def _functions(function: Any, file: str) -> dict[int, list[Any]]:
-    """Return the definitions and lambda expressions in a file, by their first lines."""
-    if file in _files:
-        return _files[file]
-    found = _files[file] = {}
-    for node in ast.walk(ast.parse("".join(linecache.getlines(file, function.__globals__)))):
+class _File:
+    """The definitions of a file: those at its top first, since a walk of all takes longer."""
+
+    def __init__(self, function: Any, file: str):
+        self._tree = ast.parse("".join(linecache.getlines(file, function.__globals__)))
+
+    @cached_property
+    def top(self) -> _Definitions:
+        return _by_line(self._tree.body)
+
+    @cached_property
+    def all(self) -> _Definitions:
+        return _by_line(ast.walk(self._tree))
+
+
+def _by_line(nodes: Iterable[ast.AST]) -> _Definitions:
+    found: _Definitions = {}
+    for node in nodes:
         if isinstance(node, ast.Lambda):
             found.setdefault(node.lineno, []).append(node)
         elif isinstance(node, ast.FunctionDef):
@@ -65,14 +78,27 @@ def _functions(function: Any, file: str) -> dict[int, list[Any]]:
     return found
 
 
+_files: dict[str, _File] = {}
+
+
 def _tree(function: Callable, code: Any) -> Any:
-    for one in _functions(function, code.co_filename).get(code.co_firstlineno, []):
+    file = _files.get(code.co_filename)
+    if file is None:
+        file = _files[code.co_filename] = _File(function, code.co_filename)
+    found = _match(file.top, code) or _match(file.all, code)
+    if found is None:
+        raise Untranslatable(f"{code.co_name}, line {code.co_firstlineno} of {code.co_filename}")
+    return found
+
+
+def _match(definitions: _Definitions, code: Any) -> Any:
+    for one in definitions.get(code.co_firstlineno, []):
         if isinstance(one, ast.Lambda):
             if code.co_name == "<lambda>" and _holds(one.body, code):
                 return one
         elif one.name == code.co_name:
             return one
-    raise Untranslatable(f"{code.co_name}, line {code.co_firstlineno} of {code.co_filename}")
+    return None
 
 
 def _holds(body: ast.expr, code: Any) -> bool:

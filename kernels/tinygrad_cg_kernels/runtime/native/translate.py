@@ -94,6 +94,7 @@ class Module:
         self.called: dict[str, Function] = {}
         self.metadata: list[str] = []
         self._functions: dict[Any, _Function] = {}
+        self._bodies: dict[str, _Body] = {}  # those whose texts are wanting
         self._arrays: dict[int, Value] = {}
 
     def function(self, source: Source | str, arguments: tuple[Any, ...]) -> _Function:
@@ -107,7 +108,8 @@ class Module:
             self._functions[key] = _Function(symbol, None)
             body = _Body(self, source, arguments, symbol)
             self._functions[key] = _Function(symbol, body.result)
-            self.texts[symbol] = body.text()
+            self.texts[symbol] = ""
+            self._bodies[symbol] = body
             if intrinsics.outlined in body.marks:
                 self.outlined[symbol] = body.declaration()
         return self._functions[key]
@@ -156,7 +158,14 @@ class Module:
 
     def text(self) -> str:
         """Return the module's text, but for the functions that are inlined."""
+        self._write()
         return self._with_declarations(self.texts.values())
+
+    def _write(self) -> None:
+        """Write down the functions. Their formulas are optimised on other cores until now."""
+        for symbol, body in self._bodies.items():
+            self.texts[symbol] = body.text()
+        self._bodies.clear()
 
     def parts(self) -> list[str]:
         """Return the text as several, for several cores: each outlined function is one, if many.
@@ -165,6 +174,7 @@ class Module:
         """
         if len(self.outlined) < 2:
             return [self.text()]
+        self._write()
         found = []
         for one in (None, *self.outlined):
             used = self._used_by(one) if one else self.texts.keys() - self.outlined.keys()
@@ -259,7 +269,7 @@ class _Body(Writer):
         self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
         self._returned: list[str] = []  # stack memory of the result
         self._given: list[str] = []
-        self._long: list[Function] = []  # formulas, as often as they stand here
+        self._formulas: list[Function] = []  # as often as they stand here
         marks = [self._mark(one) for one in source.body]
         self.marks = {one for one in marks if one is not None}
         restrict = " noalias" if views.noalias in self.marks else ""
@@ -296,15 +306,15 @@ class _Body(Writer):
         head = f"define internal {kind} @{self.symbol}({given}) #{group} {{"
         lines = [head, "entry:", *self._slots, "  br label %start", "start:", *self.lines]
         lines += ["return:", *self._ending(kind), "}"]
-        several = len(self._long) > SEVERAL
+        several = sum(one.is_long for one in self._formulas) > SEVERAL
         count = INTERLEAVED if several else self.interleaved
         for k, line in enumerate(lines):
             if line.endswith(";latch"):
                 lines[k] = line[:-7] + (self.module.loop(count) if count else "")
         text = "\n".join(lines)
-        for one in self._long:
-            text = text.replace(f"@{one.symbol}_long(", f"@{one.symbol}{'_v1' * several}(")
-            if several:
+        for one in dict.fromkeys(self._formulas):
+            if several and one.is_long:
+                text = text.replace(f"@{one.symbol}(", f"@{one.symbol}_v1(")
                 self.module.called[one.symbol] = one
             else:
                 self.module.inline(one)
@@ -815,14 +825,9 @@ class _Body(Writer):
 
     def _call_scalar(self, find: Callable, target: Callable, values: list[Value]) -> Value:
         known = find(target, tuple(value.type for value in values))
-        symbol = known.symbol
-        if known.is_long:
-            self._long.append(known)
-            symbol += "_long"
-        else:
-            self.module.inline(known)
+        self._formulas.append(known)
         texts = [f"{STORED[one.type]} {self.stored(one)}" for one in values]
-        found = self.emit(f"call {STORED[known.result]} @{symbol}({', '.join(texts)})")
+        found = self.emit(f"call {STORED[known.result]} @{known.symbol}({', '.join(texts)})")
         if known.result == "b1":
             found = self.emit(f"icmp ne i8 {found}, 0")
         return Value(known.result, found)

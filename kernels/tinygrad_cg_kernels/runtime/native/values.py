@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,18 +93,37 @@ class Value(NamedTuple):
         return None
 
 
-class Function(NamedTuple):
-    """A scalar function: its symbol, types, text, and the vectors that it is there for.
+class Formula(NamedTuple):
+    """The text of a scalar function, and the vectors that it is there for.
 
     Where it is guarded, `guard` has the symbols of the test and of the fast version.
     """
 
-    symbol: str
-    result: str
-    arguments: tuple[str, ...]
     text: str
     lanes: tuple[int, ...] = ()
     guard: tuple[str, ...] = ()
+
+
+class Function:
+    """A scalar function: its symbol and types, and what `formula` returns, once it is optimised."""
+
+    def __init__(
+        self,
+        symbol: str,
+        result: str,
+        arguments: tuple[str, ...],
+        formula: Callable[[], Formula],
+    ):
+        self.symbol, self.result, self.arguments = symbol, result, arguments
+        self.formula = formula
+
+    @property
+    def text(self) -> str:
+        return self.formula().text
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        return self.formula().lanes
 
     @property
     def is_long(self) -> bool:
