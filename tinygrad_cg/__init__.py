@@ -24,11 +24,11 @@ _EAGER = {
     "._core.tensor": "Tensor TensorShape",
     "._ops.creation": "constant convert_to_tensor",
     "._reverse.graph_mode": "Graph executing_eagerly gradients",
-    "._reverse.name_scope": "name_scope",
+    "._reverse.name_scope": "get_current_name_scope name_scope",
     "._reverse.variable": "Variable",
     "._rules.custom_gradient": "custom_gradient grad_pass_through",
     "._rules.outside_code": "numpy_function py_function",
-    "._rules.user_ops": "NotDifferentiable RegisterGradient primitive",
+    "._rules.user_ops": "NotDifferentiable RegisterGradient no_gradient primitive",
     "._spellings.arrays": (
         "argsort boolean_mask broadcast_to clip_by_global_norm clip_by_norm clip_by_value concat "
         "dynamic_partition dynamic_stitch expand_dims fill gather gather_nd identity linspace "
@@ -67,23 +67,27 @@ _LAZY = {
     "._check": "assert_gradients check_gradients",
     "._derivatives": "custom_derivatives",
     "._function.tracing.function": "function",
-    "._function.tracing.signature": "TensorSpec",
+    "._function.tracing.signature": "TensorSpec type_spec_from_value",
     "._pictures.curves": "plot_derivatives",
     "._pictures.picture": "show",
     "._transforms.control_flow": "cond foldl foldr map_fn scan while_loop",
     "._spellings.programs": (
-        "batch_to_space bitcast broadcast_dynamic_shape broadcast_static_shape "
-        "control_dependencies ensure_shape group identity_n meshgrid no_op realdiv repeat reverse "
-        "reverse_sequence roll saturate_cast searchsorted shape_n space_to_batch "
-        "space_to_batch_nd strided_slice tile truncatediv truncatemod unique unique_with_counts "
-        "unravel_index"
+        "batch_to_space bitcast broadcast_dynamic_shape broadcast_static_shape complex "
+        "control_dependencies device ensure_shape get_logger get_static_value group "
+        "guarantee_const histogram_fixed_width histogram_fixed_width_bins identity_n "
+        "inside_function is_symbolic_tensor matrix_square_root meshgrid no_op realdiv repeat "
+        "required_space_to_batch_paddings reverse reverse_sequence roll saturate_cast "
+        "searchsorted shape_n space_to_batch space_to_batch_nd strided_slice tile timestamp "
+        "truncatediv truncatemod tuple unique unique_with_counts unravel_index"
     ),
     "._transforms.ravel": "ravel_tree",
     "._transforms.tensor_array": "TensorArray",
+    "._debugging.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
     "._debugging.printing": "print",
     ".debugging": "debug_nans",
-    ".linalg": "einsum eye matmul norm tensordot",
+    ".linalg": "eig eigvals einsum eye matmul norm tensordot",
     ".module": "Module",
+    ".signal": "fftnd ifftnd irfftnd rfftnd",
 }
 _HOMES = {name: home for table in (_EAGER, _LAZY) for home in table for name in table[home].split()}
 __all__ = sorted([*_HOMES, "newaxis"])  # pyright: ignore[reportUnsupportedDunderAll]

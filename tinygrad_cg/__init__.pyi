@@ -34,10 +34,20 @@ from tinygrad_cg._core.tensor import (
     Tensor as Tensor,
     TensorShape as TensorShape,
 )
+from tinygrad_cg._debugging.assertions import (
+    Assert as Assert,
+    assert_equal as assert_equal,
+    assert_greater as assert_greater,
+    assert_less as assert_less,
+    assert_rank as assert_rank,
+)
 from tinygrad_cg._debugging.printing import print as print
 from tinygrad_cg._derivatives import custom_derivatives as custom_derivatives
 from tinygrad_cg._function.tracing.function import function as function
-from tinygrad_cg._function.tracing.signature import TensorSpec as TensorSpec
+from tinygrad_cg._function.tracing.signature import (
+    TensorSpec as TensorSpec,
+    type_spec_from_value as type_spec_from_value,
+)
 from tinygrad_cg._ops.creation import (
     constant as constant,
     convert_to_tensor as convert_to_tensor,
@@ -49,7 +59,10 @@ from tinygrad_cg._reverse.graph_mode import (
     executing_eagerly as executing_eagerly,
     gradients as gradients,
 )
-from tinygrad_cg._reverse.name_scope import name_scope as name_scope
+from tinygrad_cg._reverse.name_scope import (
+    get_current_name_scope as get_current_name_scope,
+    name_scope as name_scope,
+)
 from tinygrad_cg._reverse.variable import Variable as Variable
 from tinygrad_cg._rules.custom_gradient import (
     custom_gradient as custom_gradient,
@@ -62,6 +75,7 @@ from tinygrad_cg._rules.outside_code import (
 from tinygrad_cg._rules.user_ops import (
     NotDifferentiable as NotDifferentiable,
     RegisterGradient as RegisterGradient,
+    no_gradient as no_gradient,
     primitive as primitive,
 )
 from tinygrad_cg._spellings.arrays import (
@@ -113,14 +127,25 @@ from tinygrad_cg._spellings.programs import (
     bitcast as bitcast,
     broadcast_dynamic_shape as broadcast_dynamic_shape,
     broadcast_static_shape as broadcast_static_shape,
+    complex as complex,
     control_dependencies as control_dependencies,
+    device as device,
     ensure_shape as ensure_shape,
+    get_logger as get_logger,
+    get_static_value as get_static_value,
     group as group,
+    guarantee_const as guarantee_const,
+    histogram_fixed_width as histogram_fixed_width,
+    histogram_fixed_width_bins as histogram_fixed_width_bins,
     identity_n as identity_n,
+    inside_function as inside_function,
+    is_symbolic_tensor as is_symbolic_tensor,
+    matrix_square_root as matrix_square_root,
     meshgrid as meshgrid,
     no_op as no_op,
     realdiv as realdiv,
     repeat as repeat,
+    required_space_to_batch_paddings as required_space_to_batch_paddings,
     reverse as reverse,
     reverse_sequence as reverse_sequence,
     roll as roll,
@@ -131,8 +156,10 @@ from tinygrad_cg._spellings.programs import (
     space_to_batch_nd as space_to_batch_nd,
     strided_slice as strided_slice,
     tile as tile,
+    timestamp as timestamp,
     truncatediv as truncatediv,
     truncatemod as truncatemod,
+    tuple as tuple,
     unique as unique,
     unique_with_counts as unique_with_counts,
     unravel_index as unravel_index,
@@ -200,6 +227,8 @@ from tinygrad_cg.dtypes import (
 )
 from tinygrad_cg.errors import CustomGradientWarning as CustomGradientWarning
 from tinygrad_cg.linalg import (
+    eig as eig,
+    eigvals as eigvals,
     einsum as einsum,
     eye as eye,
     matmul as matmul,
@@ -262,6 +291,12 @@ from tinygrad_cg.math import (
     truediv as truediv,
 )
 from tinygrad_cg.module import Module as Module
+from tinygrad_cg.signal import (
+    fftnd as fftnd,
+    ifftnd as ifftnd,
+    irfftnd as irfftnd,
+    rfftnd as rfftnd,
+)
 
 __all__: list[str]
 newaxis: None

@@ -13,6 +13,7 @@ from ._debugging.assertions import (
     assert_non_positive,
     assert_none_equal,
     assert_positive,
+    assert_rank,
 )
 from ._debugging.nans import debug_nans, disable_check_numerics, enable_check_numerics
 from ._debugging.numerics import assert_all_finite, check_numerics
@@ -32,6 +33,7 @@ __all__ = [
     "assert_non_positive",
     "assert_none_equal",
     "assert_positive",
+    "assert_rank",
     "check_numerics",
     "debug_nans",
     "disable_check_numerics",

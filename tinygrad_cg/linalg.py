@@ -8,6 +8,7 @@ import numpy as np
 
 from ._core.conversion import convert, convert_operands
 from ._core.tensor import Tensor
+from ._ops import systems
 from ._ops.complex import conj
 from ._ops.creation import zeros
 from ._ops.decompositions import triangular_solve as _triangular_solve
@@ -108,12 +109,18 @@ _TABLE = """
         = _broadcast_batch(eye(num_rows, num_columns, dtype), batch_shape)
         # Return the identity matrix of `num_rows` by `num_columns` (square by default), repeated to
         `batch_shape`.
+    banded_triangular_solve(bands, rhs, lower=True, adjoint=False, name=None)
+        = banded_triangular_solve(bands, rhs, lower, adjoint)
+    eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=None, tol=None,
+        name=None) -> Tensor | Any
+        = eigh_tridiagonal(alpha, beta, eigvals_only, select, select_range)
     expm logm sqrtm(input, name=None) = {}(input)
     global_norm(t_list, name=None) = global_norm(t_list)
     inv(input, adjoint=False, name=None) = inv(_adjoint(input) if adjoint else input)
         # Return the inverse of each square matrix of `input`, or of its adjoint.
     logdet(matrix, name=None) = slogdet(matrix)[1]
         # Return the logarithm of the determinant of each positive definite matrix of `matrix`.
+    l2_normalize(x, axis=None, epsilon=1e-12, name=None) = l2_normalize(x, axis, epsilon)
     lstsq(matrix, rhs, l2_regularizer=0.0, fast=True, name=None)
         = _regularized(matrix, rhs, l2_regularizer)
         # Return the x for which the squared length of ``matrix x - rhs`` and `l2_regularizer` times
@@ -123,6 +130,12 @@ _TABLE = """
         = _with_indices(lu(input), output_idx_type)
         # Return L and U of matrices in one, L without its diagonal of ones, and the order of rows
         in which ``L U`` is `input`.
+    lu_matrix_inverse(lower_upper, perm, validate_args=False, name=None)
+        = lu_matrix_inverse(lower_upper, perm)
+    lu_reconstruct(lower_upper, perm, validate_args=False, name=None)
+        = lu_reconstruct(lower_upper, perm)
+    lu_solve(lower_upper, perm, rhs, validate_args=False, name=None)
+        = lu_solve(lower_upper, perm, rhs)
     matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
         a_is_sparse=False, b_is_sparse=False, *, name=None)
         = matmul(a, b, transpose_a, transpose_b, adjoint_a, adjoint_b)
@@ -158,9 +171,15 @@ _TABLE = """
     tensordot(a, b, axes, name=None) = tensordot(a, b, axes)
     trace(x, name=None) = reduce_sum(matrix_diag_part(x), -1)
         # Return the sum of the diagonal of each matrix of `x`.
+    tridiagonal_matmul(diagonals, rhs, diagonals_format="compact", name=None)
+        = tridiagonal_matmul(diagonals, rhs, diagonals_format)
+    tridiagonal_solve(diagonals, rhs, diagonals_format="compact", transpose_rhs=False,
+        conjugate_rhs=False, name=None, partial_pivoting=True, perturb_singular=False)
+        = tridiagonal_solve(diagonals, rhs, diagonals_format, transpose_rhs, conjugate_rhs,
+        partial_pivoting, perturb_singular)
     triangular_solve(matrix, rhs, lower=True, adjoint=False, name=None)
         = _triangular(matrix, rhs, lower, adjoint)
         # Return the solution x of ``matrix x = rhs``, or of its adjoint, where only the lower (or
         upper) triangle of `matrix` is read.
 """
-spell(globals(), _TABLE)
+spell(globals(), _TABLE, modules=(systems,))

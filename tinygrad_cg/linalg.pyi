@@ -21,6 +21,16 @@ def band_part(
 ) -> Tensor:
     """Return matrices `input` with zeros outside a band around the diagonal."""
 
+def banded_triangular_solve(
+    bands: Any,
+    rhs: TensorLike,
+    lower: bool = True,
+    adjoint: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the solutions x of ``matmul(a, x) = rhs`` for triangular ``a`` with few
+    diagonals."""
+
 def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the lower triangular L of each positive definite matrix ``input = L
     adjoint(L)``."""
@@ -63,6 +73,17 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues, ascending, and the eigenvectors of symmetric or Hermitian
     matrices."""
 
+def eigh_tridiagonal(
+    alpha: Any,
+    beta: Any,
+    eigvals_only: bool = True,
+    select: str = "a",
+    select_range: Any = None,
+    tol: Any = None,
+    name: str | None = None,
+) -> Tensor | Any:
+    """Return the eigenvalues, ascending, of Hermitian matrices of three diagonals."""
+
 def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
     """Return the eigenvalues of square matrices (..., n, n), complex and in no order; see
     `eig`."""
@@ -100,6 +121,14 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Return the inverse of each square matrix of `input`, or of its adjoint."""
 
+def l2_normalize(
+    x: TensorLike,
+    axis: Axes = None,
+    epsilon: Any = 1e-12,
+    name: str | None = None,
+) -> Tensor:
+    """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon)."""
+
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """Return the logarithm of the determinant of each positive definite matrix of `matrix`."""
 
@@ -124,6 +153,31 @@ def lu(
 ) -> tuple[Tensor, Tensor]:
     """Return L and U of matrices in one, L without its diagonal of ones, and the order of rows
     in which ``L U`` is `input`."""
+
+def lu_matrix_inverse(
+    lower_upper: Any,
+    perm: Axes,
+    validate_args: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the inverses of the matrices of which ``lu`` gives `lower_upper` and `perm`."""
+
+def lu_reconstruct(
+    lower_upper: Any,
+    perm: Axes,
+    validate_args: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the matrices of which ``lu`` gives `lower_upper` and `perm`."""
+
+def lu_solve(
+    lower_upper: Any,
+    perm: Axes,
+    rhs: TensorLike,
+    validate_args: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the solutions x of ``matmul(a, x) = rhs`` from what ``lu`` returns for ``a``."""
 
 def matmul(
     a: TensorLike,
@@ -254,3 +308,23 @@ def triangular_solve(
 ) -> Tensor:
     """Return the solution x of ``matrix x = rhs``, or of its adjoint, where only the lower (or
     upper) triangle of `matrix` is read."""
+
+def tridiagonal_matmul(
+    diagonals: Any,
+    rhs: TensorLike,
+    diagonals_format: str = "compact",
+    name: str | None = None,
+) -> Tensor:
+    """Return the products of tridiagonal matrices and matrices `rhs` (..., m, k)."""
+
+def tridiagonal_solve(
+    diagonals: Any,
+    rhs: TensorLike,
+    diagonals_format: str = "compact",
+    transpose_rhs: bool = False,
+    conjugate_rhs: bool = False,
+    name: str | None = None,
+    partial_pivoting: bool = True,
+    perturb_singular: bool = False,
+) -> Tensor:
+    """Return the solutions x of ``matmul(a, x) = rhs`` for tridiagonal matrices ``a``."""

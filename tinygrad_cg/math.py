@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from ._core.conversion import convert
@@ -27,6 +28,17 @@ def _add_all(inputs: Any) -> Tensor:
         total = add(total, one)
     return total
 
+
+# Those loaded at their first use, so that importing the library stays quick.
+_LAZY = {
+    "._spellings.programs": (
+        "bincount confusion_matrix invert_permutation is_non_decreasing is_strictly_increasing "
+        "polyval"
+    ),
+    ".nn": "zero_fraction",
+}
+_HOMES = {name: home for home in _LAZY for name in _LAZY[home].split()}
+__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 _TABLE = """
     add_n(inputs, name=None) = _add_all(inputs)
@@ -96,3 +108,11 @@ _TABLE = """
         shape, or not below `num_segments`.
 """
 spell(globals(), _TABLE, records="math")
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(home, __package__), name)
+    return found

@@ -7,6 +7,15 @@ from numpy.typing import DTypeLike
 from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.sorting import TopK
+from tinygrad_cg._spellings.programs import (
+    bincount as bincount,
+    confusion_matrix as confusion_matrix,
+    invert_permutation as invert_permutation,
+    is_non_decreasing as is_non_decreasing,
+    is_strictly_increasing as is_strictly_increasing,
+    polyval as polyval,
+)
+from tinygrad_cg.nn import zero_fraction as zero_fraction
 
 __all__: list[str]
 

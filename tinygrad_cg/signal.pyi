@@ -105,6 +105,14 @@ def ifftnd(
 def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """Return the inverse of `fftshift`."""
 
+def inverse_mdct(
+    mdcts: Any,
+    window_fn: Any = ...,
+    norm: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the signals of which ``mdct`` gives `mdcts`, for the same window and `norm`."""
+
 def inverse_stft(
     stfts: Any,
     frame_length: Any,
@@ -114,6 +122,14 @@ def inverse_stft(
     name: str | None = None,
 ) -> Tensor:
     """Return the signals of which ``stft`` gives `stfts`, up to what the windows do."""
+
+def inverse_stft_window_fn(
+    frame_step: Any,
+    forward_window_fn: Any = ...,
+    name: str | None = None,
+) -> Tensor:
+    """Return a function of a length and a dtype, which gives the window for ``inverse_stft``
+    that undoes `forward_window_fn` of ``stft``, where steps are of `frame_step` elements."""
 
 def irfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
     """Return the inverse of `rfft`: real, of `fft_length` elements."""
@@ -141,6 +157,15 @@ def irfftnd(
 ) -> Tensor:
     """Return the inverse of ``rfftnd``."""
 
+def kaiser_bessel_derived_window(
+    window_length: Any,
+    beta: Any = 12.0,
+    dtype: DTypeLike = ...,
+    name: str | None = None,
+) -> Tensor:
+    """Return the window whose halves are roots of sums of Kaiser's, with shape parameter
+    `beta`."""
+
 def kaiser_window(
     window_length: Any,
     beta: Any = 12.0,
@@ -148,6 +173,36 @@ def kaiser_window(
     name: str | None = None,
 ) -> Tensor:
     """Return Kaiser's window with the shape parameter `beta`, float32 by default."""
+
+def linear_to_mel_weight_matrix(
+    num_mel_bins: Any = 20,
+    num_spectrogram_bins: Any = 129,
+    sample_rate: Any = 8000,
+    lower_edge_hertz: Any = 125.0,
+    upper_edge_hertz: Any = 3800.0,
+    dtype: DTypeLike = ...,
+    name: str | None = None,
+) -> Tensor:
+    """Return the matrix that takes a spectrum to the mel scale: (spectrogram bins, mel
+    bins)."""
+
+def mdct(
+    signals: Any,
+    frame_length: Any,
+    window_fn: Any = ...,
+    pad_end: bool = False,
+    norm: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the modified cosine transforms of real `signals`: (..., frames, frame_length /
+    2)."""
+
+def mfccs_from_log_mel_spectrograms(
+    log_mel_spectrograms: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return the mel-frequency cepstral coefficients of logarithms of mel spectra (...,
+    bins)."""
 
 def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
     """Return the sum of frames (..., frames, length) that begin every `frame_step` elements."""
@@ -182,3 +237,10 @@ def stft(
 ) -> Tensor:
     """Return the transforms of the pieces of `signals` that ``frame`` gives, times a window: of
     `fft_length` elements, by default the next power of 2."""
+
+def vorbis_window(
+    window_length: Any,
+    dtype: DTypeLike = ...,
+    name: str | None = None,
+) -> Tensor:
+    """Return Vorbis' window, ``sin(pi/2 sin(pi (n + 1/2) / N)**2)`` for n from 0 to N - 1."""

@@ -5,6 +5,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.compiled import unfused
+from tests.support.modes import assert_right_in_all_modes
 from tests.support.op_cases import numeric_gradients
 from tests.support.orders import assert_raises
 
@@ -131,6 +132,8 @@ def test_errors_say_what_is_wrong():
 
 # Cosine transforms, frames and spectra over time ------------------------------------------------
 
+keras = tf.keras.ops
+ENDS = np.array([150.0, 3500.0])
 SIGNAL = np.random.default_rng(3).normal(size=(2, 11))
 
 
@@ -190,12 +193,81 @@ def test_frames_and_spectra_over_time():
     assert_raises(INVALID, "frame_step must be positive", signal.frame, SIGNAL, 2, 0)
 
 
+def test_windows_and_the_mel_scale_in_all_modes():
+    assert_right_in_all_modes(
+        lambda beta: tf.signal.kaiser_bessel_derived_window(6, beta[0], tf.float64), [2.5]
+    )
+    weights = lambda ends: tf.signal.linear_to_mel_weight_matrix(  # noqa: E731
+        3, 9, 8000, ends[0], ends[1], tf.float64
+    )
+    expected = numeric_gradients(
+        lambda ends: float(tf.reduce_sum(weights(ends) ** 3)), (ENDS,), [0], 1e-3
+    )[0]
+    found = tf.grad(lambda ends: tf.reduce_sum(weights(ends) ** 3))(ENDS)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.quick
+def test_signals_come_back():
+    signal, x = tf.signal, np.pad(SIGNAL, [(0, 0), (4, 7)])
+    for window in (None, signal.vorbis_window, signal.kaiser_bessel_derived_window):
+        for norm in (None, "ortho"):
+            both = signal.inverse_mdct(signal.mdct(x, 8, window, norm=norm), window, norm)
+            np.testing.assert_allclose(both[:, 4:-4], x[:, 4:16], atol=1e-6)
+    window = signal.inverse_stft_window_fn(2)
+    both = signal.inverse_stft(signal.stft(x, 8, 2), 8, 2, window_fn=window)
+    np.testing.assert_allclose(both[:, 6:-6], x[:, 6:-6], atol=1e-6)
+    for given in ({}, {"window": "hamming"}, {"window": np.linspace(0.5, 1, 5)}):
+        both = keras.istft(keras.stft(SIGNAL, 5, 2, 6, **given), 5, 2, 6, length=9, **given)
+        np.testing.assert_allclose(both, SIGNAL[:, :9], atol=1e-6)
+
+
+@pytest.mark.quick
+def test_spectra_of_integers_are_those_of_floats():
+    """Not those of windows that are cut to integers."""
+    whole = np.arange(16)
+    found = tf.signal.stft(whole, 8, 4)
+    assert found.dtype == tf.complex128
+    np.testing.assert_array_equal(found, tf.signal.stft(whole.astype(float), 8, 4))
+    np.testing.assert_array_equal(tf.signal.mdct(whole, 8), tf.signal.mdct(whole + 0.0, 8))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("error", "words", "call"),
+    [
+        (TypeError, "stft: needs real numbers", lambda: tf.signal.stft(COMPLEX, 2, 1)),
+        (TypeError, "needs complex", lambda: tf.signal.inverse_stft(SIGNAL, 2, 1)),
+        (INVALID, "frame_step must be positive", lambda: tf.signal.overlap_and_add(SIGNAL, 0)),
+        (INVALID, "frame_step must be", lambda: tf.signal.inverse_stft_window_fn(0)),
+        (INVALID, "multiple of 4, got 6", lambda: tf.signal.mdct(SIGNAL, 6)),
+        (INVALID, "even size", lambda: tf.signal.inverse_mdct(SIGNAL[:, :3])),
+        (INVALID, "at least 1, got 0", lambda: tf.signal.vorbis_window(0)),
+        (TypeError, "floating one", lambda: tf.signal.vorbis_window(3, tf.int32)),
+        (
+            INVALID,
+            "lower_edge_hertz < upper_edge_hertz",
+            lambda: tf.signal.linear_to_mel_weight_matrix(upper_edge_hertz=100.0),
+        ),
+        (INVALID, "no more than fft_length", lambda: keras.stft(SIGNAL, 5, 2, 4)),
+        (INVALID, "window must be 'hann'", lambda: keras.stft(SIGNAL, 4, 2, 4, "bartlett")),
+        (INVALID, r"shape \(4,\)", lambda: keras.stft(SIGNAL, 4, 2, 4, np.ones(3))),
+    ],
+)
+def test_what_does_not_fit_spectra_is_refused(error, words, call):
+    assert_raises(error, words, call)
+
+
 def test_their_gradients_are_finite_differences():
     signal = tf.signal
     for function in (
         *[lambda x, kind=kind: signal.dct(x, kind) for kind in (1, 2, 3, 4)],
         lambda x: tf.abs(signal.stft(x, 4, 3, pad_end=True)),
         lambda x: signal.inverse_stft(signal.stft(x, 4, 2) ** 2, 4, 2),
+        lambda x: signal.inverse_mdct(signal.mdct(x, 4, pad_end=True) ** 2, None),
+        lambda x: signal.mfccs_from_log_mel_spectrograms(x),
+        lambda x: keras.istft(keras.stft(x, 4, 2, 6), 4, 2, 6, window="hamming"),
+        lambda x: keras.stft(x, 3, 2, 4, None, False)[1],
     ):
         loss = lambda x, f=function: tf.reduce_sum(f(x) ** 3)  # noqa: E731
         expected = numeric_gradients(lambda one, f=loss: f(one).numpy(), (SIGNAL,), [0], 1e-5)[0]

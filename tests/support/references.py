@@ -413,6 +413,19 @@ EXACT: dict[str, Callable[..., Any]] = {
     "xlogy": lambda x, y: x * mpmath.log(y) if x else mpmath.mpf(0),
 }
 """Those that mpmath has under another name or not at all."""
+
+
+def _banded(bands: np.ndarray, first: int) -> np.ndarray:
+    """Return matrices with the first row of `bands` on diagonal `first`, the others below it."""
+    size = bands.shape[-1]
+    places = np.arange(size)
+    found = np.zeros((*bands.shape[:-2], size, size), bands.dtype)
+    for row, k in enumerate(range(first, first - bands.shape[-2], -1)):
+        inside = places[(places + k >= 0) & (places + k < size)]
+        found[..., inside, inside + k] = bands[..., row, inside]
+    return found
+
+
 REFERENCES: dict[str, Callable[..., Any]] = {
     "flat_positions": lambda indices, sizes, name: np.ravel_multi_index(
         tuple(np.moveaxis(indices, -1, 0)), sizes
@@ -515,6 +528,10 @@ REFERENCES: dict[str, Callable[..., Any]] = {
         _fourier(_whole_spectrum(x, axis, size), (axis,), True, norm).real
     ),
     "determinant_phase": lambda x: np.linalg.slogdet(x)[0],
+    "complex_of_pairs": lambda x: x[..., 0] + 1j * x[..., 1],
+    "invert_permutation": lambda x: np.argsort(x),
+    "tridiagonal_solve": lambda x, y: np.linalg.solve(_banded(x, 1), y),
+    "banded_triangular_solve": lambda x, y: np.linalg.solve(_banded(x, 0), y),
     "triangular_solve": lambda x, y, lower: np.linalg.solve((np.triu, np.tril)[lower](x), y),
     "eigh": lambda x: _one_below_another(*np.linalg.eigh(x)),
     "eigvalsh": np.linalg.eigvalsh,

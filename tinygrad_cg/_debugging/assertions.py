@@ -129,6 +129,17 @@ def assert_near(
     _check("assert_near", near, message, "|x - y| <= atol + rtol * |y|", x, y)
 
 
+def assert_rank(x: Any, rank: Any, message: Any = None, name: Any = None) -> None:
+    """Raise InvalidArgumentError, a ValueError, unless `x` has `rank` dimensions."""
+    shape, wanted = tuple(convert(x).shape), int(convert(rank))
+    if len(shape) != wanted:
+        text = "" if message is None else f"{message} "
+        raise InvalidArgumentError(
+            f"{text}assert_rank: Tensor must have rank {wanted}. Received rank {len(shape)}, "
+            f"shape {shape}"
+        )
+
+
 def Assert(condition: Any, data: Any = (), summarize: Any = None, name: Any = None) -> None:
     """Raise InvalidArgumentError unless `condition` is true; the message holds `data`."""
     operands = [stop_gradient(convert(one)) for one in (condition, *data)]

@@ -51,3 +51,11 @@ class name_scope:
 def current_scope() -> str:
     """Return what the names of new Variables begin with in this thread: "" or "a/b/"."""
     return _scopes.names[-1]
+
+
+def get_current_name_scope() -> str:
+    """Return the name of the scopes that this thread is in: "" or "a/b".
+
+    After ``tf.get_current_name_scope``.
+    """
+    return current_scope().rstrip("/")

@@ -73,6 +73,9 @@ def NotDifferentiable(op_type: str) -> None:
     _register(op_type, None, False)
 
 
+no_gradient = NotDifferentiable
+
+
 def _register(name: str, function: Callable[..., Any] | None, replace: bool) -> None:
     if name in OPS:
         raise KeyError(f"Registering two gradient with name '{name}'! The library defines it.")

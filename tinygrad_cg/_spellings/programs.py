@@ -5,31 +5,45 @@ They are loaded at their first use, so that importing the library stays quick.
 
 from __future__ import annotations
 
+import builtins
+import logging
+import re
+import time
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.conversion import as_dtype, convert, convert_operands
-from .._core.tensor import Tensor, TensorShape  # noqa: F401 (the table names it)
+from .._core.conversion import as_dtype, convert, convert_operands, is_tensor
+from .._core.levels import stack as levels_of
+from .._core.levels import state
+from .._core.tensor import Tensor, TensorShape
+from .._ops import complex_parts, counting
 from .._ops.blocks import rearrange
 from .._ops.creation import constant
 from .._ops.define import as_shape, normalize_axes, normalize_axis
 from .._ops.elementwise import add, floor_divide, multiply
 from .._ops.indexing import gather, getitem
+from .._ops.reductions import reduce_all
 from .._ops.shape import broadcast_to, cast, reshape
 from ..errors import InvalidArgumentError
 from .spell import spell
 
 __all__ = [
     "control_dependencies",
+    "device",
     "ensure_shape",
+    "get_logger",
+    "get_static_value",
     "group",
+    "inside_function",
+    "is_symbolic_tensor",
     "meshgrid",
     "no_op",
     "repeat",
     "roll",
     "strided_slice",
+    "timestamp",
 ]
 
 
@@ -55,7 +69,7 @@ def _values(x: Any) -> np.ndarray:
 def _unique(name: str, x: Any, kind: Any) -> tuple[Tensor, Tensor, Tensor]:
     x = convert(x)
     if x.ndim != 1:
-        raise InvalidArgumentError(f"{name}: x must be 1-D, got shape {tuple(x.shape)}")
+        raise InvalidArgumentError(f"{name}: x must be 1-D, got {x.shape}")
     _, first, inverse, counts = np.unique(x._values(), True, True, True)
     order = np.argsort(first)
     rank = np.argsort(order)
@@ -67,7 +81,7 @@ def _tiled(x: Any, multiples: Any) -> Tensor:
     x, times = convert(x), as_shape("tile", multiples)
     if len(times) != x.ndim:
         raise InvalidArgumentError(
-            f"tile: multiples must be a number for each axis of shape {tuple(x.shape)}, got {times}"
+            f"tile: multiples must be a number for each axis of {x.shape}, got {times}"
         )
     return rearrange(lambda indices: np.tile(indices, times), x)
 
@@ -88,7 +102,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     Of an axis that is named twice the shifts add up.
     """
     x, axes = convert(input), as_shape("roll", axis)
-    dims = tuple(normalize_axis("roll", one, x.ndim) for one in axes)
+    dims = builtins.tuple(normalize_axis("roll", one, x.ndim) for one in axes)
     shifts = as_shape("roll", shift)
     if len(shifts) != len(dims):
         raise InvalidArgumentError(
@@ -125,7 +139,7 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     )
     if not fits:
         raise InvalidArgumentError(
-            f"ensure_shape: x has shape {tuple(x.shape)}, which is not {tuple(wanted)}"
+            f"ensure_shape: x has shape {x.shape}, which is not {TensorShape(wanted)}"
         )
     return x
 
@@ -168,7 +182,7 @@ def strided_slice(
         else:
             lower = None if begin_mask >> i & 1 else start
             key.append(slice(lower, None if end_mask >> i & 1 else stop, step))
-    return getitem(convert(input_), tuple(key))
+    return getitem(convert(input_), builtins.tuple(key))
 
 
 def group(*inputs: Any, **kwargs: Any) -> None:
@@ -184,6 +198,78 @@ def control_dependencies(control_inputs: Any) -> Any:
     return nullcontext()
 
 
+_DEVICE = re.compile(
+    r"(?i)(/(job|replica|task):\w+)*/?((device:)?(xla_)?(cpu|gpu|tpu|mps)(:(\d+|\*))?)?", re.ASCII
+)
+
+
+def device(device_name: Any) -> Any:
+    """Return a context for a device's name; everything runs on the processor. After ``tf.device``.
+
+    Names of other devices are accepted, as the original does where they are absent. ValueError for
+    what is no name of a device.
+    """
+    if device_name is not None and not (
+        isinstance(device_name, str) and _DEVICE.fullmatch(device_name)
+    ):
+        raise InvalidArgumentError(
+            f"device: {device_name!r} is not the name of a device, such as '/CPU:0'"
+        )
+    return nullcontext()
+
+
+def get_logger() -> Any:
+    """Return the logging.Logger of this library. After ``tf.get_logger``."""
+    return logging.getLogger("tinygrad_cg")
+
+
+def inside_function() -> bool:
+    """Return whether a `function` is being traced. After ``tf.inside_function``."""
+    return any(level.is_abstract for level in levels_of(state.frame))
+
+
+def is_symbolic_tensor(tensor: Any) -> bool:
+    """Return whether `tensor` is a tensor without values, as inside a `function`.
+
+    After ``tf.is_symbolic_tensor``.
+    """
+    return is_tensor(tensor) and get_static_value(tensor) is None
+
+
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """Return the values of `tensor` as an array, or None where it has none yet.
+
+    After ``tf.get_static_value``: inside a `function` only constants have values. What is no tensor
+    is returned as it is; `partial` makes no difference.
+    """
+    if not is_tensor(tensor):
+        return tensor
+    data = convert(tensor)._data
+    return data.copy() if isinstance(data, np.ndarray) else None
+
+
+def timestamp(name: str | None = None) -> Tensor:
+    """Return the seconds since 1970 as a float64 tensor. After ``tf.timestamp``."""
+    return constant(np.float64(time.time()))
+
+
+def _required_paddings(shape: Any, block_shape: Any, base: Any) -> tuple[Tensor, Tensor]:
+    name = "required_space_to_batch_paddings"
+    sizes, blocks = as_shape(name, shape), as_shape(name, block_shape)
+    pairs = np.zeros((len(sizes), 2), int) if base is None else np.asarray(_values(base))
+    if len(sizes) != len(blocks) or pairs.shape != (len(sizes), 2) or min(blocks, default=1) < 1:
+        raise InvalidArgumentError(
+            f"{name}: input_shape, block_shape of positive sizes and base_paddings of pairs must "
+            f"have one length; got {sizes}, {blocks} and {pairs.tolist()}"
+        )
+    more = [
+        -(size + sum(pair)) % block
+        for size, block, pair in zip(sizes, blocks, pairs.tolist(), strict=True)
+    ]
+    room = np.stack([0 * np.array(more, int), more], 1)
+    return constant(np.int32(pairs + room)), constant(np.int32(room))
+
+
 def _towards_zero(x: Any, y: Any) -> Tensor:
     x, y = convert_operands((x, y))
     found = floor_divide(x, y)
@@ -197,10 +283,17 @@ def _truncated_rest(x: Any, y: Any) -> Tensor:
     return x - multiply(_towards_zero(x, y), y)
 
 
+def _increases(compare: Any, x: Any) -> Tensor:
+    flat = reshape(x, (-1,))
+    return reduce_all(compare(getitem(flat, slice(None, -1)), getitem(flat, slice(1, None))))
+
+
 def _reversed(x: Any, axis: Any) -> Tensor:
     x = convert(x)
     axes = normalize_axes("reverse", as_shape("reverse", axis), x.ndim)
-    return getitem(x, tuple(slice(None, None, -1 if i in axes else None) for i in range(x.ndim)))
+    return getitem(
+        x, builtins.tuple(slice(None, None, -1 if i in axes else None) for i in range(x.ndim))
+    )
 
 
 def _placed(rows: Any, values: Any, side: str, kind: Any) -> Tensor:
@@ -227,9 +320,32 @@ _TABLE = """
         = constant(np.int32(np.broadcast_shapes(as_shape("broadcast_dynamic_shape", shape_x),
         as_shape("broadcast_dynamic_shape", shape_y))))
         # Return the shape that tensors of both shapes have together, as a tensor of int32.
+    bincount(arr, weights=None, minlength=None, maxlength=None, dtype=int32, name=None, axis=None,
+        binary_output=False)
+        = bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output)
+    complex(real, imag, name=None) = complex_of(real, imag)
+    confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=int32, name=None)
+        = confusion_matrix(labels, predictions, num_classes, weights, dtype)
+    guarantee_const(input, name=None) = identity(input)
+    histogram_fixed_width(values, value_range, nbins=100, dtype=int32, name=None)
+        = histogram(values, value_range, nbins, dtype)
+    histogram_fixed_width_bins(values, value_range, nbins=100, dtype=int32, name=None)
+        = histogram_bins(values, value_range, nbins, dtype)
     identity_n(input, name=None) -> list[Tensor] = [identity(one) for one in input]
         # Return the tensors of a list as they are.
+    invert_permutation(x, name=None) = invert_permutation(x)
+    is_non_decreasing(x, name=None) = _increases(less_equal, x)
+        # Return whether no element of `x`, in row-major order, is less than the one before it.
+    is_strictly_increasing(x, name=None) = _increases(less, x)
+        # Return whether each element of `x`, in row-major order, is larger than the one before it.
+    matrix_square_root(input, name=None) = sqrtm(input)
+    polyval(coeffs, x, name=None) = polynomial(coeffs, x)
     realdiv(x, y, name=None) = divide(x, y)
+    required_space_to_batch_paddings(input_shape, block_shape, base_paddings=None, name=None)
+        -> tuple[Tensor, Tensor]
+        = _required_paddings(input_shape, block_shape, base_paddings)
+        # Return the paddings, no less than `base_paddings`, with which ``space_to_batch`` takes
+        `input_shape`, and the crops with which ``batch_to_space`` takes away what is more.
     reverse(tensor, axis, name=None) = _reversed(tensor, axis)
         # Return `tensor` in reverse order along the axes of the list `axis`.
     reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None)
@@ -250,6 +366,10 @@ _TABLE = """
         # Return `input` side by side, `multiples` times along each axis.
     truncatediv(x, y, name=None) = _towards_zero(x, y)
         # Return x / y for integers, rounded towards zero.
+    tuple(tensors, control_inputs=None, name=None) -> list[Any]
+        = [one if one is None else identity(one) for one in tensors]
+        # Return the tensors of a list as they are; everything is computed in the order it is
+        written in.
     truncatemod(x, y, name=None) = _truncated_rest(x, y)
         # Return the rest of ``truncatediv``, with the sign of `x`.
     unique(x, out_idx=int32, name=None) -> Unique = Unique(*_unique("unique", x, out_idx)[:2])
@@ -264,4 +384,4 @@ _TABLE = """
         # Return the coordinates of elements at `indices` in row-major order, a row for each axis of
         the shape `dims`.
 """
-spell(globals(), _TABLE)
+spell(globals(), _TABLE, modules=(complex_parts, counting))

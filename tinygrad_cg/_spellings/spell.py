@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,18 @@ from .._core.primitive import OPS
 from .._ops import operators, protocol
 from . import adapt
 
-_OPERATIONS = {
-    name: value
-    for module in ops.MODULES
-    if module not in (operators, protocol)
-    for name, value in vars(module).items()
-    if not name.startswith("_")
-}
+
+def _public(modules: Iterable[Any]) -> dict[str, Any]:
+    """Return what modules define under public names."""
+    return {
+        name: value
+        for module in modules
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+    }
+
+
+_OPERATIONS = _public(module for module in ops.MODULES if module not in (operators, protocol))
 _NAMES = {id(function): name for name, function in _OPERATIONS.items()}
 _DTYPES = {
     name: np.dtype(name) for name in ("int32", "int64", "uint32", "uint64", "float32", "float64")
@@ -70,6 +75,7 @@ def spell(
     readers: Container[str] = (),
     records: str = "",
     readings: dict[int, str] | None = None,
+    modules: Iterable[Any] = (),
 ) -> None:
     """Define the functions of a table in a module's `namespace`, and add them to `__all__`.
 
@@ -77,9 +83,11 @@ def spell(
     a parameter that is read so is the parameter. `records` is what operations' records call this
     namespace: those that name it are defined too. `readings` says how it reads their operands, by
     their number: ``{1: "(x, /) = {}(_array(x))"}`` is a row less its names; -1 is for functions of
-    reals, if theirs differs. Without any, the function is the operation itself.
+    reals, if theirs differs. Without any, the function is the operation itself. `modules` are those
+    of operations that are loaded with this namespace, and not with the library.
     """
-    scope = _SCOPE | namespace
+    operations = _OPERATIONS | _public(modules)
+    scope = _SCOPE | operations | namespace
     targets: dict[str, str] = {}
     texts: dict[str, str | None] = {}
     source = ""
@@ -90,7 +98,7 @@ def spell(
         name, *others = names.split()
         if bracket:
             source += f"def {name}({parameters}: return {expression}\n"
-            texts[name] = text or _inherited(expression, scope, readers) or None
+            texts[name] = text or _inherited(expression, operations, readers) or None
             targets.update(dict.fromkeys(others, name))
         else:
             targets.update(dict.fromkeys([name, *others], expression))
@@ -103,13 +111,13 @@ def spell(
     namespace["__dir__"] = lambda: sorted(namespace["__all__"])
 
 
-def _inherited(expression: str, scope: dict[str, Any], readers: Container[str]) -> str:
+def _inherited(expression: str, operations: dict[str, Any], readers: Container[str]) -> str:
     """Return an operation's own text, if it alone is called, on nothing but parameters."""
     call = ast.parse(expression, mode="eval").body
     name = _called(call)
-    if name not in _OPERATIONS or not isinstance(call, ast.Call):
+    if name not in operations or not isinstance(call, ast.Call):
         return ""
-    operation = scope[name]
+    operation = operations[name]
     positional = [name for one in call.args for name in _parameters(one, readers)]
     given = dict(zip(operation.__code__.co_varnames, positional, strict=False))
     given |= {str(one.arg): _parameters(one.value, readers)[0] for one in call.keywords}

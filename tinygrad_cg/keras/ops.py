@@ -13,11 +13,13 @@ from .. import numpy
 from .._core.conversion import any_tensor, convert, convert_operands, is_tensor
 from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
+from .._ops import complex_parts, spectra
 from .._ops.comparison import less, not_equal
 from .._ops.complex import imag, real
+from .._ops.complex_parts import complex_of
 from .._ops.creation import constant
 from .._ops.define import as_shape
-from .._ops.elementwise import add, cos, log10, multiply, power, sin, square, subtract, where
+from .._ops.elementwise import cos, log10, multiply, power, sin, square, subtract, where
 from .._ops.factorizations import svd as _svd
 from .._ops.factorizations import svdvals
 from .._ops.indexing import getitem
@@ -100,8 +102,7 @@ def _complex(x: Any) -> Tensor:
     """Return the complex tensor of a pair of real and imaginary parts."""
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise TypeError("fft: x must be a pair of tensors, the real and the imaginary parts")
-    first, second = _reals(*x)
-    return add(first, multiply(second, 1j))
+    return complex_of(*_reals(*x))
 
 
 def _eye_like(x: Any) -> np.ndarray:
@@ -267,17 +268,7 @@ def _multi_hot(inputs: Any, num_classes: Any, axis: int, kind: Any, sparse: bool
 
 def _of_polar(size: Tensor, angle: Tensor) -> Tensor:
     size, angle = convert_operands((size, angle))
-    return add(multiply(size, cos(angle)), multiply(multiply(size, sin(angle)), 1j))
-
-
-def _joined(x: Any) -> Tensor:
-    x = _real(x)
-    if not x.ndim or x.shape[-1] != 2:
-        raise InvalidArgumentError(
-            f"view_as_complex: the last axis of x must have size 2, got shape {tuple(x.shape)}"
-        )
-    first, second = (getitem(x, (..., i)) for i in (0, 1))
-    return add(first, multiply(second, 1j))
+    return complex_of(multiply(size, cos(angle)), multiply(size, sin(angle)))
 
 
 def _signal_to_noise(x1: Tensor, x2: Tensor, largest: Any) -> Tensor:
@@ -431,6 +422,11 @@ _TABLE = """
         # Return the identity matrix of `n` by `n`, float32 by default.
     ifft2(x) -> tuple[Tensor, Tensor] = _parts(ifftn(_complex(x), None, (-2, -1)))
         # Return the inverse of ``fft2``, as a pair of real and imaginary parts.
+    istft(x, sequence_length, sequence_stride, fft_length, length=None, window="hann", center=True)
+        = centred_inverse_stft(_complex(x), sequence_length, sequence_stride, fft_length, length,
+        window, center)
+        # Return the signals, of `length` elements, of which ``stft`` gives the pair `x` of real and
+        imaginary parts for the same `window` (of which the squares that overlap divide the sum).
     irfft(x, fft_length=None) = irfft(_complex(x), fft_length)
         # Return the inverse of `rfft`, real, of `fft_length` elements; `x` is a pair of real and
         imaginary parts.
@@ -545,6 +541,14 @@ _TABLE = """
     squeeze(x, axis=None) = squeeze(x, axis)
     stack(x, axis=0) = stack(x, axis)
     std(x, axis=None, keepdims=False) = reduce_std(_real(x), axis, keepdims)
+    stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=True)
+        -> tuple[Tensor, Tensor]
+        = _parts(centred_stft(_real(x), sequence_length, sequence_stride, fft_length, window,
+        center))
+        # Return the spectra over time of `x`, as a pair of real and imaginary parts: of frames of
+        `fft_length` elements every `sequence_stride`, with a `window` ("hann", "hamming", a tensor
+        or None for ones) of `sequence_length` in their middle. If `center`, `x` is mirrored at its
+        ends, so that frames have their middle at multiples of the stride.
     stop_gradient(variable) = stop_gradient(variable)
     sum(x, axis=None, keepdims=False) = reduce_sum(_widen(x), axis, keepdims)
         # Return the sum of elements over axes; booleans and integers of fewer bits give integers of
@@ -631,7 +635,7 @@ _TABLE = """
     view(x, dtype=None) = bitcast(x, dtype)
         # Return the bits of `x` read as another `dtype`; the last axis grows or shrinks with the
         size of elements. It has no gradient.
-    view_as_complex(x) = _joined(x)
+    view_as_complex(x) = complex_of_pairs(_real(x))
         # Return complex numbers from pairs of real and imaginary parts along the last axis.
     view_as_real(x) = stack([real(x), imag(x)], -1)
         # Return the real and the imaginary parts of `x` along a new last axis.
@@ -869,4 +873,5 @@ spell(
     readers=("_real", "_reals"),
     records="keras.ops",
     readings=_READINGS,
+    modules=(complex_parts, spectra),
 )

@@ -608,6 +608,19 @@ def isposinf(x: TensorLike) -> Tensor:
 def isreal(x: TensorLike) -> Tensor:
     """Return whether `x` is -inf, +inf, or without an imaginary part, as the name says."""
 
+def istft(
+    x: TensorLike,
+    sequence_length: Any,
+    sequence_stride: Any,
+    fft_length: Any,
+    length: Any = None,
+    window: str = "hann",
+    center: bool = True,
+) -> Tensor:
+    """Return the signals, of `length` elements, of which ``stft`` gives the pair `x` of real
+    and imaginary parts for the same `window` (of which the squares that overlap divide the
+    sum)."""
+
 def jvp(fun: Any, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """Return ``(fun(*primals), tangent)``: see `tinygrad_cg.jvp`."""
 
@@ -1182,6 +1195,19 @@ def stack(x: TensorLike, axis: Axes = 0) -> Tensor:
 
 def std(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over axes, the root of `reduce_variance`, which see."""
+
+def stft(
+    x: TensorLike,
+    sequence_length: Any,
+    sequence_stride: Any,
+    fft_length: Any,
+    window: str = "hann",
+    center: bool = True,
+) -> tuple[Tensor, Tensor]:
+    """Return the spectra over time of `x`, as a pair of real and imaginary parts: of frames of
+    `fft_length` elements every `sequence_stride`, with a `window` ("hann", "hamming", a tensor
+    or None for ones) of `sequence_length` in their middle. If `center`, `x` is mirrored at its
+    ends, so that frames have their middle at multiples of the stride."""
 
 def stop_gradient(variable: TensorLike) -> Tensor:
     """Return the same value as a new tensor that does not depend on `variable`."""

@@ -183,13 +183,11 @@ NAMES = {
 
 REFUSED = {
     "of graphs, files, strings, devices": (
-        "Assert as_string check_pinned control_dependencies device edit_distance fingerprint "
-        "get_current_name_scope get_logger get_static_value guarantee_const import_graph_def "
-        "init_scope inside_function is_symbolic_tensor load_library load_op_library "
-        "make_ndarray make_tensor_proto no_gradient nondifferentiable_batch_function "
-        "register_tensor_conversion_function timestamp type_spec_from_value "
-        "variable_creator_scope create_rng_state get_global_generator set_global_generator "
-        "random_index_shuffle compute_average_loss scale_regularization_loss"
+        "as_string check_pinned edit_distance fingerprint import_graph_def init_scope "
+        "load_library load_op_library make_ndarray make_tensor_proto "
+        "nondifferentiable_batch_function parallel_stack random_index_shuffle "
+        "register_tensor_conversion_function variable_creator_scope create_rng_state "
+        "get_global_generator set_global_generator compute_average_loss scale_regularization_loss"
     ),
     "of ragged and sparse tensors": (
         "ragged_fill_empty_rows ragged_fill_empty_rows_grad embedding_lookup_sparse "
@@ -204,7 +202,7 @@ REFUSED = {
     "of speech recognition and images": (
         "ctc_beam_search_decoder ctc_greedy_decoder ctc_loss ctc_unique_labels ctc_decode "
         "collapse_repeated dilation2d erosion2d extract_volume_patches fractional_avg_pool "
-        "fractional_max_pool linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms"
+        "fractional_max_pool"
     ),
 }
 """What is left out by intention, by reason."""

@@ -63,6 +63,14 @@ class TensorSpec:
         return f"TensorSpec(shape={shape}, dtype=tf.{self.dtype}, name={self.name!r})"
 
 
+def type_spec_from_value(value: Any) -> TensorSpec:
+    """Return the specification of a value: of the tensor that it converts to.
+
+    After ``tf.type_spec_from_value``.
+    """
+    return TensorSpec.from_tensor(convert(value))
+
+
 def has_unknown_sizes(structure: Any) -> bool:
     """Return whether a specification in it leaves sizes open."""
     flat = nest.flatten(structure)

@@ -1,0 +1,222 @@
+"""Counts of integers, histograms of equal bins, tables of confusion, permutations, polynomials.
+
+They are loaded at their first use. What is counted has no gradient; weights have theirs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import as_dtype, convert, convert_operands
+from .._core.kinds import is_exact, is_integer
+from .._core.primitive import apply
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
+from .comparison import greater, less
+from .creation import ones, zeros_like
+from .define import Case, Wrong, as_int, operation, public
+from .elementwise import add, clip, divide, floor, multiply, subtract, where
+from .segments import unsorted_segments
+from .shape import cast, reshape, squeeze, stop_gradient
+
+
+def _ids(name: str, argument: str, x: Any) -> Tensor:
+    """Return integers, bools among them, or nothing at all; InvalidArgumentError for others."""
+    x = convert(x)
+    if not is_exact(x.dtype) and x.size:
+        raise InvalidArgumentError(f"{name}: {argument} must be integers, got {x.dtype}")
+    return cast(x, np.int64)
+
+
+def _check_ids(name: str, argument: str, x: Tensor) -> np.ndarray:
+    """Return the values; InvalidArgumentError if one is negative."""
+    values = x._values()
+    if values.size and values.min() < 0:
+        place = tuple(map(int, np.unravel_index(int(values.argmin()), values.shape)))
+        raise InvalidArgumentError(
+            f"{name}: {argument} contains negative values: {values.min()} at {place}"
+        )
+    return values
+
+
+def bincount(
+    arr: Any,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: Any = np.int32,
+    axis: Any = None,
+    binary_output: bool = False,
+) -> Tensor:
+    """Return how often each of 0, 1, 2, ... occurs in the integers `arr`, or sums of `weights`.
+
+    After ``tf.math.bincount``. There are as many counts as the largest integer asks for, at least
+    `minlength` and at most `maxlength`, beyond which integers are not counted. `axis` None or 0
+    counts all elements, -1 those of each row of a matrix. `binary_output` gives 1 for what occurs.
+    Counts are of `dtype`; sums of `weights`, which have the shape of `arr`, are of theirs, and
+    differentiable. Raises InvalidArgumentError for negative integers and for what does not fit.
+    Inside ``function`` and ``vmap`` the integers must be known.
+    """
+    ids, limits = _ids("bincount", "arr", arr), []
+    for name, value in (("minlength", minlength), ("maxlength", maxlength)):
+        limits.append(None if value is None else as_int("bincount", name, value))
+    if axis not in (None, 0, -1) or (axis == -1 and ids.ndim > 2):
+        raise InvalidArgumentError(
+            "bincount: axis must be None or 0, or -1 for one or two dimensions; got "
+            f"{axis} for shape {tuple(ids.shape)}"
+        )
+    if weights is not None and binary_output:
+        raise InvalidArgumentError("bincount: binary_output takes no weights")
+    values = _check_ids("bincount", "arr", ids)
+    size = max(int(values.max(initial=-1)) + 1, limits[0] or 0)
+    size = size if limits[1] is None else min(size, limits[1])
+    shares = ones(ids.shape, as_dtype(dtype)) if weights is None else convert(weights)
+    if shares.shape != ids.shape:
+        raise InvalidArgumentError(
+            f"bincount: weights must have the shape of arr, {tuple(ids.shape)}, got "
+            f"{tuple(shares.shape)}"
+        )
+    ids = where(less(ids, size), ids, -1)
+    by_row = axis == -1 and ids.ndim == 2
+    count = ids.shape[0] if by_row else 1
+    if by_row:
+        ids = where(less(ids, 0), -1, add(ids, np.arange(count)[:, None] * size))
+    flat = reshape(shares, (-1,)), reshape(ids, (-1,))
+    found = unsorted_segments("sum", *flat, count * size)
+    found = reshape(found, (count, size)) if by_row else found
+    return cast(greater(found, 0), found.dtype) if binary_output else found
+
+
+def confusion_matrix(
+    labels: Any,
+    predictions: Any,
+    num_classes: Any = None,
+    weights: Any = None,
+    dtype: Any = np.int32,
+) -> Tensor:
+    """Return how often each class, a row, was predicted to be each class, a column.
+
+    After ``tf.math.confusion_matrix``: `labels` and `predictions` are integers from 0, of one
+    dimension; `num_classes` is by default what the largest asks for. Instead of 1 each counts by
+    its element of `weights`, which are cast to `dtype` first, and are differentiable if that is a
+    floating one. Raises InvalidArgumentError for what does not fit. Inside ``function`` and
+    ``vmap`` labels and predictions must be known.
+    """
+    name, parts, largest = "confusion_matrix", [], -1
+    for argument, one in (("labels", labels), ("predictions", predictions)):
+        ids = _ids(name, argument, one)
+        ids = squeeze(ids, -1) if ids.ndim == 2 and ids.shape[-1] == 1 else ids
+        largest = max(largest, int(_check_ids(name, argument, ids).max(initial=-1)))
+        parts.append(ids)
+    rows, columns = parts
+    count = largest + 1 if num_classes is None else as_int(name, "num_classes", num_classes)
+    if rows.shape != columns.shape or rows.ndim != 1 or largest >= count:
+        raise InvalidArgumentError(
+            f"{name}: labels and predictions must have one shape of one dimension, and be below "
+            f"num_classes; got {tuple(rows.shape)}, {tuple(columns.shape)}, the largest "
+            f"{largest}, and {count} classes: out of bound"
+        )
+    kind = as_dtype(dtype)
+    shares = ones(rows.shape, kind) if weights is None else cast(convert(weights), kind)
+    if shares.shape != rows.shape:
+        raise InvalidArgumentError(
+            f"{name}: weights must have the shape of predictions, {tuple(rows.shape)}, got "
+            f"{tuple(shares.shape)}"
+        )
+    places = add(multiply(rows, count), columns)
+    return reshape(unsorted_segments("sum", shares, places, count * count), (count, count))
+
+
+def histogram_bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Tensor:
+    """Return which of `nbins` equal bins of a range, a pair, each of `values` falls into.
+
+    After ``tf.histogram_fixed_width_bins``: what is outside the range falls into the first or last
+    bin. Raises InvalidArgumentError for a range that does not increase, for no bins, and for NaN.
+    """
+    name = "histogram_fixed_width_bins"
+    x, ends = map(stop_gradient, convert_operands((values, value_range)))
+    count = as_int(name, "nbins", nbins)
+    low, high = np.asarray(ends._values(), np.float64).tolist() if ends.shape == (2,) else (0, 0)
+    if not low < high or count < 1:
+        raise InvalidArgumentError(
+            f"{name}: value_range must be a pair (least, largest) that increases, and nbins at "
+            f"least 1; got {np.asarray(ends._values()).tolist()} and {count}"
+        )
+    if bool(np.isnan(x._values()).any()):
+        raise InvalidArgumentError(f"{name}: values contain NaN, which falls into no bin")
+    # As the original: the quotient first.
+    share = divide(subtract(x, np.asarray(low, x.dtype)), np.asarray(high - low, x.dtype))
+    return cast(clip(floor(multiply(share, count)), 0, count - 1), as_dtype(dtype))
+
+
+def histogram(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Tensor:
+    """Return how many of `values` fall into each of `nbins` equal bins of a range, a pair.
+
+    After ``tf.histogram_fixed_width``; see ``histogram_fixed_width_bins``.
+    """
+    places = reshape(histogram_bins(values, value_range, nbins, np.int64), (-1,))
+    return unsorted_segments("sum", ones(places.shape, as_dtype(dtype)), places, nbins)
+
+
+def _invert(x: np.ndarray) -> np.ndarray:
+    if not is_integer(x.dtype):
+        raise TypeError(f"invert_permutation: x must be integers, got {x.dtype}")
+    size = x.shape[-1]
+    if not (np.sort(x, -1) == np.arange(size)).all():
+        raise InvalidArgumentError(
+            f"invert_permutation: x must have each of 0 to {size - 1} once, got {x.tolist()}"
+        )
+    return np.argsort(x, -1).astype(x.dtype)
+
+
+_invert_permutation = operation(
+    "invert_permutation",
+    _invert,
+    lambda x: Aval(x.shape, x.dtype),
+    batch=lambda params, size: params,
+    core=(1,),
+    dtypes=(is_integer,),
+    samples=[Case(((4,),), {}, {0: np.array([2, 0, 3, 1])})],
+    errors=(
+        Wrong(InvalidArgumentError, "each of 0 to 2 once", ([1, 2, 2],)),
+        Wrong(InvalidArgumentError, "one dimension", ([[0, 1]],)),
+    ),
+)
+
+
+@public(_invert_permutation)
+def invert_permutation(x: Any) -> Tensor:
+    """Return the inverse of a permutation of 0 to n - 1: at ``x[i]`` it has i.
+
+    After ``tf.math.invert_permutation``. Raises InvalidArgumentError for what is no permutation, or
+    has not one dimension.
+    """
+    x = convert(x)
+    if x.ndim != 1 or not is_integer(x.dtype):
+        raise InvalidArgumentError(
+            f"invert_permutation: x must be integers of one dimension, got {x.dtype} of shape "
+            f"{tuple(x.shape)}"
+        )
+    return apply(_invert_permutation, (x,), {})
+
+
+def polynomial(coeffs: Any, x: Any) -> Tensor:
+    """Return the polynomial of `x` with the list `coeffs`, of the highest power first.
+
+    After ``tf.math.polyval``: by Horner's rule; the coefficients broadcast. No coefficients give 0;
+    a tensor of them is a ValueError, as there.
+    """
+    if not isinstance(coeffs, (list, tuple)):
+        raise InvalidArgumentError(
+            f"polyval: coeffs must be a list of coefficients, got {type(coeffs).__name__}: use "
+            "unstack, or numpy.polyval"
+        )
+    x, *terms = convert_operands((x, *coeffs))
+    if not terms:
+        return zeros_like(x)
+    found = terms[0]
+    for term in terms[1:]:
+        found = add(multiply(found, x), term)
+    return found

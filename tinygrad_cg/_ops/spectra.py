@@ -1,0 +1,442 @@
+"""Frames of signals, their spectra over time, cosine transforms, and windows for them.
+
+They are loaded with `tinygrad_cg.signal` and `tinygrad_cg.keras.ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import convert, convert_operands
+from .._core.kinds import is_complex, is_exact
+from .._core.tensor import Tensor
+from ..errors import InvalidArgumentError
+from .complex import real
+from .creation import constant, linspace
+from .define import as_int, normalize_axis
+from .elementwise import (
+    add,
+    divide,
+    divide_no_nan,
+    log1p,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    sqrt,
+    square,
+    subtract,
+)
+from .fourier import fftn, irfftn, rfftn
+from .indexing import gather, getitem
+from .matrices import real_dtype
+from .padding import pad
+from .reductions import reduce_sum
+from .scans import cumsum
+from .shape import cast, concatenate, expand_dims, reshape, split, stop_gradient
+from .tapers import _floating, kaiser, raised_cosine
+
+
+def of_rank(name: str, x: Any, count: int) -> Tensor:
+    """Return a tensor of at least `count` axes; InvalidArgumentError for another."""
+    x = convert(x)
+    if x.ndim < count:
+        raise InvalidArgumentError(
+            f"{name}: needs at least {count} dimensions, got shape {tuple(x.shape)}"
+        )
+    return x
+
+
+def complex_of_rank(name: str, x: Any, count: int) -> Tensor:
+    """Return a complex operand of at least `count` axes; TypeError for a real one."""
+    x = convert(x)
+    if not is_complex(x.dtype):
+        raise TypeError(f"{name}: needs complex numbers, got {x.dtype}: use rfft, or cast first")
+    return of_rank(name, x, count)
+
+
+def _real_of_rank(name: str, x: Any, count: int) -> Tensor:
+    """Return a real operand, integers as float64; TypeError for a complex one."""
+    x = of_rank(name, x, count)
+    if is_complex(x.dtype):
+        raise TypeError(f"{name}: needs real numbers, got {x.dtype}: take real or imag first")
+    return cast(x, np.float64) if is_exact(x.dtype) else x
+
+
+def _wider(x: Tensor, before: int, after: int) -> Tensor:
+    """Return `x` with zeros around its last axis."""
+    return pad(x, [*[(0, 0)] * (x.ndim - 1), (before, after)])
+
+
+def _part(x: Tensor, start: int | None, stop: int | None, step: int | None = None) -> Tensor:
+    return getitem(x, (Ellipsis, slice(start, stop, step)))
+
+
+# Windows -----------------------------------------------------------------------------------------
+
+
+def _width(name: str, window_length: Any) -> int:
+    size = as_int(name, "window_length", window_length)
+    if size < 1:
+        raise InvalidArgumentError(f"{name}: window_length must be at least 1, got {size}")
+    return size
+
+
+def vorbis_window(window_length: Any, dtype: Any = np.float32) -> Tensor:
+    """Return Vorbis' window, ``sin(pi/2 sin(pi (n + 1/2) / N)**2)`` for n from 0 to N - 1.
+
+    After ``tf.signal.vorbis_window``. InvalidArgumentError for a length below 1, TypeError for a
+    `dtype` that is not a floating one.
+    """
+    size = _width("vorbis_window", window_length)
+    inner = np.sin(np.pi / size * (np.arange(size) + 0.5)) ** 2
+    return constant(np.sin(np.pi / 2 * inner), _floating("vorbis_window", dtype))
+
+
+def kaiser_bessel_derived_window(
+    window_length: Any, beta: Any = 12.0, dtype: Any = np.float32
+) -> Tensor:
+    """Return the window whose halves are roots of sums of Kaiser's, with shape parameter `beta`.
+
+    After ``tf.signal.kaiser_bessel_derived_window``: an odd length is made even. It is
+    differentiable by a tensor `beta`. Errors as of `vorbis_window`.
+    """
+    name = "kaiser_bessel_derived_window"
+    wanted, half = _floating(name, dtype), _width(name, window_length) // 2
+    sums = cumsum(kaiser(half + 1, beta))
+    rising = sqrt(divide(_part(sums, None, half), getitem(sums, half)))
+    return cast(concatenate([rising, _part(rising, None, None, -1)]), wanted)
+
+
+def inverse_window(frame_step: Any, forward_window_fn: Callable) -> Callable[..., Tensor]:
+    """Return a function that gives the synthesis window for an analysis window.
+
+    It is that of D. Griffin and J. Lim, "Signal estimation from modified short-time Fourier
+    transform" (1984): the window over the sum of the squares of those that overlap, 0 where that
+    is 0.
+    """
+    step = as_int("inverse_stft_window_fn", "frame_step", frame_step)
+    if step < 1:
+        raise InvalidArgumentError(
+            f"inverse_stft_window_fn: frame_step must be positive, got {step}"
+        )
+
+    def window_fn(frame_length: Any, dtype: Any = np.float32) -> Tensor:
+        size = as_int("inverse_stft_window_fn", "frame_length", frame_length)
+        window = convert(forward_window_fn(size, dtype=dtype))
+        count = -(-size // step)
+        squares = _wider(square(window), 0, count * step - size)
+        sums = reduce_sum(reshape(squares, (count, step)), 0)
+        return divide_no_nan(window, gather(sums, np.arange(size) % step, 0))
+
+    return window_fn
+
+
+# Frames and spectra over time --------------------------------------------------------------------
+
+
+def framed(x: Any, length: Any, step: Any, pad_end: bool, pad_value: Any, axis: Any) -> Tensor:
+    """Return pieces of `length` elements that begin every `step`; those beyond the end if asked."""
+    x = of_rank("frame", x, 1)
+    dim = normalize_axis("frame", axis, x.ndim)
+    size, length = x.shape[dim], as_int("frame", "frame_length", length)
+    step = as_int("frame", "frame_step", step)
+    if length < 1 or step < 1:
+        raise InvalidArgumentError(
+            f"frame: frame_length and frame_step must be positive, got {length} and {step}"
+        )
+    count = -(-size // step) if pad_end else max(0, 1 + (size - length) // step)
+    missing = max(0, (count - 1) * step + length - size) if pad_end and count else 0
+    if missing:
+        widths = [(0, missing if i == dim else 0) for i in range(x.ndim)]
+        x = pad(x, widths, value=pad_value)
+    return gather(x, np.arange(count)[:, None] * step + np.arange(length), dim)
+
+
+def overlap_and_add(signal: Any, frame_step: Any) -> Tensor:
+    """Return the sum of frames (..., frames, length) that begin every `frame_step` elements.
+
+    After ``tf.signal.overlap_and_add``.
+    """
+    x, step = (
+        of_rank("overlap_and_add", signal, 2),
+        as_int("overlap_and_add", "frame_step", frame_step),
+    )
+    if step < 1:
+        raise InvalidArgumentError(f"overlap_and_add: frame_step must be positive, got {step}")
+    (count, length), before = x.shape[-2:], x.ndim - 2
+    pieces = -(-length // step)
+    still = [(0, 0)] * before
+    x = _wider(x, 0, pieces * step - length)
+    x = reshape(x, (*x.shape[:-1], pieces, step))
+    total: Any = None
+    for i in range(pieces):  # the piece i of each frame comes i steps later
+        part = pad(getitem(x, (Ellipsis, i, slice(None))), [*still, (i, pieces - 1 - i), (0, 0)])
+        total = part if total is None else add(total, part)
+    flat = reshape(total, (*total.shape[:-2], (count + pieces - 1) * step))
+    return _part(flat, None, (count - 1) * step + length)
+
+
+def _whole_length(frame_length: Any, fft_length: Any) -> int:
+    if fft_length is not None:
+        return as_int("stft", "fft_length", fft_length)
+    return 1 << (as_int("stft", "frame_length", frame_length) - 1).bit_length()
+
+
+def stft(
+    signals: Any, frame_length: Any, frame_step: Any, fft_length: Any, window_fn: Any, pad_end: bool
+) -> Tensor:
+    """Return the transforms of the frames of real signals, times a window. After ``tf.signal``."""
+    signals = _real_of_rank("stft", signals, 1)
+    x = framed(signals, frame_length, frame_step, pad_end, 0, -1)
+    if window_fn is not None:
+        x = multiply(x, window_fn(frame_length, dtype=x.dtype))
+    return rfftn(x, (_whole_length(frame_length, fft_length),), (-1,))
+
+
+def inverse_stft(
+    stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any, window_fn: Any
+) -> Tensor:
+    """Return the signals whose frames, times a window, have these transforms, added up."""
+    size = as_int("inverse_stft", "frame_length", frame_length)
+    whole = _whole_length(size, fft_length)
+    x = irfftn(complex_of_rank("inverse_stft", stfts, 2), (whole,), (-1,))
+    x = _part(x, None, size)
+    if whole < size:
+        x = _wider(x, 0, size - whole)
+    if window_fn is not None:
+        x = multiply(x, window_fn(size, dtype=x.dtype))
+    return overlap_and_add(x, frame_step)
+
+
+def _padded_window(name: str, window: Any, length: Any, fft_length: Any, dtype: Any) -> Any:
+    """Return Keras's window of `length` elements in the middle of `fft_length`; None for ones."""
+    size, whole = as_int(name, "sequence_length", length), as_int(name, "fft_length", fft_length)
+    if not 0 < size <= whole:
+        raise InvalidArgumentError(
+            f"{name}: sequence_length must be positive and no more than fft_length, got {size} "
+            f"and {whole}"
+        )
+    if window is None:
+        return None
+    if isinstance(window, str):
+        means = {"hann": 0.5, "hamming": 0.54}
+        if window not in means:
+            raise InvalidArgumentError(
+                f"{name}: window must be 'hann', 'hamming', a tensor or None, got {window!r}"
+            )
+        values = raised_cosine(name, size, True, means[window], dtype)
+    else:
+        values = cast(convert(window), dtype)
+    if tuple(values.shape) != (size,):
+        raise InvalidArgumentError(
+            f"{name}: window must have shape ({size},), as sequence_length says, got "
+            f"{tuple(values.shape)}"
+        )
+    before = (whole - size) // 2
+    return _wider(values, before, whole - size - before)
+
+
+def centred_stft(
+    x: Tensor,
+    sequence_length: Any,
+    sequence_stride: Any,
+    fft_length: Any,
+    window: Any,
+    center: bool,
+) -> Tensor:
+    """Return the transforms of frames of `fft_length` elements. After ``keras.ops.stft``.
+
+    The window stands in their middle; if `center`, frame i has element ``i * sequence_stride`` in
+    its middle, and the signal is mirrored at its ends.
+    """
+    x = _real_of_rank("stft", x, 1)
+    values = _padded_window("stft", window, sequence_length, fft_length, x.dtype)
+    if center:
+        room = fft_length // 2
+        x = pad(x, [*[(0, 0)] * (x.ndim - 1), (room, room)], "reflect")
+    fixed = None if values is None else lambda length, dtype: values
+    return stft(x, fft_length, sequence_stride, fft_length, fixed, False)
+
+
+def centred_inverse_stft(
+    x: Tensor,
+    sequence_length: Any,
+    sequence_stride: Any,
+    fft_length: Any,
+    length: Any,
+    window: Any,
+    center: bool,
+) -> Tensor:
+    """Return the signals of which `centred_stft` gives `x`. After ``keras.ops.istft``."""
+    x = complex_of_rank("istft", x, 2)
+    values = _padded_window("istft", window, sequence_length, fft_length, real_dtype(x.dtype))
+    fixed = None
+    if values is not None:
+        fixed = inverse_window(sequence_stride, lambda length, dtype: values)
+    found = inverse_stft(x, fft_length, sequence_stride, fft_length, fixed)
+    start = fft_length // 2 if center else 0
+    if length is not None:
+        return _part(found, start, start + as_int("istft", "length", length))
+    return _part(found, start, found.shape[-1] - start)
+
+
+# Cosine transforms -------------------------------------------------------------------------------
+
+
+def _turned(x: Tensor, angles: np.ndarray) -> Tensor:
+    """Return elements times ``exp(1j * angles)``."""
+    factors = np.exp(1j * angles)
+    return multiply(x, factors.astype(np.result_type(x.dtype, np.complex64)))
+
+
+def cosines(x: Any, kind: Any, n: Any, axis: Any, norm: Any) -> Tensor:
+    """Return the discrete cosine transform of type `kind`, 1 to 4, over the last axis."""
+    x = of_rank("dct", x, 1)
+    if is_complex(x.dtype) or axis not in (-1, x.ndim - 1):
+        raise InvalidArgumentError("dct: needs real numbers, and axis must be -1")
+    if kind not in (1, 2, 3, 4) or norm not in (None, "ortho") or (kind == 1 and norm):
+        raise InvalidArgumentError(
+            "dct: type must be 1, 2, 3 or 4, and norm None or (not for type 1) 'ortho'; got "
+            f"{kind} and {norm!r}"
+        )
+    x = x if not is_exact(x.dtype) else cast(x, np.float64)
+    if n is not None:
+        size = as_int("dct", "n", n)
+        x = _part(x, None, size)
+        x = _wider(x, 0, size - x.shape[-1])
+    size = x.shape[-1]
+    if size < 1 + (kind == 1):
+        raise InvalidArgumentError(f"dct: type {kind} of {size} elements is not defined")
+    places = np.arange(size)
+    scale = np.full(size, 1 / np.sqrt(2 * size) if norm else 1.0)
+    if kind == 1:
+        mirrored = _part(x, size - 2, 0, -1)
+        return real(rfftn(concatenate([x, mirrored], -1), None, (-1,)))
+    first = np.where(places == 0, np.sqrt(0.5 if kind == 2 else 2) if norm else 1.0, 1.0)
+    if kind == 2:
+        half = _part(rfftn(x, (2 * size,), (-1,)), None, size)
+        found = multiply(real(_turned(half, -np.pi * places / (2 * size))), 2)
+        return multiply(found, (scale * first).astype(x.dtype))
+    if kind == 3:
+        x = multiply(x, (scale * first).astype(x.dtype))
+        half = _wider(_turned(x, np.pi * places / (2 * size)), 0, 1)
+        return _part(irfftn(half, (2 * size,), (-1,), "forward"), None, size)
+    whole = fftn(_turned(x, -np.pi * places / (2 * size)), (2 * size,), (-1,))
+    found = real(_turned(_part(whole, None, size), -np.pi * (2 * places + 1) / (4 * size)))
+    return multiply(found, (2 * scale).astype(x.dtype))
+
+
+INVERSE_TYPES = {1: 1, 2: 3, 3: 2, 4: 4}
+
+
+def _windowed(x: Tensor, size: int, window_fn: Any) -> Tensor:
+    factor = float(np.sqrt(0.5)) if window_fn is None else window_fn(size, dtype=x.dtype)
+    return multiply(x, factor)
+
+
+def mdct(
+    signals: Any,
+    frame_length: Any,
+    window_fn: Any = vorbis_window,
+    pad_end: bool = False,
+    norm: Any = None,
+) -> Tensor:
+    """Return the modified cosine transforms of real `signals`: (..., frames, frame_length / 2).
+
+    After ``tf.signal.mdct``: frames of `frame_length` elements, a multiple of 4, begin every half
+    frame and are multiplied by a window, or by the root of 1/2 if `window_fn` is None. `norm` is
+    that of ``dct`` of type 4. Raises InvalidArgumentError for another length, TypeError for complex
+    numbers.
+    """
+    x, size = _real_of_rank("mdct", signals, 1), as_int("mdct", "frame_length", frame_length)
+    if size < 4 or size % 4:
+        raise InvalidArgumentError(
+            f"mdct: frame_length must be a positive multiple of 4, got {size}"
+        )
+    x = _windowed(framed(x, size, size // 2, pad_end, 0, -1), size, window_fn)
+    a, b, c, d = split(x, 4, -1)
+    left = negative(add(_part(c, None, None, -1), d))
+    right = subtract(a, _part(b, None, None, -1))
+    return cosines(concatenate([left, right], -1), 4, None, -1, norm)
+
+
+def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None) -> Tensor:
+    """Return the signals of which ``mdct`` gives `mdcts`, for the same window and `norm`.
+
+    After ``tf.signal.inverse_mdct``. `mdcts` is (..., frames, half a frame's length), an even
+    number. Errors as of `mdct`.
+    """
+    x = _real_of_rank("inverse_mdct", mdcts, 2)
+    half = x.shape[-1]
+    if half < 2 or half % 2:
+        raise InvalidArgumentError(
+            f"inverse_mdct: the last axis must have an even size, got shape {tuple(x.shape)}"
+        )
+    found = cosines(x, 4, None, -1, norm)
+    if norm is None:
+        found = multiply(found, 0.5 / half)
+    left, right = split(found, 2, -1)
+    turned = _part(left, None, None, -1)
+    parts = [right, negative(_part(right, None, None, -1)), negative(turned), negative(left)]
+    return overlap_and_add(_windowed(concatenate(parts, -1), 2 * half, window_fn), half)
+
+
+# The mel scale -----------------------------------------------------------------------------------
+
+
+def _mel(hertz: Any) -> Tensor:
+    """Return frequencies on the mel scale of the HTK book (S. Young et al., 2006)."""
+    return multiply(log1p(divide(hertz, 700.0)), 1127.0)
+
+
+def mel_weights(
+    num_mel_bins: Any,
+    num_spectrogram_bins: Any,
+    sample_rate: Any,
+    lower_edge_hertz: Any,
+    upper_edge_hertz: Any,
+    dtype: Any,
+) -> Tensor:
+    """Return the matrix that takes a spectrum to the mel scale: (spectrogram bins, mel bins).
+
+    After ``tf.signal.linear_to_mel_weight_matrix``: triangles of height 1 on the mel scale from
+    `lower_edge_hertz` to `upper_edge_hertz`; the bin of frequency 0 counts nowhere. They are
+    computed in float64. Raises InvalidArgumentError for edges or sizes that make no sense.
+    """
+    name = "linear_to_mel_weight_matrix"
+    wanted = _floating(name, dtype)
+    bins = as_int(name, "num_mel_bins", num_mel_bins)
+    count = as_int(name, "num_spectrogram_bins", num_spectrogram_bins)
+    rate, low, high = (
+        cast(one, np.float64)
+        for one in convert_operands((sample_rate, lower_edge_hertz, upper_edge_hertz))
+    )
+    values = [float(stop_gradient(one)._values()) for one in (rate, low, high)]
+    if bins < 1 or count < 2 or not 0 <= values[1] < values[2] <= values[0] / 2:
+        raise InvalidArgumentError(
+            f"{name}: needs num_mel_bins of at least 1, num_spectrogram_bins of at least 2, and "
+            "0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2; got "
+            f"{bins}, {count}, {values[1]}, {values[2]} and the sample rate {values[0]}"
+        )
+    steps = np.arange(1, count) / (2 * (count - 1))
+    at = expand_dims(_mel(multiply(rate, steps)), -1)
+    edges = linspace(_mel(low), _mel(high), bins + 2)
+    left, centre, right = _part(edges, None, bins), _part(edges, 1, bins + 1), _part(edges, 2, None)
+    rising = divide(subtract(at, left), subtract(centre, left))
+    falling = divide(subtract(right, at), subtract(right, centre))
+    weights = maximum(minimum(rising, falling), 0.0)
+    return cast(pad(weights, [(1, 0), (0, 0)]), wanted)
+
+
+def mfccs(log_mel_spectrograms: Any) -> Tensor:
+    """Return the mel-frequency cepstral coefficients of logarithms of mel spectra (..., bins).
+
+    After ``tf.signal.mfccs_from_log_mel_spectrograms``: the cosine transform of type 2, over the
+    root of twice the number of bins. Integers become float64; TypeError for complex numbers.
+    """
+    x = _real_of_rank("mfccs_from_log_mel_spectrograms", log_mel_spectrograms, 1)
+    return divide(cosines(x, 2, None, -1, None), float(np.sqrt(2 * x.shape[-1])))
