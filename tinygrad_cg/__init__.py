@@ -80,6 +80,7 @@ _LAZY = {
         "searchsorted shape_n space_to_batch space_to_batch_nd strided_slice tile timestamp "
         "truncatediv truncatemod tuple unique unique_with_counts unravel_index"
     ),
+    "._ops.volumes": "extract_volume_patches",
     "._transforms.ravel": "ravel_tree",
     "._transforms.tensor_array": "TensorArray",
     "._debugging.assertions": "Assert assert_equal assert_greater assert_less assert_rank",

@@ -52,6 +52,7 @@ from tinygrad_cg._ops.creation import (
     constant as constant,
     convert_to_tensor as convert_to_tensor,
 )
+from tinygrad_cg._ops.volumes import extract_volume_patches as extract_volume_patches
 from tinygrad_cg._pictures.curves import plot_derivatives as plot_derivatives
 from tinygrad_cg._pictures.picture import show as show
 from tinygrad_cg._reverse.graph_mode import (

@@ -35,7 +35,7 @@ _LAZY = {
         "bincount confusion_matrix invert_permutation is_non_decreasing is_strictly_increasing "
         "polyval"
     ),
-    ".nn": "zero_fraction",
+    ".nn": "approx_max_k approx_min_k zero_fraction",
 }
 _HOMES = {name: home for home in _LAZY for name in _LAZY[home].split()}
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]

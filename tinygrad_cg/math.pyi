@@ -15,7 +15,11 @@ from tinygrad_cg._spellings.programs import (
     is_strictly_increasing as is_strictly_increasing,
     polyval as polyval,
 )
-from tinygrad_cg.nn import zero_fraction as zero_fraction
+from tinygrad_cg.nn import (
+    approx_max_k as approx_max_k,
+    approx_min_k as approx_min_k,
+    zero_fraction as zero_fraction,
+)
 
 __all__: list[str]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ._core.conversion import convert
 from ._core.tensor import Tensor
+from ._ops import filters, statistics, volumes
 from ._ops.elementwise import add
 from ._ops.shape import reshape
 from ._spellings.spell import spell
@@ -28,17 +29,43 @@ def _add_bias(value: Any, bias: Any, data_format: Any) -> Tensor:
 
 
 _TABLE = """
+    approx_max_k approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95,
+        reduction_input_size_override=-1, aggregate_to_topk=True, name=None) -> ApproxTopK
+        = top_k_along("{}", operand, k, reduction_dimension, "max" in "{}")
+        # Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`,
+        the first first, and their indices. They are exact, whatever `recall_target` asks for.
+    atrous_conv2d(value, filters, rate, padding, name=None)
+        = conv(value, filters, 1, padding, None, rate)
+        # Return ``conv2d`` with the steps `rate` between what a filter reads.
+    atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=None)
+        = conv_transpose(value, filters, output_shape, 1, padding, None, rate)
+        # Return the transpose of ``atrous_conv2d`` by its images, of `output_shape`.
     avg_pool(input, ksize, strides, padding, data_format=None, name=None)
-        = average_pool(input, ksize, strides, padding, data_format)
+        = pool_by_rank("AVG", input, ksize, strides, padding, data_format)
+        # Return the mean of the elements under each window of `ksize`, along one to three axes,
+        channel by channel; see ``avg_pool2d``.
     avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None)
         = average_pool(input, ksize, strides, padding, data_format)
+    avg_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None)
+        = pool3d("AVG", input, ksize, strides, padding, data_format)
+        # Return the mean of the elements under each window of `ksize` in volumes (batch, depth,
+        height, width, channels), channel by channel; see ``avg_pool2d``.
     avg_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None)
         = average_pool(input, ksize, strides, padding, data_format)
+    batch_norm_with_global_normalization(input, mean, variance, beta, gamma, variance_epsilon,
+        scale_after_normalization, name=None)
+        = globally_normalized(input, mean, variance, beta, gamma, variance_epsilon,
+        scale_after_normalization)
     batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None)
         = batch_normalization(x, mean, variance, offset, scale, variance_epsilon)
     bias_add(value, bias, data_format=None, name=None) = _add_bias(value, bias, data_format)
         # Return `value` plus the vector `bias` along its last axis, or along the second with
         data_format="NC...".
+    collapse_repeated(labels, seq_length, name=None) -> tuple[Tensor, Tensor]
+        = collapse_repeated(labels, seq_length)
+    compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None)
+        = average_loss(per_example_loss, sample_weight, global_batch_size)
+    ctc_unique_labels(labels, name=None) -> tuple[Tensor, Tensor] = unique_labels(labels)
     conv1d(input, filters, stride, padding, data_format="NWC", dilations=None, name=None)
         = conv(input, filters, stride, padding, data_format, dilations)
     conv1d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NWC",
@@ -49,9 +76,29 @@ _TABLE = """
     conv2d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NHWC",
         dilations=None, name=None)
         = conv_transpose(input, filters, output_shape, strides, padding, data_format, dilations)
+    conv3d(input, filters, strides, padding, data_format="NDHWC", dilations=None, name=None)
+        = conv3d(input, filters, strides, padding, data_format, dilations)
+    conv3d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NDHWC",
+        dilations=None, name=None)
+        = conv3d_transpose(input, filters, output_shape, strides, padding, data_format, dilations)
+    conv_transpose(input, filters, output_shape, strides, padding="SAME", data_format=None,
+        dilations=None, name=None)
+        = convolve_transpose(input, filters, output_shape, strides, padding, data_format, dilations)
     convolution(input, filters, strides=None, padding="VALID", data_format=None, dilations=None,
         name=None)
-        = conv(input, filters, strides, padding, data_format, dilations)
+        = convolve(input, filters, strides, padding, data_format, dilations)
+    depthwise_conv2d_backprop_filter(input, filter_sizes, out_backprop, strides, padding,
+        data_format="NHWC", dilations=1, name=None)
+        = depthwise_conv_filter_adjoint(input, filter_sizes, out_backprop, strides, padding,
+        data_format, dilations)
+    depthwise_conv2d_backprop_input(input_sizes, filter, out_backprop, strides, padding,
+        data_format="NHWC", dilations=1, name=None)
+        = depthwise_conv_adjoint(input_sizes, filter, out_backprop, strides, padding, data_format,
+        dilations)
+    dilation2d(input, filters, strides, padding, data_format, dilations, name=None)
+        = dilation2d(input, filters, strides, padding, data_format, dilations)
+    erosion2d(value, filters, strides, padding, data_format, dilations, name=None)
+        = erosion2d(value, filters, strides, padding, data_format, dilations)
     depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None, name=None)
         = depthwise_conv(input, filter, strides, padding, data_format, dilations)
     depth_to_space space_to_depth(input, block_size, data_format="NHWC", name=None)
@@ -63,23 +110,50 @@ _TABLE = """
     embedding_lookup(params, ids, max_norm=None, name=None)
         = embedding_lookup(params, ids, max_norm)
     gelu(features, approximate=False, name=None) = gelu(features, approximate)
+    in_top_k(targets, predictions, k, name=None) = in_top_k(targets, predictions, k)
+    isotonic_regression(inputs, decreasing=True, axis=-1) -> tuple[Tensor, Tensor]
+        = isotonic_regression(inputs, decreasing, axis)
     l2_loss(t, name=None) = divide(reduce_sum(square(t)), 2)
         # Return half the sum of squares of all elements.
     l2_normalize(x, axis=None, epsilon=1e-12, name=None) = l2_normalize(x, axis, epsilon)
     leaky_relu(features, alpha=0.2, name=None) = leaky_relu(features, alpha)
+    local_response_normalization lrn
+        (input, depth_radius=5, bias=1, alpha=1, beta=0.5, name=None)
+        = local_response_normalization(input, depth_radius, bias, alpha, beta)
     log_poisson_loss(targets, log_input, compute_full_loss=False, name=None)
         = log_poisson_loss(targets, log_input, compute_full_loss)
     max_pool(input, ksize, strides, padding, data_format=None, name=None)
-        = max_pool(input, ksize, strides, padding, data_format)
+        = pool_by_rank("MAX", input, ksize, strides, padding, data_format)
+        # Return the largest element under each window of `ksize`, along one to three axes, channel
+        by channel; see ``max_pool2d``.
     max_pool1d(input, ksize, strides, padding, data_format="NWC", name=None)
         = max_pool(input, ksize, strides, padding, data_format)
+    max_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None)
+        = pool3d("MAX", input, ksize, strides, padding, data_format)
+        # Return the largest element under each window of `ksize` in volumes (batch, depth, height,
+        width, channels), channel by channel; see ``max_pool2d``.
     max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None)
         = max_pool(input, ksize, strides, padding, data_format)
+    max_pool_with_argmax(input, ksize, strides, padding, data_format="NHWC", output_dtype=int64,
+        include_batch_in_index=False, name=None) -> tuple[Tensor, Tensor]
+        = max_pool_with_argmax(input, ksize, strides, padding, data_format, output_dtype,
+        include_batch_in_index)
     moments(x, axes, shift=None, keepdims=False, name=None) -> tuple[Tensor, Tensor]
         = mean_and_variance(x, axes, keepdims)
         # Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
         float32. `shift` makes no difference.
+    normalize_moments(counts, mean_ss, variance_ss, shift, name=None) -> tuple[Tensor, Tensor]
+        = normalize_moments(counts, mean_ss, variance_ss, shift)
+    pool(input, window_shape, pooling_type, strides=None, padding="VALID", data_format=None,
+        dilations=None, name=None)
+        = pool(input, window_shape, pooling_type, strides, padding, data_format, dilations)
     relu relu6 selu softsign(features, name=None) = {}(features)
+    scale_regularization_loss(regularization_loss) = reduce_sum(regularization_loss)
+        # Return the sum of a loss, for the one replica that there is.
+    separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding, data_format=None,
+        dilations=None, name=None)
+        = separable_conv(input, depthwise_filter, pointwise_filter, strides, padding, data_format,
+        dilations)
     sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None)
         = sigmoid_cross_entropy(labels, logits)
     silu swish(features, beta=1.0) = silu(features, beta)
@@ -87,6 +161,10 @@ _TABLE = """
         = softmax_cross_entropy(labels, logits, axis)
     sparse_softmax_cross_entropy_with_logits(labels, logits, name=None)
         = sparse_cross_entropy(labels, logits)
+    space_to_batch(input, block_shape, paddings, name=None)
+        = space_to_batch(input, block_shape, paddings)
+    sufficient_statistics(x, axes, shift=None, keepdims=False, name=None) -> tuple[Any, ...]
+        = sufficient_statistics(x, axes, shift, keepdims)
     weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None)
         = weighted_cross_entropy(labels, logits, pos_weight)
         # Return `sigmoid_cross_entropy` of `labels` and `logits`, elementwise, with its first term,
@@ -96,8 +174,12 @@ _TABLE = """
         = weighted_moments(x, axes, frequency_weights, keepdims)
         # Return the mean and the variance of elements over `axes`, each counted
         `frequency_weights` times.
+    with_space_to_batch(input, dilation_rate, padding, op, filter_shape=None, spatial_dims=None,
+        data_format=None)
+        = with_space_to_batch(input, dilation_rate, padding, op, filter_shape, spatial_dims,
+        data_format)
     zero_fraction(value, name=None)
         = reduce_mean(cast(equal(value, 0), float32))
         # Return the share of elements that are 0, as float32; it has no gradient.
 """
-spell(globals(), _TABLE)
+spell(globals(), _TABLE, modules=(filters, statistics, volumes))

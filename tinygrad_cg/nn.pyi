@@ -7,8 +7,52 @@ from numpy.typing import DTypeLike
 from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.sorting import TopK
+from tinygrad_cg._ops.statistics import ApproxTopK
 
 __all__: list[str]
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: Any = -1,
+    recall_target: Any = 0.95,
+    reduction_input_size_override: Any = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> ApproxTopK:
+    """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`,
+    the first first, and their indices. They are exact, whatever `recall_target` asks for."""
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: Any = -1,
+    recall_target: Any = 0.95,
+    reduction_input_size_override: Any = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> ApproxTopK:
+    """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`,
+    the first first, and their indices. They are exact, whatever `recall_target` asks for."""
+
+def atrous_conv2d(
+    value: TensorLike,
+    filters: TensorLike,
+    rate: Any,
+    padding: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return ``conv2d`` with the steps `rate` between what a filter reads."""
+
+def atrous_conv2d_transpose(
+    value: TensorLike,
+    filters: TensorLike,
+    output_shape: Shape,
+    rate: Any,
+    padding: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return the transpose of ``atrous_conv2d`` by its images, of `output_shape`."""
 
 def avg_pool(
     input: TensorLike,
@@ -18,7 +62,8 @@ def avg_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return the mean of the elements under each window of `ksize`, channel by channel."""
+    """Return the mean of the elements under each window of `ksize`, along one to three axes,
+    channel by channel; see ``avg_pool2d``."""
 
 def avg_pool1d(
     input: TensorLike,
@@ -40,6 +85,29 @@ def avg_pool2d(
 ) -> Tensor:
     """Return the mean of the elements under each window of `ksize`, channel by channel."""
 
+def avg_pool3d(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NDHWC",
+    name: str | None = None,
+) -> Tensor:
+    """Return the mean of the elements under each window of `ksize` in volumes (batch, depth,
+    height, width, channels), channel by channel; see ``avg_pool2d``."""
+
+def batch_norm_with_global_normalization(
+    input: TensorLike,
+    mean: Any,
+    variance: Any,
+    beta: Any,
+    gamma: Any,
+    variance_epsilon: Any,
+    scale_after_normalization: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return ``batch_normalization``, whose scale `gamma` counts if asked."""
+
 def batch_normalization(
     x: TensorLike,
     mean: Any,
@@ -60,6 +128,21 @@ def bias_add(
 ) -> Tensor:
     """Return `value` plus the vector `bias` along its last axis, or along the second with
     data_format="NC..."."""
+
+def collapse_repeated(
+    labels: TensorLike,
+    seq_length: Any,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return sequences without the repetitions of labels in a row, and their lengths
+    (int32)."""
+
+def compute_average_loss(
+    per_example_loss: Any,
+    sample_weight: Any = None,
+    global_batch_size: Any = None,
+) -> Tensor:
+    """Return the sum of losses, times their weights, over the size of the batch."""
 
 def conv1d(
     input: TensorLike,
@@ -111,6 +194,42 @@ def conv2d_transpose(
     """Return the transpose of `conv` by its images, of `output_shape`: all axes, or those of
     space."""
 
+def conv3d(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NDHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the convolution (without flipping) of volumes with filters, along three axes."""
+
+def conv3d_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Shape,
+    strides: Any,
+    padding: str = "SAME",
+    data_format: str | None = "NDHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the transpose of ``conv3d`` by its volumes, of `output_shape`: all axes, or of
+    space."""
+
+def conv_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Shape,
+    strides: Any,
+    padding: str = "SAME",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the transpose of a convolution along one to three axes, of `output_shape`."""
+
 def convolution(
     input: TensorLike,
     filters: TensorLike,
@@ -120,11 +239,15 @@ def convolution(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return the convolution (without flipping) of images with filters, along one axis or
-    two."""
+    """Return the convolution (without flipping) of `input` with `filters`, along one to three
+    axes."""
 
 def crelu(features: TensorLike, axis: Axes = -1, name: str | None = None) -> Tensor:
     """Return ``relu(features)`` and ``relu(-features)``, joined along `axis`."""
+
+def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Return the different labels of each row, in order of appearance, and which each one
+    is."""
 
 def depth_to_space(
     input: TensorLike,
@@ -146,6 +269,43 @@ def depthwise_conv2d(
 ) -> Tensor:
     """Return `conv` of each channel with filters of its own: (height, width, channels,
     multiplier)."""
+
+def depthwise_conv2d_backprop_filter(
+    input: TensorLike,
+    filter_sizes: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = 1,
+    name: str | None = None,
+) -> Tensor:
+    """Return the gradient of ``depthwise_conv2d`` by its filters, whose shape is
+    `filter_sizes`."""
+
+def depthwise_conv2d_backprop_input(
+    input_sizes: Any,
+    filter: TensorLike,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = 1,
+    name: str | None = None,
+) -> Tensor:
+    """Return the gradient of ``depthwise_conv2d`` by its images, whose shape is
+    `input_sizes`."""
+
+def dilation2d(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+    dilations: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return the largest of sums of `filters` and what is under them, channel by channel."""
 
 def dropout(
     x: TensorLike,
@@ -169,9 +329,33 @@ def embedding_lookup(
     """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if that is
     given."""
 
+def erosion2d(
+    value: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+    dilations: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return the least of differences of what is under `filters` and these, channel by
+    channel."""
+
 def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
     """Return ``features`` times the normal distribution function at `features`, or
     `approximate` it by tanh."""
+
+def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Tensor:
+    """Return whether fewer than `k` of the `predictions` of each row exceed that of its
+    target."""
+
+def isotonic_regression(
+    inputs: TensorLike,
+    decreasing: bool = True,
+    axis: Axes = -1,
+) -> tuple[Tensor, Tensor]:
+    """Return the nearest numbers that do not rise (or fall) along `axis`, and numbers of
+    blocks."""
 
 def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     """Return half the sum of squares of all elements."""
@@ -188,6 +372,17 @@ def leaky_relu(features: TensorLike, alpha: Any = 0.2, name: str | None = None) 
     """Return `features` where it is positive, and ``alpha * features`` elsewhere, whose slope
     holds at 0."""
 
+def local_response_normalization(
+    input: TensorLike,
+    depth_radius: Any = 5,
+    bias: Any = 1,
+    alpha: Any = 1,
+    beta: Any = 0.5,
+    name: str | None = None,
+) -> Tensor:
+    """Return `input` over ``(bias + alpha * s) ** beta``, s the sum of squares of near
+    channels."""
+
 def log_poisson_loss(
     targets: Any,
     log_input: Any,
@@ -200,6 +395,17 @@ def log_softmax(logits: TensorLike, axis: Axes = None, name: str | None = None) 
     """Return ``logits - logsumexp(logits)`` along `axis`, by default the last, without
     overflow."""
 
+def lrn(
+    input: TensorLike,
+    depth_radius: Any = 5,
+    bias: Any = 1,
+    alpha: Any = 1,
+    beta: Any = 0.5,
+    name: str | None = None,
+) -> Tensor:
+    """Return `input` over ``(bias + alpha * s) ** beta``, s the sum of squares of near
+    channels."""
+
 def max_pool(
     input: TensorLike,
     ksize: Any,
@@ -208,7 +414,8 @@ def max_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return the largest element under each window of `ksize`, channel by channel."""
+    """Return the largest element under each window of `ksize`, along one to three axes, channel
+    by channel; see ``max_pool2d``."""
 
 def max_pool1d(
     input: TensorLike,
@@ -230,6 +437,29 @@ def max_pool2d(
 ) -> Tensor:
     """Return the largest element under each window of `ksize`, channel by channel."""
 
+def max_pool3d(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NDHWC",
+    name: str | None = None,
+) -> Tensor:
+    """Return the largest element under each window of `ksize` in volumes (batch, depth, height,
+    width, channels), channel by channel; see ``max_pool2d``."""
+
+def max_pool_with_argmax(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    output_dtype: Any = ...,
+    include_batch_in_index: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return ``max_pool2d`` of images, and where each largest element is, flattened."""
+
 def moments(
     x: TensorLike,
     axes: Any,
@@ -240,14 +470,51 @@ def moments(
     """Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
     float32. `shift` makes no difference."""
 
+def normalize_moments(
+    counts: Any,
+    mean_ss: Any,
+    variance_ss: Any,
+    shift: Any,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance from the results of ``sufficient_statistics``."""
+
+def pool(
+    input: TensorLike,
+    window_shape: Any,
+    pooling_type: Any,
+    strides: Any = None,
+    padding: str = "VALID",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the largest ("MAX") or the mean element ("AVG") under windows with gaps
+    between."""
+
 def relu(features: TensorLike, name: str | None = None) -> Tensor:
     """Return the larger of features and 0; its gradient at 0 is 0."""
 
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """Return `features` limited to [0, 6]; its gradient is 0 at both limits."""
 
+def scale_regularization_loss(regularization_loss: Any) -> Tensor:
+    """Return the sum of a loss, for the one replica that there is."""
+
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
     """Return 1.0507 times `elu` with an alpha of 1.6733: what keeps mean 0 and variance 1."""
+
+def separable_conv2d(
+    input: TensorLike,
+    depthwise_filter: Any,
+    pointwise_filter: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return ``depthwise_conv2d`` of images, followed by a convolution of single pixels."""
 
 def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """Return 1 / (1 + exp(-x)), without overflow."""
@@ -283,6 +550,15 @@ def softplus(features: TensorLike, name: str | None = None) -> Tensor:
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     """Return features / (1 + |features|)."""
 
+def space_to_batch(
+    input: TensorLike,
+    block_shape: Any,
+    paddings: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return `input`, padded, cut into blocks of `block_shape` that become part of the
+    batch."""
+
 def space_to_depth(
     input: TensorLike,
     block_size: Any,
@@ -299,6 +575,16 @@ def sparse_softmax_cross_entropy_with_logits(
 ) -> Tensor:
     """Return ``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by
     row."""
+
+def sufficient_statistics(
+    x: TensorLike,
+    axes: Any,
+    shift: Any = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> tuple[Any, ...]:
+    """Return the count, the sum, and the sum of squares of elements less `shift`, and the
+    shift."""
 
 def swish(features: TensorLike, beta: Any = 1.0) -> Tensor:
     """Return ``features * sigmoid(beta * features)``, also called swish; it has a gradient by
@@ -335,6 +621,18 @@ def weighted_moments(
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance of elements over `axes`, each counted
     `frequency_weights` times."""
+
+def with_space_to_batch(
+    input: TensorLike,
+    dilation_rate: Any,
+    padding: Any,
+    op: Any,
+    filter_shape: Any = None,
+    spatial_dims: Any = None,
+    data_format: str | None = None,
+) -> Tensor:
+    """Return `op` of each part of `input` that has every `dilation_rate`-th element along some
+    axes."""
 
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     """Return the share of elements that are 0, as float32; it has no gradient."""

@@ -219,6 +219,83 @@ tf.nn.max_pool(line, 2, 1, "VALID") -> [[[5.0], [5.0]]] float32
 tf.nn.max_pool1d([[[-1.0], [-5.0], [-3.0]]], 2, 2, "SAME") -> [[[-1.0], [-3.0]]] float32
 tf.nn.max_pool2d(square, [1, 2, 2, 1], [1, 2, 2, 1], "VALID") -> [[[[4.0]]]] float32
 tf.nn.max_pool2d([[[[1.0, 5.0]]]], (1, 2), 2, "VALID", data_format="NCHW") -> [[[[5.0]]]] float32
+tf.nn.approx_max_k([1.0, 5.0, 3.0], 2) -> [5.0, 3.0] float32; [1, 2] int32
+tf.nn.atrous_conv2d(tf.reshape(tf.range(12.0), [1, 3, 4, 1]), [[[[1.0]], [[10.0]]]], 2, "VALID")
+    -> [[[[20.0], [31.0]], [[64.0], [75.0]], [[108.0], [119.0]]]] float32
+tf.nn.atrous_conv2d_transpose(square, wide, [1, 2, 4, 1], 2, "VALID") -> [[[[1.0], [2.0], [10.0],
+    [20.0]], [[3.0], [4.0], [30.0], [40.0]]]] float32
+tf.nn.avg_pool(tf.reshape(tf.range(6.0), [1, 2, 3, 1]), 2, 1, "SAME") -> [[[[2.0], [3.0], [3.5]],
+    [[3.5], [4.5], [5.0]]]] float32
+tf.nn.avg_pool3d(tf.reshape(tf.range(12.0), [1, 2, 2, 3, 1]), 2, 1, "SAME") -> [[[[[5.0], [6.0],
+    [6.5]], [[6.5], [7.5], [8.0]]], [[[8.0], [9.0], [9.5]], [[9.5], [10.5], [11.0]]]]] float32
+tf.nn.max_pool3d(tf.reshape(tf.range(12.0), [1, 2, 2, 3, 1]), [1, 2, 2], 1, "VALID") -> [[[[[4.0],
+    [5.0]]], [[[10.0], [11.0]]]]] float32
+tf.nn.max_pool3d(tf.reshape(tf.range(12.0), [1, 2, 2, 3, 1]), 2, 2, "SAME") -> [[[[[10.0],
+    [11.0]]]]] float32
+tf.nn.collapse_repeated([[1, 1, 2, 2, 1], [3, 3, 3, 3, 3]], [4, 2]) -> [[1, 2], [3, 0]] int32; [2,
+    1] int32
+tf.nn.compute_average_loss([1.0, 2.0, 3.0], sample_weight=[1.0, 2.0, 0.0]) -> 1.666667 float32
+tf.nn.compute_average_loss([1.0, 2.0, 3.0], global_batch_size=4) -> 1.5 float32
+tf.nn.scale_regularization_loss([1.0, 2.0]) -> 3.0 float32
+tf.nn.ctc_unique_labels([[3, 4, 4, 3], [1, 2, 3, 4]]) -> [[3, 4, 0, 0], [1, 2, 3, 4]] int64; [[0,
+    1, 1, 0], [0, 1, 2, 3]] int32
+tf.nn.conv3d(tf.reshape(tf.range(8.0), [1, 2, 2, 2, 1]), tf.reshape(tf.range(4.0), [2, 1, 2, 1,
+    1]), [1, 1, 1, 1, 1], "SAME") -> [[[[[24.0], [10.0]], [[36.0], [14.0]]], [[[5.0], [0.0]],
+    [[7.0], [0.0]]]]] float32
+tf.nn.conv3d(tf.reshape(tf.range(12.0), [1, 3, 2, 2, 1]), tf.reshape(tf.range(4.0), [2, 1, 2, 1,
+    1]), [1, 2, 1, 1, 1], "VALID") -> [[[[[24.0]], [[36.0]]]]] float32
+tf.nn.convolution(tf.reshape(tf.range(12.0), [1, 3, 2, 2, 1]), tf.reshape(tf.range(4.0), [2, 1, 2,
+    1, 1]), padding="VALID", dilations=[2, 1, 1]) -> [[[[[44.0]], [[56.0]]]]] float32
+tf.nn.conv3d_transpose(tf.reshape(tf.range(4.0), [1, 2, 1, 2, 1]), tf.reshape(tf.range(4.0), [2,
+    1, 2, 1, 1]), [1, 3, 1, 3, 1], 1, "VALID") -> [[[[[0.0], [0.0], [1.0]]], [[[0.0], [4.0],
+    [6.0]]], [[[4.0], [12.0], [9.0]]]]] float32
+tf.nn.conv_transpose(tf.reshape(tf.range(4.0), [1, 2, 1, 2, 1]), tf.reshape(tf.range(4.0), [2, 1,
+    2, 1, 1]), [1, 4, 1, 2, 1], [2, 1, 1]) -> [[[[[0.0], [0.0]]], [[[0.0], [2.0]]], [[[0.0],
+    [2.0]]], [[[4.0], [12.0]]]]] float32
+tf.nn.conv_transpose(square, wide, [1, 2, 2, 1], 1) -> [[[[1.0], [12.0]], [[3.0], [34.0]]]] float32
+tf.nn.depthwise_conv2d_backprop_input([1, 2, 2, 1], wide, square, [1, 1, 1, 1], "SAME") ->
+    [[[[1.0], [12.0]], [[3.0], [34.0]]]] float32
+tf.nn.depthwise_conv2d_backprop_filter(square, [1, 2, 1, 1], square, [1, 1, 1, 1], "SAME") ->
+    [[[[30.0]], [[14.0]]]] float32
+tf.nn.dilation2d(square, [[[0.0], [-2.5]]], [1, 1, 1, 1], "SAME", "NHWC", [1, 1, 1, 1]) ->
+    [[[[1.0], [2.0]], [[3.0], [4.0]]]] float32
+tf.nn.erosion2d(square, [[[0.0], [-2.5]]], [1, 1, 1, 1], "SAME", "NHWC", [1, 1, 1, 1]) ->
+    [[[[2.0], [4.5]], [[4.0], [6.5]]]] float32
+tf.nn.in_top_k([1, 0], [[0.1, 0.8, 0.3], [0.4, 0.5, 0.6]], 2) -> [True, False] bool
+tf.nn.isotonic_regression([3.0, 1.0, 2.0, 0.5]) -> [3.0, 1.5, 1.5, 0.5] float32; [0, 1, 1, 2] int32
+tf.nn.isotonic_regression([3, 1, 2, 5], decreasing=False) -> [2.0, 2.0, 2.0, 5.0] float64; [0, 0,
+    1, 2] int32
+tf.nn.local_response_normalization([[[[1.0, 2.0, 3.0]]]], 1, 1.0, 0.5, 2.0) -> [[[[0.08163266,
+    0.03125, 0.05333333]]]] float32
+tf.nn.lrn([[[[1.0, 2.0, 3.0]]]]) -> [[[[0.2581989, 0.5163978, 0.7745967]]]] float32
+tf.nn.max_pool_with_argmax(square, [1, 2], [1, 1], "SAME") -> [[[[2.0], [2.0]], [[4.0], [4.0]]]]
+    float32; [[[[1], [1]], [[3], [3]]]] int64
+tf.nn.max_pool_with_argmax(square + square, 2, 2, "VALID", output_dtype=tf.int32,
+    include_batch_in_index=True) -> [[[[4.0]]], [[[4.0]]]] float32; [[[[3]]], [[[7]]]] int32
+tf.nn.normalize_moments(4.0, [8.0, 4.0], [20.0, 6.0], None) -> [2.0, 1.0] float32; [1.0, 0.5]
+    float32
+tf.nn.normalize_moments(4.0, [8.0, 4.0], [20.0, 6.0], 0.5) -> [2.5, 1.5] float32; [1.0, 0.5] float32
+tf.nn.pool(line, [2], "MAX", padding="SAME") -> [[[5.0], [5.0], [3.0]]] float32
+tf.nn.pool(tf.reshape(tf.range(6.0), [1, 6, 1]), [2], "AVG", dilations=[3]) -> [[[1.5], [2.5],
+    [3.5]]] float32
+tf.nn.separable_conv2d(square, wide, [[[[2.0, -1.0]]]], [1, 1, 1, 1], "SAME") -> [[[[42.0, -21.0],
+    [4.0, -2.0]], [[86.0, -43.0], [8.0, -4.0]]]] float32
+tf.nn.space_to_batch(square, [2, 2], [[0, 0], [0, 0]]) -> [[[[1.0]]], [[[2.0]]], [[[3.0]]],
+    [[[4.0]]]] float32
+tf.nn.sufficient_statistics([[1.0, 2.0], [3.0, 4.0]], [0], 0.5) -> 2.0 float32; [3.0, 5.0]
+    float32; [6.5, 14.5] float32; 0.5 float32
+tf.nn.with_space_to_batch(line, [2], "VALID", lambda x, count, padding: 2 * x) -> [[[2.0], [10.0],
+    [6.0]]] float32
+tf.nn.with_space_to_batch(line, [2], "SAME", lambda x, count, padding: tf.nn.pool(x, [2], "AVG",
+    padding=padding), [2]) -> [[[2.5], [2.0], [2.5]]] float32
+tf.extract_volume_patches(tf.reshape(tf.range(12.0), [1, 2, 2, 3, 1]), [1, 2, 1, 2, 1], [1, 1, 1,
+    2, 1], "SAME") -> [[[[[0.0, 1.0, 6.0, 7.0], [2.0, 0.0, 8.0, 0.0]], [[3.0, 4.0, 9.0, 10.0],
+    [5.0, 0.0, 11.0, 0.0]]], [[[6.0, 7.0, 0.0, 0.0], [8.0, 0.0, 0.0, 0.0]], [[9.0, 10.0, 0.0,
+    0.0], [11.0, 0.0, 0.0, 0.0]]]]] float32
+tf.nn.batch_norm_with_global_normalization(tf.constant(square), tf.constant([1.0]),
+    tf.constant([4.0]), tf.constant([0.5]), tf.constant([2.0]), 0.0, True) -> [[[[0.5], [1.5]],
+    [[2.5], [3.5]]]] float32
+tf.nn.approx_min_k([1.0, 5.0, 3.0], 2) -> [1.0, 3.0] float32; [0, 2] int32
 tf.nn.avg_pool(line, 2, 1, "VALID") -> [[[3.0], [4.0]]] float32
 tf.nn.avg_pool1d(line, ksize=2, strides=2, padding="SAME") -> [[[3.0], [3.0]]] float32
 tf.nn.avg_pool2d(square, [2, 1], strides=1, padding="VALID") -> [[[[2.0], [3.0]]]] float32

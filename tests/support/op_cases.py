@@ -13,7 +13,7 @@ from tests.support.references import reference, takes
 from tinygrad_cg._core.kinds import is_complex, is_inexact
 from tinygrad_cg._core.primitive import OPS, Primitive
 from tinygrad_cg._core.tensor import Aval
-from tinygrad_cg._ops import complex_parts, counting, define, systems
+from tinygrad_cg._ops import complex_parts, counting, define, statistics, systems
 from tinygrad_cg._ops.composition import TENSORS
 
 ELEMENTWISE_SHAPES = {
@@ -21,7 +21,7 @@ ELEMENTWISE_SHAPES = {
     2: [((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (3,)), ((), (4,)), ((4,), ())],
     3: [((2, 3), (2, 3), (2, 3)), ((2, 3), (3,), (2, 1)), ((4,), (4,), ())],
 }
-LOADED_LATER = (complex_parts, counting, systems)  # their operations are tried, too
+LOADED_LATER = (complex_parts, counting, statistics, systems)  # their operations are tried, too
 CLOSE = 0.05  # random operands keep this distance from the points that a record avoids
 
 

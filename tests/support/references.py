@@ -415,6 +415,23 @@ EXACT: dict[str, Callable[..., Any]] = {
 """Those that mpmath has under another name or not at all."""
 
 
+def _isotonic_blocks(x: np.ndarray, decreasing: bool) -> np.ndarray:
+    """Number the blocks of equal values of the regression, by its formula of means of ranges.
+
+    The value at i is the least over ends j before i of the largest mean from there to an end k.
+    """
+    sign, size = (1 if decreasing else -1), x.shape[-1]
+    found = []
+    for row in x.reshape(-1, size).astype(float) * sign:
+        values = [
+            min(max(row[j : k + 1].mean() for k in range(i, size)) for j in range(i + 1))
+            for i in range(size)
+        ]
+        breaks = ~np.isclose(values[1:], values[:-1], rtol=1e-12, atol=1e-12)
+        found.append(np.r_[0, np.cumsum(breaks)])
+    return np.array(found).reshape(x.shape)
+
+
 def _banded(bands: np.ndarray, first: int) -> np.ndarray:
     """Return matrices with the first row of `bands` on diagonal `first`, the others below it."""
     size = bands.shape[-1]
@@ -529,6 +546,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     ),
     "determinant_phase": lambda x: np.linalg.slogdet(x)[0],
     "complex_of_pairs": lambda x: x[..., 0] + 1j * x[..., 1],
+    "isotonic_blocks": _isotonic_blocks,
     "invert_permutation": lambda x: np.argsort(x),
     "tridiagonal_solve": lambda x, y: np.linalg.solve(_banded(x, 1), y),
     "banded_triangular_solve": lambda x, y: np.linalg.solve(_banded(x, 0), y),

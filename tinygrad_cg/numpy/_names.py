@@ -187,7 +187,10 @@ REFUSED = {
         "load_library load_op_library make_ndarray make_tensor_proto "
         "nondifferentiable_batch_function parallel_stack random_index_shuffle "
         "register_tensor_conversion_function variable_creator_scope create_rng_state "
-        "get_global_generator set_global_generator compute_average_loss scale_regularization_loss"
+        "get_global_generator set_global_generator"
+    ),
+    "raw operations, without a gradient or without a kernel for processors in the original": (
+        "approx_top_k conv conv2d_backprop_filter_v2 conv2d_backprop_input_v2"
     ),
     "of ragged and sparse tensors": (
         "ragged_fill_empty_rows ragged_fill_empty_rows_grad embedding_lookup_sparse "
@@ -196,12 +199,10 @@ REFUSED = {
     "of candidate sampling": (
         "all_candidate_sampler compute_accidental_hits fixed_unigram_candidate_sampler "
         "learned_unigram_candidate_sampler log_uniform_candidate_sampler nce_loss "
-        "sampled_softmax_loss uniform_candidate_sampler approx_max_k approx_min_k "
-        "approx_top_k"
+        "sampled_softmax_loss uniform_candidate_sampler"
     ),
     "of speech recognition and images": (
-        "ctc_beam_search_decoder ctc_greedy_decoder ctc_loss ctc_unique_labels ctc_decode "
-        "collapse_repeated dilation2d erosion2d extract_volume_patches fractional_avg_pool "
+        "ctc_beam_search_decoder ctc_greedy_decoder ctc_loss ctc_decode fractional_avg_pool "
         "fractional_max_pool"
     ),
 }

@@ -1,0 +1,259 @@
+"""What else moves over images: separable filters, adjoints, responses, morphology.
+
+They are loaded with `tinygrad_cg.nn`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.linear.conv import Geometry
+from tinygrad_cg_kernels.linear.pool import Window
+
+from .._core.conversion import as_dtype, convert, convert_operands
+from .._core.kinds import is_complex, is_exact
+from .._core.primitive import apply
+from .._core.tensor import Tensor
+from ..errors import InvalidArgumentError
+from .convolution import _conv_filter, _conv_input, _geometry, conv, depthwise_conv
+from .define import as_int, as_shape
+from .elementwise import add, divide, maximum, multiply, negative, power, square
+from .indexing import getitem
+from .padding import pad
+from .pooling import _max_indices, average_pool, max_pool
+from .shape import cast, reshape
+from .windows import ImageLayout
+
+
+def separable_conv(
+    x: Any,
+    depthwise_filter: Any,
+    pointwise_filter: Any,
+    strides: Any,
+    padding: Any,
+    data_format: Any = None,
+    dilations: Any = None,
+) -> Tensor:
+    """Return ``depthwise_conv2d`` of images, followed by a convolution of single pixels.
+
+    After ``tf.nn.separable_conv2d``: `depthwise_filter` is (height, width, channels, multiplier),
+    `pointwise_filter` (1, 1, channels * multiplier, outputs): InvalidArgumentError for another.
+    """
+    first, second = convert(depthwise_filter), convert(pointwise_filter)
+    if (
+        first.ndim != 4
+        or second.ndim != 4
+        or tuple(second.shape[:3]) != (1, 1, first.shape[2] * first.shape[3])
+    ):
+        raise InvalidArgumentError(
+            "separable_conv2d: depthwise_filter must be (height, width, channels, multiplier) and "
+            "pointwise_filter (1, 1, channels * multiplier, outputs); got shapes "
+            f"{tuple(first.shape)} and {tuple(second.shape)}"
+        )
+    x = depthwise_conv(x, first, strides, padding, data_format, dilations)
+    return conv(x, second, 1, "VALID", data_format)
+
+
+def _adjoint_geometry(
+    name: str,
+    filters: Tensor,
+    strides: Any,
+    padding: Any,
+    data_format: Any,
+    dilations: Any,
+    shape: Any,
+) -> tuple[ImageLayout, Geometry, tuple[int, int]]:
+    """Return the layout of images, the geometry of windows on them, and their size."""
+    layout = ImageLayout(name, data_format, 2)
+    sizes = layout._split(as_shape(name, shape))[1] if len(shape) == 4 else ()
+    if len(sizes) != 2 or min(sizes) < 0:
+        raise InvalidArgumentError(f"{name}: images must have 4 sizes, got {tuple(shape)}")
+    size = (sizes[0], sizes[1])
+    channels = filters.shape[2]
+    flat = reshape(filters, (*filters.shape[:2], 1, channels * filters.shape[3]))
+    return layout, _geometry(layout, flat, strides, padding, dilations, size, channels), size
+
+
+def _check_output(
+    name: str, layout: ImageLayout, geometry: Geometry, size: Any, filters: Any, dy: Any
+) -> None:
+    expected = (*geometry.output_size(size, filters[:2]), filters[2] * filters[3])
+    if tuple(dy.shape[1:]) != expected:
+        raise InvalidArgumentError(
+            f"{name}: images of {size} and filters of shape {tuple(filters)} give outputs "
+            f"{expected}, but out_backprop has, with channels last, shape {tuple(dy.shape)}"
+        )
+
+
+def depthwise_conv_adjoint(
+    input_sizes: Any,
+    filters: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: Any,
+    dilations: Any,
+) -> Tensor:
+    """Return the gradient of ``depthwise_conv2d`` by its images, whose shape is `input_sizes`.
+
+    After ``tf.nn.depthwise_conv2d_backprop_input``. InvalidArgumentError for what does not fit.
+    """
+    name = "depthwise_conv2d_backprop_input"
+    filters, dy = convert_operands((filters, out_backprop))
+    shape = as_shape(name, input_sizes)
+    if filters.ndim != 4:
+        raise InvalidArgumentError(
+            f"{name}: filter must be (height, width, channels, multiplier), got shape "
+            f"{tuple(filters.shape)}"
+        )
+    given = strides, padding, data_format, dilations
+    layout, geometry, size = _adjoint_geometry(name, filters, *given, shape)
+    dy = layout.images(dy)
+    _check_output(name, layout, geometry, size, filters.shape, dy)
+    flat = reshape(filters, (*filters.shape[:2], 1, prod(filters.shape[2:])))
+    found = layout.back(apply(_conv_input, (dy, flat), {"geometry": geometry, "size": size}))
+    if tuple(found.shape) != shape:
+        raise InvalidArgumentError(
+            f"{name}: input_sizes are {shape}, but batch and channels make {tuple(found.shape)}"
+        )
+    return found
+
+
+def depthwise_conv_filter_adjoint(
+    x: Any,
+    filter_sizes: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: Any,
+    dilations: Any,
+) -> Tensor:
+    """Return the gradient of ``depthwise_conv2d`` by its filters, whose shape is `filter_sizes`.
+
+    After ``tf.nn.depthwise_conv2d_backprop_filter``. InvalidArgumentError for what does not fit.
+    """
+    name = "depthwise_conv2d_backprop_filter"
+    x, dy = convert_operands((x, out_backprop))
+    sizes = as_shape(name, filter_sizes)
+    if len(sizes) != 4 or min(sizes) < 1:
+        raise InvalidArgumentError(f"{name}: filter_sizes must be 4 positive sizes, got {sizes}")
+    like = convert(np.zeros(sizes, x.dtype))
+    given = strides, padding, data_format, dilations
+    layout, geometry, size = _adjoint_geometry(name, like, *given, tuple(x.shape))
+    x, dy = layout.images(x), layout.images(dy)
+    _check_output(name, layout, geometry, size, sizes, dy)
+    if x.shape[-1] != sizes[2] or x.shape[0] != dy.shape[0]:
+        raise InvalidArgumentError(
+            f"{name}: filters of shape {sizes} and out_backprop of shape {tuple(dy.shape)} do not "
+            f"fit on images of shape {tuple(x.shape)}"
+        )
+    return reshape(apply(_conv_filter, (x, dy), {"geometry": geometry, "window": sizes[:2]}), sizes)
+
+
+def local_response_normalization(
+    x: Any, depth_radius: Any = 5, bias: Any = 1, alpha: Any = 1, beta: Any = 0.5
+) -> Tensor:
+    """Return `x` over ``(bias + alpha * s) ** beta``, s the sum of squares of near channels.
+
+    After ``tf.nn.local_response_normalization``, of A. Krizhevsky et al. (2012): `x` is (batch,
+    height, width, channels), near are those up to `depth_radius` away. The other parameters may be
+    tensors. Integers become float64. Raises InvalidArgumentError for another rank or radius.
+    """
+    name = "local_response_normalization"
+    x, radius = convert(x), as_int(name, "depth_radius", depth_radius)
+    if x.ndim != 4 or radius < 0 or is_complex(x.dtype):
+        raise InvalidArgumentError(
+            f"{name}: needs real images of 4 dimensions, and depth_radius not negative; got "
+            f"{x.dtype} of shape {tuple(x.shape)} and {radius}"
+        )
+    x = cast(x, np.float64) if is_exact(x.dtype) else x
+    channels = x.shape[-1]
+    width = 2 * radius + 1
+    squares = pad(reshape(square(x), (-1, channels, 1)), [(0, 0), (radius, radius), (0, 0)])
+    sums = multiply(average_pool(squares, width, 1, "VALID", "NWC"), width)
+    total = add(multiply(reshape(sums, x.shape), alpha), bias)
+    return divide(x, power(total, beta))
+
+
+def dilation2d(
+    x: Any, filters: Any, strides: Any, padding: Any, data_format: Any, dilations: Any
+) -> Tensor:
+    """Return the largest of sums of `filters` and what is under them, channel by channel.
+
+    After ``tf.nn.dilation2d``: the grayscale dilation of images (batch, height, width, channels),
+    or channels first, by `filters` (height, width, channels). What padding adds is never the
+    largest. The gradient goes to the first of equal sums. Raises InvalidArgumentError for what does
+    not fit.
+    """
+    name = "dilation2d"
+    x, filters = convert_operands((x, filters))
+    layout = ImageLayout(name, data_format, 2)
+    x = layout.images(x)
+    if filters.ndim != 3 or filters.shape[2] != x.shape[3] or is_complex(x.dtype):
+        raise InvalidArgumentError(
+            f"{name}: filters must be real, (height, width, channels) for images of "
+            f"{x.shape[3]} channels, got shape {tuple(filters.shape)}"
+        )
+    given = reshape(filters, (*filters.shape, 1))
+    size = x.shape[1], x.shape[2]
+    geometry = _geometry(layout, given, strides, padding, dilations, size, 1)
+    window, (steps, gaps) = filters.shape[:2], (geometry.strides, geometry.dilations)
+    out = geometry.output_size(size, window)
+    kind = x.dtype
+    if is_exact(kind):  # they have no infinity
+        x, filters = cast(x, np.float64), cast(filters, np.float64)
+    x = pad(x, [(0, 0), *geometry.padding, (0, 0)], value=-np.inf)
+    found: Any = None
+    for i in range(window[0]):
+        for j in range(window[1]):
+            rows, columns = (
+                slice(at * gap, at * gap + (count - 1) * step + 1, step)
+                for at, gap, count, step in zip((i, j), gaps, out, steps, strict=True)
+            )
+            part = add(getitem(x, (slice(None), rows, columns)), getitem(filters, (i, j)))
+            found = part if found is None else maximum(found, part)
+    return layout.back(cast(found, kind))
+
+
+def erosion2d(
+    x: Any, filters: Any, strides: Any, padding: Any, data_format: Any, dilations: Any
+) -> Tensor:
+    """Return the least of differences of what is under `filters` and these, channel by channel.
+
+    After ``tf.nn.erosion2d``: the negative of ``dilation2d`` of the negative by the filters turned
+    by half a turn.
+    """
+    filters = convert(filters)
+    turned = getitem(filters, (slice(None, None, -1), slice(None, None, -1)))
+    return negative(dilation2d(negative(x), turned, strides, padding, data_format, dilations))
+
+
+def max_pool_with_argmax(
+    x: Any,
+    size: Any,
+    strides: Any,
+    padding: Any,
+    data_format: Any = "NHWC",
+    output_dtype: Any = np.int64,
+    include_batch_in_index: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return ``max_pool2d`` of images, and where each largest element is, flattened.
+
+    After ``tf.nn.max_pool_with_argmax``: positions are those in an image with its channels last,
+    ``(y * width + x) * channels + c``, or in the whole batch if asked.
+    """
+    name, x = "max_pool_with_argmax", convert(x)
+    layout = ImageLayout(name, data_format, 2)
+    values = max_pool(x, size, strides, padding, data_format)
+    x = layout.images(x)
+    span, steps = layout.pair("the size of the window", size), layout.pair("strides", strides)
+    batch, height, width, channels = x.shape
+    window = Window(span, steps, layout.padding(padding, (height, width), span, steps))
+    places = apply(_max_indices, (x,), {"window": window})
+    places = add(multiply(places, channels), np.arange(channels))
+    if include_batch_in_index:
+        places = add(places, np.arange(batch)[:, None, None, None] * (height * width * channels))
+    return values, cast(layout.back(places), as_dtype(output_dtype))
