@@ -74,6 +74,7 @@ PUBLIC_MODULES = {
     *(
         "autodiff",
         "autograd",
+        "autograph",
         "bitwise",
         "compat",
         "config",
@@ -171,7 +172,8 @@ import sys
 import numpy as np
 import tinygrad_cg as tf
 
-later = "numpy keras optimizers test _function.fusion.fuse _function.tracing.function".split()
+later = "numpy keras optimizers test autograph _function.fusion.fuse".split()
+later += ["_autograph.convert", "_function.tracing.function"]
 print(any(f"tinygrad_cg.{name}" in sys.modules for name in later), set(tf.__all__) <= set(dir(tf)))
 x = tf.constant([0.5, 2.5])
 print(np.interp(x, [0.0, 1.0, 3.0], [0.0, 2.0, 6.0]).numpy(), np.heaviside(x, 0.5).numpy())
@@ -207,7 +209,11 @@ MAY_IMPORT = {  # docs/architecture.md explains it
     "_rules": {"_core", "_ops", "_reverse", *GROUND},
     "_transforms": {"_core", "_ops", "_reverse", "_rules", *GROUND},
     "_derivatives": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
-    "_function": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
+    "_autograph": {
+        *("_core", "_ops", "_reverse", "_rules", "_transforms", "_debugging"),
+        *GROUND,
+    },
+    "_function": {"_core", "_ops", "_reverse", "_rules", "_transforms", "_autograph", *GROUND},
     "_check": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
     "_debugging": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
     "_pictures": {

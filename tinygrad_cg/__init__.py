@@ -61,8 +61,8 @@ _EAGER = {
 # Those loaded at their first use, so that importing the library stays quick.
 _LAZY = {
     ".": (
-        "bitwise compat contrib data debugging experimental keras linalg nn numpy optimizers "
-        "random signal test"
+        "autograph bitwise compat contrib data debugging experimental keras linalg nn numpy "
+        "optimizers random signal test"
     ),
     "._check": "assert_gradients check_gradients",
     "._derivatives": "custom_derivatives",

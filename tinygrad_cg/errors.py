@@ -18,10 +18,12 @@ import numpy as np
 
 __all__ = [
     "ArgumentTypeError",
+    "AutographError",
     "AxisError",
     "CustomGradientWarning",
     "DerivativeOrderError",
     "DerivativeWarning",
+    "FailedAssertion",
     "FunctionWarning",
     "GradientCountError",
     "GradientError",
@@ -147,6 +149,14 @@ class FunctionWarning(UserWarning):
 
 class OperatorNotAllowedInGraphError(TypeError, NotImplementedError):
     """A value was asked for while a function is traced, when there are none yet."""
+
+
+class AutographError(WithFields, OperatorNotAllowedInGraphError):
+    """Python's control flow, decided by a tensor, that cannot become part of a program."""
+
+
+class FailedAssertion(InvalidArgumentError, AssertionError):
+    """An `assert` in a compiled function that did not hold."""
 
 
 class InaccessibleTensorError(TypeError, ValueError):

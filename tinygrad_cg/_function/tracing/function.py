@@ -1,7 +1,6 @@
 """function: a Python function becomes one compiled program for each signature.
 
-Follows ``tf.function`` of TensorFlow 2.21, save that what Python's control flow does with values is
-an error rather than rewritten, and that a float argument does not need a new program.
+Follows ``tf.function`` of TensorFlow 2.21, save that a float argument does not need a new program.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 from ... import nest
 from ..._core.levels import state
 from ..._rules.pickling import travels
-from ...errors import FunctionWarning, warn
+from ...errors import FunctionWarning, OperatorNotAllowedInGraphError, warn
 from ..codegen.executable import build as fused
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph
@@ -43,9 +42,17 @@ class Function(Generic[P, Y]):
     """
 
     def __init__(
-        self, python: Callable, statics: Statics, signature: Any, build: Build, relaxed: bool
+        self,
+        python: Callable,
+        statics: Statics,
+        signature: Any,
+        build: Build,
+        relaxed: bool,
+        autograph: bool = True,
     ):
         self._build = build
+        self._autograph = autograph
+        self._runs: Any = None  # what runs instead of the Python function, when that is known
         functools.update_wrapper(self, python, updated=())
         self.python_function = python
         self._name = getattr(python, "__name__", type(python).__name__)
@@ -82,7 +89,7 @@ class Function(Generic[P, Y]):
         if self._signature is not None:
             args, kwargs = check_signature(self._signature, args, kwargs), {}
         if frame is not None and (frame.level is not None or frame.natural):
-            return self.python_function(*args, **kwargs)  # each operation in that level's way
+            return self._python()(*args, **kwargs)  # each operation in that level's way
         call = FunctionCall(args, kwargs, self._statics)
         traced = self._find(call)
         result = traced.call(call)
@@ -120,15 +127,49 @@ class Function(Generic[P, Y]):
             )
 
     def _trace(self, call: FunctionCall, leaves: Sequence) -> Specialization:
-        traced = Specialization(self.python_function, self._name, self._derive, call, self._build)
+        try:
+            return self._trace_as(self._python(), call, leaves)
+        except OperatorNotAllowedInGraphError:
+            before, after = self._python(), self._python(transformed=True)
+            if after is before:
+                raise
+        return self._trace_as(after, call, leaves)
+
+    def _trace_as(self, python: Callable, call: FunctionCall, leaves: Sequence) -> Specialization:
+        traced = Specialization(python, self._name, self._derive, call, self._build)
         if not traced.trace(not self._has_created, leaves):
             self._has_created = True
             traced.trace(False, leaves)
         return traced
 
+    def _python(self, transformed: bool = False) -> Callable:
+        """Return what is traced: the Python function, transformed if it has control flow.
+
+        Where a tensor decided in a function that it calls, it is `transformed` in any case.
+        """
+        if self._runs is None or transformed:
+            python = self.python_function
+            if self._autograph:
+                from ..._autograph import convert  # when it is wanted: most programs do without
+
+                seen, rest = python, ()
+                if isinstance(python, functools.partial) and python.func is _call_method:
+                    reference, inside, owner = python.args
+                    seen, rest = inside.__get__(reference(), owner), python.args
+                if transformed or convert.has_branches(seen):
+                    if rest:
+                        inside = convert.convert(rest[1])
+                        if inside is not rest[1]:
+                            python = functools.partial(_call_method, rest[0], inside, rest[2])
+                    else:
+                        python = convert.convert(python)
+            self._runs = python
+        return self._runs
+
     def _derive(self, python: Callable[..., Any]) -> Function:
         """Return a function that belongs to this one: its gradient."""
-        made = Function(python, Statics(python, None, None), None, self._build, relaxed=True)
+        statics = Statics(python, None, None)
+        made = Function(python, statics, None, self._build, relaxed=True, autograph=False)
         made._name = f"the gradient of {self._name}"
         return made
 
@@ -200,7 +241,9 @@ class Function(Generic[P, Y]):
         method = functools.partial(_call_method, reference, self.python_function, owner)
         functools.update_wrapper(method, self.python_function)
         statics = self._statics.without_first()
-        bound = Function(method, statics, self._signature, self._build, self._relaxed)
+        bound = Function(
+            method, statics, self._signature, self._build, self._relaxed, self._autograph
+        )
         return self._bound.setdefault(key, (reference, bound))[1]
 
     def __repr__(self) -> str:
@@ -209,12 +252,15 @@ class Function(Generic[P, Y]):
     def __reduce__(self) -> Any:
         """Return what it is made of; programs are made anew, with kernels from the cache."""
         compiled = next(key for key, build in _BUILDS.items() if build is self._build)
-        made_of = self.python_function, self._statics, self._signature, compiled, self._relaxed
+        made_of = (
+            *(self.python_function, self._statics, self._signature, compiled),
+            *(self._relaxed, self._autograph),
+        )
         return _blank, (), made_of  # as a state, since the Python function may refer to this one
 
     def __setstate__(self, made_of: tuple) -> None:
-        python, statics, signature, compiled, relaxed = made_of
-        self.__init__(python, statics, signature, _BUILDS[compiled], relaxed)
+        python, statics, signature, compiled, relaxed, autograph = made_of
+        self.__init__(python, statics, signature, _BUILDS[compiled], relaxed, autograph)
 
     def __deepcopy__(self, memo: Any) -> Function[P, Y]:
         return self
@@ -338,7 +384,12 @@ def function(
         operation by operation, with nothing to compile.
     reduce_retracing:
         No warning where each call has other sizes. Kernels are shared between sizes in any case.
-    autograph, experimental_...:
+    autograph:
+        Whether Python's control flow may depend on tensors: by default `if`, `while`, `for`, `and`,
+        `or`, `not`, conditional expressions, `assert` and `print` of the function, and of functions
+        of yours that it calls, become operations where a tensor decides, and stay Python's own
+        elsewhere. See docs/behaviour.md, 6.9.
+    experimental_...:
         Accepted as in the original; they have no effect.
 
     Tensors and arrays count by shape and dtype. A Python float is an input too, weak as in
@@ -366,6 +417,6 @@ def function(
         compiled = experimental_compile if jit_compile is None else jit_compile
         build = _BUILDS[None if compiled is None else bool(compiled)]
         relaxed = bool(reduce_retracing or experimental_relax_shapes)
-        return Function(python, statics, signature, build, relaxed)
+        return Function(python, statics, signature, build, relaxed, bool(autograph))
 
     return decorate if func is None else decorate(func)

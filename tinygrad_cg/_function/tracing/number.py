@@ -19,7 +19,7 @@ from ..._core.tensor import ArrayLike, Tensor
 from ..._ops import protocol
 from ..._ops.shape import cast
 from ..graph.values import Value, constant, operation
-from .trace import TraceTensor, refuse_value, value_or_refuse
+from .trace import FunctionTrace, TraceTensor, refuse_value, value_or_refuse
 
 
 class TraceNumber(Weak):
@@ -123,3 +123,10 @@ for _name, _op in (_TWO | _COMPARE | _ONE).items():
     if _name in _TWO:
         setattr(TraceNumber, f"__r{_name}__", _operator(_op, swapped=True))
 TraceNumber.__pos__ = lambda self: self  # type: ignore[attr-defined]
+
+
+def _number(self: FunctionTrace, tensor: TraceTensor) -> TraceNumber:
+    return TraceNumber(tensor.value, self)
+
+
+FunctionTrace.number = _number

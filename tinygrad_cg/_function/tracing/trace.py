@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import linecache
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..._ops.sampling import draw as draw_numbers
 from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import Variable, VariableSlice
 from ..._rules.outside_runs import scratch_run
-from ...errors import OperatorNotAllowedInGraphError, users_line
+from ...errors import OperatorNotAllowedInGraphError, is_ours, users_line
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 from .outside_calls import OutsideCalls, outside_operation
@@ -77,12 +77,23 @@ def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
     text = linecache.getline(file, line).strip()
     raise OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
-        f'`{level.name}` is traced (File "{file}", line {line}: `{text}`). Choose by element with '
-        "where(); declare an argument that decides on Python's way static, "
+        f'`{level.name}` is traced (File "{file}", line {line}: `{text}`){_reason()}. Choose by '
+        "element with where(); declare an argument that decides on Python's way static, "
         "function(static_argnums=...); call code that needs values by numpy_function or "
         "py_function; or keep loops, conditions and NumPy calls that need values outside of the "
         "function"
     )
+
+
+def _reason() -> str:
+    """Return why a value is asked for, and not what a branch or a loop of the program does."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    from ..._autograph.convert import reason  # for an error only
+
+    known = reason(frame.f_code)
+    return f", and tensors cannot decide here: {known}" if known else ""
 
 
 class FunctionTrace(Level, Listener):
@@ -91,6 +102,8 @@ class FunctionTrace(Level, Listener):
     has_own_values = True
     is_abstract = True
     is_over = False
+    number: Callable[[FunctionTrace, TraceTensor], Any]  # of a float64 tensor the Python float
+    trials = 0  # how many run now, one inside the other
 
     def __init__(self, name: str, may_create: bool = True, calls: OutsideCalls | None = None):
         self.name, self.may_create = name, may_create
@@ -127,6 +140,28 @@ class FunctionTrace(Level, Listener):
             self.is_over = True
             for name, value in zip(names, before, strict=True):
                 setattr(here, name, value)
+
+    @contextlib.contextmanager
+    def trial(self) -> Iterator[None]:
+        """Return a context whose operations are no part of the program.
+
+        It tells which types results have; what the trace keeps is as before afterwards.
+        """
+        lists: Any = self.effects, self.arguments, self.created, self.draws
+        tables: Any = self.met, self.reads, self.assigned, state.overrides
+        before = [one.copy() for one in (*lists, *tables)]
+        outside = self.outside
+        self.trials += 1
+        try:
+            yield
+        finally:
+            self.trials -= 1
+            self.outside = outside
+            for one, old in zip(lists, before, strict=False):
+                one[:] = old
+            for table, old in zip(tables, before[len(lists) :], strict=True):
+                table.clear()
+                table.update(old)
 
     def argument(self, aval: Aval) -> TraceTensor:
         """Return a new input of the program."""

@@ -1,0 +1,299 @@
+"""Functions for which tensors may decide: which are transformed, and what runs instead of them."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import functools
+import inspect
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from dis import opmap
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from ..errors import is_ours
+from .dispatch import Helper, dynamic_range, show
+from .source import NoSource, codes_in, compile_tree, find_definition, first_line
+from .transform import HELPER, INSIDE, Unit, factory, plain_body
+
+_MOST = 1000  # functions whose transformed code is kept
+_BRANCHES = frozenset(
+    number
+    for name, number in opmap.items()
+    if ("JUMP" in name and ("IF" in name or "FOR" in name)) or name in ("FOR_ITER", "UNARY_NOT")
+)
+_FOREIGN = frozenset(
+    (*sys.stdlib_module_names, "numpy", "numba", "llvmlite", "scipy", "pytest", "_pytest")
+) - {"__main__"}
+_LEFT = "__tg_not_converted__"  # marks what is to run as it is
+
+_kept: OrderedDict[int, tuple[CodeType, Any]] = OrderedDict()
+
+
+def do_not_convert(func: Any = None) -> Any:
+    """Decorate a function that runs as it is, also when a `function` calls it.
+
+    Its `if`, `while` and `for` are Python's own then: a tensor without a value cannot decide them.
+    After ``tf.autograph.experimental.do_not_convert``.
+    """
+    if func is None:
+        return do_not_convert
+    if not callable(func):
+        raise TypeError(f"do_not_convert decorates a function, got {type(func).__name__}")
+    if isinstance(func, (FunctionType, type)):
+        setattr(func, _LEFT, True)
+        return func
+
+    @functools.wraps(func)
+    def left(*args: Any, **kwargs: Any) -> Any:
+        return func(*args, **kwargs)
+
+    setattr(left, _LEFT, True)
+    return left
+
+
+def is_left(function: Any) -> bool:
+    """Return whether a function runs as it is: the library's, another library's, or marked."""
+    code = function.__code__
+    if getattr(function, _LEFT, False) or is_ours(code.co_filename):
+        return True
+    home = (function.__module__ or "").partition(".")[0]
+    return home in _FOREIGN or code.co_flags & _ASYNC != 0
+
+
+_ASYNC = 0x80 | 0x200
+
+
+def has_branches(function: FunctionType) -> bool:
+    """Return whether a function, or one that it is seen to call, has control flow.
+
+    Reads the compiled code: names that it mentions are looked up, nothing is called.
+    """
+    return _has_branches(function, set())
+
+
+def _has_branches(function: Any, seen: set[int]) -> bool:
+    instance = None
+    if isinstance(function, MethodType):
+        instance, function = function.__self__, function.__func__
+    if not isinstance(function, FunctionType) or id(function) in seen or is_left(function):
+        return False
+    seen.add(id(function))
+    codes = [function.__code__, *codes_in(function.__code__)]
+    names = {name for code in codes for name in code.co_names}
+    if "print" in names or any(map(_branches, codes)):
+        return True
+    found = [function.__globals__.get(name) for name in names]
+    for cell in function.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:
+            continue
+    for one in found:
+        if isinstance(one, ModuleType) and not _is_foreign(one.__name__):
+            found += [vars(one).get(name) for name in names]
+    if instance is not None:
+        found += [getattr(type(instance), name, None) for name in names]
+        found += [getattr(instance, "__dict__", {}).get(name) for name in names]
+    return any(_has_branches(_function_of(one), seen) for one in found)
+
+
+def _branches(code: CodeType) -> bool:
+    """Return whether compiled code branches; going through a comprehension is none."""
+    within = code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+    return not (_BRANCHES - {opmap["FOR_ITER"]} if within else _BRANCHES).isdisjoint(
+        code.co_code[::2]
+    )
+
+
+def _is_foreign(module: str) -> bool:
+    top = module.partition(".")[0]
+    return top in _FOREIGN or top == __name__.partition(".")[0]
+
+
+def _function_of(value: Any) -> Any:
+    """Return the function that a call of a value runs, as far as that is seen."""
+    if isinstance(value, (FunctionType, MethodType)):
+        return value
+    if isinstance(value, functools.partial):
+        return _function_of(value.func)
+    if isinstance(value, (type, ModuleType, BuiltinFunctionType)) or not callable(value):
+        return None
+    called = inspect.getattr_static(type(value), "__call__", None)
+    if isinstance(called, FunctionType) and not is_left(called):
+        return MethodType(called, value)
+    return None
+
+
+def convert(function: Any) -> Any:
+    """Return what runs instead of a function: itself, where nothing has to be transformed."""
+    if isinstance(function, functools.partial):
+        inside = convert(function.func)
+        if inside is function.func:
+            return function
+        return functools.partial(inside, *function.args, **function.keywords)
+    if isinstance(function, MethodType):
+        inside = convert(function.__func__)
+        return function if inside is function.__func__ else MethodType(inside, function.__self__)
+    if not isinstance(function, FunctionType):
+        called = _function_of(function)
+        return function if called is None else convert(called)
+    if is_left(function) or HELPER in function.__code__.co_freevars:
+        return function
+    made = _transformed(function)
+    return function if isinstance(made, str) else _instance(made, function)
+
+
+def reason(code: CodeType) -> str:
+    """Return why a function runs as it was written; "" if it does not."""
+    if HELPER in code.co_freevars:
+        return ""
+    known = _kept.get(id(code))
+    if known is not None and isinstance(known[1], str):
+        return known[1]
+    return (
+        f"`{code.co_name}` runs as it was written, for it is under do_not_convert or "
+        "autograph=False, code of another library, or called by one"
+    )
+
+
+def _transformed(function: FunctionType) -> Any:
+    """Return the transformed code of a function and what it consists of, or why there is none."""
+    code = function.__code__
+    known = _kept.get(id(code))
+    if known is not None:
+        return known[1]
+    try:
+        made: Any = _transform(function)
+    except NoSource as error:
+        made = str(error)
+    _kept[id(code)] = code, made
+    while len(_kept) > _MOST:
+        _kept.popitem(last=False)
+    return made
+
+
+def _transform(function: FunctionType) -> tuple[Unit, CodeType]:
+    code = function.__code__
+    tree: Any = find_definition(function)
+    line = first_line(tree)
+    owner = code.co_qualname.split(".")[-2:-1]
+    if owner and owner[0] != "<locals>":
+        tree = _Mangle(owner[0]).visit(copy.deepcopy(tree))
+        tree.name = code.co_name
+    if isinstance(tree, ast.Lambda):
+        body = ast.copy_location(ast.Return(tree.body), tree.body)
+        tree = ast.copy_location(ast.FunctionDef("<lambda>", tree.args, [body], []), tree)
+    own = frozenset((*code.co_varnames, *code.co_cellvars))
+    unit = Unit(code.co_name, tree, code.co_filename, own, frozenset(code.co_freevars))
+    made = copy.copy(tree)
+    made.name = INSIDE
+    made.args = _without_defaults(tree.args)
+    made.returns = None
+    made.body = plain_body(unit)
+    mark = ast.Name(
+        "staticmethod", ast.Load(), lineno=line, col_offset=0, end_lineno=line, end_col_offset=0
+    )
+    made.decorator_list = [mark] if getattr(tree, "decorator_list", None) else []
+    module = compile_tree(factory([*code.co_freevars, HELPER], made), code)
+    inside = next(one for one in codes_in(module) if one.co_name == INSIDE)
+    return unit, inside.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+
+
+def _without_defaults(arguments: ast.arguments) -> ast.arguments:
+    made = copy.deepcopy(arguments)
+    made.defaults, made.kw_defaults = [], [None] * len(made.kwonlyargs)
+    for one in (*made.posonlyargs, *made.args, *made.kwonlyargs, made.vararg, made.kwarg):
+        if one is not None:
+            one.annotation = None
+    return made
+
+
+class _Mangle(ast.NodeTransformer):
+    """Writes private names of a class as Python does when it compiles them."""
+
+    def __init__(self, owner: str):
+        self.prefix = f"_{owner.lstrip('_')}"
+
+    def _mangle(self, node: Any) -> Any:
+        self.generic_visit(node)
+        for field in ("id", "attr", "arg", "name"):
+            text = getattr(node, field, None)
+            if isinstance(text, str) and text.startswith("__") and not text.endswith("__"):
+                setattr(node, field, f"{self.prefix}{text}")
+        return node
+
+    visit_Name = visit_Attribute = visit_arg = visit_FunctionDef = visit_keyword = _mangle
+
+    def visit_ClassDef(self, node: Any) -> Any:
+        return node
+
+
+def _instance(made: tuple[Unit, CodeType], function: FunctionType) -> FunctionType:
+    """Return a transformed function with the cells, defaults and names of the original."""
+    unit, code = made
+    helper = Helper(unit, code, function.__globals__, call)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[HELPER] = CellType(helper)
+    closure = tuple(cells[name] for name in code.co_freevars)
+    found = FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, closure
+    )
+    found.__kwdefaults__ = function.__kwdefaults__
+    found.__dict__.update(function.__dict__)
+    found.__qualname__, found.__doc__ = function.__qualname__, function.__doc__
+    found.__module__, found.__annotations__ = function.__module__, function.__annotations__
+    return found
+
+
+def call(function: Any) -> Any:
+    """Return what a transformed function calls instead of `function`."""
+    kind = type(function)
+    if kind is FunctionType or kind is MethodType:
+        if (
+            kind is FunctionType
+            and function.__name__ == "range"
+            and is_ours(function.__code__.co_filename)
+        ):
+            return functools.partial(dynamic_range, function)
+        of = function.__func__ if kind is MethodType else function
+        if not isinstance(of, FunctionType):
+            return function
+        if is_left(of):
+            if is_ours(of.__code__.co_filename) and of.__module__.endswith(_TAKE_FUNCTIONS):
+                return functools.partial(_with_functions, function)
+            return function
+        return convert(function)
+    if function is builtins.print:
+        return show
+    if function is range:
+        return functools.partial(dynamic_range, range)
+    if kind is BuiltinFunctionType or isinstance(function, type):
+        return function
+    return convert(function)
+
+
+_TAKE_FUNCTIONS = (
+    *(
+        "control_flow",
+        "batching",
+        "functional",
+        "matrices",
+        "recompute",
+        "_loops",
+        "differentiable",
+    ),
+)
+
+
+def _with_functions(called: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Call a function of the library with transformed functions instead of those it is given."""
+    kwargs = {key: _argument(one) for key, one in kwargs.items()}
+    return called(*map(_argument, args), **kwargs)
+
+
+def _argument(value: Any) -> Any:
+    return convert(value) if isinstance(value, (FunctionType, MethodType)) else value

@@ -1,0 +1,304 @@
+"""What transformed functions call where they ask whether a tensor decides, and where one does."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import linecache
+import sys
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from .. import nest
+from .._core.conversion import convert
+from .._core.tensor import Tensor
+from .._debugging import printing
+from .._ops.elementwise import equal, logical_and, logical_not, logical_or
+from .._ops.shape import stop_gradient
+from .._rules.outside_code import numpy_function
+from ..errors import AutographError, FailedAssertion
+from .merging import Mismatch, describe, plan, undefined
+from .names import BREAK, CONTINUE, NORMAL
+from .runs import Loop, Run
+from .source import codes_in, compile_tree
+from .traced import (
+    Flow,
+    Outcome,
+    Range,
+    as_number,
+    as_tensor,
+    choose,
+    is_traced,
+    is_trying,
+    placeholders,
+    trial,
+    truth,
+    without,
+)
+from .transform import HELPER, INSIDE, Unit, factory, region
+
+
+class Helper:
+    """What one transformed function calls; `call` says what runs instead of a function."""
+
+    undefined = undefined
+    locals = staticmethod(builtins.locals)
+
+    def __init__(self, unit: Unit, code: CodeType, names: dict, call: Callable[[Any], Any]):
+        self.unit, self.code, self.names, self.call = unit, code, names, call
+        self.codes: dict[tuple[int, str], CodeType] = {}
+
+    # Questions -------------------------------------------------------------------------------
+
+    @staticmethod
+    def traced(value: Any, flow: Any = 0) -> bool:
+        """Return whether a tensor decides: `value`, or whether it has left before."""
+        return (
+            flow != 0
+            if isinstance(flow, int) and flow
+            else (isinstance(flow, Flow) or is_traced(value))
+        )
+
+    def where(self, line: int) -> str:
+        text = linecache.getline(self.unit.file, line).strip()
+        return f'File "{self.unit.file}", line {line}, in {self.unit.name}: `{text}`'
+
+    def refusal(self, line: int, why: str, remedy: str) -> AutographError:
+        """Return the error for what cannot become part of a program."""
+        return AutographError(f"{why}. {remedy} ({self.where(line)})", line=(self.unit.file, line))
+
+    # Expressions -----------------------------------------------------------------------------
+
+    @staticmethod
+    def not_(value: Any) -> Any:
+        return logical_not(truth(value, "not")) if is_traced(value) else not value
+
+    def and_(self, value: Any, *later: Callable[[], Any]) -> Any:
+        return self._sequence(value, later, True)
+
+    def or_(self, value: Any, *later: Callable[[], Any]) -> Any:
+        return self._sequence(value, later, False)
+
+    def and_test(self, value: Any, *later: Callable[[], Any]) -> Any:
+        """Return whether all are true, where nothing else is asked."""
+        return self._test(value, later, True)
+
+    def or_test(self, value: Any, *later: Callable[[], Any]) -> Any:
+        """Return whether one is true, where nothing else is asked."""
+        return self._test(value, later, False)
+
+    def _test(self, value: Any, later: tuple, going_on: bool) -> Any:
+        word = "and" if going_on else "or"
+        truths = [lambda one=one: as_tensor(truth(one(), word)) for one in later]
+        return self._sequence(as_tensor(truth(value, word)), tuple(truths), going_on)
+
+    @staticmethod
+    def both(value: Any, *later: Callable[[], Any]) -> Any:
+        """Return `and_test` of comparisons, which may all be evaluated."""
+        return functools.reduce(
+            logical_and, [as_tensor(truth(one(), "and")) for one in later], truth(value, "and")
+        )
+
+    @staticmethod
+    def either(value: Any, *later: Callable[[], Any]) -> Any:
+        """Return `or_test` of comparisons, which may all be evaluated."""
+        return functools.reduce(
+            logical_or, [as_tensor(truth(one(), "or")) for one in later], truth(value, "or")
+        )
+
+    def _sequence(self, value: Any, later: tuple, going_on: bool) -> Any:
+        """Return `and` or `or` of a traced value and what is evaluated if that does not decide."""
+        if not later:
+            return value
+        first, *rest = later
+        if not is_traced(value):
+            return (
+                self._sequence(first(), tuple(rest), going_on) if bool(value) == going_on else value
+            )
+        word = "and" if going_on else "or"
+        chosen = [lambda: self._sequence(first(), tuple(rest), going_on), lambda: value]
+        return self._choose(truth(value, word), chosen if going_on else chosen[::-1], word, None)
+
+    def choose(self, test: Any, one: Callable, other: Callable, line: int) -> Any:
+        """Return a conditional expression whose condition is a tensor."""
+        return self._choose(truth(test, "if"), [one, other], "else", line)
+
+    def _choose(self, test: Any, values: list[Callable], word: str, line: int | None) -> Any:
+        with trial():
+            samples = [value() for value in values]
+        try:
+            kind = plan(*samples)
+        except Mismatch as error:
+            line = self._line() if line is None else line
+            raise self.refusal(
+                line,
+                f"`{word}` gives {error}, and a tensor decides which",
+                "Give tensors of one "
+                "shape and dtype in both cases, by zeros_like, cast or broadcast_to",
+            ) from None
+        if is_trying():
+            return kind.pack(placeholders(kind.tensors(samples[0])), as_number)
+        return choose(
+            test,
+            [lambda: kind.tensors(values[0]()), lambda: kind.tensors(values[1]())],
+            lambda found: kind.pack(found, as_number),
+        )
+
+    def _line(self) -> int:
+        frame: Any = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename != self.unit.file:
+            frame = frame.f_back
+        return frame.f_lineno
+
+    def assert_(self, test: Any, message: Callable[[], Any], line: int) -> None:
+        """Check at each call what a tensor says."""
+        text = message()
+        parts = list(text) if isinstance(text, (list, tuple)) else [text]
+        shown = [stop_gradient(convert(one)) if is_traced(one) else one for one in parts]
+        operands = [one for one in shown if isinstance(one, Tensor)]
+        where = self.where(line)
+
+        def check(holds: np.ndarray, *values: np.ndarray) -> tuple[()]:
+            if holds:
+                return ()
+            supply = iter(values)
+            said = [str(next(supply)) if isinstance(one, Tensor) else str(one) for one in shown]
+            words = " ".join(said) if text is not None else "assertion failed"
+            raise FailedAssertion(f"{words} ({where})")
+
+        numpy_function(check, [stop_gradient(truth(test, "assert")), *operands], [], name="assert")
+
+    def refuse_raise(self, error: Any) -> Any:
+        """Return the error to raise where one is raised in a case that a tensor decides."""
+        line = self._line()
+        made = AutographError(
+            f"`raise` in a case that a tensor decides: whether {error!r} is raised is known at "
+            "run time only. Use `assert`, or tf.debugging.assert_..., which check at each call "
+            f"({self.where(line)})",
+            line=(self.unit.file, line),
+        )
+        if isinstance(error, BaseException):
+            made.__cause__ = error
+        return made
+
+    # Regions ---------------------------------------------------------------------------------
+
+    def done(self, flow: Any, result: Any, names: dict) -> Outcome:
+        return Outcome(flow, result, names)
+
+    def finish(self, flow: Any, result: Any) -> Any:
+        """Return the result of a function whose end is reached in some cases only."""
+        if isinstance(flow, int):
+            return None
+        raise self.refusal(
+            self.unit.tree.lineno,
+            f"`{self.unit.name}` returns {describe(result)} in some cases and None in others, and "
+            "a tensor decides which",
+            "Return a tensor at the end as well",
+        )
+
+    @staticmethod
+    def next_round(flow: Any) -> Any:
+        """Return how things stand at the next round, after one that was left so."""
+        return without(flow, {CONTINUE})
+
+    @staticmethod
+    def after_loop(flow: Any) -> Any:
+        return without(flow, {BREAK, CONTINUE})
+
+    def function(self, number: int, which: str, cells: dict[str, CellType]) -> Callable:
+        """Return a region as a function, compiled when it is wanted for the first time."""
+        site = self.unit.sites[number]
+        code = self.codes.get((number, which))
+        if code is None:
+            if site.has_yield:
+                raise self.refusal(
+                    site.line,
+                    "`yield` in a branch or loop that a tensor decides",
+                    "Yield outside of it, or collect results in a tensor",
+                )
+            tree = region(site, which)
+            module = compile_tree(factory([*site.cells, HELPER], tree), self.code)
+            code = next(one for one in codes_in(module) if one.co_name == INSIDE)
+            code = code.replace(co_name=self.unit.name, co_qualname=self.code.co_qualname)
+            self.codes[number, which] = code
+        closure = tuple(cells[one] for one in code.co_freevars)
+        return FunctionType(code, self.names, self.unit.name, None, closure)
+
+    def if_(self, number: int, names: dict, cells: Callable, test: Any) -> Any:
+        """Run an `if` that a tensor decides; return what it assigned."""
+        run = Run(self, number, names, cells)
+        return run.branch(truth(test, "if"), NORMAL, None)
+
+    def guard(self, number: int, names: dict, cells: Callable, flow: Any, result: Any) -> Any:
+        """Run statements unless control has left before."""
+        run = Run(self, number, names, cells)
+        number_of = flow.number if isinstance(flow, Flow) else flow
+        return run.branch(equal(number_of, NORMAL), flow, result)
+
+    def while_(
+        self, number: int, names: dict, cells: Callable, flow: Any = 0, result: Any = None
+    ) -> Any:
+        return Loop(self, number, names, cells, flow, result).run()
+
+    def iterate(self, number: int, iterable: Any) -> Any:
+        return iterable
+
+    @staticmethod
+    def loops(iterable: Any) -> bool:
+        """Return whether a `for` becomes a loop of the program."""
+        return isinstance(iterable, Range)
+
+    def for_(
+        self,
+        number: int,
+        names: dict,
+        cells: Callable,
+        iterable: Any,
+        flow: Any = 0,
+        result: Any = None,
+    ) -> Any:
+        return Loop(self, number, names, cells, flow, result, iterable).run()
+
+
+# What stands in for functions of Python ----------------------------------------------------------
+
+
+def dynamic_range(function: Callable, *arguments: Any, **options: Any) -> Any:
+    """Return a range: one for a loop of the program if its length is a tensor's."""
+    names = ("start", "limit", "delta")
+    given = [*arguments, *[options[one] for one in names if one in options]]
+    if not any(map(is_traced, given)):
+        return function(*arguments, **options)
+    start, limit, delta = {
+        1: lambda: (0, given[0], 1),
+        2: lambda: (*given, 1),
+        3: lambda: tuple(given),
+    }[len(given)]()
+    return Range((start, limit, delta), lambda: function(*arguments, **options))
+
+
+class _Output:
+    """Python's standard output, whatever that is when something is written."""
+
+    @staticmethod
+    def write(text: str) -> int:
+        return sys.stdout.write(text)
+
+    @staticmethod
+    def flush() -> None:
+        sys.stdout.flush()
+
+
+def show(*values: Any, **options: Any) -> None:
+    """Print as Python does, or, if there are traced tensors among the values, at each call."""
+    if not any(is_traced(leaf) for leaf in nest.flatten(values)):
+        builtins.print(*values, **options)
+        return
+    options.pop("flush", None)
+    stream = options.pop("file", None)
+    options = {key: value for key, value in options.items() if value is not None}
+    printing.print(*values, output_stream=_Output if stream is None else stream, **options)

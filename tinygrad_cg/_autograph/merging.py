@@ -1,0 +1,193 @@
+"""What two branches, or the rounds of a loop, make of a value: one type for all of them.
+
+Tensors keep their dtype. Python's numbers stay weak: a float is carried as float64 and is a number
+again afterwards, so that it takes the dtype of the tensor that it meets, as it does in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import nest
+from .._core.conversion import (
+    BOOL,
+    COMPLEX128,
+    FLOAT64,
+    INT32,
+    Weak,
+    convert,
+    is_tensor,
+    is_weak,
+    scalar_dtype,
+    weak_dtype,
+)
+from .._core.kinds import is_exact
+from .._core.tensor import Tensor
+from .._ops.creation import zeros
+from .._ops.shape import cast
+
+
+class Undefined:
+    """Stands for a name that has no value."""
+
+    def __repr__(self) -> str:
+        return "<undefined>"
+
+
+undefined = Undefined()
+
+
+class Mismatch(Exception):
+    """Two values that no tensor can be; the message describes both."""
+
+
+class Carried(NamedTuple):
+    """The type of a value that a tensor carries; `weak` for a Python number."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    weak: bool
+
+    def tensor(self, value: Any) -> Tensor:
+        """Return a value as a tensor of this type; zeros for one that is undefined."""
+        if value is undefined:
+            return zeros(self.shape, self.dtype)
+        if isinstance(value, Weak):
+            return value.strong(self.dtype)
+        made = convert(value, self.dtype if is_weak(value) else None)
+        return made if made.dtype == self.dtype else cast(made, self.dtype)
+
+    def value(self, tensor: Tensor, number: Callable[[Tensor], Any]) -> Any:
+        """Return what a tensor of this type carries."""
+        return number(tensor) if self.weak else tensor
+
+
+class Kept(NamedTuple):
+    """A value that is the same in all cases, whatever it is."""
+
+    value: Any
+
+
+class Plan(NamedTuple):
+    """The types of a structure's leaves."""
+
+    structure: Any
+    leaves: list[Carried | Kept]
+
+    def tensors(self, value: Any) -> list[Tensor]:
+        """Return the tensors that carry a value."""
+        if value is undefined:
+            flat = [undefined] * len(self.leaves)
+        else:
+            flat = [value] if self.structure is undefined else nest.flatten(value)
+        pairs = zip(self.leaves, flat, strict=True)
+        return [kind.tensor(one) for kind, one in pairs if isinstance(kind, Carried)]
+
+    @property
+    def count(self) -> int:
+        return sum(isinstance(one, Carried) for one in self.leaves)
+
+    def pack(self, tensors: list[Tensor], number: Callable[[Tensor], Any]) -> Any:
+        """Return the value that tensors carry."""
+        supply = iter(tensors)
+        flat = [
+            one.value(next(supply), number) if isinstance(one, Carried) else one.value
+            for one in self.leaves
+        ]
+        return nest.pack_sequence_as(self.structure, flat)
+
+
+def plan(one: Any, other: Any) -> Plan:
+    """Return the type that both values have. Raises Mismatch if there is none."""
+    if one is undefined or other is undefined:
+        one = other = one if other is undefined else other
+        if one is undefined:
+            return Plan(undefined, [Kept(undefined)])
+        return Plan(one, [_filled(leaf) for leaf in nest.flatten(one)])
+    if one is other:
+        return Plan(undefined, [Kept(one)])
+    if nest.is_nested(one) or nest.is_nested(other):
+        try:
+            nest.assert_same_structure(one, other)
+        except (TypeError, ValueError):
+            raise Mismatch(f"{describe(one)} and {describe(other)}") from None
+    pairs = zip(nest.flatten(one), nest.flatten(other), strict=True)
+    return Plan(one, [_leaf(a, b) for a, b in pairs])
+
+
+def _filled(leaf: Any) -> Carried | Kept:
+    return _leaf(leaf, leaf, fill=True)
+
+
+def _leaf(one: Any, other: Any, fill: bool = False) -> Carried | Kept:
+    if one is other and not (fill and _is_number(one)):
+        return Kept(one)
+    if not _is_number(one) or not _is_number(other):
+        if type(one) is type(other) and not _is_number(one) and _equal(one, other):
+            return Kept(one)
+        raise Mismatch(f"{describe(one)} and {describe(other)}")
+    known = is_weak(one) and not isinstance(one, Weak) and not fill
+    if known and type(one) is type(other) and repr(one) == repr(other):
+        return Kept(one)
+    (a, weak), (b, other_weak) = _dtype(one), _dtype(other)
+    shape, other_shape = _shape(one), _shape(other)
+    if shape != other_shape:
+        raise Mismatch(f"{describe(one)} and {describe(other)}")
+    if weak and other_weak:
+        dtype = np.result_type(a, b)
+        return Carried(dtype, shape, not is_exact(dtype))
+    if weak or other_weak:
+        strong = b if weak else a
+        if weak_dtype(one if weak else other, strong) != strong or (
+            strong == BOOL and BOOL not in (a if weak else b,)
+        ):
+            raise Mismatch(f"{describe(one)} and {describe(other)}")
+        return Carried(strong, shape, False)
+    if a != b:
+        raise Mismatch(f"{describe(one)} and {describe(other)}")
+    return Carried(a, shape, False)
+
+
+def _is_number(value: Any) -> bool:
+    return is_tensor(value) or is_weak(value) or isinstance(value, np.ndarray)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return isinstance(one, (str, bytes, type(None))) and one == other
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return tuple(getattr(value, "shape", ()))
+
+
+def _dtype(value: Any) -> tuple[np.dtype, bool]:
+    """Return the dtype that carries a value, and whether it is weak."""
+    if is_tensor(value) or isinstance(value, np.ndarray):
+        return np.dtype(value.dtype), False
+    if isinstance(value, (float, Weak, np.floating)):
+        return FLOAT64, True
+    if isinstance(value, (complex, np.complexfloating)):
+        return COMPLEX128, True
+    if isinstance(value, (bool, np.bool_)):
+        return BOOL, True
+    return (INT32 if isinstance(value, np.generic) else scalar_dtype(value)), True
+
+
+def describe(value: Any) -> str:
+    """Return what a value is, for a message."""
+    if value is undefined:
+        return "nothing"
+    if value is None:
+        return "None"
+    if is_tensor(value) or isinstance(value, np.ndarray):
+        return f"a tensor of shape {tuple(value.shape)}, {np.dtype(value.dtype).name}"
+    if isinstance(value, Weak):
+        return "a float"
+    if isinstance(value, (bool, int, float, complex, str)):
+        return f"{type(value).__name__} {value!r:.40}"
+    if nest.is_nested(value):
+        return f"a {type(value).__name__} of {len(nest.flatten(value))}"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,124 @@
+"""The syntax tree of a function, from the file that it was written in."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import functools
+import linecache
+from collections import OrderedDict
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+_FUTURES = functools.reduce(
+    lambda flags, name: flags | getattr(__future__, name).compiler_flag,
+    __future__.all_feature_names,
+    0,
+)
+_MOST = 16  # files whose trees are kept
+_trees: OrderedDict[str, tuple[list[str], dict[int, list[Definition]]]] = OrderedDict()
+
+
+class NoSource(Exception):
+    """A function cannot be transformed; the message says why, and what to do."""
+
+
+def find_definition(function: FunctionType) -> Definition:
+    """Return the syntax tree of a function, with the lines and columns of its file.
+
+    Raises NoSource where the text cannot be had, or is not the text that the function was
+    compiled from.
+    """
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines:
+        raise NoSource(
+            f"the source of `{function.__name__}` is not available (it was made by exec, or typed "
+            "into a shell): write it in a file"
+        )
+    found = [one for one in _definitions(code, lines) if _is_of(one, code)]
+    if len(found) != 1:
+        raise NoSource(
+            f'the source of `{function.__name__}` is not what it was compiled from (File "'
+            f'{code.co_filename}", line {code.co_firstlineno}): import it again'
+        )
+    return found[0]
+
+
+def _definitions(code: CodeType, lines: list[str]) -> list[Definition]:
+    known = _trees.get(code.co_filename)
+    if known is None or known[0] is not lines:
+        try:
+            tree = ast.parse("".join(lines), code.co_filename)
+        except SyntaxError as error:
+            raise NoSource(f"its source cannot be read: {error}") from None
+        index: dict[int, list[Definition]] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, Definition):
+                index.setdefault(first_line(node), []).append(node)
+        known = _trees[code.co_filename] = lines, index
+        while len(_trees) > _MOST:
+            _trees.popitem(last=False)
+    return known[1].get(code.co_firstlineno, [])
+
+
+def first_line(node: Definition) -> int:
+    """Return the line on which a definition begins, that of its first decorator if it has any."""
+    decorators = getattr(node, "decorator_list", ())
+    return decorators[0].lineno if decorators else node.lineno
+
+
+def _is_of(node: Definition, code: CodeType) -> bool:
+    """Return whether a definition is that of `code`: names agree, and so do the places."""
+    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+    if name != code.co_name or _arguments(node) != _unmangled(code):
+        return False
+    last = node.end_lineno or node.lineno
+    places = [one for one in code.co_positions() if one[0] is not None and one[2] is not None]
+    if any(not first_line(node) <= one[0] <= last for one in places if one[0]):
+        return False
+    if isinstance(node, ast.Lambda):
+        start, end = (node.lineno, node.col_offset), (last, node.end_col_offset or 0)
+        inner = [(one[0], one[2]) for one in places if one[1] is not None and one[3]]
+        body = (node.body.lineno, node.body.col_offset)
+        return body in inner and all(start <= one <= end for one in inner)
+    return True
+
+
+def _arguments(node: Definition) -> list[str]:
+    one = node.args
+    found = [*one.posonlyargs, *one.args, *one.kwonlyargs]
+    found += [extra for extra in (one.vararg, one.kwarg) if extra is not None]
+    return [argument.arg.lstrip("_") for argument in found]
+
+
+def _unmangled(code: CodeType) -> list[str]:
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    return [
+        name.lstrip("_")
+        if "__" not in name[1:]
+        else name.partition("__")[2].lstrip("_")
+        if name.startswith("_") and not name.startswith("__")
+        else name.lstrip("_")
+        for name in code.co_varnames[:count]
+    ]
+
+
+def compile_tree(node: ast.AST, parents: CodeType) -> CodeType:
+    """Return a module's code, with the file name and the future features of another's code."""
+    flags = parents.co_flags & _FUTURES
+    compiled: Any = compile(node, parents.co_filename, "exec", flags, True)  # type: ignore
+    return compiled
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code objects inside a code object, outermost first."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from codes_in(constant)

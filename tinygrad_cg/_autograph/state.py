@@ -1,0 +1,163 @@
+"""What a region may change: names, cells, attributes and containers, saved and put back.
+
+A branch that a tensor decides runs at once for both cases, and a body for all rounds: what one of
+them changes must not be seen by the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from types import CellType
+from typing import Any
+
+from .merging import undefined
+from .transform import Site
+
+
+def read_cell(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return undefined
+
+
+def write_cell(cell: CellType, value: Any) -> None:
+    if value is not undefined:
+        cell.cell_contents = value
+    else:
+        with contextlib.suppress(ValueError):
+            del cell.cell_contents
+
+
+class Place:
+    """Something outside of a region that it may change; `text` is what the user calls it."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def get(self) -> Any:
+        raise NotImplementedError
+
+    def set(self, value: Any) -> None:
+        raise NotImplementedError
+
+
+class CellPlace(Place):
+    """A name that functions inside, or outside, share."""
+
+    def __init__(self, text: str, cell: CellType):
+        super().__init__(text)
+        self.cell = cell
+
+    def get(self) -> Any:
+        return read_cell(self.cell)
+
+    def set(self, value: Any) -> None:
+        write_cell(self.cell, value)
+
+
+class GlobalPlace(Place):
+    """A global name."""
+
+    def __init__(self, text: str, names: dict):
+        super().__init__(text)
+        self.names = names
+
+    def get(self) -> Any:
+        return self.names.get(self.text, undefined)
+
+    def set(self, value: Any) -> None:
+        if value is undefined:
+            self.names.pop(self.text, None)
+        else:
+            self.names[self.text] = value
+
+
+class AttributePlace(Place):
+    """An attribute of an object."""
+
+    def __init__(self, text: str, owner: Any, attribute: str):
+        super().__init__(text)
+        self.owner, self.attribute = owner, attribute
+
+    def get(self) -> Any:
+        return getattr(self.owner, self.attribute, undefined)
+
+    def set(self, value: Any) -> None:
+        if value is not undefined:
+            if self.get() is not value:
+                setattr(self.owner, self.attribute, value)
+        elif self.get() is not undefined:
+            delattr(self.owner, self.attribute)
+
+
+class ContainerPlace(Place):
+    """The elements of a list or dictionary; those of a set are compared only."""
+
+    def __init__(self, text: str, container: Any):
+        super().__init__(text)
+        self.container = container
+
+    def get(self) -> Any:
+        return self.container.copy()
+
+    def set(self, value: Any) -> None:
+        if isinstance(self.container, list):
+            self.container[:] = value
+        else:
+            self.container.clear()
+            self.container.update(value)
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether nothing was assigned in between."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or not isinstance(one, (list, dict, set)):
+        return False
+    if isinstance(one, set):
+        return one == other
+    if len(one) != len(other):
+        return False
+    if isinstance(one, dict):
+        return all(key in other and other[key] is one[key] for key in one)
+    return all(a is b for a, b in zip(one, other, strict=True))
+
+
+def places_of(
+    site: Site, values: Mapping[str, Any], cells: Mapping[str, CellType], names: dict
+) -> list[Place]:
+    """Return all that a region may change, but for its own names."""
+    found: list[Place] = [CellPlace(one, cells[one]) for one in site.changed_cells]
+    found += [GlobalPlace(one, names) for one in site.globals]
+    for text in site.attributes:
+        root, *path, last = text.split(".")
+        owner = values.get(root, undefined)
+        if owner is undefined and root in cells:
+            owner = read_cell(cells[root])
+        if owner is undefined:
+            owner = names.get(root, undefined)
+        for part in path:
+            owner = undefined if owner is undefined else getattr(owner, part, undefined)
+        if owner is not undefined:
+            found.append(AttributePlace(text, owner, last))
+    seen: set[int] = set()
+    roots = [(name, values[name]) for name in site.mentioned if name in values]
+    roots += [(name, read_cell(cells[name])) for name in site.cells if name in cells]
+    for name, value in roots:
+        for container in _containers(value, seen):
+            found.append(ContainerPlace(name, container))
+    return found
+
+
+def _containers(value: Any, seen: set[int]) -> Iterator[Any]:
+    if not isinstance(value, (list, dict, set, tuple)) or id(value) in seen:
+        return
+    seen.add(id(value))
+    if type(value) in (list, dict, set):
+        yield value
+    if isinstance(value, set):
+        return
+    for one in value.values() if isinstance(value, dict) else value:
+        yield from _containers(one, seen)

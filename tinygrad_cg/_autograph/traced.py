@@ -1,0 +1,152 @@
+"""Traced tensors: values that are not known while a program is made."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.conversion import BOOL, INT32, Weak, convert
+from .._core.kinds import is_bool, is_inexact
+from .._core.levels import stack as levels
+from .._core.levels import state as thread
+from .._core.tensor import ArrayLike, Aval, Tensor
+from .._ops.elementwise import multiply, not_equal
+from .._ops.indexing import getitem
+from .._ops.shape import cast
+from .._transforms import control_flow
+from .names import NORMAL
+
+
+class Flow(NamedTuple):
+    """How a region was left where a tensor decides that: a number, and the numbers possible."""
+
+    number: Tensor
+    possible: frozenset[int]
+
+
+class Outcome(NamedTuple):
+    """How a region was left, what it returned, and its names."""
+
+    flow: Any
+    result: Any
+    names: dict[str, Any]
+
+
+class Range:
+    """A range whose length a tensor decides: a `for` goes through it; all else needs its values."""
+
+    def __init__(self, bounds: tuple, make: Callable[[], Any]):
+        self.bounds, self._make = bounds, make
+
+    def __iter__(self) -> Iterator:
+        return iter(self._make())  # the error of who made it
+
+    def __array__(self, *arguments: Any, **options: Any) -> np.ndarray:
+        return np.asarray(self._make())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._make(), name)
+
+
+def is_traced(value: Any) -> bool:
+    """Return whether a value is a tensor, or a float, that has no value while tracing."""
+    if isinstance(value, ArrayLike):
+        if not isinstance(value, Tensor):
+            value = value._read()
+        return type(value._data) is not np.ndarray and level_of(value) is not None
+    return isinstance(value, Weak)
+
+
+def level_of(value: Any) -> Any:
+    """Return the level of a traced tensor; None for another."""
+    level = getattr(value, "level", None)
+    return level if level is not None and level.is_abstract else None
+
+
+def current_trace() -> Any:
+    """Return the innermost trace."""
+    for level in reversed(levels(thread.frame)):
+        if getattr(level, "is_abstract", False):
+            return level
+    return None
+
+
+def as_number(tensor: Tensor) -> Any:
+    """Return the Python number that a tensor carries."""
+    level = level_of(tensor)
+    if level is not None:
+        return level.number(tensor) if is_inexact(tensor.dtype) else tensor
+    return tensor.numpy().item() if type(tensor._data) is np.ndarray else tensor
+
+
+def truth(value: Any, where: str) -> Any:
+    """Return whether a value is true in Python's sense: a bool, or a scalar bool tensor."""
+    if not is_traced(value):
+        return bool(value)
+    tensor = convert(value)
+    if tensor.size != 1:
+        raise ValueError(
+            f"{where}: the truth value of a tensor of shape {tuple(tensor.shape)} is ambiguous: "
+            "use reduce_any or reduce_all"
+        )
+    if tensor.ndim:
+        tensor = getitem(tensor, (0,) * tensor.ndim)
+    return tensor if is_bool(tensor.dtype) else not_equal(tensor, 0)
+
+
+def as_tensor(value: Any) -> Tensor:
+    return convert(value, BOOL) if isinstance(value, (bool, np.bool_)) else convert(value)
+
+
+def possible_ways(flow: Any) -> frozenset[int]:
+    return frozenset((flow,)) if isinstance(flow, int) else flow.possible
+
+
+def flow_number(flow: Any) -> Tensor:
+    return flow.number if isinstance(flow, Flow) else convert(flow, INT32)
+
+
+def without(flow: Any, ways: set[int]) -> Any:
+    if isinstance(flow, int):
+        return 0 if flow in ways else flow
+    possible = flow.possible - ways
+    if possible == {NORMAL}:
+        return 0
+    number = flow.number
+    for way in ways & flow.possible:
+        number = multiply(number, cast(not_equal(number, way), INT32))
+    return Flow(number, possible | {NORMAL} if ways & flow.possible else possible)
+
+
+@contextlib.contextmanager
+def trial() -> Iterator[None]:
+    """Return a context whose operations leave no trace."""
+    level = current_trace()
+    if level is None:
+        yield
+    else:
+        with level.trial():
+            yield
+
+
+def is_trying() -> bool:
+    level = current_trace()
+    return level is not None and level.trials > 0
+
+
+def placeholders(tensors: list[Tensor]) -> list[Tensor]:
+    """Return tensors of these types whose values are not known."""
+    level = current_trace()
+    if level is None:
+        return tensors
+    return [level.argument(Aval(tuple(one.shape), one.dtype)) for one in tensors]
+
+
+def choose(test: Any, functions: list[Callable[[], list]], finish: Callable[[list], Any]) -> Any:
+    """Return what one of two functions gives, as a list of tensors."""
+    padded = [lambda one=one: tuple(one()) or (convert(0),) for one in functions]
+    found = control_flow.cond(test, *padded)
+    return finish(list(found))
