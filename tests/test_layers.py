@@ -16,6 +16,7 @@ from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
 
 import tinygrad_cg
+from tinygrad_cg import _ops as ops
 from tinygrad_cg._core.primitive import OPS, Primitive
 from tinygrad_cg_kernels.runtime.machine import Code
 from tinygrad_cg_kernels.runtime.native.calling import PythonFunction
@@ -168,17 +169,23 @@ def test_importing_the_library_leaves_the_tour_alone():
 @pytest.mark.quick
 def test_what_is_rarely_needed_is_loaded_when_it_is():
     program = """
+import pickle
 import sys
 import numpy as np
 import tinygrad_cg as tf
 
 later = "numpy keras optimizers test autograph _function.fusion.fuse".split()
 later += ["_autograph.convert", "_function.tracing.function"]
+later += ["_spellings.arrays", *(f"_ops.{name}" for name in tf._ops.HOMES.values())]
 print(any(f"tinygrad_cg.{name}" in sys.modules for name in later), set(tf.__all__) <= set(dir(tf)))
 x = tf.constant([0.5, 2.5])
 print(np.interp(x, [0.0, 1.0, 3.0], [0.0, 2.0, 6.0]).numpy(), np.heaviside(x, 0.5).numpy())
 import tinygrad_cg._function.fusion.fuse
 print(*map(float, (tf.function(tf.sin)(0.0), tf.keras.ops.sin(0.0), tf.numpy.sin(0.0))))
+print(pickle.loads(pickle.dumps(tf.math.segment_sum)) is tf.math.segment_sum, end=" ")
+print(x.at[0].set(9.0).numpy(), set(tf.math.__all__) <= set(dir(tf.math)), end=" ")
+from tinygrad_cg.math import *
+print(reduce_sum is tf.reduce_sum, exp is tf._ops.elementwise.exp)
 try:
     tf.functoin
 except AttributeError as error:
@@ -188,8 +195,28 @@ except AttributeError as error:
         "False True",
         "[1. 5.] [1. 1.]",
         "0.0 0.0 0.0",
+        "True [9.  2.5] True True True",
         "module 'tinygrad_cg' has no attribute 'functoin'",
     ]
+
+
+@pytest.mark.quick
+def test_operations_that_are_loaded_later_are_found_by_name():
+    """So tables of namespaces find them; what these read of records is known at import."""
+    at_once = {module.__name__.rpartition(".")[2] for module in ops.MODULES}
+    defined = {}
+    for path in (LIBRARY / "_ops").glob("[a-z]*.py"):
+        if path.stem not in at_once | {"composition", "define"}:
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                names = [node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                    names = [name for name in [node.targets[0].id] if name.islower()]
+                defined |= {name: path.stem for name in names if not name.startswith("_")}
+    assert defined == ops.HOMES
+    for record in OPS.values():
+        kind, _, module = (record.abstract.__module__ or "").rpartition("._ops.")
+        if kind and module in defined.values():
+            assert (record.spellings, record.ufunc) == ((), None), record.name
 
 
 def test_runtime_dependencies_are_numba_and_numpy():

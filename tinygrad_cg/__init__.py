@@ -29,14 +29,6 @@ _EAGER = {
     "._rules.custom_gradient": "custom_gradient grad_pass_through",
     "._rules.outside_code": "numpy_function py_function",
     "._rules.user_ops": "NotDifferentiable RegisterGradient no_gradient primitive",
-    "._spellings.arrays": (
-        "argsort boolean_mask broadcast_to clip_by_global_norm clip_by_norm clip_by_value concat "
-        "dynamic_partition dynamic_stitch expand_dims fill gather gather_nd identity linspace "
-        "one_hot ones ones_like pad range rank reshape scatter_nd sequence_mask shape size slice "
-        "sort split squeeze stack stop_gradient tensor_scatter_nd_add tensor_scatter_nd_max "
-        "tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update transpose unstack "
-        "where zeros zeros_like"
-    ),
     "._transforms.batching": "vectorized_map vmap",
     "._transforms.custom_batching": "custom_vmap",
     "._transforms.functional": "elementwise_grad grad jvp linearize value_and_grad vjp",
@@ -50,13 +42,6 @@ _EAGER = {
         "int16 int32 int64 uint8 uint16 uint32 uint64"
     ),
     ".errors": "CustomGradientWarning",
-    ".math": (
-        "abs acos acosh add add_n argmax argmin asin asinh atan atan2 atanh cos cosh cumsum "
-        "divide equal exp floor greater greater_equal less less_equal log logical_and logical_not "
-        "logical_or maximum minimum multiply negative not_equal pow reduce_all reduce_any "
-        "reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum round "
-        "scalar_mul sigmoid sign sin sinh sqrt square subtract tan tanh truediv"
-    ),
 }
 # Those loaded at their first use, so that importing the library stays quick.
 _LAZY = {
@@ -71,6 +56,14 @@ _LAZY = {
     "._pictures.curves": "plot_derivatives",
     "._pictures.picture": "show",
     "._transforms.control_flow": "cond foldl foldr map_fn scan while_loop",
+    "._spellings.arrays": (
+        "argsort boolean_mask broadcast_to clip_by_global_norm clip_by_norm clip_by_value concat "
+        "dynamic_partition dynamic_stitch expand_dims fill gather gather_nd identity linspace "
+        "one_hot ones ones_like pad range rank reshape scatter_nd sequence_mask shape size slice "
+        "sort split squeeze stack stop_gradient tensor_scatter_nd_add tensor_scatter_nd_max "
+        "tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update transpose unstack "
+        "where zeros zeros_like"
+    ),
     "._spellings.programs": (
         "batch_to_space bitcast broadcast_dynamic_shape broadcast_static_shape complex "
         "control_dependencies device ensure_shape get_logger get_static_value group "
@@ -87,6 +80,13 @@ _LAZY = {
     "._debugging.printing": "print",
     ".debugging": "debug_nans",
     ".linalg": "eig eigvals einsum eye matmul norm tensordot",
+    ".math": (
+        "abs acos acosh add add_n argmax argmin asin asinh atan atan2 atanh cos cosh cumsum "
+        "divide equal exp floor greater greater_equal less less_equal log logical_and logical_not "
+        "logical_or maximum minimum multiply negative not_equal pow reduce_all reduce_any "
+        "reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum round "
+        "scalar_mul sigmoid sign sin sinh sqrt square subtract tan tanh truediv"
+    ),
     ".module": "Module",
     ".signal": "fftnd ifftnd irfftnd rfftnd",
 }

@@ -8,7 +8,6 @@ import numpy as np
 
 from ._core.conversion import convert, convert_operands
 from ._core.tensor import Tensor
-from ._ops import systems
 from ._ops.complex import conj
 from ._ops.creation import zeros
 from ._ops.decompositions import triangular_solve as _triangular_solve
@@ -182,4 +181,4 @@ _TABLE = """
         # Return the solution x of ``matrix x = rhs``, or of its adjoint, where only the lower (or
         upper) triangle of `matrix` is read.
 """
-spell(globals(), _TABLE, modules=(systems,))
+spell(globals(), _TABLE)

@@ -5,29 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from ._core.conversion import convert
-from ._core.tensor import ArrayLike, Tensor
-from ._ops.elementwise import add
-from ._ops.shape import identity
 from ._spellings.spell import spell
-from .errors import InvalidArgumentError
-
-
-def _add_all(inputs: Any) -> Tensor:
-    """Return the sum of tensors of one shape and dtype, from left to right."""
-    if isinstance(inputs, ArrayLike) or not isinstance(inputs, (list, tuple)) or not inputs:
-        raise ValueError("add_n: `inputs` must be a list of at least one tensor")
-    tensors = [convert(one) for one in inputs]
-    total = identity(tensors[0])
-    for one in tensors[1:]:
-        if (one.shape, one.dtype) != (total.shape, total.dtype):
-            raise InvalidArgumentError(
-                f"add_n: Inputs must have one shape and dtype, got {total.dtype.name} of shape "
-                f"{tuple(total.shape)} and {one.dtype.name} of shape {tuple(one.shape)}"
-            )
-        total = add(total, one)
-    return total
-
 
 # Those loaded at their first use, so that importing the library stays quick.
 _LAZY = {
@@ -40,10 +18,16 @@ _LAZY = {
 _HOMES = {name: home for home in _LAZY for name in _LAZY[home].split()}
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(home, __package__), name)
+    return found
+
+
 _TABLE = """
-    add_n(inputs, name=None) = _add_all(inputs)
-        # Return the sum of the tensors of the list `inputs`, which have one shape and dtype, added
-        from left to right.
     accumulate_n(inputs, shape=None, tensor_dtype=None, name=None) = add_n(inputs)
     add_n(inputs, name=None) = add_n(inputs)
     angle(input, name=None) = arctan2(imag(input), real(input))
@@ -107,12 +91,4 @@ _TABLE = """
         extreme the last finite number of the dtype. Raises InvalidArgumentError for ids of another
         shape, or not below `num_segments`.
 """
-spell(globals(), _TABLE, records="math")
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(home, __package__), name)
-    return found
+spell(globals(), _TABLE, records="math", lazily=True)

@@ -6,7 +6,6 @@ from typing import Any
 
 from ._core.conversion import convert
 from ._core.tensor import Tensor
-from ._ops import filters, statistics, volumes
 from ._ops.elementwise import add
 from ._ops.shape import reshape
 from ._spellings.spell import spell
@@ -182,4 +181,4 @@ _TABLE = """
         = reduce_mean(cast(equal(value, 0), float32))
         # Return the share of elements that are 0, as float32; it has no gradient.
 """
-spell(globals(), _TABLE, modules=(filters, statistics, volumes))
+spell(globals(), _TABLE)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._ops import spectra
 from ._ops.define import as_shape
+from ._ops.spectra import INVERSE_TYPES  # noqa: F401 (the table reads it)
 from ._spellings.spell import spell
 from .errors import InvalidArgumentError
 
@@ -123,4 +123,4 @@ _TABLE = """
     fftshift ifftshift(x, axes=None, name=None) = {}(x, axes)
 """
 __all__: list[str] = []
-spell(globals(), _TABLE, modules=(spectra,))
+spell(globals(), _TABLE)

@@ -24,6 +24,7 @@ from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import machine
 from tinygrad_cg_kernels.runtime.native import functions
 
+from . import _ops as ops
 from ._core.primitive import OPS, Primitive
 from ._ops.define import Real
 
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=machine.cores(), metavar="N")
     parser.add_argument("--quiet", action="store_true", help="print nothing")
     given = parser.parse_args(arguments)
+    ops.load_all()
     known = {name: record for name, record in OPS.items() if _is_common(record)}
     if unknown := sorted({*given.names} - {*known}):
         parser.error(

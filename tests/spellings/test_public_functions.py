@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tinygrad_cg import _ops as ops
 from tinygrad_cg._ops.protocol import ANSWERED_BY_NUMPY, functions, ufuncs
 from tinygrad_cg._spellings import spell
 
@@ -32,6 +33,7 @@ NAMESPACES = (
 
 
 OPERATIONS = {name for name, value in vars(spell)["_OPERATIONS"].items() if callable(value)}
+OPERATIONS |= ops.HOMES.keys()
 
 
 def public(namespace):

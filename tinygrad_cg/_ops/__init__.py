@@ -1,20 +1,119 @@
 """Operations. Everything about one of them stands in its record, in the module of its kind.
 
+The modules of `_LATER` are loaded when one of their names is first asked for, the others with the
+library.
+
 They and their kernels are loaded without passes of the garbage collector: loading makes many
 objects that stay, and looking through all of them for cycles would take a third of the time that
 it takes to import the library.
 """
 
+from __future__ import annotations
+
 import gc
 from importlib import import_module
+from typing import Any
 
 _MODULES = (
-    "activations attention blocks casts comparison complex convolution creation decompositions "
-    "diagonals distributions eigenvectors einsum elementwise factorizations fourier indexing "
-    "integers least_squares linear_algebra losses matrices matrix_functions normalizations norms "
-    "operators padding pooling protocol reductions sampling scans segments shape sorting "
-    "special_functions tapers trigonometry updates"
+    "comparison complex creation elementwise indexing integers linear_algebra operators protocol "
+    "reductions scans shape sorting special_functions trigonometry"
 )
+# The others, by name, with the functions and classes that they define for other modules.
+_LATER = {
+    "activations": (
+        "celu crelu elu gelu glu hard_shrink hard_sigmoid hard_silu hard_tanh keep_above "
+        "leaky_relu mish relu6 selu silu soft_shrink sparse_plus sparse_sigmoid sparsemax "
+        "squareplus tanh_shrink"
+    ),
+    "attention": "dot_product_attention",
+    "blocks": (
+        "batch_to_space depth_to_space fold frames rearrange reverse_sequence space_to_batch "
+        "space_to_depth unfold"
+    ),
+    "casts": "bitcast saturate_cast",
+    "complex_parts": "complex_of complex_of_pairs",
+    "convolution": "conv conv_transpose depthwise_conv",
+    "counting": "bincount confusion_matrix histogram histogram_bins invert_permutation polynomial",
+    "decompositions": (
+        "LogMatrixDeterminant cholesky cholesky_solve cholesky_upper det hermitian inv slogdet "
+        "solve triangular_solve"
+    ),
+    "diagonals": (
+        "band_part matrix_diag matrix_diag_part matrix_set_diag tensor_diag tensor_diag_part"
+    ),
+    "distributions": (
+        "beta_draws binomial_draws categorical fold_in gamma_draws gamma_of_shape poisson_draws "
+        "poisson_of_shape shuffle split_seed stateless_seed truncated_normal"
+    ),
+    "dlpack": "from_dlpack to_dlpack",
+    "eigenvectors": "eig eigvals lu lu_factors",
+    "einsum": "einsum from_lists",
+    "factorizations": "complete_basis eigh eigvalsh over_gaps qr svd svdvals",
+    "filters": (
+        "depthwise_conv_adjoint depthwise_conv_filter_adjoint dilation2d erosion2d "
+        "local_response_normalization max_pool_with_argmax separable_conv"
+    ),
+    "fourier": "fft fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftn",
+    "least_squares": "lstsq matrix_rank pinv relative_tolerance",
+    "losses": (
+        "binary_crossentropy categorical_crossentropy categorical_hinge cosine_similarity hinge "
+        "huber kl_divergence log_cosh log_poisson_loss mean_absolute_error "
+        "mean_absolute_percentage_error mean_squared_error mean_squared_logarithmic_error poisson "
+        "sigmoid_cross_entropy softmax_cross_entropy sparse_categorical_crossentropy "
+        "sparse_cross_entropy squared_hinge weighted_cross_entropy"
+    ),
+    "matrices": (
+        "adjoint band by_lapack columns complex_dtype matrices of_matrices product real_dtype "
+        "result_dtype rows square_matrices"
+    ),
+    "matrix_functions": "expm logm sqrtm",
+    "normalizations": (
+        "batch_normalization clip_by_global_norm clip_by_norm dropout embedding_lookup "
+        "global_norm l2_normalize layer_normalization mean_and_variance normalize "
+        "rms_normalization weighted_moments"
+    ),
+    "norms": "matrix_norm norm normalized reduce_euclidean_norm vector_norm",
+    "padding": "pad",
+    "pooling": "adaptive_pool average_pool max_pool",
+    "sampling": "draw normal set_seed uniform",
+    "segments": "segment_extremum segment_product sorted_segments unsorted_segments",
+    "spectra": (
+        "centred_inverse_stft centred_stft complex_of_rank cosines framed inverse_mdct "
+        "inverse_stft inverse_window kaiser_bessel_derived_window mdct mel_weights mfccs of_rank "
+        "overlap_and_add stft vorbis_window"
+    ),
+    "statistics": (
+        "ApproxTopK average_loss collapse_repeated globally_normalized isotonic_regression "
+        "normalize_moments sufficient_statistics top_k_along unique_labels"
+    ),
+    "systems": (
+        "banded_triangular_solve eigh_tridiagonal lu_matrix_inverse lu_reconstruct lu_solve "
+        "tridiagonal_matmul tridiagonal_solve"
+    ),
+    "tapers": "bartlett blackman hamming hanning kaiser kaiser_window raised_cosine",
+    "updates": (
+        "At Part boolean_mask dynamic_partition dynamic_stitch gather_nd is_listed scatter_nd "
+        "tensor_scatter"
+    ),
+    "volumes": (
+        "conv3d conv3d_transpose convolve convolve_transpose extract_volume_patches pool pool3d "
+        "pool_by_rank with_space_to_batch"
+    ),
+    "windows": "ImageLayout",
+}
+HOMES = {name: module for module, names in _LATER.items() for name in names.split()}
+
+
+def find(name: str) -> Any:
+    """Return the function of a name in `HOMES`, whose module is loaded if it is not."""
+    return getattr(import_module(f".{HOMES[name]}", __name__), name)
+
+
+def load_all() -> None:
+    """Load all modules, so that the registry has every operation."""
+    for module in _LATER:
+        import_module(f".{module}", __name__)
+
 
 _was_enabled = gc.isenabled()
 gc.disable()

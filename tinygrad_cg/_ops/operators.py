@@ -12,7 +12,7 @@ from .._core.kinds import is_exact
 from .._core.primitive import OPS
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
-from . import comparison, elementwise, indexing, integers, protocol, shape, updates
+from . import comparison, elementwise, indexing, integers, protocol, shape
 from . import complex as complex_parts
 from . import linear_algebra as linalg
 from .define import as_int
@@ -84,6 +84,16 @@ def _of_numpy(name: str) -> Callable:
     return method
 
 
+class _At:
+    """The attribute ``x.at``, which loads its module at the first use, and is then its class."""
+
+    def __get__(self, x: Any, owner: type) -> Any:
+        from .updates import At
+
+        setattr(ArrayLike, "at", property(At))  # noqa: B010 (no annotation declares it)
+        return ArrayLike.__dict__["at"].__get__(x, owner)
+
+
 def _round(x: Any, digits: Any = None) -> Tensor:
     return elementwise.round_decimals(
         x, 0 if digits is None else as_int("round", "ndigits", digits)
@@ -123,7 +133,7 @@ _OTHERS = {
     "__array_function__": protocol.array_function,
     "T": property(shape.transpose),
     "mT": property(_matrix_transpose),
-    "at": property(updates.At),
+    "at": _At(),
     "real": property(complex_parts.real),
     "imag": property(complex_parts.imag),
     "astype": _astype,

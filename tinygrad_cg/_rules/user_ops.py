@@ -17,6 +17,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.loops.engine import Pointwise
 
+from .. import _ops as ops
 from .. import nest
 from .._core.conversion import as_dtype, check_dtype, convert_operands, is_tensor, promote
 from .._core.kinds import is_inexact
@@ -77,6 +78,7 @@ no_gradient = NotDifferentiable
 
 
 def _register(name: str, function: Callable[..., Any] | None, replace: bool) -> None:
+    ops.load_all()
     if name in OPS:
         raise KeyError(f"Registering two gradient with name '{name}'! The library defines it.")
     if name in _gradients and not replace:
@@ -177,6 +179,7 @@ def primitive(
         return lambda function: primitive(name, function, shape, elementwise, replace)
     if not callable(kernel):
         raise TypeError(f"primitive {name!r}: kernel must be callable, got {kernel!r}")
+    ops.load_all()
     if name in OPS or (name in USER_OPS and not replace):
         raise KeyError(
             f"primitive: an operation named {name!r} is defined already; choose another name, or "

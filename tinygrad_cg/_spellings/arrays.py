@@ -13,7 +13,7 @@ from .._core.tensor import Tensor
 from .._ops.comparison import less as _less
 from .._ops.define import as_shape
 from .._ops.elementwise import where as _where
-from .._ops.shape import cast
+from .._ops.shape import cast as _cast
 from .._ops.shape import expand_dims as _expand_dims
 from .._ops.sorting import one_hot as _one_hot
 from ..errors import InvalidArgumentError
@@ -49,7 +49,7 @@ def _one_hot_values(indices: Any, depth: Any, on: Any, off: Any, axis: Any, dtyp
         return _one_hot(indices, depth, dim, FLOAT32 if dtype is None else dtype)
     on, off = 1 if on is None else on, 0 if off is None else off
     found = _where(_one_hot(indices, depth, dim, bool), on, off)
-    return found if dtype is None else cast(found, dtype)
+    return found if dtype is None else _cast(found, dtype)
 
 
 def _slices(x: Any, begin: Any, size: Any) -> tuple[Any, ...]:
@@ -171,4 +171,4 @@ _TABLE = """
         # Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
         what is true, one row each.
 """
-spell(globals(), _TABLE)
+spell(globals(), _TABLE, lazily=True)

@@ -18,7 +18,6 @@ from .._core.conversion import as_dtype, convert, convert_operands, is_tensor
 from .._core.levels import stack as levels_of
 from .._core.levels import state
 from .._core.tensor import Tensor, TensorShape
-from .._ops import complex_parts, counting
 from .._ops.blocks import rearrange
 from .._ops.creation import constant
 from .._ops.define import as_shape, normalize_axes, normalize_axis
@@ -384,4 +383,4 @@ _TABLE = """
         # Return the coordinates of elements at `indices` in row-major order, a row for each axis of
         the shape `dims`.
 """
-spell(globals(), _TABLE, modules=(complex_parts, counting))
+spell(globals(), _TABLE)

@@ -15,7 +15,8 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ _NAMES = {id(function): name for name, function in _OPERATIONS.items()}
 _DTYPES = {
     name: np.dtype(name) for name in ("int32", "int64", "uint32", "uint64", "float32", "float64")
 }
-_SCOPE = {**_DTYPES, **vars(adapt), **_OPERATIONS}
+_SCOPE = {**_DTYPES, **vars(adapt)}
 _NEXT_ROW = re.compile(r"\n {4}(?=\S)")
 _MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a text
 
@@ -75,7 +76,7 @@ def spell(
     readers: Container[str] = (),
     records: str = "",
     readings: dict[int, str] | None = None,
-    modules: Iterable[Any] = (),
+    lazily: bool = False,
 ) -> None:
     """Define the functions of a table in a module's `namespace`, and add them to `__all__`.
 
@@ -83,41 +84,84 @@ def spell(
     a parameter that is read so is the parameter. `records` is what operations' records call this
     namespace: those that name it are defined too. `readings` says how it reads their operands, by
     their number: ``{1: "(x, /) = {}(_array(x))"}`` is a row less its names; -1 is for functions of
-    reals, if theirs differs. Without any, the function is the operation itself. `modules` are those
-    of operations that are loaded with this namespace, and not with the library.
+    reals, if theirs differs. Without any, the function is the operation itself. With `lazily` the
+    module's ``__getattr__`` defines each when it is asked for: for code elsewhere, not the module's
+    own.
     """
-    operations = _OPERATIONS | _public(modules)
-    scope = _SCOPE | operations | namespace
-    targets: dict[str, str] = {}
-    texts: dict[str, str | None] = {}
-    source = ""
+    rows: dict[str, tuple[str, str, str]] = {}  # parameters, expression and text, by name
+    targets: dict[str, str] = {}  # of all other names: a row's, or an operation's
     for row in (*_spelled(records, readings or {}), *_rows(table)):
         left, _, right = row.partition(" = ")
         expression, _, text = right.partition(" # ")
         names, bracket, parameters = left.partition("(")
         name, *others = names.split()
         if bracket:
-            source += f"def {name}({parameters}: return {expression}\n"
-            texts[name] = text or _inherited(expression, operations, readers) or None
+            rows[name] = parameters, expression, text
             targets.update(dict.fromkeys(others, name))
         else:
             targets.update(dict.fromkeys([name, *others], expression))
-    made: dict[str, Any] = {}
-    exec(compile(source, f"<{namespace['__name__']}>", "exec"), scope, made)
-    for name, text in texts.items():
-        made[name].__doc__ = text
-    made |= {name: made.get(target) or scope[target] for name, target in targets.items()}
-    namespace.update(made, __all__=[*namespace.get("__all__", ()), *made])
+    scope, made = _SCOPE | _OPERATIONS | namespace, {}
+
+    def define(name: str) -> Any:
+        target = targets.get(name, name)
+        if target not in rows:
+            return scope[target] if target in scope else _operation(target)
+        if target not in made:
+            parameters, expression, text = rows[target]
+            source = f"def {target}({parameters}: return {expression}\n"
+            code = compile(source, f"<{namespace['__name__']}>", "exec")
+            result = re.findall(r"\w+", parameters.rpartition("->")[2])
+            later = (_names(code).union(result) & ops.HOMES.keys()) - scope.keys()
+            scope.update({one: _operation(one) for one in later})
+            exec(code, scope, made)
+            made[target].__doc__ = text or _inherited(expression, readers) or None
+        return made[target]
+
+    public = [*rows, *(name for name in targets if name not in rows)]
+    namespace["__all__"] = [*namespace.get("__all__", ()), *public]
     namespace["__dir__"] = lambda: sorted(namespace["__all__"])
+    if lazily:
+        namespace["__getattr__"] = _resolver(namespace, frozenset(public), define)
+    else:
+        namespace.update({name: define(name) for name in public})
 
 
-def _inherited(expression: str, operations: dict[str, Any], readers: Container[str]) -> str:
+def _resolver(
+    namespace: dict[str, Any], public: Container[str], define: Callable[[str], Any]
+) -> Callable[[str], Any]:
+    """Return a module's ``__getattr__``: first for these names, then what the module had."""
+    others = namespace.get("__getattr__")
+
+    def find_attribute(name: str) -> Any:
+        if name in public:
+            return namespace.setdefault(name, define(name))
+        if others is not None:
+            return others(name)
+        raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
+
+    return find_attribute
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return the names that a definition mentions, also within functions in it."""
+    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _operation(name: str) -> Any:
+    """Return the operation of a name, whose module is loaded if it is not; KeyError for others."""
+    if name not in _OPERATIONS:
+        _OPERATIONS[name] = ops.find(name)
+    return _OPERATIONS[name]
+
+
+def _inherited(expression: str, readers: Container[str]) -> str:
     """Return an operation's own text, if it alone is called, on nothing but parameters."""
     call = ast.parse(expression, mode="eval").body
     name = _called(call)
-    if name not in operations or not isinstance(call, ast.Call):
+    if not (name in _OPERATIONS or name in ops.HOMES) or not isinstance(call, ast.Call):
         return ""
-    operation = operations[name]
+    operation = _operation(name)
     positional = [name for one in call.args for name in _parameters(one, readers)]
     given = dict(zip(operation.__code__.co_varnames, positional, strict=False))
     given |= {str(one.arg): _parameters(one.value, readers)[0] for one in call.keywords}

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _ops as ops
 from .._core.kinds import is_differentiable
 from .._core.primitive import OPS
 from .._rules.definition import closure
@@ -29,7 +30,12 @@ _OUT = {"numpy", "item", "tolist"}  # methods that give values
 _CONSTRUCTORS = {"array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "copy"}
 _ASSIGNMENTS = {"assign", "assign_add", "assign_sub"}
 _ADDERS = {"append", "extend", "add", "insert", "update", "setdefault"}
-_WITHOUT_RULES = {name for name, record in OPS.items() if record.rules is None}
+
+
+def _is_without_rule(name: str) -> bool:
+    """Return whether an operation of this name has no gradient."""
+    ops.load_all()
+    return name in OPS and OPS[name].rules is None
 
 
 class Cut(NamedTuple):
@@ -423,7 +429,7 @@ class _Reader:
         own = getattr(getattr(function, "primitive", None), "rules", True) is None
         known = of_tensor or isinstance(function, np.ufunc)
         known = known or module.partition(".")[0] in ("tinygrad_cg", "numpy")
-        if own or (known and name in _WITHOUT_RULES):
+        if own or (known and _is_without_rule(name)):
             return "has no derivative"
         return ""
 

@@ -13,7 +13,6 @@ from .. import numpy
 from .._core.conversion import any_tensor, convert, convert_operands, is_tensor
 from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
-from .._ops import complex_parts, spectra
 from .._ops.comparison import less, not_equal
 from .._ops.complex import imag, real
 from .._ops.complex_parts import complex_of
@@ -873,5 +872,4 @@ spell(
     readers=("_real", "_reals"),
     records="keras.ops",
     readings=_READINGS,
-    modules=(complex_parts, spectra),
 )
