@@ -55,7 +55,7 @@ _LAZY = {
     "._function.tracing.signature": "TensorSpec type_spec_from_value",
     "._pictures.curves": "plot_derivatives",
     "._pictures.picture": "show",
-    "._transforms.control_flow": "cond foldl foldr map_fn scan while_loop",
+    "._transforms.control_flow": "case cond foldl foldr map_fn scan switch_case while_loop",
     "._spellings.arrays": (
         "argsort boolean_mask broadcast_to clip_by_global_norm clip_by_norm clip_by_value concat "
         "dynamic_partition dynamic_stitch expand_dims fill gather gather_nd identity linspace "

@@ -171,11 +171,13 @@ from tinygrad_cg._transforms.batching import (
     vmap as vmap,
 )
 from tinygrad_cg._transforms.control_flow import (
+    case as case,
     cond as cond,
     foldl as foldl,
     foldr as foldr,
     map_fn as map_fn,
     scan as scan,
+    switch_case as switch_case,
     while_loop as while_loop,
 )
 from tinygrad_cg._transforms.custom_batching import custom_vmap as custom_vmap

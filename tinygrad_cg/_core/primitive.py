@@ -61,6 +61,8 @@ class Primitive:
     aliases: bool = False  # the result may be a view of an operand
     # batch(params, size) gives the parameters for operands with one more axis in front
     batch: Callable[[dict, int], dict] | None = None
+    # carry_out(level, inputs, params) does it for all examples of a batch in its own way
+    carry_out: Callable[..., Any] | None = None
     # The number of last axes of each operand that the operation works on, where its other axes
     # broadcast: (2, 1) for a matrix times a vector, zeros by default.
     core: tuple[int, ...] = ()

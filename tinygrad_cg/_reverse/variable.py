@@ -267,6 +267,11 @@ class Variable(ArrayLike):
         return _restore, (np.array(self._data), self._trainable, self._name, self.resource)
 
 
+def records_assignments() -> bool:
+    """Return whether gradients flow through assignments here: see `recorded_assignments`."""
+    return _recording.before is not None
+
+
 @contextmanager
 def recorded_assignments(restore: bool = False) -> Iterator[None]:
     """Let gradients flow through assignments to Variables, within a ``with`` block.

@@ -127,6 +127,8 @@ class Batch(Level):
                 diagonals = diagonals or one.diagonals is not None
         if not batched:
             return apply(primitive, inputs, params)
+        if primitive.carry_out is not None:
+            return primitive.carry_out(self, inputs, params)
         if diagonals:
             found = self._process_diagonals(primitive, inputs, params)
             if found is not None:

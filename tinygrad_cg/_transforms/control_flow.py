@@ -2,18 +2,32 @@
 
 They call Python functions in a Python loop, as TensorFlow does eagerly. While a `function` is
 traced a loop over elements is unrolled; one that needs the value of a condition is an error there.
+A choice by a tensor without a value becomes one operation of the program: the compiler registers
+what makes it (`set_chooser`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from math import prod
+from operator import itemgetter
 from typing import Any
 
+from numpy import ndarray
+
 from .. import nest
-from .._core.conversion import as_dtype, convert
+from .._core.conversion import BOOL, INT32, Weak, as_dtype, convert
+from .._core.kinds import is_exact
+from .._core.levels import Listener, ask_for_value, remove_listener, state
 from .._core.tensor import ArrayLike, Tensor
-from .._ops.shape import stack, unstack
+from .._ops.comparison import equal, not_equal
+from .._ops.creation import zeros
+from .._ops.define import as_int
+from .._ops.elementwise import where
+from .._ops.shape import cast, reshape, stack, unstack
 from ..errors import InvalidArgumentError
+from .batching import BatchTensor
 
 
 def while_loop(
@@ -77,6 +91,22 @@ def _keeps_itself(value: Any) -> bool:
     return isinstance(value, Tensor) or (hasattr(value, "stack") and hasattr(value, "write"))
 
 
+Chooser = Callable[[str, Any, list[tuple[str, Callable[[], Any]]]], Any]
+
+
+def _no_chooser(name: str, index: Any, branches: Any) -> Any:
+    raise AssertionError("only a trace has tensors without values")
+
+
+_choose: Chooser = _no_chooser
+
+
+def set_chooser(function: Chooser) -> None:
+    """Have `function` make a choice by an index without a value: the compiler knows programs."""
+    global _choose
+    _choose = function
+
+
 def cond(
     pred: Any,
     true_fn: Callable[[], Any] | None = None,
@@ -85,15 +115,200 @@ def cond(
 ) -> Any:
     """Return ``true_fn()`` if `pred` is true, and else ``false_fn()``: one of them is called.
 
-    `pred` is a bool, or a tensor of one element; what the functions return is made of tensors. In a
-    `function`, or a batch, `pred` must have a value: `where` chooses by element there. TypeError
-    for what cannot be called.
+    Parameters
+    ----------
+    pred:
+        A bool, or a tensor of one element.
+    true_fn, false_fn:
+        Functions without arguments. What they return is made of tensors, numbers and None.
+
+    Where `pred` has no value, in a `function`, both functions are traced, and a call of the program
+    runs the operations of one of them. They must return the same structure, and tensors of the same
+    shapes and dtypes (TypeError); numbers take the dtype of the other's tensor. Variables that one
+    assigns are assigned if it is chosen. Random numbers are drawn for both. A gradient is zero, and
+    not None, where only the other branch depends on a source. Inside ``vmap``, with a `pred` that
+    differs between examples, both are computed, and each example takes its own. After ``tf.cond``.
+    TypeError for what cannot be called, ValueError for a `pred` of more elements.
+
+    Examples
+    --------
+    >>> import tinygrad_cg as tf
+    >>> f = tf.function(lambda x: tf.cond(x > 0.0, lambda: x * x, lambda: -x))
+    >>> float(f(tf.constant(3.0))), float(f(tf.constant(-3.0)))
+    (9.0, 3.0)
     """
     _check_callable("cond", true_fn=true_fn, false_fn=false_fn)
     assert true_fn is not None
     assert false_fn is not None
-    chosen = true_fn() if pred else false_fn()
-    return nest.map_structure(lambda leaf: leaf if leaf is None else _to_tensor(leaf), chosen)
+    unknown = without_value("cond", "pred", pred)
+    if unknown is None:
+        chosen = true_fn() if pred else false_fn()
+        return nest.map_structure(lambda leaf: leaf if leaf is None else _to_tensor(leaf), chosen)
+    holds = unknown if unknown.dtype == BOOL else not_equal(unknown, 0)
+    return branch("cond", cast(holds, INT32), [("false_fn", false_fn), ("true_fn", true_fn)])
+
+
+def switch_case(
+    branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: Any = None
+) -> Any:
+    """Return what one of several functions returns, chosen by an index.
+
+    Parameters
+    ----------
+    branch_index:
+        A whole number, or a tensor of one integer.
+    branch_fns:
+        A list of functions without arguments; or a dictionary, or a list of pairs, from whole
+        numbers to such functions.
+    default:
+        What is called for every other index; the function of the largest number, if not given.
+
+    For an index without a value, see `cond`. After ``tf.switch_case``. Raises TypeError for what is
+    no integer or no function, ValueError if there are no functions or a number comes twice.
+
+    Examples
+    --------
+    >>> import tinygrad_cg as tf
+    >>> x = tf.constant(3.0)
+    >>> float(tf.switch_case(1, [lambda: x, lambda: x * x, lambda: 0.0]))
+    9.0
+    """
+    pairs = _numbered("switch_case", branch_fns)
+    for key, function in pairs:
+        _check_callable("switch_case", **{f"branch_fns[{key}]": function})
+    if default is not None:
+        _check_callable("switch_case", default=default)
+    otherwise = pairs[-1][1] if default is None else default
+    unknown = without_value("switch_case", "branch_index", branch_index)
+    if unknown is None:
+        chosen = dict(pairs).get(as_int("switch_case", "branch_index", branch_index), otherwise)()
+        return nest.map_structure(lambda leaf: leaf if leaf is None else _to_tensor(leaf), chosen)
+    if not is_exact(unknown.dtype):
+        raise TypeError(
+            f"switch_case: `branch_index` must be an integer, got a tensor of {unknown.dtype.name}"
+        )
+    branches = [(f"branch_fns[{key}]", function) for key, function in pairs]
+    index = cast(zeros(()), INT32) + len(pairs) - (default is None)
+    for place, (key, _) in enumerate(pairs):
+        index = where(equal(unknown, key), place, index)
+    if default is not None:
+        branches.append(("default", default))
+    return branch("switch_case", index, branches)
+
+
+def case(
+    pred_fn_pairs: Any,
+    default: Callable[[], Any] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: Any = None,
+) -> Any:
+    """Return what the function of the first true predicate returns.
+
+    Parameters
+    ----------
+    pred_fn_pairs:
+        A list of pairs of a predicate (see `cond`) and a function without arguments.
+    default:
+        What is called if no predicate is true. Without it that is an InvalidArgumentError.
+    exclusive:
+        Have it be an InvalidArgumentError if more than one predicate is true.
+
+    `strict` makes no difference. For predicates without a value, see `cond`; there `default` must
+    be given, and `exclusive` be False (ValueError). After ``tf.case``.
+    """
+    pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
+    if not pairs or any(not isinstance(one, (tuple, list)) or len(one) != 2 for one in pairs):
+        raise TypeError(
+            "case: `pred_fn_pairs` must be a list of pairs of a predicate and a function"
+        )
+    for place, (_, function) in enumerate(pairs):
+        _check_callable("case", **{f"pred_fn_pairs[{place}][1]": function})
+    if default is not None:
+        _check_callable("case", default=default)
+    unknown = [without_value("case", "pred", pred) for pred, _ in pairs]
+    if all(one is None for one in unknown):
+        true = [place for place, (pred, _) in enumerate(pairs) if pred]
+        if exclusive and len(true) > 1:
+            raise InvalidArgumentError(
+                f"case: the predicates {true} are all true, and `exclusive` says that one is"
+            )
+        if not true and default is None:
+            raise InvalidArgumentError("case: no predicate is true, and there is no `default`")
+        chosen: Any = pairs[true[0]][1] if true else default
+        return nest.map_structure(lambda leaf: leaf if leaf is None else _to_tensor(leaf), chosen())
+    if default is None or exclusive:
+        raise ValueError(
+            "case: where predicates have no value, in a `function`, `default` must be given and "
+            "`exclusive` be False: a program cannot raise an error for what they turn out to be"
+        )
+    otherwise = default
+    for pred, function in reversed(pairs):
+        otherwise = partial(cond, pred, function, otherwise)
+    return otherwise()
+
+
+def _numbered(name: str, functions: Any) -> list[tuple[int, Any]]:
+    """Return the functions by number, in order."""
+    listed = list(functions.items() if isinstance(functions, dict) else functions)
+    if not listed:
+        raise ValueError(f"{name}: `branch_fns` must have at least one function")
+    if all(isinstance(one, (tuple, list)) and len(one) == 2 for one in listed):
+        pairs = [(as_int(name, "branch_fns", key), one) for key, one in listed]
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError(f"{name}: a number comes twice in `branch_fns`")
+        return sorted(pairs, key=itemgetter(0))
+    return list(enumerate(listed))
+
+
+def without_value(name: str, parameter: str, value: Any) -> Any:
+    """Return what decides as a scalar tensor, if it has no value; else None."""
+    if not isinstance(value, (ArrayLike, Weak)):
+        return None
+    tensor = convert(value)
+    if type(tensor._data) is ndarray or ask_for_value(tensor) is not None:
+        return None
+    if prod(tensor.shape) != 1:
+        raise ValueError(
+            f"{name}: `{parameter}` must be one value, got a tensor of shape "
+            f"{tuple(tensor.shape)}; where() chooses by element"
+        )
+    return reshape(tensor, ())
+
+
+def branch(name: str, index: Any, branches: list[tuple[str, Callable[[], Any]]]) -> Any:
+    """Return the result of a branch, where the index has no value, or one for each example."""
+    if not isinstance(index, BatchTensor):
+        return _choose(name, index, branches)
+    listener = _NoAssignments(name)
+    state.listeners.append(listener)
+    try:
+        results = [function() for _, function in branches]
+    finally:
+        remove_listener(listener)
+    for one in results[1:]:
+        nest.assert_same_structure(results[0], one)
+    leaves = [nest.flatten(one) for one in results]
+    chosen = []
+    for column in zip(*leaves, strict=True):
+        value = column[-1]
+        for place in range(len(column) - 2, -1, -1):
+            value = None if value is None else where(equal(index, place), column[place], value)
+        chosen.append(value)
+    return nest.pack_sequence_as(results[0], chosen)
+
+
+class _NoAssignments(Listener):
+    """Refuses assignments in branches of which each example takes one."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def variable_assigned(self, variable: Any) -> None:
+        raise ValueError(
+            f"{self.name}: a branch assigns to {variable.name!r} inside vmap, where the predicate "
+            "differs between examples: assign what the call returns"
+        )
 
 
 def map_fn(

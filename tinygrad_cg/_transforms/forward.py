@@ -232,7 +232,7 @@ def push_forward(
         return [_elementwise(primitive, inputs, params, outs[0], tangents)]
     mask = sum(1 << i for i, tangent in enumerate(tangents) if tangent is not None)
     node: Any = loose_node(primitive, inputs, params, out, mask)
-    if primitive.kind == "user":  # its rule may ask which gradients are needed
+    if primitive.kind in ("user", "control"):  # its rule may ask which gradients are needed
         pairs = zip(node.inputs, tangents, strict=True)
         node.inputs = tuple([None if tangent is None else one for one, tangent in pairs])
     multi_output = isinstance(out, list)

@@ -1,31 +1,42 @@
 """Keras's loops, branches and maps by functions: Python's own, on tensors.
 
-They run as Python does, and derivatives are those of the operations that ran. What decides (a
-predicate, an index, a condition) has to have a value: inside ``vmap`` and ``function`` it may not
-depend on the arguments. Numbers of iterations, and sizes, are known there.
+They run as Python does, and derivatives are those of the operations that ran. The condition of a
+loop has to have a value: inside ``vmap`` and ``function`` it may not depend on the arguments. What
+chooses a branch may. Numbers of iterations, and sizes, are known there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .. import nest
-from .._core.conversion import convert
+from .._core.conversion import INT32, convert
 from .._core.tensor import Tensor
 from .._ops.define import as_int
+from .._ops.elementwise import maximum, minimum
 from .._ops.indexing import getitem
-from .._ops.shape import stack
+from .._ops.shape import cast, stack
 from .._transforms import control_flow
 from ..errors import InvalidArgumentError
 
 
 def switch(index: Any, branches: Any, *operands: Any) -> Any:
-    """Return ``branches[index](*operands)``; an index outside takes the first or last branch."""
+    """Return ``branches[index](*operands)``; an index outside takes the first or last branch.
+
+    In a `function`, or a batch, `index` may be a tensor without a value: see `cond`.
+    """
     functions = list(branches)
     if not functions:
         raise InvalidArgumentError("switch: needs at least one branch, got none")
-    return functions[min(max(as_int("switch", "index", index), 0), len(functions) - 1)](*operands)
+    last = len(functions) - 1
+    unknown = control_flow.without_value("switch", "index", index)
+    if unknown is None:
+        return functions[min(max(as_int("switch", "index", index), 0), last)](*operands)
+    calls = [partial(function, *operands) for function in functions]
+    named = [(f"branches[{place}]", call) for place, call in enumerate(calls)]
+    return control_flow.branch("switch", cast(maximum(minimum(unknown, last), 0), INT32), named)
 
 
 def while_loop(

@@ -16,12 +16,9 @@ from ..graph.values import FuncGraph, Value
 from .number import TraceNumber
 from .outside_calls import OutsideCalls
 from .signature import FunctionCall
-from .trace import FunctionTrace
+from .trace import Build, FunctionTrace
 
 new = object.__new__
-
-Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
-"""What makes a program of a graph: `interpreter`, or `executable.build`, which fuses."""
 
 
 class Outputs:
@@ -168,6 +165,7 @@ class Traced:
         `leaves` are those of the call that it is made for, if they have values.
         """
         trace = FunctionTrace(self.name, may_create, self.calls)
+        trace.build = self.build
         trace.given = arrays_of(leaves)
         with trace.active():
             tensors, self.structure = self.run(self.arguments(trace))

@@ -20,6 +20,7 @@ from ...errors import FunctionWarning, OperatorNotAllowedInGraphError, warn
 from ..codegen.executable import build as fused
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph
+from . import branches as branches
 from .compiled import Build
 from .concrete import AnySize, ConcreteFunction, example
 from .signature import FunctionCall, Statics, TensorSpec, check_signature, has_unknown_sizes

@@ -177,7 +177,7 @@ class ForwardBackward:
     def __init__(self, gradient: Gradient, leaves: Sequence):
         self.program, build = gradient.program, gradient.traced.build
         trace = FunctionTrace(gradient.traced.name, False, gradient.traced.calls)
-        trace.given = arrays_of(leaves)
+        trace.given, trace.build = arrays_of(leaves), build
         rules = state.rules[-1:]
         with trace.active():
             state.rules.extend(rules)  # who asks for the gradient is told of values that it loses

@@ -29,6 +29,9 @@ from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 from .outside_calls import OutsideCalls, outside_operation
 
+Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
+"""What makes a program of a graph: `interpreter`, or `executable.build`, which fuses."""
+
 MOST_SIZES = 64  # integers of a tensor that is computed with while tracing
 
 
@@ -102,6 +105,7 @@ class FunctionTrace(Level, Listener):
     has_own_values = True
     is_abstract = True
     is_over = False
+    build: Build = staticmethod(interpreter)  # what makes the programs of branches
     number: Callable[[FunctionTrace, TraceTensor], Any]  # of a float64 tensor the Python float
     trials = 0  # how many run now, one inside the other
 
@@ -189,12 +193,18 @@ class FunctionTrace(Level, Listener):
         if inputs and all(map(_is_known_size, inputs)) and primitive.kind != "user":
             return apply(primitive, inputs, params)
         operands = [self.value(one) for one in inputs]
+        ordered = getattr(params.get("choice"), "stateful", False)
+        if ordered:
+            operands += self.effects[-1:]
         avals = primitive.abstract(*[one.aval for one in operands], **params)
         if avals is None:
             return self._call_outside(primitive, operands, params)
         made = Value(avals, primitive, operands, params)
         if isinstance(avals, list):
-            return [TraceTensor(OutputItem(made, i), self) for i in range(len(avals))]
+            items = [OutputItem(made, i) for i in range(len(avals))]
+            if ordered:
+                self.effects.append(items.pop())
+            return [TraceTensor(one, self) for one in items]
         return TraceTensor(made, self)
 
     def _call_outside(self, primitive: Primitive, operands: list[Value], params: dict) -> Any:

@@ -1,0 +1,395 @@
+"""Choices by tensors without a value: values and derivatives in all modes, beside eager runs."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+
+def values(result):
+    return [None if one is None else np.array(one) for one in tf.nest.flatten(result)]
+
+
+def assert_same(found, expected, tolerance):
+    for one, other in zip(values(found), values(expected), strict=True):
+        if other is None or one is None:  # a program has zeros where one branch does not depend
+            assert one is None or not one.any()
+            assert other is None or not other.any()
+        else:
+            np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+
+
+# Functions of x and w to one number, by the operations under test, and ways to differentiate them
+
+
+def chosen(x, w):
+    total = tf.reduce_sum(tf.math.real(x))
+    return tf.cond(total > 0.5, lambda: tf.exp(x * w), lambda: w * x * x + 1.0)
+
+
+def of_structures(x, w):
+    def one():
+        return {"a": x * w, "b": (tf.reduce_sum(x), 2.0)}
+
+    def other():
+        return {"a": tf.sin(w) * x, "b": (tf.reduce_prod(w), tf.reduce_sum(w * w))}
+
+    got = tf.cond(tf.math.real(tf.reduce_sum(x)), one, other)
+    return got["a"] * got["b"][0] + got["b"][1]
+
+
+def nested(x, w):
+    total = tf.math.real(tf.reduce_sum(x))
+
+    def inner():
+        y = x * w
+        return tf.cond(total > 2.0, lambda: y * y, lambda: tf.sin(y) * x)
+
+    return tf.cond(total > 0.0, inner, lambda: w) * x
+
+
+def by_number(x, w):
+    index = tf.cast(tf.math.real(tf.reduce_sum(x)), tf.int32)
+    return x * tf.switch_case(index, [lambda: x * w, lambda: tf.cos(x)], lambda: w * w * x)
+
+
+def by_case(x, w):
+    total = tf.math.real(tf.reduce_sum(x))
+    pairs = [(total > 3.0, lambda: x * w), (total > 0.0, lambda: tf.tanh(x) * w)]
+    return tf.case(pairs, default=lambda: w * x**3)
+
+
+@tf.custom_gradient
+def odd(x):  # the rule is no derivative: who uses another one is found out
+    return x * x, lambda dy: 5.0 * dy * x
+
+
+def with_rule(x, w):
+    return tf.cond(tf.math.real(tf.reduce_sum(x)) > 0, lambda: odd(x) * w, lambda: odd(odd(w) * x))
+
+
+FUNCTIONS = [chosen, of_structures, nested, by_number, by_case, with_rule]
+POINTS = [[0.75, 1.5], [0.25, 0.5], [-1.5, 0.25]]
+
+
+def loss(f):
+    return lambda x, w: tf.reduce_sum(tf.math.real(f(x, w) * tf.constant(1.5, x.dtype)))
+
+
+def reverse(f):
+    def run(x, w):
+        with tf.GradientTape() as tape:
+            tape.watch((x, w))
+            y = loss(f)(x, w)
+        return tape.gradient(y, (x, w), unconnected_gradients="zero")
+
+    return run
+
+
+def forward(f):
+    def run(x, w):
+        ways = tf.ones_like(x), 0.5 * tf.ones_like(w)
+        with tf.autodiff.ForwardAccumulator((x, w), ways) as accumulator:
+            y = f(x, w)
+        return accumulator.jvp(y, "zero")
+
+    return run
+
+
+def summed(f):
+    return lambda x, w: sum(
+        tf.reduce_sum(tf.sin(tf.cast(one, x.dtype))) for one in tf.nest.flatten(f(x, w))
+    )
+
+
+MODES = {
+    "value": lambda f: f,
+    "reverse": reverse,
+    "forward": forward,
+    "reverse of reverse": lambda f: reverse(summed(reverse(f))),
+    "forward of reverse": lambda f: forward(summed(reverse(f))),
+    "reverse of forward": lambda f: reverse(summed(forward(f))),
+}
+
+
+@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_programs_choose_as_python_does(f, dtype):
+    tolerance = 2e-4 if dtype == "float32" else 1e-9
+    w = tf.constant([0.5, -0.75], dtype)
+    for name, mode in MODES.items():
+        eager, program = mode(f), tf.function(mode(f), jit_compile=dtype == "float64")
+        outside = mode(tf.function(f, jit_compile=False))
+        for point in POINTS if dtype == "float64" else POINTS[:2]:
+            x = tf.constant(point, dtype)
+            expected = eager(x, w)
+            assert_same(program(x, w), expected, tolerance)
+            if name in ("reverse", "reverse of reverse", "forward"):
+                assert_same(outside(x, w), expected, tolerance)
+        assert len(program._programs) == 1
+
+
+@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+def test_batches_choose_for_each_example(f):
+    xs, w = tf.constant(POINTS), tf.constant([0.5, -0.75])
+    for name in ("value", "reverse", "forward"):
+        g = MODES[name](f)
+        rows = [g(x, w) for x in tf.unstack(xs)]
+        expected = [np.stack(column) for column in zip(*map(values, rows), strict=True)]
+        for run in (tf.vmap(g, (0, None)), tf.function(tf.vmap(g, (0, None)))):
+            assert_same(run(xs, w), expected, 1e-4)
+
+
+def test_batches_inside_a_choice_that_is_the_same_for_all():
+    ws = tf.constant([[0.5, 1.0], [2.0, -1.0], [0.25, 4.0]])
+    for f in FUNCTIONS:
+        for name in ("value", "reverse", "forward", "reverse of reverse"):
+            g = tf.vmap(MODES[name](f), (None, 0))
+            for point in POINTS:
+                x = tf.constant(point)
+                assert_same(tf.function(g)(x, ws), g(x, ws), 2e-4)
+
+
+def test_jacobians_of_a_choice():
+    def jacobian(x, w):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = chosen(x, w)
+        return tape.jacobian(y, x)
+
+    x, w = tf.constant([0.75, 1.5]), tf.constant([0.5, -0.75])
+    assert_same(tf.function(jacobian)(x, w), jacobian(x, w), 1e-5)
+
+
+# What happens in branches ------------------------------------------------------------------------
+
+
+def test_variables_are_read_and_assigned_in_the_chosen_branch_alone():
+    v, u = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
+
+    def f(x):
+        def one():
+            v.assign(v * x)
+            return tf.reduce_sum(v) * u
+
+        def other():
+            u.assign_add(1.0)
+            return u * x
+
+        return tf.cond(x > 0.0, one, other) + tf.reduce_sum(v)
+
+    def gradients(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return y, tape.gradient(y, [x, v, u], unconnected_gradients="zero")
+
+    for run in (tf.function(gradients), lambda x: gradients(x), tf.function(f)):
+        found = []
+        for number in (2.0, -2.0):
+            v.assign([1.0, 2.0])
+            u.assign(3.0)
+            found.append((run(tf.constant(number)), v.numpy(), u.numpy()))
+        (one, after, kept), (other, same, more) = found
+        np.testing.assert_array_equal(after, [2.0, 4.0])
+        np.testing.assert_array_equal(same, [1.0, 2.0])
+        assert (kept, more) == (3.0, 4.0)
+        numbers = [one, other]
+        if isinstance(one, tuple):
+            numbers = [one[0], other[0]]
+            assert_same(one[1], [0.0, np.full(2, 4.0), 6.0], 0)
+            assert_same(other[1], [4.0, np.ones(2), -2.0], 0)
+        assert [float(y) for y in numbers] == [24.0, -5.0]
+
+
+def test_gradients_flow_through_recorded_assignments_in_branches():
+    v = tf.Variable(1.0)
+
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            with tf.experimental.recorded_assignments(restore=True):
+                inside = tf.cond(x > 0.0, lambda: v.assign(x * x) * 3.0, lambda: v * x)
+                y = inside + v * 10.0
+        return y, tape.gradient(y, x)
+
+    for number in (2.0, -2.0):
+        x = tf.constant(number)
+        assert_same(tf.function(f)(x), f(x), 0)
+        assert float(v) == 1.0
+
+
+def test_only_the_chosen_branch_runs():
+    calls = []
+
+    def note(name):
+        def run(x):
+            calls.append(name)
+            return np.float32(2.0) * x + len(calls)
+
+        return run
+
+    def f(x):
+        return tf.cond(
+            x > 0.0,
+            lambda: tf.numpy_function(note("one"), [x], tf.float32) * x,
+            lambda: tf.numpy_function(note("other"), [x], tf.float32),
+        )
+
+    program = tf.function(f)
+    program(tf.constant(1.0))
+    calls.clear()
+    assert float(program(tf.constant(3.0))) == 21.0
+    assert calls == ["one"]
+    assert float(program(tf.constant(-3.0))) == -4.0
+    assert calls == ["one", "other"]
+
+
+def test_code_that_cannot_be_repeated_runs_once_where_there_is_a_gradient():
+    calls = []
+
+    def noisy(x):
+        calls.append(0)
+        return x + np.float32(len(calls))
+
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.cond(
+                x > 0.0,
+                lambda: x * tf.stop_gradient(tf.numpy_function(noisy, [x], tf.float32)),
+                lambda: x,
+            )
+        return y, tape.gradient(y, x)
+
+    program = tf.function(f)
+    program(tf.constant(1.0))
+    calls.clear()
+    y, gradient = program(tf.constant(2.0))
+    assert len(calls) == 1
+    assert (float(y), float(gradient)) == (6.0, 3.0)
+
+
+def test_what_branches_print_comes_in_order(capfd):
+    @tf.function
+    def f(x):
+        tf.print("before", x)
+        y = tf.cond(x > 0.0, lambda: (tf.print("yes"), x)[1], lambda: -x)
+        tf.print("after", y)
+        return y
+
+    f(tf.constant(1.0))
+    capfd.readouterr()
+    f(tf.constant(2.0))
+    f(tf.constant(-2.0))
+    text = "".join(capfd.readouterr())
+    assert text.split() == ["before", "2", "yes", "after", "2", "before", "-2", "after", "2"]
+
+
+def test_random_numbers_in_branches_follow_the_seed():
+    def f(x):
+        return tf.cond(x > 0.0, lambda: x * tf.random.uniform((3,)), lambda: tf.zeros((3,)))
+
+    program = tf.function(f)
+    program(tf.constant(1.0))
+    tf.random.set_seed(3)
+    first, second = program(tf.constant(1.0)).numpy(), program(tf.constant(1.0)).numpy()
+    tf.random.set_seed(3)
+    np.testing.assert_array_equal(program(tf.constant(1.0)).numpy(), first)
+    assert (first != second).all()
+
+
+def test_tapes_inside_branches_and_gradients_of_what_was_outside():
+    def f(x):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = x * x * x
+
+        def inside():
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                z = tf.sin(x) * x
+            return inner.gradient(z, x)
+
+        return tf.cond(x > 1.0, inside, lambda: tape.gradient(y, x))
+
+    for number in (0.5, 2.0):
+        x = tf.constant(number)
+        assert_same(tf.function(f)(x), f(x), 1e-6)
+        slope = reverse(lambda x, w: f(x))
+        assert_same(tf.function(slope)(x, tf.constant(0.0)), slope(x, tf.constant(0.0)), 1e-5)
+
+
+def test_numbers_take_the_dtype_of_the_other_branch():
+    f = tf.function(lambda x: tf.cond(x > 0.0, lambda: 1, lambda: x))
+    assert f(tf.constant(2.0, tf.float64)).dtype == tf.float64
+    g = tf.function(lambda x, n: tf.cond(n > 1.0, lambda: (x * n, None), lambda: (2, None)))
+    assert [float(g(tf.constant(2.0), n)[0]) for n in (3.0, 0.5)] == [6.0, 2.0]
+    assert g(tf.constant(2.0), 0.5)[1] is None
+
+
+# Errors ------------------------------------------------------------------------------------------
+
+
+def test_errors_show_both_branches():
+    x = tf.constant([1.0, 2.0])
+    total = lambda x: tf.reduce_sum(x) > 0  # noqa: E731
+    cases = [
+        (lambda: x, lambda: (x, x), r"`false_fn` returned \(float32\(2,\), float32\(2,\)\), `true"),
+        (lambda: x[:1], lambda: x, r"float32\(2,\) of `false_fn`, float32\(1,\) of `true_fn`"),
+        (lambda: tf.cast(x, tf.float64), lambda: x, "float64"),
+        (lambda: None, lambda: x, "different things"),
+    ]
+    for one, other, words in cases:
+        with pytest.raises(TypeError, match=words):
+            tf.function(lambda y, one=one, other=other: tf.cond(total(y), one, other))(x)
+    with pytest.raises(ValueError, match="one value, got a tensor of shape"):
+        tf.function(lambda x: tf.cond(x > 0, lambda: x, lambda: x))(x)
+    with pytest.raises(TypeError, match="must be an integer"):
+        tf.function(lambda x: tf.switch_case(x[0], [lambda: x]))(x)
+    with pytest.raises(ValueError, match="`default` must be given"):
+        tf.function(lambda x: tf.case([(x[0] > 0, lambda: x)]))(x)
+    with pytest.raises(ValueError, match=r"creates a tf\.Variable"):
+        tf.function(lambda x: tf.cond(x[0] > 0, lambda: tf.Variable(1.0) * x, lambda: x))(x)
+
+
+def test_a_tensor_of_a_branch_does_not_leak():
+    kept = []
+
+    @tf.function
+    def f(x):
+        def inside():
+            kept.append(x * x)
+            return kept[0]
+
+        return tf.cond(x > 0.0, inside, lambda: x) + kept[0]
+
+    with pytest.raises(tf.errors.InaccessibleTensorError):
+        f(tf.constant(2.0))
+
+
+def test_keras_switch_takes_the_nearest_branch():
+    def f(index, x):
+        return tf.keras.ops.switch(index, [lambda x: x, tf.sin, lambda x: x * x], x)
+
+    x = tf.constant([1.0, 2.0])
+    for run in (f, tf.function(f)):
+        found = [run(tf.constant(index), x) for index in (-3, 0, 1, 2, 7)]
+        assert_same(found, [x, x, tf.sin(x), x * x, x * x], 1e-6)
+    each = tf.function(tf.vmap(f))(tf.constant([7, 1]), x)
+    assert_same(each, np.array([1.0, np.sin(2.0)]), 1e-6)
+
+
+def test_switch_case_and_case_choose_eagerly():
+    assert int(tf.switch_case(5, [lambda: 1, lambda: 2])) == 2
+    assert int(tf.switch_case(tf.constant(-1), {3: lambda: 1, 0: lambda: 2})) == 1
+    assert int(tf.switch_case(0, [(3, lambda: 1), (0, lambda: 2)], default=lambda: 7)) == 2
+    assert int(tf.case([(False, lambda: 1), (tf.constant(True), lambda: 2)])) == 2
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no predicate"):
+        tf.case([(False, lambda: 1)])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="exclusive"):
+        tf.case([(True, lambda: 1), (True, lambda: 2)], exclusive=True)
+    with pytest.raises(ValueError, match="comes twice"):
+        tf.switch_case(0, [(3, lambda: 1), (3, lambda: 2)])
+    with pytest.raises(TypeError, match="callable"):
+        tf.switch_case(0, [3])

@@ -1,0 +1,167 @@
+"""The trace of a part of a program that is run by itself: a branch, whose operands it finds."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._core.conversion import convert
+from ..._core.levels import add_level, state
+from ..._core.record import Node
+from ..._core.tensor import Aval, Tensor, leaked_from_trace
+from ..._ops.sampling import draw as draw_numbers
+from ..._reverse.graph_mode import Graph as DefaultGraph
+from ..._reverse.variable import (
+    Variable,
+    VariableSlice,
+)
+from ..._transforms.batching import BatchTensor
+from ..graph.values import Value
+from .outside_calls import OutsideCalls
+from .trace import Build, FunctionTrace, TraceTensor, literal
+
+_STATE = ("frame", "listeners", "graphs", "rules", "overrides", "draws")
+_OWN_REFERENCES = 4  # two in the tuple that `captures` has, a local variable and an argument
+
+
+class BranchTrace(FunctionTrace):
+    """The trace of one branch: tensors from outside, of whatever level, are its operands.
+
+    It can be entered again, to sweep what was recorded in it.
+    """
+
+    def __init__(self, name: str, calls: OutsideCalls, build: Build):
+        super().__init__(name, False, calls)
+        self.build = build
+        self.graph = DefaultGraph()
+        self.graph._token.silent = True
+        self.captures: dict[int, tuple[Any, Value, Any]] = {}  # tensor, value, what is watched
+        self.literals: dict[Value, Value] = {}  # the constants that nothing outside refers to
+        self.has_drawn = False
+        self._outside: dict[str, Any] = {}
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Return a context in which this thread traces the branch, and nothing else sees it."""
+        before, outside = {name: getattr(state, name) for name in _STATE}, self._outside
+        self._outside = before
+        state.frame = add_level(None, self)
+        state.listeners, state.graphs, state.rules = [self], [], []
+        state.overrides, state.draws = {}, self._draw
+        try:
+            self.graph._enter()
+            self.is_over = False
+            yield
+        finally:
+            self.is_over, self._outside = True, outside
+            for name, value in before.items():
+                setattr(state, name, value)
+
+    @contextlib.contextmanager
+    def trial(self) -> Iterator[None]:
+        """Return a context whose operations are no part of the branch."""
+        before = dict(self.captures)
+        try:
+            with super().trial():
+                yield
+        finally:
+            self.captures = before
+
+    def _run_outside(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return what a function gives where the branch was called."""
+        here = {name: getattr(state, name) for name in _STATE}
+        for name, value in self._outside.items():
+            setattr(state, name, value)
+        try:
+            return function(*args)
+        finally:
+            for name, value in here.items():
+                setattr(state, name, value)
+
+    def _draw(self, method: str, arguments: tuple) -> Any:
+        """Return random numbers drawn before the branch is chosen: whichever it is draws them."""
+        self.has_drawn = True
+        return self._run_outside(self._outside["draws"] or draw_numbers, method, arguments)
+
+    def value(self, tensor: Any) -> Value:
+        """Return the value of a tensor in the graph; for one from elsewhere it is an operand."""
+        if isinstance(tensor, VariableSlice):
+            tensor = tensor.part
+        if isinstance(tensor, TraceTensor):
+            if tensor.level is self:
+                return tensor.value
+            if tensor.level.is_over:
+                raise leaked_from_trace(tensor)
+        elif type(tensor) is not BatchTensor:
+            tensor = convert(tensor)
+        return self._capture(tensor, tensor)
+
+    def _capture(self, tensor: Any, watched: Any) -> Value:
+        known = self.captures.get(id(watched))
+        if known is None:
+            data = tensor._data
+            value = Value(Aval(tuple(data.shape), data.dtype))
+            known = self.captures[id(watched)] = tensor, value, watched
+            self.arguments.append(value)
+        return known[1]
+
+    def _examples(self, values: list[Value]) -> list[np.ndarray]:
+        known = {value: tensor for tensor, value, _ in self.captures.values()}
+        others = [one for one in self.arguments if one not in known]
+        self.arguments = [*known, *others]
+        self.given = [tensor._example() for tensor in known.values()]
+        return super()._examples(values)
+
+    def variable_read(self, variable: Variable) -> None:
+        """Make the Variable an operand, with the value that it has where the branch is called."""
+        key = id(variable)
+        if key not in state.overrides:
+            known = self.captures.get(key)
+            tensor = self._run_outside(variable._read) if known is None else known[0]
+            state.overrides[key] = TraceTensor(self._capture(tensor, variable), self)
+
+    def variable_assigned(self, variable: Variable) -> None:
+        """Keep what is assigned in the branch alone: it is a result of it."""
+        self.assigned[id(variable)] = variable
+        if id(variable) not in state.overrides:
+            state.overrides[id(variable)] = variable._data
+
+    def variable_created(self, variable: Variable) -> None:
+        """Refuse Variables: only the branch that is chosen would make them."""
+        raise ValueError(
+            f"`{self.name}` creates a tf.Variable ({variable.name!r}) in a branch that is chosen "
+            "by a value: create Variables outside of the branches"
+        )
+
+    def captured_tensors(self) -> list[tuple[Any, Value, Any]]:
+        """Return the tensors from outside that are operands: not those of this run alone."""
+        return [one for one in self.captures.values() if one[1] not in self.literals]
+
+    def find_literals(self, targets: Sequence[Tensor]) -> None:
+        """Find the constants that nobody but the trace refers to: no tape can ask for them."""
+        saved: Counter[int] = Counter()
+        pending, seen = [one._rec for one in targets], set()
+        while pending:
+            record = pending.pop()
+            while record is not None and record not in seen:
+                seen.add(record)
+                if type(record) is Node:
+                    pending.extend(record.inputs)
+                    kept = record.saved if type(record.saved) is tuple else (record.saved,)
+                    saved.update([id(one) for one in kept if type(one) is Tensor])
+                    kept = ()
+                record = record.next
+        for key in self.captures:
+            known = self.captures[key]
+            tensor = known[0]
+            if type(tensor) is not Tensor or known[1] in self.literals or known[2] is not tensor:
+                continue
+            if type(tensor._data) is not np.ndarray:
+                continue
+            if sys.getrefcount(tensor) <= _OWN_REFERENCES + saved[id(tensor)]:
+                self.literals[known[1]] = literal(tensor._data)

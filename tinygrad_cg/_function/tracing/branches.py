@@ -1,0 +1,163 @@
+"""Calls of functions one of which a tensor without a value chooses: they become a choice.
+
+Each function is traced once, on a trace of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import nest
+from ..._core.conversion import convert, is_tensor, is_weak
+from ..._core.tensor import ArrayLike, Aval, Tensor
+from ..._ops.shape import identity
+from ..._reverse.variable import (
+    recorded_assignments,
+    records_assignments,
+)
+from ..._transforms.control_flow import set_chooser
+from .branch_trace import BranchTrace
+from .choices import TracedChoice, call_choice, find_operands
+from .trace import FunctionTrace
+
+
+def choose(name: str, index: Any, branches: Sequence[tuple[str, Callable[[], Any]]]) -> Any:
+    """Return the result of the branch that `index` chooses, by a program that has all of them.
+
+    `branches` are functions without arguments, with the names that errors give them. What they
+    return must have one structure, and tensors the same shapes and dtypes.
+    """
+    outer = _trace_of(index)
+    traces = [BranchTrace(outer.name, outer.calls, outer.build) for _ in branches]
+    results: list[Any] = []
+    leaves: list[list[Any]] = []
+    finals: list[dict[int, Tensor]] = []
+    recorded = records_assignments()
+    for trace, (_, function) in zip(traces, branches, strict=True):
+        with trace.active(), recorded_assignments(True) if recorded else contextlib.nullcontext():
+            result = function()
+            results.append(result)
+            leaves.append([convert(one) if is_tensor(one) else one for one in nest.flatten(result)])
+            finals.append({key: one._read() for key, one in trace.assigned.items()})
+    names = [label for label, _ in branches]
+    _check_structures(name, names, results)
+    columns = [
+        _Column(name, names, i, list(some)) for i, some in enumerate(zip(*leaves, strict=True))
+    ]
+    variables = {key: one for trace in traces for key, one in trace.assigned.items()}
+    targets = []
+    for k, trace in enumerate(traces):
+        with trace.active():
+            some = [identity(column.tensor(k)) for column in columns if column.is_tensor]
+            for key, variable in variables.items():
+                final = finals[k].get(key)
+                some.append(identity(variable._read() if final is None else final))
+            targets.append(some)
+    structure = results[0]
+    marks = [trace.effects[-1:] for trace in traces]
+    del leaves, finals, results
+    for column in columns:
+        column.check()
+    captures = find_operands(traces, targets, set())
+    label = f"{name}({', '.join(names)})"
+    slots = [slot for slot, _ in captures]
+    choice = TracedChoice(label, traces, slots, targets, [{} for _ in traces], marks)
+    found = iter(call_choice(choice, index, [tensor for _, tensor in captures]))
+    chosen = [next(found) if column.is_tensor else column.leaves[0] for column in columns]
+    for variable, value in zip(variables.values(), found, strict=True):
+        variable.assign(value)
+    return nest.pack_sequence_as(structure, chosen)
+
+
+def _trace_of(index: Any) -> FunctionTrace:
+    """Return the trace that a tensor without a value is of."""
+    return index.level
+
+
+def _check_structures(name: str, names: list[str], results: list[Any]) -> None:
+    for label, result in zip(names[1:], results[1:], strict=True):
+        try:
+            nest.assert_same_structure(results[0], result)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{name}: the branches must return the same structure: `{names[0]}` returned "
+                f"{_describe(results[0])}, `{label}` {_describe(result)}"
+            ) from None
+
+
+def _describe(result: Any) -> str:
+    def text(leaf: Any) -> str:
+        if is_tensor(leaf):
+            return f"{leaf.dtype.name}{tuple(leaf.shape)}"
+        return repr(leaf) if leaf is None or is_weak(leaf) else type(leaf).__name__
+
+    return str(nest.map_structure(lambda leaf: _Text(text(leaf)), result))
+
+
+class _Text:
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class _Column:
+    """One leaf of what branches return."""
+
+    def __init__(self, name: str, names: list[str], place: int, leaves: list[Any]):
+        self.name, self.names, self.place, self.leaves = name, names, place, leaves
+        kinds = [_is_value(one) for one in leaves]
+        self.is_tensor = all(kinds)
+        strong = [one._data.dtype for one in leaves if isinstance(one, Tensor)]
+        self.dtype = strong[0] if strong else None
+        self.avals: list[Aval] = []
+        first = leaves[0]
+        if not self.is_tensor and not all(_is_same(first, one) for one in leaves[1:]):
+            raise TypeError(
+                f"{name}: the branches return different things as result {place}, and not all are "
+                f"tensors or numbers: {self._texts(map(repr, leaves))}"
+            )
+
+    def tensor(self, k: int) -> Tensor:
+        """Return the leaf of a branch; a number takes the dtype of other branches' tensors."""
+        leaf = self.leaves[k]
+        if not isinstance(leaf, Tensor) and self.dtype is not None:
+            try:
+                leaf = convert(leaf, self.dtype)
+            except (TypeError, ValueError):
+                leaf = convert(leaf)
+        leaf = convert(leaf)
+        self.avals.append(Aval(tuple(leaf._data.shape), leaf._data.dtype))
+        return leaf
+
+    def check(self) -> None:
+        """Refuse tensors of different shapes or dtypes; let go of them."""
+        if self.is_tensor:
+            self.leaves = []
+            if any(one != self.avals[0] for one in self.avals):
+                texts = self._texts(f"{one.dtype}{one.shape}" for one in self.avals)
+                raise TypeError(
+                    f"{self.name}: the branches must return tensors of the same shape and dtype "
+                    f"where a tensor without a value chooses: result {self.place} is {texts}. "
+                    "Cast, reshape or pad the results"
+                )
+
+    def _texts(self, leaves: Any) -> str:
+        pairs = zip(self.names, leaves, strict=True)
+        return ", ".join(f"{one} of `{label}`" for label, one in pairs)
+
+
+def _is_value(leaf: Any) -> bool:
+    return isinstance(leaf, (ArrayLike, np.ndarray)) or is_weak(leaf)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and one == other)
+
+
+set_chooser(choose)

@@ -1,0 +1,466 @@
+"""Choices: one operation of a program that runs one of several graphs, as an index says.
+
+All levels see it as one operation. Its gradient is a choice of the branches' gradients, which are
+found by sweeps in the branches' own traces, so that custom gradients inside keep their rules; what
+a branch computes is computed again there, but for calls of code that may not be repeated. Gradients
+of gradients, tangents (the transpose of the gradient) and batches are choices again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core.conversion import BOOL, INT32
+from ..._core.kinds import is_differentiable
+from ..._core.primitive import Primitive, apply
+from ..._core.record import attach_part
+from ..._core.tensor import Aval, Tensor
+from ..._ops.comparison import equal
+from ..._ops.creation import zeros
+from ..._ops.elementwise import where
+from ..._ops.reductions import reduce_sum
+from ..._ops.shape import identity, reshape
+from ..._reverse.sweep import differentiate
+from ..._transforms.batching import Batch, BatchTensor
+from ...errors import InvalidArgumentError
+from ..graph.interpret import interpreter
+from ..graph.simplify import simplify
+from ..graph.values import FuncGraph, OutputItem, Value, constant
+from .branch_trace import BranchTrace
+from .compiled import Outputs
+from .outside_calls import OutsideCalls
+from .trace import Build, TraceTensor, literal
+
+
+class Slot(NamedTuple):
+    """One operand of a choice: a tensor from outside, or a value that each branch has of its own.
+
+    `watched` is that tensor, or the Variable that it is read of.
+    """
+
+    aval: Aval
+    watched: Any = None
+    own: tuple[Any, ...] = ()  # a Value, or the tensor that has it, or None
+
+    def value(self, k: int, trace: BranchTrace) -> Value | None:
+        """Return the value of the operand in the trace of branch `k`, if it uses it."""
+        if self.watched is None:
+            one = self.own[k]
+            return one.value if isinstance(one, TraceTensor) else one
+        known = trace.captures.get(id(self.watched))
+        return None if known is None else known[1]
+
+    def source(self, k: int, trace: BranchTrace) -> Any:
+        """Return what a sweep in branch `k` differentiates by; None if it is nothing."""
+        if self.watched is None:
+            return self.own[k] if isinstance(self.own[k], TraceTensor) else None
+        return self.watched if id(self.watched) in trace.captures else None
+
+
+class Pullback(NamedTuple):
+    """The gradient of a choice, its operands, and by which operands of the choice it is.
+
+    Its operands are "operand", "kept" or "dy" with a number, or "extra" with a tensor.
+    """
+
+    choice: Choice
+    operands: list[tuple[str, Any]]
+    positions: list[int]
+
+
+class Choice:
+    """Several graphs of the same operands, one of which is run.
+
+    Besides its outputs it gives the results of code in it that cannot be run twice, as `kept`;
+    and if it is `stateful`, a mark: what it does comes after what was done before.
+    """
+
+    avals: list[Aval]  # of the outputs, of what is kept, and of a mark
+    count: int  # of the outputs
+    kept: int
+    stateful = False
+    build: Build
+    label: str
+
+    def __init__(self) -> None:
+        self._graphs: list[FuncGraph] | None = None
+        self._programs: dict[int, Outputs] = {}
+        self._pullbacks: dict[tuple[int, ...], Pullback] = {}
+
+    @property
+    def graphs(self) -> list[FuncGraph]:
+        """Return the graph of each branch, from the operands."""
+        if self._graphs is None:
+            self._graphs = self._make_graphs()
+        return self._graphs
+
+    @property
+    def primitive(self) -> Primitive:
+        """Return the operation: one that may be repeated, or one that may not."""
+        values = [value for graph in self.graphs for value in graph.values()]
+        return CHOICE_OF_CODE if any(map(_is_code, values)) else CHOICE
+
+    def run(self, index: int, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run one of the branches, compiled when it is first wanted."""
+        program = self._programs.get(index)
+        if program is None:
+            graph = self.graphs[index]
+            program = self._programs[index] = Outputs(graph.inputs, graph.outputs, self.build)
+        return program.run(arrays[: len(program.graph.inputs)])
+
+    def pullback(self, wanted: tuple[int, ...]) -> Pullback:
+        """Return the gradient by the `wanted` operands, traced once."""
+        found = self._pullbacks.get(wanted)
+        if found is None:
+            found, again = self._make_pullback(wanted)
+            if again:
+                self._pullbacks[wanted] = found
+        return found
+
+    def _make_graphs(self) -> list[FuncGraph]:
+        raise NotImplementedError
+
+    def _make_pullback(self, wanted: tuple[int, ...]) -> tuple[Pullback, bool]:
+        """Return the gradient, and whether it is the same each time: it draws no numbers."""
+        raise NotImplementedError
+
+    def select(self, index: int) -> Choice:
+        """Return one of the branches, as a choice of one."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{self.label}>"
+
+
+class TracedChoice(Choice):
+    """A choice whose branches have traces; `targets` are the outputs of each, in its trace."""
+
+    def __init__(
+        self,
+        label: str,
+        traces: Sequence[BranchTrace],
+        slots: list[Slot],
+        targets: Sequence[list[Any]],
+        replaced: Sequence[dict[Value, Value]],
+        marks: Sequence[list[Value]],
+    ):
+        super().__init__()
+        self.label, self.traces, self.slots, self.targets = label, traces, slots, targets
+        self.replaced, self.marks = replaced, marks
+        self.build = traces[0].build
+        self.count = len(targets[0])
+        self.stateful = any(marks)
+        self.ends = [
+            [*map(trace.value, some), *mark]
+            for trace, some, mark in zip(traces, targets, marks, strict=True)
+        ]
+        self.once = [_results_of_code(*pair) for pair in zip(self.ends, replaced, strict=True)]
+        kept = [value.aval for some in self.once for value in some]
+        self.kept = len(kept)
+        outputs = [Aval(tuple(one._data.shape), one._data.dtype) for one in targets[0]]
+        self.avals = [*outputs, *kept, *[Aval((), BOOL)] * self.stateful]
+
+    def _make_graphs(self) -> list[FuncGraph]:
+        graphs = []
+        for k, trace in enumerate(self.traces):
+            inputs = [Value(slot.aval) for slot in self.slots]
+            pairs = zip(self.slots, inputs, strict=True)
+            known: dict[Any, Value] = {slot.value(k, trace): value for slot, value in pairs}
+            known |= {value: known.get(one, one) for value, one in self.replaced[k].items()}
+            known.pop(None, None)
+            kept = [
+                value if j == k else literal(np.zeros(value.shape, value.dtype))
+                for j, some in enumerate(self.once)
+                for value in some
+            ]
+            ends = [*self.ends[k][: self.count], *kept]
+            if self.stateful:
+                ends += self.marks[k] or [constant(np.zeros((), BOOL))]
+            graph = simplify(FuncGraph(inputs, ends), trace.literals | known)
+            graphs.append(graph)
+        return graphs
+
+    def _make_pullback(self, wanted: tuple[int, ...]) -> tuple[Pullback, bool]:
+        upstream = [i for i, one in enumerate(self.targets[0]) if _is_differentiable(one)]
+        slots: list[Slot] = [*self.slots]
+        operands: list[tuple[str, Any]] = [("operand", i) for i in range(len(slots))]
+        replaced = [dict(one) for one in self.replaced]
+        place = 0
+        for k, some in enumerate(self.once):
+            for value in some:
+                replaced[k][value] = fresh = Value(value.aval)
+                values = tuple(fresh if j == k else None for j in range(len(self.traces)))
+                slots.append(Slot(value.aval, None, values))
+                operands.append(("kept", place))
+                place += 1
+        dys: list[list[Any]] = []
+        found: list[list[Any]] = []
+        drew = False
+        for k, trace in enumerate(self.traces):
+            trace.has_drawn = False
+            with trace.active():
+                dys.append([trace.argument(self.avals[i]) for i in upstream])
+                sources = [self.slots[i].source(k, trace) for i in wanted]
+                asked = [one for one in sources if one is not None]
+                targets = [self.targets[k][i] for i in upstream]
+                some = differentiate(trace.graph._token, targets, dys[k], asked)[0]
+                gradients = iter(some)
+                found.append([None if one is None else next(gradients) for one in sources])
+            drew = drew or trace.has_drawn
+        for place, i in enumerate(upstream):
+            slots.append(Slot(self.avals[i], None, tuple([some[place] for some in dys])))
+            operands.append(("dy", i))
+        kept = [j for j in range(len(wanted)) if any(some[j] is not None for some in found)]
+        targets = []
+        for trace, some in zip(self.traces, found, strict=True):
+            with trace.active():
+                full = [some[j] for j in kept]
+                for place, j in enumerate(kept):
+                    if full[place] is None:
+                        aval = self.slots[wanted[j]].aval
+                        full[place] = zeros(aval.shape, aval.dtype)
+                targets.append([identity(one) for one in full])
+                del full
+        found.clear()
+        known = {id(slot.watched) for slot in slots if slot.watched is not None}
+        extras = find_operands(self.traces, targets, known)
+        slots += [slot for slot, _ in extras]
+        operands += [("extra", tensor) for _, tensor in extras]
+        label = f"the gradient of {self.label}"
+        marks: list[list[Value]] = [[] for _ in self.traces]
+        choice = TracedChoice(label, self.traces, slots, targets, replaced, marks)
+        positions = [wanted[j] for j in kept]
+        return Pullback(choice, operands, positions), not drew
+
+    def select(self, index: int) -> Choice:
+        slots = [one._replace(own=one.own[index:][:1]) for one in self.slots]
+        some = slice(index, index + 1)
+        return TracedChoice(
+            self.label,
+            self.traces[some],
+            slots,
+            self.targets[some],
+            self.replaced[some],
+            self.marks[some],
+        )
+
+
+class BatchedChoice(Choice):
+    """A choice for each example of a batch, where the index is the same for all.
+
+    `batched` says which operands differ between examples; the outputs in `summed` are summed up.
+    """
+
+    def __init__(
+        self, made_of: Choice, batched: Sequence[bool], level: Batch, summed: Sequence[bool] = ()
+    ):
+        super().__init__()
+        self.label, self.build = f"{made_of.label}, batched", made_of.build
+        self.made_of, self.batched, self.level = made_of, tuple(batched), level
+        self.count, self.kept = made_of.count, made_of.kept
+        self.summed = [*summed, *[False] * (len(made_of.avals) - len(summed))]
+        self.avals = [
+            aval if alone else Aval((level.size, *aval.shape), aval.dtype)
+            for aval, alone in zip(made_of.avals, self.summed, strict=True)
+        ]
+
+    def _make_graphs(self) -> list[FuncGraph]:
+        return [self._make_graph(graph) for graph in self.made_of.graphs]
+
+    def _make_graph(self, graph: FuncGraph) -> FuncGraph:
+        """Return the graph of all examples: the operations are carried out once more, batched."""
+        trace, level = BranchTrace(self.label, OutsideCalls(), interpreter), Batch(self.level.size)
+        with trace.active():
+            known: dict[Value, Any] = {}
+            for value, flag in zip(graph.inputs, self.batched, strict=True):
+                shape = (level.size, *value.shape) if flag else value.shape
+                tensor = trace.argument(Aval(shape, value.dtype))
+                known[value] = BatchTensor(tensor, level) if flag else tensor
+            inputs = list(trace.arguments)
+            with level:
+                for value in graph.values():
+                    if value not in known:
+                        known[value] = _replay(value, [known[one] for one in value.inputs])
+            outputs = []
+            for value, alone in zip(graph.outputs, self.summed, strict=True):
+                tensor = level.physical(known[value])
+                outputs.append(trace.value(reduce_sum(tensor, 0) if alone else tensor))
+        constants = {value: literal(tensor._data) for tensor, value, _ in trace.captures.values()}
+        return simplify(FuncGraph(inputs, outputs), constants)
+
+    def _make_pullback(self, wanted: tuple[int, ...]) -> tuple[Pullback, bool]:
+        inner = self.made_of.pullback(wanted)
+        batched, operands = [], []
+        for kind, which in inner.operands:
+            flag, what = True, which
+            if kind == "operand":
+                flag = self.batched[which]
+            elif kind == "dy":
+                flag = not self.summed[which]
+            elif kind == "extra":
+                flag = self.level.has(which)
+                what = which.physical if flag else which
+            batched.append(flag)
+            operands.append((kind, what))
+        summed = [not self.batched[i] for i in inner.positions]
+        choice = BatchedChoice(inner.choice, batched, self.level, summed)
+        return Pullback(choice, operands, inner.positions), not any(
+            kind == "extra" for kind, _ in operands
+        )
+
+    def select(self, index: int) -> Choice:
+        return BatchedChoice(self.made_of.select(index), self.batched, self.level, self.summed)
+
+
+def _replay(value: Value, operands: list) -> Any:
+    """Carry out an operation of a graph on tensors."""
+    if value.array is not None:
+        return Tensor(value.array)
+    if isinstance(value, OutputItem):
+        return operands[0][value.index]
+    assert value.primitive is not None
+    return apply(value.primitive, tuple(operands), value.params)
+
+
+def _is_code(value: Value) -> bool:
+    return value.primitive is not None and value.primitive.kind in ("impure", "user")
+
+
+def _results_of_code(ends: list[Value], replaced: dict[Value, Value]) -> list[Value]:
+    """Return the results of calls that must not be repeated, among what `ends` depend on."""
+    found, seen, pending = [], set(), list(ends)
+    while pending:
+        value = pending.pop()
+        if value in seen or value in replaced:
+            continue
+        seen.add(value)
+        made = value.inputs[0] if isinstance(value, OutputItem) else value
+        if _is_code(made) and not isinstance(value.aval, list):
+            found.append(value)
+        pending.extend(value.inputs)
+    return found
+
+
+def _is_differentiable(tensor: Any) -> bool:
+    return is_differentiable(tensor._data.dtype)
+
+
+def find_operands(
+    traces: Sequence[BranchTrace], targets: Sequence[list[Any]], known: set[int]
+) -> list[tuple[Slot, Any]]:
+    """Return the tensors from outside that branches have met, but for those that are `known`."""
+    found: dict[int, tuple[Any, Any]] = {}
+    for trace, some in zip(traces, targets, strict=True):
+        trace.find_literals(some)
+        for tensor, _, watched in trace.captured_tensors():
+            if id(watched) not in known:
+                found[id(watched)] = tensor, watched
+    return [
+        (Slot(Aval(tuple(tensor._data.shape), tensor._data.dtype), watched), tensor)
+        for tensor, watched in found.values()
+    ]
+
+
+# The operation -------------------------------------------------------------------------------
+
+
+class ChoiceUse(NamedTuple):
+    """The residuals of a node of a choice."""
+
+    choice: Choice
+    inputs: tuple
+    kept: list[Tensor]
+
+
+def _run(index: np.ndarray, *arrays: np.ndarray, choice: Choice) -> list[np.ndarray]:
+    return choice.run(int(index), arrays)
+
+
+def _abstract(index: Aval, *avals: Aval, choice: Choice) -> list[Aval]:
+    return choice.avals
+
+
+def _save(inputs: tuple, params: dict, out: Any) -> ChoiceUse:
+    choice = params["choice"]
+    kept = out[choice.count : choice.count + choice.kept]
+    return ChoiceUse(choice, inputs, [one._with_record(one._rec) for one in kept])
+
+
+def _rule(node: Any, dys: Any) -> list:
+    choice, inputs, kept = node.saved
+    wanted = tuple(
+        i
+        for i, one in enumerate(node.inputs[1:])
+        if one is not None and _is_differentiable(inputs[i + 1])
+    )
+    gradient = choice.pullback(wanted)
+    operands = []
+    for kind, which in gradient.operands:
+        if kind == "operand":
+            operands.append(inputs[which + 1])
+        elif kind == "kept":
+            operands.append(attach_part(kept[which], node, choice.count + which))
+        else:
+            operands.append(dys[which] if kind == "dy" else which)
+    found: list[Any] = [None] * len(inputs)
+    if gradient.positions:
+        results = call_choice(gradient.choice, inputs[0], operands)
+        for i, one in zip(gradient.positions, results, strict=False):
+            found[i + 1] = one
+    return found
+
+
+def call_choice(choice: Choice, index: Any, operands: Sequence[Any]) -> list:
+    """Return the outputs of a choice, as all levels see it."""
+    return apply(choice.primitive, (index, *operands), {"choice": choice})[: choice.count]
+
+
+def _batched(level: Batch, inputs: tuple, params: dict) -> list:
+    """Carry a choice out for all examples: all branches, if the index differs between them."""
+    choice, index, operands = params["choice"], inputs[0], inputs[1:]
+    if choice.stateful:
+        raise InvalidArgumentError(
+            f"vmap: {choice.label} prints, or calls Python code, in an order: inside vmap keep "
+            "such calls outside of the branches"
+        )
+    flags = [level.has(one) for one in operands]
+    physical = [one.physical if flag else one for one, flag in zip(operands, flags, strict=True)]
+    whole = BatchedChoice(choice, flags, level)
+    if not level.has(index):
+        found = apply(whole.primitive, (index, *physical), {"choice": whole})
+        return [BatchTensor(one, level) for one in found]
+    each = []
+    for k in range(len(choice.graphs)):
+        branch = whole.select(k)
+        first = Tensor(np.zeros((), INT32))
+        each.append(apply(branch.primitive, (first, *physical), {"choice": branch}))
+    results = []
+    for column in zip(*each, strict=True):
+        chosen = column[-1]
+        for k, one in enumerate(column[:-1]):
+            rank = len(one._data.shape)
+            takes = reshape(equal(index.physical, k), (level.size, *(1,) * (rank - 1)))
+            chosen = where(takes, one, chosen)
+        results.append(BatchTensor(chosen, level))
+    return results
+
+
+def _make(kind: str) -> Primitive:
+    return Primitive(
+        "cond",
+        _run,
+        ("inputs",),
+        _abstract,
+        save=_save,
+        rule=_rule,
+        kind=kind,
+        aliases=True,
+        carry_out=_batched,
+    )
+
+
+CHOICE = _make("control")
+CHOICE_OF_CODE = _make("user")
