@@ -96,9 +96,9 @@ def test_loops_and_branches_are_differentiated():
         (lambda: ops.switch(0.5, [abs]), TypeError, "index must be an integer"),
         (lambda: ops.while_loop(lambda a: 1, lambda a: (a, a), 0), ValueError, "structure"),
         (
-            lambda: tf.function(lambda x: ops.cond(x > 0, lambda: x, lambda: -x))(1.0),
+            lambda: tf.function(lambda x: ops.cond(x > 0, lambda: x, lambda: (x, x)))(1.0),
             TypeError,
-            r"has no value while .* is traced.*where\(\)",
+            r"same structure: `false_fn` returned .* `true_fn`",
         ),
     ],
 )
