@@ -6,6 +6,7 @@ given to an optimizer as its `learning_rate`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import pi
 from typing import Any
@@ -40,11 +41,15 @@ __all__ = [
 __dir__ = __all__.copy  # what dir() shows
 
 
-class LearningRateSchedule:
-    """Base of schedules: classes that define ``__call__(step)``, which returns a learning rate."""
+class LearningRateSchedule(ABC):
+    """Base of schedules: classes that define ``__call__(step)``, which returns a learning rate.
 
+    One that does not cannot be made: TypeError.
+    """
+
+    @abstractmethod
     def __call__(self, step: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not define __call__(self, step)")
+        """Return the learning rate after `step` steps."""
 
 
 class _Decay(LearningRateSchedule):

@@ -62,8 +62,13 @@ def test_options_of_losses():
     assert losses.MeanSquaredError(dtype="float64")(Y, P).dtype == tf.float64
     with pytest.raises(ValueError, match=r"reduction must be one of .*, got 'avg'"):
         losses.Huber(reduction="avg")
-    with pytest.raises(NotImplementedError, match="define call"):
-        losses.Loss()(Y, P)
+    for base, methods in (
+        (losses.Loss, "call"),
+        (tf.keras.metrics.Metric, "result, update_state"),
+        (tf.keras.optimizers.schedules.LearningRateSchedule, "__call__"),
+    ):
+        with pytest.raises(TypeError, match=f"class Own with abstract methods? {methods}$"):
+            type("Own", (base,), {})()
 
 
 def test_a_loss_of_ones_own_is_differentiable():

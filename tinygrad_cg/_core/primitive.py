@@ -16,7 +16,7 @@ from typing import Any
 from numpy import ndarray
 
 from ..errors import InvalidArgumentError
-from .conversion import convert, convert_operands
+from .conversion import FLOAT32, FLOAT64, convert, convert_operands  # noqa: F401 (for conditions)
 from .kinds import EVERY, is_complex
 from .levels import run_on, state
 from .record import (
@@ -297,8 +297,8 @@ def public_function(
     primitive: Primitive,
     signature: str | None = None,  # by default the operands, and an unused `name`
     *,
-    # for reductions: the condition on other arguments for the fast path, and the operation's
-    # parameters there, by the number of axes
+    # for reductions, whose operand is the first argument: the condition on arguments for the fast
+    # path, and the operation's parameters there, by the number of axes
     over_all_axes: tuple[str, Sequence[dict]] | None = None,
     kernel: list[Callable] | None = None,  # in a list; by default that of the primitive's kernel
     otherwise: Callable[..., Any] | None = None,
@@ -314,8 +314,9 @@ def public_function(
         signature = f"{', '.join(names)}, name=None"
     if over_all_axes is not None:
         condition = f"{over_all_axes[0]} and ({condition})"
-        parameters = f"parameters[{names[0]}._data.ndim]"
         arguments = tuple(part.partition("=")[0] for part in signature.split(", "))
+        names = arguments[:1]
+        parameters = f"parameters[{names[0]}._data.ndim]"
 
     def by_door(*operands: Any) -> Any:
         return apply(primitive, as_tensors(primitive, *operands), {})

@@ -219,7 +219,7 @@ def reduction(
     function = public_function(
         primitive,
         "x, axis=None, keepdims=False",
-        over_all_axes=("axis is None and keepdims is False", _INTEGRAL),
+        over_all_axes=("axis is None and keepdims is False", INTEGRAL),
         kernel=None if run is None else no_kernel,
         otherwise=by_axes,
     )
@@ -240,7 +240,7 @@ def operation(
 
 
 _ALL_AXES = tuple(tuple(range(ndim)) for ndim in range(65))
-_INTEGRAL = tuple({"axis": axes, "keepdims": False} for axes in _ALL_AXES)
+INTEGRAL = tuple({"axis": axes, "keepdims": False} for axes in _ALL_AXES)
 """The parameters of a reduction of all elements, by the number of axes."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def _smooth(y_true: Any, share: Any, classes: Any) -> Any:
     return add(multiply(y_true, 1.0 - share), share / classes)
 
 
-class Loss:
+class Loss(ABC):
     """Base of losses: objects that are called with labels and predictions.
 
     Parameters
@@ -89,7 +90,8 @@ class Loss:
         The dtype in which the loss is computed; by default that of the predictions (the original
         casts to float32, or what `set_floatx` says).
 
-    A loss of one's own defines ``call(y_true, y_pred)``, which returns a loss for each example.
+    A loss of one's own defines ``call(y_true, y_pred)``, which returns a loss for each example; one
+    that does not cannot be made: TypeError.
     ``loss(y_true, y_pred, sample_weight=None)`` multiplies them by weights, which broadcast from
     the left, and reduces them. ValueError for another reduction. After ``keras.losses.Loss``.
 
@@ -116,9 +118,9 @@ class Loss:
         self.reduction = _REDUCTIONS[reduction]
         self.dtype = None if dtype is None else np.dtype(dtype)
 
+    @abstractmethod
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return a loss for each example."""
-        raise NotImplementedError(f"{type(self).__name__} does not define call(y_true, y_pred)")
 
     def _kept(self, y_true: Any) -> Tensor | None:
         """Return which labels count; None for all."""

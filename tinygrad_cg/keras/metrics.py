@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -16,11 +17,12 @@ __all__ = ["Mean", "Metric", "Sum"]
 __dir__ = __all__.copy  # what dir() shows
 
 
-class Metric:
+class Metric(ABC):
     """Base of metrics: `update_state` takes values in, `result` returns the number so far.
 
-    A metric is called with values, which updates it, and returns its result. `reset_state` begins
-    anew. The state is in Variables that tapes do not watch, so that a `function` can update it.
+    A metric of one's own defines these two; one that does not cannot be made: TypeError. A metric
+    is called with values, which updates it, and returns its result. `reset_state` begins anew. The
+    state is in Variables that tapes do not watch, so that a `function` can update it.
     """
 
     def __init__(self, dtype: Any = None, name: str | None = None):
@@ -38,13 +40,13 @@ class Metric:
         self._variables.append(variable)
         return variable
 
+    @abstractmethod
     def update_state(self, *args: Any, **kwargs: Any) -> None:
         """Take values in. Metrics define this."""
-        raise NotImplementedError(f"{type(self).__name__} does not define update_state()")
 
+    @abstractmethod
     def result(self) -> Any:
         """Return the number for all values since the last reset. Metrics define this."""
-        raise NotImplementedError(f"{type(self).__name__} does not define result()")
 
     def reset_state(self) -> None:
         """Forget all values."""

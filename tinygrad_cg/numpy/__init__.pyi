@@ -131,7 +131,6 @@ from tinygrad_cg.numpy._totals import (
     min as min,
     prod as prod,
     std as std,
-    sum as sum,
     var as var,
 )
 
@@ -1014,6 +1013,18 @@ def stack(
 
 def subtract(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return x1 - x2; TypeError for two bools, as in NumPy."""
+
+def sum(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    keepdims: builtins.bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
+    """Return the sum of elements over axes, `initial` added; of those for which `where`
+    holds."""
 
 def take(
     a: TensorLike,

@@ -6,16 +6,18 @@ They are methods of tensors, too, so the way to the operation is short.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
 
-from .._core.kinds import is_bool, is_exact, is_inexact
+from .._core.kinds import is_bool, is_inexact
+from .._core.primitive import public_function
 from .._core.tensor import Tensor
 from .._ops.comparison import logical_and, logical_or
 from .._ops.complex import conj, real
 from .._ops.creation import full_like, zeros
-from .._ops.define import normalize_axes, reduced_shape
+from .._ops.define import INTEGRAL, normalize_axes, reduced_shape
 from .._ops.elementwise import add, divide, maximum, minimum, multiply, subtract
 from .._ops.elementwise import where as choose
 from .._ops.reductions import (
@@ -33,7 +35,7 @@ from .._spellings.adapt import variance
 from ._readers import _array, _as, _axis, _no_out, _real, _widen
 
 
-def sum(
+def _sum(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
@@ -46,12 +48,26 @@ def sum(
 
     Booleans and integers of fewer bits give integers of 64.
     """
-    x = a
-    if dtype is not None or type(a) is not Tensor or is_exact(a._data.dtype):
-        x = _as(_widen(a), dtype)
+    x = _as(_widen(a), dtype)
     if axis is None and initial is None and where is None and out is None:
         return reduce_sum(x, None, keepdims)
     return _total("sum", reduce_sum, add, 0, x, axis, out, keepdims, initial, where)
+
+
+# Called most: all of a tensor of floats is the kernel's at once. Dtypes of one kind are one object.
+sum = public_function(
+    reduce_sum.primitive,
+    "a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None",
+    over_all_axes=(
+        "axis is None and dtype is None and out is None and keepdims is False and initial is None "
+        "and where is None and type(a) is Tensor "
+        "and ((kind := a._data.dtype) is FLOAT32 or kind is FLOAT64)",
+        INTEGRAL,
+    ),
+    otherwise=_sum,
+)
+del sum.primitive  # it takes other arguments
+update_wrapper(sum, _sum).__name__ = sum.__qualname__ = "sum"
 
 
 def prod(
