@@ -11,7 +11,6 @@ from tinygrad_cg._transforms import control_flow
 
 @pytest.fixture(autouse=True)
 def decide(monkeypatch):
-    monkeypatch.setattr(control_flow, "cond", decided.cond)
     monkeypatch.setattr(control_flow, "while_loop", decided.while_loop)
 
 

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.quick
 
 @pytest.fixture
 def decide(monkeypatch):
-    monkeypatch.setattr(control_flow, "cond", decided.cond)
     monkeypatch.setattr(control_flow, "while_loop", decided.while_loop)
 
 

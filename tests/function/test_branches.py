@@ -393,3 +393,13 @@ def test_switch_case_and_case_choose_eagerly():
         tf.switch_case(0, [(3, lambda: 1), (3, lambda: 2)])
     with pytest.raises(TypeError, match="callable"):
         tf.switch_case(0, [3])
+
+
+def test_integers_that_are_known_are_results_of_branches():
+    @tf.function
+    def f(x):
+        first = tf.cond(x > 0.0, lambda: tf.constant(3), lambda: tf.constant(0))
+        return tf.cond(tf.equal(first, 0), lambda: (tf.constant(7), x * x), lambda: (first, x))
+
+    assert [float(one) for one in f(tf.constant(2.0))] == [3.0, 2.0]
+    assert [float(one) for one in f(tf.constant(-2.0))] == [7.0, 4.0]

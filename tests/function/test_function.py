@@ -391,7 +391,7 @@ def test_gradients_see_the_numbers_of_their_call():
 @pytest.mark.parametrize(
     "use",
     [
-        lambda x: 1.0 if x > 0 else x,
+        lambda x: 1.0 if bool(x > 0) else x,
         lambda x: float(x),
         lambda x: x.numpy(),
         lambda x: np.arange(x),

@@ -1,8 +1,7 @@
-"""`cond` and `while_loop` of a trace that decide by the values that it is made for.
+"""A `while_loop` of a trace that decides by the values that it is made for.
 
-Such a program is right for the arguments of its first call, so the transformation of control flow
-can be compared with an eager run by itself: both branches are traced and must agree in shapes and
-dtypes, as must all rounds of a loop.
+Such a program is right for the arguments of its first call, so the transformation of loops can be
+compared with an eager run by itself: all rounds must agree in shapes and dtypes.
 """
 
 from tinygrad_cg import Tensor, nest
@@ -21,12 +20,6 @@ def agree(some, others):
     for one, other in zip(nest.flatten(some), nest.flatten(others), strict=True):
         assert one.dtype == other.dtype
         assert tuple(one.shape) == tuple(other.shape)
-
-
-def cond(test, true_fn, false_fn):
-    found = true_fn(), false_fn()
-    agree(*found)
-    return found[0] if holds(test) else found[1]
 
 
 def while_loop(test, body, values):

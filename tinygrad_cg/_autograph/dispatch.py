@@ -31,6 +31,7 @@ from .traced import (
     as_number,
     as_tensor,
     choose,
+    current_trace,
     is_traced,
     is_trying,
     placeholders,
@@ -129,6 +130,8 @@ class Helper:
     def _choose(self, test: Any, values: list[Callable], word: str, line: int | None) -> Any:
         with trial():
             samples = [value() for value in values]
+        if current_trace() is None:  # in a batch: these are the values
+            values = [lambda: samples[0], lambda: samples[1]]
         try:
             kind = plan(*samples)
         except Mismatch as error:

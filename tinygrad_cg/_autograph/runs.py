@@ -38,6 +38,7 @@ from .traced import (
     as_number,
     as_tensor,
     choose,
+    current_trace,
     flow_number,
     is_trying,
     placeholders,
@@ -99,6 +100,8 @@ class Run:
         ]
         with trial():
             samples = [one() for one in run]
+        if current_trace() is None:  # in a batch: these are the values
+            run = [lambda: samples[0], lambda: samples[1]]
         possible = [possible_ways(one.flow) for one in samples]
         if self.site.kind == "guard":  # what is not run has been left before
             possible[1] -= {NORMAL}

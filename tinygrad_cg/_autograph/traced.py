@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core.conversion import BOOL, INT32, Weak, convert
 from .._core.kinds import is_bool, is_inexact
+from .._core.levels import Listener, ask_for_value, remove_listener
 from .._core.levels import stack as levels
 from .._core.levels import state as thread
 from .._core.tensor import ArrayLike, Aval, Tensor
@@ -17,6 +18,7 @@ from .._ops.elementwise import multiply, not_equal
 from .._ops.indexing import getitem
 from .._ops.shape import cast
 from .._transforms import control_flow
+from ..errors import AutographError
 from .names import NORMAL
 
 
@@ -52,11 +54,10 @@ class Range:
 
 
 def is_traced(value: Any) -> bool:
-    """Return whether a value is a tensor, or a float, that has no value while tracing."""
+    """Return whether a value is a tensor, or a float, that has no value here for Python."""
     if isinstance(value, ArrayLike):
-        if not isinstance(value, Tensor):
-            value = value._read()
-        return type(value._data) is not np.ndarray and level_of(value) is not None
+        tensor = value if isinstance(value, Tensor) else value._read()
+        return type(tensor._data) is not np.ndarray and ask_for_value(tensor) is None
     return isinstance(value, Weak)
 
 
@@ -79,7 +80,13 @@ def as_number(tensor: Tensor) -> Any:
     level = level_of(tensor)
     if level is not None:
         return level.number(tensor) if is_inexact(tensor.dtype) else tensor
-    return tensor.numpy().item() if type(tensor._data) is np.ndarray else tensor
+    if type(tensor._data) is np.ndarray:
+        return tensor.numpy().item()
+    if is_inexact(tensor.dtype):
+        raise AutographError(
+            "a Python float becomes one that differs between examples of a batch: make it a tensor"
+        )
+    return tensor
 
 
 def truth(value: Any, where: str) -> Any:
@@ -121,12 +128,27 @@ def without(flow: Any, ways: set[int]) -> Any:
     return Flow(number, possible | {NORMAL} if ways & flow.possible else possible)
 
 
+class _NoAssignments(Listener):
+    """Refuses assignments in what runs for all examples of a batch, where some ask for it."""
+
+    def variable_assigned(self, variable: Any) -> None:
+        raise ValueError(
+            f"{variable.name!r} is assigned inside vmap, in a case that differs between examples: "
+            "assign what the call returns"
+        )
+
+
 @contextlib.contextmanager
 def trial() -> Iterator[None]:
     """Return a context whose operations leave no trace."""
     level = current_trace()
     if level is None:
-        yield
+        listener = _NoAssignments()
+        thread.listeners.append(listener)
+        try:
+            yield
+        finally:
+            remove_listener(listener)
     else:
         with level.trial():
             yield

@@ -146,11 +146,14 @@ def name(identifier: str, at: Any, store: bool = False) -> ast.Name:
 
 def _located(node: Any, at: Any) -> Any:
     """Give a new node, and those in it that have none, the place of another."""
+    end = at.lineno, at.col_offset
+    if getattr(at, "end_lineno", None) == at.lineno:
+        end = at.end_lineno, at.end_col_offset
     place = {
         "lineno": at.lineno,
         "col_offset": at.col_offset,
-        "end_lineno": getattr(at, "end_lineno", None) or at.lineno,
-        "end_col_offset": getattr(at, "end_col_offset", None) or at.col_offset,
+        "end_lineno": end[0],
+        "end_col_offset": end[1],
     }
     for one in ast.walk(node):
         if "lineno" in one._attributes and not hasattr(one, "lineno"):

@@ -20,9 +20,10 @@ from ..._reverse.variable import (
     records_assignments,
 )
 from ..._transforms.control_flow import set_chooser
+from ..graph.values import constant
 from .branch_trace import BranchTrace
 from .choices import TracedChoice, call_choice, find_operands
-from .trace import FunctionTrace
+from .trace import FunctionTrace, TraceTensor
 
 
 def choose(name: str, index: Any, branches: Sequence[tuple[str, Callable[[], Any]]]) -> Any:
@@ -52,10 +53,10 @@ def choose(name: str, index: Any, branches: Sequence[tuple[str, Callable[[], Any
     targets = []
     for k, trace in enumerate(traces):
         with trace.active():
-            some = [identity(column.tensor(k)) for column in columns if column.is_tensor]
+            some = [_own(trace, column.tensor(k)) for column in columns if column.is_tensor]
             for key, variable in variables.items():
                 final = finals[k].get(key)
-                some.append(identity(variable._read() if final is None else final))
+                some.append(_own(trace, variable._read() if final is None else final))
             targets.append(some)
     structure = results[0]
     marks = [trace.effects[-1:] for trace in traces]
@@ -71,6 +72,12 @@ def choose(name: str, index: Any, branches: Sequence[tuple[str, Callable[[], Any
     for variable, value in zip(variables.values(), found, strict=True):
         variable.assign(value)
     return nest.pack_sequence_as(structure, chosen)
+
+
+def _own(trace: BranchTrace, tensor: Tensor) -> Tensor:
+    """Return a tensor of the trace itself: integers that are known stay outside of it."""
+    made = identity(tensor)
+    return made if isinstance(made, TraceTensor) else TraceTensor(constant(made._data), trace)
 
 
 def _trace_of(index: Any) -> FunctionTrace:

@@ -401,11 +401,11 @@ def function(
     arguments, captured tensors and Variables (zeros, not None, by those that only other outputs
     depend on); in `vmap` and forward mode the operations run one by one.
 
-    Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `if x > 0`,
-    `float(x)`, `x.numpy()`. Code that has to is called from the program by `numpy_function`,
-    `py_function` and `primitive`, or declared by `custom_derivatives`. ValueError
-    if Variables are made at other calls than the first. A `FunctionWarning` says so when each call
-    needs a new program. After ``tf.function``.
+    Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `float(x)`,
+    `x.numpy()`; AutographError (one of them) for control flow that cannot become operations. Code
+    that has to is called from the program by `numpy_function`, `py_function` and `primitive`, or
+    declared by `custom_derivatives`. ValueError if Variables are made at other calls than the
+    first. A `FunctionWarning` says so when each call needs a new program. After ``tf.function``.
     """
 
     def decorate(python: Any) -> Function:

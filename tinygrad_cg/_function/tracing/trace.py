@@ -154,18 +154,22 @@ class FunctionTrace(Level, Listener):
         lists: Any = self.effects, self.arguments, self.created, self.draws
         tables: Any = self.met, self.reads, self.assigned, state.overrides
         before = [one.copy() for one in (*lists, *tables)]
-        outside = self.outside
+        outside, draws = self.outside, state.draws
+        state.draws = self._drawn_in_trial
         self.trials += 1
         try:
             yield
         finally:
             self.trials -= 1
-            self.outside = outside
+            self.outside, state.draws = outside, draws
             for one, old in zip(lists, before, strict=False):
                 one[:] = old
             for table, old in zip(tables, before[len(lists) :], strict=True):
                 table.clear()
                 table.update(old)
+
+    def _drawn_in_trial(self, method: str, arguments: tuple) -> TraceTensor:
+        return self.argument(_draw_aval(method=method, arguments=arguments))
 
     def argument(self, aval: Aval) -> TraceTensor:
         """Return a new input of the program."""
