@@ -54,6 +54,8 @@ _TABLE = """
     lbeta(x, name=None) = lbeta(x)
     ndtri bessel_i0 bessel_i0e bessel_i1 bessel_i1e(x, name=None) = {}(x)
     zeta(x, q, name=None) = zeta(x, q)
+    betainc(a, b, x, name=None) = betainc(a, b, x)
+    igamma igammac(a, x, name=None) = {}(a, x)
     in_top_k(targets, predictions, k, name=None) = in_top_k(targets, predictions, k)
     log_softmax(logits, axis=None, name=None)
         = log_softmax(logits, -1 if axis is None else axis)

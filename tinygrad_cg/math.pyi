@@ -96,6 +96,10 @@ def bessel_i1(x: TensorLike, name: str | None = None) -> Tensor:
 def bessel_i1e(x: TensorLike, name: str | None = None) -> Tensor:
     """Return ``exp(-abs(x)) * bessel_i1(x)``, which does not overflow."""
 
+def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the regularized incomplete beta function: the integral of t**(a - 1) (1 - t)**(b -
+    1) from 0 to x, over beta(a, b)."""
+
 def ceil(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the smallest integer not below x. It has no gradient."""
 
@@ -194,6 +198,16 @@ def greater(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 def greater_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Whether x >= y."""
 
+def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the regularized lower incomplete gamma function of `a` and `x` (a and a in most
+    books): the integral of t**(a - 1) exp(-t) from 0 to x, over gamma(a). NaN below 0. The
+    gradients by both are right, by `x` at every order and by `a` up to order 4. After
+    ``tf.math.igamma``."""
+
+def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """Return 1 - igamma(a, x), accurate where that is small. The gradients by both are right,
+    by `x` at every order and by `a` up to order 4. After ``tf.math.igammac``."""
+
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the imaginary part of input; 0 for real input."""
 
@@ -277,6 +291,10 @@ def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
 
 def negative(x: TensorLike, name: str | None = None) -> Tensor:
     """Return -x; TypeError for a bool, as in NumPy."""
+
+def nextafter(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return the next number of the dtype after `x` in the direction of `y`; `y` if they are
+    equal. Integers give float64."""
 
 def not_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Whether x != y."""

@@ -20,7 +20,7 @@ from .._core.kinds import (
     is_inexact,
     is_native_float,
 )
-from .._core.primitive import apply, public_function
+from .._core.primitive import apply, binary_function, public_function
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import (
@@ -39,7 +39,18 @@ from .comparison import (
 from .complex import conj, real
 from .composition import ARRAYS, Operations
 from .creation import zeros_like
-from .define import ANY, Real, Wrong, binary, elementwise, operation, public, unary
+from .define import (
+    ANY,
+    Case,
+    Real,
+    Wrong,
+    binary,
+    broadcast_shapes,
+    elementwise,
+    operation,
+    public,
+    unary,
+)
 from .shape import cast, identity
 
 POSITIVE = Real(0.3, 3.0)
@@ -307,6 +318,36 @@ hypot = of_reals(
     spellings=("keras.ops.hypot", "numpy.hypot"),
     samples=(AWAY, AWAY),
 )
+
+
+def _run_nextafter(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    wanted = hypot.primitive.kernel.result_dtype(x.dtype, y.dtype)  # bool and integers: float64
+    with np.errstate(all="ignore"):
+        return np.asarray(np.nextafter(x.astype(wanted), y.astype(wanted)))
+
+
+def _nextafter_aval(x: Aval, y: Aval) -> Aval:
+    shape = broadcast_shapes("nextafter", x.shape, y.shape)
+    return Aval(shape, hypot.primitive.kernel.result_dtype(x.dtype, y.dtype))
+
+
+_nextafter = operation(
+    "nextafter",
+    _run_nextafter,
+    _nextafter_aval,
+    (lambda dy: dy, lambda dy: zeros_like(dy)),
+    inputs=("x", "y"),
+    kind="contraction",  # of no axes, since NumPy's function is no compiled kernel
+    batch=lambda params, size: params,
+    dtypes=REAL,
+    ufunc=np.nextafter,
+    spellings=("math.nextafter", "keras.ops.nextafter", "numpy.nextafter"),
+    samples=[Case(((2, 3), (3,))), Case(((), ())), Case(((2, 1), (3,)))],
+    doc="Return the next number of the dtype after `x` in the direction of `y`; `y` if they are "
+    "equal. Integers give float64.\n\nElementwise; `x` and `y` broadcast. The gradient by `x` is "
+    "1, that by `y` is 0, as in TensorFlow.",
+)
+nextafter = public(_nextafter)(binary_function(_nextafter))
 
 # Exponentials and friends --------------------------------------------------------------------
 

@@ -835,6 +835,10 @@ def ndim(a: TensorLike) -> int:
 def negative(x: TensorLike, /) -> Tensor:
     """Return -x; TypeError for a bool, as in NumPy."""
 
+def nextafter(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return the next number of the dtype after `x1` in the direction of `x2`; `x2` if they are
+    equal. Integers give float64."""
+
 def nonzero(a: TensorLike) -> tuple[Tensor, ...]:
     """Return the coordinates of what is not 0, one tensor for each axis."""
 
