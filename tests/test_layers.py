@@ -51,6 +51,7 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     *("device", "get_current_name_scope", "get_logger", "get_static_value", "inside_function"),
     *("is_symbolic_tensor", "no_gradient", "timestamp", "type_spec_from_value"),
     *("Assert", "assert_equal", "assert_greater", "assert_less"),
+    *("get_global_generator", "set_global_generator"),
     *("assert_rank", "inverse_stft_window_fn", "required_space_to_batch_paddings"),
     *("switch", "fori_loop", "map", "scan", "vectorize", "vectorized_map"),
     "clear_cache",

@@ -64,6 +64,16 @@ _TABLE = """
         = collapse_repeated(labels, seq_length)
     compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None)
         = average_loss(per_example_loss, sample_weight, global_batch_size)
+    all_candidate_sampler(true_classes, num_true, num_sampled, unique, seed=None, name=None)
+        -> Candidates
+        = all_candidates(true_classes, num_true, num_sampled)
+        # Return all `num_sampled` classes, each of which is expected once.
+    compute_accidental_hits(true_classes, sampled_candidates, num_true, seed=None, name=None)
+        -> tuple[Tensor, Tensor, Tensor]
+        = accidental_hits(true_classes, sampled_candidates, num_true)
+    ctc_loss(labels, logits, label_length, logit_length, logits_time_major=True, unique=None,
+        blank_index=None, name=None)
+        = ctc_loss(labels, logits, label_length, logit_length, logits_time_major, blank_index)
     ctc_unique_labels(labels, name=None) -> tuple[Tensor, Tensor] = unique_labels(labels)
     conv1d(input, filters, stride, padding, data_format="NWC", dilations=None, name=None)
         = conv(input, filters, stride, padding, data_format, dilations)
@@ -141,12 +151,20 @@ _TABLE = """
         = mean_and_variance(x, axes, keepdims)
         # Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
         float32. `shift` makes no difference.
+    nce_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true=1,
+        sampled_values=None, remove_accidental_hits=False, name="nce_loss")
+        = nce_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true,
+        sampled_values, remove_accidental_hits)
     normalize_moments(counts, mean_ss, variance_ss, shift, name=None) -> tuple[Tensor, Tensor]
         = normalize_moments(counts, mean_ss, variance_ss, shift)
     pool(input, window_shape, pooling_type, strides=None, padding="VALID", data_format=None,
         dilations=None, name=None)
         = pool(input, window_shape, pooling_type, strides, padding, data_format, dilations)
     relu relu6 selu softsign(features, name=None) = {}(features)
+    sampled_softmax_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true=1,
+        sampled_values=None, remove_accidental_hits=True, seed=None, name="sampled_softmax_loss")
+        = sampled_softmax_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true,
+        sampled_values, remove_accidental_hits, seed)
     scale_regularization_loss(regularization_loss) = reduce_sum(regularization_loss)
         # Return the sum of a loss, for the one replica that there is.
     separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding, data_format=None,

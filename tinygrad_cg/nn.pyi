@@ -6,10 +6,21 @@ from numpy.typing import DTypeLike
 
 from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
+from tinygrad_cg._ops.candidates import Candidates
 from tinygrad_cg._ops.sorting import TopK
 from tinygrad_cg._ops.statistics import ApproxTopK
 
 __all__: list[str]
+
+def all_candidate_sampler(
+    true_classes: Any,
+    num_true: Any,
+    num_sampled: Any,
+    unique: Any,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Return all `num_sampled` classes, each of which is expected once."""
 
 def approx_max_k(
     operand: Any,
@@ -137,6 +148,15 @@ def collapse_repeated(
     """Return sequences without the repetitions of labels in a row, and their lengths
     (int32)."""
 
+def compute_accidental_hits(
+    true_classes: Any,
+    sampled_candidates: Any,
+    num_true: Any,
+    seed: int | None = None,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the rows, the positions, and weights of sampled classes that are true in a row."""
+
 def compute_average_loss(
     per_example_loss: Any,
     sample_weight: Any = None,
@@ -244,6 +264,18 @@ def convolution(
 
 def crelu(features: TensorLike, axis: Axes = -1, name: str | None = None) -> Tensor:
     """Return ``relu(features)`` and ``relu(-features)``, joined along `axis`."""
+
+def ctc_loss(
+    labels: TensorLike,
+    logits: TensorLike,
+    label_length: Any,
+    logit_length: Any,
+    logits_time_major: bool = True,
+    unique: Any = None,
+    blank_index: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return minus the logarithm of the probability of each sequence of labels, (batch,)."""
 
 def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Return the different labels of each row, in order of appearance, and which each one
@@ -470,6 +502,20 @@ def moments(
     """Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
     float32. `shift` makes no difference."""
 
+def nce_loss(
+    weights: Any,
+    biases: Any,
+    labels: TensorLike,
+    inputs: TensorLike,
+    num_sampled: Any,
+    num_classes: int,
+    num_true: Any = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = False,
+    name: str | None = "nce_loss",
+) -> Tensor:
+    """Return the loss of noise-contrastive estimation, (batch,)."""
+
 def normalize_moments(
     counts: Any,
     mean_ss: Any,
@@ -497,6 +543,21 @@ def relu(features: TensorLike, name: str | None = None) -> Tensor:
 
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """Return `features` limited to [0, 6]; its gradient is 0 at both limits."""
+
+def sampled_softmax_loss(
+    weights: Any,
+    biases: Any,
+    labels: TensorLike,
+    inputs: TensorLike,
+    num_sampled: Any,
+    num_classes: int,
+    num_true: Any = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = True,
+    seed: int | None = None,
+    name: str | None = "sampled_softmax_loss",
+) -> Tensor:
+    """Return the cross-entropy of the true classes and of a sample of the others, (batch,)."""
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     """Return the sum of a loss, for the one replica that there is."""

@@ -6,14 +6,31 @@ from numpy.typing import DTypeLike
 
 from tinygrad_cg._core.annotations import Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
+from tinygrad_cg._ops.candidates import Candidates
 from tinygrad_cg._ops.distributions import truncated_normal as truncated_normal
 from tinygrad_cg._ops.sampling import (
     normal as normal,
     set_seed as set_seed,
     uniform as uniform,
 )
+from tinygrad_cg._reverse.generator import (
+    Generator as Generator,
+    create_rng_state as create_rng_state,
+    get_global_generator as get_global_generator,
+    set_global_generator as set_global_generator,
+)
 
 __all__: list[str]
+
+def all_candidate_sampler(
+    true_classes: Any,
+    num_true: Any,
+    num_sampled: Any,
+    unique: Any,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Return all `num_sampled` classes, each of which is expected once."""
 
 def categorical(
     logits: TensorLike,
@@ -37,6 +54,20 @@ def gamma(
     name: str | None = None,
 ) -> Tensor:
     """Return draws from the gamma distributions of shapes `alpha` and rates `beta` (1)."""
+
+def log_uniform_candidate_sampler(
+    true_classes: Any,
+    num_true: Any,
+    num_sampled: Any,
+    unique: Any,
+    range_max: Any,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Return `num_sampled` of the classes from 0 to `range_max` - 1, and how often each of
+    them, and of `true_classes` (batch, `num_true`), is expected: uniform, or with the
+    probability ``log((k + 2) / (k + 1)) / log(range_max + 1)`` of class k. None is drawn twice
+    if `unique`."""
 
 def poisson(
     shape: Shape,
@@ -95,6 +126,18 @@ def stateless_normal(
 ) -> Tensor:
     """Return draws as ``normal``; the same two integers `seed` give the same."""
 
+def stateless_parameterized_truncated_normal(
+    shape: Shape,
+    seed: int | None,
+    means: Any = 0.0,
+    stddevs: Any = 1.0,
+    minvals: Any = -2.0,
+    maxvals: Any = 2.0,
+    name: str | None = None,
+) -> Tensor:
+    """Return draws of `shape` from normal distributions, each between its `minvals` and
+    `maxvals`; gradients flow to the parameters. The same two integers `seed` give the same."""
+
 def stateless_poisson(
     shape: Shape,
     seed: int | None,
@@ -126,3 +169,17 @@ def stateless_uniform(
     alg: str = "auto_select",
 ) -> Tensor:
     """Return ``uniform`` draws; the same two integers `seed` give the same."""
+
+def uniform_candidate_sampler(
+    true_classes: Any,
+    num_true: Any,
+    num_sampled: Any,
+    unique: Any,
+    range_max: Any,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Return `num_sampled` of the classes from 0 to `range_max` - 1, and how often each of
+    them, and of `true_classes` (batch, `num_true`), is expected: uniform, or with the
+    probability ``log((k + 2) / (k + 1)) / log(range_max + 1)`` of class k. None is drawn twice
+    if `unique`."""

@@ -219,6 +219,20 @@ tf.nn.max_pool(line, 2, 1, "VALID") -> [[[5.0], [5.0]]] float32
 tf.nn.max_pool1d([[[-1.0], [-5.0], [-3.0]]], 2, 2, "SAME") -> [[[-1.0], [-3.0]]] float32
 tf.nn.max_pool2d(square, [1, 2, 2, 1], [1, 2, 2, 1], "VALID") -> [[[[4.0]]]] float32
 tf.nn.max_pool2d([[[[1.0, 5.0]]]], (1, 2), 2, "VALID", data_format="NCHW") -> [[[[5.0]]]] float32
+tf.nn.all_candidate_sampler([[1], [2]], 1, 3, True) -> [0, 1, 2] int64; [[1.0], [1.0]] float32;
+    [1.0, 1.0, 1.0] float32
+tf.nn.compute_accidental_hits([[1, 2], [5, 0]], [0, 5, 3], 2) -> [1, 1] int32; [1, 0] int64;
+    [-3.402823e+38, -3.402823e+38] float32
+tf.nn.ctc_loss([[1, 2], [2, 0]], tf.reshape(tf.sin(tf.range(24.0)), [4, 2, 3]), [2, 1], [4, 3]) ->
+    [1.378002, 1.586974] float32
+tf.nn.ctc_loss([[1, 0], [1, 0]], tf.reshape(tf.sin(tf.range(24.0)), [2, 4, 3]), [2, 1], [4, 3],
+    logits_time_major=False, blank_index=-1) -> [1.538244, 1.447526] float32
+tf.nn.nce_loss(tf.constant([[1.0], [2.0], [-1.0]]), tf.constant([0.5, 0.0, 1.0]), np.array([[1],
+    [2]]), tf.constant([[1.0], [2.0]]), 2, 3, sampled_values=(np.array([0, 1]),
+    tf.constant([[0.5], [0.25]]), tf.constant([0.5, 0.125]))) -> [6.460609, 9.833636] float32
+tf.nn.sampled_softmax_loss(tf.constant([[1.0], [2.0], [-1.0]]), tf.constant([0.5, 0.0, 1.0]),
+    np.array([[1], [2]]), tf.constant([[1.0], [2.0]]), 2, 3, sampled_values=(np.array([0, 1]),
+    tf.constant([[0.5], [0.25]]), tf.constant([0.5, 0.125]))) -> [0.474077, 5.750615] float32
 tf.nn.approx_max_k([1.0, 5.0, 3.0], 2) -> [5.0, 3.0] float32; [1, 2] int32
 tf.nn.atrous_conv2d(tf.reshape(tf.range(12.0), [1, 3, 4, 1]), [[[[1.0]], [[10.0]]]], 2, "VALID")
     -> [[[[20.0], [31.0]], [[64.0], [75.0]], [[108.0], [119.0]]]] float32

@@ -515,6 +515,17 @@ EXACT: dict[str, Callable[..., Any]] = {
 """Those that mpmath has under another name or not at all."""
 
 
+def _candidates(seed: np.ndarray, sampler: str, count: int, size: int, unique: bool) -> np.ndarray:
+    """Draw classes one after the other, those that were there before again if `unique`."""
+    generator, kept, tries = np.random.Generator(np.random.Philox(int(seed))), [], 0
+    while len(kept) < count:
+        share, tries = generator.random(), tries + 1
+        one = int(share * size) if sampler == "uniform" else int(np.expm1(share * np.log1p(size)))
+        if not unique or one not in kept:
+            kept.append(one)
+    return np.array([*kept, tries])
+
+
 def _isotonic_blocks(x: np.ndarray, decreasing: bool) -> np.ndarray:
     """Number the blocks of equal values of the regression, by its formula of means of ranges.
 
@@ -653,6 +664,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     ),
     "determinant_phase": lambda x: np.linalg.slogdet(x)[0],
     "complex_of_pairs": lambda x: x[..., 0] + 1j * x[..., 1],
+    "candidates": _candidates,
     "isotonic_blocks": _isotonic_blocks,
     "invert_permutation": lambda x: np.argsort(x),
     "tridiagonal_solve": lambda x, y: np.linalg.solve(_banded(x, 1), y),

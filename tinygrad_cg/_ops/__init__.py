@@ -30,6 +30,10 @@ _LATER = {
         "batch_to_space depth_to_space fold frames rearrange reverse_sequence space_to_batch "
         "space_to_depth unfold"
     ),
+    "candidates": (
+        "Candidates accidental_hits all_candidates bounded_normal nce_loss sample_candidates "
+        "sampled_softmax_loss"
+    ),
     "casts": "bitcast saturate_cast",
     "complex_parts": "complex_of complex_of_pairs",
     "convolution": "conv conv_transpose depthwise_conv",
@@ -78,6 +82,7 @@ _LATER = {
     "pooling": "adaptive_pool average_pool max_pool",
     "sampling": "draw normal set_seed uniform",
     "segments": "segment_extremum segment_product sorted_segments unsorted_segments",
+    "sequences": "ctc_loss",
     "spectra": (
         "centred_inverse_stft centred_stft complex_of_rank cosines framed inverse_mdct "
         "inverse_stft inverse_window kaiser_bessel_derived_window mdct mel_weights mfccs of_rank "

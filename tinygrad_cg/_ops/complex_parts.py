@@ -1,7 +1,4 @@
-"""Complex numbers from their parts, without arithmetic: infinities and signs of zeros stay.
-
-They are loaded at their first use.
-"""
+"""Complex numbers from their parts, without arithmetic: infinities and signs of zeros stay."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Counts of integers, histograms of equal bins, tables of confusion, permutations, polynomials.
 
-They are loaded at their first use. What is counted has no gradient; weights have theirs.
+What is counted has no gradient; weights have theirs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What else moves over images: separable filters, adjoints, responses, morphology.
-
-They are loaded with `tinygrad_cg.nn`.
-"""
+"""What else moves over images: separable filters, adjoints, responses, morphology."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Frames of signals, their spectra over time, cosine transforms, and windows for them.
-
-They are loaded with `tinygrad_cg.signal` and `tinygrad_cg.keras.ops`.
-"""
+"""Frames of signals, their spectra over time, cosine transforms, and windows for them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Moments in two steps, isotonic regression, largest elements along any axis, means of losses.
-
-They are loaded with `tinygrad_cg.nn`.
-"""
+"""Moments in two steps, isotonic regression, largest elements along any axis, means of losses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Linear systems whose matrices have few diagonals, or are given by their LU factors.
 
-They are loaded with `tinygrad_cg.linalg`. Elimination goes row by row: on Python's numbers for few
-systems, which are quicker there than arrays of one element, and on arrays of NumPy for many.
+Elimination goes row by row: on Python's numbers for few systems, which are quicker there than
+arrays of one element, and on arrays of NumPy for many.
 """
 
 from __future__ import annotations

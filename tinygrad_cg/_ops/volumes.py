@@ -1,7 +1,7 @@
 """Convolution and pooling along three axes, by those along two; pooling with gaps.
 
-They are loaded with `tinygrad_cg.nn`. The windows along the depth are gathered, and are channels of
-a convolution in the plane; a maximum or a mean is taken in the plane first, then along the depth.
+The windows along the depth are gathered, and are channels of a convolution in the plane; a maximum
+or a mean is taken in the plane first, then along the depth.
 """
 
 from __future__ import annotations

@@ -383,6 +383,11 @@ _TABLE = """
         # Return the transposed convolution of `inputs` with a `kernel` of shape (height, width,
         outputs, channels): the map back from what a convolution makes, to images enlarged by
         `strides`.
+    ctc_loss(target, output, target_length, output_length, mask_index=0)
+        = ctc_loss(target, _real(output), target_length, output_length, False, mask_index)
+        # Return minus the logarithm of the probability of each sequence of labels, (batch,):
+        `target` (batch, longest) has `target_length` labels in each row, `output` (batch, frames,
+        classes) are logits of `output_length` frames, `mask_index` is the class of blanks.
     cumprod(x, axis=None, dtype=None) = cumprod(cast(x, dtype) if dtype else _widen(x), axis)
         # Return the products of all elements up to each along `axis`, by default of the flattened
         tensor.

@@ -307,6 +307,17 @@ def cross(
     """Return the cross products of vectors of 3 elements along the given axes; the others
     broadcast."""
 
+def ctc_loss(
+    target: Any,
+    output: Any,
+    target_length: Any,
+    output_length: Any,
+    mask_index: Any = 0,
+) -> Tensor:
+    """Return minus the logarithm of the probability of each sequence of labels, (batch,):
+    `target` (batch, longest) has `target_length` labels in each row, `output` (batch, frames,
+    classes) are logits of `output_length` frames, `mask_index` is the class of blanks."""
+
 def cumprod(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the products of all elements up to each along `axis`, by default of the flattened
     tensor."""

@@ -186,24 +186,22 @@ REFUSED = {
         "as_string check_pinned edit_distance fingerprint import_graph_def init_scope "
         "load_library load_op_library make_ndarray make_tensor_proto "
         "nondifferentiable_batch_function parallel_stack random_index_shuffle "
-        "register_tensor_conversion_function variable_creator_scope create_rng_state "
-        "get_global_generator set_global_generator"
+        "register_tensor_conversion_function variable_creator_scope"
     ),
     "raw operations, without a gradient or without a kernel for processors in the original": (
         "approx_top_k conv conv2d_backprop_filter_v2 conv2d_backprop_input_v2"
     ),
+    "windows that are drawn at random": "fractional_avg_pool fractional_max_pool",
+    "tables of direction numbers": "sobol_sample",
     "of ragged and sparse tensors": (
         "ragged_fill_empty_rows ragged_fill_empty_rows_grad embedding_lookup_sparse "
         "safe_embedding_lookup_sparse"
     ),
-    "of candidate sampling": (
-        "all_candidate_sampler compute_accidental_hits fixed_unigram_candidate_sampler "
-        "learned_unigram_candidate_sampler log_uniform_candidate_sampler nce_loss "
-        "sampled_softmax_loss uniform_candidate_sampler"
+    "samples from files, or from what was seen before": (
+        "fixed_unigram_candidate_sampler learned_unigram_candidate_sampler"
     ),
-    "of speech recognition and images": (
-        "ctc_beam_search_decoder ctc_greedy_decoder ctc_loss ctc_decode fractional_avg_pool "
-        "fractional_max_pool"
+    "searches for labels, without a gradient; in TensorFlow sparse tensors": (
+        "ctc_beam_search_decoder ctc_greedy_decoder ctc_decode"
     ),
 }
 """What is left out by intention, by reason."""

@@ -1,0 +1,327 @@
+"""Losses of many classes by a sample of them, the samples, and normal draws within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log1p
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.conversion import convert, convert_operands
+from .._core.kinds import is_exact, is_integer
+from .._core.primitive import apply
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
+from .comparison import equal, greater, less
+from .creation import constant, ones, zeros
+from .define import Case, as_int, as_sizes, broadcast_shapes, operation
+from .elementwise import add, clip, divide, expm1, log, multiply, negative, subtract, where
+from .elementwise import log1p as log1p_of
+from .indexing import gather, getitem
+from .linear_algebra import matmul
+from .losses import sigmoid_cross_entropy, softmax_cross_entropy
+from .reductions import reduce_any, reduce_sum
+from .sampling import _as_tensor, _draw
+from .shape import cast, concatenate, expand_dims, stop_gradient
+from .special_functions import ndtr, ndtri
+
+_FAR = 37  # standard deviations, beyond which the distribution function is 0
+
+
+def bounded_normal(
+    shape: Any, seed: int, means: Any, stddevs: Any, minvals: Any, maxvals: Any
+) -> Tensor:
+    """Return draws of `shape` from normal distributions, each within bounds of its own.
+
+    After ``tf.random.stateless_parameterized_truncated_normal``: the parameters broadcast with
+    `shape`, their dtypes promote (float32 of integers), and gradients flow to them with the draws
+    held. Raises InvalidArgumentError for bounds that are out of order or too far from the mean
+    (where they are not known: NaN), and for shapes that do not broadcast.
+    """
+    name, given = "stateless_parameterized_truncated_normal", (means, stddevs, minvals, maxvals)
+    mean, deviation, low, high = (
+        cast(one, np.float32) if is_exact(one.dtype) else one for one in convert_operands(given)
+    )
+    kind, sizes = mean.dtype, as_sizes(name, shape)
+    for one in (mean, deviation, low, high):
+        if broadcast_shapes(name, sizes, tuple(one.shape)) != sizes:
+            raise InvalidArgumentError(
+                f"{name}: a parameter of shape {tuple(one.shape)} does not broadcast to {sizes}"
+            )
+    ends = [stop_gradient(one)._data for one in (mean, deviation, low, high)]
+    if all(isinstance(one, np.ndarray) for one in ends):
+        middle, width, least, largest = (np.asarray(one, np.float64) for one in ends)
+        if not (np.all(least < largest) and np.all(width > 0)):
+            raise InvalidArgumentError(
+                f"{name}: needs minvals below maxvals and positive stddevs, got {least}, {largest} "
+                f"and {width}"
+            )
+        if np.any(np.maximum(least - middle, middle - largest) > _FAR * width):
+            raise InvalidArgumentError(
+                f"{name}: between bounds that are both more than {_FAR} standard deviations to one "
+                f"side of the mean there is nothing to draw from; got {least} and {largest}"
+            )
+    mean, deviation, low, high = (cast(one, np.float64) for one in (mean, deviation, low, high))
+    first, last = divide(subtract(low, mean), deviation), divide(subtract(high, mean), deviation)
+    # Right of the middle the mirrored interval is drawn from: there shares do not round to 1.
+    mirrored = greater(add(first, last), 0.0)
+    first, last = where(mirrored, negative(last), first), where(mirrored, negative(first), last)
+    draws = _as_tensor(_draw(name, "random", seed, sizes), np.dtype(np.float64))
+    below = ndtr(first)
+    found = ndtri(add(below, multiply(draws, subtract(ndtr(last), below))))
+    found = where(mirrored, negative(found), found)
+    found = where(less(last, -_FAR), np.nan, found)
+    return cast(clip(add(mean, multiply(deviation, found)), low, high), kind)
+
+
+class Candidates(NamedTuple):
+    """Sampled classes (int64), and how often each true and each sampled class is expected."""
+
+    sampled_candidates: Tensor
+    true_expected_count: Tensor
+    sampled_expected_count: Tensor
+
+
+def _uniform(draws: np.ndarray, size: int) -> np.ndarray:
+    return np.minimum((draws * size).astype(np.int64), size - 1)
+
+
+def _log_uniform(draws: np.ndarray, size: int) -> np.ndarray:
+    found = np.floor(np.expm1(draws * np.log1p(size))).astype(np.int64)
+    return np.clip(found, 0, size - 1)
+
+
+_SAMPLERS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "uniform": _uniform,
+    "log_uniform": _log_uniform,
+}
+
+
+def _run(seed: np.ndarray, sampler: str, count: int, size: int, unique: bool) -> np.ndarray:
+    """Return sampled classes, and last how many draws it took."""
+    if not is_integer(seed.dtype):
+        raise TypeError(f"candidates: the seed must be an integer, got {seed.dtype}")
+    flat = seed.reshape(-1)
+    found = np.empty((flat.size, count + 1), np.int64)
+    for row, one in zip(found, flat.tolist(), strict=True):
+        generator = np.random.Generator(np.random.Philox(int(one)))
+        draws = np.empty(0, np.int64)
+        kept = np.arange(count)
+        while not unique or len(draws) < count or len(kept) < count:
+            more = _SAMPLERS[sampler](generator.random(max(2 * count, 16)), size)
+            draws = np.concatenate([draws, more])
+            if not unique:
+                break
+            kept = np.sort(np.unique(draws, return_index=True)[1])
+        row[:count], row[count] = draws[kept[:count]], kept[count - 1] + 1 if count else 0
+    return found.reshape(*seed.shape, count + 1)
+
+
+_candidates = operation(
+    "candidates",
+    _run,
+    lambda seed, sampler, count, size, unique: Aval((*seed.shape, count + 1), np.dtype(np.int64)),
+    inputs=("seed",),
+    batch=lambda params, size: params,
+    core=(0,),
+    dtypes=(is_integer,),
+    samples=[
+        Case(((),), {"sampler": name, "count": 4, "size": 6, "unique": unique}, {0: np.int64(3)})
+        for name in _SAMPLERS
+        for unique in (False, True)
+    ],
+)
+
+
+def _shares(sampler: str, classes: Tensor, size: int) -> Tensor:
+    """Return the probability of each class."""
+    if sampler == "uniform":
+        return _filled(classes, 1 / size)
+    x = cast(classes, np.float64)
+    return divide(log1p_of(divide(1.0, add(x, 1.0))), log1p(size))
+
+
+def _filled(x: Tensor, value: float) -> Tensor:
+    """Return float64 numbers, all `value`, in the shape of `x`."""
+    return constant(np.full(tuple(x.shape), value))
+
+
+def _true(name: str, true_classes: Any, num_true: Any) -> Tensor:
+    x, count = convert(true_classes), as_int(name, "num_true", num_true)
+    if x.ndim != 2 or x.shape[1] != count or not is_integer(x.dtype):
+        raise InvalidArgumentError(
+            f"{name}: true_classes must be integers, (batch, num_true = {count}); got {x.dtype} of "
+            f"shape {tuple(x.shape)}"
+        )
+    return x
+
+
+def sample_candidates(
+    sampler: str,
+    true_classes: Any,
+    num_true: Any,
+    num_sampled: Any,
+    unique: bool,
+    range_max: Any,
+    seed: Any = None,
+) -> Candidates:
+    """Return classes from 0 to `range_max` - 1 that are drawn at random, and expected counts.
+
+    After ``tf.random.uniform_candidate_sampler``, where all are as probable, and
+    ``tf.random.log_uniform_candidate_sampler``, where class k has the probability
+    ``log((k + 2) / (k + 1)) / log(range_max + 1)``. If `unique` none is drawn twice, and what is
+    expected follows from how many draws that took. Counts are float32. Raises InvalidArgumentError
+    for what does not fit.
+    """
+    name = f"{sampler}_candidate_sampler"
+    true, count = _true(name, true_classes, num_true), as_int(name, "num_sampled", num_sampled)
+    size = as_int(name, "range_max", range_max)
+    if count < 1 or size < 1 or (unique and count > size):
+        raise InvalidArgumentError(
+            f"{name}: num_sampled and range_max must be at least 1, and of unique classes there "
+            f"are no more than range_max; got {count} and {size}"
+        )
+    start = _as_tensor(_draw(name, "integers", seed, 0, 2**62, (), np.int64), np.dtype(np.int64))
+    params = {"sampler": sampler, "count": count, "size": size, "unique": bool(unique)}
+    found = apply(_candidates, (start,), params)
+    drawn, tries = getitem(found, slice(count)), getitem(found, count)
+    expected = []
+    for classes in (true, drawn):
+        share = _shares(sampler, classes, size)
+        if unique and size > 1:
+            fails = log1p_of(negative(share))
+            share = negative(expm1(multiply(cast(tries, np.float64), fails)))
+        elif not unique:
+            share = multiply(share, float(count))
+        expected.append(cast(share, np.float32))
+    return Candidates(drawn, *expected)
+
+
+def all_candidates(true_classes: Any, num_true: Any, num_sampled: Any) -> Candidates:
+    """Return all `num_sampled` classes, each expected once. After ``all_candidate_sampler``."""
+    true = _true("all_candidate_sampler", true_classes, num_true)
+    count = as_int("all_candidate_sampler", "num_sampled", num_sampled)
+    places = constant(np.arange(count))
+    return Candidates(places, ones(true.shape, np.float32), ones((count,), np.float32))
+
+
+def accidental_hits(
+    true_classes: Any, sampled_candidates: Any, num_true: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the rows, the positions, and weights of sampled classes that are true in a row.
+
+    After ``tf.nn.compute_accidental_hits``: the weights are the least float32. Inside ``function``
+    and ``vmap`` the classes must be known.
+    """
+    true = _true("compute_accidental_hits", true_classes, num_true)._values()
+    drawn = convert(sampled_candidates)._values()
+    rows, _, places = np.nonzero(true[:, :, None] == drawn)
+    least = np.full(len(rows), np.finfo(np.float32).min, np.float32)
+    return constant(rows.astype(np.int32)), constant(places.astype(np.int64)), constant(least)
+
+
+def _sampled_logits(
+    name: str,
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: Any,
+    num_classes: Any,
+    num_true: Any,
+    sampled_values: Any,
+    remove_accidental_hits: bool,
+    seed: Any,
+) -> tuple[Tensor, Tensor]:
+    """Return the logits of the true and the sampled classes of each row, and their labels."""
+    if isinstance(weights, (list, tuple)):
+        weights = concatenate(list(weights), 0)
+    table, offsets, x = convert_operands((weights, biases, inputs))
+    true = convert(labels)
+    true = _true(name, expand_dims(true, 1) if true.ndim == 1 else true, num_true)
+    count, size = as_int(name, "num_true", num_true), as_int(name, "num_classes", num_classes)
+    if (
+        x.ndim != 2
+        or tuple(table.shape) != (size, x.shape[1])
+        or tuple(offsets.shape) != (size,)
+        or true.shape[0] != x.shape[0]
+    ):
+        raise InvalidArgumentError(
+            f"{name}: weights must be (num_classes, size), biases (num_classes,), inputs (batch, "
+            f"size) and labels (batch, num_true); got shapes {tuple(table.shape)}, "
+            f"{tuple(offsets.shape)}, {tuple(x.shape)} and {tuple(true.shape)}, and {size} classes"
+        )
+    if sampled_values is None:
+        sampled_values = sample_candidates(
+            "log_uniform", true, count, num_sampled, True, size, seed
+        )
+    drawn, true_expected, drawn_expected = (stop_gradient(one) for one in sampled_values)
+    rows = multiply(gather(table, true, 0), expand_dims(x, 1))
+    of_true = add(reduce_sum(rows, -1), gather(offsets, true, 0))
+    of_drawn = add(matmul(x, gather(table, drawn, 0), False, True), gather(offsets, drawn, 0))
+    if remove_accidental_hits:
+        same = equal(expand_dims(cast(true, np.int64), 2), cast(drawn, np.int64))
+        of_drawn = where(reduce_any(same, 1), float(np.finfo(x.dtype).min), of_drawn)
+    of_true = subtract(of_true, cast(log(true_expected), x.dtype))
+    of_drawn = subtract(of_drawn, cast(log(drawn_expected), x.dtype))
+    shares = divide(ones(of_true.shape, x.dtype), count)
+    return (
+        concatenate([of_true, of_drawn], 1),
+        concatenate([shares, zeros(of_drawn.shape, x.dtype)], 1),
+    )
+
+
+def sampled_softmax_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: Any,
+    num_classes: Any,
+    num_true: Any = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = True,
+    seed: Any = None,
+) -> Tensor:
+    """Return the cross-entropy of the true classes and of a sample of the others, (batch,).
+
+    After ``tf.nn.sampled_softmax_loss`` (S. Jean et al., 2014): `weights` (classes, size), or a
+    list of its parts, and `biases` (classes,) give the logits of `inputs` (batch, size); `labels`
+    are (batch, num_true). The sample is `sampled_values`, or `num_sampled` different classes of a
+    log-uniform distribution; the logarithms of expected counts are subtracted. Sampled classes that
+    are true do not count if `remove_accidental_hits`. Raises InvalidArgumentError for what does not
+    fit.
+    """
+    logits, truth = _sampled_logits(
+        "sampled_softmax_loss",
+        *(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values),
+        *(remove_accidental_hits, seed),
+    )
+    return softmax_cross_entropy(truth, logits)
+
+
+def nce_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: Any,
+    num_classes: Any,
+    num_true: Any = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = False,
+    seed: Any = None,
+) -> Tensor:
+    """Return the loss of noise-contrastive estimation, (batch,).
+
+    After ``tf.nn.nce_loss`` (M. Gutmann and A. Hyvarinen, 2010); arguments as of
+    ``sampled_softmax_loss``. It is the sum of the logistic losses of the true classes and of those
+    of the sample.
+    """
+    logits, truth = _sampled_logits(
+        "nce_loss",
+        *(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values),
+        *(remove_accidental_hits, seed),
+    )
+    return reduce_sum(sigmoid_cross_entropy(truth, logits), 1)

@@ -1,0 +1,115 @@
+"""The loss of connectionist temporal classification.
+
+A. Graves et al., "Connectionist temporal classification" (2006), has the recursion; it is done on
+logarithms, frame by frame, and its derivatives are those of its operations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import convert
+from .._core.kinds import is_complex, is_integer
+from .._core.tensor import Tensor
+from ..errors import InvalidArgumentError
+from .comparison import greater, less, not_equal
+from .creation import full
+from .define import as_int
+from .elementwise import add, multiply, negative, where
+from .indexing import gather, getitem
+from .normalizations import _floating
+from .padding import pad
+from .reductions import reduce_logsumexp
+from .shape import broadcast_to, cast, concatenate, expand_dims, reshape, stack, transpose, unstack
+from .sorting import take_along_axis
+
+_NOTHING = -1e30  # the logarithm of no probability: with -inf, differences would be NaN
+
+
+def _integers(name: str, argument: str, value: Any, shape: tuple[int, ...], limit: int) -> Tensor:
+    """Return integers of a shape; InvalidArgumentError unless those known are from 0 to `limit`."""
+    x = convert(value)
+    if not is_integer(x.dtype) or tuple(x.shape) != shape:
+        raise InvalidArgumentError(
+            f"{name}: {argument} must be integers of shape {shape}, got {x.dtype} of shape "
+            f"{tuple(x.shape)}"
+        )
+    data = x._data
+    if isinstance(data, np.ndarray) and data.size and not 0 <= data.min() <= data.max() <= limit:
+        raise InvalidArgumentError(
+            f"{name}: {argument} must be from 0 to {limit}, got {data.tolist()}"
+        )
+    return cast(x, np.int64)
+
+
+def ctc_loss(
+    labels: Any,
+    logits: Any,
+    label_length: Any,
+    logit_length: Any,
+    logits_time_major: bool = True,
+    blank_index: Any = None,
+) -> Tensor:
+    """Return minus the logarithm of the probability of each sequence of labels, (batch,).
+
+    After ``tf.nn.ctc_loss`` of dense labels: `labels` (batch, longest) has `label_length` integers
+    in each row; `logits` (frames, batch, classes), or (batch, frames, classes) unless
+    `logits_time_major`, has `logit_length` frames. `blank_index` is the class of blanks, 0 by
+    default; a negative one counts from the end. The softmax is part of the loss, which is infinite,
+    with the gradient 0, where there are too few frames. It is computed in float32 at least. Raises
+    InvalidArgumentError for what does not fit.
+    """
+    name, scores, truth = "ctc_loss", convert(logits), convert(labels)
+    if scores.ndim != 3 or truth.ndim != 2 or is_complex(scores.dtype):
+        raise InvalidArgumentError(
+            f"{name}: logits must be real, of 3 dimensions, and labels (batch, length); got "
+            f"{scores.dtype} of shape {tuple(scores.shape)} and shape {tuple(truth.shape)}"
+        )
+    scores = _floating(scores)
+    kind = scores.dtype
+    scores = cast(scores, np.float32) if kind.itemsize < 4 else scores
+    scores = transpose(scores, (1, 0, 2)) if logits_time_major else scores
+    batch, frames, classes = scores.shape
+    length = truth.shape[1]
+    blank = as_int(name, "blank_index", 0 if blank_index is None else blank_index)
+    if not -classes <= blank < classes:
+        raise InvalidArgumentError(
+            f"{name}: blank_index is {blank}, and there are {classes} classes"
+        )
+    counts = _integers(name, "label_length", label_length, (batch,), length)
+    ends = _integers(name, "logit_length", logit_length, (batch,), frames)
+    inside = less(np.arange(length), expand_dims(counts, 1))
+    known = where(inside, truth, blank % classes)
+    known = _integers(name, "labels", known, (batch, length), classes - 1)
+
+    # Paths: a blank, and each label with a blank behind it.
+    states = 2 * length + 1
+    blanks = full((batch, length), blank % classes, np.int64)
+    paired = reshape(stack([blanks, known], -1), (batch, 2 * length))
+    path = concatenate([paired, full((batch, 1), blank % classes, np.int64)], 1)
+    scores = add(scores, negative(reduce_logsumexp(scores, -1, True)))
+    wanted = broadcast_to(expand_dims(path, 1), (batch, frames, states))
+    emitted = take_along_axis(scores, wanted, 2)
+    # A state follows itself, the one before it, and the label before that if it is another.
+    places = np.arange(states)[:, None] - np.arange(3)
+    places = np.where(places < 0, states, places)
+    skips = not_equal(getitem(path, (slice(None), slice(2, None))), getitem(path, (..., slice(-2))))
+    odd = np.arange(2, states) % 2 == 1
+    allowed = pad(where(odd, skips, False), [(0, 0), (states - len(odd), 0)])
+    closed = cast(where(allowed, 0.0, _NOTHING), scores.dtype)
+    closed = pad(expand_dims(closed, -1), [(0, 0), (0, 0), (2, 0)])
+
+    start = np.full(states, _NOTHING)
+    start[0] = 0.0
+    running = broadcast_to(convert(start.astype(scores.dtype)), (batch, states))
+    for i, frame in enumerate(unstack(emitted, 1)):
+        before = gather(pad(running, [(0, 0), (0, 1)], value=_NOTHING), places, 1)
+        ahead = add(reduce_logsumexp(add(before, closed), -1), frame)
+        running = where(expand_dims(greater(ends, i), 1), ahead, running)
+    last = multiply(counts, 2)
+    both = stack([last, where(greater(last, 0), add(last, -1), states)], 1)
+    found = take_along_axis(pad(running, [(0, 0), (0, 1)], value=_NOTHING), both, 1)
+    loss = negative(reduce_logsumexp(found, -1))
+    return cast(where(greater(loss, -0.5 * _NOTHING), np.inf, loss), kind)
