@@ -365,6 +365,7 @@ ops.segment_min(floats([1, 2, 4]), np.int32([1, 0, 1]), 2) -> [2.0, 1.0] float32
 ops.cond(True, lambda: ops.abs(floats([-1])), list) -> [1.0] float32
 ops.switch(-3, [ops.abs, ops.square], floats([-3])) -> [3.0] float32
 ops.while_loop(lambda i: i < 5, lambda i: i + 2, ops.array(0)) -> 6 int32
+ops.associative_scan(lambda a, b: a * b, floats([1, 2, 3])) -> [1.0, 2.0, 6.0] float32
 ops.fori_loop(1, 4, lambda i, x: x * i, floats(1)) -> 6.0 float32
 ops.map(lambda x: x + 1, floats([1, 2])) -> [2.0, 3.0] float32
 ops.scan(lambda c, x: (c + x, c * x), floats(1), floats([1, 2])) -> 4.0 float32; [1.0, 4.0] float32

@@ -1,5 +1,7 @@
 """Keras's loops, branches and maps by functions: Python's own, with derivatives in every mode."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -105,3 +107,68 @@ def test_loops_and_branches_are_differentiated():
 def test_what_is_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+# Scans by associative operations -------------------------------------------------------------
+
+
+def affine(a, b):  # apply one affine map after the other
+    return {"w": a["w"] * b["w"], "c": b["w"] * a["c"] + b["c"]}
+
+
+def associated(x, axis=0, reverse=False):
+    elems = {"w": x + 0.5, "c": tf.sin(x)}
+    found = ops.associative_scan(affine, elems, reverse, axis)
+    return tf.stack([found["w"], found["c"]])
+
+
+def one_after_the_other(x, axis=0, reverse=False):
+    elems = [{"w": one + 0.5, "c": tf.sin(one)} for one in tf.unstack(x, axis=axis)]
+    elems = elems[::-1] if reverse else elems
+    found = elems[:1]
+    for one in elems[1:]:
+        found.append(affine(found[-1], one))
+    found = found[::-1] if reverse else found
+    return tf.stack([tf.stack([one[key] for one in found], axis) for key in ("w", "c")])
+
+
+def derivatives(run, x, weights):
+    def loss(x):
+        return tf.reduce_sum(weights * run(x) ** 2)
+
+    yield run(x)
+    yield tf.grad(loss)(x)
+    yield tf.hessian(loss)(x)
+    yield tf.jvp(run, (x,), (tf.cos(x),))[1]
+    yield tf.vmap(lambda factor: run(factor * x))(tf.constant([1.0, 2.0], x.dtype))
+    yield tf.function(tf.grad(loss), jit_compile=False)(x)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6, 9])
+def test_associative_scan_has_the_results_and_derivatives_of_a_loop(size):
+    values = np.random.default_rng(size).uniform(-1, 1, (size, 2))
+    for options in ((0, False), (0, True), (-1, True)):
+        x = tf.constant(values if options[0] == 0 else values.T)
+        weights = tf.constant(np.random.default_rng(0).uniform(-1, 1, (2, *x.shape)))
+        ours = derivatives(partial(associated, axis=options[0], reverse=options[1]), x, weights)
+        loop = partial(one_after_the_other, axis=options[0], reverse=options[1])
+        for one, other in zip(ours, derivatives(loop, x, weights), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13)
+
+
+def test_associative_scan_of_complex_numbers_of_nothing_and_what_it_refuses():
+    z = tf.constant([1 + 1j, 2 - 1j, 0.5j, 1.5], tf.complex64)
+    np.testing.assert_allclose(
+        ops.associative_scan(tf.multiply, z), np.cumprod(z.numpy()), rtol=1e-6
+    )
+    assert ops.associative_scan(tf.add, tf.zeros((0, 3))).shape == (0, 3)
+    assert ops.associative_scan(tf.add, [1, 2, 3]).numpy().tolist() == [1, 3, 6]
+    for call, error, words in (
+        (lambda: ops.associative_scan(tf.add, (X, X[1:])), ValueError, "one size along axis 0"),
+        (lambda: ops.associative_scan(lambda a, b: a[:0], X), ValueError, "like those"),
+        (lambda: ops.associative_scan(lambda a, b: (a, b), X), ValueError, "structure"),
+        (lambda: ops.associative_scan(3, X), TypeError, "callable"),
+        (lambda: ops.associative_scan(tf.add, X, axis=5), ValueError, "axis"),
+    ):
+        with pytest.raises(error, match=words):
+            call()

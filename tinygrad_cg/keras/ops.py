@@ -35,9 +35,19 @@ from .._transforms.control_flow import cond
 from .._transforms.functional import jvp as _jvp
 from ..dtypes import float32, int32, uint32
 from ..errors import InvalidArgumentError
+from ._associative import associative_scan
 from ._loops import fori_loop, map, scan, switch, while_loop
 
-__all__ = ["cond", "convert_to_numpy", "custom_gradient", "fori_loop", "is_tensor", "map", "scan"]
+__all__ = [
+    "associative_scan",
+    "cond",
+    "convert_to_numpy",
+    "custom_gradient",
+    "fori_loop",
+    "is_tensor",
+    "map",
+    "scan",
+]
 __all__ += ["jvp", "switch", "vectorized_map", "while_loop"]
 
 

@@ -19,6 +19,7 @@ from tinygrad_cg._ops.sorting import TopK
 from tinygrad_cg._rules.custom_gradient import custom_gradient as custom_gradient
 from tinygrad_cg._transforms.batching import vectorized_map as vectorized_map
 from tinygrad_cg._transforms.control_flow import cond as cond
+from tinygrad_cg.keras._associative import associative_scan as associative_scan
 from tinygrad_cg.keras._loops import (
     fori_loop as fori_loop,
     map as map,

@@ -1,0 +1,120 @@
+"""Keras's scan by an associative operation: as many operations deep as the size has digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import nest
+from .._core.conversion import convert
+from .._core.tensor import Tensor
+from .._ops.define import normalize_axis
+from .._ops.indexing import getitem
+from .._ops.shape import concatenate, reshape, stack
+from ..errors import InvalidArgumentError
+
+
+def associative_scan(
+    f: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """Return all partial results ``x0, f(x0, x1), f(f(x0, x1), x2), ...`` along an axis.
+
+    Parameters
+    ----------
+    f:
+        An associative function: ``f(a, f(b, c))`` is ``f(f(a, b), c)``. It is called with many
+        elements at once, along `axis`, and returns the structure, shapes and dtypes that it gets.
+    elems:
+        A tensor, or a structure of tensors, of one size along `axis`.
+    reverse:
+        Begin with the last element: ``xn, f(xn, xm), ...``, in the order of `elems`.
+
+    Neighbours are put together in pairs, then pairs of these, so `f` is called about twice as often
+    as the size has binary digits; results are rounded otherwise than those of `scan`. After
+    ``jax.lax.associative_scan``; G. Blelloch, "Prefix sums and their applications" (1990). Raises
+    TypeError for what cannot be called, InvalidArgumentError for different sizes, ValueError if
+    `f` returns another structure or other shapes.
+
+    Examples
+    --------
+    >>> from tinygrad_cg.keras import ops
+    >>> ops.associative_scan(lambda a, b: a * b, [1.0, 2.0, 3.0, 4.0]).numpy()
+    array([ 1.,  2.,  6., 24.], dtype=float32)
+    """
+    if not callable(f):
+        raise TypeError(f"associative_scan: `f` must be callable, got a {type(f).__name__}")
+    is_list_of_numbers = isinstance(elems, (list, tuple)) and not any(map(_has_axes, elems))
+    given = convert(elems) if is_list_of_numbers else elems
+    tensors = [convert(one) for one in nest.flatten(given)]
+    if not tensors:
+        raise InvalidArgumentError("associative_scan: `elems` has no tensors")
+    axes = [normalize_axis("associative_scan", axis, one.ndim) for one in tensors]
+    sizes = [one.shape[place] for one, place in zip(tensors, axes, strict=True)]
+    if len(set(sizes)) > 1:
+        raise InvalidArgumentError(
+            f"associative_scan: `elems` must have one size along axis {axis}, got the shapes "
+            f"{', '.join(str(tuple(one.shape)) for one in tensors)}"
+        )
+
+    def combine(ones: list[Tensor], others: list[Tensor]) -> list[Tensor]:
+        packed = [nest.pack_sequence_as(given, some) for some in (ones, others)]
+        result = f(*packed)
+        nest.assert_same_structure(given, result, check_types=False)
+        found = [convert(one) for one in nest.flatten(result)]
+        for one, like in zip(found, ones, strict=True):
+            if one.shape != like.shape or one.dtype != like.dtype:
+                raise ValueError(
+                    "associative_scan: `f` must return tensors like those that it gets: got "
+                    f"{one.dtype.name}{tuple(one.shape)} for {like.dtype.name}{tuple(like.shape)}"
+                )
+        return found
+
+    def turned(some: list[Tensor]) -> list[Tensor]:
+        if not reverse:
+            return some
+        return _part(some, axes, None, None, -1)
+
+    return nest.pack_sequence_as(given, turned(_partial_results(combine, turned(tensors), axes)))
+
+
+def _has_axes(value: Any) -> bool:
+    return nest.is_nested(value) or getattr(value, "ndim", 0) > 0
+
+
+def _partial_results(
+    combine: Callable[[list, list], list], elems: list[Tensor], axes: list[int]
+) -> list[Tensor]:
+    """Return the results at odd places, which are those of pairs, and between them the others."""
+    size = elems[0].shape[axes[0]]
+    if size < 2:
+        return elems
+
+    pairs = combine(_part(elems, axes, 0, -1, 2), _part(elems, axes, 1, None, 2))
+    odd = _partial_results(combine, pairs, axes)
+    even = _part(elems, axes, 0, 1)
+    if size > 2:
+        before = odd if size % 2 else _part(odd, axes, 0, -1)
+        rest = combine(before, _part(elems, axes, 2, None, 2))
+        even = [concatenate([one, two], k) for one, two, k in zip(even, rest, axes, strict=True)]
+    return [_merge(*columns) for columns in zip(even, odd, axes, strict=True)]
+
+
+def _part(
+    some: list[Tensor], axes: list[int], start: int | None, stop: int | None, step: int = 1
+) -> list[Tensor]:
+    """Return a slice of each tensor along its axis."""
+    along = slice(start, stop, step)
+    pairs = zip(some, axes, strict=True)
+    return [getitem(one, (*(slice(None),) * axis, along)) for one, axis in pairs]
+
+
+def _merge(even: Tensor, odd: Tensor, axis: int) -> Tensor:
+    """Return elements of both in turn; `even` may have one more."""
+    count, more = odd.shape[axis], even.shape[axis] - odd.shape[axis]
+    before = (slice(None),) * axis
+    merged = stack([getitem(even, (*before, slice(count))) if more else even, odd], axis + 1)
+    shape = (*odd.shape[:axis], 2 * count, *odd.shape[axis + 1 :])
+    whole = reshape(merged, shape)
+    if not more:
+        return whole
+    return concatenate([whole, getitem(even, (*before, slice(count, None)))], axis)
