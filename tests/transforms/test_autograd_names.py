@@ -197,6 +197,107 @@ def test_densities(name):
         np.testing.assert_allclose(ours(*operands), theirs(*operands), rtol=1e-11)
 
 
+POINTS = np.array([0.5, 1.25, 2.75])
+NUMBERS_OF_SCIPY = [  # SciPy 1.16's
+    (
+        special.betainc,
+        (POINTS, 2.5, POINTS / 3),
+        [0.6367825323508771, 0.6678519092443076, 0.9881359357655337],
+    ),
+    (
+        special.gammainc,
+        (POINTS, POINTS[::-1]),
+        [0.9809835263276995, 0.6185287719969266, 0.023415616128058484],
+    ),
+    (
+        special.gammaincc,
+        (POINTS, POINTS[::-1]),
+        [0.019016473672300558, 0.38147122800307387, 0.9765843838719415],
+    ),
+    (
+        special.rgamma,
+        ([-1.5, 0.5, 4.5],),
+        [0.42314218766081724, 0.5641895835477563, 0.08597174606442],
+    ),
+    (special.erfcinv, (POINTS / 2,), [0.8134198475976184, 0.3456171147832066, -0.3456171147832066]),
+    (special.ndtr, (POINTS - 2,), [0.06680720126885807, 0.2266273523768682, 0.7733726476231317]),
+    (special.ndtri, (POINTS / 3,), [-0.967421566101701, -0.2104283942479247, 1.382994127100638]),
+    (
+        special.log_ndtr,
+        ([-50.0, -20.5, -19.5, -3.0, 0.0, 3.0, 10.0],),
+        [
+            *(-1254.8313611394199, -214.06672896326387, -194.01696577749752, -6.60772622151035),
+            *(-0.6931471805599453, -0.0013508099647481925, -7.61985302416047e-24),
+        ],
+    ),
+    (special.i0, (POINTS,), [1.0634833707413234, 1.4304687177218298, 3.9959131072376564]),
+    (special.i1, (POINTS,), [0.25789430539089636, 0.7552814183407471, 3.155410138619003]),
+    (
+        stats.beta.cdf,
+        (POINTS / 3, 1.5, 2.5),
+        [0.19742293764891622, 0.5978163300443842, 0.9960396671677627],
+    ),
+    (stats.chi2.cdf, (POINTS, 3.0), [0.08110858834532418, 0.25896111118347076, 0.5682029192194136]),
+    (
+        stats.gamma.cdf,
+        (POINTS, 1.7),
+        [0.14661115340541117, 0.45321503511260647, 0.8236722555961202],
+    ),
+    (stats.poisson.cdf, ([-1.0, 0.0, 3.5], 2.5), [0.0, 0.0820849986238988, 0.7575761331330662]),
+    (
+        stats.t.cdf,
+        ([-40.0, -1.5, 0.0, 2.0], 3.5, 0.5, 2.0),
+        [4.7053124719146135e-05, 0.19066862678172264, 0.408280399747538, 0.7497509828702453],
+    ),
+    (
+        stats.t.logcdf,
+        ([-40.0, -1.5, 0.0, 2.0], 3.5, 0.5, 2.0),
+        [-9.964233281403871, -1.657218295999571, -0.8958010863458736, -0.28801415042324063],
+    ),
+    (
+        stats.norm.logcdf,
+        ([-60.0, -1.5, 0.0, 8.0], 0.5, 2.0),
+        [-461.8607745695348, -1.8410216450092634, -0.913061764811135, -8.842119423938433e-05],
+    ),
+    (
+        stats.norm.logsf,
+        ([-60.0, -1.5, 0.0, 80.0], 0.5, 2.0),
+        [-2.608640285740964e-201, -0.1727537790234499, -0.5129840754094305, -794.6334302624122],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "operands", "expected"),
+    NUMBERS_OF_SCIPY,
+    ids=[f"{one[0].__module__.rpartition('.')[2]}-{one[0].__name__}" for one in NUMBERS_OF_SCIPY],
+)
+def test_numbers_of_scipy(function, operands, expected):
+    operands = [np.array(one) if isinstance(one, list) else one for one in operands]
+    np.testing.assert_allclose(function(*operands), expected, rtol=2e-13)
+    if function is stats.poisson.cdf:
+        check_grads(lambda mu: function(operands[0], mu))(2.5)
+    else:
+        check_grads(function)(*operands)
+
+
+def test_the_distribution_function_of_t_is_smooth_in_the_middle():
+    """Its derivatives there are the density's: pdf(0), 0, -(df + 1) / df pdf(0)."""
+    df = 4.0  # pdf(0) is 3/8
+
+    def cdf(x):
+        return stats.t.cdf(x, df)
+
+    found = [grad(cdf)(0.0), grad(grad(cdf))(0.0), grad(grad(grad(cdf)))(0.0)]
+    np.testing.assert_allclose(found, [0.375, 0.0, -1.25 * 0.375], rtol=1e-13, atol=1e-15)
+
+
+def test_signs_of_gamma():
+    np.testing.assert_array_equal(
+        special.gammasgn(np.array([-1.5, -0.5, 0.5, -2])), [1, -1, 1, np.nan]
+    )
+
+
 def test_probabilities_of_whole_numbers_and_entropy():
     counts = np.array([0, 3, 7])
     check_grads(lambda mu: stats.poisson.logpmf(counts, mu))(2.5)

@@ -432,6 +432,8 @@ _TABLE = """
     hard_shrink soft_shrink(x, threshold=0.5) = {}(_real(x), threshold)
     hard_sigmoid hard_tanh relu6 selu sparse_plus sparse_sigmoid tanh_shrink(x) = {}(_real(x))
     hard_silu hard_swish(x) = hard_silu(_real(x))
+    i0(x) = bessel_i(0, _real(x))
+        # Return the modified Bessel function of the first kind of order 0.
     identity(n, dtype=None) = _eye(n, n, 0, dtype)
         # Return the identity matrix of `n` by `n`, float32 by default.
     ifft2(x) -> tuple[Tensor, Tensor] = _parts(ifftn(_complex(x), None, (-2, -1)))

@@ -565,6 +565,9 @@ def hstack(xs: Any) -> Tensor:
 def hypot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return sqrt(x1**2 + x2**2), without overflow; its gradient at (0, 0) is 0."""
 
+def i0(x: TensorLike) -> Tensor:
+    """Return the modified Bessel function of the first kind of order 0."""
+
 def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
     """Return the identity matrix of `n` by `n`, float32 by default."""
 

@@ -14,19 +14,30 @@ from ..numpy._dispatch import for_arrays
 
 __all__ = [
     "beta",
+    "betainc",
     "betaln",
     "digamma",
     "erf",
     "erfc",
+    "erfcinv",
     "erfinv",
     "expit",
     "gamma",
+    "gammainc",
+    "gammaincc",
     "gammaln",
+    "gammasgn",
+    "i0",
+    "i1",
+    "log_ndtr",
     "logit",
     "logsumexp",
     "multigammaln",
+    "ndtr",
+    "ndtri",
     "polygamma",
     "psi",
+    "rgamma",
 ]
 __dir__ = __all__.copy
 
@@ -75,6 +86,42 @@ def gamma(x: Any) -> Any:
 
 
 @for_arrays
+def gammasgn(x: Any) -> Any:
+    """Return the sign of gamma(x): NaN at -1, -2, ..., and no gradient."""
+    x = real(x)
+    odd = np.mod(np.floor(x), 2.0) == 1.0
+    signs = np.where(np.logical_and(x < 0, odd), -1.0, 1.0)
+    return np.where(np.logical_and(x < 0, x == np.floor(x)), np.nan, signs)
+
+
+@for_arrays
+def rgamma(x: Any) -> Any:
+    """Return 1 / gamma(x): 0 where gamma has a pole; the gradient is NaN there."""
+    x = real(x)
+    odd = np.mod(np.floor(x), 2.0) == 1.0
+    magnitude = np.exp(-math.lgamma(x))
+    return np.where(np.logical_and(x < 0, odd), -magnitude, magnitude)
+
+
+@for_arrays
+def gammainc(a: Any, x: Any) -> Any:
+    """Return the regularized lower incomplete gamma function; gradients by both arguments."""
+    return math.igamma(real(a), real(x))
+
+
+@for_arrays
+def gammaincc(a: Any, x: Any) -> Any:
+    """Return 1 - gammainc(a, x), accurate where that is small."""
+    return math.igammac(real(a), real(x))
+
+
+@for_arrays
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """Return the regularized incomplete beta function; gradients by all arguments."""
+    return math.betainc(real(a), real(b), real(x))
+
+
+@for_arrays
 def betaln(a: Any, b: Any) -> Any:
     """Return log(abs(beta(a, b)))."""
     a, b = real(a), real(b)
@@ -101,6 +148,8 @@ def multigammaln(a: Any, d: int) -> Any:
 
 
 _LOG_PI = 1.1447298858494002
+_HALF_LOG_2_PI = 0.9189385332046728
+_SQRT_HALF = 0.7071067811865476
 
 
 @for_arrays
@@ -119,6 +168,51 @@ def erfc(x: Any) -> Any:
 def erfinv(x: Any) -> Any:
     """Return the number whose `erf` is x."""
     return math.erfinv(real(x))
+
+
+@for_arrays
+def erfcinv(x: Any) -> Any:
+    """Return the number whose `erfc` is x."""
+    return math.erfcinv(real(x))
+
+
+@for_arrays
+def ndtr(x: Any) -> Any:
+    """Return the distribution function of the normal distribution, accurate in its left tail."""
+    return 0.5 * math.erfc(-_SQRT_HALF * real(x))
+
+
+@for_arrays
+def ndtri(x: Any) -> Any:
+    """Return the number up to which the normal distribution has the share `x`."""
+    return math.ndtri(real(x))
+
+
+@for_arrays
+def log_ndtr(x: Any) -> Any:
+    """Return log(ndtr(x)), without underflow: below -20 by the asymptotic series."""
+    x = real(x)
+    far = x < -20.0
+    near, beyond = np.where(far, -20.0, x), np.where(far, x, -20.0)
+    inverse, series = 1.0 / beyond**2, 1.0
+    for k in range(19, 0, -2):  # 1 - 1/x**2 (1 - 3/x**2 (1 - 5/x**2 ...
+        series = 1.0 - k * inverse * series
+    tail = -0.5 * beyond**2 - _HALF_LOG_2_PI - np.log(-beyond) + np.log(series)
+    above = np.log1p(-0.5 * math.erfc(_SQRT_HALF * np.maximum(near, 0.0)))
+    below = np.log(0.5 * math.erfc(-_SQRT_HALF * np.minimum(near, 0.0)))
+    return np.where(far, tail, np.where(x > 0, above, below))
+
+
+@for_arrays
+def i0(x: Any) -> Any:
+    """Return the modified Bessel function of the first kind of order 0."""
+    return math.bessel_i0(real(x))
+
+
+@for_arrays
+def i1(x: Any) -> Any:
+    """Return the modified Bessel function of the first kind of order 1."""
+    return math.bessel_i1(real(x))
 
 
 @for_arrays

@@ -6,9 +6,9 @@ from typing import Any
 
 from .... import numpy as np
 from ...numpy._dispatch import for_arrays
-from ..special import betaln, real
+from ..special import betainc, betaln, real
 
-__all__ = ["logpdf", "pdf"]
+__all__ = ["cdf", "logpdf", "pdf"]
 __dir__ = __all__.copy
 
 
@@ -23,3 +23,9 @@ def logpdf(x: Any, a: Any, b: Any) -> Any:
 def pdf(x: Any, a: Any, b: Any) -> Any:
     """Return the density at `x`; arguments as for `logpdf`."""
     return np.exp(logpdf(x, a, b))
+
+
+@for_arrays
+def cdf(x: Any, a: Any, b: Any) -> Any:
+    """Return the probability of a number up to `x`; arguments as for `logpdf`."""
+    return betainc(real(a), real(b), np.clip(real(x), 0.0, 1.0))

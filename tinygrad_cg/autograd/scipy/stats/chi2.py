@@ -7,9 +7,9 @@ from typing import Any
 
 from .... import numpy as np
 from ...numpy._dispatch import for_arrays
-from ..special import gammaln, real
+from ..special import gammainc, gammaln, real
 
-__all__ = ["logpdf", "pdf"]
+__all__ = ["cdf", "logpdf", "pdf"]
 __dir__ = __all__.copy
 
 
@@ -24,3 +24,9 @@ def logpdf(x: Any, df: Any) -> Any:
 def pdf(x: Any, df: Any) -> Any:
     """Return the density at `x`; arguments as for `logpdf`."""
     return np.exp(logpdf(x, df))
+
+
+@for_arrays
+def cdf(x: Any, df: Any) -> Any:
+    """Return the probability of a number up to `x`; arguments as for `logpdf`."""
+    return gammainc(real(df) / 2, np.maximum(real(x), 0.0) / 2)

@@ -7,9 +7,9 @@ from typing import Any
 
 from .... import numpy as np
 from ...numpy._dispatch import for_arrays
-from ..special import erfc, real
+from ..special import erfc, log_ndtr, real
 
-__all__ = ["cdf", "logpdf", "pdf", "sf"]
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 __dir__ = __all__.copy
 
 
@@ -39,3 +39,15 @@ def cdf(x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 def sf(x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
     """Return the probability of a number above `x`; arguments as for `logpdf`."""
     return 0.5 * erfc((real(x) - loc) / (real(scale) * math.sqrt(2)))
+
+
+@for_arrays
+def logcdf(x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    """Return the logarithm of `cdf`, without underflow; arguments as for `logpdf`."""
+    return log_ndtr((real(x) - loc) / real(scale))
+
+
+@for_arrays
+def logsf(x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    """Return the logarithm of `sf`, without underflow; arguments as for `logpdf`."""
+    return log_ndtr((loc - real(x)) / real(scale))

@@ -6,9 +6,9 @@ from typing import Any
 
 from .... import numpy as np
 from ...numpy._dispatch import for_arrays
-from ..special import gammaln, real
+from ..special import gammaincc, gammaln, real
 
-__all__ = ["logpmf", "pmf"]
+__all__ = ["cdf", "logpmf", "pmf"]
 __dir__ = __all__.copy
 
 
@@ -23,3 +23,11 @@ def logpmf(k: Any, mu: Any) -> Any:
 def pmf(k: Any, mu: Any) -> Any:
     """Return the probability of `k`; arguments as for `logpmf`."""
     return np.exp(logpmf(k, mu))
+
+
+@for_arrays
+def cdf(k: Any, mu: Any) -> Any:
+    """Return the probability of a number up to `k`; arguments as for `logpmf`."""
+    count = np.floor(real(k)) + 1.0
+    value = gammaincc(np.maximum(count, 1.0), real(mu))
+    return np.where(count < 1.0, 0.0, value)

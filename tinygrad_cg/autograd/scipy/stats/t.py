@@ -7,9 +7,9 @@ from typing import Any
 
 from .... import numpy as np
 from ...numpy._dispatch import for_arrays
-from ..special import gammaln, real
+from ..special import betainc, gammaln, real
 
-__all__ = ["logpdf", "pdf"]
+__all__ = ["cdf", "logcdf", "logpdf", "pdf"]
 __dir__ = __all__.copy
 
 
@@ -29,3 +29,23 @@ def logpdf(x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 def pdf(x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
     """Return the density at `x`; arguments as for `logpdf`."""
     return np.exp(logpdf(x, df, loc, scale))
+
+
+@for_arrays
+def cdf(x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    """Return the probability of a number up to `x`; arguments as for `logpdf`.
+
+    By betainc(df/2, df/2, (1 + z/sqrt(z**2 + df)) / 2), which is smooth at z = 0.
+    """
+    df = real(df)
+    z = (real(x) - loc) / real(scale)
+    root = np.sqrt(z**2 + df)
+    below, above = np.minimum(z, 0.0), np.maximum(z, 0.0)
+    share = np.where(z < 0, df / (2 * root * (root - below)), (root + above) / (2 * root))
+    return betainc(df / 2, df / 2, share)
+
+
+@for_arrays
+def logcdf(x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    """Return the logarithm of `cdf`; arguments as for `logpdf`."""
+    return np.log(cdf(x, df, loc, scale))
