@@ -17,7 +17,8 @@ from typing import Any
 from ..errors import is_ours
 from .dispatch import Helper, dynamic_range, show
 from .source import NoSource, codes_in, compile_tree, find_definition, first_line
-from .transform import HELPER, INSIDE, Unit, factory, plain_body
+from .transform import factory, plain_body
+from .units import HELPER, INSIDE, Unit
 
 _MOST = 1000  # functions whose transformed code is kept
 _BRANCHES = frozenset(

@@ -39,7 +39,8 @@ from .traced import (
     truth,
     without,
 )
-from .transform import HELPER, INSIDE, Unit, factory, region
+from .transform import factory, region
+from .units import HELPER, INSIDE, Unit
 
 
 class Helper:

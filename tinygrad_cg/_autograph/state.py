@@ -12,7 +12,7 @@ from types import CellType
 from typing import Any
 
 from .merging import undefined
-from .transform import Site
+from .units import Site
 
 
 def read_cell(cell: CellType) -> Any:

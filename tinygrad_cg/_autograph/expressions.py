@@ -1,0 +1,137 @@
+"""Expressions, with a question where a tensor may decide: conditionals, `and`, `or`, `not`."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import Any
+
+from .units import Unit, constant, helper, located, name
+
+_DEEPEST = 5  # conditional expressions inside each other: each level doubles the text
+
+
+class Expressions(ast.NodeTransformer):
+    """Rewrites expressions: calls, `and`, `or`, `not`, comparisons in a row, and conditionals."""
+
+    def __init__(self, unit: Unit, lifted: bool):
+        self.unit, self.lifted = unit, lifted
+        self.depth = 0
+        self.iterables = 0  # within the iterable of a comprehension nothing can be assigned
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        return node
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        called = node.func
+        if isinstance(called, ast.Name) and called.id == "super":
+            if self.lifted and not node.args and self.unit.first is not None:
+                node.args = [name("__class__", node), name(self.unit.first, node)]
+            return node
+        self.generic_visit(node)
+        node.func = helper("call", [node.func], called)
+        return node
+
+    def _visit_comprehension(self, node: Any) -> Any:
+        for one in node.generators:
+            self.iterables += 1
+            one.iter = self.visit(one.iter)
+            self.iterables -= 1
+            one.ifs = [self.visit(test) for test in one.ifs]
+        for part in ("elt", "key", "value"):
+            if hasattr(node, part):
+                setattr(node, part, self.visit(getattr(node, part)))
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _visit_comprehension
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        node.operand = (
+            self.test(node.operand) if isinstance(node.op, ast.Not) else self.visit(node.operand)
+        )
+        if not isinstance(node.op, ast.Not):
+            return node
+        return helper("not_", [node.operand], node)
+
+    def _is_plain(self, *later: ast.AST) -> bool:
+        """Return whether an expression stays as it is: what runs later assigns or waits."""
+        special = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
+        return (
+            bool(self.iterables)
+            or self.depth >= _DEEPEST
+            or any(isinstance(node, special) for one in later for node in ast.walk(one))
+        )
+
+    def test(self, node: Any) -> Any:
+        """Rewrite an expression of which only the truth matters."""
+        if isinstance(node, ast.BoolOp):
+            return self.visit_BoolOp(node, test=True)
+        return self.visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp, test: bool = False) -> Any:
+        if self._is_plain(*node.values[1:]):
+            return self.generic_visit(node)
+        is_and = isinstance(node.op, ast.And)
+        if test and all(map(_is_comparison, node.values)):
+            method = "both" if is_and else "either"
+        else:
+            method = ("and_" if is_and else "or_") + ("test" if test else "")
+        self.depth += 1
+        values = [self.test(one) if test else self.visit(one) for one in node.values]
+        self.depth -= 1
+        return self._choice(method, node, values)
+
+    def _choice(self, method: str, node: Any, values: list[Any]) -> Any:
+        first, *rest = values
+        if not rest:
+            return first
+        mark = self.unit.temporary()
+        later = [thunk(copy.deepcopy(one)) for one in rest]
+        others = self._choice(method, node, rest)
+        native = ast.BoolOp(copy.copy(node.op), [name(mark, first), others])
+        return self._asked(mark, first, helper(method, [name(mark, node), *later], node), native)
+
+    def _asked(self, mark: str, value: Any, traced: Any, native: Any) -> Any:
+        named = ast.NamedExpr(name(mark, value, store=True), value)
+        question = helper("traced", [located(named, value)], value)
+        return located(ast.IfExp(question, traced, native), value)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        if self._is_plain(node.body, node.orelse):
+            return self.generic_visit(node)
+        self.depth += 1
+        test, body, other = self.test(node.test), self.visit(node.body), self.visit(node.orelse)
+        self.depth -= 1
+        mark = self.unit.temporary()
+        later = [thunk(copy.deepcopy(body)), thunk(copy.deepcopy(other))]
+        line = constant(node.lineno, node)
+        traced = helper("choose", [name(mark, node), *later, line], node)
+        native = located(ast.IfExp(name(mark, test), body, other), node)
+        return self._asked(mark, test, traced, native)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        if len(node.ops) != 2 or self._is_plain(*node.comparators):
+            return self.generic_visit(node)
+        left, middle, right = map(self.visit, (node.left, *node.comparators))
+        mark, shared = self.unit.temporary(), self.unit.temporary()
+        kept = located(ast.NamedExpr(name(shared, middle, store=True), middle), middle)
+        first = located(ast.Compare(left, [node.ops[0]], [kept]), node)
+        second = located(ast.Compare(name(shared, middle), [node.ops[1]], [right]), node)
+        traced = helper("and_", [name(mark, node), thunk(copy.deepcopy(second))], node)
+        native = located(ast.BoolOp(ast.And(), [name(mark, node), second]), node)
+        return self._asked(mark, first, traced, native)
+
+
+def _is_comparison(node: ast.AST) -> bool:
+    """Return whether an expression compares sums and products of names and constants."""
+    arithmetic = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+    parts = (*arithmetic, ast.cmpop, ast.expr_context, ast.Compare)
+    divides = (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult, ast.In, ast.NotIn, ast.Not)
+    return isinstance(node, ast.Compare) and all(
+        isinstance(one, parts) and not isinstance(one, divides) for one in ast.walk(node)
+    )
+
+
+def thunk(value: Any) -> ast.Lambda:
+    nothing = ast.arguments([], [], None, [], [], None, [])
+    return located(ast.Lambda(nothing, value), value)

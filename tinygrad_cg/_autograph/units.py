@@ -1,0 +1,159 @@
+"""Functions that are transformed, the sites found in them, and nodes at the places of others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from .names import (
+    BREAK,
+    CONTINUE,
+    NONE,
+    RETURN,
+    Liveness,
+    Names,
+    assigned_inside,
+    captured,
+    jumps,
+    own_nodes,
+    reads,
+    writes,
+)
+
+HELPER = "@ag"
+INSIDE = "@f"  # what a generated function is called while it is compiled
+FLOW, RESULT = "@flow", "@ret"
+
+
+class Unit:
+    """A function that is transformed: what its names are, and the sites found in it."""
+
+    def __init__(self, name: str, tree: Any, file: str, own: Names, free: Names):
+        self.name, self.tree, self.file = name, tree, file
+        self.body: list[ast.stmt] = tree.body
+        inside = captured(self.body)
+        self.cells = (own & inside) | free  # what functions inside share with it, and those outside
+        self.own = own - self.cells
+        self.declared = {
+            name
+            for one in self.body
+            for node in ast.walk(one)
+            if isinstance(node, ast.Global)
+            for name in node.names
+        }
+        self.assigned_inside = assigned_inside(self.body) & self.cells
+        self.live = Liveness(self.body)
+        arguments = tree.args
+        first = [*arguments.posonlyargs, *arguments.args]
+        self.first = first[0].arg if first else None
+        self.sites: list[Site] = []
+        self.known: dict[tuple, int] = {}
+        self.temporaries = 0
+
+    def temporary(self) -> str:
+        self.temporaries += 1
+        return f"@{self.temporaries}"
+
+
+class Site:
+    """A place where a tensor may decide: the statements there, and what is live after them.
+
+    `kind` is "if", "while", "for" or "guard". `then` and `other` are what runs in the two cases of
+    a branch; of a loop `then` is the body. `outs` are the names that it may change, as far as
+    somebody may read them, for each way of leaving it.
+    """
+
+    def __init__(
+        self, unit: Unit, kind: str, node: Any, then: list, other: list, target: Any, end: Any
+    ):
+        self.unit, self.kind, self.node = unit, kind, node
+        self.then, self.other, self.target = then, other, target
+        self.test = node.test if kind == "while" else None
+        self.line: int = node.lineno
+        self.leaves = jumps(then) | jumps(other)
+        everything = [*then, *other, *filter(None, [self.test, target])]
+        self.written = writes(everything)
+        found = reads(everything)
+        if "super" in found and unit.first is not None:
+            found |= {unit.first}
+        cells = (found | set(self.written) | unit.assigned_inside) & unit.cells
+        self.mentioned = sorted((found | set(self.written)) & unit.own)
+        self.cells = sorted(cells | ({"__class__"} & unit.cells if "super" in found else set()))
+        self.changed_cells = sorted((set(self.written) | unit.assigned_inside) & unit.cells)
+        self.globals = sorted(set(self.written) & unit.declared)
+        self.attributes = _attributes([*then, *other])
+        self.has_yield = any(
+            isinstance(one, (ast.Yield, ast.YieldFrom, ast.Await)) for one in own_nodes(everything)
+        )
+        live = unit.live
+        if kind in ("while", "for"):
+            after, head = live.after[id(node)], live.heads[id(node)]
+            self.live = {0: after | head, BREAK: after, CONTINUE: head}
+        else:
+            brk, cont = live.exits[id(node)]
+            self.live = {0: live.after[id(end)], BREAK: brk, CONTINUE: cont}
+            if target is not None:  # what is left of a round
+                self.live[0] = cont
+        self.after = live.after[id(node)] if kind in ("while", "for") else self.live[0]
+        self.live[RETURN] = NONE
+        wanted = NONE.union(*(self.live[way] for way in (0, *self.leaves)))
+        self.outs = [one for one in self.written if one in unit.own and one in wanted]
+
+
+def _attributes(statements: Sequence[ast.stmt]) -> list[str]:
+    """Return the attributes that are assigned, as ``self.h``."""
+    found: dict[str, None] = {}
+    for one in statements:
+        for node in ast.walk(one):
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                base: Any = node
+                while isinstance(base, ast.Attribute):
+                    base = base.value
+                if isinstance(base, ast.Name):
+                    found[ast.unparse(node)] = None
+    return list(found)
+
+
+def reached(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return statements up to the first that leaves in any case."""
+    for i, one in enumerate(statements):
+        if isinstance(one, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
+            return list(statements[: i + 1])
+    return list(statements)
+
+
+def name(identifier: str, at: Any, store: bool = False) -> ast.Name:
+    return ast.copy_location(ast.Name(identifier, ast.Store() if store else ast.Load()), at)
+
+
+def located(node: Any, at: Any) -> Any:
+    """Give a new node, and those in it that have none, the place of another."""
+    end = at.lineno, at.col_offset
+    if getattr(at, "end_lineno", None) == at.lineno:
+        end = at.end_lineno, at.end_col_offset
+    place = {
+        "lineno": at.lineno,
+        "col_offset": at.col_offset,
+        "end_lineno": end[0],
+        "end_col_offset": end[1],
+    }
+    for one in ast.walk(node):
+        if "lineno" in one._attributes and not hasattr(one, "lineno"):
+            for key, value in place.items():
+                setattr(one, key, value)
+    return node
+
+
+def helper(method: str, arguments: list, at: Any) -> ast.Call:
+    """Return a call of a method of the helper, at the place of another node."""
+    called = ast.Attribute(ast.Name(HELPER, ast.Load()), method, ast.Load())
+    return located(ast.Call(called, arguments, []), at)
+
+
+def assign(identifier: str, value: Any, at: Any) -> ast.Assign:
+    return located(ast.Assign([ast.Name(identifier, ast.Store())], value), at)
+
+
+def constant(value: Any, at: Any) -> ast.Constant:
+    return located(ast.Constant(value), at)
