@@ -180,3 +180,32 @@ def test_nextafter_steps_in_its_dtype(dtype):
     one, zero = tape.gradient(z, [first, second])
     np.testing.assert_array_equal(one, np.ones(5))
     np.testing.assert_array_equal(zero, np.zeros(5))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_draws_of_gamma_have_the_implicit_gradient(dtype):
+    """The share below a draw stays what it is: -P_a / P_x, as in TensorFlow."""
+    alpha = tf.constant([0.3, 2.0, 30.0], dtype)
+
+    def draw(alpha):
+        return tf.random.stateless_gamma((4, 3), [1, 2], alpha, None, dtype)
+
+    draws = draw(alpha).numpy()
+    wanted, bends = np.empty((4, 3)), np.empty((4, 3))
+    with mpmath.workdps(40):
+        for k, x in np.ndenumerate(draws):
+            a = mpmath.mpf(float(alpha.numpy()[k[1]]))
+            slope, steep, bend, mixed, curve = (
+                mpmath.diff(references.lower_gamma, (a, mpmath.mpf(float(x))), orders)
+                for orders in ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
+            )
+            wanted[k] = -slope / steep
+            bends[k] = -(bend + 2 * mixed * wanted[k] + curve * wanted[k] ** 2) / steep
+    rtol = 1e-5 if dtype == "float32" else 1e-10
+    jacobian = tf.jacobian(draw)(alpha).numpy()
+    np.testing.assert_allclose(np.einsum("ijj->ij", jacobian), wanted, rtol=rtol)
+    hessian = tf.grad(lambda a: tf.reduce_sum(tf.grad(lambda b: tf.reduce_sum(draw(b)))(a)))(alpha)
+    np.testing.assert_allclose(hessian, bends.sum(0), rtol=100 * rtol)
+    with tf.autodiff.ForwardAccumulator(alpha, tf.ones(3, dtype)) as accumulator:
+        y = draw(alpha)
+    np.testing.assert_allclose(accumulator.jvp(y), wanted, rtol=rtol)

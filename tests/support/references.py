@@ -217,6 +217,25 @@ def beta_density(a: float, b: float, x: float, orders: tuple[int, int]) -> float
         )
 
 
+@cache
+def gamma_transport(a: float, base: float, x: float) -> float:
+    """y with P(a, y) = P(base, x), by halving an interval of logarithms."""
+    if not all(0 < one < math.inf for one in (a, base, x)):
+        return math.nan
+    if a == base:
+        return x
+    with mpmath.workdps(40 + (330 if x > base + 9 else 0)):
+        share = lower_gamma(mpmath.mpf(base), mpmath.mpf(x))
+        if 1 - share < 1e-310 or share < 1e-310:
+            return math.inf if x > base else 0.0
+        low, high = mpmath.mpf(-1000), mpmath.log(4000)
+        while high - low > mpmath.mpf(10) ** -18:
+            middle = (low + high) / 2
+            below = lower_gamma(mpmath.mpf(a), mpmath.exp(middle)) < share
+            low, high = (middle, high) if below else (low, middle)
+        return float(mpmath.exp(low))
+
+
 def digamma(x: float) -> float:
     return polygamma(0, x)
 
@@ -603,6 +622,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "igamma_derivative": lambda a, x, order: each(lambda a, x: igamma(a, x, order))(a, x),
     "gamma_density": lambda a, x, order: each(lambda a, x: gamma_density(a, x, order))(a, x),
     "betainc": each(betainc),
+    "gamma_transport": each(gamma_transport),
     "betainc_derivative": lambda a, b, x, orders: each(lambda *v: betainc(*v, orders))(a, b, x),
     "beta_density": lambda a, b, x, orders: each(lambda *v: beta_density(*v, orders))(a, b, x),
     "polygamma": each(polygamma),

@@ -11,15 +11,16 @@ import numpy as np
 
 from .._core.conversion import FLOAT32, as_dtype, convert
 from .._core.kinds import is_integer
-from .._core.tensor import Tensor
+from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
 from .creation import constant
 from .define import as_int, as_sizes, normalize_axis
 from .elementwise import add, divide, multiply, where
+from .incomplete import gamma_transport
 from .indexing import gather
 from .reductions import argmax
 from .sampling import _as_tensor, _check_float, _draw, _parameters
-from .shape import cast, expand_dims
+from .shape import cast, expand_dims, stop_gradient
 
 _LARGEST = 2**64
 
@@ -60,9 +61,9 @@ def gamma_draws(
 ) -> Tensor:
     """Return draws from the gamma distributions of shapes `alpha` and rates `beta` (1).
 
-    The result has `shape`, then that of `alpha` and `beta` together. The gradient flows to `beta`;
-    there is none by `alpha`. After ``tf.random.gamma``. InvalidArgumentError for negative
-    parameters.
+    The result has `shape`, then that of `alpha` and `beta` together. The gradient flows to both, to
+    `alpha` implicitly: the share of the distribution that is below a draw does not change. After
+    ``tf.random.gamma``. InvalidArgumentError for negative parameters.
     """
     shapes = [convert(one).shape for one in (alpha, 1 if beta is None else beta)]
     sizes = (*as_sizes("gamma", shape), *np.broadcast_shapes(*shapes))
@@ -73,11 +74,15 @@ def gamma_of_shape(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | No
     """Return `gamma` draws of this very `shape`, with which the parameters broadcast."""
     wanted = as_dtype(dtype)
     _check_float("gamma", wanted, "cast(gamma(shape, alpha), dtype)")
-    concentration = _fixed("gamma", "alpha", alpha)
+    given = convert(alpha)
+    known = given if given._rec is None else stop_gradient(given)  # its value is no loss
+    concentration = _fixed("gamma", "alpha", known)
     sizes = as_sizes("gamma", shape)
     _fits("gamma", sizes, concentration.shape)
     draws = _as_tensor(_draw("gamma", "standard_gamma", seed, sizes, concentration), wanted)
     draws = where(draws > 0, draws, np.finfo(wanted).tiny)  # as there: none is rounded to 0
+    if isinstance(alpha, ArrayLike):  # a number has no gradient
+        draws = gamma_transport(cast(given, wanted), concentration.astype(wanted), draws)
     return draws if beta is None else divide(draws, cast(beta, wanted))
 
 

@@ -89,6 +89,34 @@ _of_three_arguments = elementwise(
 betainc = public(_of_three_arguments)(public_function(_of_three_arguments))
 
 
+_of_two_gammas = elementwise(
+    "gamma_transport",
+    ("a", "base", "x"),
+    "float",
+    kernel=kernels.gamma_transport,
+    vjp=(
+        lambda dy, a, out: negative(
+            multiply_upstream(dy, divide(_igamma_derivative(a, out, 1), _gamma_density(a, out, 0)))
+        ),
+        lambda dy, a, base, x, out: multiply_upstream(
+            dy, divide(_igamma_derivative(base, x, 1), _gamma_density(a, out, 0))
+        ),
+        lambda dy, a, base, x, out: multiply_upstream(
+            dy, divide(_gamma_density(base, x, 0), _gamma_density(a, out, 0))
+        ),
+    ),
+    dtypes=REAL,
+    doc="Return the number y with igamma(a, y) = igamma(base, x).\n\nIt takes draws of the gamma "
+    "distribution of shape `base` to draws of the shape `a`, and is `x` where these are equal: its "
+    "gradient by `a` is the implicit reparameterization of Figurnov, Mohamed and Mnih (2018). NaN "
+    "for arguments that are not positive and finite.",
+    ulps=None,
+    samples=(_PARAMETER, _PARAMETER, _PARAMETER),
+    spellings=(),
+)
+gamma_transport = public(_of_two_gammas)(public_function(_of_two_gammas))
+
+
 # Derivatives by parameters, and densities ----------------------------------------------------
 
 

@@ -330,6 +330,42 @@ igamma_derivatives = _of_orders_in_a(_gamma_derivative64)
 gamma_densities = _of_orders_in_a(_gamma_density64)
 """The same derivatives of the derivative of igamma by x."""
 
+
+@jitable
+def _gamma_transport64(a, base, x):
+    """Return y with P(a, y) = P(base, x), by Newton's method on logarithms of the smaller tail."""
+    if not (0.0 < a < INF and 0.0 < base < INF and 0.0 < x < INF):
+        return NAN
+    if a == base:
+        return x
+    upper = x > base
+    share = _incomplete_gamma(0.0, base, x, upper)
+    if share == 0.0:
+        return INF if upper else 0.0
+    sign, wanted, place = (-1.0 if upper else 1.0), log_real(share), log_real(x)
+    for _ in range(200):
+        at = exp(place)
+        value = _incomplete_gamma(0.0, a, at, upper)
+        if value == 0.0:
+            step = -sign
+        else:
+            slope = at * _gamma_density64(0.0, a, at) / value
+            gap = sign * (log_real(value) - wanted)
+            step = gap / slope if slope > 0.0 else gap
+        step = step if step < 2.0 else 2.0
+        step = step if step > -2.0 else -2.0
+        place -= step
+        if not float_absolute(step) > 4e-16 * (1.0 + float_absolute(place)):
+            break
+    return exp(place)
+
+
+def gamma_transport(a, base, x):
+    """Return y with igamma(a, y) = igamma(base, x): numbers of one distribution to another's."""
+    compiled = numba.njit(**FLAGS)(lambda a, b, x: _gamma_transport64(a, b, x))
+    return np.vectorize(compiled)(*[np.asarray(one, np.float64) for one in (a, base, x)])
+
+
 # --- beta -------------------------------------------------------------------------------
 # With y = log(t / (1 - t)) the integrand is t**a (1 - t)**b; all is done for x <= 1/2, and for
 # larger x by exchanging a and b, t and 1 - t, which loses nothing since 1 - x is exact.
@@ -652,6 +688,15 @@ by_type(
     {
         types.float64: _igammac64,
         types.float32: lambda a, x: np.float32(_igammac64(np.float64(a), np.float64(x))),
+    },
+)
+by_type(
+    gamma_transport,
+    {
+        types.float64: _gamma_transport64,
+        types.float32: lambda a, b, x: np.float32(
+            _gamma_transport64(np.float64(a), np.float64(b), np.float64(x))
+        ),
     },
 )
 by_type(
