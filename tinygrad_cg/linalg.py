@@ -93,9 +93,9 @@ _TABLE = """
         # Return the cross products of vectors of 3 elements, along the last axis.
     diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0,
         align="RIGHT_LEFT")
-        = matrix_diag(diagonal, k, num_rows, num_cols, padding_value)
+        = matrix_diag(diagonal, k, num_rows, num_cols, padding_value, align)
     diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT")
-        = matrix_diag_part(input, k)
+        = matrix_diag_part(input, k, padding_value, align)
     eig(tensor, name=None) -> tuple[Tensor, Tensor] = eig(tensor)
     eigh(tensor, name=None) -> tuple[Tensor, Tensor] = eigh(tensor)
     eigvals(tensor, name=None) = eigvals(tensor)
@@ -154,7 +154,7 @@ _TABLE = """
     pinv(a, rcond=None, validate_args=False, name=None) = pinv(a, rcond)
     qr(input, full_matrices=False, name=None) -> tuple[Tensor, Tensor] = qr(input, full_matrices)
     set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT")
-        = matrix_set_diag(input, diagonal, k)
+        = matrix_set_diag(input, diagonal, k, align)
     slogdet(input, name=None) -> LogMatrixDeterminant = slogdet(input)
     solve(matrix, rhs, adjoint=False, name=None)
         = solve(_adjoint(matrix) if adjoint else matrix, rhs)

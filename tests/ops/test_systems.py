@@ -76,6 +76,11 @@ FUNCTIONS = {
     "product": lambda x, y: linalg.tridiagonal_matmul(x, y) ** 2,
     "upper": lambda x, y: linalg.banded_triangular_solve(x, y, lower=False),
     "adjoint": lambda x, y: linalg.banded_triangular_solve(x, y, adjoint=True),
+    "diagonals": lambda x, y: linalg.set_diag(
+        linalg.diag(x, k=(-1, 1), align="LEFT_RIGHT") ** 2,
+        linalg.diag_part(tf.matmul(y, y, transpose_b=True), k=(-3, -2)),
+        k=(-3, -2),
+    ),
     "eigenvalues": lambda x, y: linalg.eigh_tridiagonal(x[0], y[:4, 0]),
     "eigenvectors": lambda x, y: (
         linalg.eigh_tridiagonal(x[0], y[:4, 0], False, "i", (1, 2))[1] ** 2
@@ -187,6 +192,13 @@ def test_permutations_are_inverted_where_nothing_has_values():
         ),
         ("perm must have shape (2, 4)", lambda: linalg.lu_solve(MATRIX, [0, 1], RIGHT)),
         ("do not fit", lambda: linalg.lu_solve(*linalg.lu(MATRIX), RIGHT)),
+        ("the lowest and the highest", lambda: linalg.diag_part(MATRIX, k=(1, 0))),
+        ("align must be one of", lambda: linalg.diag_part(MATRIX, k=(0, 1), align="LEFT")),
+        (
+            "have shape (..., 2, 4), got (2, 3)",
+            lambda: linalg.set_diag(MATRIX[0], np.ones((2, 3)), k=(0, 1)),
+        ),
+        ("have no diagonal 4", lambda: linalg.diag_part(MATRIX, k=(3, 4))),
         ("negative values: -1 at (1,)", lambda: tf.math.bincount([1, -1])),
         ("arr must be integers", lambda: tf.math.bincount([1.5])),
         ("axis must be None or 0", lambda: tf.math.bincount([[1]], axis=1)),

@@ -483,6 +483,15 @@ tf.math.zeta([2.0, 3.5], [1.0, 0.5]) -> [1.644934, 11.62081] float32
 tf.math.ndtri([0.1, 0.5]) -> [-1.281552, 0.0] float32
 tf.math.erfcinv([0.3, 1.5]) -> [0.7328691, -0.4769363] float32
 tf.signal.kaiser_window(4, 3.0) -> [0.2048847, 0.8712419, 0.8712419, 0.2048847] float32
+tf.linalg.diag([[1.0, 2.0, 0.0], [3.0, 4.0, 5.0]], k=(0, 1), align="LEFT_RIGHT") -> [[3.0, 1.0,
+    0.0], [0.0, 4.0, 2.0], [0.0, 0.0, 5.0]] float32
+tf.linalg.diag([[0.0, 1.0], [3.0, 4.0], [5.0, 0.0]], k=(-1, 1), num_rows=2, num_cols=3,
+    padding_value=9.0) -> [[3.0, 0.0, 9.0], [5.0, 4.0, 1.0]] float32
+tf.linalg.diag_part([[1, 2, 3], [4, 5, 6]], k=(-1, 1)) -> [[2, 6], [1, 5], [4, 0]] int32
+tf.linalg.diag_part([[1, 2, 3], [4, 5, 6]], k=(0, 2), padding_value=9, align="LEFT_LEFT") -> [[3,
+    9], [2, 6], [1, 5]] int32
+tf.linalg.set_diag([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[0, 10, 20], [30, 40, 50]], k=(0, 1)) ->
+    [[30, 10, 3], [4, 40, 20], [7, 8, 50]] int32
 tf.linalg.banded_triangular_solve([[2.0, 3.0, 4.0], [9.0, 2.0, 3.0]], [[1.0], [1.0], [1.0]]) ->
     [[0.5], [0.0], [0.25]] float32
 tf.linalg.banded_triangular_solve([[2.0, 3.0, 9.0], [-1.0, -2.0, -4.0]], [[1.0], [1.0], [2.0]],
@@ -515,6 +524,9 @@ tf.linalg.tridiagonal_solve([tf.constant([1.0, 2.0]), tf.constant([2.0, 3.0, 4.0
 tf.linalg.tridiagonal_solve(tf.constant([[2.0, 1.0, 7.0], [-1.0, 3.0, 2.0], [7.0, 1.0, 4.0]]),
     tf.constant([[1.0, 2.0, 4.0]]), "matrix", transpose_rhs=True) -> [[0.4166667], [0.1666667],
     [0.9583333]] float32
+tf.math.igamma([0.5, 2.0], [1.0, 0.5]) -> [0.8427008, 0.09020401] float32
+tf.math.igammac([0.5, 2.0], [1.0, 0.5]) -> [0.1572992, 0.909796] float32
+tf.math.betainc([0.5, 2.0], [1.0, 0.5], [0.25, 0.75]) -> [0.5, 0.3125] float32
 tf.math.bincount([1, 1, 2, 5]) -> [0, 2, 1, 0, 0, 1] int32
 tf.math.bincount([1, 1, 2, 5], minlength=4, maxlength=5) -> [0, 2, 1, 0, 0] int32
 tf.math.bincount([1, 1, 2], weights=[0.5, 1.0, 2.0]) -> [0.0, 1.5, 2.0] float32

@@ -6,25 +6,61 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import convert, convert_operands
+from .._core.conversion import convert, convert_operands, is_tensor
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .creation import full
 from .define import as_int
 from .elementwise import where
 from .indexing import gather, getitem
 from .matrices import band, matrices
-from .shape import expand_dims, reshape
+from .padding import pad
+from .shape import expand_dims, reshape, stack
+
+_ALIGNMENTS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
-def _offset(name: str, k: Any) -> int:
-    if isinstance(k, (tuple, list)) and len(k) == 2 and k[0] == k[1]:
-        k = k[0]
-    if isinstance(k, (tuple, list)):
+def _offsets(name: str, k: Any, align: Any) -> tuple[int, list[int] | None]:
+    """Return one diagonal and None; or 0 and several diagonals, the highest first."""
+    if align not in _ALIGNMENTS:
+        raise InvalidArgumentError(f"{name}: align must be one of {_ALIGNMENTS}, got {align!r}")
+    if is_tensor(k) or isinstance(k, np.ndarray):
+        k = np.asarray(k).tolist()
+    if not isinstance(k, (tuple, list)):
+        return as_int(name, "k", k), None
+    ends = [as_int(name, "k", one) for one in k]
+    if len(ends) not in (1, 2) or ends[0] > ends[-1]:
         raise InvalidArgumentError(
-            f"{name}: k must be one diagonal, got {k}: bands of several are not supported; call it "
-            "for each of them"
+            f"{name}: k must be a diagonal, or the lowest and the highest of several, got {k}"
         )
-    return as_int(name, "k", k)
+    if ends[0] == ends[-1]:
+        return ends[0], None
+    return 0, list(range(ends[-1], ends[0] - 1, -1))
+
+
+def _room(k: int, missing: int, align: str) -> tuple[int, int]:
+    """Return how many elements are missing before and after those of diagonal k."""
+    above, below = align.split("_")
+    first = (k >= 0 and above == "LEFT") or (k <= 0 and below == "LEFT")
+    return (0, missing) if first else (missing, 0)
+
+
+def _taken_apart(
+    name: str, diagonals: Tensor, shape: tuple[int, ...], offsets: list[int], align: str
+) -> list[Tensor]:
+    """Return each of several diagonals of matrices of a shape, from one tensor of all."""
+    sizes = [_length(name, shape, k) for k in offsets]
+    expected = (len(offsets), max(sizes))
+    if diagonals._data.ndim < 2 or diagonals._data.shape[-2:] != expected:
+        raise InvalidArgumentError(
+            f"{name}: diagonals {offsets[-1]} to {offsets[0]} of matrices of shape {shape[-2:]} "
+            f"have shape (..., {expected[0]}, {expected[1]}), got {tuple(diagonals.shape)}"
+        )
+    found = []
+    for i, (k, size) in enumerate(zip(offsets, sizes, strict=True)):
+        before, _ = _room(k, expected[1] - size, align)
+        found.append(getitem(diagonals, (Ellipsis, i, slice(before, before + size))))
+    return found
 
 
 def _length(name: str, shape: tuple[int, ...], k: int) -> int:
@@ -49,15 +85,25 @@ def _on_diagonal(values: Tensor, shape: tuple[int, int], k: int, other: Any) -> 
 
 
 def matrix_diag(
-    diagonal: Any, k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0
+    diagonal: Any,
+    k: Any = 0,
+    num_rows: Any = -1,
+    num_cols: Any = -1,
+    padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
 ) -> Tensor:
     """Return matrices with `diagonal` (..., n) on diagonal `k`, and `padding_value` elsewhere.
 
-    After ``tf.linalg.diag``, for one diagonal. The matrices are square unless a size is given; then
-    -1 stands for the least that holds it. Raises InvalidArgumentError for sizes that do not fit.
+    After ``tf.linalg.diag``. The matrices are square unless a size is given; then -1 stands for the
+    least that holds it. If `k` is a pair, the lowest and the highest diagonal, `diagonal` (...,
+    their number, n) has them from the highest to the lowest; `align` says to which side those
+    above and below the main one are moved if they are shorter. Raises InvalidArgumentError for
+    sizes that do not fit.
     """
     values = convert(diagonal)
-    offset = _offset("diag", k)
+    offset, offsets = _offsets("diag", k, align)
+    if offsets is not None:
+        return _several_diagonals(values, offsets, num_rows, num_cols, padding_value, align)
     if not values._data.ndim:
         raise InvalidArgumentError("diag: diagonal must have at least 1 dimension, got a scalar")
     length = values._data.shape[-1]
@@ -78,25 +124,79 @@ def matrix_diag(
     return _on_diagonal(values, shape, offset, padding_value)
 
 
-def matrix_diag_part(x: Any, k: Any = 0) -> Tensor:
+def _several_diagonals(
+    values: Tensor, offsets: list[int], num_rows: Any, num_cols: Any, other: Any, align: str
+) -> Tensor:
+    """Return matrices with several diagonals, and `other` elsewhere."""
+    if values._data.ndim < 2:
+        raise InvalidArgumentError(
+            f"diag: of several diagonals, diagonal must be (..., {len(offsets)}, n), got shape "
+            f"{tuple(values.shape)}"
+        )
+    length, high, low = values._data.shape[-1], offsets[0], offsets[-1]
+    rows, columns = as_int("diag", "num_rows", num_rows), as_int("diag", "num_cols", num_cols)
+    least = length - min(high, 0), length + max(low, 0)
+    if rows == columns == -1:
+        rows = columns = max(least)
+    else:
+        rows, columns = (
+            wanted if given == -1 else given
+            for given, wanted in zip((rows, columns), least, strict=True)
+        )
+    parts = _taken_apart("diag", values, (rows, columns), offsets, align)
+    shape = (*values._data.shape[:-2], rows, columns)
+    found = full(shape, other, values.dtype)
+    for k, part in zip(offsets, parts, strict=True):
+        found = _on_diagonal(part, (rows, columns), k, found)
+    return found
+
+
+def matrix_diag_part(
+    x: Any, k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
+) -> Tensor:
     """Return diagonal `k` of each matrix of `x`: shape (..., length).
 
-    After ``tf.linalg.diag_part``, for one diagonal. Raises InvalidArgumentError for a diagonal that
-    the matrices do not have.
+    After ``tf.linalg.diag_part``. If `k` is a pair, the diagonals from the highest to the lowest,
+    (..., their number, length): shorter ones are filled up with `padding_value`, and stand on the
+    sides that `align` says for those above and below the main one. Raises InvalidArgumentError for
+    a diagonal that the matrices do not have.
     """
     x = matrices("diag_part", x)
-    offset = _offset("diag_part", k)
+    offset, offsets = _offsets("diag_part", k, align)
+    if offsets is not None:
+        parts = [matrix_diag_part(x, one) for one in offsets]
+        longest = max(part._data.shape[-1] for part in parts)
+        lead = [(0, 0)] * (x._data.ndim - 2)
+        rooms = [
+            _room(one, longest - part._data.shape[-1], align)
+            for one, part in zip(offsets, parts, strict=True)
+        ]
+        return stack(
+            [
+                pad(part, [*lead, room], value=padding_value)
+                for part, room in zip(parts, rooms, strict=True)
+            ],
+            -2,
+        )
     places = np.arange(_length("diag_part", tuple(x._data.shape), offset))
     return getitem(x, (Ellipsis, places - min(offset, 0), places + max(offset, 0)))
 
 
-def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0) -> Tensor:
+def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
     """Return matrices `x` with diagonal `k` replaced by `diagonal` (..., length).
 
-    After ``tf.linalg.set_diag``, for one diagonal. Raises InvalidArgumentError for another length.
+    After ``tf.linalg.set_diag``. If `k` is a pair, `diagonal` has several diagonals, as
+    ``diag_part`` returns them. Raises InvalidArgumentError for another length.
     """
     x, values = convert_operands((x, diagonal))
-    x, offset = matrices("set_diag", x), _offset("set_diag", k)
+    x, (offset, offsets) = matrices("set_diag", x), _offsets("set_diag", k, align)
+    if offsets is not None:
+        shape = tuple(x._data.shape)
+        for one, part in zip(
+            offsets, _taken_apart("set_diag", values, shape, offsets, align), strict=True
+        ):
+            x = _on_diagonal(part, shape[-2:], one, x)
+        return x
     length = _length("set_diag", tuple(x._data.shape), offset)
     if not values._data.ndim or values._data.shape[-1] != length:
         raise InvalidArgumentError(
