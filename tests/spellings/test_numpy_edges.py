@@ -97,3 +97,37 @@ def test_covariance_of_one_observation_of_several_variables():
     x = np.array([[1.0, 2.0, 4.0]])
     found = tf.numpy.cov(tf.constant(x), rowvar=False, bias=True)
     np.testing.assert_array_equal(found, np.zeros((3, 3)))
+
+
+def test_each_nan_is_an_element_or_all_are_one():
+    """Of `unique` all are one by default; of the array API's functions each is one, as in NumPy."""
+    x = np.array([3.0, np.nan, 1.0, np.nan, 3.0])
+    for equal in (True, False):
+        found = tf.numpy.unique(tf.constant(x), True, True, True, equal_nan=equal)
+        expected = np.unique(x, True, True, True, equal_nan=equal)
+        for one, wanted in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, wanted)
+    np.testing.assert_array_equal(tf.numpy.unique_values(x), np.unique_values(x))
+    for name in ("unique_all", "unique_counts", "unique_inverse"):
+        pairs = zip(getattr(tf.numpy, name)(x), getattr(np, name)(x), strict=True)
+        for one, wanted in pairs:
+            np.testing.assert_array_equal(one, wanted)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: tf.numpy.cov(np.eye(3), fweights=[0.5] * 3), TypeError, "fweights must be int"),
+        (lambda: tf.numpy.cov(np.eye(3), aweights=[1.0]), ValueError, "a vector of 3 numbers"),
+        (lambda: tf.numpy.cov(np.eye(3), aweights=[-1.0] * 3), ValueError, "aweights .* negative"),
+        (lambda: tf.numpy.quantile([1.0, 2], 0.5, weights=[1, 1]), ValueError, "inverted_cdf"),
+        (
+            lambda: tf.numpy.quantile([1.0, 2], 0.5, method="inverted_cdf", weights=[1]),
+            ValueError,
+            "fit neither the shape",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

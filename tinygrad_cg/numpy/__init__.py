@@ -238,8 +238,8 @@ _TABLE = """
     partition(a, kth, axis=-1, kind=None, order=None) = sort(*flattened(_array(a), axis))
         # Return `a` sorted along `axis`, or flattened first: one of the orders that a partition may
         have. Whatever `kth` is, the smaller elements stand before it and the larger behind.
-    percentile(a, q, axis=None, *, method="linear", keepdims=False)
-        = quantile(a, _percent(q), axis, method=method, keepdims=keepdims)
+    percentile(a, q, axis=None, *, method="linear", keepdims=False, weights=None)
+        = quantile(a, _percent(q), axis, method=method, keepdims=keepdims, weights=weights)
         # Return the `q`-th percentiles, with `q` between 0 and 100; see ``quantile``.
     permute_dims transpose(a, axes=None) = transpose(_array(a), axes)
     polyadd(a1, a2) = add(*_of_one_length(a1, a2))
@@ -303,13 +303,17 @@ _TABLE = """
         # Return `N` by `M` ones on and below the diagonal `k`, and zeros above it.
     union1d(ar1, ar2) = unique(concatenate(*_flat((ar1, ar2), None)))
         # Return the different elements of both, in ascending order; gradients as for ``unique``.
-    unique_all(x) -> UniqueAllResult = UniqueAllResult(*unique(x, True, True, True))
+    unique_all(x) -> UniqueAllResult
+        = UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
         # Return the different elements of `x`, and all there is to say of them; see ``unique``.
-    unique_counts(x) -> UniqueCountsResult = UniqueCountsResult(*unique(x, return_counts=True))
+    unique_counts(x) -> UniqueCountsResult
+        = UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
         # Return the different elements of `x`, and how many there are of each; see ``unique``.
-    unique_inverse(x) -> UniqueInverseResult = UniqueInverseResult(*unique(x, return_inverse=True))
+    unique_inverse(x) -> UniqueInverseResult
+        = UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
         # Return the different elements of `x`, and which of them each element is; see ``unique``.
-    unique_values(x) = unique(x)  # Return the different elements of `x` in ascending order.
+    unique_values(x) = unique(x, equal_nan=False)
+        # Return the different elements of `x` in ascending order; each NaN is one of them.
     unstack(x, /, *, axis=0) -> tuple[Tensor, ...] = tuple(unstack(_array(x), axis))
         # Return the slices of `x` along `axis`, as a tuple.
     vsplit(ary, indices_or_sections) -> list[Tensor]

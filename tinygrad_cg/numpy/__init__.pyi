@@ -893,6 +893,7 @@ def percentile(
     *,
     method: str = "linear",
     keepdims: builtins.bool = False,
+    weights: Any = None,
 ) -> Tensor:
     """Return the `q`-th percentiles, with `q` between 0 and 100; see ``quantile``."""
 
@@ -1091,7 +1092,7 @@ def unique_inverse(x: TensorLike) -> UniqueInverseResult:
     ``unique``."""
 
 def unique_values(x: TensorLike) -> Tensor:
-    """Return the different elements of `x` in ascending order."""
+    """Return the different elements of `x` in ascending order; each NaN is one of them."""
 
 def unstack(x: TensorLike, /, *, axis: Axes = 0) -> tuple[Tensor, ...]:
     """Return the slices of `x` along `axis`, as a tuple."""

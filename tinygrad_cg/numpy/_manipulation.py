@@ -236,14 +236,19 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: Any = None,
+    *,
+    equal_nan: bool = True,
 ) -> Any:
     """Return the different elements of `ar` in ascending order, or its different rows along `axis`.
 
     The gradient goes to the first of those that are equal. The other results (the index
-    of the first, which of them each element is, and how many there are) are integers.
+    of the first, which of them each element is, and how many there are) are integers. NaN is one
+    element, without `equal_nan` each is.
     """
     x = _array(ar)
-    _, first, inverse, counts = np.unique(np.asarray(x), True, True, True, axis)
+    _, first, inverse, counts = np.unique(
+        np.asarray(x), True, True, True, axis, equal_nan=equal_nan
+    )
     rows = reshape(x, (-1,)) if axis is None else moveaxis(x, axis, 0)
     found = getitem(rows, (first,))
     found = found if axis is None else moveaxis(found, 0, axis)
@@ -252,10 +257,18 @@ def unique(
     return (found, *others) if others else found
 
 
-def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """Return the different elements of `ar1` that are in `ar2`, in ascending order."""
-    found = unique(ar1)
-    return getitem(found, np.isin(np.asarray(found), _as_array(ar2)))
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
+) -> Any:
+    """Return the different elements of `ar1` that are in `ar2`, in ascending order.
+
+    The gradient goes to the first of those in `ar1` that are equal. With `return_indices` also
+    where they stand first in `ar1` and in `ar2`, flattened. After ``numpy.intersect1d``.
+    """
+    x = reshape(_array(ar1), (-1,))
+    _, first, second = np.intersect1d(np.asarray(x), _as_array(ar2), assume_unique, True)
+    found = getitem(x, (first,))
+    return (found, constant(first), constant(second)) if return_indices else found
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:

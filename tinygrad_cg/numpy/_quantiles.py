@@ -26,8 +26,8 @@ from .._ops.elementwise import (
     where,
 )
 from .._ops.indexing import gather
-from .._ops.reductions import argmax, argmin, reduce_all, reduce_sum
-from .._ops.shape import cast, reshape, stop_gradient
+from .._ops.reductions import argmax, argmin, reduce_all, reduce_any, reduce_sum
+from .._ops.shape import broadcast_to, cast, reshape, stop_gradient
 from .._ops.sorting import sort, take_along_axis
 from .._spellings.adapt import arg_extremum
 from ..errors import InvalidArgumentError
@@ -110,18 +110,32 @@ def _percent(q: Any) -> Any:
 
 
 def quantile(
-    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
 ) -> Tensor:
     """Return the `q`-th quantiles of the elements over axes, straight lines between neighbours.
 
     `q`, of any shape, is between 0 and 1; its axes come first in the result. NaN where an
     element is. It has gradients by `a` and by `q`; elements that tie are distinguished by their
     places. `method` is any of NumPy's, after R. Hyndman and Y. Fan, "Sample quantiles in
-    statistical packages" (1996); those that jump have no gradient by `q`. Raises ValueError for a
-    `q` outside, and for another method.
+    statistical packages" (1996); those that jump have no gradient by `q`. `weights` say how much
+    each element counts, or each along `axis`; as in NumPy, the method is "inverted_cdf" then, and
+    no gradient flows to them. Raises ValueError for a `q` outside, and for another method.
     """
     x, shares = _real(a), _read_shares("quantile", q, method)
     axes = normalize_axes("quantile", axis, x.ndim)
+    if weights is not None:
+        rows = _rows(x, axes)
+        index = _places_by_weight(rows, _rows(_like(weights, x, axes), axes), shares, method)
+        found = reshape(take_along_axis(rows, index, -1), (*rows.shape[:-1], *shares.shape))
+        spoiled = reduce_any(isnan(rows), -1)
+        spoiled = reshape(spoiled, (*spoiled.shape, *[1] * shares.ndim))
+        return _in_front(where(spoiled, np.nan, found), x, shares.ndim, axes, keepdims)
     rows = sort(_rows(x, axes))
     count = rows.shape[-1]
     found = _interpolate(
@@ -132,6 +146,36 @@ def quantile(
     largest = gather(rows, count - 1, axis=-1)
     spoiled = reshape(isnan(largest), (*largest.shape, *[1] * shares.ndim))
     return _in_front(where(spoiled, np.nan, found), x, shares.ndim, axes, keepdims)
+
+
+def _like(weights: Any, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Return weights of the shape of `x`, which may be given along one axis."""
+    given = stop_gradient(cast(_array(weights), np.float64))
+    shape = [size if i in axes else 1 for i, size in enumerate(x.shape)]
+    if given.shape != x.shape and (len(axes) != 1 or tuple(given.shape) != (x.shape[axes[0]],)):
+        raise InvalidArgumentError(
+            f"quantile: weights of shape {tuple(given.shape)} fit neither the shape "
+            f"{tuple(x.shape)} nor one axis of it"
+        )
+    return given if given.shape == x.shape else broadcast_to(reshape(given, shape), x.shape)
+
+
+def _places_by_weight(rows: Tensor, weights: Tensor, shares: Tensor, method: str) -> np.ndarray:
+    """Return where in its row the first element stands at which the weights add up to a share."""
+    if method != "inverted_cdf":
+        raise ValueError(
+            f'quantile: weights need the method "inverted_cdf", as in NumPy; got {method!r}'
+        )
+    given, wanted = np.asarray(weights), np.asarray(stop_gradient(shares)).reshape(-1)
+    if not (given >= 0).all() or not (given.sum(-1) > 0).all():
+        raise InvalidArgumentError("quantile: weights must not be negative, nor all be 0")
+    order = np.argsort(np.asarray(stop_gradient(rows)), -1, kind="stable")
+    upto = np.cumsum(np.take_along_axis(given, order, -1), -1)
+    upto /= upto[..., -1:]
+    if (wanted == 0).any():
+        upto[upto == 0] = -1  # an element without weight is not the least
+    place = (upto[..., None, :] < wanted[:, None]).sum(-1)
+    return np.take_along_axis(order, np.minimum(place, order.shape[-1] - 1), -1)
 
 
 def nanquantile(

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import IndexedSlices, convert
-from .._core.kinds import is_bool, is_floating
+from .._core.kinds import is_bool, is_floating, is_integer
 from .._core.tensor import Tensor
 from .._ops.comparison import equal, isnan, logical_not, not_equal
 from .._ops.complex import conj, real
 from .._ops.creation import constant, linspace
 from .._ops.define import normalize_axes, normalize_axis
-from .._ops.elementwise import add, divide, multiply, sqrt, subtract, where
+from .._ops.elementwise import add, divide, maximum, multiply, sqrt, subtract, where
 from .._ops.elementwise import where as _choose
 from .._ops.indexing import getitem
 from .._ops.linear_algebra import matmul
@@ -27,6 +27,7 @@ from .._ops.shape import (
     reshape,
     squeeze,
     stack,
+    stop_gradient,
     transpose,
 )
 from ..errors import InvalidArgumentError
@@ -358,20 +359,61 @@ def apply_over_axes(func: Callable, a: Any, axes: Any) -> Tensor:
     return x
 
 
-def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None) -> Tensor:
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+) -> Tensor:
     """Return the covariance matrix of variables in the rows of `m` (and `y`), observed in columns.
 
     The sums are divided by the number of observations less `ddof`: by default 1, with `bias` 0.
+    `fweights`, integers, say how often each observation occurred; `aweights` how much it counts.
+    Both are vectors and not negative; the gradient flows to `aweights`. After ``numpy.cov``.
+    Raises TypeError for `fweights` that are not integers, and InvalidArgumentError for weights
+    that do not fit.
     """
     x = _read_observations(m, rowvar)
     if y is not None:
         x = concatenate(
             [x, _read_observations(y, rowvar or _array(y).shape[:1] == (1,))]
         )  # as NumPy does
-    centered = subtract(x, reduce_mean(x, 1, keepdims=True))
     taken = (0 if bias else 1) if ddof is None else ddof
-    product = matmul(centered, centered, adjoint_y=True)
-    return squeeze(divide(product, float(max(x.shape[1] - taken, 0))))
+    if fweights is None and aweights is None:
+        centered = subtract(x, reduce_mean(x, 1, keepdims=True))
+        product = matmul(centered, centered, adjoint_y=True)
+        return squeeze(divide(product, float(max(x.shape[1] - taken, 0))))
+    counts, shares = _observed("fweights", fweights, x), _observed("aweights", aweights, x)
+    if counts is not None and not is_integer(counts.dtype):
+        raise TypeError(f"cov: fweights must be integers, got {counts.dtype.name}")
+    weights = counts if shares is None else shares if counts is None else multiply(counts, shares)
+    weights = cast(weights, real(x).dtype)
+    total = reduce_sum(weights)
+    mean = divide(reduce_sum(multiply(x, weights), 1, keepdims=True), total)
+    centered = subtract(x, mean)
+    product = matmul(multiply(centered, weights), centered, adjoint_y=True)
+    lost = cast(taken, weights.dtype)
+    if shares is not None and taken:
+        lost = divide(multiply(lost, reduce_sum(multiply(weights, shares))), total)
+    return squeeze(divide(product, cast(maximum(subtract(total, lost), 0), x.dtype)))
+
+
+def _observed(name: str, weights: Any, x: Tensor) -> Tensor | None:
+    """Return weights of the observations that are the columns of `x`."""
+    if weights is None:
+        return None
+    found = _array(weights)
+    if tuple(found.shape) != (x.shape[1],):
+        raise InvalidArgumentError(
+            f"cov: {name} must be a vector of {x.shape[1]} numbers, one for each observation, got "
+            f"shape {tuple(found.shape)}"
+        )
+    if (np.asarray(stop_gradient(found)) < 0).any():
+        raise InvalidArgumentError(f"cov: {name} must not be negative")
+    return found
 
 
 def _read_observations(m: Any, rowvar: bool) -> Tensor:
