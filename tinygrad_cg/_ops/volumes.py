@@ -20,7 +20,7 @@ from .define import as_int, as_shape
 from .indexing import gather, getitem, scatter_rows
 from .padding import pad
 from .pooling import average_pool, max_pool
-from .shape import reshape, transpose
+from .shape import concatenate, reshape, transpose
 from .windows import _same
 
 _LAST, _FIRST = ("NDHWC", "channels_last"), ("NCDHW", "channels_first")
@@ -145,8 +145,9 @@ def conv3d(
             "which must be a multiple of them"
         )
     x = reshape(x, (batch, sizes[0], height, width, channels // own, own))
-    x = gather(_pad_depth(x, rooms[0]), places, 1)  # (batch, out, window, ..., groups, own)
-    x = transpose(x, (0, 1, 3, 4, 5, 2, 6))
+    x = _pad_depth(x, rooms[0])
+    slices = [slice(int(one[0]), int(one[-1]) + 1, steps[0]) for one in places.T]
+    x = concatenate([getitem(x, (slice(None), one)) for one in slices], -1)
     x = reshape(x, (batch * len(places), height, width, channels * window[0]))
     found = conv(x, _flat_filters(filters), steps[1:], rooms[1:], "NHWC", gaps[1:])
     return layout.back(reshape(found, (batch, len(places), *found.shape[1:])))
