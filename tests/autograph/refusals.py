@@ -1,5 +1,7 @@
 """Functions that cannot be transformed, what the error says, and the line that it names."""
 
+import numpy as np
+
 import tinygrad_cg as tf
 
 CASES = []
@@ -135,6 +137,38 @@ def truth_of_many(x):
     if tf.stack([x, x]) > 0:
         return x
     return -x
+
+
+@case("`y` becomes a tensor of shape (2,), float32 and a tensor of shape (), float32", "if x > 0:")
+def handles_the_error(x):
+    try:
+        y = x
+        if x > 0:
+            y = tf.stack([x, x])
+    except TypeError:
+        y = x * 0.0
+    return tf.reduce_sum(y)
+
+
+class Log:
+    def __init__(self):
+        self.lines = []
+
+
+@case("`log.lines` becomes a list of 1 and a list of 0", "if x > 0:")
+def appends_to_an_attribute(x):
+    log = Log()
+    if x > 0:
+        log.lines.append("positive")
+    return x * len(log.lines)
+
+
+@case("`counts` becomes an array with other elements", "if x > 0:")
+def writes_into_an_array(x):
+    counts = np.zeros(2)
+    if x > 0:
+        counts[0] = 1.0
+    return x * counts.sum()
 
 
 @case("`else` gives a tensor of shape (), float32 and None", "y = x if x > 0 else None")

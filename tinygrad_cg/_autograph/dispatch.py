@@ -69,8 +69,15 @@ class Helper:
         return f'File "{self.unit.file}", line {line}, in {self.unit.name}: `{text}`'
 
     def refusal(self, line: int, why: str, remedy: str) -> AutographError:
-        """Return the error for what cannot become part of a program."""
-        return AutographError(f"{why}. {remedy} ({self.where(line)})", line=(self.unit.file, line))
+        """Return the error for what cannot become part of a program.
+
+        It is noted as well: the program's own handlers must not take it for one of their errors.
+        """
+        error = AutographError(f"{why}. {remedy} ({self.where(line)})", line=(self.unit.file, line))
+        level = current_trace()
+        if level is not None:
+            level.calls.refused = error
+        return error
 
     # Expressions -----------------------------------------------------------------------------
 
@@ -178,11 +185,11 @@ class Helper:
     def refuse_raise(self, error: Any) -> Any:
         """Return the error to raise where one is raised in a case that a tensor decides."""
         line = self._line()
-        made = AutographError(
-            f"`raise` in a case that a tensor decides: whether {error!r} is raised is known at "
-            "run time only. Use `assert`, or tf.debugging.assert_..., which check at each call "
-            f"({self.where(line)})",
-            line=(self.unit.file, line),
+        made = self.refusal(
+            line,
+            f"`raise` in a case that a tensor decides: whether {error!r} is raised is known at run "
+            "time only",
+            "Use `assert`, or tf.debugging.assert_..., which check at each call",
         )
         if isinstance(error, BaseException):
             made.__cause__ = error

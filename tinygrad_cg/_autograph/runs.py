@@ -29,7 +29,7 @@ from .._ops.elementwise import (
 )
 from .._ops.shape import cast
 from .._transforms import control_flow
-from .merging import Carried, Mismatch, Plan, plan, undefined
+from .merging import Carried, Kept, Mismatch, Plan, plan, undefined
 from .names import CONTINUE, NORMAL, RETURN
 from .state import ContainerPlace, is_same, places_of
 from .traced import (
@@ -170,6 +170,8 @@ class Run:
 
     def _plan(self, key: Any, one: Any, other: Any) -> Plan:
         try:
+            if isinstance(one, np.ndarray) and isinstance(key, int) and one is not other:
+                raise Mismatch("an array with other elements")
             return plan(one, other)
         except Mismatch as error:
             what = "the result" if key == "@ret" else f"`{self.text(key)}`"
@@ -292,7 +294,7 @@ class Loop(Run):
             if RETURN in possible_ways(found.flow):
                 result = found.result
             ways |= possible_ways(found.flow)
-            if [one.leaves for one in plans.values()] == [one.leaves for one in before.values()]:
+            if before and all(map(_are_same, before.values(), plans.values())):
                 break
         return plans, result, ways
 
@@ -323,6 +325,21 @@ class Loop(Run):
 
     def _is_dead(self, key: str) -> bool:
         return key not in self.helper.unit.live.after[id(self.site.node)]
+
+
+def _are_same(one: Plan, other: Plan) -> bool:
+    """Return whether two plans have the same types, and keep the same values."""
+    if len(one.leaves) != len(other.leaves):
+        return False
+    for a, b in zip(one.leaves, other.leaves, strict=True):
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, Kept) and isinstance(b, Kept):
+            if a.value is not b.value:
+                return False
+        elif a != b:
+            return False
+    return True
 
 
 def _range_dtype(value: Any) -> np.dtype:

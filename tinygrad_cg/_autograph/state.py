@@ -11,8 +11,12 @@ from collections.abc import Iterator, Mapping
 from types import CellType
 from typing import Any
 
+import numpy as np
+
 from .merging import undefined
 from .units import Site
+
+_LARGEST = 1_000_000  # elements of an array that is looked at
 
 
 def read_cell(cell: CellType) -> Any:
@@ -93,7 +97,7 @@ class AttributePlace(Place):
 
 
 class ContainerPlace(Place):
-    """The elements of a list or dictionary; those of a set are compared only."""
+    """The elements of a list, dictionary or array; those of a set are compared only."""
 
     def __init__(self, text: str, container: Any):
         super().__init__(text)
@@ -103,7 +107,10 @@ class ContainerPlace(Place):
         return self.container.copy()
 
     def set(self, value: Any) -> None:
-        if isinstance(self.container, list):
+        if isinstance(self.container, np.ndarray):
+            if not is_same(self.container, value):
+                self.container[...] = value
+        elif isinstance(self.container, list):
             self.container[:] = value
         else:
             self.container.clear()
@@ -114,8 +121,10 @@ def is_same(one: Any, other: Any) -> bool:
     """Return whether nothing was assigned in between."""
     if one is other:
         return True
-    if type(one) is not type(other) or not isinstance(one, (list, dict, set)):
+    if type(one) is not type(other) or not isinstance(one, (list, dict, set, np.ndarray)):
         return False
+    if isinstance(one, np.ndarray):
+        return one.shape == other.shape and one.tobytes() == other.tobytes()
     if isinstance(one, set):
         return one == other
     if len(one) != len(other):
@@ -131,33 +140,41 @@ def places_of(
     """Return all that a region may change, but for its own names."""
     found: list[Place] = [CellPlace(one, cells[one]) for one in site.changed_cells]
     found += [GlobalPlace(one, names) for one in site.globals]
-    for text in site.attributes:
-        root, *path, last = text.split(".")
+
+    def find(text: str, evaluate: bool = False) -> Any:
+        root, *path = text.split(".")
         owner = values.get(root, undefined)
         if owner is undefined and root in cells:
             owner = read_cell(cells[root])
         if owner is undefined:
             owner = names.get(root, undefined)
         for part in path:
-            owner = undefined if owner is undefined else getattr(owner, part, undefined)
+            known = getattr(owner, "__dict__", {}).get(part, undefined)
+            if known is undefined and evaluate and owner is not undefined:
+                known = getattr(owner, part, undefined)
+            owner = known
+        return owner
+
+    for text in site.attributes:
+        path, _, last = text.rpartition(".")
+        owner = find(path, evaluate=True)
         if owner is not undefined:
             found.append(AttributePlace(text, owner, last))
     seen: set[int] = set()
-    roots = [(name, values[name]) for name in site.mentioned if name in values]
-    roots += [(name, read_cell(cells[name])) for name in site.cells if name in cells]
-    for name, value in roots:
-        for container in _containers(value, seen):
-            found.append(ContainerPlace(name, container))
+    for name in (*site.mentioned, *site.cells, *site.paths):
+        found += [ContainerPlace(name, one) for one in _containers(find(name), seen)]
     return found
 
 
 def _containers(value: Any, seen: set[int]) -> Iterator[Any]:
-    if not isinstance(value, (list, dict, set, tuple)) or id(value) in seen:
+    if not isinstance(value, (list, dict, set, tuple, np.ndarray)) or id(value) in seen:
         return
     seen.add(id(value))
+    if type(value) is np.ndarray and value.size <= _LARGEST:
+        yield value
     if type(value) in (list, dict, set):
         yield value
-    if isinstance(value, set):
+    if isinstance(value, (set, np.ndarray)):
         return
     for one in value.values() if isinstance(value, dict) else value:
         yield from _containers(one, seen)

@@ -82,7 +82,8 @@ class Site:
         self.cells = sorted(cells | ({"__class__"} & unit.cells if "super" in found else set()))
         self.changed_cells = sorted((set(self.written) | unit.assigned_inside) & unit.cells)
         self.globals = sorted(set(self.written) & unit.declared)
-        self.attributes = _attributes([*then, *other])
+        self.attributes = _attributes([*then, *other], ast.Store | ast.Del)
+        self.paths = _attributes(everything, ast.Load)
         self.has_yield = any(
             isinstance(one, (ast.Yield, ast.YieldFrom, ast.Await)) for one in own_nodes(everything)
         )
@@ -101,12 +102,12 @@ class Site:
         self.outs = [one for one in self.written if one in unit.own and one in wanted]
 
 
-def _attributes(statements: Sequence[ast.stmt]) -> list[str]:
-    """Return the attributes that are assigned, as ``self.h``."""
+def _attributes(statements: Sequence[ast.AST], context: Any) -> list[str]:
+    """Return the attributes that are assigned, or read, as ``self.h``."""
     found: dict[str, None] = {}
     for one in statements:
         for node in ast.walk(one):
-            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, context):
                 base: Any = node
                 while isinstance(base, ast.Attribute):
                     base = base.value

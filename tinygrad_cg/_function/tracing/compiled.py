@@ -165,13 +165,15 @@ class Traced:
         `leaves` are those of the call that it is made for, if they have values.
         """
         trace = FunctionTrace(self.name, may_create, self.calls)
-        trace.build = self.build
+        trace.build, self.calls.refused = self.build, None
         trace.given = arrays_of(leaves)
         with trace.active():
             tensors, self.structure = self.run(self.arguments(trace))
             outputs = list(map(trace.value, tensors))
             assigned = trace.assignments()
             del tensors  # what nothing refers to is a constant
+        if self.calls.refused is not None:
+            raise self.calls.refused
         if trace.created:
             return False
         self.program = Program(trace, outputs, assigned, self.build)

@@ -30,6 +30,7 @@ class OutsideCalls:
         self.avals: dict[Any, tuple[Any, Any]] = {}  # with the structure of the results
         self.results: dict[Any, tuple[Sequence[np.ndarray], Any]] = {}
         self.sampling = False
+        self.refused: Exception | None = None  # what a tensor cannot decide, in the latest trace
 
     def find_avals(
         self,
