@@ -91,6 +91,27 @@ def test_gradients_of_different_parts_are_put_in_place_each():
     assert names(function, np.arange(4.0)).count("getitem_adjoint") == 2
 
 
+@pytest.mark.parametrize(
+    ("parts", "joined"),
+    [
+        ([(0, 2), (2, 5), (5, 7)], 1),
+        ([(3, 7), (0, 1), (1, 2), (2, 3)], 1),
+        ([(0, 2), (3, 7)], 0),
+        ([(0, 4), (3, 7)], 0),
+        ([(0, 4), (4, 6)], 0),
+    ],
+    ids=["three", "four, in another order", "a gap", "an overlap", "not to the end"],
+)
+def test_gradients_of_parts_that_make_up_a_matrix_are_joined(parts, joined):
+    def loss(x):
+        return sum(tf.reduce_sum(tf.sin(x[:, one:other]) * other) for one, other in parts)
+
+    x = np.random.default_rng(0).normal(size=(3, 7))
+    assert names(tf.grad(loss), x).count("concatenate") == joined
+    found = tf.function(tf.grad(loss))(tf.constant(x))
+    np.testing.assert_allclose(found, tf.grad(loss)(tf.constant(x)), rtol=1e-15)
+
+
 @pytest.mark.quick
 @pytest.mark.parametrize(
     "function",

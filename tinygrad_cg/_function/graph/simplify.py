@@ -20,6 +20,8 @@ from .values import FuncGraph, OutputItem, Value, constant, frozen, in_order, op
 
 _LARGEST_CONSTANT = 1024  # elements
 
+_MOST_PARTS = 16  # that are looked at to be joined
+
 _ROUNDED_ONCE = {"add", "subtract", "multiply", "divide", "negative", "square", "sqrt"}
 
 # Which operand is the upstream gradient, and what remains where it masks nothing.
@@ -186,7 +188,7 @@ def _neutral(number: float, sides: tuple[int, ...]) -> Callable[[Value], Value |
 
 def _add(value: Value) -> Value | None:
     zero = -0.0 if is_inexact(value.dtype) else 0
-    return _neutral(zero, (0, 1))(value) or _put_together(value)
+    return _neutral(zero, (0, 1))(value) or _put_together(value) or _joined(value)
 
 
 def _put_together(value: Value) -> Value | None:
@@ -201,6 +203,59 @@ def _put_together(value: Value) -> Value | None:
     if frozen(x.params) != frozen(y.params) or parts[0].aval != parts[1].aval:
         return None
     return operation(put, [operation(OPS["add"], parts, {})], x.params)
+
+
+def _joined(value: Value) -> Value | None:
+    """Return the parts of an array that make up all of it along one of its later axes, joined.
+
+    Each was put into zeros, as the gradients of the parts are that a matrix of gates was cut into.
+    """
+    terms: list[Value] = []
+    pending = list(value.inputs)
+    while pending:
+        one = pending.pop()
+        if one.primitive is value.primitive:
+            pending.extend(one.inputs)
+        elif one.primitive is not None and one.primitive.name == "getitem_adjoint":
+            terms.append(one)
+        else:
+            return None
+        if len(terms) + len(pending) > _MOST_PARTS:
+            return None
+    places = [_place_along_axis(one) for one in terms]
+    axes = {None if one is None else one[0] for one in places}
+    axis = axes.pop()
+    if axes or not axis:
+        return None
+    ordered = sorted(zip(places, range(len(terms)), strict=True))
+    end = 0
+    for (_, start, stop), _ in ordered:  # type: ignore[misc]
+        if start != end:
+            return None
+        end = stop
+    parts = [terms[k].inputs[0] for _, k in ordered]
+    if end != value.shape[axis] or any(one.dtype != value.dtype for one in parts):
+        return None
+    return operation(OPS["concatenate"], parts, {"axis": axis})
+
+
+def _place_along_axis(value: Value) -> tuple[int, int, int] | None:
+    """Return an axis, and from where to where along it a part is put, which is all of the others;
+    None if it is no such part.
+    """
+    key, shape = value.params["key"], value.shape
+    if len(key) > len(shape) or any(type(one) is not slice for one in key):
+        return None
+    found = None
+    for axis, (one, size) in enumerate(zip(key, shape, strict=False)):
+        start, stop, step = one.indices(size)
+        if step != 1 or stop <= start:
+            return None
+        if stop - start < size:
+            if found is not None:
+                return None
+            found = axis, start, stop
+    return found
 
 
 def _negative(value: Value) -> Value | None:
