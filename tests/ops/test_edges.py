@@ -176,3 +176,20 @@ def test_kaisers_window_by_its_shape():
     np.testing.assert_allclose(value, near[1], 1e-14)
     np.testing.assert_allclose(first, (near[2] - near[0]) / 2e-3, 1e-6)
     np.testing.assert_allclose(second, (near[2] - 2 * near[1] + near[0]) / 1e-6, 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_angles_of_short_and_long_arms_have_their_gradients(dtype):
+    """The square of the length is 0 or infinite there; gradients go with 1 / length."""
+    tiny, huge = (1e-23, 1e20) if dtype == "float32" else (1e-170, 1e155)
+    gradient = tf.value_and_grad(tf.math.atan2, argnums=(0, 1))
+    for size in (tiny, 1.0, huge):
+        y, x = (tf.constant(size * k, dtype) for k in (3.0, 4.0))
+        for run in (gradient, tf.function(gradient)):
+            _, slopes = run(y, x)
+            expected = np.array([0.16, -0.12]) / np.float64(size)
+            np.testing.assert_allclose(slopes, expected, rtol=1e-6)
+        by_y = tf.jvp(lambda a, x=x: tf.math.atan2(a, x), (y,), (y,))[1]
+        np.testing.assert_allclose(by_y, 0.48, rtol=1e-6)
+    second = tf.grad(tf.grad(tf.math.atan2))(tf.constant(3 * huge, dtype), x)
+    np.testing.assert_allclose(np.float64(second) * huge * huge, -0.0384, rtol=1e-2)

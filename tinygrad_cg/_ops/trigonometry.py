@@ -13,6 +13,7 @@ from .elementwise import (
     divide,
     divide_unbounded,
     divide_upstream,
+    hypot,
     multiply,
     multiply_upstream,
     negative,
@@ -30,6 +31,11 @@ WIDE = Real(-4.0, 4.0)
 def _cosine_of_arcsine(x: Tensor) -> Tensor:
     """Return sqrt(1 - x**2), to the last digits near 1 and -1."""
     return sqrt(multiply(subtract(1, x), add(x, 1)))
+
+
+def _over_square(x: Tensor, length: Tensor) -> Tensor:
+    """Return x / length**2, where the square itself may be 0 or too large."""
+    return divide(divide(x, length), length)
 
 
 tan = unary(
@@ -64,8 +70,8 @@ arctan2 = of_reals(
     "Return the angle, from -pi to pi, of the point with ordinate `x` and abscissa `y`. "
     "Integers give float64; signed zeros and infinities count as in C.",
     vjp=(
-        lambda dy, x, y: multiply_upstream(dy, divide(y, add(square(x), square(y)))),
-        lambda dy, x, y: negative(multiply_upstream(dy, divide(x, add(square(x), square(y))))),
+        lambda dy, x, y: multiply_upstream(dy, _over_square(y, hypot(x, y))),
+        lambda dy, x, y: negative(multiply_upstream(dy, _over_square(x, hypot(x, y)))),
     ),
     spellings=("numpy.arctan2", "numpy.atan2"),
     samples=(AWAY, AWAY),
