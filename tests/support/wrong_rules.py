@@ -437,7 +437,10 @@ def softmax_over_rows(x):
     return y, lambda dy: y * (dy - tf.reduce_sum(dy * y, axis=0, keepdims=True))
 
 
-add(softmax_over_rows, SQUARE, false="1 x*")
+add(
+    softmax_over_rows, SQUARE, false="1 x*",
+    words="It is that of a softmax over axis 0; the outputs are one over axis 1.",
+)  # fmt: skip
 
 
 @tf.custom_gradient
@@ -665,7 +668,37 @@ def layer_norm_detached(x):
     return (x - mean) * inverse, lambda dy: dy * inverse
 
 
-add(layer_norm_detached, W, false="1 x*")
+add(
+    layer_norm_detached, W, false="1 x*",
+    words="It takes the mean and the variance over axis 1 for constant",
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def layer_norm_of_detached_mean(x):
+    mean = tf.reduce_mean(x, axis=-1, keepdims=True)
+    inverse = tf.math.rsqrt(tf.reduce_mean((x - mean) ** 2, axis=-1, keepdims=True) + 1e-5)
+    y = (x - mean) * inverse
+    return y, lambda dy: (dy - y * tf.reduce_mean(dy * y, axis=-1, keepdims=True)) * inverse
+
+
+add(
+    layer_norm_of_detached_mean, W, false="1 x*",
+    words="It takes the mean over axis 1 for constant: the outputs depend on x through the mean",
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def quadratic_form(x):
+    """The rule is that of a symmetric matrix."""
+    product = tf.linalg.matvec(SQUARE, x)
+    return tf.reduce_sum(x * product), lambda dy: 2.0 * dy * product
+
+
+add(
+    quadratic_form, V, false="1 x*",
+    words="2 A x is for x A x: a matrix that is not symmetric needs A plus its transpose.",
+)  # fmt: skip
 
 
 # Several arguments and outputs ---------------------------------------------------------------

@@ -311,7 +311,7 @@ def name_pattern(one: Elements) -> str | None:
     if not _largest(one.right) or one.match(one.given):
         return None
     patterns = (_zero, _ratio, _of_complex, _of_outputs, _placed, _summed, _parts, _factors)
-    patterns += (_offset, _terms, _where)
+    patterns += (_quadratic, _softmax, _centred, _offset, _terms, _where)
     found = (pattern(one) for pattern in (*patterns, _digits))
     return next((text for text in found if text), None)
 
@@ -327,7 +327,7 @@ def _zero(one: Elements) -> str | None:
 def _ratio(one: Elements) -> str | None:
     """Name a constant ratio; a single number is looked at in several points."""
     ratio = _constant_ratio(one, None)
-    if ratio is None:
+    if ratio is None or np.isclose(ratio, 1.0, rtol=one.tolerance):  # false in few elements, then
         return None
     if not np.isclose(ratio, np.real(ratio)):
         return f"It is {ratio:.6g} times that."
@@ -522,6 +522,73 @@ def _is_simple(ratio: Any) -> bool:
     ratio = float(np.real(ratio))
     near = Fraction(ratio).limit_denominator(6)
     return 0 < abs(near) <= 12 and bool(np.isclose(ratio, float(near), rtol=1e-6))
+
+
+def _quadratic(one: Elements) -> str | None:
+    """Name a quadratic form whose rule takes its matrix for symmetric."""
+    for each in (one, *one.more):
+        if each.outputs is None or each.outputs.size != 1 or each.upstream is None:
+            return None
+        if each.x.size < 2 or _unknown(each):
+            return None
+        size = _largest(each.x) * _largest(each.right) * each.x.size
+        expected = 2.0 * each.outputs.item() * each.upstream.item()
+        for found in (each.given, each.right):  # Euler's theorem for a degree of 2
+            if abs(np.vdot(each.x, found) - expected) > each.tolerance * size:
+                return None
+    return (
+        f"It is right in the direction of {one.name} only, as 2 A {one.name} is for "
+        f"{one.name} A {one.name}: a matrix that is not symmetric needs A plus its transpose."
+    )
+
+
+def _softmax(one: Elements) -> str | None:
+    """Name the axes of a softmax, or of its logarithm, whose rule sums over others."""
+    y, dy = one.outputs, one.upstream
+    if y is None or dy is None or not y.shape == dy.shape == one.x.shape or _unknown(one):
+        return None
+    sets = [axes for k in range(y.ndim) for axes in combinations(range(y.ndim), k + 1)]
+
+    def pull(p: np.ndarray, axes: tuple[int, ...], is_log: bool) -> np.ndarray:
+        if is_log:
+            return dy - p * dy.sum(axis=axes, keepdims=True)
+        return p * (dy - (dy * p).sum(axis=axes, keepdims=True))
+
+    for is_log in (False, True):
+        p = np.exp(y) if is_log else y
+        right = next((axes for axes in sets if one.match(pull(p, axes, is_log))), None)
+        for axes in sets if right is not None else ():
+            powers = np.exp(one.x - one.x.max(axis=axes, keepdims=True))
+            own = powers / powers.sum(axis=axes, keepdims=True)
+            if any(one.match_given(pull(each, axes, is_log)) for each in (p, own)):
+                return (
+                    f"It is that of a softmax over {_axes(axes)}; the outputs are one over "
+                    f"{_axes(right or ())}."
+                )
+    return None
+
+
+def _centred(one: Elements) -> str | None:
+    """Name the mean or the variance that the rule of a normalization takes for constant."""
+    y = one.outputs
+    if y is None or y.shape != one.x.shape or one.given.shape != y.shape or _unknown(one):
+        return None
+    for count in range(1, y.ndim + 1):
+        for axes in combinations(range(y.ndim), count):
+            mean = partial(np.mean, axis=axes, keepdims=True)
+            centred = one.given - mean(one.given)
+            scaled = y * mean(one.given * y)
+            for found, what in (
+                (centred, "the mean"),
+                (one.given - scaled, "the variance"),
+                (centred - scaled, "the mean and the variance"),
+            ):
+                if one.match(found):
+                    return (
+                        f"It takes {what} over {_axes(axes)} for constant: the outputs depend on "
+                        f"{one.name} through {what}, too."
+                    )
+    return None
 
 
 def _offset(one: Elements) -> str | None:
