@@ -46,8 +46,8 @@ _EAGER = {
 # Those loaded at their first use, so that importing the library stays quick.
 _LAZY = {
     ".": (
-        "autograph bitwise compat contrib data debugging experimental keras linalg nn numpy "
-        "optimizers random signal test"
+        "autograd autograph bitwise compat contrib data debugging experimental keras linalg nn "
+        "numpy optimizers random signal test"
     ),
     "._check": "assert_gradients check_gradients",
     "._derivatives": "custom_derivatives",

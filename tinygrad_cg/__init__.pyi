@@ -2,6 +2,7 @@
 
 from tinygrad_cg import (
     autodiff as autodiff,
+    autograd as autograd,
     autograph as autograph,
     bitwise as bitwise,
     compat as compat,

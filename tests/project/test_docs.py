@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import modules
+
 pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +38,12 @@ def test_no_document_outside_the_repository_is_cited():
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
     for path in [*SOURCES, *pages]:
         assert not outside.search(path.read_text()), path
+
+
+def test_the_list_of_modules_is_complete():
+    """``python -m tests.support.modules`` writes it."""
+    assert modules.PAGE.read_text(encoding="utf-8") == modules.listing()
+    assert not re.search(r"`: *$", modules.listing(), re.MULTILINE)  # each has a sentence
 
 
 def test_each_path_in_the_architecture_exists():
