@@ -143,6 +143,17 @@ def item_assignment(x):
 
 
 @case(*BOTH)
+def tensor_array(x):
+    array = tf.TensorArray(tf.float32, size=3)
+    for i in range(3):
+        if x > i:
+            array = array.write(i, x * (i + 1.0))
+        else:
+            array = array.write(i, 2.0)
+    return tf.reduce_prod(array.stack()) + x
+
+
+@case(*BOTH)
 def unpacking(x):
     a, b = x, x * 2.0
     if a < b:

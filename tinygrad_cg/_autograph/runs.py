@@ -31,7 +31,7 @@ from .._ops.shape import cast
 from .._transforms import control_flow
 from .merging import Carried, Kept, Mismatch, Plan, plan, undefined
 from .names import CONTINUE, NORMAL, RETURN
-from .state import ContainerPlace, is_same, places_of
+from .state import ContainerPlace, ElementsPlace, is_same, places_of
 from .traced import (
     Flow,
     Outcome,
@@ -301,7 +301,7 @@ class Loop(Run):
     def _loop_plan(self, key: Any, one: Any, other: Any) -> Plan:
         """Return the type of a value before a round, and after it."""
         if isinstance(key, int):
-            is_container = isinstance(self.places[key], ContainerPlace)
+            is_container = isinstance(self.places[key], (ContainerPlace, ElementsPlace))
             if is_container and len(one) != len(other):
                 raise self.helper.refusal(
                     self.site.line,

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from .._transforms.tensor_array import TensorArray
 from .merging import undefined
 from .units import Site
 
+_CONTAINERS = (list, dict, set, tuple, np.ndarray, TensorArray)
 _LARGEST = 1_000_000  # elements of an array that is looked at
 
 
@@ -117,6 +119,20 @@ class ContainerPlace(Place):
             self.container.update(value)
 
 
+class ElementsPlace(Place):
+    """The elements of a TensorArray."""
+
+    def __init__(self, text: str, array: TensorArray):
+        super().__init__(text)
+        self.array = array
+
+    def get(self) -> Any:
+        return list(self.array._elements)
+
+    def set(self, value: Any) -> None:
+        self.array._elements = list(value)
+
+
 def is_same(one: Any, other: Any) -> bool:
     """Return whether nothing was assigned in between."""
     if one is other:
@@ -162,14 +178,19 @@ def places_of(
             found.append(AttributePlace(text, owner, last))
     seen: set[int] = set()
     for name in (*site.mentioned, *site.cells, *site.paths):
-        found += [ContainerPlace(name, one) for one in _containers(find(name), seen)]
+        for one in _containers(find(name), seen):
+            kind = ElementsPlace if isinstance(one, TensorArray) else ContainerPlace
+            found.append(kind(name, one))
     return found
 
 
 def _containers(value: Any, seen: set[int]) -> Iterator[Any]:
-    if not isinstance(value, (list, dict, set, tuple, np.ndarray)) or id(value) in seen:
+    if not isinstance(value, _CONTAINERS) or id(value) in seen:
         return
     seen.add(id(value))
+    if isinstance(value, TensorArray):
+        yield value
+        return
     if type(value) is np.ndarray and value.size <= _LARGEST:
         yield value
     if type(value) in (list, dict, set):
