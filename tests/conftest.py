@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tinygrad_cg import _ops
 from tinygrad_cg_kernels.runtime import threads
+
+_ops.load_all()  # before tests are collected: processes that share them have them in one order
 
 # The first example of a property may compile a kernel, so no deadline; derandomised, so that
 # a run of the tests gives the same result each time.

@@ -66,12 +66,6 @@ def test_derivatives_go_through_loops_in_all_modes():
     assert_right_in_all_modes(newton, np.array([2.0, 0.7]))
 
 
-def test_a_loop_that_needs_values_says_so_in_a_function():
-    grow = tf.function(lambda x: tf.while_loop(lambda x: x < 9.0, lambda x: x * 2, [x]))
-    with pytest.raises(TypeError, match="has no value while"):
-        grow(tf.constant(1.0))
-
-
 def test_what_loops_refuse():
     x = tf.constant([1.0, 2.0])
     with pytest.raises(TypeError, match="scan: `fn` must be callable, got a int"):

@@ -34,6 +34,7 @@ _of_pairs = operation(
     (lambda dy: stack([real(dy), imag(dy)], -1),),
     batch=lambda params, size: params,
     core=(1,),
+    aliases=True,
     dtypes=(lambda dtype: not is_complex(dtype),),
     samples=[Case(((3, 2),)), Case(((2,),))],
     analytic=False,

@@ -1,14 +1,14 @@
 """Loops and choices as functions of functions: `while_loop`, `cond`, `map_fn`, `scan`, `foldl`.
 
 They call Python functions in a Python loop, as TensorFlow does eagerly. While a `function` is
-traced a loop over elements is unrolled; one that needs the value of a condition is an error there.
-A choice by a tensor without a value becomes one operation of the program: the compiler registers
-what makes it (`set_chooser`).
+traced a loop becomes one operation of the program, and so does a choice by a tensor without a
+value: the compiler registers what makes them (`set_looper`, `set_whiler`, `set_chooser`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import collections
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import prod
 from operator import itemgetter
@@ -17,7 +17,8 @@ from typing import Any
 from numpy import ndarray
 
 from .. import nest
-from .._core.conversion import BOOL, INT32, Weak, as_dtype, convert
+from .._core import levels
+from .._core.conversion import BOOL, INT32, Weak, as_dtype, convert, is_weak
 from .._core.kinds import is_exact
 from .._core.levels import Listener, ask_for_value, remove_listener, state
 from .._core.tensor import ArrayLike, Tensor
@@ -25,8 +26,9 @@ from .._ops.comparison import equal, not_equal
 from .._ops.creation import zeros
 from .._ops.define import as_int
 from .._ops.elementwise import where
-from .._ops.shape import cast, reshape, stack, unstack
-from ..errors import InvalidArgumentError
+from .._ops.indexing import getitem
+from .._ops.shape import cast, concatenate, expand_dims, reshape, stack, unstack
+from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from .batching import BatchTensor
 
 
@@ -56,8 +58,11 @@ def while_loop(
     Returns the last values, as tensors in the structure of `loop_vars`. Each iteration is recorded,
     so the loop is differentiable. `shape_invariants` and the parameters after it, but for
     `maximum_iterations`, make no difference. TypeError for what cannot be called, ValueError for
-    values in another structure. In a `function` the condition must not depend on what has no
-    value while it is traced.
+    values in another structure.
+
+    In a `function` it is a loop of the program: variables keep their shapes and dtypes
+    (InvalidArgumentError, TypeError). If the condition is known while tracing, and the body needs
+    values, or changes shapes, it is unrolled instead.
 
     Examples
     --------
@@ -69,6 +74,11 @@ def while_loop(
     _check_callable("while_loop", cond=cond, body=body)
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
         raise ValueError("while_loop: `loop_vars` must be a list or tuple of at least one variable")
+    traced = is_tracing() and all(map(_can_be_carried, nest.flatten(loop_vars)))
+    if traced:
+        found = _traced_while(cond, body, loop_vars, maximum_iterations)
+        if found is not None:
+            return found
     last = None if maximum_iterations is None else int(maximum_iterations)
     values = list(loop_vars)
     count = 0
@@ -80,6 +90,42 @@ def while_loop(
         values = list(found)
         count += 1
     return nest.map_structure(_to_tensor, nest.pack_sequence_as(loop_vars, nest.flatten(values)))
+
+
+def _can_be_carried(value: Any) -> bool:
+    return isinstance(value, ArrayLike) or is_weak(value) or isinstance(value, ndarray)
+
+
+def _traced_while(cond: Any, body: Any, loop_vars: Any, maximum: Any) -> Any:
+    """Return the last values of a loop in a program; None where Python is to unroll it.
+
+    That is so where the condition is known while tracing, and the body needs the loop's variables
+    to be known, too.
+    """
+    known = _is_known(cond(*loop_vars))
+
+    def python(values: list) -> list:
+        given = nest.pack_sequence_as(loop_vars, values)
+        found = body(*given)
+        found = found if isinstance(found, (list, tuple)) else [found]
+        nest.assert_same_structure(list(loop_vars), list(found))
+        return nest.flatten(found)
+
+    def goes_on(values: list) -> Any:
+        return cond(*nest.pack_sequence_as(loop_vars, values))
+
+    try:
+        ends = _while("while_loop", goes_on, python, nest.flatten(loop_vars), maximum)
+    except (OperatorNotAllowedInGraphError, InvalidArgumentError, TypeError, ValueError):
+        if known:
+            return None
+        raise
+    return nest.pack_sequence_as(loop_vars, ends)
+
+
+def _is_known(value: Any) -> bool:
+    """Return whether a condition has a value while a program is traced."""
+    return not isinstance(value, ArrayLike) or isinstance(convert(value)._data, ndarray)
 
 
 def _to_tensor(value: Any) -> Any:
@@ -340,7 +386,10 @@ def map_fn(
     slices = _slices("map_fn", elems)
     if not slices:
         raise InvalidArgumentError("map_fn: `elems` has no slices along the first axis")
-    found = _stack("map_fn", [fn(one) for one in slices])
+    if slices.is_long:
+        _, found = loop("map_fn", lambda _, one: (None, fn(one)), None, slices)
+    else:
+        found = _stack("map_fn", [fn(one) for one in slices])
     wanted = fn_output_signature if fn_output_signature is not None else dtype
     if wanted is not None:
         leaves = nest.flatten(wanted)
@@ -382,7 +431,7 @@ def scan(
         Go through the slices from the last to the first; states stay in the order of slices.
 
     Each state is recorded, so the result is differentiable. The other parameters make no
-    difference. In a `function` the loop is unrolled.
+    difference. In a `function` it is a loop of the program; states keep their shapes and dtypes.
 
     Examples
     --------
@@ -390,7 +439,17 @@ def scan(
     >>> tf.scan(lambda total, x: total + x, tf.constant([1, 2, 3, 4])).numpy()
     array([ 1,  3,  6, 10], dtype=int32)
     """
-    states = list(_fold("scan", fn, elems, initializer, reverse))
+    first, slices = _start("scan", fn, elems, initializer, reverse)
+    if slices.is_long:
+
+        def step(state: Any, one: Any) -> tuple[Any, Any]:
+            new = _next("scan", fn, state, one)
+            return new, new
+
+        _, states = loop("scan", step, first, slices, reverse)
+        return states if initializer is not None else _joined(first, states, reverse)
+    states = list(_fold("scan", fn, first, slices, reverse))
+    states = states[1:] if initializer is not None else states
     if not states:
         raise InvalidArgumentError("scan: `elems` has no slices along the first axis")
     return _stack("scan", states[::-1] if reverse else states)
@@ -429,39 +488,97 @@ def foldr(
 
 
 def _last(name: str, fn: Any, elems: Any, initializer: Any, reverse: bool) -> Any:
-    state = initializer
-    for state in _fold(name, fn, elems, initializer, reverse):  # noqa: B007 (the last is wanted)
-        pass
-    if state is None:
-        raise InvalidArgumentError(f"{name}: `elems` has no slices along the first axis")
+    state, slices = _start(name, fn, elems, initializer, reverse)
+    if slices.is_long:
+        step = lambda state, one: (_next(name, fn, state, one), None)  # noqa: E731
+        state, _ = loop(name, step, state, slices, reverse)
+    else:
+        (state,) = collections.deque(_fold(name, fn, state, slices, reverse), maxlen=1)
     return nest.map_structure(_to_tensor, state)
 
 
-def _fold(name: str, fn: Any, elems: Any, initializer: Any, reverse: bool) -> Iterable[Any]:
-    """Yield the states of a recurrence, in the structure of the first."""
+def _start(name: str, fn: Any, elems: Any, initializer: Any, reverse: bool) -> tuple[Any, Slices]:
+    """Return the state at the start, and the slices to go through."""
     _check_callable(name, fn=fn)
     slices = _slices(name, elems)
-    slices = slices[::-1] if reverse else slices
-    if initializer is None:
-        if not slices:
-            return
-        state, *slices = slices
-        yield state
-    else:
-        state = nest.map_structure(_to_tensor, initializer)
-    first = state
-    for one in slices:
-        state = fn(state, one)
-        if len(nest.flatten(state)) != len(nest.flatten(first)):
-            raise ValueError(
-                f"{name}: `fn` must return a state of the structure that it got: got "
-                f"{len(nest.flatten(state))} tensors for {len(nest.flatten(first))}"
-            )
-        state = nest.pack_sequence_as(first, nest.flatten(state))
+    if initializer is not None:
+        return initializer, slices
+    if not slices:
+        raise InvalidArgumentError(f"{name}: `elems` has no slices along the first axis")
+    count = len(slices)
+    return slices[count - 1 if reverse else 0], slices.part(0, -1) if reverse else slices.part(1)
+
+
+def _next(name: str, fn: Any, state: Any, one: Any) -> Any:
+    """Return the state after one, in its structure."""
+    new = fn(state, one)
+    given, found = nest.flatten(state), nest.flatten(new)
+    if len(found) != len(given):
+        raise ValueError(
+            f"{name}: `fn` must return a state of the structure that it got: got "
+            f"{len(found)} tensors for {len(given)}"
+        )
+    return nest.pack_sequence_as(state, found)
+
+
+def _fold(name: str, fn: Any, state: Any, slices: Slices, reverse: bool) -> Iterable[Any]:
+    """Yield the states of a recurrence, the first one included."""
+    state = nest.map_structure(_to_tensor, state)
+    yield state
+    for one in reversed(slices) if reverse else slices:
+        state = _next(name, fn, state, one)
         yield state
 
 
-def _slices(name: str, elems: Any) -> list[Any]:
+def _joined(first: Any, states: Any, reverse: bool) -> Any:
+    """Return stacked states, with the first one where it belongs."""
+    flat = []
+    for one, rest in zip(nest.flatten(first), nest.flatten(states), strict=True):
+        row = expand_dims(convert(one), 0)
+        flat.append(concatenate([rest, row] if reverse else [row, rest], 0))
+    return nest.pack_sequence_as(states, flat)
+
+
+class Slices(Sequence[Any]):
+    """The slices of a structure of tensors along their first axes.
+
+    Of None it is `length` times None. It `is_long` where a program has a loop over it.
+    """
+
+    def __init__(self, elems: Any, leaves: Sequence[Tensor], length: int):
+        self._elems, self.leaves, self._length = elems, leaves, length
+        self._columns: list[list[Tensor]] | None = None
+
+    @property
+    def is_long(self) -> bool:
+        return self._length > 1 and is_tracing()
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: Any) -> Any:
+        if not -self._length <= index < self._length:
+            raise IndexError(index)
+        if self._columns is None:
+            self._columns = [unstack(one, 0) for one in self.leaves]
+        return self.pack([column[index] for column in self._columns])
+
+    def pack(self, leaves: Sequence[Tensor]) -> Any:
+        """Return one slice of each tensor in the structure that they have."""
+        if self._elems is None:
+            return None
+        if isinstance(self._elems, ArrayLike) or not nest.is_nested(self._elems):
+            return leaves[0]
+        return nest.pack_sequence_as(self._elems, list(leaves))
+
+    def part(self, start: int, stop: int | None = None) -> Slices:
+        """Return some of the slices."""
+        rows = range(self._length)[start:stop]
+        leaves = [getitem(one, slice(start, stop)) for one in self.leaves]
+        return Slices(self._elems, leaves, len(rows))
+
+
+def _slices(name: str, elems: Any) -> Slices:
     """Return the slices of a structure of tensors along their first axes."""
     leaves = [
         convert(one) for one in ([elems] if isinstance(elems, ArrayLike) else nest.flatten(elems))
@@ -474,10 +591,68 @@ def _slices(name: str, elems: Any) -> list[Any]:
             f"{name}: `elems` must have one size along the first axis, got "
             f"{', '.join(str(tuple(one.shape)) for one in leaves)}"
         )
-    columns = [unstack(one, 0) for one in leaves]
-    if isinstance(elems, ArrayLike) or not nest.is_nested(elems):
-        return list(columns[0])
-    return [nest.pack_sequence_as(elems, list(row)) for row in zip(*columns, strict=True)]
+    return Slices(elems, leaves, sizes.pop())
+
+
+Looper = Callable[..., tuple[list[Tensor], list[Tensor]]]
+
+
+def _no_looper(*args: Any) -> Any:
+    raise AssertionError("only a trace has tensors without values")
+
+
+_loop: Looper = _no_looper
+_while: Callable[..., list[Tensor]] = _no_looper
+
+
+def set_looper(function: Looper) -> None:
+    """Have `function` make a loop of a program: the compiler knows these."""
+    global _loop
+    _loop = function
+
+
+def set_whiler(function: Callable[..., list[Tensor]]) -> None:
+    """Have `function` make a loop that a condition ends."""
+    global _while
+    _while = function
+
+
+def is_tracing() -> bool:
+    """Return whether a program is being traced."""
+    return any(level.is_abstract for level in levels.stack(levels.state.frame))
+
+
+def loop(
+    name: str,
+    step: Callable[[Any, Any], tuple[Any, Any]],
+    start: Any,
+    slices: Slices,
+    reverse: bool = False,
+) -> tuple[Any, Any]:
+    """Return the last state, and the stacked results, of ``state, result = step(state, slice)``.
+
+    It is one operation of the program that is traced. States and results may be None.
+    """
+    first = [] if start is None else nest.flatten(start)
+    structure: list[Any] = []
+
+    def python(carries: list, leaves: list) -> tuple[list, list]:
+        state = None if start is None else nest.pack_sequence_as(start, carries)
+        state, result = step(state, slices.pack(leaves))
+        structure[:] = [result]
+        return ([] if start is None else nest.flatten(state)), _leaves(result)
+
+    ends, rows = _loop(name, python, len(slices), reverse, first, slices.leaves)
+    state = None if start is None else nest.pack_sequence_as(start, ends)
+    (result,) = structure
+    return state, None if result is None else nest.pack_sequence_as(
+        result, rows[: len(_leaves(result))]
+    )
+
+
+def _leaves(result: Any) -> list:
+    leaves = [] if result is None else nest.flatten(result)
+    return [convert(one) for one in leaves if one is not None]
 
 
 def _stack(name: str, values: list[Any]) -> Any:

@@ -1,8 +1,8 @@
 """Keras's loops, branches and maps by functions: Python's own, on tensors.
 
-They run as Python does, and derivatives are those of the operations that ran. The condition of a
-loop has to have a value: inside ``vmap`` and ``function`` it may not depend on the arguments. What
-chooses a branch may. Numbers of iterations, and sizes, are known there.
+They run as Python does, and derivatives are those of the operations that ran. In a ``function``
+they are loops of the program, whose conditions may depend on its arguments; inside ``vmap`` alone
+conditions must have values, but for what chooses a branch.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from .. import nest
 from .._core.conversion import INT32, convert
 from .._core.tensor import Tensor
+from .._ops.comparison import less
 from .._ops.define import as_int
-from .._ops.elementwise import maximum, minimum
-from .._ops.indexing import getitem
+from .._ops.elementwise import add, maximum, minimum
 from .._ops.shape import cast, stack
 from .._transforms import control_flow
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 
 
 def switch(index: Any, branches: Any, *operands: Any) -> Any:
@@ -57,9 +59,33 @@ def while_loop(
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[int, Any], Any], init_val: Any) -> Any:
-    """Return the value after ``value = body_fun(i, value)`` for each i from `lower` to `upper`."""
+    """Return the value after ``value = body_fun(i, value)`` for each i from `lower` to `upper`.
+
+    In a `function` it is a loop of the program, in which i is a tensor; `lower` and `upper` may be
+    tensors without a value there. Where `body_fun` needs the value of i it is called for each.
+    """
+    ends = [control_flow.without_value("fori_loop", "upper", one) for one in (lower, upper)]
+    if any(one is not None for one in ends):
+        start = cast(convert(lower), INT32)
+        _, value = control_flow.while_loop(
+            lambda i, _: less(i, upper), lambda i, v: (add(i, 1), body_fun(i, v)), (start, init_val)
+        )
+        return value
+    rounds = range(as_int("fori_loop", "lower", lower), as_int("fori_loop", "upper", upper))
+    slices = control_flow.Slices(
+        0,
+        [convert(np.arange(rounds.start, max(rounds.stop, rounds.start), dtype=INT32))],
+        len(rounds),
+    )
+    if slices.is_long:
+        try:
+            return control_flow.loop(
+                "fori_loop", lambda v, i: (body_fun(i, v), None), init_val, slices
+            )[0]
+        except (OperatorNotAllowedInGraphError, TypeError, InvalidArgumentError):
+            pass  # it needs the number, or its values change their types
     value = init_val
-    for i in range(as_int("fori_loop", "lower", lower), as_int("fori_loop", "upper", upper)):
+    for i in rounds:
         value = body_fun(i, value)
     return value
 
@@ -93,12 +119,13 @@ def scan(
         raise InvalidArgumentError(
             f"scan: xs and length must say one number of steps, got {sorted(sizes)}"
         )
-    (count,) = sizes
-    if not count:
+    slices = control_flow.Slices(xs, tensors, sizes.pop())
+    if not slices:
         raise InvalidArgumentError("scan: there are no slices, so no results to stack")
+    if slices.is_long:
+        return control_flow.loop("scan", f, init, slices, reverse)
     carry, results = init, []
-    for i in reversed(range(count)) if reverse else range(count):
-        x = None if xs is None else nest.pack_sequence_as(xs, [getitem(one, i) for one in tensors])
+    for x in reversed(slices) if reverse else slices:
         carry, y = f(carry, x)
         results.append(y)
     ordered = results[::-1] if reverse else results

@@ -77,7 +77,7 @@ class Executable:
         for node in hosts:
             by_stage.setdefault(self._fusion.available[node], []).append(node)
         cuts = sorted(by_stage)
-        stages = self._segments(cuts)
+        stages = cut_segments(self._fusion, self._target, cuts)
         with self._target.together([(one, self._kinds(one)) for some in stages for one in some]):
             for k, segments in enumerate(stages):
                 for node in by_stage[cuts[k - 1]] if k else ():
@@ -85,27 +85,6 @@ class Executable:
                 for segment in segments:
                     self.sources.append(segment.source)
                     self._run_segment(segment, len(self.sources) - 1)
-
-    def _segments(self, cuts: list[int]) -> list[list[Segment]]:
-        """Return the segments before each cut, and after the last one."""
-        fusion = self._fusion
-        kernels: list[list[Kernel]] = [[] for _ in range(len(cuts) + 1)]
-        finals: list[list[FusionNode]] = [[] for _ in range(len(cuts) + 1)]
-        for kernel in sorted(fusion.kernels.values(), key=lambda one: one.stage):
-            kernels[bisect_right(cuts, kernel.stage)].append(kernel)
-        for node in fusion.nodes:
-            if node in fusion.stored and node.size == 1 and node.among_scalars:
-                finals[bisect_left(cuts, fusion.available[node])].append(node)
-        wanted = {node for node in fusion.stored if node.result == "total"}
-        pairs = zip(kernels, finals, strict=True)
-        found = [self._target.segments(fusion, *parts) for parts in pairs]
-        for segment in reversed([one for segments in found for one in segments]):
-            if not segment.large:  # it stores the totals that a later one reads
-                totals = [root for root in _roots(segment) if root.result == "total"]
-                segment.finals += [root for root in totals if root in wanted]
-            segment.write()
-            wanted.update(segment.arrays, *segment.tables)
-        return found
 
     def _note(self, name: str, sizes: Sizes) -> None:
         """Say which literals are in the table of a function."""
@@ -217,6 +196,35 @@ class Executable:
         if not (known or given):
             return name if self._shape(made) == shape else f"{name}.reshape({shape})"
         return f"array({name}, order='C').reshape({shape})"
+
+
+def cut_segments(
+    fusion: Fusion, target: Target, cuts: Sequence[int], layout: Any = None
+) -> list[list[Segment]]:
+    """Return the segments before each cut, and after the last one, written down.
+
+    With a `layout` those that are small are loops.
+    """
+    kernels: list[list[Kernel]] = [[] for _ in range(len(cuts) + 1)]
+    finals: list[list[FusionNode]] = [[] for _ in range(len(cuts) + 1)]
+    for kernel in sorted(fusion.kernels.values(), key=lambda one: one.stage):
+        kernels[bisect_right(cuts, kernel.stage)].append(kernel)
+    for node in fusion.nodes:
+        if node in fusion.stored and node.size == 1 and node.among_scalars:
+            finals[bisect_left(cuts, fusion.available[node])].append(node)
+    wanted = {node for node in fusion.stored if node.result == "total"}
+    pairs = zip(kernels, finals, strict=True)
+    found = [target.segments(fusion, *parts) for parts in pairs]
+    for segment in reversed([one for segments in found for one in segments]):
+        if not segment.large:  # it stores the totals that a later one reads
+            totals = [root for root in _roots(segment) if root.result == "total"]
+            segment.finals += [root for root in totals if root in wanted]
+        if layout is None or segment.large:
+            segment.write()
+        else:
+            segment.write_rounds(layout)
+        wanted.update(segment.arrays, *segment.tables)
+    return found
 
 
 def _roots(segment: Segment) -> list[FusionNode]:

@@ -25,6 +25,7 @@ class Sizes:
     """
 
     def __init__(self) -> None:
+        self.in_text = False  # whether sizes are numbers in the text instead
         self.values: list[int] = []
         self.literals: dict[int, LiteralNode] = {}  # by position
         self._own = -1
@@ -35,6 +36,10 @@ class Sizes:
 
     def number(self, value: int) -> Expression:
         """Return a size."""
+        return Expression(str(value)) if self.in_text else self.element(value)
+
+    def element(self, value: int) -> Expression:
+        """Return a number that is never in the text."""
         return Expression(f"sizes[{self.add(value)}]")
 
     def literal(self, node: LiteralNode) -> _Literal:

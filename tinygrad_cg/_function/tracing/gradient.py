@@ -64,7 +64,7 @@ class Gradient:
         token, before = Token(), state.draws
         try:
             if draws:
-                state.draws = _replay(draws, before)
+                state.draws = replay(draws, before)
             outputs, _ = run_recorded(token, sources, self.traced.run, fresh)
         finally:
             state.draws = before
@@ -160,7 +160,7 @@ def _tapes(node: Node) -> frozenset:
     return group
 
 
-def _replay(draws: Sequence[Tensor], following: Callable | None) -> Callable:
+def replay(draws: Sequence[Tensor], following: Callable | None) -> Callable:
     """Return a function that gives random numbers again, and new ones after the last of them."""
     remaining = iter(draws)
 

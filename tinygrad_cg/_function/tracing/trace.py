@@ -109,7 +109,12 @@ class FunctionTrace(Level, Listener):
     number: Callable[[FunctionTrace, TraceTensor], Any]  # of a float64 tensor the Python float
     trials = 0  # how many run now, one inside the other
 
-    def __init__(self, name: str, may_create: bool = True, calls: OutsideCalls | None = None):
+    def __init__(
+        self,
+        name: str,
+        may_create: bool = True,
+        calls: OutsideCalls | None = None,
+    ):
         self.name, self.may_create = name, may_create
         self.calls = OutsideCalls() if calls is None else calls
         self.given: Sequence[np.ndarray] = ()  # values of the first arguments, where known
@@ -218,7 +223,10 @@ class FunctionTrace(Level, Listener):
         place = (self.outside, primitive.name, key, *[one.aval for one in operands])
         self.outside += 1
         run = runner(primitive, params)
-        avals = self.calls.find_avals(place, code, run, lambda: self._examples(operands))
+        if getattr(code, "dtypes", None) == []:  # no results, whose shapes a call would tell
+            avals = []
+        else:
+            avals = self.calls.find_avals(place, code, run, lambda: self._examples(operands))
         ordered = getattr(code, "stateful", False)
         called = outside_operation(self.calls, place, primitive, params, avals, ordered)
         if ordered:

@@ -1,0 +1,288 @@
+"""Loops of programs: values and derivatives of any order are those of eager runs."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg._function.codegen import rounds
+from tinygrad_cg._function.tracing import loops
+from tinygrad_cg.errors import InvalidArgumentError
+from tinygrad_cg.keras import ops
+from tinygrad_cg_kernels.runtime import compile as build
+
+X = np.array([0.3, -0.2, 0.5])
+STEPS = np.linspace(0.1, 1.0, 12).reshape(4, 3)
+W = np.random.default_rng(0).normal(size=(3, 3))
+
+
+@tf.custom_gradient
+def odd(x):
+    """A square whose rule is not its derivative."""
+    return x * x, lambda dy: dy * 7.0 * x
+
+
+variable = tf.Variable([1.5, -0.5, 1.0], dtype=tf.float64)
+
+
+def halves(x, xs):
+    """A loop that ends by its values."""
+    found, count = tf.while_loop(
+        lambda y, n: tf.reduce_sum(y * y) > 0.05,
+        lambda y, n: (0.5 * y + 0.1 * y * y, n + 1),
+        (x, 0),
+    )
+    return found * tf.cast(count, x.dtype)
+
+
+def crawl(x, xs):
+    return tf.while_loop(
+        lambda y: tf.reduce_sum(y) < 3.0, lambda y: (y * y * xs[0] + y + 0.2,), (x,)
+    )[0]
+
+
+def both(x, xs):
+    last, rows = ops.scan(lambda c, s: (tf.sin(c) + s, (c * s, tf.ones_like(s), s)), x, xs)
+    return last + tf.reduce_sum(rows[0] * rows[1] - rows[2], 0)
+
+
+FUNCTIONS = {
+    "scan": lambda x, xs: tf.scan(lambda c, s: tf.tanh(c * s + x), xs, x),
+    "scan without a start": lambda x, xs: tf.scan(lambda c, s: tf.sin(c) * s * x, xs),
+    "scan in reverse": lambda x, xs: tf.scan(lambda c, s: tf.sin(c) * s * x, xs, reverse=True),
+    "carry and rows": both,
+    "foldl": lambda x, xs: tf.foldl(lambda c, s: c * s + tf.exp(-c), xs, x),
+    "foldr": lambda x, xs: tf.foldr(lambda c, s: tf.sin(c) * s, xs, x),
+    "a pair": lambda x, xs: tf.foldl(lambda c, s: (c[1], c[0] * s + c[1]), xs, (x, 2 * x))[1],
+    "a carry that stays": lambda x, xs: tf.foldl(lambda c, s: (c[0], c[1] * c[0] + s), xs, (x, x)),
+    "map": lambda x, xs: tf.map_fn(lambda s: tf.exp(s) * x, xs),
+    "products": lambda x, xs: tf.foldl(lambda c, s: tf.tanh(c @ W + s), xs, tf.reshape(x, (1, 3))),
+    "a reduction": lambda x, xs: tf.foldl(lambda c, s: tf.nn.softmax(c * s) * tf.norm(c), xs, x),
+    "nested": lambda x, xs: tf.foldl(
+        lambda c, s: tf.foldl(lambda a, b: tf.sin(a * b) + s, xs, c), xs, x
+    ),
+    "a custom gradient": lambda x, xs: tf.foldl(lambda c, s: odd(c) + s, xs, x),
+    "recomputed": lambda x, xs: tf.foldl(tf.recompute_grad(lambda c, s: tf.sin(c) * s), xs, x),
+    "a variable": lambda x, xs: tf.foldl(lambda c, s: tf.sin(c * variable) + s, xs, x),
+    "a branch": lambda x, xs: tf.foldl(
+        lambda c, s: tf.cond(tf.reduce_sum(c) > 0.5, lambda: c * s, lambda: tf.exp(c) + s), xs, x
+    ),
+    "one round": lambda x, xs: tf.scan(lambda c, s: tf.sin(c * s), xs[:1], x),
+    "no round": lambda x, xs: tf.foldl(lambda c, s: tf.sin(c * s), xs[:0], x) * x,
+    "while": halves,
+    "while, more rounds": crawl,
+    "while, none": lambda x, xs: tf.while_loop(
+        lambda y: tf.reduce_sum(y) > 9.0, lambda y: (y * y,), (x,)
+    )[0],
+    "while, at most": lambda x, xs: tf.while_loop(
+        lambda y: tf.reduce_sum(y) < 1e9, lambda y: (y * y + 1.0,), (x,), maximum_iterations=3
+    )[0],
+    "fori_loop": lambda x, xs: ops.fori_loop(0, 5, lambda i, c: tf.sin(c) + tf.cast(i, c.dtype), x),
+}
+
+
+def flat(f):
+    """The sum of squares of all that a function returns."""
+    return lambda x, xs: sum(tf.reduce_sum(one * one) for one in tf.nest.flatten(f(x, xs)))
+
+
+MODES = {
+    "value": lambda f: f,
+    "gradient": lambda f: tf.grad(f, (0, 1)),
+    "hessian": lambda f: lambda x, xs: tf.hessian(lambda x: f(x, xs))(x),
+    "forward": lambda f: lambda x, xs: tf.jvp(f, (x, xs), (tf.cos(x), tf.cos(xs)))[1],
+    "forward over reverse": lambda f: (
+        lambda x, xs: tf.jvp(lambda x: tf.grad(f)(x, xs), (x,), (tf.cos(x),))[1]
+    ),
+    "batch": lambda f: lambda x, xs: tf.vmap(f, (0, None))(tf.stack([x, -2 * x, 0 * x]), xs),
+    "gradients of a batch": lambda f: (
+        lambda x, xs: tf.vmap(tf.grad(f), (0, None))(tf.stack([x, -2 * x]), xs)
+    ),
+    "a gradient through a batch": lambda f: tf.grad(
+        lambda x, xs: tf.reduce_sum(tf.vmap(f, (0, None))(tf.stack([x, -2 * x]), xs) ** 2)
+    ),
+}
+
+
+FEW_MODES = "value", "gradient", "forward over reverse"
+IN_ALL_MODES = "scan", "carry and rows", "products", "a custom gradient", "a branch", "while"
+
+
+def eager(mode, f):
+    """The same, where `while` needs values: of one example after the other."""
+    if mode == "batch":
+        return lambda x, xs: tf.stack([f(one, xs) for one in (x, -2 * x, 0 * x)])
+    if mode == "gradients of a batch":
+        return lambda x, xs: tf.stack([tf.grad(f)(one, xs) for one in (x, -2 * x)])
+    if mode == "a gradient through a batch":
+        return tf.grad(lambda x, xs: f(x, xs) ** 2 + f(-2 * x, xs) ** 2)
+    return MODES[mode](f)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives_are_those_of_eager_runs(name):
+    f = flat(FUNCTIONS[name])
+    arguments = tf.constant(X), tf.constant(STEPS)
+    for mode in MODES if name in IN_ALL_MODES else FEW_MODES:
+        transform = MODES[mode]
+        found = tf.nest.flatten(tf.function(transform(f))(*arguments))
+        wanted = tf.nest.flatten(eager(mode, f)(*arguments))
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9, err_msg=mode)
+    with tf.GradientTape() as tape:  # the gradient of the program, not the program of a gradient
+        tape.watch(arguments)
+        value = tf.function(f)(*arguments)
+    for one, other in zip(
+        tape.gradient(value, arguments, unconnected_gradients="zero"),
+        tf.grad(f, (0, 1))(*arguments),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("name", ["scan", "foldr", "products", "carry and rows", "one round"])
+def test_other_dtypes(name, dtype):
+    def f(x, xs):
+        return sum(tf.reduce_sum(tf.abs(one) ** 2) for one in tf.nest.flatten(body(x, xs)))
+
+    body = FUNCTIONS[name]
+    x, xs = X.astype(dtype), STEPS.astype(dtype)
+    if dtype == "complex128":
+        x, xs = x + 0.1j, xs - 0.2j
+    if name == "products":
+        body = lambda x, xs: tf.foldl(  # noqa: E731
+            lambda c, s: tf.tanh(c @ tf.constant(W.astype(dtype)) + s), xs, tf.reshape(x, (1, 3))
+        )
+    for transform in (lambda f: f, lambda f: tf.grad(f, (0, 1))):
+        found = tf.nest.flatten(tf.function(transform(f))(tf.constant(x), tf.constant(xs)))
+        wanted = tf.nest.flatten(transform(f)(tf.constant(x), tf.constant(xs)))
+        for one, other in zip(found, wanted, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_allclose(one, other, rtol=1e-5 if dtype == "float32" else 1e-12)
+
+
+def test_third_derivatives_of_a_loop_that_its_values_end():
+    f = lambda x: tf.reduce_sum(halves(x, None))  # noqa: E731
+    for _ in range(3):
+        before = f
+        f = lambda x, before=before: tf.reduce_sum(tf.grad(before)(x) ** 2)  # noqa: E731
+    x = tf.constant(X)
+    np.testing.assert_allclose(tf.function(f)(x), f(x), rtol=1e-9)
+
+
+def test_each_example_of_a_batch_has_rounds_of_its_own():
+    starts, goals = np.array([[0.5, 0.7], [0.8, 0.3], [0.9, 0.95]]), np.array([1.0, 30.0, -5.0])
+
+    def grown(x, goal):
+        return tf.reduce_sum(
+            tf.while_loop(lambda y: tf.reduce_sum(y) < goal, lambda y: (y * y + 0.3,), (x,))[0]
+        )
+
+    derivatives = [grown, tf.grad(grown), lambda x, goal: tf.hessian(lambda x: grown(x, goal))(x)]
+    for f in derivatives:
+        found = tf.function(tf.vmap(f))(tf.constant(starts), tf.constant(goals))
+        pairs = zip(tf.constant(starts), tf.constant(goals), strict=True)
+        np.testing.assert_allclose(found, tf.stack([f(*one) for one in pairs]), rtol=1e-12)
+
+
+def test_a_body_of_elementwise_operations_is_one_function_in_machine_code(monkeypatch):
+    compiled = []
+
+    def compile_rounds(loop):
+        made = rounds.compile_rounds(loop)
+        compiled.append(made is not None)
+        return made
+
+    monkeypatch.setattr(loops, "compile_rounds", compile_rounds)
+    names = "scan", "scan in reverse", "carry and rows", "a pair", "while"
+    for name in names:
+        compiled.clear()
+        f = flat(FUNCTIONS[name])
+        tf.function(tf.value_and_grad(f, (0, 1)))(tf.constant(X), tf.constant(STEPS))
+        assert compiled
+        assert all(compiled), name
+    compiled.clear()
+    tf.function(flat(FUNCTIONS["products"]))(tf.constant(X), tf.constant(STEPS))
+    assert compiled == [False]
+
+
+def test_machine_code_is_for_any_number_of_rounds():
+    def recurrence(length):
+        return tf.function(
+            tf.grad(
+                lambda x: tf.reduce_sum(
+                    ops.scan(lambda c, _: (tf.tanh(c * x), None), x, None, length)[0]
+                )
+            )
+        )
+
+    recurrence(10)(tf.constant(X))
+    before = build.compiled.count("rounds")
+    found = recurrence(100_000)(tf.constant(X))
+    assert build.compiled.count("rounds") == before
+    assert np.isfinite(found).all()
+
+
+def test_assignments_and_random_numbers_and_prints_are_those_of_each_round(capfd):
+    total = tf.Variable(np.zeros(3))
+
+    @tf.function
+    def summed(xs):
+        return tf.foldl(
+            lambda c, s: (total.assign_add(s), c * 2.0 + total)[1], xs, tf.zeros_like(xs[0])
+        )
+
+    found = summed(tf.constant(STEPS))
+    np.testing.assert_allclose(total, STEPS.sum(0))
+    expected = np.zeros(3)
+    for row in np.cumsum(STEPS, 0):
+        expected = expected * 2 + row
+    np.testing.assert_allclose(found, expected)
+
+    @tf.function
+    def noisy(x):
+        return tf.foldl(lambda c, s: c * tf.random.normal((3,), dtype=tf.float64) * x, STEPS, x)
+
+    x = tf.constant(X)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = noisy(x)
+    np.testing.assert_allclose(tape.gradient(y, x) * x, 5 * y, rtol=1e-12)  # with the same numbers
+    assert np.abs(noisy(x) - y).max() > 0
+
+    tf.function(lambda x: tf.foldl(lambda c, s: (tf.print(s[0]), c * s)[1], STEPS[:2], x))(x)
+    assert capfd.readouterr().err.splitlines() == ["0.1", "0.34545454545454546"]
+
+
+def test_random_numbers_in_a_loop_without_a_length_are_an_error():
+    f = tf.function(
+        lambda x: tf.while_loop(
+            lambda y: tf.reduce_sum(y) < 9.0, lambda y: (y + tf.random.uniform((3,)),), (x,)
+        )
+    )
+    with pytest.raises(InvalidArgumentError, match="random numbers are drawn in a loop"):
+        f(tf.constant(X, tf.float32))
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "words"),
+    [
+        (
+            lambda c, s: tf.concat([c, s], 0),
+            InvalidArgumentError,
+            r"float64\(3,\) .* float64\(6,\)",
+        ),
+        (lambda c, s: tf.cast(c, tf.float32), TypeError, "float64.3,.* float32.3,.*cast"),
+        (lambda c, s: (c, s), ValueError, "structure"),
+    ],
+)
+def test_a_round_must_return_what_it_was_given(body, error, words):
+    f = tf.function(lambda x: tf.foldl(body, STEPS, x))
+    with pytest.raises(error, match=words):
+        f(tf.constant(X))
+
+
+def test_a_condition_is_one_bool():
+    f = tf.function(lambda x: tf.while_loop(lambda y: y < 3.0, lambda y: (y * 2.0,), (x,)))
+    with pytest.raises(TypeError, match="the condition must be one bool, got bool of shape"):
+        f(tf.constant(X))

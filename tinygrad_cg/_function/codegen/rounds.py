@@ -1,0 +1,313 @@
+"""Loops as functions of arrays: one function in machine code, where the body is one segment.
+
+Otherwise the body's program is called for each round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinygrad_cg_kernels.runtime.native import programs
+
+from ..fusion.fuse import Fusion
+from ..fusion.lower import Lowering
+from ..fusion.nodes import ArrayNode, FusionNode, HostNode, LiteralNode, base
+from .executable import cut_segments
+from .target import Target
+
+Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+AT_ONCE = 2**16
+"""Rounds of a call of machine code: Python can be interrupted between two of them."""
+
+
+class Part(NamedTuple):
+    """Where an array of one round is: in which array of the loop, and in which of its rows.
+
+    In round i that is row ``start + ((i + shift) & mask) * step``.
+    """
+
+    array: tuple[str, int]
+    start: int = 0
+    shift: int = 0
+    mask: int = 0
+    step: int = 0
+
+    def words(self, size: int) -> tuple[int, ...]:
+        """Return the numbers that a `Layout` gives."""
+        return (self.start * size, self.shift, self.mask, self.step * size, size)
+
+
+class Rounds(NamedTuple):
+    """What is known of a loop: its body, and how many of its inputs and outputs are what.
+
+    The body's inputs are constants, carries, and a slice of each stack; its outputs, by `steps`
+    (see `tracing.compiled.Outputs`), carries and rows. `rows` has the shapes and dtypes of these.
+    If it is `limited`, the first constant is the number of rounds, `length` at most. Without a
+    length rounds go on while the last carry is True, and the number of them is a result.
+    """
+
+    graph: Any
+    steps: Sequence[tuple[int, Any]]
+    constants: int
+    carries: int
+    rows: Sequence[Any]
+    length: int | None
+    reverse: bool
+    limited: bool
+
+    def count(self, arrays: Sequence[np.ndarray]) -> int:
+        """Return how many rounds a call with these arrays has."""
+        assert self.length is not None
+        return int(arrays[0]) if self.limited else self.length
+
+
+def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
+    """Return the function of constants, carries and stacks: last carries, and stacks of rows.
+
+    It calls ``body()``, the program of the body, for each round.
+    """
+    first, count = loop.constants, loop.carries
+    call = body() if loop.length != 0 else None
+
+    def until(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        assert call is not None
+        fixed, values, n = list(arrays[:first]), list(map(np.array, arrays[first:])), 0
+        while values[-1]:
+            values = call([*fixed, *values])
+            n += 1
+        return [*values, np.array(n)]
+
+    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        fixed = list(arrays[:first])
+        values = list(map(np.array, arrays[first : first + count]))
+        stacks = list(map(np.ascontiguousarray, arrays[first + count :]))
+        new = np.zeros if loop.limited else np.empty
+        made = [new((loop.length or 0, *one.shape), one.dtype) for one in loop.rows]
+        for i in range(loop.count(arrays))[:: -1 if loop.reverse else 1]:
+            assert call is not None
+            results = call([*fixed, *values, *[one[i, ...] for one in stacks]])
+            values = results[:count]
+            for stack, row in zip(made, results[count:], strict=True):
+                stack[i] = row
+        return [*values, *made]
+
+    return until if loop.length is None else run
+
+
+def compile_rounds(loop: Rounds) -> Run | None:
+    """Return the same function as one in machine code; None where the body is not one segment."""
+    graph = loop.graph
+    if not graph.outputs or loop.length == 0:
+        return None
+    if not all(prod(value.shape) for value in (*graph.inputs, *graph.outputs)):
+        return None
+    fusion, target = Fusion(Lowering(graph)), Target()
+    if any(isinstance(node, HostNode) for node in fusion.nodes):
+        return None
+    layout = _Layout(loop, fusion)
+    (segments,) = cut_segments(fusion, target, [], layout)
+    if len(segments) != 1 or segments[0].large:
+        return None
+    return layout.compiled(segments[0])
+
+
+class _Layout:
+    """The arrays of a loop in machine code.
+
+    Carries are in two rows, which rounds read and write in turn; where an output is the carry that
+    the round began with, in as many rows as there are rounds, and one more.
+    """
+
+    def __init__(self, loop: Rounds, fusion: Fusion):
+        self.loop = loop
+        n = loop.length or 0
+        self.flag: Sequence[int] | None = None
+        self.own_starts: list[tuple[int, int]] = []  # with the elements of a row
+        self._along = (n - 1, 0, -1, -1) if loop.reverse else (0, 0, -1, 1)
+        self._first = loop.constants
+        self.kept: dict[int, int] = {}  # carries of which a row is an output, and which
+        rows = list(enumerate(loop.steps[loop.carries :]))
+        for r, (kind, item) in rows:
+            if kind == 0 and self._is_carry(item):
+                self.kept.setdefault(item - self._first, r)
+        self.parts: dict[FusionNode, Part] = {}  # of what kernels write
+        self.constants: list[np.ndarray] = []
+        self._copied: list[tuple[Part, Part, int, np.dtype]] = []
+        self.copies: list[tuple[Sequence[int], Sequence[int]]] = []
+        self._given: list[Part] = []  # of the segment's arrays
+        self.filled: list[tuple[int, int, Any]] = []  # rows that are the same in each round
+        pairs = [(k, step, True) for k, step in enumerate(loop.steps[: loop.carries])]
+        pairs += [(r, step, False) for r, step in rows]
+        for k, (kind, item), carried in pairs:
+            goal = self._carry(k, 1) if carried else Part(("row", k), *self._along)
+            if not carried and kind != 2:
+                if self.kept.get(item - self._first if kind == 0 else -1) != k:
+                    self.filled.append((k, kind, item))
+                continue
+            source = self._source(fusion, kind, item)
+            if isinstance(source, FusionNode):
+                self.parts[source] = goal
+            else:
+                like = loop.graph.inputs[self._first + k] if carried else loop.rows[k]
+                size = prod(like.shape)
+                self._copied.append((source, goal, size, like.dtype))
+                self.copies.append((source.words(size), words := goal.words(size)))
+                if carried and k == loop.carries - 1 and loop.length is None:
+                    self.flag = words
+
+    def _is_carry(self, position: int) -> bool:
+        return self._first <= position < self._first + self.loop.carries
+
+    def _carry(self, k: int, shift: int) -> Part:
+        if k not in self.kept:
+            return Part(("carry", k), 0, shift, 1, 1)
+        if self.loop.reverse:
+            return Part(("carry", k), self.loop.length or 0, shift, -1, -1)
+        return Part(("carry", k), 0, shift, -1, 1)
+
+    def _input(self, position: int) -> Part:
+        if self._is_carry(position):
+            return self._carry(position - self._first, 0)
+        if position < self._first:
+            return Part(("input", position))
+        return Part(("input", position), *self._along)
+
+    def _constant(self, array: np.ndarray) -> Part:
+        self.constants.append(np.require(array, None, ("C", "A")).reshape(-1))
+        return Part(("constant", len(self.constants) - 1))
+
+    def _source(self, fusion: Fusion, kind: int, item: Any) -> Part | FusionNode:
+        """Return where an output is; the node that a kernel is still to write."""
+        if kind == 0:
+            return self._input(item)
+        if kind == 1:
+            return self._constant(item)
+        node = base(fusion.outputs[item])
+        if isinstance(node, LiteralNode):
+            return self._constant(np.array(node.number, node.dtype))
+        if isinstance(node, ArrayNode):
+            return self._of_array(node)
+        return self.parts.get(node, node)
+
+    def _of_array(self, node: ArrayNode) -> Part:
+        if node.constant is not None:
+            return self._constant(node.constant)
+        assert isinstance(node.source, int)
+        return self._input(node.source)
+
+    def part(self, node: FusionNode) -> Sequence[int]:
+        """Return where a segment's array is, for the next of its arrays."""
+        if isinstance(node, ArrayNode):
+            part = self._of_array(node)
+        else:
+            part = self.parts.get(node) or Part(("work", len(self._given)))
+        self._given.append(part)
+        words = part.words(node.size)
+        if self.loop.length is None and part == self._carry(self.loop.carries - 1, 1):
+            self.flag = words
+        return words
+
+    def compiled(self, segment: Any) -> Run:
+        """Return the function of a segment that is written down with this layout."""
+        loop = self.loop
+        kinds = [(node.dtype, 1) for node in segment.arrays]
+        work = {
+            part.array[1]: (node.size, node.dtype)
+            for part, node in zip(self._given, segment.arrays, strict=True)
+            if part.array[0] == "work"
+        }
+        parts = list(self._given)
+        for source, goal, _, dtype in self._copied:
+            parts += [source, goal]
+            kinds += [(dtype, 1)] * 2
+        kinds.append((np.dtype(np.int64), 1))
+        function, owner = programs.function(segment.source, "rounds", kinds)
+        shape = loop.length or 0
+        first, graph, kept, limited = loop.constants, loop.graph, self.kept, loop.limited
+        used = {part.array[1] for part in parts if part.array[0] == "row"}
+        base_sizes = segment.sizes.array()
+
+        def sizes_for(n: int) -> np.ndarray:
+            """Return the sizes for `n` rounds: where those begin that go backwards."""
+            if n == shape or not loop.reverse:
+                return base_sizes
+            sizes = segment.sizes.array()
+            for (position, elements), part in zip(self.own_starts, parts, strict=True):
+                if part.step < 0:
+                    sizes[position] -= (shape - n) * elements
+            return sizes
+
+        def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+            inputs = [np.require(one, None, ("C", "A")) for one in arrays]
+            n = AT_ONCE if loop.length is None else loop.count(arrays)
+            carried = []
+            for k in range(loop.carries):
+                value = graph.inputs[first + k]
+                new = np.zeros if limited and k in kept else np.empty
+                made = new((shape + 1 if k in kept else 2, *value.shape), value.dtype)
+                made[n if k in kept and loop.reverse else 0] = inputs[first + k]
+                carried.append(made)
+            rows: list[Any] = [None] * len(loop.rows)
+            for r in used:
+                new = np.zeros if limited else np.empty
+                rows[r] = new((shape, *loop.rows[r].shape), loop.rows[r].dtype)
+            tables = {
+                "input": inputs,
+                "carry": carried,
+                "row": rows,
+                "constant": self.constants,
+                "work": {k: np.empty(*one) for k, one in work.items()},
+            }
+            given = [tables[part.array[0]][part.array[1]].reshape(-1) for part in parts]
+            if loop.length is None:
+                n = _run_until(function, given, base_sizes, carried[-1])
+            else:
+                sizes, plan = sizes_for(n), np.empty(2, np.int64)
+                for start in range(0, n, AT_ONCE):
+                    plan[:] = start, min(start + AT_ONCE, n)
+                    _check(function(*given, plan, sizes))
+            for k, r in kept.items():
+                rows[r] = carried[k][1:] if loop.reverse else carried[k][:-1]
+            for r, kind, item in self.filled:
+                rows[r] = self._filled(r, item if kind == 1 else inputs[item], kind, item, carried)
+            ends = []
+            for k, made in enumerate(carried):
+                last = 0 if loop.reverse else n
+                ends.append(made[last if k in kept else n & 1, ...].copy())
+            return [*ends, *rows] if loop.length is not None else [*ends, np.array(n)]
+
+        run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]
+        return run
+
+    def _filled(
+        self, r: int, array: np.ndarray, kind: int, item: Any, carried: list[np.ndarray]
+    ) -> np.ndarray:
+        """Return the stack of an output that no kernel writes."""
+        if kind == 0 and self._is_carry(item):
+            made = carried[item - self._first]
+            return np.array(made[1:] if self.loop.reverse else made[:-1])
+        if kind == 0 and item >= self._first:
+            return np.array(array)
+        shape = (self.loop.length or 0, *self.loop.rows[r].shape)
+        return np.array(np.broadcast_to(array, shape))
+
+
+def _run_until(
+    function: Callable[..., Any], given: list[np.ndarray], sizes: np.ndarray, flags: np.ndarray
+) -> int:
+    """Return the number of rounds that a loop without a length has run."""
+    n, plan = 0, np.empty(2, np.int64)
+    while flags[n & 1]:
+        plan[:] = n, n + AT_ONCE
+        _check(function(*given, plan, sizes))
+        n = int(plan[1])
+    return n
+
+
+def _check(done: bool) -> None:
+    if done is False:
+        raise AssertionError("an array of a loop is not contiguous")

@@ -1,0 +1,528 @@
+"""Loops in a program: one operation, whose body is a program of its own.
+
+A loop goes through `length` rounds. Each takes the carries of the one before and a slice of each
+stack, and gives new carries and a row of each output. Its gradient is a loop in the other
+direction, over the carries that each round began with: it runs the body again, with its sweep. That
+is a loop like any other, so it has a gradient, a transpose and batches in turn. After
+``jax.lax.scan``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core.conversion import INT64, convert, is_weak
+from ..._core.kinds import is_differentiable
+from ..._core.levels import Token, stack, state
+from ..._core.primitive import Primitive, apply
+from ..._core.record import Node, attach_part, run_recorded
+from ..._core.tensor import Aval, Tensor, leaked_from_trace
+from ..._ops.comparison import less
+from ..._ops.creation import zeros, zeros_like
+from ..._ops.elementwise import add, where
+from ..._ops.reductions import reduce_any, reduce_max
+from ..._ops.shape import cast, identity
+from ..._reverse.sweep import differentiate_once
+from ..._reverse.variable import Variable, VariableSlice
+from ..._rules.rebinding import asked_inputs
+from ..._transforms.batching import Batch, BatchTensor, move_axis
+from ..._transforms.control_flow import set_looper
+from ...errors import InvalidArgumentError
+from ..codegen.rounds import Rounds, call_rounds, compile_rounds
+from ..graph.interpret import interpreter
+from ..graph.simplify import simplify
+from ..graph.values import FuncGraph, Value
+from .compiled import Outputs
+from .gradient import replay
+from .outside_calls import OutsideCalls
+from .trace import FunctionTrace, TraceTensor
+
+Round = Callable[[list, list], tuple[list, list]]
+"""Takes the carries and a slice of each stack; returns new carries, and a row of each output."""
+
+
+class BodyTrace(FunctionTrace):
+    """The trace of a loop's body: tensors of what is around it are constants of the loop."""
+
+    def value(self, tensor: Any) -> Value:
+        known = self.met.get(id(tensor))
+        if known is not None:
+            return known[1]
+        own = isinstance(tensor, TraceTensor) and tensor.level is self
+        if own or isinstance(tensor, VariableSlice) or type(tensor._data) is np.ndarray:
+            return super().value(tensor)
+        if getattr(tensor.level, "is_over", False):
+            raise leaked_from_trace(tensor)
+        value = Value(aval_of(tensor))
+        self.met[id(tensor)] = (tensor, value)
+        return value
+
+    def _examples(self, values: list[Value]) -> list[np.ndarray]:
+        met = self.met
+        self.met = {
+            key: (tensor if type(tensor._data) is np.ndarray else Tensor(tensor._example()), value)
+            for key, (tensor, value) in met.items()
+        }
+        try:
+            return super()._examples(values)
+        finally:
+            self.met = met
+
+    def captured(self) -> tuple[list[tuple[Tensor, Value]], dict[Value, Value]]:
+        abstract = [one for one in self.met.values() if type(one[0]._data) is not np.ndarray]
+        self.met = {key: one for key, one in self.met.items() if type(one[0]._data) is np.ndarray}
+        outside, literals = super().captured()
+        return [*abstract, *outside], literals
+
+
+class _ChangedDtypeError(TypeError):
+    """A round changed the dtype of a loop variable."""
+
+    def __init__(self, message: str, carry: int, dtype: np.dtype):
+        super().__init__(message)
+        self.carry, self.dtype = carry, dtype
+
+
+class Loop:
+    """A loop as an operation's parameter: what does not depend on its operands.
+
+    Its operands are the `constants` that `python` refers to (tensors and Variables of what is
+    around the loop), the carries at the start, and the stacks. `kept` is the position, among the
+    outputs, of the first stack of the carries that rounds began with; None if they are not there.
+    """
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        constants: Sequence[Any],
+        operands: Sequence[Tensor],
+        carries: int,
+    ):
+        self.name, self.python, self.length, self.reverse = wanted[:4]
+        self.ordered, self.limited, self._pull = wanted.ordered, wanted.limited, wanted.pull
+        self.constants, self.carries = list(constants), carries
+        self.kept: int | None = None
+        self._trace(operands)
+
+    def _trace(self, operands: Sequence[Tensor]) -> None:
+        around = innermost_trace()
+        trace = BodyTrace(self.name, False, OutsideCalls())
+        trace.build = around.build
+        known: list[Value] = []
+        for one, operand in zip(self.constants, operands, strict=False):
+            value = trace.argument(aval_of(operand)).value
+            known.append(value)
+            if isinstance(one, Variable):
+                trace.reads[id(one)] = (one, value)
+            else:
+                trace.met[id(one)] = (one, value)
+        first = len(known)
+        carries = [trace.argument(aval_of(one)) for one in operands[first:][: self.carries]]
+        slices = [
+            trace.argument(Aval(tuple(one._data.shape[1:]), one._data.dtype))
+            for one in operands[first + self.carries :]
+        ]
+        with trace.active():
+            found, rows = self.python(carries, slices)
+            self._check(carries, found)
+            outputs = [trace.value(convert(one)) for one in (*found, *rows)]
+            self.assigned = [variable for variable, _ in trace.assignments()]
+            del found, rows
+        self.draws, self.effects = trace.draws, trace.effects
+        outputs += trace.effects[-1:] if self.ordered else []
+        reads = [one for one in trace.reads.values() if one[1] not in known]
+        trace.met = {key: one for key, one in trace.met.items() if one[1] not in known}
+        captured, literals = trace.captured()
+        more = [*captured, *reads]
+        self.constants += [one for one, _ in more]
+        inputs = [*known, *[value for _, value in more], *trace.arguments[first:]]
+        graph = simplify(FuncGraph(inputs, outputs), literals)
+        self.rows = [value.aval for value in graph.outputs[self.carries :]]
+        self.outputs = Outputs(graph.inputs, graph.outputs, around.build)
+        self.build, self._run = around.build, None
+
+    def _check(self, carries: Sequence[Tensor], found: Sequence[Any]) -> None:
+        for k, (one, new) in enumerate(zip(carries, map(convert, found), strict=True)):
+            before, after = aval_of(one), aval_of(new)
+            said = (
+                f"{self.name}: each round must return what it was given: loop variable {k} was "
+                f"{before.dtype}{before.shape} before the round, and {after.dtype}{after.shape} "
+                "after it"
+            )
+            if before.shape != after.shape:
+                raise InvalidArgumentError(f"{said}; broadcast or reshape one of them")
+            if before.dtype != after.dtype:
+                raise _ChangedDtypeError(f"{said}; cast one of them", k, after.dtype)
+
+    def _like(self, python: Round) -> Wanted:
+        return Wanted(self.name, python, self.length, self.reverse, False, self.limited, self._pull)
+
+    def avals(self, carries: Sequence[Aval]) -> list[Aval]:
+        """Return those of the results: the last carries, and the stacks of outputs."""
+        ends = [Aval(tuple(one.shape), one.dtype) for one in carries]
+        if self.length is None:
+            return [*ends, Aval((), np.dtype(np.int64))]
+        return [
+            *ends,
+            *[Aval((self.length, *one.shape), one.dtype) for one in self.rows],
+        ]
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the last carries and the stacks of outputs."""
+        if self._run is None:
+            outputs = self.outputs
+            rounds = Rounds(
+                outputs.graph,
+                outputs.steps,
+                len(self.constants),
+                self.carries,
+                self.rows,
+                self.length,
+                self.reverse,
+                self.limited,
+            )
+            compiled = compile_rounds(rounds) if self.build is not interpreter else None
+            self._run = compiled or call_rounds(rounds, lambda: outputs.run)
+        return self._run(arrays)
+
+    # derivatives and batches
+
+    def pull(self, use: Use, node: Node, dys: Sequence[Tensor]) -> list:
+        """Return the gradient of each operand: a loop from the last round to the first."""
+        if self._pull is not None:
+            return self._pull(use, node, dys)
+        inputs, _, outs = use
+        asked = asked_inputs(node)
+        first, count = len(self.constants), self.carries
+        operands, stacks = list(inputs[first : first + count]), list(inputs[first + count :])
+        if self.kept is None:
+            pairs = list(zip(self.constants, inputs, strict=False))
+            again = run_loop_of(self._like(self.python), operands, stacks, pairs, keep=True)
+            kept = again[1][len(self.rows) :]
+        else:
+            kept = outs[count + self.kept :][:count]
+        moving = [k for k, one in enumerate(operands) if is_differentiable(one._data.dtype)]
+        rows = [
+            k
+            for k, one in enumerate(self.rows)
+            if is_differentiable(one.dtype) and not _is_zero(dys[count + k])
+        ]
+        by_stack = [
+            k
+            for k, one in enumerate(stacks)
+            if asked[first + count + k] is not None and is_differentiable(one._data.dtype)
+        ]
+        by_constant = [
+            k
+            for k, one in enumerate(inputs[:first])
+            if asked[k] is not None and is_differentiable(one._data.dtype)
+        ]
+        reached: set[int] = set()  # constants that have a gradient at all
+
+        def back(carries: list, slices: list) -> tuple[list, list]:
+            upstream, totals = carries[: len(moving)], carries[len(moving) :]
+            given = [identity(one) for one in slices[:count]]
+            parts = [identity(one) for one in slices[count : count + len(stacks)]]
+            sources = [given[k] for k in moving] + [parts[k] for k in by_stack]
+            sources += [self.constants[k] for k in by_constant]
+            token = Token()
+            found, made = run_recorded(token, sources, self.python, given, parts)
+            targets = [found[k] for k in moving] + [made[k] for k in rows]
+            pairs = [
+                (convert(target), dy)
+                for target, dy in zip(
+                    targets, [*upstream, *slices[count + len(stacks) :]], strict=True
+                )
+            ]
+            gradients = differentiate_once(
+                token, [one for one, _ in pairs], [dy for _, dy in pairs], sources
+            )
+            own = gradients[: len(moving)]
+            new = [_or_zeros(dy, given[k]) for dy, k in zip(own, moving, strict=True)]
+            for_stacks = gradients[len(moving) :][: len(by_stack)]
+            out = [_or_zeros(dy, parts[k]) for dy, k in zip(for_stacks, by_stack, strict=True)]
+            more = gradients[len(moving) + len(by_stack) :]
+            reached.update(k for k, dy in zip(by_constant, more, strict=True) if dy is not None)
+            sums = [
+                total if dy is None else add(total, dy)
+                for total, dy in zip(totals, more, strict=True)
+            ]
+            return [*new, *sums], out
+
+        starts = [dys[k] for k in moving]
+        starts += [zeros(*aval_of(inputs[k])) for k in by_constant]
+        pairs = list(zip(self.constants, inputs, strict=False))
+        wanted = self._like(back)._replace(
+            name=f"the gradient of {self.name}", reverse=not self.reverse
+        )
+        upstream = [dys[count + k] for k in rows]
+        ends, made = run_loop_of(wanted, starts, [*kept, *stacks, *upstream], pairs)
+        results: list[Any] = [None] * len(inputs)
+        for k, one in zip(moving, ends, strict=False):
+            results[first + k] = one
+        for k, one in zip(by_constant, ends[len(moving) :], strict=True):
+            results[k] = one if k in reached else None
+        for k, one in zip(by_stack, made, strict=False):
+            results[first + count + k] = one
+        return results
+
+    def batch(self, level: Batch, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Return the results for a batch: a loop whose rounds are those of all examples.
+
+        Where each has a number of rounds of its own, examples stay as they are after these.
+        """
+        first, count, until = len(self.constants), self.carries, self.length is None
+        given = inputs[first + count :]
+        flags = list(map(level.has, given))
+        constants = []
+        for one, operand in zip(self.constants, inputs, strict=False):
+            if level.has(operand) and not level.has(one):
+                raise TypeError(
+                    f"{self.name}: a constant of the loop is the same for all examples, but what "
+                    "stands for it is not: pass it to the loop as a stack or a loop variable"
+                )
+            if level.has(one):
+                constants.append((one.physical, level.physical(operand)))
+            else:
+                constants.append((one, operand))
+        limits = constants[0][0] if self.limited and level.has(inputs[0]) else None
+
+        def python(carries: list, slices: list) -> tuple[list, list]:
+            with level:
+                examples = [BatchTensor(one, level) for one in carries[:count]]
+                parts = [
+                    BatchTensor(one, level) if flag else one
+                    for one, flag in zip(slices, flags, strict=False)
+                ]
+                found, rows = self.python(examples, parts)
+                found, rows = list(map(convert, found)), list(map(convert, rows))
+                live = examples[-1] if until else None
+                if limits is not None:
+                    live = less(slices[-1], BatchTensor(limits, level))
+                if live is not None:
+                    pairs = zip(found, examples, strict=True)
+                    found = [where(live, new, old) for new, old in pairs]
+                    rows = [where(live, row, zeros_like(row)) for row in rows]
+            ends = list(map(level.physical, found))
+            if until:
+                counts = add(carries[count], cast(carries[count - 1], INT64))
+                ends += [counts, reduce_any(ends[-1])]
+            return ends, list(map(level.physical, rows))
+
+        stacks = [
+            move_axis(level.physical(one), 0, 1) if flag else one
+            for one, flag in zip(given, flags, strict=True)
+        ]
+        if limits is not None:
+            most = reduce_max(constants[0][1])
+            constants.insert(0, (most, most))
+            stacks.append(Tensor(np.arange(self.length or 0)))
+        carries = [level.physical(one) for one in inputs[first : first + count]]
+        if until:
+            carries += [zeros((level.size,), INT64), reduce_any(carries[-1])]
+        ends, made = run_loop_of(self._like(python), carries, stacks, constants, keep=False)
+        results = ends[: count + 1] if until else [*ends, *[move_axis(one, 0, 1) for one in made]]
+        return [BatchTensor(one, level) for one in results]
+
+
+class Wanted(NamedTuple):
+    """A loop to be traced. If it is `ordered`, calls of outside code in it are made in order.
+
+    If it is `limited`, the first constant is the number of rounds, `length` at most. Without a
+    length rounds go on while the last carry is True; `pull` gives the gradients then.
+    """
+
+    name: str
+    python: Round
+    length: int | None
+    reverse: bool = False
+    ordered: bool = False
+    limited: bool = False
+    pull: Callable[[Use, Node, Sequence[Tensor]], list] | None = None
+
+
+def run_loop(
+    name: str,
+    python: Round,
+    length: int,
+    reverse: bool,
+    carries: Sequence[Any],
+    stacks: Sequence[Tensor],
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the last carries, and the stacks of outputs, of a loop of the user's."""
+    return complete(Wanted(name, python, length, reverse), carries, stacks)
+
+
+def complete(
+    wanted: Wanted, carries: Sequence[Any], stacks: Sequence[Tensor]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the results of a loop whose body may do more than compute.
+
+    Carries that are Python numbers take the dtype that the first round gives them. Variables that
+    the body assigns are carries, too; random numbers that it draws are drawn before, for all
+    rounds.
+    """
+    weak = [is_weak(one) for one in carries]
+    starts = list(map(convert, carries))
+    while True:
+        try:
+            loop = trace_loop(wanted, starts, stacks)
+            break
+        except _ChangedDtypeError as error:
+            if not weak[error.carry]:
+                raise TypeError(str(error)) from None
+            weak[error.carry] = False
+            starts[error.carry] = cast(starts[error.carry], error.dtype)
+    trace = innermost_trace()
+    variables, draws, ordered = loop.assigned, loop.draws, bool(loop.effects)
+    if not (variables or draws or ordered):
+        return run_loop_of(wanted, starts, stacks)
+    if draws and wanted.length is None:
+        raise InvalidArgumentError(
+            f"{wanted.name}: random numbers are drawn in a loop whose length is not known "
+            f"while `{trace.name}` is traced: draw them before the loop, or use scan"
+        )
+    first = len(variables)
+
+    def python(carries: list, slices: list) -> tuple[list, list]:
+        for variable, value in zip(variables, carries, strict=False):
+            variable.assign(value)
+        before, numbers = state.draws, slices[len(stacks) :]
+        try:
+            if numbers:
+                state.draws = replay(numbers, before)
+            found, rows = wanted.python(carries[first:], slices[: len(stacks)])
+        finally:
+            state.draws = before
+        return [*[variable.read_value() for variable in variables], *found], rows
+
+    more = [_draw_all(one, wanted.length or 0) for one in draws]
+    before = [TraceTensor(one, trace) for one in trace.effects[-1:]] if ordered else []
+    ends, made = run_loop_of(
+        wanted._replace(python=python, ordered=ordered),
+        [*[variable._read() for variable in variables], *starts],
+        [*stacks, *more],
+        [(one, one) for one in before],
+    )
+    for variable, value in zip(variables, ends, strict=False):
+        variable.assign(value)
+    if ordered:
+        trace.effects.append(trace.value(made.pop()))
+    return ends[first:], made
+
+
+def _draw_all(draw: Value, length: int) -> Tensor:
+    """Return the random numbers of all rounds."""
+    method, arguments = draw.params["method"], list(draw.params["arguments"])
+    at = 2 if method == "integers" else 0
+    arguments[at] = (length, *arguments[at])
+    return state.draws(method, tuple(arguments))
+
+
+def run_loop_of(
+    wanted: Wanted,
+    carries: Sequence[Tensor],
+    stacks: Sequence[Tensor],
+    constants: Sequence[tuple[Any, Tensor]] = (),
+    keep: bool | None = None,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the last carries, and the stacks of outputs.
+
+    `constants` are pairs of what the body refers to and of what stands for it. With `keep`, by
+    default where somebody records, the carries that rounds began with are further outputs.
+    """
+    if keep is None:
+        keep = _is_recorded() and wanted.length is not None
+    loop = trace_loop(wanted, carries, stacks, constants, keep)
+    operands = [operand for _, operand in constants]
+    for one in loop.constants[len(operands) :]:
+        operands.append(one._read() if isinstance(one, Variable) else one)
+    results = apply(LOOP, (*operands, *carries, *stacks), {"loop": loop})
+    return results[: len(carries)], results[len(carries) :]
+
+
+def trace_loop(
+    wanted: Wanted,
+    carries: Sequence[Tensor],
+    stacks: Sequence[Tensor],
+    constants: Sequence[tuple[Any, Tensor]] = (),
+    keep: bool = False,
+) -> Loop:
+    def keeping(carries: list, slices: list) -> tuple[list, list]:
+        found, rows = wanted.python(carries, slices)
+        return found, [*rows, *carries]
+
+    known = [one for one, _ in constants]
+    operands = [*[operand for _, operand in constants], *carries, *stacks]
+    traced = wanted._replace(python=keeping) if keep else wanted
+    loop = Loop(traced, known, operands, len(carries))
+    if keep:
+        loop.kept = len(loop.rows) - len(carries) - wanted.ordered
+    return loop
+
+
+class Use(NamedTuple):
+    """The residuals of a loop."""
+
+    inputs: tuple
+    loop: Loop
+    outs: list
+
+
+def _save(inputs: tuple, params: dict, out: list) -> Use:
+    return Use(inputs, params["loop"], [one._with_record(one._rec) for one in out])
+
+
+def _rule(node: Node, dys: Any) -> list:
+    inputs, loop, outs = node.saved
+    outs = [attach_part(one, node, i) for i, one in enumerate(outs)]
+    return loop.pull(Use(inputs, loop, outs), node, dys)
+
+
+def _abstract(*avals: Aval, loop: Loop) -> list[Aval]:
+    first = len(loop.constants)
+    return loop.avals(avals[first : first + loop.carries])
+
+
+LOOP = Primitive(
+    "loop",
+    lambda *arrays, loop: loop.run(arrays),
+    ("inputs",),
+    _abstract,
+    save=_save,
+    rule=_rule,
+    kind="control",
+    carry_out=lambda level, inputs, params: params["loop"].batch(level, inputs),
+)
+"""Not an operation that users call by name: `scan` and its kin make it where they are traced."""
+
+
+def innermost_trace() -> FunctionTrace:
+    """Return the trace that this thread is in."""
+    return next(one for one in reversed(stack(state.frame)) if isinstance(one, FunctionTrace))
+
+
+def _is_recorded() -> bool:
+    """Return whether anybody may ask for the gradient of what is done here."""
+    return any(
+        type(level) is Token and not level.silent and level.alive for level in stack(state.frame)
+    )
+
+
+def aval_of(tensor: Tensor) -> Aval:
+    return Aval(tuple(tensor._data.shape), tensor._data.dtype)
+
+
+def _is_zero(tensor: Tensor) -> bool:
+    """Return whether a tensor is known to be zeros: nothing depends on what it is for."""
+    return type(tensor._data) is np.ndarray and not tensor._data.any()
+
+
+def _or_zeros(gradient: Tensor | None, like: Tensor) -> Tensor:
+    return zeros(*aval_of(like)) if gradient is None else gradient
+
+
+set_looper(run_loop)
