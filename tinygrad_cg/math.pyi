@@ -582,5 +582,6 @@ def xlogy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
     """Return Hurwitz's zeta function: the sum over k = 0, 1, ... of (q + k)**-x, infinite where
-    x is 1 or q is 0, -1, -2, ...; NaN for x below 1, and below q = 0 unless x is whole. No
-    gradient flows to x, as in TensorFlow."""
+    x is 1 or q is 0, -1, -2, ...; NaN for x below 1, and below q = 0 unless x is whole. The
+    gradients are right, by q at every order and by x, where q is positive, up to order 2 (by x
+    TensorFlow has none)."""

@@ -209,3 +209,22 @@ def test_draws_of_gamma_have_the_implicit_gradient(dtype):
     with tf.autodiff.ForwardAccumulator(alpha, tf.ones(3, dtype)) as accumulator:
         y = draw(alpha)
     np.testing.assert_allclose(accumulator.jvp(y), wanted, rtol=rtol)
+
+
+def test_derivatives_of_zeta_by_both_arguments():
+    """By mpmath's differences, to second order, with both arguments one variable as well."""
+    for s, q in ((2.5, 0.75), (1.0625, 3.0), (14.0, 1.0), (40.0, 0.5), (3.0, 1e4)):
+        with mpmath.workdps(60):
+            point = (mpmath.mpf(s), mpmath.mpf(q))
+            exact = {
+                orders: float(mpmath.diff(mpmath.zeta, point, orders))
+                for orders in ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
+            }
+        _, first, second = derivatives(tf.math.zeta, s, q)
+        np.testing.assert_allclose(first, [exact[1, 0], exact[0, 1]], rtol=1e-13)
+        wanted = [[exact[2, 0], exact[1, 1]], [exact[1, 1], exact[0, 2]]]
+        np.testing.assert_allclose(second, wanted, rtol=1e-12)
+        whole = derivatives(lambda s, shift=q - s: tf.math.zeta(s, s + shift), s)[1]
+        np.testing.assert_allclose(whole, exact[1, 0] + exact[0, 1], rtol=1e-13)
+    with pytest.raises(DerivativeOrderError, match="zeta: derivatives by its first argument"):
+        tf.grad(tf.grad(tf.grad(lambda s: tf.math.zeta(s, 2.0))))(3.0)

@@ -236,6 +236,15 @@ def gamma_transport(a: float, base: float, x: float) -> float:
         return float(mpmath.exp(low))
 
 
+@cache
+def zeta_derivative(s: float, q: float, order: int) -> float:
+    """The derivative by s, for s > 1 and q > 0."""
+    if order == 0:
+        return zeta(s, q)
+    with mpmath.workdps(40):
+        return float(mpmath.diff(lambda s: mpmath.zeta(s, q), s, order))
+
+
 def digamma(x: float) -> float:
     return polygamma(0, x)
 
@@ -617,6 +626,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "bessel_i": each(bessel_i),
     "bessel_ie": each(bessel_ie),
     "zeta": each(zeta),
+    "zeta_derivative": lambda s, q, order: each(lambda s, q: zeta_derivative(s, q, order))(s, q),
     "igamma": each(igamma),
     "igammac": each(igammac),
     "igamma_derivative": lambda a, x, order: each(lambda a, x: igamma(a, x, order))(a, x),

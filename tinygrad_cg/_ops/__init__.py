@@ -58,7 +58,8 @@ _LATER = {
         "local_response_normalization max_pool_with_argmax separable_conv"
     ),
     "fourier": "fft fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftn",
-    "incomplete": "betainc gamma_transport igamma igammac",
+    "hurwitz": "zeta",
+    "incomplete": "betainc by_orders check_order gamma_transport igamma igammac",
     "least_squares": "lstsq matrix_rank pinv relative_tolerance",
     "losses": (
         "binary_crossentropy categorical_crossentropy categorical_hinge cosine_similarity hinge "

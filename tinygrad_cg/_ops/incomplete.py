@@ -120,7 +120,7 @@ gamma_transport = public(_of_two_gammas)(public_function(_of_two_gammas))
 # Derivatives by parameters, and densities ----------------------------------------------------
 
 
-def _within(name: str, parameters: str, order: int, largest: int) -> None:
+def check_order(name: str, parameters: str, order: int, largest: int) -> None:
     if order > largest:
         raise DerivativeOrderError(
             f"{name}: derivatives by {parameters} are known up to order {largest}, and one of "
@@ -131,7 +131,7 @@ def _within(name: str, parameters: str, order: int, largest: int) -> None:
         )
 
 
-def _by_orders(name: str, functions: Any, vjp: Any, **record: Any) -> Primitive:
+def by_orders(name: str, functions: Any, vjp: Any, **record: Any) -> Primitive:
     """Return an elementwise operation with kernels by the orders of a derivative."""
     inputs, first = record["inputs"], next(one for one in record["samples"] if type(one) is dict)
     ((parameter, order),) = first.items()
@@ -167,13 +167,13 @@ _BETA: dict[str, Any] = {
 
 def _igamma_derivative(a: Tensor, x: Tensor, order: int) -> Tensor:
     """Return the derivative of a whole order by `a` of igamma."""
-    _within("igamma", "`a`", order, _OF_GAMMA)
+    check_order("igamma", "`a`", order, _OF_GAMMA)
     return apply(_of_order, as_tensors(_of_order, a, x), {"order": order})
 
 
 def _gamma_density(a: Tensor, x: Tensor, order: int) -> Tensor:
     """Return the same derivative of the derivative by `x`: x**(a - 1) exp(-x) / gamma(a)."""
-    _within("igamma", "`a`", order, _OF_GAMMA)
+    check_order("igamma", "`a`", order, _OF_GAMMA)
     return apply(_density, as_tensors(_density, a, x), {"order": order})
 
 
@@ -190,7 +190,7 @@ def _gamma_density_slope(dy: Tensor, a: Tensor, x: Tensor, order: int) -> Tensor
     return multiply_upstream(dy, where(edge, fall, slope))
 
 
-_of_order = _by_orders(
+_of_order = by_orders(
     "igamma_derivative",
     kernels.igamma_derivatives,
     (
@@ -199,7 +199,7 @@ _of_order = _by_orders(
     ),
     **_GAMMA,
 )
-_density = _by_orders(
+_density = by_orders(
     "gamma_density",
     kernels.gamma_densities,
     (
@@ -212,13 +212,13 @@ _density = _by_orders(
 
 def _betainc_derivative(a: Tensor, b: Tensor, x: Tensor, orders: tuple[int, int]) -> Tensor:
     """Return the derivative of whole orders by `a` and `b` of betainc."""
-    _within("betainc", "`a` and `b`", sum(orders), _OF_BETA)
+    check_order("betainc", "`a` and `b`", sum(orders), _OF_BETA)
     return apply(_of_orders, as_tensors(_of_orders, a, b, x), {"orders": orders})
 
 
 def _beta_density(a: Tensor, b: Tensor, x: Tensor, orders: tuple[int, int]) -> Tensor:
     """Return the same derivative of the derivative by `x`."""
-    _within("betainc", "`a` and `b`", sum(orders), _OF_BETA)
+    check_order("betainc", "`a` and `b`", sum(orders), _OF_BETA)
     return apply(_share_density, as_tensors(_share_density, a, b, x), {"orders": orders})
 
 
@@ -252,7 +252,7 @@ def _beta_density_slope(
     return multiply_upstream(dy, where(edge, at_edge, slope))
 
 
-_of_orders = _by_orders(
+_of_orders = by_orders(
     "betainc_derivative",
     kernels.betainc_derivatives,
     (
@@ -266,7 +266,7 @@ _of_orders = _by_orders(
     ),
     **_BETA,
 )
-_share_density = _by_orders(
+_share_density = by_orders(
     "beta_density",
     kernels.beta_densities,
     (

@@ -185,16 +185,3 @@ bessel_ie = of_reals(
     samples=(Real(0.0, 1.0), POSITIVE),
     spellings=(),
 )
-zeta = of_reals(
-    "zeta",
-    "Return Hurwitz's zeta function: the sum over k = 0, 1, ... of (y + k)**-x, infinite where x "
-    "is 1 or y is 0, -1, -2, ...; NaN for x below 1, and below y = 0 unless x is whole. No "
-    "gradient flows to x, as in TensorFlow.",
-    vjp=(
-        None,
-        lambda dy, x, y: negative(multiply_upstream(dy, multiply(x, zeta(add(x, 1), y)))),
-    ),
-    ulps=None,
-    samples=(Real(1.6, 4.4), POSITIVE),
-    spellings=(),
-)
