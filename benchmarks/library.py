@@ -8,10 +8,12 @@ import numpy as np
 from benchmarks import SHORT, STEPS
 
 Program = Callable[..., tuple]
-LOOPS = frozenset({"multiplications", "constant_multiplications", "recurrence"})
+UNROLLED = frozenset({"multiplications", "constant_multiplications"})
+LOOPS = UNROLLED | {"recurrence", "lstm", "newton"}
 NESTED = frozenset({"decorated_twice", "wrapped_twice"})
 FACTORS = tuple(1.0 + 0.01 * k for k in range(10))
 RATE = 0.1  # of a training step
+TOLERANCE = 1e-20  # of the square of a change
 
 
 class Library:
@@ -42,6 +44,8 @@ class Library:
         self.multiplications = self.value_and_grads(self._multiplications)
         self.constant_multiplications = self.value_and_grads(self._constant_multiplications)
         self.recurrence = self.value_and_grads(self._recurrence)
+        self.lstm = self.value_and_grads(self._lstm, 3)
+        self.newton = self.value_and_grads(self._newton)
         self.rosenbrock = self.value_and_grads(self._rosenbrock)
         self.cross_entropy = self.value_and_grads(self.mean_cross_entropy)
         self.perceptron = self.value_and_grads(self._perceptron, 4)
@@ -123,6 +127,29 @@ class Library:
         for _ in range(STEPS):
             h = self.tanh(h * w)
         return self.sum(h)
+
+    def _lstm(self, w, u, b, xs, start):
+        carry = start, start
+        for k in range(len(xs)):
+            carry = self._cell(w, u, b, carry, xs[k])
+        return self.sum(carry[0] ** 2)
+
+    def _cell(self, w, u, b, carry, x):
+        h, c = carry
+        gates, width = x @ w + h @ u + b, h.shape[1]
+        parts = [gates[:, k * width : (k + 1) * width] for k in range(4)]
+        one, two, three = [0.5 * self.tanh(0.5 * part) + 0.5 for part in parts[:3]]
+        c = two * c + one * self.tanh(parts[3])
+        return three * self.tanh(c), c
+
+    def _newton(self, x, y, change):
+        while change > TOLERANCE:
+            y, change = self._nearer(x, y)
+        return self.sum(y)
+
+    def _nearer(self, x, y):
+        new = y - (y**3 - x) / (3.0 * y * y)
+        return new, self.sum((new - y) ** 2)
 
     def _rosenbrock(self, x):
         return self.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)

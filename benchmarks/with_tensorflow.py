@@ -4,7 +4,7 @@ import importlib
 from typing import Any
 
 from benchmarks import STEPS, THREADS
-from benchmarks.library import LOOPS
+from benchmarks.library import TOLERANCE, UNROLLED
 from benchmarks.tapes import Tapes
 
 tf: Any = importlib.import_module("tensorflow")
@@ -39,13 +39,26 @@ class Eager(Tapes):
 
 
 class Graph(Eager):
-    lacks = LOOPS - {"recurrence"}
+    lacks = UNROLLED
 
     def _recurrence(self, w, h):
         (h,) = tf.while_loop(
             lambda _: True, lambda h: (tf.tanh(h * w),), (h,), maximum_iterations=STEPS
         )
         return tf.reduce_sum(h)
+
+    def _lstm(self, w, u, b, xs, start):
+        states = tf.scan(lambda carry, x: self._cell(w, u, b, carry, x), xs, (start, start))
+        return tf.reduce_sum(states[0][-1] ** 2)
+
+    def _newton(self, x, y, change):
+        found = tf.while_loop(
+            lambda y, change: change > TOLERANCE,
+            lambda y, change: self._nearer(x, y),
+            (y, change),
+            maximum_iterations=100,
+        )
+        return tf.reduce_sum(found[0])
 
     def compiled(self, program):
         return tf.function(program)

@@ -1,7 +1,8 @@
 """The work in this library: a tape for each call, and the same compiled."""
 
 import tinygrad_cg as tf
-from benchmarks.library import LOOPS
+from benchmarks import STEPS
+from benchmarks.library import TOLERANCE, UNROLLED
 from benchmarks.tapes import Tapes
 
 
@@ -24,7 +25,24 @@ class Eager(Tapes):
 
 
 class Compiled(Eager):
-    lacks = LOOPS
+    lacks = UNROLLED
+
+    def _recurrence(self, w, h):
+        return tf.reduce_sum(tf.keras.ops.fori_loop(0, STEPS, lambda i, h: tf.tanh(h * w), h))
+
+    def _lstm(self, w, u, b, xs, start):
+        def step(carry, x):
+            return self._cell(w, u, b, carry, x), None
+
+        return tf.reduce_sum(tf.keras.ops.scan(step, (start, start), xs)[0][0] ** 2)
+
+    def _newton(self, x, y, change):
+        found = tf.while_loop(
+            lambda y, change: change > TOLERANCE,
+            lambda y, change: self._nearer(x, y),
+            (y, change),
+        )
+        return tf.reduce_sum(found[0])
 
     def compiled(self, program):
         return tf.function(program, jit_compile=True)

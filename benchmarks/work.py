@@ -45,6 +45,20 @@ def recurrence() -> Data:
     return np.array([0.9, 1.05, 1.2, 1.5]), np.array([0.1, -0.2, 0.3, -0.4])
 
 
+def sequence(steps: int, batch: int, width: int) -> Data:
+    """Return float32 weights and offsets of an LSTM, a batch of sequences, and the first state."""
+    rng = np.random.default_rng(width)
+    shapes = (width, 4 * width), (width, 4 * width), (4 * width,), (steps, batch, width)
+    scales = width**-0.5, width**-0.5, 0.1, 1.0
+    arrays = [rng.normal(0, scale, shape) for scale, shape in zip(scales, shapes, strict=True)]
+    return *(array.astype("float32") for array in arrays), np.zeros((batch, width), "float32")
+
+
+def powers(size: int) -> Data:
+    """Return numbers, a first guess of their cube roots, and a first change."""
+    return np.linspace(0.5, 20.0, size), np.linspace(1.0, 3.0, size), np.array(1.0)
+
+
 def layer() -> Data:
     """Return an input of 100, and a matrix."""
     rng = np.random.default_rng(0)
@@ -111,6 +125,8 @@ WORK = (
     Work("1,000 times y = y * x", "multiplications", partial(scalars, 1)),
     Work("1,000 times y = y * 1.001", "constant_multiplications", partial(scalars, 2)),
     Work("1,000 times h = tanh(h * w)", "recurrence", recurrence),
+    Work("LSTM, 100 steps, 32 x 64", "lstm", partial(sequence, 100, 32, 64), 3),
+    Work("cube roots by Newton, n = 10", "newton", partial(powers, 10)),
 )
 """Add a row here; libraries that lack its program leave it empty."""
 

@@ -1,0 +1,175 @@
+"""Programs that are loops, compiled, beside the same programs run eagerly, to second order."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg.keras import ops
+
+RNG = np.random.default_rng(7)
+
+
+def normal(*shape):
+    return RNG.normal(size=shape)
+
+
+XS = normal(7, 3, 4)
+
+
+def lstm(w, u, b):
+    """Return the mean square of the last output of an LSTM, of 5 units, on a batch of 3."""
+    hidden = u.shape[0]
+
+    def step(carry, x):
+        h, c = carry
+        gates = x @ w + h @ u + b
+        i, f, o = (tf.sigmoid(gates[:, k * hidden : (k + 1) * hidden]) for k in range(3))
+        c = f * c + i * tf.tanh(gates[:, 3 * hidden :])
+        h = o * tf.tanh(c)
+        return (h, c), h
+
+    start = tf.zeros((XS.shape[1], hidden), w.dtype)
+    (h, _), hs = ops.scan(step, (start, start), tf.constant(XS))
+    return tf.reduce_mean(h * h) + tf.reduce_mean(hs)
+
+
+OBSERVED = np.cumsum(normal(9)) + normal(9)
+
+
+def kalman(noise):
+    """Return the log likelihood of a walk with a velocity, by the logarithms of three variances."""
+    move = tf.constant([[1.0, 1.0], [0.0, 1.0]], tf.float64)
+    look = tf.constant([[1.0, 0.0]], tf.float64)
+    variances = tf.exp(noise)
+
+    def step(carry, y):
+        mean, cov, total = carry
+        mean = tf.linalg.matvec(move, mean)
+        cov = move @ cov @ tf.transpose(move) + tf.linalg.diag(variances[:2])
+        residual = y - mean[0]
+        spread = cov[0, 0] + variances[2]
+        gain = cov[:, 0] / spread
+        total = total - 0.5 * (tf.math.log(spread) + residual**2 / spread)
+        cov = cov - gain[:, None] * (look @ cov)
+        return (mean + gain * residual, cov, total), None
+
+    start = tf.zeros((2,), tf.float64), tf.eye(2, dtype=tf.float64), tf.constant(0.0, tf.float64)
+    return ops.scan(step, start, tf.constant(OBSERVED))[0][2]
+
+
+def adaptive_steps(rates):
+    """Return the end of a pendulum with friction, by steps whose size an error estimate decides."""
+
+    def slope(y):
+        return tf.stack([y[1], -rates[0] * tf.sin(y[0]) - rates[1] * y[1]])
+
+    def step(t, y, size):
+        size = tf.minimum(size, 1.0 - t)
+        one = slope(y)
+        two = slope(y + 0.5 * size * one)
+        three = slope(y + 0.75 * size * two)
+        new = y + size * (2.0 * one + 3.0 * two + 4.0 * three) / 9.0
+        four = slope(new)
+        error = size * (-5.0 * one + 6.0 * two + 8.0 * three - 9.0 * four) / 72.0
+        ratio = tf.reduce_max(tf.abs(error)) / 1e-4
+        factor = tf.clip_by_value(0.9 * tf.maximum(ratio, 1e-12) ** (-1.0 / 3.0), 0.2, 5.0)
+        accepted = ratio <= 1.0
+        t = tf.where(accepted, t + size, t)
+        return t, tf.where(accepted, new, y), size * factor
+
+    start = (
+        tf.constant(0.0, tf.float64),
+        tf.constant([1.0, 0.0], tf.float64),
+        tf.exp(rates[0]) * 0.05,
+    )
+    t, y, _ = tf.while_loop(lambda t, y, size: t < 1.0, step, start, maximum_iterations=200)
+    return y[0] * y[1] + t
+
+
+def newton(x):
+    """Return the sum of the cube roots of 2 x, by steps until they are small."""
+
+    def step(y, change):
+        new = y - (y**3 - 2.0 * x) / (3.0 * y * y)
+        return new, tf.reduce_max(tf.abs(new - y))
+
+    start = tf.ones_like(x) + 0.1 * x, tf.constant(1.0, tf.float64)
+    return tf.reduce_sum(tf.while_loop(lambda y, change: change > 1e-9, step, start)[0])
+
+
+def leapfrog(q, p):
+    """Return the energy, and the place, of a path of Hamiltonian Monte Carlo."""
+
+    def potential(q):
+        return tf.reduce_sum(0.25 * q**4 - tf.cos(q)) + 0.1 * q[0] * q[1]
+
+    slope = tf.grad(potential)
+
+    def step(i, carry):
+        q, p = carry
+        p = p - 0.05 * slope(q)
+        q = q + 0.1 * p
+        return q, p - 0.05 * slope(q)
+
+    q, p = ops.fori_loop(0, 6, step, (q, p))
+    return potential(q) + 0.5 * tf.reduce_sum(p * p) + tf.reduce_sum(q)
+
+
+SEEN = np.array([0, 2, 1, 1, 0, 2, 2])
+
+
+def markov(transitions, emissions):
+    """Return the log likelihood of what a hidden Markov model shows, by the forward algorithm."""
+    moves, shows = tf.nn.log_softmax(transitions), tf.nn.log_softmax(emissions)
+
+    def step(state, seen):
+        return tf.reduce_logsumexp(state[:, None] + moves, 0) + tf.gather(shows, seen, axis=1)
+
+    start = tf.gather(shows, SEEN[0], axis=1)
+    return tf.reduce_logsumexp(tf.foldl(step, tf.constant(SEEN[1:]), start))
+
+
+PROGRAMS = {
+    lstm: (0.4 * normal(4, 20), 0.4 * normal(5, 20), 0.1 * normal(20)),
+    kalman: (np.array([-1.0, -2.0, 0.3]),),
+    leapfrog: (normal(3), normal(3)),
+    markov: (normal(4, 4), normal(4, 3)),
+    adaptive_steps: (np.array([9.0, 0.5]),),
+    newton: (np.array([0.5, 2.0, 7.0]),),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_compiled_loops_are_what_they_are_eagerly(program):
+    arguments = [tf.constant(one) for one in PROGRAMS[program]]
+    ways = [tf.cos(one) for one in arguments]
+
+    def gradient(*arguments):
+        with tf.GradientTape() as tape:
+            tape.watch(arguments)
+            y = program(*arguments)
+        return y, *tape.gradient(y, arguments)
+
+    def second(*arguments):  # reverse of reverse
+        with tf.GradientTape() as tape:
+            tape.watch(arguments)
+            _, *found = gradient(*arguments)
+            product = sum(tf.reduce_sum(g * way) for g, way in zip(found, ways, strict=True))
+        return tape.gradient(product, arguments)
+
+    def mixed(*arguments):  # forward of reverse
+        with tf.autodiff.ForwardAccumulator(arguments, tuple(ways)) as accumulator:
+            y, *found = gradient(*arguments)
+        return accumulator.jvp([y, *found])
+
+    for run in (gradient, second, mixed):
+        found, expected = tf.function(run)(*arguments), run(*arguments)
+        for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+            scale = np.abs(other).max() + 1e-9
+            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9 * scale)
+    _, *first = gradient(*arguments)
+    near = [one + 1e-6 * way for one, way in zip(arguments, ways, strict=True)]
+    far = [one - 1e-6 * way for one, way in zip(arguments, ways, strict=True)]
+    slope = (float(program(*near)) - float(program(*far))) / 2e-6
+    product = sum(float(tf.reduce_sum(g * way)) for g, way in zip(first, ways, strict=True))
+    assert product == pytest.approx(slope, rel=1e-5, abs=1e-7)
