@@ -4,13 +4,6 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.autograph.refusals import CASES
-from tests.support import decided
-from tinygrad_cg._transforms import control_flow
-
-
-@pytest.fixture(autouse=True)
-def decide(monkeypatch):
-    monkeypatch.setattr(control_flow, "while_loop", decided.while_loop)
 
 
 def test_there_are_fifteen():

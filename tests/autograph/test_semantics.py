@@ -10,16 +10,9 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support import decided
 from tinygrad_cg._autograph import convert
-from tinygrad_cg._transforms import control_flow
 
 pytestmark = pytest.mark.quick
-
-
-@pytest.fixture
-def decide(monkeypatch):
-    monkeypatch.setattr(control_flow, "while_loop", decided.while_loop)
 
 
 def line_of(text):
@@ -54,7 +47,7 @@ def test_functions_that_are_called_count():
     assert tf.function(f, autograph=False)._python() is f
 
 
-def test_a_function_is_traced_once_and_transformed_once(decide):
+def test_a_function_is_traced_once_and_transformed_once():
     traces = []
 
     @tf.function
@@ -71,7 +64,7 @@ def test_a_function_is_traced_once_and_transformed_once(decide):
     assert f._python() is before
 
 
-def test_what_a_callback_decides_is_found_at_the_first_trace(decide):
+def test_what_a_callback_decides_is_found_at_the_first_trace():
     def branch(x):
         return x * 2.0 if x > 0 else x
 
@@ -188,7 +181,7 @@ def test_cells_are_shared_and_signatures_kept():
     assert transformed.__code__.co_filename == __file__
 
 
-def test_tracebacks_name_the_users_lines(decide):
+def test_tracebacks_name_the_users_lines():
     def inner(x):
         if x > 0:
             y = x * 2.0
@@ -245,7 +238,7 @@ def test_debuggers_and_coverage_see_the_users_lines():
     assert executable == {line for _, _, line in f.__code__.co_lines() if line}
 
 
-def test_private_names_and_properties_of_classes(decide):
+def test_private_names_and_properties_of_classes():
     class Secret:
         __factor = 3.0
 
@@ -319,12 +312,12 @@ def test_a_changed_file_is_noticed(tmp_path):
         tf.function(names["f"])(tf.constant(1.0))
 
 
-def test_lambdas_of_one_line_are_told_apart(decide):
+def test_lambdas_of_one_line_are_told_apart():
     pair = (lambda x: x * 2.0 if x > 0 else x), (lambda x: x * 3.0 if x > 0 else x)
     assert [float(tf.function(f)(tf.constant(1.0))) for f in pair] == [2.0, 3.0]
 
 
-def test_both_cases_run_without_seeing_each_other(decide):
+def test_both_cases_run_without_seeing_each_other():
     class Box:
         value = 1.0
 
@@ -344,7 +337,7 @@ def test_both_cases_run_without_seeing_each_other(decide):
     assert float(tf.function(f)(tf.constant(-2.0))) == -5.0
 
 
-def test_floats_keep_their_digits(decide):
+def test_floats_keep_their_digits():
     @tf.function
     def f(x):
         k = 0.1 if x > 0 else 0.7

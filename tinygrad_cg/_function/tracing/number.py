@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._core.conversion import FLOAT32, FLOAT64, Weak, is_tensor
 from ..._core.kinds import is_inexact
-from ..._core.levels import state
+from ..._core.levels import stack, state
 from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import ArrayLike, Tensor
 from ..._ops import protocol
@@ -25,19 +25,27 @@ from .trace import FunctionTrace, TraceTensor, refuse_value, value_or_refuse
 class TraceNumber(Weak):
     """A Python float of a program that is being traced, or what was computed from such alone."""
 
-    __slots__ = ("dtype", "level", "value")
+    __slots__ = ("_tensor", "dtype", "level", "value")
     __array_priority__ = 900.0
 
     def __init__(self, value: Value, level: Any, dtype: np.dtype = FLOAT32):
         self.value, self.level = value, level
         self.dtype = dtype  # that of a tensor made of it
+        self._tensor: TraceTensor | None = None
+
+    @property
+    def tensor(self) -> TraceTensor:
+        """Return the number as a float64 tensor: the same one each time, for loops to know it."""
+        if self._tensor is None:
+            self._tensor = TraceTensor(self.value, self.level)
+        return self._tensor
 
     def strong(self, dtype: np.dtype | None = None) -> Tensor:
         """Return a tensor; float32, as of a Python float, unless another dtype is given."""
         wanted = self.dtype if dtype is None else dtype
         if not is_inexact(wanted):
             raise TypeError(f"Cannot convert a float to a Tensor of dtype {wanted}")
-        tensor = TraceTensor(self.value, self.level)
+        tensor = self.tensor
         if state.frame is None:
             tensor._values()
         return cast(tensor, wanted)
@@ -90,9 +98,13 @@ def _are_numbers(values: tuple) -> bool:
 
 def _compute(primitive: Primitive, operands: tuple) -> Any:
     """Return an operation on numbers alone; comparisons give tensors."""
-    level = next(one.level for one in operands if isinstance(one, TraceNumber))
+    own = next(one.level for one in operands if isinstance(one, TraceNumber))
+    active = (one for one in reversed(stack(state.frame)) if isinstance(one, FunctionTrace))
+    level = next(active, own)  # the body of a loop has numbers of what is around it
     values = [
-        one.value if isinstance(one, TraceNumber) else constant(np.asarray(one, FLOAT64))
+        level.value(one.tensor)
+        if isinstance(one, TraceNumber)
+        else constant(np.asarray(one, FLOAT64))
         for one in operands
     ]
     made = operation(primitive, values, {})
