@@ -62,7 +62,7 @@ def test_the_command_prints_a_namespace(capsys):
     found = coverage.of_namespace("keras.ops")
     assert summary.startswith(f"keras.ops: {len(found.present)} of ")
     assert [line.split()[0] for line in lines] == [*found.absent, *found.refused]
-    assert "ctc_loss" in found.refused
+    assert "ctc_decode" in found.refused
 
 
 @pytest.mark.parametrize(

@@ -316,7 +316,7 @@ def test_errors_say_what_is_wrong():
     assert_raises(InvalidArgumentError, "Invalid norm order 'fro'", np_linalg.norm, [1.0], "fro")
     assert_raises(InvalidArgumentError, "eigh: UPLO must be", np_linalg.eigh, MIX, "X")
     assert_raises(InvalidArgumentError, "qr: mode must be", np_linalg.qr, MIX, "raw")
-    assert_raises(InvalidArgumentError, "diag: k must be one", linalg.diag, [1.0], k=(0, 1))
+    assert_raises(InvalidArgumentError, "diag: of several diagonals", linalg.diag, [1.0], k=(0, 1))
     assert_raises(InvalidArgumentError, "have no diagonal 2", linalg.diag_part, np.eye(2), k=2)
     assert_raises(InvalidArgumentError, "set_diag: diagonal 0 has", linalg.set_diag, MIX, [1.0])
     assert_raises(MatrixError, "sqrtm: .* negative number", linalg.sqrtm, [[-1.0]])

@@ -79,7 +79,7 @@ def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
         while values[-1]:
             values = call([*fixed, *values])
             n += 1
-        return [*values, np.array(n)]
+        return [*map(np.array, values), np.array(n)]
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         fixed = list(arrays[:first])
@@ -93,7 +93,7 @@ def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
             values = results[:count]
             for stack, row in zip(made, results[count:], strict=True):
                 stack[i] = row
-        return [*values, *made]
+        return [*map(np.array, values), *made]  # a value may be a row of a stack
 
     return until if loop.length is None else run
 

@@ -47,6 +47,8 @@ Round = Callable[[list, list], tuple[list, list]]
 class BodyTrace(FunctionTrace):
     """The trace of a loop's body: tensors of what is around it are constants of the loop."""
 
+    has_samples_only = True
+
     def value(self, tensor: Any) -> Value:
         known = self.met.get(id(tensor))
         if known is not None:
@@ -156,6 +158,10 @@ class Loop:
                 raise InvalidArgumentError(f"{said}; broadcast or reshape one of them")
             if before.dtype != after.dtype:
                 raise _ChangedDtypeError(f"{said}; cast one of them", k, after.dtype)
+
+    def __repr__(self) -> str:
+        rounds = "rounds" if self.length is None else f"{self.length} rounds"
+        return f"<{self.name}, {rounds}>"
 
     def _like(self, python: Round) -> Wanted:
         return Wanted(self.name, python, self.length, self.reverse, False, self.limited, self._pull)

@@ -108,6 +108,7 @@ class FunctionTrace(Level, Listener):
     build: Build = staticmethod(interpreter)  # what makes the programs of branches
     number: Callable[[FunctionTrace, TraceTensor], Any]  # of a float64 tensor the Python float
     trials = 0  # how many run now, one inside the other
+    has_samples_only = False  # for the values of its arguments
 
     def __init__(
         self,
@@ -223,8 +224,8 @@ class FunctionTrace(Level, Listener):
         place = (self.outside, primitive.name, key, *[one.aval for one in operands])
         self.outside += 1
         run = runner(primitive, params)
-        if getattr(code, "dtypes", None) == []:  # no results, whose shapes a call would tell
-            avals = []
+        if self.has_samples_only and getattr(code, "dtypes", None) == []:
+            avals = []  # a call would tell nothing
         else:
             avals = self.calls.find_avals(place, code, run, lambda: self._examples(operands))
         ordered = getattr(code, "stateful", False)

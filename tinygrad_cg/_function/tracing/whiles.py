@@ -118,6 +118,9 @@ class Capped:
         self.name, self.make, self.avals, self.loop = name, make, list(avals), loop
         self._programs: dict[int, tuple[Outputs, list[np.ndarray]]] = {}
 
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the results, by the program for this number of rounds."""
         most = 1 << (max(int(arrays[0].max()), 1) - 1).bit_length()
