@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.compiled import unfused
 from tinygrad_cg.keras import ops
 
 RNG = np.random.default_rng(7)
@@ -162,8 +163,8 @@ def test_compiled_loops_are_what_they_are_eagerly(program):
             y, *found = gradient(*arguments)
         return accumulator.jvp([y, *found])
 
-    for run in (gradient, second, mixed):
-        found, expected = tf.function(run)(*arguments), run(*arguments)
+    for run, program_of in ((gradient, tf.function), (second, unfused), (mixed, unfused)):
+        found, expected = program_of(run)(*arguments), run(*arguments)
         for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
             scale = np.abs(other).max() + 1e-9
             np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9 * scale)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.compiled import unfused
 from tinygrad_cg._function.codegen import rounds
 from tinygrad_cg._function.tracing import loops
 from tinygrad_cg.errors import InvalidArgumentError
@@ -120,22 +121,25 @@ def eager(mode, f):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_derivatives_are_those_of_eager_runs(name):
+    """Operation by operation: kernels are another test's."""
     f = flat(FUNCTIONS[name])
     arguments = tf.constant(X), tf.constant(STEPS)
     for mode in MODES if name in IN_ALL_MODES else FEW_MODES:
-        transform = MODES[mode]
-        found = tf.nest.flatten(tf.function(transform(f))(*arguments))
+        found = tf.nest.flatten(unfused(MODES[mode](f))(*arguments))
         wanted = tf.nest.flatten(eager(mode, f)(*arguments))
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9, err_msg=mode)
-    with tf.GradientTape() as tape:  # the gradient of the program, not the program of a gradient
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_kernels_of_loops_and_their_gradients(name):
+    f, arguments = flat(FUNCTIONS[name]), (tf.constant(X), tf.constant(STEPS))
+    with tf.GradientTape() as tape:
         tape.watch(arguments)
         value = tf.function(f)(*arguments)
-    for one, other in zip(
-        tape.gradient(value, arguments, unconnected_gradients="zero"),
-        tf.grad(f, (0, 1))(*arguments),
-        strict=True,
-    ):
+    found = tape.gradient(value, arguments, unconnected_gradients="zero")
+    np.testing.assert_allclose(value, f(*arguments), rtol=1e-12)
+    for one, other in zip(found, tf.grad(f, (0, 1))(*arguments), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
@@ -154,7 +158,7 @@ def test_other_dtypes(name, dtype):
             lambda c, s: tf.tanh(c @ tf.constant(W.astype(dtype)) + s), xs, tf.reshape(x, (1, 3))
         )
     for transform in (lambda f: f, lambda f: tf.grad(f, (0, 1))):
-        found = tf.nest.flatten(tf.function(transform(f))(tf.constant(x), tf.constant(xs)))
+        found = tf.nest.flatten(unfused(transform(f))(tf.constant(x), tf.constant(xs)))
         wanted = tf.nest.flatten(transform(f)(tf.constant(x), tf.constant(xs)))
         for one, other in zip(found, wanted, strict=True):
             assert one.dtype == other.dtype
@@ -167,7 +171,7 @@ def test_third_derivatives_of_a_loop_that_its_values_end():
         before = f
         f = lambda x, before=before: tf.reduce_sum(tf.grad(before)(x) ** 2)  # noqa: E731
     x = tf.constant(X)
-    np.testing.assert_allclose(tf.function(f)(x), f(x), rtol=1e-9)
+    np.testing.assert_allclose(unfused(f)(x), f(x), rtol=1e-9)
 
 
 def test_each_example_of_a_batch_has_rounds_of_its_own():
@@ -180,7 +184,7 @@ def test_each_example_of_a_batch_has_rounds_of_its_own():
 
     derivatives = [grown, tf.grad(grown), lambda x, goal: tf.hessian(lambda x: grown(x, goal))(x)]
     for f in derivatives:
-        found = tf.function(tf.vmap(f))(tf.constant(starts), tf.constant(goals))
+        found = unfused(tf.vmap(f))(tf.constant(starts), tf.constant(goals))
         pairs = zip(tf.constant(starts), tf.constant(goals), strict=True)
         np.testing.assert_allclose(found, tf.stack([f(*one) for one in pairs]), rtol=1e-12)
 
