@@ -2,10 +2,11 @@
 
 Each program runs in a process of its own, in our compiled mode and in each other library that
 compiles. The first call alone is timed: what the import, and making the arrays, take does not
-count. A process finds its caches on disk empty, or filled by the process before it; ours also with
-the operations' own kernels and functions alone, as any earlier program leaves them, but none of
-this one. Times are medians in milliseconds, elapsed and of the processor, each with its ratio to
-JAX's.
+count, nor does Python's compilation of the libraries' modules: a process before the first keeps
+their bytecode, as an installation does. A process finds its caches on disk empty, or filled by the
+process before it; ours also with the operations' own kernels and functions alone, as any earlier
+program leaves them, but none of this one. Times are medians in milliseconds, elapsed and of the
+processor, each with its ratio to JAX's.
 
 `python -m benchmarks.compile --one PACKAGE MODE PROGRAM` is such a process.
 """
@@ -48,7 +49,9 @@ EMPTY, KNOWN, FILLED = "nothing cached", "functions known", "cached"
 COMPILERS = [peer for peer in INSTALLED if peer.compiles and peer.mode != "function"]
 JAX = next(peer for peer in PEERS if (peer.package, peer.mode) == ("jax", "jit"))
 FOLDERS = ("TINYGRAD_CG_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
-EVERYTHING = {  # JAX keeps what took it long, unless told otherwise
+OPTIONS = {
+    "PYTHONDONTWRITEBYTECODE": "",
+    # JAX keeps what took it long, unless told otherwise
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
@@ -102,7 +105,7 @@ def first_results(work: Work, peer: Peer, fresh: bool = True) -> tuple[dict[str,
     command = [sys.executable, "-m", "benchmarks.compile", "--one", peer.package, peer.mode]
     taken, refused = {}, []
     with tempfile.TemporaryDirectory() as folder:
-        own = {name: os.path.join(folder, name) for name in FOLDERS} | EVERYTHING if fresh else {}
+        own = {name: os.path.join(folder, name) for name in FOLDERS} | OPTIONS if fresh else {}
         for cached in (EMPTY, FILLED, KNOWN) if fresh else (FILLED,):
             if cached == KNOWN:
                 if peer.package != COMPILED.package:
@@ -189,6 +192,8 @@ def main() -> None:
     print(", ".join([f"Python {platform.python_version()}", f"{THREADS} thread(s)", *versions]))
     measured: dict[Work, Measured] = {}
     wrong = False
+    if not chosen.quick:
+        measure(PROGRAMS[0], peers, 1)  # bytecode is written
     for work in PROGRAMS:
         if chosen.quick and work.name not in QUICK:
             continue

@@ -11,6 +11,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tinygrad_cg._autograph import convert
+from tinygrad_cg._autograph.detection import has_branches
 
 pytestmark = pytest.mark.quick
 
@@ -42,7 +43,7 @@ def test_functions_that_are_called_count():
     def f(x):
         return relu(x) * 2.0
 
-    assert convert.has_branches(f)
+    assert has_branches(f)
     assert tf.function(f)._python() is not f
     assert tf.function(f, autograph=False)._python() is f
 

@@ -1,6 +1,6 @@
 """Python's control flow in a `function`: branches and loops that tensors decide.
 
-1. Before `function` traces a Python function, it asks `has_branches` (`convert.py`), which reads
+1. Before `function` traces a Python function, it asks `has_branches` (`detection.py`), which reads
    compiled code and calls nothing. Without branches, nothing below happens. If a function that
    was not seen to be called asks for a value all the same, the trace is made again with the
    function transformed.

@@ -6,31 +6,19 @@ import ast
 import builtins
 import copy
 import functools
-import inspect
-import sys
 from collections import OrderedDict
 from collections.abc import Callable
-from dis import opmap
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..errors import is_ours
+from .detection import LEFT, codes_in, function_of, is_left
 from .dispatch import Helper, dynamic_range, show
-from .source import NoSource, codes_in, compile_tree, find_definition, first_line
+from .source import NoSource, compile_tree, find_definition, first_line
 from .transform import factory, plain_body
 from .units import HELPER, INSIDE, Unit
 
 _MOST = 1000  # functions whose transformed code is kept
-_BRANCHES = frozenset(
-    number
-    for name, number in opmap.items()
-    if ("JUMP" in name and ("IF" in name or "FOR" in name)) or name in ("FOR_ITER", "UNARY_NOT")
-)
-_FOREIGN = frozenset(
-    (*sys.stdlib_module_names, "numpy", "numba", "llvmlite", "scipy", "pytest", "_pytest")
-) - {"__main__"}
-_LEFT = "__tg_not_converted__"  # marks what is to run as it is
-
 _kept: OrderedDict[int, tuple[CodeType, Any]] = OrderedDict()
 
 
@@ -45,88 +33,15 @@ def do_not_convert(func: Any = None) -> Any:
     if not callable(func):
         raise TypeError(f"do_not_convert decorates a function, got {type(func).__name__}")
     if isinstance(func, (FunctionType, type)):
-        setattr(func, _LEFT, True)
+        setattr(func, LEFT, True)
         return func
 
     @functools.wraps(func)
     def left(*args: Any, **kwargs: Any) -> Any:
         return func(*args, **kwargs)
 
-    setattr(left, _LEFT, True)
+    setattr(left, LEFT, True)
     return left
-
-
-def is_left(function: Any) -> bool:
-    """Return whether a function runs as it is: the library's, another library's, or marked."""
-    code = function.__code__
-    if getattr(function, _LEFT, False) or is_ours(code.co_filename):
-        return True
-    home = (function.__module__ or "").partition(".")[0]
-    return home in _FOREIGN or code.co_flags & _ASYNC != 0
-
-
-_ASYNC = 0x80 | 0x200
-
-
-def has_branches(function: FunctionType) -> bool:
-    """Return whether a function, or one that it is seen to call, has control flow.
-
-    Reads the compiled code: names that it mentions are looked up, nothing is called.
-    """
-    return _has_branches(function, set())
-
-
-def _has_branches(function: Any, seen: set[int]) -> bool:
-    instance = None
-    if isinstance(function, MethodType):
-        instance, function = function.__self__, function.__func__
-    if not isinstance(function, FunctionType) or id(function) in seen or is_left(function):
-        return False
-    seen.add(id(function))
-    codes = [function.__code__, *codes_in(function.__code__)]
-    names = {name for code in codes for name in code.co_names}
-    if "print" in names or any(map(_branches, codes)):
-        return True
-    found = [function.__globals__.get(name) for name in names]
-    for cell in function.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:
-            continue
-    for one in found:
-        if isinstance(one, ModuleType) and not _is_foreign(one.__name__):
-            found += [vars(one).get(name) for name in names]
-    if instance is not None:
-        found += [getattr(type(instance), name, None) for name in names]
-        found += [getattr(instance, "__dict__", {}).get(name) for name in names]
-    return any(_has_branches(_function_of(one), seen) for one in found)
-
-
-def _branches(code: CodeType) -> bool:
-    """Return whether compiled code branches; going through a comprehension is none."""
-    within = code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-    return not (_BRANCHES - {opmap["FOR_ITER"]} if within else _BRANCHES).isdisjoint(
-        code.co_code[::2]
-    )
-
-
-def _is_foreign(module: str) -> bool:
-    top = module.partition(".")[0]
-    return top in _FOREIGN or top == __name__.partition(".")[0]
-
-
-def _function_of(value: Any) -> Any:
-    """Return the function that a call of a value runs, as far as that is seen."""
-    if isinstance(value, (FunctionType, MethodType)):
-        return value
-    if isinstance(value, functools.partial):
-        return _function_of(value.func)
-    if isinstance(value, (type, ModuleType, BuiltinFunctionType)) or not callable(value):
-        return None
-    called = inspect.getattr_static(type(value), "__call__", None)
-    if isinstance(called, FunctionType) and not is_left(called):
-        return MethodType(called, value)
-    return None
 
 
 def convert(function: Any) -> Any:
@@ -140,7 +55,7 @@ def convert(function: Any) -> Any:
         inside = convert(function.__func__)
         return function if inside is function.__func__ else MethodType(inside, function.__self__)
     if not isinstance(function, FunctionType):
-        called = _function_of(function)
+        called = function_of(function)
         return function if called is None else convert(called)
     if is_left(function) or HELPER in function.__code__.co_freevars:
         return function

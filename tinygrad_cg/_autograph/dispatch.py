@@ -20,10 +20,11 @@ from .._ops.elementwise import equal, logical_and, logical_not, logical_or
 from .._ops.shape import stop_gradient
 from .._rules.outside_code import numpy_function
 from ..errors import AutographError, FailedAssertion
+from .detection import codes_in
 from .merging import Mismatch, describe, plan, undefined
 from .names import BREAK, CONTINUE, NORMAL
 from .runs import Loop, Run
-from .source import codes_in, compile_tree
+from .source import compile_tree
 from .traced import (
     Flow,
     Outcome,

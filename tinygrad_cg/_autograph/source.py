@@ -7,7 +7,6 @@ import ast
 import functools
 import linecache
 from collections import OrderedDict
-from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -114,11 +113,3 @@ def compile_tree(node: ast.AST, parents: CodeType) -> CodeType:
     flags = parents.co_flags & _FUTURES
     compiled: Any = compile(node, parents.co_filename, "exec", flags, True)  # type: ignore
     return compiled
-
-
-def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """Yield the code objects inside a code object, outermost first."""
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from codes_in(constant)

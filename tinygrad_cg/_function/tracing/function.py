@@ -152,13 +152,15 @@ class Function(Generic[P, Y]):
         if self._runs is None or transformed:
             python = self.python_function
             if self._autograph:
-                from ..._autograph import convert  # when it is wanted: most programs do without
+                from ..._autograph.detection import has_branches
 
                 seen, rest = python, ()
                 if isinstance(python, functools.partial) and python.func is _call_method:
                     reference, inside, owner = python.args
                     seen, rest = inside.__get__(reference(), owner), python.args
-                if transformed or convert.has_branches(seen):
+                if transformed or has_branches(seen):
+                    from ..._autograph import convert  # most programs do without
+
                     if rest:
                         inside = convert.convert(rest[1])
                         if inside is not rest[1]:

@@ -1,0 +1,107 @@
+"""Whether a function has control flow, by its compiled code: without it, nothing is transformed.
+
+Most programs have none, so this module imports nothing of what transforms them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Iterator
+from opcode import opmap
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from ..errors import is_ours
+
+LEFT = "__tg_not_converted__"
+"""The attribute that marks what is to run as it is."""
+
+_BRANCHES = frozenset(
+    number
+    for name, number in opmap.items()
+    if ("JUMP" in name and ("IF" in name or "FOR" in name)) or name in ("FOR_ITER", "UNARY_NOT")
+)
+_FOREIGN = frozenset(
+    (*sys.stdlib_module_names, "numpy", "numba", "llvmlite", "scipy", "pytest", "_pytest")
+) - {"__main__"}
+_ASYNC = 0x80 | 0x200
+
+
+def is_left(function: Any) -> bool:
+    """Return whether a function runs as it is: the library's, another library's, or marked."""
+    code = function.__code__
+    if getattr(function, LEFT, False) or is_ours(code.co_filename):
+        return True
+    home = (function.__module__ or "").partition(".")[0]
+    return home in _FOREIGN or code.co_flags & _ASYNC != 0
+
+
+def has_branches(function: FunctionType) -> bool:
+    """Return whether a function, or one that it is seen to call, has control flow.
+
+    Reads the compiled code: names that it mentions are looked up, nothing is called.
+    """
+    return _has_branches(function, set())
+
+
+def _has_branches(function: Any, seen: set[int]) -> bool:
+    instance = None
+    if isinstance(function, MethodType):
+        instance, function = function.__self__, function.__func__
+    if not isinstance(function, FunctionType) or id(function) in seen or is_left(function):
+        return False
+    seen.add(id(function))
+    codes = [function.__code__, *codes_in(function.__code__)]
+    names = {name for code in codes for name in code.co_names}
+    if "print" in names or any(map(_branches, codes)):
+        return True
+    found = [function.__globals__.get(name) for name in names]
+    for cell in function.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:
+            continue
+    for one in found:
+        if isinstance(one, ModuleType) and not _is_foreign(one.__name__):
+            found += [vars(one).get(name) for name in names]
+    if instance is not None:
+        found += [getattr(type(instance), name, None) for name in names]
+        found += [getattr(instance, "__dict__", {}).get(name) for name in names]
+    return any(_has_branches(function_of(one), seen) for one in found)
+
+
+def _branches(code: CodeType) -> bool:
+    """Return whether compiled code branches; going through a comprehension is none."""
+    within = code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+    return not (_BRANCHES - {opmap["FOR_ITER"]} if within else _BRANCHES).isdisjoint(
+        code.co_code[::2]
+    )
+
+
+def _is_foreign(module: str) -> bool:
+    top = module.partition(".")[0]
+    return top in _FOREIGN or top == __name__.partition(".")[0]
+
+
+def function_of(value: Any) -> Any:
+    """Return the function that a call of a value runs, as far as that is seen."""
+    if isinstance(value, (FunctionType, MethodType)):
+        return value
+    if isinstance(value, functools.partial):
+        return function_of(value.func)
+    if isinstance(value, (type, ModuleType, BuiltinFunctionType)) or not callable(value):
+        return None
+    called = inspect.getattr_static(type(value), "__call__", None)
+    if isinstance(called, FunctionType) and not is_left(called):
+        return MethodType(called, value)
+    return None
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code objects inside a code object, outermost first."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from codes_in(constant)
