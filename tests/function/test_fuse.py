@@ -218,6 +218,45 @@ def test_strided_parts():
     check(FuncGraph([x], [apply("multiply", *parts), apply("exp", transposed), parts[0]]))
 
 
+@pytest.mark.parametrize(
+    ("shape", "key"),
+    [
+        ((6, 96), (slice(None), slice(32, 64))),
+        ((6, 96), (slice(None), slice(0, 40))),
+        ((3, 4, 80), (slice(None), slice(None), slice(40, None))),
+        ((5, 7, 20), (slice(None), slice(2, 5))),
+        ((1, 200), (slice(None), slice(-100, None))),
+    ],
+)
+def test_columns_are_read_in_place(shape, key):
+    """By elementwise operations, reductions of rows and of columns, and an output."""
+    x = given(shape)
+    made = apply("sin", x)
+    part = apply("getitem", x, key=key)
+    other = apply("getitem", made, key=key)
+    product = apply("multiply", part, apply("tanh", other))
+    axes = range(len(shape))
+    rows, columns = total(product, axes[-1:]), total(apply("square", part), axes[:-1])
+    centred = apply("subtract", product, total(product, axes[-1:], keepdims=True))
+    program = check(FuncGraph([x], [product, other, rows, columns, centred]))
+    assert "getitem" not in program.sources[0]
+    check(FuncGraph([x], [part]))
+
+
+def test_columns_that_large_kernels_read(restore_threads):
+    threads.set_num_threads(2)
+    x = given((4096, 128))
+    parts = [apply("getitem", x, key=(slice(None), slice(k, k + 64))) for k in (0, 64)]
+    outputs = [apply("multiply", apply("tanh", parts[0]), parts[1])]
+    check(FuncGraph([x], [*outputs, total(outputs[0], [1])]), kernels=1)
+
+
+def test_few_columns_are_copied():
+    x = given((50, 12))
+    part = apply("getitem", x, key=(slice(None), slice(3, 6)))
+    check(FuncGraph([x], [apply("sin", part)]))
+
+
 def test_strided_and_read_only_inputs():
     graph = log1pexp(6)
     program = build(graph)

@@ -439,3 +439,23 @@ def test_a_rule_with_a_rule_that_is_not_its_transpose():
     tangent = lambda x: tf.jvp(op, [x], [tf.ones_like(x)])[1]  # noqa: E731
     same(unfused(tangent)(x), tangent(x))
     same(unfused(tf.vmap(tangent))(tf.stack([x, x])), tf.vmap(tangent)(tf.stack([x, x])))
+
+
+def test_programs_run_again_what_is_to_be_recomputed():
+    w = tf.constant(np.random.default_rng(0).normal(size=(4, 4)))
+
+    def layers(x):
+        return tf.tanh(tf.tanh(x @ w) @ w)
+
+    kept, found, x = [], [], tf.constant(np.linspace(-1.0, 1.0, 12).reshape(3, 4))
+    for function in (layers, tf.recompute_grad(layers)):
+        program = unfused(lambda x, function=function: tf.reduce_sum(function(function(x))))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = program(x)
+        found.append(tape.gradient(y, x))
+        (made,) = program._programs.values()
+        (gradient,) = made._gradients.values()
+        kept.append(len(gradient.parts.forward_outputs.graph.outputs) - 1)
+    same(found[1], found[0])
+    assert kept == [4, 1]  # products; the second call's operand

@@ -1,5 +1,7 @@
 """Loops of programs: values and derivatives of any order are those of eager runs."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,22 @@ FUNCTIONS = {
     "foldr": lambda x, xs: tf.foldr(lambda c, s: tf.sin(c) * s, xs, x),
     "a pair": lambda x, xs: tf.foldl(lambda c, s: (c[1], c[0] * s + c[1]), xs, (x, 2 * x))[1],
     "a carry that stays": lambda x, xs: tf.foldl(lambda c, s: (c[0], c[1] * c[0] + s), xs, (x, x)),
+    "each state kept": lambda x, xs: tf.foldr(
+        lambda c, s: tf.sin(c) * s * x, xs, x, checkpoint="every"
+    ),
+    "some states kept": lambda x, xs: tf.scan(
+        lambda c, s: tf.sin(c) * s * x, tf.concat([xs, xs[:3]], 0), checkpoint="sqrt"
+    ),
+    "some states kept, in reverse": lambda x, xs: tf.reduce_sum(
+        ops.scan(
+            lambda c, s: (tf.sin(c * s), {"a": s * c}),
+            x,
+            tf.concat([xs, xs[:1]], 0),
+            reverse=True,
+            checkpoint="sqrt",
+        )[1]["a"],
+        0,
+    ),
     "map": lambda x, xs: tf.map_fn(lambda s: tf.exp(s) * x, xs),
     "products": lambda x, xs: tf.foldl(lambda c, s: tf.tanh(c @ W + s), xs, tf.reshape(x, (1, 3))),
     "a reduction": lambda x, xs: tf.foldl(lambda c, s: tf.nn.softmax(c * s) * tf.norm(c), xs, x),
@@ -290,3 +308,35 @@ def test_a_condition_is_one_bool():
     f = tf.function(lambda x: tf.while_loop(lambda y: y < 3.0, lambda y: (y * 2.0,), (x,)))
     with pytest.raises(TypeError, match="the condition must be one bool, got bool of shape"):
         f(tf.constant(X))
+
+
+def test_memory_of_a_long_loop_whose_gradient_keeps_some_states():
+    """Of 100,000 rounds at most 1,000 states at a time."""
+    size, w = 64, tf.constant(np.linspace(-1.0, 1.0, 64))
+
+    def last(w, checkpoint=None):
+        def step(h, _):
+            return tf.tanh(h * w + 0.1), None
+
+        h, _ = ops.scan(step, tf.zeros(size, w.dtype), None, 100_000, checkpoint=checkpoint)
+        return tf.reduce_sum(h * h)
+
+    spared = tf.function(tf.grad(lambda w: last(w, "sqrt")))
+    expected = tf.function(tf.grad(last))(w)
+    spared(w)
+    tracemalloc.start()
+    found = spared(w)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert peak < 1000 * 8 * size
+
+
+def test_what_the_gradient_keeps_is_one_of_three():
+    for call in (
+        lambda: tf.scan(tf.add, X, checkpoint="none"),
+        lambda: tf.foldl(tf.add, X, checkpoint=True),
+        lambda: ops.scan(lambda c, x: (c, x), 0.0, X, checkpoint="all"),
+    ):
+        with pytest.raises(ValueError, match="`checkpoint` must be None, 'every' or 'sqrt'"):
+            call()

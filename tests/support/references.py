@@ -659,6 +659,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "recurrence": lambda a, b, **params: _scanned(lambda r, a, b: b + a * r, 0, a, b, **params),
     "identity": np.array,
     "stop_gradient": np.array,
+    "optimization_barrier": np.array,
     "cast": lambda x, dtype: x.astype(dtype),
     "reshape": lambda x, shape: np.reshape(x, shape),
     "expand_dims": np.expand_dims,

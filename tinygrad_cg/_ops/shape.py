@@ -54,6 +54,12 @@ identity = _same(
 stop_gradient = _same(
     "stop_gradient", doc="Return the same value as a new tensor that does not depend on `x`."
 )
+optimization_barrier = _same(
+    "optimization_barrier",
+    doc="Return the same value, of which programs compute everything anew. After JAX's.",
+    vjp=(lambda dy: dy,),
+    linear=True,
+)
 _cast = operation(
     "cast",
     lambda x, dtype: _cast_array(x, dtype),

@@ -7,8 +7,7 @@ value: the compiler registers what makes them (`set_looper`, `set_whiler`, `set_
 
 from __future__ import annotations
 
-import collections
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from operator import itemgetter
@@ -415,6 +414,7 @@ def scan(
     infer_shape: bool = True,
     reverse: bool = False,
     name: Any = None,
+    checkpoint: str | None = None,
 ) -> Any:
     """Return all states of a recurrence ``state = fn(state, slice)`` over `elems`, stacked.
 
@@ -429,6 +429,11 @@ def scan(
         The state before the first slice. Without it the first slice is the first state.
     reverse:
         Go through the slices from the last to the first; states stay in the order of slices.
+    checkpoint:
+        What is kept for the gradient in a `function`. None: the state of each round, and results
+        that take long to compute. "every": the state of each round. "sqrt": of n rounds about
+        2 sqrt(n) states at a time; `fn` runs once more. Anything else is a ValueError. Eagerly
+        tapes keep all results (`recompute_grad` does not).
 
     Each state is recorded, so the result is differentiable. The other parameters make no
     difference. In a `function` it is a loop of the program; states keep their shapes and dtypes.
@@ -439,20 +444,23 @@ def scan(
     >>> tf.scan(lambda total, x: total + x, tf.constant([1, 2, 3, 4])).numpy()
     array([ 1,  3,  6, 10], dtype=int32)
     """
+    check_checkpoint("scan", checkpoint)
     first, slices = _start("scan", fn, elems, initializer, reverse)
+
+    def step(state: Any, one: Any) -> tuple[Any, Any]:
+        new = _next("scan", fn, state, one)
+        return new, new
+
     if slices.is_long:
-
-        def step(state: Any, one: Any) -> tuple[Any, Any]:
-            new = _next("scan", fn, state, one)
-            return new, new
-
-        _, states = loop("scan", step, first, slices, reverse)
+        _, states = loop("scan", step, first, slices, reverse, checkpoint)
         return states if initializer is not None else _joined(first, states, reverse)
-    states = list(_fold("scan", fn, first, slices, reverse))
-    states = states[1:] if initializer is not None else states
+    first = nest.map_structure(_to_tensor, first)
+    _, states = run_rounds(step, first, slices, reverse)
+    if initializer is None:
+        states.insert(len(states) if reverse else 0, first)
     if not states:
         raise InvalidArgumentError("scan: `elems` has no slices along the first axis")
-    return _stack("scan", states[::-1] if reverse else states)
+    return _stack("scan", states)
 
 
 def foldl(
@@ -463,12 +471,13 @@ def foldl(
     back_prop: bool = True,
     swap_memory: bool = False,
     name: Any = None,
+    checkpoint: str | None = None,
 ) -> Any:
     """Return the last state of ``state = fn(state, slice)`` over `elems`, first to last.
 
     The parameters are those of `scan`. Without slices it is the `initializer`.
     """
-    return _last("foldl", fn, elems, initializer, False)
+    return _last("foldl", fn, elems, initializer, False, checkpoint)
 
 
 def foldr(
@@ -479,21 +488,26 @@ def foldr(
     back_prop: bool = True,
     swap_memory: bool = False,
     name: Any = None,
+    checkpoint: str | None = None,
 ) -> Any:
     """Return the last state of ``state = fn(state, slice)`` over `elems`, last to first.
 
     The parameters are those of `scan`. Without slices it is the `initializer`.
     """
-    return _last("foldr", fn, elems, initializer, True)
+    return _last("foldr", fn, elems, initializer, True, checkpoint)
 
 
-def _last(name: str, fn: Any, elems: Any, initializer: Any, reverse: bool) -> Any:
+def _last(
+    name: str, fn: Any, elems: Any, initializer: Any, reverse: bool, checkpoint: str | None
+) -> Any:
+    check_checkpoint(name, checkpoint)
     state, slices = _start(name, fn, elems, initializer, reverse)
+    step = lambda state, one: (_next(name, fn, state, one), None)  # noqa: E731
     if slices.is_long:
-        step = lambda state, one: (_next(name, fn, state, one), None)  # noqa: E731
-        state, _ = loop(name, step, state, slices, reverse)
+        state, _ = loop(name, step, state, slices, reverse, checkpoint)
     else:
-        (state,) = collections.deque(_fold(name, fn, state, slices, reverse), maxlen=1)
+        state = nest.map_structure(_to_tensor, state)
+        state, _ = run_rounds(step, state, slices, reverse)
     return nest.map_structure(_to_tensor, state)
 
 
@@ -521,13 +535,15 @@ def _next(name: str, fn: Any, state: Any, one: Any) -> Any:
     return nest.pack_sequence_as(state, found)
 
 
-def _fold(name: str, fn: Any, state: Any, slices: Slices, reverse: bool) -> Iterable[Any]:
-    """Yield the states of a recurrence, the first one included."""
-    state = nest.map_structure(_to_tensor, state)
-    yield state
+def run_rounds(
+    step: Callable[[Any, Any], tuple[Any, Any]], state: Any, slices: Slices, reverse: bool = False
+) -> tuple[Any, list[Any]]:
+    """Return the last state, and the results in the order of slices, of a loop that Python runs."""
+    results = []
     for one in reversed(slices) if reverse else slices:
-        state = _next(name, fn, state, one)
-        yield state
+        state, result = step(state, one)
+        results.append(result)
+    return state, results[::-1] if reverse else results
 
 
 def _joined(first: Any, states: Any, reverse: bool) -> Any:
@@ -574,8 +590,11 @@ class Slices(Sequence[Any]):
     def part(self, start: int, stop: int | None = None) -> Slices:
         """Return some of the slices."""
         rows = range(self._length)[start:stop]
-        leaves = [getitem(one, slice(start, stop)) for one in self.leaves]
-        return Slices(self._elems, leaves, len(rows))
+        return self.like([getitem(one, slice(start, stop)) for one in self.leaves], len(rows))
+
+    def like(self, leaves: Sequence[Tensor], length: int) -> Slices:
+        """Return the slices of other tensors in the same structure."""
+        return Slices(self._elems, leaves, length)
 
 
 def _slices(name: str, elems: Any) -> Slices:
@@ -628,11 +647,14 @@ def loop(
     start: Any,
     slices: Slices,
     reverse: bool = False,
+    checkpoint: str | None = None,
 ) -> tuple[Any, Any]:
     """Return the last state, and the stacked results, of ``state, result = step(state, slice)``.
 
     It is one operation of the program that is traced. States and results may be None.
     """
+    if checkpoint == "sqrt":
+        return _in_segments(name, step, start, slices, reverse)
     first = [] if start is None else nest.flatten(start)
     structure: list[Any] = []
 
@@ -642,12 +664,64 @@ def loop(
         structure[:] = [result]
         return ([] if start is None else nest.flatten(state)), _leaves(result)
 
-    ends, rows = _loop(name, python, len(slices), reverse, first, slices.leaves)
+    lean = checkpoint is not None
+    ends, rows = _loop(name, python, len(slices), reverse, first, slices.leaves, lean)
     state = None if start is None else nest.pack_sequence_as(start, ends)
     (result,) = structure
     return state, None if result is None else nest.pack_sequence_as(
         result, rows[: len(_leaves(result))]
     )
+
+
+def _in_segments(
+    name: str,
+    step: Callable[[Any, Any], tuple[Any, Any]],
+    state: Any,
+    slices: Slices,
+    reverse: bool,
+) -> tuple[Any, Any]:
+    """Return the same by a loop over segments, each a loop whose gradient runs it again.
+
+    There are about as many segments as a segment has rounds. What is left over is a loop after
+    the others.
+    """
+    size = round(len(slices) ** 0.5)
+    whole = len(slices) // size * size
+    leaves = [
+        reshape(getitem(one, slice(whole)), (-1, size, *one.shape[1:])) for one in slices.leaves
+    ]
+    segments = Slices(leaves or None, leaves, whole // size)
+
+    def run(state: Any, parts: list | None) -> tuple[Any, Any]:
+        return loop(name, step, state, slices.like(parts or [], size), reverse, "every")
+
+    found: list[Any] = []
+    for is_whole in (False, True) if reverse else (True, False):
+        if is_whole:
+            state, result = loop(name, run, state, segments, reverse, "every")
+            found.append(nest.map_structure(_joined_rows, result))
+        elif whole < len(slices):
+            state, result = loop(name, step, state, slices.part(whole), reverse, "every")
+            found.append(result)
+    first, *rest = found[::-1] if reverse else found
+    if not rest or first is None:
+        return state, first
+    return state, nest.map_structure(lambda *parts: concatenate(parts, 0), first, *rest)
+
+
+def _joined_rows(stacked: Tensor | None) -> Tensor | None:
+    """Return the stacks of all segments as one."""
+    return None if stacked is None else reshape(stacked, (-1, *stacked.shape[2:]))
+
+
+def check_checkpoint(name: str, checkpoint: Any) -> None:
+    """Raise ValueError for what says nothing about what a gradient keeps."""
+    if checkpoint not in (None, "every", "sqrt"):
+        raise ValueError(
+            f"{name}: `checkpoint` must be None, 'every' or 'sqrt', got {checkpoint!r}: the "
+            "gradient keeps what takes long to compute, the states of every round, or those of as "
+            "many rounds as the square root of their number"
+        )
 
 
 def _leaves(result: Any) -> list:

@@ -319,6 +319,7 @@ _LINEAR_IN = {
     **dict.fromkeys(("divide", "divide_upstream", "divide_unbounded"), (0,)),
     **dict.fromkeys(("multiply_gated", "divide_gated"), (0,)),
     **dict.fromkeys(("cast", "conj", "imag", "identity", "negative", "real"), (0,)),
+    "optimization_barrier": (0,),
     "where": (1, 2),
 }
 """Operations that give zero where one of these operands is zero, whatever the others are."""

@@ -12,7 +12,7 @@ from .. import nest
 from .._core.conversion import is_tensor
 from .._core.kinds import is_differentiable
 from .._core.levels import Listener, remove_listener, state
-from .._ops.shape import identity
+from .._ops.shape import optimization_barrier
 from .._reverse.variable import Variable
 from .._rules.custom_gradient import custom_gradient, flat_inputs
 from .._rules.definition import Definition
@@ -43,7 +43,8 @@ def recompute_grad(f: Any, segments: int | None = None) -> Any:
     The result is differentiable at every order, by the function's arguments, tensors passed
     by keyword, and the Variables it reads; these are given the values that they had. An
     argument that the result does not depend on gets zeros. After ``tf.recompute_grad``, which
-    is right only where the upstream gradient does not depend on the inputs.
+    is right only where the upstream gradient does not depend on the inputs. In a `function`, too,
+    the program runs `f` again.
     """
     if callable(f):
         if segments is not None:
@@ -113,7 +114,9 @@ def _recomputed(f: Callable[..., Any]) -> Any:
 def _run_again(f: Any, definition: Definition, call: tuple, dys: tuple, variables: Any) -> Any:
     def fresh(leaf: Any) -> Any:
         is_tensor_leaf = is_tensor(leaf) and not isinstance(leaf, Variable)
-        return identity(leaf) if is_tensor_leaf and is_differentiable(leaf.dtype) else leaf
+        return (
+            optimization_barrier(leaf) if is_tensor_leaf and is_differentiable(leaf.dtype) else leaf
+        )
 
     args, kwargs = nest.map_structure(fresh, call)
     inputs, _ = flat_inputs(definition, args, kwargs)

@@ -105,14 +105,17 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int = 1,
+    checkpoint: str | None = None,
 ) -> tuple[Any, Any]:
     """Return the last carry and the stacked results of ``carry, y = f(carry, x)``.
 
     It starts with `init` and goes through the slices x of `xs` along the first axis, from the last
     if `reverse`; without `xs` through `length` times None. All may be nested. Raises
-    InvalidArgumentError for tensors of different lengths and for none at all. After
-    ``jax.lax.scan``; `unroll` makes no difference.
+    InvalidArgumentError for tensors of different lengths and for none at all. `checkpoint` says
+    what is kept for the gradient, as in `tf.scan`. After ``jax.lax.scan``; `unroll` makes no
+    difference.
     """
+    control_flow.check_checkpoint("scan", checkpoint)
     tensors = [convert(one) for one in nest.flatten(xs)] if xs is not None else []
     sizes = {_length(one) for one in tensors} | ({length} if length is not None else set())
     if len(sizes) != 1:
@@ -123,12 +126,8 @@ def scan(
     if not slices:
         raise InvalidArgumentError("scan: there are no slices, so no results to stack")
     if slices.is_long:
-        return control_flow.loop("scan", f, init, slices, reverse)
-    carry, results = init, []
-    for x in reversed(slices) if reverse else slices:
-        carry, y = f(carry, x)
-        results.append(y)
-    ordered = results[::-1] if reverse else results
+        return control_flow.loop("scan", f, init, slices, reverse, checkpoint)
+    carry, ordered = control_flow.run_rounds(f, init, slices, reverse)
     columns = zip(*[nest.flatten(y) for y in ordered], strict=True)
     stacked = [None if column[0] is None else stack(column) for column in columns]
     return carry, nest.pack_sequence_as(ordered[0], stacked)

@@ -102,6 +102,19 @@ class _Pad(Emitter):
         return loop.value(*operands[0]) if operands else number_text(0, node.dtype)
 
 
+class _Columns(Emitter):
+    def _index(self, block: Any, node: nodes.ColumnsNode, column: Any) -> Expression:
+        width, start = block.offset(node.width), block.offset(node.start)
+        return Expression("{} * {} + {} + {}", Name("i"), width, start, column)
+
+    def in_loop(self, loop: Any, node: Any, access: Access, operands: Pairs) -> Any:
+        return loop.element(loop.value(*operands[0]), self._index(loop.block, node, LEFT))
+
+    def in_cell(self, row: Any, node: Any, access: Access, column: Any) -> Any:
+        ((x, _),) = row.operands(node, access)
+        return Expression("{}[{}]", row.array(x), self._index(row.block, node, column))
+
+
 class _Lookup(Emitter):
     stem = "gather"
 
@@ -139,6 +152,7 @@ EMITTERS: dict[type[FusionNode], Emitter] = {
     ApplyNode: _Apply(),
     nodes.LiteralNode: _Literal(),
     LookupNode: _Lookup(),
+    nodes.ColumnsNode: _Columns(),
     nodes.PadNode: _Pad(),
     ReduceNode: _Reduce(),
     nodes.RowGatherNode: _RowGather(),

@@ -16,6 +16,8 @@ from tinygrad_cg_kernels.runtime.native import programs
 from ..fusion.fuse import Fusion
 from ..fusion.lower import Lowering
 from ..fusion.nodes import ArrayNode, FusionNode, HostNode, LiteralNode, base
+from ..graph.loops import Body
+from ..graph.values import FuncGraph
 from .executable import cut_segments
 from .target import Target
 
@@ -42,27 +44,19 @@ class Part(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """What is known of a loop: its body, and how many of its inputs and outputs are what.
+    """What is known of a loop: its body, and the graph of what the body computes.
 
-    The body's inputs are constants, carries, and a slice of each stack; its outputs, by `steps`
-    (see `tracing.compiled.Outputs`), carries and rows. `rows` has the shapes and dtypes of these.
-    If it is `limited`, the first constant is the number of rounds, `length` at most. Without a
-    length rounds go on while the last carry is True, and the number of them is a result.
+    The outputs of the body are by `steps` (see `tracing.compiled.Outputs`).
     """
 
-    graph: Any
+    graph: FuncGraph
     steps: Sequence[tuple[int, Any]]
-    constants: int
-    carries: int
-    rows: Sequence[Any]
-    length: int | None
-    reverse: bool
-    limited: bool
+    body: Body
 
     def count(self, arrays: Sequence[np.ndarray]) -> int:
         """Return how many rounds a call with these arrays has."""
-        assert self.length is not None
-        return int(arrays[0]) if self.limited else self.length
+        assert self.body.length is not None
+        return int(arrays[0]) if self.body.limited else self.body.length
 
 
 def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
@@ -70,8 +64,8 @@ def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
 
     It calls ``body()``, the program of the body, for each round.
     """
-    first, count = loop.constants, loop.carries
-    call = body() if loop.length != 0 else None
+    first, count = loop.body.constants, loop.body.carries
+    call = body() if loop.body.length != 0 else None
 
     def until(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         assert call is not None
@@ -85,9 +79,9 @@ def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
         fixed = list(arrays[:first])
         values = list(map(np.array, arrays[first : first + count]))
         stacks = list(map(np.ascontiguousarray, arrays[first + count :]))
-        new = np.zeros if loop.limited else np.empty
-        made = [new((loop.length or 0, *one.shape), one.dtype) for one in loop.rows]
-        for i in range(loop.count(arrays))[:: -1 if loop.reverse else 1]:
+        new = np.zeros if loop.body.limited else np.empty
+        made = [new((loop.body.length or 0, *one.shape), one.dtype) for one in loop.body.rows]
+        for i in range(loop.count(arrays))[:: -1 if loop.body.reverse else 1]:
             assert call is not None
             results = call([*fixed, *values, *[one[i, ...] for one in stacks]])
             values = results[:count]
@@ -95,13 +89,13 @@ def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
                 stack[i] = row
         return [*map(np.array, values), *made]  # a value may be a row of a stack
 
-    return until if loop.length is None else run
+    return until if loop.body.length is None else run
 
 
 def compile_rounds(loop: Rounds) -> Run | None:
     """Return the same function as one in machine code; None where the body is not one segment."""
     graph = loop.graph
-    if not graph.outputs or loop.length == 0:
+    if not graph.outputs or loop.body.length == 0:
         return None
     if not all(prod(value.shape) for value in (*graph.inputs, *graph.outputs)):
         return None
@@ -124,13 +118,13 @@ class _Layout:
 
     def __init__(self, loop: Rounds, fusion: Fusion):
         self.loop = loop
-        n = loop.length or 0
+        n = loop.body.length or 0
         self.flag: Sequence[int] | None = None
         self.own_starts: list[tuple[int, int]] = []  # with the elements of a row
-        self._along = (n - 1, 0, -1, -1) if loop.reverse else (0, 0, -1, 1)
-        self._first = loop.constants
+        self._along = (n - 1, 0, -1, -1) if loop.body.reverse else (0, 0, -1, 1)
+        self._first = loop.body.constants
         self.kept: dict[int, int] = {}  # carries of which a row is an output, and which
-        rows = list(enumerate(loop.steps[loop.carries :]))
+        rows = list(enumerate(loop.steps[loop.body.carries :]))
         for r, (kind, item) in rows:
             if kind == 0 and self._is_carry(item):
                 self.kept.setdefault(item - self._first, r)
@@ -140,7 +134,7 @@ class _Layout:
         self.copies: list[tuple[Sequence[int], Sequence[int]]] = []
         self._given: list[Part] = []  # of the segment's arrays
         self.filled: list[tuple[int, int, Any]] = []  # rows that are the same in each round
-        pairs = [(k, step, True) for k, step in enumerate(loop.steps[: loop.carries])]
+        pairs = [(k, step, True) for k, step in enumerate(loop.steps[: loop.body.carries])]
         pairs += [(r, step, False) for r, step in rows]
         for k, (kind, item), carried in pairs:
             goal = self._carry(k, 1) if carried else Part(("row", k), *self._along)
@@ -152,21 +146,21 @@ class _Layout:
             if isinstance(source, FusionNode):
                 self.parts[source] = goal
             else:
-                like = loop.graph.inputs[self._first + k] if carried else loop.rows[k]
+                like = loop.graph.inputs[self._first + k] if carried else loop.body.rows[k]
                 size = prod(like.shape)
                 self._copied.append((source, goal, size, like.dtype))
                 self.copies.append((source.words(size), words := goal.words(size)))
-                if carried and k == loop.carries - 1 and loop.length is None:
+                if carried and k == loop.body.carries - 1 and loop.body.length is None:
                     self.flag = words
 
     def _is_carry(self, position: int) -> bool:
-        return self._first <= position < self._first + self.loop.carries
+        return self._first <= position < self._first + self.loop.body.carries
 
     def _carry(self, k: int, shift: int) -> Part:
         if k not in self.kept:
             return Part(("carry", k), 0, shift, 1, 1)
-        if self.loop.reverse:
-            return Part(("carry", k), self.loop.length or 0, shift, -1, -1)
+        if self.loop.body.reverse:
+            return Part(("carry", k), self.loop.body.length or 0, shift, -1, -1)
         return Part(("carry", k), 0, shift, -1, 1)
 
     def _input(self, position: int) -> Part:
@@ -207,7 +201,7 @@ class _Layout:
             part = self.parts.get(node) or Part(("work", len(self._given)))
         self._given.append(part)
         words = part.words(node.size)
-        if self.loop.length is None and part == self._carry(self.loop.carries - 1, 1):
+        if self.loop.body.length is None and part == self._carry(self.loop.body.carries - 1, 1):
             self.flag = words
         return words
 
@@ -226,14 +220,14 @@ class _Layout:
             kinds += [(dtype, 1)] * 2
         kinds.append((np.dtype(np.int64), 1))
         function, owner = programs.function(segment.source, "rounds", kinds)
-        shape = loop.length or 0
-        first, graph, kept, limited = loop.constants, loop.graph, self.kept, loop.limited
+        shape = loop.body.length or 0
+        first, graph, kept, limited = loop.body.constants, loop.graph, self.kept, loop.body.limited
         used = {part.array[1] for part in parts if part.array[0] == "row"}
         base_sizes = segment.sizes.array()
 
         def sizes_for(n: int) -> np.ndarray:
             """Return the sizes for `n` rounds: where those begin that go backwards."""
-            if n == shape or not loop.reverse:
+            if n == shape or not loop.body.reverse:
                 return base_sizes
             sizes = segment.sizes.array()
             for (position, elements), part in zip(self.own_starts, parts, strict=True):
@@ -243,18 +237,18 @@ class _Layout:
 
         def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
             inputs = [np.require(one, None, ("C", "A")) for one in arrays]
-            n = AT_ONCE if loop.length is None else loop.count(arrays)
+            n = AT_ONCE if loop.body.length is None else loop.count(arrays)
             carried = []
-            for k in range(loop.carries):
+            for k in range(loop.body.carries):
                 value = graph.inputs[first + k]
                 new = np.zeros if limited and k in kept else np.empty
                 made = new((shape + 1 if k in kept else 2, *value.shape), value.dtype)
-                made[n if k in kept and loop.reverse else 0] = inputs[first + k]
+                made[n if k in kept and loop.body.reverse else 0] = inputs[first + k]
                 carried.append(made)
-            rows: list[Any] = [None] * len(loop.rows)
+            rows: list[Any] = [None] * len(loop.body.rows)
             for r in used:
                 new = np.zeros if limited else np.empty
-                rows[r] = new((shape, *loop.rows[r].shape), loop.rows[r].dtype)
+                rows[r] = new((shape, *loop.body.rows[r].shape), loop.body.rows[r].dtype)
             tables = {
                 "input": inputs,
                 "carry": carried,
@@ -263,7 +257,7 @@ class _Layout:
                 "work": {k: np.empty(*one) for k, one in work.items()},
             }
             given = [tables[part.array[0]][part.array[1]].reshape(-1) for part in parts]
-            if loop.length is None:
+            if loop.body.length is None:
                 n = _run_until(function, given, base_sizes, carried[-1])
             else:
                 sizes, plan = sizes_for(n), np.empty(2, np.int64)
@@ -271,14 +265,14 @@ class _Layout:
                     plan[:] = start, min(start + AT_ONCE, n)
                     _check(function(*given, plan, sizes))
             for k, r in kept.items():
-                rows[r] = carried[k][1:] if loop.reverse else carried[k][:-1]
+                rows[r] = carried[k][1:] if loop.body.reverse else carried[k][:-1]
             for r, kind, item in self.filled:
                 rows[r] = self._filled(r, item if kind == 1 else inputs[item], kind, item, carried)
             ends = []
             for k, made in enumerate(carried):
-                last = 0 if loop.reverse else n
+                last = 0 if loop.body.reverse else n
                 ends.append(made[last if k in kept else n & 1, ...].copy())
-            return [*ends, *rows] if loop.length is not None else [*ends, np.array(n)]
+            return [*ends, *rows] if loop.body.length is not None else [*ends, np.array(n)]
 
         run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]
         return run
@@ -289,10 +283,10 @@ class _Layout:
         """Return the stack of an output that no kernel writes."""
         if kind == 0 and self._is_carry(item):
             made = carried[item - self._first]
-            return np.array(made[1:] if self.loop.reverse else made[:-1])
+            return np.array(made[1:] if self.loop.body.reverse else made[:-1])
         if kind == 0 and item >= self._first:
             return np.array(array)
-        shape = (self.loop.length or 0, *self.loop.rows[r].shape)
+        shape = (self.loop.body.length or 0, *self.loop.body.rows[r].shape)
         return np.array(np.broadcast_to(array, shape))
 
 

@@ -98,7 +98,7 @@ class Target:
 def contiguous(array: np.ndarray) -> np.ndarray:
     """Return an array as kernels take it: aligned, and in row-major order."""
     flags = array.flags
-    return array if flags.c_contiguous and flags.aligned else np.require(array, None, ("C", "A"))
+    return array if flags.c_contiguous and flags.aligned else np.array(array, order="C")
 
 
 def _combine_totals(node: ReduceNode, partial: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -49,7 +49,7 @@ class Lowering:
         self._largest = max((prod(value.shape) for value in values), default=0)
         lookups = Lookups()
         self._lookups = lookups.rules
-        self._read_in_order = _transposes_read_in_order(graph)
+        self._read_in_order = _read_in_order(graph)
         for value in graph.values():
             if value not in self.nodes:
                 self.nodes[value] = self._lower(value)
@@ -89,6 +89,8 @@ class Lowering:
         if primitive.name == "transpose" and value not in self._read_in_order:
             rule = None
         node = rule(value, *operands) if rule else None
+        if node is None and primitive.name == "getitem" and value in self._read_in_order:
+            node = _columns(value, operands[0])
         if node is None and primitive.name in self._lookups:
             node = self._lookups[primitive.name](value, *operands)
         return node
@@ -106,8 +108,11 @@ def _host(value: Value, operands: list[FusionNode]) -> FusionNode:
     return nodes.HostNode("host", run, shape, dtype, operands, primitive)
 
 
-def _transposes_read_in_order(graph: FuncGraph) -> set[Value]:
-    """Return the transposes whose elements something reads in order: others are views."""
+def _read_in_order(graph: FuncGraph) -> set[Value]:
+    """Return the values whose elements something reads in order.
+
+    Transposes and columns of a matrix that operations on arrays alone read are views.
+    """
     found = set(graph.outputs)
     for value in graph.values():
         primitive = value.primitive
@@ -217,6 +222,23 @@ def _getitem(kind: type[nodes.SliceNode], value: Value, x: FusionNode) -> Fusion
     if x.size == size:
         return view(x, value.shape)
     return view(kind(size, view(x, (x.size,)), found[0]), value.shape)
+
+
+def _columns(value: Value, x: FusionNode) -> FusionNode | None:
+    """Return columns of a matrix, if a key picks some that follow one another, and all rows."""
+    key, shape = value.params["key"], x.shape
+    if len(key) > len(shape) or any(type(one) is not slice for one in key):
+        return None
+    parts = [one.indices(size) for one, size in zip(key, shape, strict=False)]
+    cut = [axis for axis, one in enumerate(parts) if one != (0, shape[axis], 1)]
+    if len(cut) != 1 or parts[cut[0]][2] != 1:
+        return None
+    (axis,) = cut
+    rows, after = prod(shape[:axis]), prod(shape[axis + 1 :])
+    start, columns = parts[axis][0] * after, value.shape[axis] * after
+    if columns < COLUMNS:
+        return None
+    return view(nodes.ColumnsNode(rows, columns, x, start, shape[axis] * after), value.shape)
 
 
 # Reductions ----------------------------------------------------------------------------------
@@ -362,6 +384,7 @@ RULES: dict[str, Callable[..., FusionNode | None]] = {
     "getitem_adjoint": partial(_getitem, nodes.PadNode),
     "transpose": _transpose,
     **dict.fromkeys(("expand_dims", "identity", "reshape", "squeeze", "stop_gradient"), _view),
+    "optimization_barrier": _view,
     **dict.fromkeys(COMPOSITE, _composite),
     **dict.fromkeys(("all", "any", "max", "min", "prod", "sum"), _reduction),
 }

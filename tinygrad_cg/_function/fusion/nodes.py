@@ -286,6 +286,21 @@ class LookupNode(FusionNode):
         return [(table, ANYWHERE), (positions, rows)]
 
 
+class ColumnsNode(FusionNode):
+    """Some columns of a matrix, from the one at `start` on; its rows have `width` elements."""
+
+    __slots__ = ("columns", "start", "width")
+    is_fused = shares_domain = is_cheap = True
+
+    def __init__(self, rows: int, columns: int, operand: FusionNode, start: int, width: int):
+        super().__init__((rows, columns), operand.dtype, (operand,))
+        self.columns, self.start, self.width = columns, start, width
+
+    def accesses(self, access: Access, domain: Domain) -> Operands:
+        there = access == ELEMENT and domain.columns == self.columns
+        return [(base(self.operands[0]), ANYWHERE if there else None)]
+
+
 class TransposeNode(FusionNode):
     """Each matrix of `rows` by `columns`, counted in the result, from its transpose."""
 

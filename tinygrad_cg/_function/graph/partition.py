@@ -13,6 +13,12 @@ _CHEAP = frozenset(
 )
 
 
+def is_cheap(value: Value) -> bool:
+    """Return whether a value takes less time to compute again than to keep and to read."""
+    made = value.primitive
+    return made is not None and (made.kind == "elementwise" or made.name in _CHEAP)
+
+
 def cut(
     inputs: Sequence[Value],
     kept: Sequence[Value],
@@ -21,24 +27,26 @@ def cut(
 ) -> tuple[list[Value], FuncGraph]:
     """Return the residuals, and a graph from these and `backward_inputs` to `ends`.
 
-    A residual depends on `inputs` alone. It is an input, one of the values in `kept`, which are
-    there anyway, or dear to compute: the rest of what the ends need is computed again.
+    A residual depends on `inputs` alone, and on none of them behind an `optimization_barrier`. It
+    is an input, one of the values in `kept`, which are there anyway, or dear to compute: the rest
+    of what the ends need is computed again.
     """
     given, forward = set(backward_inputs), set(in_order(kept))
     primal = set(inputs)  # what depends on these alone
     for value in in_order([*kept, *ends]):
         if value not in given and all(one in primal for one in value.inputs):
-            impure = value.primitive is not None and value.primitive.kind in ("impure", "user")
-            if value in forward or not impure:  # what must not be repeated is `kept`
+            made = value.primitive
+            again = made is None or not (
+                made.kind in ("impure", "user") or made.name == "optimization_barrier"
+            )
+            if value in forward or again:  # what must not be repeated is `kept`
                 primal.add(value)
     there = {*inputs, *kept}
     residuals: dict[Value, Value] = {}
     pending, seen = list(ends), set(ends)
     while pending:
         value = pending.pop()
-        made = value.primitive
-        cheap = made is not None and (made.kind == "elementwise" or made.name in _CHEAP)
-        if value in primal and value.array is None and (value in there or not cheap):
+        if value in primal and value.array is None and (value in there or not is_cheap(value)):
             residuals[value] = Value(value.aval)
             continue
         for operand in value.inputs:

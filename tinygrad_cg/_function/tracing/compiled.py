@@ -11,7 +11,7 @@ from ... import nest
 from ..._core.conversion import FLOAT32, FLOAT64, convert, is_tensor, is_weak
 from ..._core.tensor import Aval, Tensor
 from ..._reverse.variable import Variable
-from ..graph.simplify import simplify
+from ..graph.loops import optimize
 from ..graph.values import FuncGraph, Value
 from .number import TraceNumber
 from .outside_calls import OutsideCalls
@@ -90,7 +90,7 @@ class Program:
         inputs = [*trace.arguments, *[value for _, value in captured]]
         inputs += [value for _, value in trace.reads.values()]
         kept = [*outputs, *[value for _, value in assigned], *trace.draws[-1:], *trace.effects[-1:]]
-        self.graph = simplify(FuncGraph(inputs, kept), literals)
+        self.graph = optimize(FuncGraph(inputs, kept), literals)
         self.avals = [value.aval for value in self.graph.outputs[: self.count]]
         self.outputs = Outputs(self.graph.inputs, self.graph.outputs, build)
 

@@ -19,8 +19,8 @@ from ..._ops.shape import identity
 from ..._reverse.sweep import differentiate_once
 from ..._rules.definition import Definition
 from ..._rules.rebinding import TransformedCall
+from ..graph.loops import optimize
 from ..graph.partition import cut
-from ..graph.simplify import simplify
 from ..graph.values import FuncGraph
 from .compiled import Outputs, Traced, arrays_of, wrap_array
 from .trace import FunctionTrace
@@ -204,7 +204,7 @@ class ForwardBackward:
         if trace.effects[-1:] != effects:
             ends.append(trace.effects[-1])
         self.kept = len(kept)
-        joint = simplify(FuncGraph([*inputs, *backward_inputs], [*kept, *ends]), literals)
+        joint = optimize(FuncGraph([*inputs, *backward_inputs], [*kept, *ends]), literals)
         kept, ends = joint.outputs[: self.kept], joint.outputs[self.kept :]
         residuals, backward = cut(inputs, kept, backward_inputs, ends)
         self.forward_outputs = Outputs(inputs, [*kept, *residuals], build)

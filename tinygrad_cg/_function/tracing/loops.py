@@ -33,12 +33,12 @@ from ..._transforms.control_flow import set_looper
 from ...errors import InvalidArgumentError
 from ..codegen.rounds import Rounds, call_rounds, compile_rounds
 from ..graph.interpret import interpreter
-from ..graph.simplify import simplify
+from ..graph.loops import Body, optimize
 from ..graph.values import FuncGraph, Value
 from .compiled import Outputs
 from .gradient import replay
 from .outside_calls import OutsideCalls
-from .trace import FunctionTrace, TraceTensor
+from .trace import Build, FunctionTrace, TraceTensor
 
 Round = Callable[[list, list], tuple[list, list]]
 """Takes the carries and a slice of each stack; returns new carries, and a row of each output."""
@@ -88,8 +88,33 @@ class _ChangedDtypeError(TypeError):
         self.carry, self.dtype = carry, dtype
 
 
-class Loop:
-    """A loop as an operation's parameter: what does not depend on its operands.
+class LoopProgram:
+    """A loop as an operation's parameter, in a finished graph: a body, and what compiles it."""
+
+    def __init__(self, body: Body, build: Build):
+        self.body, self.build = body, build
+        self._run: Callable[[Sequence[np.ndarray]], list[np.ndarray]] | None = None
+
+    def __repr__(self) -> str:
+        length = self.body.length
+        return f"<{self.body.name}, {'rounds' if length is None else f'{length} rounds'}>"
+
+    def with_body(self, body: Body) -> LoopProgram:
+        """Return a loop that does something else in each round."""
+        return LoopProgram(body, self.build)
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the last carries and the stacks of outputs."""
+        if self._run is None:
+            outputs = Outputs(self.body.graph.inputs, self.body.graph.outputs, self.build)
+            rounds = Rounds(outputs.graph, outputs.steps, self.body)
+            compiled = compile_rounds(rounds) if self.build is not interpreter else None
+            self._run = compiled or call_rounds(rounds, lambda: outputs.run)
+        return self._run(arrays)
+
+
+class Loop(LoopProgram):
+    """A loop that can be differentiated and batched: what does not depend on its operands.
 
     Its operands are the `constants` that `python` refers to (tensors and Variables of what is
     around the loop), the carries at the start, and the stacks. `kept` is the position, among the
@@ -103,16 +128,20 @@ class Loop:
         operands: Sequence[Tensor],
         carries: int,
     ):
-        self.name, self.python, self.length, self.reverse = wanted[:4]
-        self.ordered, self.limited, self._pull = wanted.ordered, wanted.limited, wanted.pull
+        self.wanted, self.name, self.python = wanted, wanted.name, wanted.python
+        self.length, self.limited = wanted.length, wanted.limited
         self.constants, self.carries = list(constants), carries
         self.kept: int | None = None
-        self._trace(operands)
+        trace = innermost_trace()
+        graph = self._trace(trace.build, operands)
+        counts = len(self.constants), carries, wanted.length
+        body = Body(wanted.name, graph, *counts, wanted.reverse, wanted.limited, wanted.lean)
+        super().__init__(body, trace.build)
+        self.rows = self.body.rows
 
-    def _trace(self, operands: Sequence[Tensor]) -> None:
-        around = innermost_trace()
+    def _trace(self, build: Build, operands: Sequence[Tensor]) -> FuncGraph:
         trace = BodyTrace(self.name, False, OutsideCalls())
-        trace.build = around.build
+        trace.build = build
         known: list[Value] = []
         for one, operand in zip(self.constants, operands, strict=False):
             value = trace.argument(aval_of(operand)).value
@@ -134,17 +163,14 @@ class Loop:
             self.assigned = [variable for variable, _ in trace.assignments()]
             del found, rows
         self.draws, self.effects = trace.draws, trace.effects
-        outputs += trace.effects[-1:] if self.ordered else []
+        outputs += trace.effects[-1:] if self.wanted.ordered else []
         reads = [one for one in trace.reads.values() if one[1] not in known]
         trace.met = {key: one for key, one in trace.met.items() if one[1] not in known}
         captured, literals = trace.captured()
         more = [*captured, *reads]
         self.constants += [one for one, _ in more]
         inputs = [*known, *[value for _, value in more], *trace.arguments[first:]]
-        graph = simplify(FuncGraph(inputs, outputs), literals)
-        self.rows = [value.aval for value in graph.outputs[self.carries :]]
-        self.outputs = Outputs(graph.inputs, graph.outputs, around.build)
-        self.build, self._run = around.build, None
+        return optimize(FuncGraph(inputs, outputs), literals)
 
     def _check(self, carries: Sequence[Tensor], found: Sequence[Any]) -> None:
         for k, (one, new) in enumerate(zip(carries, map(convert, found), strict=True)):
@@ -159,47 +185,15 @@ class Loop:
             if before.dtype != after.dtype:
                 raise _ChangedDtypeError(f"{said}; cast one of them", k, after.dtype)
 
-    def __repr__(self) -> str:
-        rounds = "rounds" if self.length is None else f"{self.length} rounds"
-        return f"<{self.name}, {rounds}>"
-
     def _like(self, python: Round) -> Wanted:
-        return Wanted(self.name, python, self.length, self.reverse, False, self.limited, self._pull)
-
-    def avals(self, carries: Sequence[Aval]) -> list[Aval]:
-        """Return those of the results: the last carries, and the stacks of outputs."""
-        ends = [Aval(tuple(one.shape), one.dtype) for one in carries]
-        if self.length is None:
-            return [*ends, Aval((), np.dtype(np.int64))]
-        return [
-            *ends,
-            *[Aval((self.length, *one.shape), one.dtype) for one in self.rows],
-        ]
-
-    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the last carries and the stacks of outputs."""
-        if self._run is None:
-            outputs = self.outputs
-            rounds = Rounds(
-                outputs.graph,
-                outputs.steps,
-                len(self.constants),
-                self.carries,
-                self.rows,
-                self.length,
-                self.reverse,
-                self.limited,
-            )
-            compiled = compile_rounds(rounds) if self.build is not interpreter else None
-            self._run = compiled or call_rounds(rounds, lambda: outputs.run)
-        return self._run(arrays)
+        return self.wanted._replace(python=python, ordered=False)
 
     # derivatives and batches
 
     def pull(self, use: Use, node: Node, dys: Sequence[Tensor]) -> list:
         """Return the gradient of each operand: a loop from the last round to the first."""
-        if self._pull is not None:
-            return self._pull(use, node, dys)
+        if self.wanted.pull is not None:
+            return self.wanted.pull(use, node, dys)
         inputs, _, outs = use
         asked = asked_inputs(node)
         first, count = len(self.constants), self.carries
@@ -262,7 +256,7 @@ class Loop:
         starts += [zeros(*aval_of(inputs[k])) for k in by_constant]
         pairs = list(zip(self.constants, inputs, strict=False))
         wanted = self._like(back)._replace(
-            name=f"the gradient of {self.name}", reverse=not self.reverse
+            name=f"the gradient of {self.name}", reverse=not self.wanted.reverse
         )
         upstream = [dys[count + k] for k in rows]
         ends, made = run_loop_of(wanted, starts, [*kept, *stacks, *upstream], pairs)
@@ -338,7 +332,8 @@ class Wanted(NamedTuple):
     """A loop to be traced. If it is `ordered`, calls of outside code in it are made in order.
 
     If it is `limited`, the first constant is the number of rounds, `length` at most. Without a
-    length rounds go on while the last carry is True; `pull` gives the gradients then.
+    length rounds go on while the last carry is True; `pull` gives the gradients then. Of a `lean`
+    loop its gradient keeps what rounds began with, and nothing else.
     """
 
     name: str
@@ -348,6 +343,7 @@ class Wanted(NamedTuple):
     ordered: bool = False
     limited: bool = False
     pull: Callable[[Use, Node, Sequence[Tensor]], list] | None = None
+    lean: bool = False
 
 
 def run_loop(
@@ -357,9 +353,10 @@ def run_loop(
     reverse: bool,
     carries: Sequence[Any],
     stacks: Sequence[Tensor],
+    lean: bool,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Return the last carries, and the stacks of outputs, of a loop of the user's."""
-    return complete(Wanted(name, python, length, reverse), carries, stacks)
+    return complete(Wanted(name, python, length, reverse, lean=lean), carries, stacks)
 
 
 def complete(
@@ -488,9 +485,8 @@ def _rule(node: Node, dys: Any) -> list:
     return loop.pull(Use(inputs, loop, outs), node, dys)
 
 
-def _abstract(*avals: Aval, loop: Loop) -> list[Aval]:
-    first = len(loop.constants)
-    return loop.avals(avals[first : first + loop.carries])
+def _abstract(*avals: Aval, loop: LoopProgram) -> list[Aval]:
+    return loop.body.avals()
 
 
 LOOP = Primitive(

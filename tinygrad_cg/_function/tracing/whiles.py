@@ -27,7 +27,7 @@ from ..._reverse.sweep import differentiate_once
 from ..._rules.rebinding import asked_inputs
 from ..._transforms.batching import Batch, BatchTensor
 from ..._transforms.control_flow import set_whiler
-from ..graph.simplify import simplify
+from ..graph.loops import optimize
 from ..graph.values import FuncGraph
 from .compiled import Outputs
 from .loops import Loop, Use, Wanted, aval_of, complete, run_loop_of
@@ -139,7 +139,7 @@ class Capped:
             outputs = list(map(trace.value, found))
         captured, literals = trace.captured()
         inputs = [*trace.arguments, *[value for _, value in captured]]
-        graph = simplify(FuncGraph(inputs, outputs), literals)
+        graph = optimize(FuncGraph(inputs, outputs), literals)
         program = Outputs(graph.inputs, graph.outputs, self.loop.build)
         return program, [tensor._data for tensor, _ in captured]
 
