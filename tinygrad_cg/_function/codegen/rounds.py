@@ -19,7 +19,7 @@ from ..fusion.nodes import ArrayNode, FusionNode, HostNode, LiteralNode, base
 from ..graph.loops import Body
 from ..graph.values import FuncGraph
 from .executable import cut_segments
-from .target import Target
+from .target import Target, contiguous
 
 Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 AT_ONCE = 2**16
@@ -65,11 +65,10 @@ def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
     It calls ``body()``, the program of the body, for each round.
     """
     first, count = loop.body.constants, loop.body.carries
-    call = body() if loop.body.length != 0 else None
 
     def until(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        assert call is not None
         fixed, values, n = list(arrays[:first]), list(map(np.array, arrays[first:])), 0
+        call = body()
         while values[-1]:
             values = call([*fixed, *values])
             n += 1
@@ -81,8 +80,9 @@ def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
         stacks = list(map(np.ascontiguousarray, arrays[first + count :]))
         new = np.zeros if loop.body.limited else np.empty
         made = [new((loop.body.length or 0, *one.shape), one.dtype) for one in loop.body.rows]
-        for i in range(loop.count(arrays))[:: -1 if loop.body.reverse else 1]:
-            assert call is not None
+        rounds = range(loop.count(arrays))[:: -1 if loop.body.reverse else 1]
+        call: Any = body() if rounds else None
+        for i in rounds:
             results = call([*fixed, *values, *[one[i, ...] for one in stacks]])
             values = results[:count]
             for stack, row in zip(made, results[count:], strict=True):
@@ -236,7 +236,7 @@ class _Layout:
             return sizes
 
         def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-            inputs = [np.require(one, None, ("C", "A")) for one in arrays]
+            inputs = [contiguous(one) for one in arrays]
             n = AT_ONCE if loop.body.length is None else loop.count(arrays)
             carried = []
             for k in range(loop.body.carries):
@@ -258,12 +258,13 @@ class _Layout:
             }
             given = [tables[part.array[0]][part.array[1]].reshape(-1) for part in parts]
             if loop.body.length is None:
-                n = _run_until(function, given, base_sizes, carried[-1])
+                flags = carried[-1]
+                n = run_until(function, given, base_sizes, lambda n: flags[n & 1])
             else:
                 sizes, plan = sizes_for(n), np.empty(2, np.int64)
                 for start in range(0, n, AT_ONCE):
                     plan[:] = start, min(start + AT_ONCE, n)
-                    _check(function(*given, plan, sizes))
+                    check(function(*given, plan, sizes))
             for k, r in kept.items():
                 rows[r] = carried[k][1:] if loop.body.reverse else carried[k][:-1]
             for r, kind, item in self.filled:
@@ -290,18 +291,23 @@ class _Layout:
         return np.array(np.broadcast_to(array, shape))
 
 
-def _run_until(
-    function: Callable[..., Any], given: list[np.ndarray], sizes: np.ndarray, flags: np.ndarray
+def run_until(
+    function: Callable[..., Any],
+    given: list[np.ndarray],
+    sizes: np.ndarray,
+    goes_on: Callable[[int], Any],
 ) -> int:
-    """Return the number of rounds that a loop without a length has run."""
+    """Return the number of rounds that a loop without a length has run; -1 if it cannot run."""
     n, plan = 0, np.empty(2, np.int64)
-    while flags[n & 1]:
+    while goes_on(n):
         plan[:] = n, n + AT_ONCE
-        _check(function(*given, plan, sizes))
+        check(function(*given, plan, sizes))
+        if plan[0] < 0:
+            return -1
         n = int(plan[1])
     return n
 
 
-def _check(done: bool) -> None:
+def check(done: bool) -> None:
     if done is False:
         raise AssertionError("an array of a loop is not contiguous")

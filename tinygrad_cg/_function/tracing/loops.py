@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core.conversion import INT64, convert, is_weak
-from ..._core.kinds import is_differentiable
+from ..._core.kinds import is_differentiable, is_exact
 from ..._core.levels import Token, stack, state
 from ..._core.primitive import Primitive, apply
 from ..._core.record import Node, attach_part, run_recorded
@@ -32,13 +32,14 @@ from ..._transforms.batching import Batch, BatchTensor, move_axis
 from ..._transforms.control_flow import set_looper
 from ...errors import InvalidArgumentError
 from ..codegen.rounds import Rounds, call_rounds, compile_rounds
+from ..codegen.scalarized import compile_scalarized
 from ..graph.interpret import interpreter
 from ..graph.loops import Body, optimize
 from ..graph.values import FuncGraph, Value
 from .compiled import Outputs
 from .gradient import replay
 from .outside_calls import OutsideCalls
-from .trace import Build, FunctionTrace, TraceTensor
+from .trace import Build, FunctionTrace, TraceTensor, literal
 
 Round = Callable[[list, list], tuple[list, list]]
 """Takes the carries and a slice of each stack; returns new carries, and a row of each output."""
@@ -77,7 +78,12 @@ class BodyTrace(FunctionTrace):
         abstract = [one for one in self.met.values() if type(one[0]._data) is not np.ndarray]
         self.met = {key: one for key, one in self.met.items() if type(one[0]._data) is np.ndarray}
         outside, literals = super().captured()
-        return [*abstract, *outside], literals
+        for tensor, value in outside:
+            if is_exact(tensor.dtype):  # which no gradient is asked by
+                literals[value] = literal(tensor._data)
+            else:
+                abstract.append((tensor, value))
+        return abstract, literals
 
 
 class _ChangedDtypeError(TypeError):
@@ -108,8 +114,11 @@ class LoopProgram:
         if self._run is None:
             outputs = Outputs(self.body.graph.inputs, self.body.graph.outputs, self.build)
             rounds = Rounds(outputs.graph, outputs.steps, self.body)
-            compiled = compile_rounds(rounds) if self.build is not interpreter else None
-            self._run = compiled or call_rounds(rounds, lambda: outputs.run)
+            called = call_rounds(rounds, lambda: outputs.run)
+            compiled = None
+            if self.build is not interpreter:
+                compiled = compile_rounds(rounds) or compile_scalarized(rounds, called)
+            self._run = compiled or called
         return self._run(arrays)
 
 

@@ -1,0 +1,195 @@
+"""Loops over small arrays, as code on their elements: what an eager run gives."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg._function.codegen import scalarized
+from tinygrad_cg.keras import ops
+
+RNG = np.random.default_rng(5)
+
+
+def normal(*shape, dtype="float64"):
+    return tf.constant(RNG.normal(size=shape).astype(dtype))
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The loops that were compiled so, and None for each that was not."""
+    found = []
+    compile_scalarized = scalarized.compile_scalarized
+
+    def compiled(*given):
+        found.append(compile_scalarized(*given))
+        return found[-1]
+
+    monkeypatch.setattr("tinygrad_cg._function.tracing.loops.compile_scalarized", compiled)
+    return found
+
+
+def filter_of(x, xs):
+    """Products of small matrices, transposes, parts, sums over any axes."""
+
+    def step(carry, x):
+        mean, cov = carry
+        cov = x[:3] @ cov @ tf.transpose(x[:3]) + tf.linalg.diag(tf.exp(mean))
+        gain = cov[:, 0] / tf.reduce_sum(cov, 0)[1]
+        mean = tf.linalg.matvec(cov, mean) * gain + tf.concat([x[3, 1:], x[0, :1]], 0)
+        return (tf.tanh(mean), tf.tanh(cov)), (cov[1], tf.reduce_max(cov), tf.stack([mean, gain]))
+
+    (mean, cov), rows = ops.scan(step, (x, tf.eye(3, dtype=x.dtype)), xs)
+    return tf.reduce_sum(mean) + tf.reduce_sum(cov**2) + sum(map(tf.reduce_sum, rows))
+
+
+def swapped(x, xs):
+    """Variables of the loop that trade places, in reverse; one stays, and rows are slices."""
+
+    def step(carry, x):
+        a, b, c = carry
+        return (b, tf.reverse(a, [0]) * tf.reduce_prod(x[:2, 0]), c), (x[1], c, tf.ones(2), a)
+
+    ends, rows = ops.scan(step, (x, 2.0 * x, x[:1]), xs, reverse=True)
+    return sum(tf.reduce_sum(tf.sin(one)) for one in (*ends, *rows) if one.dtype == x.dtype)
+
+
+def composed(x, xs):
+    """Operations that are compositions of others, over the first axis."""
+
+    def step(carry, x):
+        carry = tf.reduce_logsumexp(x[:3] + carry[:, None], 0) + tf.nn.softmax(x[:3], 0)[1]
+        return tf.math.log(1.0 + carry**2), tf.reduce_mean(x, 0)
+
+    end, rows = ops.scan(step, x, xs)
+    return tf.reduce_sum(end) + tf.reduce_sum(rows)
+
+
+def walk(x, xs):
+    """A loop that a condition ends, with a matrix."""
+
+    def step(i, x, m):
+        return i + 1, tf.linalg.matvec(m, x), m @ m / tf.norm(m)
+
+    i, x, _ = tf.while_loop(
+        lambda i, x, m: tf.reduce_sum(x * x) < 50.0, step, (0, x, xs[0, :3] + 2.0)
+    )
+    return tf.reduce_sum(x) * tf.cast(i, x.dtype)
+
+
+def looked_up(x, xs):
+    """Parts of arrays at indices that a round computes: of the loop's, and of a constant."""
+
+    def step(i, carry):
+        j = 4 + i * i - 3 * i
+        part = tf.gather(xs, j)
+        return tf.tanh(carry * tf.gather(carry, 2 - i) + part[1] * tf.gather(xs, j - 5)[0])
+
+    return tf.reduce_sum(ops.fori_loop(0, 3, step, x))
+
+
+PROGRAMS = filter_of, swapped, composed, walk, looked_up
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.__name__)
+def test_values_and_gradients_are_those_of_eager_runs(program, dtype, made):
+    x, xs = normal(3, dtype=dtype), normal(5, 4, 3, dtype=dtype)
+    run = tf.value_and_grad(program, (0, 1))
+    rtol = 1e-10 if dtype == "float64" else 2e-4
+    for one, other in zip(
+        tf.nest.flatten(tf.function(run)(x, xs)), tf.nest.flatten(run(x, xs)), strict=True
+    ):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
+    assert len(made) > 1
+    assert all(made)
+
+
+def test_second_derivatives(made):
+    x, xs = normal(3), normal(5, 4, 3)
+    run = tf.hessian(lambda x: filter_of(x, xs))
+    np.testing.assert_allclose(tf.function(run)(x), run(x), rtol=1e-9, atol=1e-10)
+    assert all(made)
+
+
+def test_integers_and_flags(made):
+    def program(m, xs):
+        def step(carry, x):
+            m, seen = carry
+            m = m @ x - tf.transpose(m)
+            return (m, tf.logical_or(seen, m > 100)), (tf.reduce_any(seen), m[0, 0])
+
+        return ops.scan(step, (m, m > 5), xs)
+
+    m = tf.constant(RNG.integers(-3, 3, (2, 2)))
+    xs = tf.constant(RNG.integers(-2, 3, (9, 2, 2)))
+    for one, other in zip(
+        tf.nest.flatten(tf.function(program)(m, xs)), tf.nest.flatten(program(m, xs)), strict=True
+    ):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    assert all(made)
+
+
+def test_an_index_outside_of_an_array(made):
+    xs, m = normal(5, 2), normal(2, 2)
+
+    @tf.function
+    def program(first, x):
+        return ops.fori_loop(
+            0, 3, lambda i, x: tf.linalg.matvec(m, x) + tf.gather(xs, first + i), x
+        )
+
+    x = normal(2)
+    for first in (0, 2, -5, -3):
+        expected = x
+        for i in range(3):
+            expected = tf.linalg.matvec(m, expected) + xs[first + i]
+        np.testing.assert_allclose(program(tf.constant(first), x), expected, rtol=1e-12)
+    for first in (3, -6, 2**40):
+        with pytest.raises(IndexError, match="gather"):
+            program(tf.constant(first, tf.int64), x)
+    assert all(made)
+
+
+def test_special_values(made):
+    """Products with zeros are no zeros where the other operand is not finite."""
+
+    def program(x):
+        m = tf.constant([[0.0, 1.0], [0.0, -0.0]], tf.float64)
+        return ops.fori_loop(0, 2, lambda i, x: m @ x, x)
+
+    x = tf.constant([[np.inf, 1.0, -0.0], [np.nan, -1.0, 5e-324]], tf.float64)
+    np.testing.assert_array_equal(tf.function(program)(x), program(x))
+    assert all(made)
+
+
+def test_numbers_are_parameters(made):
+    """Programs that differ in numbers alone have one text."""
+
+    def program(scale):
+        m = tf.constant([[0.3 * scale, 1.0], [0.25, 0.0]], tf.float64)
+        return tf.function(
+            lambda x: ops.fori_loop(0, 3, lambda i, x: tf.linalg.matvec(m, x) * (scale + 2.5), x)
+        )
+
+    x = normal(2)
+    for scale in (0.7, 1.9):
+        program(scale)(x)
+    first, second = (one.__self__ for one in made)
+    assert first.source == second.source
+    assert [table.tolist() for table in first.tables] != [one.tolist() for one in second.tables]
+
+
+def test_large_arrays_are_left_to_operations(made):
+    m = normal(40, 40)
+    tf.function(lambda x: ops.fori_loop(0, 2, lambda i, x: m @ x, x))(normal(40, 3))
+    assert made == [None]
+
+
+def test_constants_of_a_loop_without_rounds(made):
+    m, xs = normal(2, 2), tf.zeros((0, 2), tf.float64)
+    found = tf.function(lambda x: tf.foldl(lambda x, one: tf.linalg.matvec(m, x) + one, xs, x))(
+        normal(2)
+    )
+    assert found.shape == (2,)
