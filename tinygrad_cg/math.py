@@ -16,11 +16,13 @@ _LAZY = {
     ".nn": "approx_max_k approx_min_k zero_fraction",
 }
 _HOMES = {name: home for home in _LAZY for name in _LAZY[home].split()}
-__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["special", *_HOMES]  # noqa: F822  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
+    if name == "special":
+        return import_module("._spellings.special", __package__)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found = getattr(import_module(home, __package__), name)

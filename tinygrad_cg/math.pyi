@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.sorting import TopK
+from tinygrad_cg._spellings import special as special
 from tinygrad_cg._spellings.programs import (
     bincount as bincount,
     confusion_matrix as confusion_matrix,

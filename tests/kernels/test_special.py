@@ -4,8 +4,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from tests.support.references import polygamma
+from tests.support.references import dawson_derivative, polygamma, spence_derivative
 from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.elementary import cylinder, integrals
 from tinygrad_cg_kernels.loops.engine import Elementwise
 
 lgamma = Elementwise("lgamma", elementary.lgamma, 1, "float")
@@ -119,3 +120,71 @@ def test_zeta(dtype):
 def test_bessel_functions_of_no_order(order):
     assert np.isnan(bessel_i(np.array([order]), np.ones(1))).all()
     assert np.isnan(bessel_ie(np.array([order]), np.ones(1))).all()
+
+
+@pytest.mark.parametrize("dtype", EPSILON)
+@pytest.mark.parametrize("order", [0, 1, -3, 20, 120])
+def test_bessel_functions_of_all_kinds(order, dtype):
+    """To a few ulps of the value, or of the amplitude where J and Y oscillate; more at high orders.
+
+    Beyond float32's range of orders the values overflow, or vanish.
+    """
+    rng = np.random.default_rng(abs(order))
+    x = np.exp2(rng.uniform(-12, 9, 24))
+    x = np.append(x, [0.999, 1.001, 7.99, 8.01, 119.5, 701.0, 1e10]).astype(dtype)
+    room = (5 + abs(order) / 3 if dtype == "float64" else 1) * EPSILON[dtype]
+    info = np.finfo(dtype)
+    for name in ("bessel_j", "bessel_y", "bessel_k", "bessel_ke"):
+        function = Elementwise(name, getattr(cylinder, name), 2, "float")
+        got = function(np.full_like(x, order), x).astype("d")
+        for value, found in zip(x.tolist(), got.tolist(), strict=True):
+            with mpmath.workprec(160):
+                if name == "bessel_ke":
+                    exact = mpmath.besselk(order, value) * mpmath.exp(value)
+                else:
+                    exact = getattr(mpmath, name.replace("_", ""))(order, value)
+            if abs(exact) > float(info.max):
+                assert found == float(mpmath.sign(exact)) * np.inf, (name, value)
+                continue
+            oscillates = name in ("bessel_j", "bessel_y") and value > abs(order)
+            scale = max(abs(exact), np.sqrt(2 / np.pi / value) if oscillates else 0)
+            error = abs(found - exact)
+            assert error <= room * scale + float(info.tiny), (name, value, found, exact)
+
+
+def test_bessel_functions_of_orders_close_to_the_argument():
+    """By their Wronskian: the second kind comes upwards from order 0, the first may not."""
+    first = Elementwise("bessel_j", cylinder.bessel_j, 2, "float")
+    second = Elementwise("bessel_y", cylinder.bessel_y, 2, "float")
+    n = np.array([9_999.0, 9_999.0, 1_000.0, 9_000.0])
+    x = np.array([9_990.0, 1e4, 995.0, 8_000.0])
+    wronskian = first(n + 1, x) * second(n, x) - first(n, x) * second(n + 1, x)
+    np.testing.assert_allclose(wronskian, 2 / np.pi / x, 1e-11)
+    assert np.isnan(first(np.array([0.5, 10_001.0, np.nan]), np.ones(3))).all()
+
+
+@pytest.mark.parametrize("dtype", EPSILON)
+def test_derivatives_of_dawsons_integral(dtype):
+    """To 4 ulps, but where the recurrence cancels, about its zeros and before the series serves."""
+    function = Elementwise("dawson_derivative", integrals.dawson_derivative, 2, "float")
+    x = np.array([1e-9, 0.3, 0.8, 1.6, 2.9, 3.1, 4.9, 5.1, 6.3, 6.5, 30.0, 1e4, 1e9], dtype)
+    for order, digits in ((0, 1e-15), (1, 3e-14), (2, 3e-12)):
+        exact = [dawson_derivative(order, value) for value in x.tolist()]
+        got = function(np.full_like(x, order), x)
+        np.testing.assert_allclose(got, exact, max(digits, 0.6 * EPSILON[dtype]))
+        far = x >= 6.5
+        room = (6 if dtype == "float64" else 1) * EPSILON[dtype]
+        np.testing.assert_allclose(got[far], np.array(exact)[far], room)
+
+
+@pytest.mark.parametrize("dtype", EPSILON)
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 20])
+def test_derivatives_of_spences_function(order, dtype):
+    function = Elementwise("spence_derivative", integrals.spence_derivative, 2, "float")
+    near = 1 + np.array([-0.3, -1e-3, -1e-7, 0, 1e-7, 1e-3, 0.3])
+    x = np.append(near, [1e-3, 0.249, 0.251, 0.499, 1.99, 2.01, 7.9, 8.1, 50.0]).astype(dtype)
+    exact = [spence_derivative(order, value) for value in x.tolist()]
+    room = (6 + 4 * order if dtype == "float64" else 1) * EPSILON[dtype]
+    with np.errstate(over="ignore"):
+        expected = np.array(exact).astype(dtype)
+    np.testing.assert_allclose(function(np.full_like(x, order), x), expected, room)

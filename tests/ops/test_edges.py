@@ -193,3 +193,46 @@ def test_angles_of_short_and_long_arms_have_their_gradients(dtype):
         np.testing.assert_allclose(by_y, 0.48, rtol=1e-6)
     second = tf.grad(tf.grad(tf.math.atan2))(tf.constant(3 * huge, dtype), x)
     np.testing.assert_allclose(np.float64(second) * huge * huge, -0.0384, rtol=1e-2)
+
+
+def test_bessel_functions_and_integrals_at_their_edges():
+    """SciPy's values; TensorFlow has infinities below 0 of the second kind, NaN of expint."""
+    special = tf.math.special
+    x = [-np.inf, -2.0, -0.0, 0.0, np.inf, np.nan]
+    nan, inf = np.nan, np.inf
+    for name, expected in (
+        ("bessel_j0", [nan, 0.22389077914123567, 1, 1, nan, nan]),
+        ("bessel_y0", [nan, nan, -inf, -inf, nan, nan]),
+        ("bessel_y1", [nan, nan, -inf, -inf, nan, nan]),
+        ("bessel_k0", [nan, nan, inf, inf, 0, nan]),
+        ("bessel_k1e", [nan, nan, inf, inf, 0, nan]),
+        ("dawsn", [-0.0, -0.3013403889237920, -0.0, 0, 0, nan]),
+        ("expint", [-0.0, -0.04890051070806112, -inf, -inf, inf, nan]),
+        ("fresnel_cos", [-0.5, -0.4882534060753408, -0.0, 0, 0.5, nan]),
+        ("fresnel_sin", [-0.5, -0.3434156783636982, -0.0, 0, 0.5, nan]),
+        ("spence", [nan, nan, np.pi**2 / 6, np.pi**2 / 6, nan, nan]),
+    ):
+        for dtype, digits in (("float64", 1e-14), ("float32", 1e-6)):
+            found = getattr(special, name)(tf.constant(x, dtype)).numpy()
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, np.array(expected, dtype), digits, err_msg=name)
+            if name in ("dawsn", "fresnel_cos", "fresnel_sin"):
+                np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+    assert special.bessel_j0([1, 2]).dtype == tf.float64
+    with pytest.raises(TypeError):
+        special.bessel_j0(1j)
+
+
+def test_derivatives_of_bessel_functions_and_integrals_at_their_edges():
+    """The removable point of Spence's function, J(1) at 0, and large arguments of the others."""
+    special = tf.math.special
+    _, first, second = derivatives(special.spence, 1.0)
+    np.testing.assert_allclose([first[0], second[0][0]], [-1.0, 0.5], 1e-15)
+    _, first, second = derivatives(special.bessel_j1, 0.0)
+    assert (first[0], second[0][0]) == (0.5, 0.0)
+    value, first, second = derivatives(special.dawsn, 1e4)  # 1 / (2 x), and its derivatives
+    np.testing.assert_allclose([value, first[0], second[0][0]], [5e-5, -5e-9, 1e-12], 1e-7)
+    _, first, second = derivatives(special.fresnel_sin, 2.0**30 + 0.5)  # x**2 is 1/4 and a multiple
+    at = np.pi / 8
+    np.testing.assert_allclose(first[0], np.sin(at), 1e-14)
+    np.testing.assert_allclose(second[0][0], np.pi * (2.0**30 + 0.5) * np.cos(at), 1e-14)

@@ -479,6 +479,20 @@ tf.math.bessel_i0([0.5, 3.0]) -> [1.063483, 4.880793] float32
 tf.math.bessel_i0e([0.5, 3.0]) -> [0.6450354, 0.2430004] float32
 tf.math.bessel_i1([-0.5, 3.0]) -> [-0.2578943, 3.953371] float32
 tf.math.bessel_i1e([-0.5, 3.0]) -> [-0.1564208, 0.1968268] float32
+tf.math.special.bessel_i0([0.5, 3.0]) -> [1.063483, 4.880793] float32
+tf.math.special.bessel_j0([0.5, 9.0]) -> [0.9384699, -0.09033362] float32
+tf.math.special.bessel_j1([-0.5, 9.0]) -> [-0.2422685, 0.2453118] float32
+tf.math.special.bessel_y0([0.5, 9.0]) -> [-0.4445187, 0.2499367] float32
+tf.math.special.bessel_y1([0.5, 9.0]) -> [-1.471472, 0.1043146] float32
+tf.math.special.bessel_k0([0.5, 3.0]) -> [0.9244191, 0.03473951] float32
+tf.math.special.bessel_k0e([0.5, 3.0]) -> [1.524109, 0.6977617] float32
+tf.math.special.bessel_k1([0.5, 3.0]) -> [1.656441, 0.04015643] float32
+tf.math.special.bessel_k1e([0.5, 3.0]) -> [2.731009, 0.8065635] float32
+tf.math.special.dawsn([-0.5, 3.0]) -> [-0.4244364, 0.178271] float32
+tf.math.special.expint([0.25, 3.0]) -> [-0.5425433, 9.933833] float32
+tf.math.special.fresnel_cos([0.5, -3.0]) -> [0.4923442, -0.6057208] float32
+tf.math.special.fresnel_sin([0.5, -3.0]) -> [0.06473242, -0.496313] float32
+tf.math.special.spence([0.0, 0.5, 1.0, 3.0]) -> [1.644934, 0.5822403, 0.0, -1.436746] float32
 tf.math.zeta([2.0, 3.5], [1.0, 0.5]) -> [1.644934, 11.62081] float32
 tf.math.ndtri([0.1, 0.5]) -> [-1.281552, 0.0] float32
 tf.math.erfcinv([0.3, 1.5]) -> [0.7328691, -0.4769363] float32

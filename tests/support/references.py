@@ -104,6 +104,84 @@ def bessel_ie(n: float, x: float) -> float:
     return float(mpmath.besseli(int(n), x) * mpmath.exp(-abs(x))) if math.isfinite(x) else 0.0
 
 
+def _bessel(function: Callable[..., Any], at_zero: float, at_infinity: float) -> Any:
+    """Return mpmath's function of whole orders, with SciPy's values at the edges."""
+
+    def call(n: float, x: float) -> float:
+        if not abs(n) <= 10_000 or n != math.floor(n) or math.isnan(x):
+            return math.nan
+        if function is not mpmath.besselj and (x < 0 or x == 0):
+            negated = n < 0 and n % 2 and function is mpmath.bessely
+            return math.nan if x < 0 else (-at_zero if negated else at_zero)
+        return float(function(int(n), x)) if math.isfinite(x) else at_infinity
+
+    return call
+
+
+bessel_j = _bessel(mpmath.besselj, 0.0, math.nan)
+bessel_y = _bessel(mpmath.bessely, -math.inf, math.nan)
+bessel_k = _bessel(mpmath.besselk, math.inf, 0.0)
+
+
+def bessel_ke(n: float, x: float) -> float:
+    value = bessel_k(n, x)
+    return float(mpmath.besselk(int(n), x) * mpmath.exp(x)) if 0 < value < math.inf else value
+
+
+def dawson_derivative(n: float, x: float) -> float:
+    """By the recurrence from D and 1 - 2 x D, in 300 bits; beyond 12 by the asymptotic series."""
+    if not 0 <= n <= 170 or n != math.floor(n) or math.isnan(x):
+        return math.nan
+    if abs(x) > 12:
+        sign = -1.0 if n % 2 else math.copysign(1.0, x)
+        size, order = mpmath.mpf(abs(x)), int(n)
+        odd = [mpmath.fac2(2 * k - 1) / 2 ** (k + 1) for k in range(20)]
+        terms = [mpmath.rf(2 * k + 1, order) / size ** (2 * k + 1 + order) for k in range(20)]
+        return sign * float(mpmath.fdot(odd, terms)) if math.isfinite(x) else sign * 0.0
+    with mpmath.workprec(300):
+        low = mpmath.sqrt(mpmath.pi) / 2 * mpmath.exp(-(mpmath.mpf(x) ** 2)) * mpmath.erfi(x)
+        value = 1 - 2 * x * low
+        for k in range(1, int(n)):
+            low, value = value, -2 * (x * value + k * low)
+        return math.copysign(float(low), x) if n == 0 else float(value)
+
+
+def spence_derivative(n: float, x: float) -> float:
+    """By Taylor's coefficients of log(x) / (1 - x), as a hypergeometric function."""
+    if not 0 <= n <= 170 or n != math.floor(n) or not 0 <= x < math.inf:
+        return math.nan
+    if n == 0:
+        return float(mpmath.re(mpmath.polylog(2, 1 - mpmath.mpf(x))))
+    sign = -1 if n % 2 else 1
+    if x == 0:
+        return sign * math.inf
+    value = mpmath.hyp2f1(n, n, n + 1, 1 - mpmath.mpf(x)) * mpmath.factorial(n) / n**2
+    return sign * float(value)
+
+
+def expint(x: float) -> float:
+    if not math.isfinite(x):
+        return x if x != -math.inf else -0.0
+    return float(mpmath.ei(x)) if x else -math.inf
+
+
+def _fresnel(function: Callable[..., Any]) -> Callable[[float], float]:
+    def call(x: float) -> float:
+        return math.copysign(float(function(x)), x) if math.isfinite(x) else math.copysign(0.5, x)
+
+    return lambda x: x if math.isnan(x) else call(x)
+
+
+def _of_square(function: Callable[..., Any]) -> Callable[[float], float]:
+    """Return a function of x**2 / 2 in units of pi, x**2 without rounding."""
+
+    def call(x: float) -> float:
+        with mpmath.workprec(2200):
+            return float(function(mpmath.mpf(x) ** 2 / 2)) if math.isfinite(x) else math.nan
+
+    return call
+
+
 def zeta(s: float, q: float) -> float:
     if math.isnan(s) or math.isnan(q) or s < 1:
         return math.nan
@@ -529,6 +607,9 @@ EXACT: dict[str, Callable[..., Any]] = {
     "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
     "erfcinv": exact_erfcinv,
     "exp2": lambda x: mpmath.mpf(2) ** x,
+    "expint": lambda x: mpmath.ei(x) if x else -mpmath.ldexp(1, 2000),  # -inf has no exponent
+    "fresnel_cos": mpmath.fresnelc,
+    "fresnel_sin": mpmath.fresnels,
     "softsign": lambda x: x / (1 + abs(x)),
     "lgamma": mpmath.loggamma,
     "log2": lambda x: mpmath.log(x, 2),
@@ -625,6 +706,17 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "erfcinv": each(erfcinv),
     "bessel_i": each(bessel_i),
     "bessel_ie": each(bessel_ie),
+    "bessel_j": each(bessel_j),
+    "bessel_y": each(bessel_y),
+    "bessel_k": each(bessel_k),
+    "bessel_ke": each(bessel_ke),
+    "dawson_derivative": each(dawson_derivative),
+    "spence_derivative": each(spence_derivative),
+    "expint": each(expint),
+    "fresnel_cos": each(_fresnel(mpmath.fresnelc)),
+    "fresnel_sin": each(_fresnel(mpmath.fresnels)),
+    "cos_square": each(_of_square(mpmath.cospi)),
+    "sin_square": each(_of_square(mpmath.sinpi)),
     "zeta": each(zeta),
     "zeta_derivative": lambda s, q, order: each(lambda s, q: zeta_derivative(s, q, order))(s, q),
     "igamma": each(igamma),

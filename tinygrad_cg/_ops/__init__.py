@@ -30,6 +30,10 @@ _LATER = {
         "batch_to_space depth_to_space fold frames rearrange reverse_sequence space_to_batch "
         "space_to_depth unfold"
     ),
+    "bessel": (
+        "bessel_j bessel_j0 bessel_j1 bessel_k bessel_k0 bessel_k0e bessel_k1 bessel_k1e "
+        "bessel_ke bessel_y bessel_y0 bessel_y1"
+    ),
     "candidates": (
         "Candidates accidental_hits all_candidates bounded_normal nce_loss sample_candidates "
         "sampled_softmax_loss"
@@ -60,6 +64,10 @@ _LATER = {
     "fourier": "fft fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftn",
     "hurwitz": "zeta",
     "incomplete": "betainc by_orders check_order gamma_transport igamma igammac",
+    "integrals": (
+        "cos_square dawsn dawson_derivative expint fresnel_cos fresnel_sin sin_square spence "
+        "spence_derivative"
+    ),
     "least_squares": "lstsq matrix_rank pinv relative_tolerance",
     "losses": (
         "binary_crossentropy categorical_crossentropy categorical_hinge cosine_similarity hinge "

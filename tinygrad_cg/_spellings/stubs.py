@@ -27,7 +27,7 @@ PACKAGE = str(__package__).partition(".")[0]
 MODULES = (
     "",
     *("bitwise", "math", "linalg", "nn", "random", "signal", "dtypes"),
-    *("_spellings.arrays", "_spellings.programs"),
+    *("_spellings.arrays", "_spellings.programs", "_spellings.special"),
     *("keras.losses", "keras.ops", "keras.random"),
     *("numpy", "numpy.fft", "numpy.linalg", "numpy.random"),
 )

@@ -106,6 +106,8 @@ def of_namespace(name: str) -> NamespaceCoverage:
 def _module(name: str) -> Any:
     """Return our module for another library's namespace: "tf.math", "array API linalg"."""
     library, *path = name.replace("array API", "numpy").replace(" ", ".").split(".")
+    if path[-1:] == ["special"]:  # an attribute of a module, not a module in a package
+        return _module(name.rpartition(".")[0]).special
     return import_module(".".join(["tinygrad_cg", *([library] if library != "tf" else []), *path]))
 
 
