@@ -22,7 +22,7 @@ import numpy as np
 import tinygrad_cg as tf
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import machine
-from tinygrad_cg_kernels.runtime.native import functions
+from tinygrad_cg_kernels.runtime.native import functions, kernels
 
 from . import _ops as ops
 from ._core.primitive import OPS, Primitive
@@ -124,6 +124,8 @@ def _warm(record: Primitive) -> None:
                     functions.prepare(record.kernel.function, (kind,) * len(record.inputs))
                 except Exception:  # nor is its scalar function
                     continue
+    for owner in getattr(record.kernel, "dispatchers", {}).values():
+        kernels.supply(owner, every=True)
 
 
 def _calls(record: Primitive, dtype: str) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:

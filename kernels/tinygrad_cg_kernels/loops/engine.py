@@ -25,6 +25,7 @@ from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.memory import empty
+from tinygrad_cg_kernels.runtime.native import kernels
 from tinygrad_cg_kernels.runtime.objects import ALIGNED, CONTIGUOUS, WRITEABLE
 from tinygrad_cg_kernels.runtime.promotion import (
     BOOL,
@@ -124,6 +125,20 @@ class Signature(NamedTuple):
     """True if operands are checked before the loop runs."""
     exact: bool
     """True if operands and output need no cast."""
+
+
+class _Guarded(NamedTuple):
+    """The loops of functions with a fast version: of one operand, and of two."""
+
+    of_one: Callable
+    of_pairs: Callable
+
+
+_SMALL = _Guarded(rows.run_guarded_apart, rows.run_both_apart)
+_FLAT = _Guarded(rows.run_guarded_apart, rows.run_tried_apart)
+_TILES = _Guarded(rows.run_guarded, rows.run_tried)
+_IN_PLACE = _Guarded(rows.run_guarded, rows.run_guarded)
+"""Without parts that are compiled later: what is done twice would be done to other operands."""
 
 
 class Elementwise:
@@ -238,28 +253,22 @@ class Elementwise:
 
     # compiling
 
-    def _guard(self, dtype: np.dtype, fresh: bool) -> tuple[Callable, Callable, Callable] | None:
-        """Return the loop, the test and the fast version of a function that has one."""
-        guard = elementary.GUARDED.get(self.function)
-        if guard is None:
-            return None
-        if self.function in elementary.GUARDED_PAIRS:
-            loop = rows.run_tried if fresh else rows.run_guarded
-            return (loop, *guard) if is_floating(dtype) else None
-        return rows.run_guarded, *guard
+    def _loops(self, dtype: np.dtype, loop: Callable, guarded: _Guarded) -> tuple[Callable, ...]:
+        """Return a loop, the scalar function, a test and a fast version; `loop` if there is none.
 
-    def _loops(self, dtype: np.dtype, fresh: bool, loop: Callable) -> tuple[Callable, ...]:
-        """Return a loop, the scalar function, a test and a fast version; `loop` if there is
-        none.
+        `guarded` are the loops of functions that have one.
         """
-        f, guard = self._scalar, self._guard(dtype, fresh)
-        return (guard[0], f, *guard[1:]) if guard else (loop, f, f, f)
+        f, guard = self._scalar, elementary.GUARDED.get(self.function)
+        pair = self.function in elementary.GUARDED_PAIRS
+        if guard is None or (pair and not is_floating(dtype)):
+            return loop, f, f, f
+        return guarded.of_pairs if pair else guarded.of_one, f, *guard
 
     def _small_kernel(self, dtypes: tuple[np.dtype, ...]) -> Callable:
-        return small.elementwise(*self._loops(dtypes[0], True, rows.run_brief), dtypes)
+        return small.elementwise(*self._loops(dtypes[0], rows.run_brief, _SMALL), dtypes)
 
     def _small_in_place(self, dtypes: tuple[np.dtype, ...]) -> Callable:
-        return small.in_place(*self._loops(dtypes[0], False, rows.run_brief), dtypes)
+        return small.in_place(*self._loops(dtypes[0], rows.run_brief, _IN_PLACE), dtypes)
 
     def _block_kernel(
         self,
@@ -271,7 +280,8 @@ class Elementwise:
     ) -> tuple[str, Callable]:
         """Return the name and the function of a block kernel: "flat" or "tiles"."""
         unguarded = rows.run_noalias if len(outs) > 1 else rows.run
-        loops = self._loops(ins[0], position is None, unguarded)
+        guarded = _IN_PLACE if position is not None else _FLAT if form == "flat" else _TILES
+        loops = self._loops(ins[0], unguarded, guarded)
         kinds = tuple([(one,) if k in values else one for k, one in enumerate(ins)])
         if position is not None:
             made = in_place_kernel(*loops, kinds, position)
@@ -400,6 +410,7 @@ class Elementwise:
         address = self._compile_or_explain(dtypes, self._blocks.__getitem__, key)
         work = plan.units if plan.flat else int(np.prod(plan.views[-1][-3:]))
         run = threads.bind(address, len(dtypes) + len(targets), sizes, plan.units, work)
+        run = kernels.with_parts(run, self._blocks.owners[key])
         if not plan.outer:
             return run
 

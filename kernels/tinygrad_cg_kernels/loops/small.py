@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.loops.rows import one_apart
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Entries
@@ -23,6 +24,7 @@ from tinygrad_cg_kernels.runtime.objects.calls import call_prepare, call_prepare
 from tinygrad_cg_kernels.runtime.objects.fields import (
     address_of,
     as_object,
+    decref,
     dtype_address,
     incref,
     nothing,
@@ -45,8 +47,18 @@ def unserved(status):
 
 
 @jitable
-def _one(f, ins, outs):
+def _one(f, test, fast, ins, outs, count):
     put(ins, outs, 0, f(*take(ins, 0)))
+    return 1
+
+
+@jitable
+def _served(result, found):
+    """Return a kernel's result; None where a part of it is to be compiled first."""
+    if found == 0:
+        decref(result)
+        return nothing()
+    return as_object(result)
 
 
 def elementwise(
@@ -54,6 +66,7 @@ def elementwise(
 ) -> Callable:
     """Return the small kernel of a function, by a loop of `rows`; the last dtype is the result's.
 
+    The loop returns 0 where a part of it is to be compiled first: the kernel then returns None.
     Numbers and arrays of one element stand beside one operand, not beside two. A single element is
     not worth a test.
     """
@@ -61,6 +74,7 @@ def elementwise(
     width = first.itemsize if first.kind == "f" else 0
 
     tested = test is not f
+    one = one_apart if tested else _one
 
     def direct1(x):
         wide_vectors()
@@ -71,10 +85,10 @@ def elementwise(
         size = known.size
         ins, outs = (vector(known.x, size, first),), (vector(known.line, size, result),)
         if tested and size == 1:
-            _one(f, ins, outs)
+            found = one(f, test, fast, ins, outs, size)
         else:
-            loop(f, test, fast, ins, outs, size)
-        return as_object(known.result)
+            found = loop(f, test, fast, ins, outs, size)
+        return _served(known.result, found)
 
     def direct2(x, y):
         wide_vectors()
@@ -86,14 +100,14 @@ def elementwise(
         u, v = vector(known.x, size, first), vector(known.y, size, second)
         outs = (vector(known.line, size, result),)
         if size == 1:
-            _one(f, (u, v), outs)
+            found = one(f, test, fast, (u, v), outs, size)
         elif known.one == 1:
-            loop(f, test, fast, (u[0], v), outs, size)
+            found = loop(f, test, fast, (u[0], v), outs, size)
         elif known.one == 2:
-            loop(f, test, fast, (u, v[0]), outs, size)
+            found = loop(f, test, fast, (u, v[0]), outs, size)
         else:
-            loop(f, test, fast, (u, v), outs, size)
-        return as_object(known.result)
+            found = loop(f, test, fast, (u, v), outs, size)
+        return _served(known.result, found)
 
     def direct3(x, y, z):
         wide_vectors()
@@ -105,8 +119,7 @@ def elementwise(
         size = known.size
         u, v = vector(known.x, size, first), vector(known.y, size, second)
         ins, outs = (u, v, vector(known.z, size, third)), (vector(known.line, size, result),)
-        loop(f, test, fast, ins, outs, size)
-        return as_object(known.result)
+        return _served(known.result, loop(f, test, fast, ins, outs, size))
 
     return (direct1, direct2, direct3)[len(dtypes) - 2]
 
@@ -180,6 +193,8 @@ class SmallKernels:
             return None
         enter = self.entries[dtypes]
         got = enter(*arrays)
+        while got is None and kernels.supply(self.entries.owners[dtypes]):
+            got = enter(*arrays)
         if got is not None:
             self.latest[0] = enter
         return got

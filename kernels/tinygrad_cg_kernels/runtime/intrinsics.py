@@ -73,6 +73,11 @@ vectorised = _attribute(WIDE, INLINE)
 outlined = _attribute(WIDE, "noinline")
 """Called in a function, keeps its code out of its callers."""
 
+later = _attribute()
+"""Called in a function of a library's kernel, has it compiled when the kernel first calls it. The
+function returns a positive integer. Until it is compiled a call does nothing and gives 0: whoever
+called the kernel then has `native.kernels.supply` compile it, and calls the kernel again."""
+
 
 def _same_floats(x, *others):
     """Return the types of a function of floats of one width, whose result is another one."""

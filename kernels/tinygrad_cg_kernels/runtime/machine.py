@@ -178,8 +178,8 @@ class Code:
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        """Return the address of a function."""
-        found = self._engine.get_function_address(name)
+        """Return the address of a function or a variable."""
+        found = self._engine.get_global_value_address(name)
         if not found:
             raise RuntimeError(f"machine code has no function {name!r}")
         return found

@@ -7,7 +7,9 @@ file in the disk cache is found by these.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,14 +18,16 @@ from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import machine, objects, progress, thread_pool_code
+from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
 from tinygrad_cg_kernels.runtime.native.sources import source_of
-from tinygrad_cg_kernels.runtime.native.translate import Module
+from tinygrad_cg_kernels.runtime.native.translate import LATER, PART, WANTED, Module
 from tinygrad_cg_kernels.runtime.native.values import NAMES, Array, Untranslatable
 from tinygrad_cg_kernels.runtime.objects.fields import OBJECT
 from tinygrad_cg_kernels.runtime.store import Store
 
 _store = Store("kernels")
+_lock = ForkLock()
 by_numba: list[str] = []
 """The kernels that Numba compiled, and why, in order."""
 enabled = True
@@ -56,7 +60,7 @@ class CompileTarget:
             with contextlib.suppress(Untranslatable, NumbaError):  # `block` says why
                 key = _key(function, name, 3)
                 if enabled and not _store.has(key):
-                    new[key] = _text(function, 3, BLOCK)
+                    new[key] = _Translation(function, 3, BLOCK).text()
         if new:
             with build.no_collection(), progress.compiling(len(new)):
                 _early.update(zip(new, _compiled(list(new.values()), BLOCK), strict=True))
@@ -128,8 +132,10 @@ def _translated(function: Callable, name: str, kinds: Any, entry: _Entry) -> mac
         return None
     try:
         key = _key(function, name, kinds)
-        with build.alone(key):
-            return _code(key, function, name, kinds, entry)
+        made = _Translation(function, kinds, entry)
+        data = _object_code(key, name, made.text, entry)
+        has_parts = LATER.encode() in data
+        return CodeOfParts(data, key, name, made) if has_parts else machine.Code(data)
     except (Untranslatable, NumbaError) as error:
         by_numba.append(f"{name}: {str(error).splitlines()[0]}")
         return None
@@ -150,24 +156,110 @@ def _key(function: Callable, name: str, kinds: Any) -> str:
     return f"{name} {kinds} {_identity(function)}"
 
 
-def _code(key: str, function: Callable, name: str, kinds: Any, entry: _Entry) -> machine.Code:
-    known = _store.read(key) if key not in _early else None
-    if known is not None:
-        build.loaded.append(name)
-        return machine.Code(known[1])
-    data = _early.pop(key, None)
-    if data is None:
-        with progress.compiling():
-            (data,) = _compiled([_text(function, kinds, entry)], entry)
-    _store.write(key, {}, data)
-    build.compiled.append(name)
-    return machine.Code(data)
+def _object_code(key: str, name: str, text: Callable[[], machine.Text], entry: _Entry) -> bytes:
+    with build.alone(key):
+        known = _store.read(key) if key not in _early else None
+        if known is not None:
+            build.loaded.append(name)
+            return known[1]
+        data = _early.pop(key, None)
+        if data is None:
+            with progress.compiling():
+                (data,) = _compiled([text()], entry)
+        _store.write(key, {}, data)
+        build.compiled.append(name)
+        return data
 
 
-def _text(function: Callable, kinds: Any, entry: _Entry) -> machine.Text:
-    module, arguments = Module(), entry.arguments(kinds)
-    made = module.function(source_of(function), arguments)
-    return machine.Text("\n".join([entry.text(module, made, arguments), module.text()]))
+class _Translation:
+    """A kernel's function as texts: its own, and those of parts that are compiled later."""
+
+    def __init__(self, function: Callable, kinds: Any, entry: _Entry):
+        self._function, self._kinds, self._entry = function, kinds, entry
+        self._module: Module | None = None
+
+    def text(self) -> machine.Text:
+        module, arguments = Module(), self._entry.arguments(self._kinds)
+        made = module.function(source_of(self._function), arguments)
+        self._module = module if module.later else None
+        text = self._entry.text(module, made, arguments)
+        return machine.Text("\n".join([text, module.main(made.name)]))
+
+    def part(self, k: int) -> machine.Text:
+        return machine.Text(self._translated().part(k))
+
+    def count(self) -> int:
+        """Return how many parts there are."""
+        return len(self._translated().later)
+
+    def _translated(self) -> Module:
+        if self._module is None:
+            self.text()
+        assert self._module is not None
+        return self._module
+
+    def forget(self) -> None:
+        """Free what was kept for the next text."""
+        self._module = None
+
+
+class CodeOfParts(machine.Code):
+    """A kernel's machine code, and that of its parts: each is compiled when it was first called."""
+
+    def __init__(self, data: bytes, key: str, name: str, made: _Translation):
+        super().__init__(data)
+        self._key, self._name, self._made = key, name, made
+        self._parts: dict[int, machine.Code] = {}
+        self._wanted = ctypes.c_int64.from_address(self.address(WANTED))
+
+    def known(self) -> tuple[int, ...]:
+        """Return which parts are compiled."""
+        return tuple(self._parts)
+
+    def wanting(self, known: tuple[int, ...]) -> bool:
+        """Return whether calls of the kernel, since these parts were `known`, needed others."""
+        return bool(self._wanted.value & ~sum(1 << k for k in known))
+
+    def supply(self, every: bool = False) -> bool:
+        """Compile the parts that were called, or all; return whether there are any new ones."""
+        with _lock:
+            wanted = (1 << self._made.count()) - 1 if every else self._wanted.value
+            new = [
+                k for k in range(wanted.bit_length()) if wanted >> k & 1 and k not in self._parts
+            ]
+            for k in new:
+                key, text = f"{self._key} part {k}", partial(self._made.part, k)
+                code = machine.Code(_object_code(key, f"{self._name}_part", text, OBJECTS))
+                place = self.address(LATER) + 8 * k
+                ctypes.c_int64.from_address(place).value = code.address(PART)
+                self._parts[k] = code
+            self._made.forget()
+            return bool(new)
+
+
+def supply(owner: Any, every: bool = False) -> bool:
+    """Compile the parts that calls of a kernel needed; return whether it is to be called again.
+
+    With `every`, compile all parts.
+    """
+    code = getattr(owner, "code", owner)
+    return isinstance(code, CodeOfParts) and code.supply(every)
+
+
+def with_parts(run: Callable[..., object], owner: Any) -> Callable[..., object]:
+    """Return `run`, which runs a block kernel; it runs again where parts had to be compiled."""
+    if not isinstance(owner, CodeOfParts):
+        return run
+
+    def run_again(*arrays: Any) -> None:
+        known = owner.known()
+        run(*arrays)
+        while owner.wanting(known):
+            owner.supply()
+            known = owner.known()
+            run(*arrays)
+
+    return run_again
 
 
 def _compiled(texts: list[machine.Text], entry: _Entry) -> list[bytes]:
