@@ -188,3 +188,19 @@ def test_derivatives_of_spences_function(order, dtype):
     with np.errstate(over="ignore"):
         expected = np.array(exact).astype(dtype)
     np.testing.assert_allclose(function(np.full_like(x, order), x), expected, room)
+
+
+@pytest.mark.parametrize("order", [-5.25, -0.5, 0.5, 24.5, 120.25])
+def test_modified_bessel_functions_of_real_orders(order):
+    """By the power series, Hankel's and Debye's expansions: to 13 digits."""
+    x = np.array([1e-3, 0.7, 4, 31, 599.0, 601.0, 690.0, 1e4])
+    exact = [mpmath.besseli(order, value) for value in x.tolist()]
+    for name in ("bessel_iv", "bessel_ive"):
+        function = Elementwise(name, getattr(cylinder, name), 2, "float")
+        kept = 7 if name == "bessel_iv" else 8
+        expected = [
+            float(value * (mpmath.exp(-at) if name == "bessel_ive" else 1))
+            for value, at in zip(exact[:kept], x.tolist(), strict=False)
+        ]
+        got = function(np.full_like(x, order), x)[:kept]
+        np.testing.assert_allclose(got, expected, 2e-13, 1e-300)

@@ -128,6 +128,18 @@ def bessel_ke(n: float, x: float) -> float:
     return float(mpmath.besselk(int(n), x) * mpmath.exp(x)) if 0 < value < math.inf else value
 
 
+def bessel_iv(n: float, x: float, scaled: bool = False) -> float:
+    if math.isnan(n) or not abs(n) <= 170:
+        return math.nan
+    if n == math.floor(n):
+        return (bessel_ie if scaled else bessel_i)(abs(n), x)
+    if not 0 < x < math.inf:
+        sign = -1 if n < -1 and math.floor(n) % 2 == 0 else 1
+        at_zero = 0.0 if n > 0 else sign * math.inf
+        return (at_zero if x == 0 else math.nan) if x != math.inf else (0.0 if scaled else x)
+    return float(mpmath.besseli(n, x) * (mpmath.exp(-x) if scaled else 1))
+
+
 def dawson_derivative(n: float, x: float) -> float:
     """By the recurrence from D and 1 - 2 x D, in 300 bits; beyond 12 by the asymptotic series."""
     if not 0 <= n <= 170 or n != math.floor(n) or math.isnan(x):
@@ -706,6 +718,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "erfcinv": each(erfcinv),
     "bessel_i": each(bessel_i),
     "bessel_ie": each(bessel_ie),
+    "bessel_iv": each(bessel_iv),
+    "bessel_ive": each(lambda n, x: bessel_iv(n, x, scaled=True)),
     "bessel_j": each(bessel_j),
     "bessel_y": each(bessel_y),
     "bessel_k": each(bessel_k),

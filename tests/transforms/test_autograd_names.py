@@ -24,7 +24,7 @@ from tinygrad_cg.autograd.extend import defvjp, primitive
 from tinygrad_cg.autograd.misc.fixed_points import fixed_point
 from tinygrad_cg.autograd.misc.flatten import flatten, flatten_func
 from tinygrad_cg.autograd.misc.optimizers import adam, rmsprop, sgd
-from tinygrad_cg.autograd.scipy import special, stats
+from tinygrad_cg.autograd.scipy import integrate, linalg, signal, special, stats
 from tinygrad_cg.autograd.test_util import check_grads
 
 X = np.array([0.3, 1.2, 2.5])
@@ -232,6 +232,10 @@ NUMBERS_OF_SCIPY = [  # SciPy 1.16's
     ),
     (special.i0, (POINTS,), [1.0634833707413234, 1.4304687177218298, 3.9959131072376564]),
     (special.i1, (POINTS,), [0.25789430539089636, 0.7552814183407471, 3.155410138619003]),
+    (special.j0, (POINTS,), [0.938469807240813, 0.6459060852712852, -0.1641414278085137]),
+    (special.j1, (POINTS,), [0.24226845767487387, 0.5106232603198805, 0.42597230295790234]),
+    (special.y0, (POINTS,), [-0.4445187335067066, 0.2582168515945408, 0.44865872156913195]),
+    (special.y1, (POINTS,), [-1.4714723926702433, -0.5843640366150082, 0.24601900149738398]),
     (
         stats.beta.cdf,
         (POINTS / 3, 1.5, 2.5),
@@ -360,3 +364,147 @@ def test_draws_are_numpys():
     np.testing.assert_array_equal(
         tnp.random.default_rng(1).normal(size=3), np.random.default_rng(1).normal(size=3)
     )
+
+
+@pytest.mark.parametrize(
+    ("function", "order", "expected"),
+    [
+        (special.jn, 3, [0.002563729994587244, 0.03686835964979468, 0.26339419351242743]),
+        (special.yn, 2, [-5.441370837174267, -1.1931993101785539, -0.2697358113892163]),
+        (special.iv, 0.5, [0.5879930867904164, 1.1432089853159881, 3.747788249487948]),
+        (special.ive, 2.25, [0.010718578103833051, 0.04394715704282657, 0.08871041827104569]),
+    ],
+)
+def test_bessel_functions_of_an_order(function, order, expected):
+    np.testing.assert_allclose(function(order, POINTS), expected, rtol=2e-13)
+    check_grads(lambda x: function(order, x))(POINTS)
+
+
+def test_orders_of_bessel_functions_must_be_whole_where_scipy_says_so():
+    np.testing.assert_allclose(special.jn(-3, POINTS), -special.jn(3, POINTS))
+    for orders in (0.5, np.array([1.0, 2.5]), 10_001):
+        with pytest.raises(ValueError, match="jn: orders must be whole, up to 10000"):
+            special.jn(orders, 1.0)
+
+
+def test_draws_of_the_dirichlet_distribution():
+    draws = stats.dirichlet.rvs([1.0, 2.0, 3.0], 4, random_state=7)
+    np.testing.assert_array_equal(draws, np.random.RandomState(7).dirichlet([1.0, 2.0, 3.0], 4))
+    assert stats.dirichlet.rvs(tf.constant([1.0, 2.0])).shape == (1, 2)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolution_over_chosen_axes(mode):
+    rng = np.random.default_rng(0)
+    images, filters = rng.normal(size=(2, 3, 5, 6)), rng.normal(size=(3, 4, 3, 2))
+    axes, dot_axes = ([2, 3], [2, 3]), ([1], [0])
+    found = signal.convolve(images, filters, axes, dot_axes, mode)
+    swapped = signal.convolve(filters, images, axes, dot_axes[::-1], mode)
+    expected = np.zeros((2, 4, 7, 7))
+    for i in range(3):
+        for j in range(2):
+            parts = np.einsum("nchw,cd->ndhw", images, filters[:, :, i, j])
+            expected[:, :, i : i + 5, j : j + 6] += parts
+    cut = {"full": np.s_[:, :], "same": np.s_[:, :, 1:6, 0:6], "valid": np.s_[:, :, 2:5, 1:6]}
+    np.testing.assert_allclose(found, expected[cut[mode]], atol=1e-12)
+    if mode == "same":
+        assert swapped.shape == (4, 2, 3, 2)
+    else:
+        np.testing.assert_allclose(swapped, np.swapaxes(found, 0, 1), atol=1e-12)
+    x, y = np.array([1.0, 2.0, 0.5]), np.array([0.0, 1.0, 0.5, -1.0])
+    if mode != "valid":
+        np.testing.assert_allclose(signal.convolve(y, x, mode=mode), np.convolve(y, x, mode))
+    check_grads(lambda a, b: signal.convolve(a, b, mode=mode))(x, y)
+
+
+def test_convolution_checks_its_axes():
+    image, row = np.ones((3, 4)), np.ones((2, 5))
+    with pytest.raises(ValueError, match="at least as large as the other"):
+        signal.convolve(image, row, mode="valid")
+    with pytest.raises(ValueError, match="mode must be"):
+        signal.convolve(image, row, mode="half")
+    with pytest.raises(ValueError, match="as many axes of A as of B"):
+        signal.convolve(image, row, axes=([0, 1], [0]))
+    with pytest.raises(ValueError, match="different axes of an array of shape"):
+        signal.convolve(image, row, axes=([0], [0]), dot_axes=([0], [1]))
+
+
+def test_linear_algebra_under_scipys_names():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(3, 3)) + 3 * np.eye(3), rng.normal(size=(3, 2))
+    positive = a @ a.T
+    np.testing.assert_allclose(linalg.sqrtm(positive) @ linalg.sqrtm(positive), positive)
+    np.testing.assert_allclose(linalg.expm(linalg.logm(positive)), positive)
+    for trans, turned in ((0, np.array), ("T", np.transpose), (2, np.transpose)):
+        for lower, triangle in ((True, np.tril), (False, np.triu)):
+            x = linalg.solve_triangular(a, b, trans, lower)
+            np.testing.assert_allclose(turned(triangle(a)) @ x, b, atol=1e-12)
+            check_grads(
+                lambda a, b: linalg.solve_triangular(a, b, trans, lower),  # noqa: B023
+                order=1,
+            )(a, b[:, 0])
+    unit = linalg.solve_triangular(a, b, lower=True, unit_diagonal=True)
+    np.testing.assert_allclose((np.tril(a, -1) + np.eye(3)) @ unit, b, atol=1e-12)
+    upper = linalg.cholesky(np.triu(positive))  # the lower triangle is not read
+    np.testing.assert_allclose(upper.T @ upper, positive)
+    for lower in (True, False):
+        x = linalg.cho_solve(linalg.cho_factor(positive, lower), b)
+        np.testing.assert_allclose(positive @ x, b, atol=1e-12)
+    small = rng.normal(size=(2, 2))
+    x = linalg.solve_sylvester(a, small, b)
+    np.testing.assert_allclose(a @ x + x @ small, b, atol=1e-12)
+    check_grads(linalg.solve_sylvester)(a, small, b)
+    for below, above in ((1, 1), (2, 0)):
+        bands = rng.normal(size=(below + above + 1, 4)) + 4 * (
+            np.arange(below + above + 1)[:, None] == above
+        )
+        full = sum(
+            np.diag(bands[above - k, max(k, 0) : 4 + min(k, 0)], k)
+            for k in range(-below, above + 1)
+        )
+        right = rng.normal(size=4)
+        x = linalg.solve_banded((below, above), bands, right)
+        np.testing.assert_allclose(full @ x, right, atol=1e-12)
+        check_grads(lambda ab, b: linalg.solve_banded((below, above), ab, b))(  # noqa: B023
+            bands, right
+        )
+    block = linalg.block_diag(a, [1.0, 2.0])
+    assert block.shape == (4, 5)
+    np.testing.assert_array_equal(block[:3, :3], a)
+    np.testing.assert_array_equal(block[3], [0, 0, 0, 1, 2])
+    with pytest.raises(ValueError, match="solve_triangular: b must have 3 rows"):
+        linalg.solve_triangular(a, np.ones(2))
+
+
+def test_solutions_of_differential_equations():
+    """SciPy's numbers, to 1e-12; and gradients by the state, the times and parameters."""
+
+    def pendulum(y, t, a):
+        return anp.array([y[1], -a * anp.sin(y[0])])
+
+    times, start = np.array([0.0, 1.0, 1.0, 2.0]), np.array([1.0, 0.2])
+    found = integrate.odeint(pendulum, start, times, (2.0,))
+    expected = [[1, 0.2], [0.4047145245837089, -1.2472570488980512]]
+    expected += [expected[1], [-0.8122142499025892, -0.7939538659420916]]
+    np.testing.assert_allclose(found, expected, atol=2e-7)
+    back = integrate.odeint(pendulum, found[-1], times[::-1], (2.0,))
+    np.testing.assert_allclose(back[-1], start, atol=4e-7)
+    check_grads(
+        lambda y, end, a: integrate.odeint(
+            pendulum, y, np.array([0.0, 1.0]) * end, (a,), rtol=1e-11, atol=1e-11
+        )
+    )(start, 1.3, 2.0)
+    moved = jacobian(lambda t: integrate.odeint(pendulum, start, t, (2.0,)))(times)
+    np.testing.assert_allclose(moved[3, :, 3], pendulum(found[3], 2.0, 2.0), atol=1e-6)
+
+
+def test_differential_equations_that_cannot_be_solved():
+    def explode(y, t):
+        return y**2
+
+    with pytest.raises(RuntimeError, match=r"odeint: (more than|the state)"):
+        integrate.odeint(explode, 1.0, [0.0, 2.0], mxstep=500)
+    with pytest.raises(ValueError, match="must ascend or descend"):
+        integrate.odeint(explode, 1.0, [0.0, 2.0, 1.0])
+    with pytest.raises(ValueError, match="func must return 1 numbers"):
+        integrate.odeint(lambda y, t: [1.0, 2.0], 1.0, [0.0, 2.0])

@@ -31,8 +31,8 @@ _LATER = {
         "space_to_depth unfold"
     ),
     "bessel": (
-        "bessel_j bessel_j0 bessel_j1 bessel_k bessel_k0 bessel_k0e bessel_k1 bessel_k1e "
-        "bessel_ke bessel_y bessel_y0 bessel_y1"
+        "bessel_iv bessel_ive bessel_j bessel_j0 bessel_j1 bessel_k bessel_k0 bessel_k0e bessel_k1 "
+        "bessel_k1e bessel_ke bessel_y bessel_y0 bessel_y1"
     ),
     "candidates": (
         "Candidates accidental_hits all_candidates bounded_normal nce_loss sample_candidates "

@@ -1,4 +1,4 @@
-"""Bessel functions of the first and second kind, and modified ones of the second."""
+"""Bessel functions of both kinds, and modified ones of the second; of the first of real order."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from tinygrad_cg_kernels.elementary import cylinder as kernels
 
 from .._core.tensor import Tensor
 from .define import Real
-from .elementwise import POSITIVE, add, multiply, multiply_upstream, of_reals, subtract
+from .elementwise import POSITIVE, add, multiply, multiply_upstream, of_reals, sign, subtract
 
 _ORDERS = (
     "for whole orders up to 10,000 in size; NaN for others. Integers give float64. No gradient "
     "flows to the order; by `y` it is right at every order."
+)
+_REAL_ORDERS = (
+    "for orders from -170 to 170, NaN for others, and below 0 unless the order is whole. Right to "
+    "13 digits. Integers give float64. No gradient flows to the order; by `y` it is right at every "
+    "order."
 )
 
 
@@ -67,6 +72,30 @@ bessel_ke = of_reals(
     ),
     ulps=None,
     samples=(Real(0.0, 1.0), POSITIVE),
+    spellings=(),
+)
+bessel_iv = of_reals(
+    "bessel_iv",
+    f"Return the modified Bessel function of the first kind of order `x` at `y`, {_REAL_ORDERS}",
+    kernel=kernels.bessel_iv,
+    vjp=(None, lambda dy, x, y: multiply_upstream(dy, _mean(bessel_iv, x, y))),
+    ulps=None,
+    samples=(Real(-1.6, 4.4), POSITIVE),
+    spellings=(),
+)
+bessel_ive = of_reals(
+    "bessel_ive",
+    "Return exp(-abs(y)) times the modified Bessel function of the first kind of order `x` at `y`, "
+    f"{_REAL_ORDERS}",
+    kernel=kernels.bessel_ive,
+    vjp=(
+        None,
+        lambda dy, x, y, out: multiply_upstream(
+            dy, subtract(_mean(bessel_ive, x, y), multiply(sign(y), out))
+        ),
+    ),
+    ulps=None,
+    samples=(Real(-1.6, 4.4), POSITIVE),
     spellings=(),
 )
 

@@ -1,11 +1,12 @@
-"""Bessel functions of the first and second kind, and modified ones of the second, of whole order.
+"""Bessel functions of the first and second kind of whole order, modified ones of both kinds.
 
 Below 8, orders 0 and 1 of the first two kinds come from Miller's recurrence: the second kind by
 Neumann's series over the same values. Beyond, amplitudes of the sine and the cosine are
 polynomials in 64 / x**2. Modified functions are their power series below 1, and beyond polynomials
 in (x - 2) / (x + 2). The polynomials interpolate at Chebyshev's points, by mpmath in 45 digits.
-Other orders follow by recurrence, upwards where that is stable. All is left to scalar code, in
-float64 for all dtypes.
+Other orders follow by recurrence, upwards where that is stable. Modified functions of the first
+kind of an order that is not whole are their power series, and Hankel's or Debye's expansion for
+large arguments. All is left to scalar code, in float64 for all dtypes.
 """
 
 import math
@@ -13,8 +14,11 @@ import math
 import numpy as np
 from numba import types
 
+from tinygrad_cg_kernels.elementary import bessel
 from tinygrad_cg_kernels.elementary.exponential import exp
+from tinygrad_cg_kernels.elementary.inverse import arcsinh
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log_real
+from tinygrad_cg_kernels.elementary.special import lgamma
 from tinygrad_cg_kernels.elementary.trigonometric import _reduce_argument, sin_or_cos
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
 from tinygrad_cg_kernels.runtime.intrinsics import (
@@ -28,6 +32,21 @@ HIGHEST = 10_000.0  # of the orders
 EULER = 0.5772156649015329
 TWO_OVER_PI = 0.6366197723675814
 LARGE = 1e250
+FAR = 600.0  # up to here the power series does not overflow
+# Debye's polynomials u(k) in the square of t, over its k-th power, for k = 1 to 5.
+DEBYE = (
+    (3 / 24, -5 / 24),
+    (81 / 1152, -462 / 1152, 385 / 1152),
+    (30375 / 414720, -369603 / 414720, 765765 / 414720, -425425 / 414720),
+    (
+        *(4465125 / 39813120, -94121676 / 39813120, 349922430 / 39813120),
+        *(-446185740 / 39813120, 185910725 / 39813120),
+    ),
+    (
+        *(1519035525 / 6688604160, -49286948607 / 6688604160, 284499769554 / 6688604160),
+        *(-614135872350 / 6688604160, 566098157625 / 6688604160, -188699385875 / 6688604160),
+    ),
+)
 
 # Amplitudes by order, as polynomials in 128 / x**2 - 1 for x >= 8: P, and Q times x, in
 # J = sqrt(2 / (pi x)) (P cos(c) - Q sin(c)), Y = sqrt(2 / (pi x)) (P sin(c) + Q cos(c)),
@@ -253,6 +272,76 @@ def _bessel_ke64(n, x):
     return _bessel_k(n, x, True)
 
 
+@jitable
+def _debye(n, x):
+    """Return exp(-x) I(n, x) where n**2 + x**2 is large, by Debye's uniform expansion."""
+    root = math.hypot(n, x)
+    exponent = n * n / (x + root) - n * arcsinh(n / x)
+    inverse = 1.0 / root
+    square, step = (n * inverse) ** 2, inverse
+    total = 1.0
+    for part in (
+        polynomial(square, DEBYE[0]),
+        polynomial(square, DEBYE[1]),
+        polynomial(square, DEBYE[2]),
+        polynomial(square, DEBYE[3]),
+        polynomial(square, DEBYE[4]),
+    ):
+        total += step * part
+        step *= inverse
+    return total * exp(exponent) * math.sqrt(inverse / (2.0 * math.pi))
+
+
+@jitable
+def _of_real_order(n, x, scaled):
+    """Return I(n, x), or exp(-x) times it, for an order that is not whole, by its power series.
+
+    Below 0 the first terms alternate in sign; they are small where x is large.
+    """
+    if not x >= 0.0 or not float_absolute(n) <= bessel.HIGHEST:
+        return NAN
+    if x == 0.0:
+        odd = float_floor(n) % 2.0 == 0.0
+        return 0.0 if n > 0.0 else (-INF if odd else INF)
+    if x == INF:
+        return 0.0 if scaled else INF
+    if x > 30.0 + n * n or x > FAR:
+        value = bessel._asymptotic(n, x) if x > 30.0 + n * n else _debye(float_absolute(n), x)
+        root = 1.0 if scaled else exp(0.5 * x)
+        return value * root * root
+    half = 0.5 * x
+    square, term, total, k = half * half, 1.0, 0.0, 1.0
+    while float_absolute(term) > 1e-18 * float_absolute(total) or k <= -n:
+        total += term
+        term *= square / (k * (k + n))
+        k += 1.0
+    if n < -1.0 and float_floor(n) % 2.0 == 0.0:  # where gamma(n + 1) is negative
+        total = -total
+    total = total * exp(-x) if scaled else total
+    front = n * log_real(half) - lgamma(n + 1.0)
+    if float_absolute(front) < 600.0:
+        return total * exp(front)
+    root = exp(0.5 * front)
+    return total * root * root
+
+
+@jitable
+def _of_any_order(n, x, scaled):
+    if n == float_floor(n):
+        return bessel._bessel(float_absolute(n), x, scaled)
+    return _of_real_order(n, x, scaled)
+
+
+@jitable
+def _bessel_iv64(n, x):
+    return _of_any_order(n, x, False)
+
+
+@jitable
+def _bessel_ive64(n, x):
+    return _of_any_order(n, x, True)
+
+
 def bessel_j(n, x):
     """Return the Bessel function of the first kind, of whole order n up to 10,000 in size."""
     return outside(_bessel_j64)(n, x)
@@ -273,6 +362,16 @@ def bessel_ke(n, x):
     return outside(_bessel_ke64)(n, x)
 
 
+def bessel_iv(n, x):
+    """Return the modified Bessel function of the first kind, of an order from -170 to 170."""
+    return outside(_bessel_iv64)(n, x)
+
+
+def bessel_ive(n, x):
+    """Return exp(-|x|) bessel_iv(n, x), which does not overflow."""
+    return outside(_bessel_ive64)(n, x)
+
+
 def _for_both(formula):
     """Return the versions of a function of an order and a number, in float64 and in float32."""
     return {
@@ -285,3 +384,5 @@ by_type(bessel_j, _for_both(_bessel_j64))
 by_type(bessel_y, _for_both(_bessel_y64))
 by_type(bessel_k, _for_both(_bessel_k64))
 by_type(bessel_ke, _for_both(_bessel_ke64))
+by_type(bessel_iv, _for_both(_bessel_iv64))
+by_type(bessel_ive, _for_both(_bessel_ive64))

@@ -1,6 +1,6 @@
 """Counterparts of ``autograd.scipy``, made of this library's operations."""
 
-from . import special, stats
+from . import integrate, linalg, signal, special, stats
 
-__all__ = ["special", "stats"]
+__all__ = ["integrate", "linalg", "signal", "special", "stats"]
 __dir__ = __all__.copy

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from ... import math, stop_gradient
 from ... import numpy as np
 from ..._core.tensor import Tensor
+from ..._ops import bessel
 from ..numpy._dispatch import for_arrays
 
 __all__ = [
@@ -29,6 +32,11 @@ __all__ = [
     "gammasgn",
     "i0",
     "i1",
+    "iv",
+    "ive",
+    "j0",
+    "j1",
+    "jn",
     "log_ndtr",
     "logit",
     "logsumexp",
@@ -38,6 +46,9 @@ __all__ = [
     "polygamma",
     "psi",
     "rgamma",
+    "y0",
+    "y1",
+    "yn",
 ]
 __dir__ = __all__.copy
 
@@ -213,6 +224,73 @@ def i0(x: Any) -> Any:
 def i1(x: Any) -> Any:
     """Return the modified Bessel function of the first kind of order 1."""
     return math.bessel_i1(real(x))
+
+
+@for_arrays
+def iv(v: Any, z: Any) -> Any:
+    """Return the modified Bessel function of the first kind of real order `v`, from -170 to 170.
+
+    NaN for negative `z` unless the order is whole, as in SciPy. No gradient flows to the order.
+    """
+    return bessel.bessel_iv(*_of_order(v, z))
+
+
+@for_arrays
+def ive(v: Any, z: Any) -> Any:
+    """Return ``exp(-abs(z)) * iv(v, z)``, which does not overflow."""
+    return bessel.bessel_ive(*_of_order(v, z))
+
+
+@for_arrays
+def j0(x: Any) -> Any:
+    """Return the Bessel function of the first kind of order 0."""
+    return bessel.bessel_j(0, real(x))
+
+
+@for_arrays
+def j1(x: Any) -> Any:
+    """Return the Bessel function of the first kind of order 1."""
+    return bessel.bessel_j(1, real(x))
+
+
+@for_arrays
+def jn(n: Any, x: Any) -> Any:
+    """Return the Bessel function of the first kind of whole order `n`, up to 10,000 in size.
+
+    Orders that are not whole are a ValueError. No gradient flows to the order.
+    """
+    return bessel.bessel_j(*_of_order(n, x, "jn"))
+
+
+@for_arrays
+def y0(x: Any) -> Any:
+    """Return the Bessel function of the second kind of order 0: NaN below 0."""
+    return bessel.bessel_y(0, real(x))
+
+
+@for_arrays
+def y1(x: Any) -> Any:
+    """Return the Bessel function of the second kind of order 1: NaN below 0."""
+    return bessel.bessel_y(1, real(x))
+
+
+@for_arrays
+def yn(n: Any, x: Any) -> Any:
+    """Return the Bessel function of the second kind of whole order `n`; otherwise as `jn`."""
+    return bessel.bessel_y(*_of_order(n, x, "yn"))
+
+
+def _of_order(n: Any, x: Any, whole: str | None = None) -> tuple[Any, Any]:
+    """Return an order and an argument of its dtype; ValueError for orders that must be whole."""
+    if whole is not None and not isinstance(n, Tensor):
+        orders = numpy.asarray(n)
+        if (orders != numpy.floor(orders)).any() or (numpy.abs(orders) > _HIGHEST).any():
+            raise ValueError(f"{whole}: orders must be whole, up to {_HIGHEST} in size, got {n}")
+    x = real(x)
+    return np.astype(np.asarray(n), x.dtype), x
+
+
+_HIGHEST = 10_000
 
 
 @for_arrays

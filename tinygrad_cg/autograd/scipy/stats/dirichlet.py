@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from .... import numpy as np
+from .... import stop_gradient
 from ...numpy._dispatch import for_arrays
 from ..special import gammaln, real
 
-__all__ = ["logpdf", "pdf"]
+__all__ = ["logpdf", "pdf", "rvs"]
 __dir__ = __all__.copy
 
 
@@ -27,3 +30,16 @@ def logpdf(x: Any, alpha: Any) -> Any:
 def pdf(x: Any, alpha: Any) -> Any:
     """Return the density at `x`; arguments as for `logpdf`."""
     return np.exp(logpdf(x, alpha))
+
+
+def rvs(alpha: Any, size: Any = 1, random_state: Any = None) -> numpy.ndarray:
+    """Return draws, an array whose last axis holds the probabilities; no gradient flows to `alpha`.
+
+    `random_state` is a seed, or a generator of NumPy's; by default NumPy's global one. They are the
+    draws that SciPy makes of it.
+    """
+    if random_state is None:
+        random_state = numpy.random
+    elif isinstance(random_state, (int, numpy.integer)):
+        random_state = numpy.random.RandomState(random_state)
+    return random_state.dirichlet(numpy.asarray(stop_gradient(alpha)), size)
