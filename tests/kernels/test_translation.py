@@ -1,6 +1,7 @@
 """The kernels' functions as Numba compiles them, and as they are translated: the same results."""
 
 import ast
+import inspect
 import subprocess
 import sys
 
@@ -9,9 +10,12 @@ import pytest
 
 from tests.support.references import takes
 from tinygrad_cg._core.primitive import OPS
+from tinygrad_cg_kernels.elementary import logarithm, trigonometric
+from tinygrad_cg_kernels.loops import interleave
 from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.move import order
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.native import functions, kernels
+from tinygrad_cg_kernels.runtime.native import functions, kernels, sources
 from tinygrad_cg_kernels.runtime.native.sources import source_of
 from tinygrad_cg_kernels.runtime.native.values import Untranslatable
 from tinygrad_cg_kernels.runtime.threads import THRESHOLD
@@ -126,3 +130,45 @@ def test_functions_in_one_line_are_told_apart():
     one, two, three = (lambda x: True), (lambda x: x + 1), (lambda x: x - 1)
     bodies = [ast.unparse(source_of(function).body[0]) for function in (one, two, three)]
     assert bodies == ["return True", "return x + 1", "return x - 1"]
+
+
+def test_functions_are_read_by_their_lines_as_in_their_files():
+    """What a function's lines do not tell is looked up in the whole file."""
+    for module in (interleave, logarithm, order, trigonometric):
+        source = inspect.getsource(module)
+        lines, whole = source.splitlines(keepends=True), sources._File(elementwise, module.__file__)
+        read = 0
+        for code in codes(compile(source, module.__file__, "exec")):
+            one = sources._lambda if code.co_name == "<lambda>" else sources._definition
+            found, known = one(lines, code), sources._match(whole.all, code)
+            if found is not None and known is not None:
+                assert ast.dump(found) == ast.dump(known)
+                read += 1
+        assert read >= 4
+
+
+def codes(code):
+    for one in code.co_consts:
+        if hasattr(one, "co_code"):
+            yield one
+            yield from codes(one)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("not (a) and b", "(a or b) and b", "(a) and (b)", "((a) or b) and (b or (a))", "-(a)"),
+        *(
+            "((a)) if not (b) else ((b), a)",
+            "((a) < b) < (a)",
+            "(a, (b))",
+            "0",
+            "((a if b else 1))",
+        ),
+        *("(lambda c: (c + a))(b)", "(b)[(a)]", "not (not (a) or (b))"),
+    ],
+)
+def test_an_expression_is_read_by_its_ends_or_not_at_all(body):
+    text = f"known = {{0: (lambda a, b: {body}), 1: 2}}\n"
+    found = sources._lambda([text], next(codes(compile(text, "", "exec"))))
+    assert found is None or ast.dump(found.body) == ast.dump(ast.parse(body, mode="eval").body)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.entries import ByDtype
+from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers
 from tinygrad_cg_kernels.runtime.memory import empty
 from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, is_integer, loop_dtype, native
 
@@ -69,27 +69,32 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
     return out
 
 
-def _scatter(indices, values, out):
+def _scatter(indices, values, out, sizes):
     # Serial and in order, so that repeated indices always add up to the same bits.
-    for a in range(np.uintp(values.shape[0])):
-        for k in range(np.uintp(indices.size)):
-            target = np.uintp(indices[k])
-            for b in range(np.uintp(values.shape[2])):
-                out[a, target, b] += values[a, k, b]
+    before, size, after = sizes
+    count = np.uintp(indices.size)
+    for a in range(np.uintp(before)):
+        for k in range(count):
+            target, source = (a * size + np.uintp(indices[k])) * after, (a * count + k) * after
+            for b in range(np.uintp(after)):
+                out[target + b] += values[source + b]
 
 
 _INDICES = build.array_type(INT64, 1)
-_run = ByDtype(_scatter, "scatter_add", lambda dtype: (_INDICES, *[build.array_type(dtype, 3)] * 2))
+_run = ByDtype(
+    _scatter,
+    "scatter_add",
+    lambda dtype: (_INDICES, *[build.array_type(dtype, 1)] * 2, numbers(3)),
+)
 
 
 def _scatter_flat(shape, dtype, middle, positions, values) -> np.ndarray:
     """Return zeros(shape), seen as (before, middle, after), with values added at flat positions."""
-    before, size, after = middle
     loop = loop_dtype(native("scatter_add", dtype))
     out = np.zeros(shape, loop)
     if values.size:
-        values = np.ascontiguousarray(values, dtype=loop).reshape(before, positions.size, after)
-        _run(loop, positions.reshape(-1), values, out.reshape(before, size, after))
+        values = np.ascontiguousarray(values, dtype=loop).reshape(-1)
+        _run(loop, positions.reshape(-1), values, out.reshape(-1), middle)
     return out.astype(dtype, copy=False)
 
 

@@ -8,7 +8,7 @@ from numba import types
 
 from tinygrad_cg_kernels.move.gather import check_axis, check_bounds, check_positions
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.entries import ByDtype, words
+from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers, words
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.promotion import (
     FLOAT32,
@@ -90,34 +90,40 @@ def _along_axis(added: bool) -> Callable:
     Serial and in order, so that repeated indices always add up to the same bits.
     """
 
-    def kernel(x, indices, values, seen):
-        size, low, high = x.shape[1], 0, 0
-        for a in range(np.uintp(indices.shape[0])):
-            if indices.shape[2] == 1:
-                for k in range(np.uintp(indices.shape[1])):
-                    index = indices[a, k, 0]
+    def kernel(x, indices, values, seen, sizes):
+        before, size, count, after = sizes
+        length, low, high = np.int64(size), 0, 0
+        for a in range(np.uintp(before)):
+            line, start = a * count, a * size
+            base = start * after
+            if after == 1:
+                for k in range(np.uintp(count)):
+                    index = indices[line + k]
                     low, high = min(low, index), max(high, index)
+                    place = start + _inside(index, length)
                     if added:
-                        x[a, _inside(index, size), 0] += values[a, k, 0]
+                        x[place] += values[line + k]
                     else:
-                        values[a, k, 0] = x[a, _inside(index, size), 0]
+                        values[line + k] = x[place]
             else:
-                for k in range(np.uintp(indices.shape[1])):
-                    for b in range(np.uintp(indices.shape[2])):
-                        index = indices[a, k, b]
+                for k in range(np.uintp(count)):
+                    at = (line + k) * after
+                    for b in range(np.uintp(after)):
+                        index = indices[at + b]
                         low, high = min(low, index), max(high, index)
+                        place = base + b + _inside(index, length) * after
                         if added:
-                            x[a, _inside(index, size), b] += values[a, k, b]
+                            x[place] += values[at + b]
                         else:
-                            values[a, k, b] = x[a, _inside(index, size), b]
+                            values[at + b] = x[place]
         seen[0], seen[1] = low, high
 
     return kernel
 
 
 def _types(dtype: np.dtype) -> tuple[types.Type, ...]:
-    cube = build.array_type(dtype, 3)
-    return cube, build.array_type(INT64, 3), cube, build.array_type(INT64, 1)
+    flat, indices = build.array_type(dtype, 1), build.array_type(INT64, 1)
+    return flat, indices, flat, indices, numbers(4)
 
 
 _take = ByDtype(_along_axis(False), "take_along_axis", _types)
@@ -146,8 +152,9 @@ def _check_shapes(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: 
 def _run(kernel: ByDtype, x: np.ndarray, at: np.ndarray, values: np.ndarray, axis: int) -> None:
     """Run a kernel on contiguous arrays seen as (before, axis, after)."""
     before, after = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
-    cubes = [one.reshape(before, one.shape[axis], after) for one in (x, at, values)]
-    kernel(x.dtype, *cubes, seen := np.zeros(2, INT64))
+    flat = [one.reshape(-1) for one in (x, at, values)]
+    sizes = before, x.shape[axis], at.shape[axis], after
+    kernel(x.dtype, *flat, seen := np.zeros(2, INT64), sizes)
     check_bounds(kernel.name, *seen.tolist(), x.shape[axis])
 
 

@@ -6,7 +6,7 @@ import ast
 import builtins
 import linecache
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -79,10 +79,64 @@ def _by_line(nodes: Iterable[ast.AST]) -> _Definitions:
 
 
 _files: dict[str, _File] = {}
+"""The files that were read as a whole, as they are where the lines of a function do not tell."""
+CLOSING = 2  # lines that may follow the last one with code: of brackets
 
 
-def _tree(function: Callable, code: Any) -> Any:
+def _spans(code: Any) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Yield where the expressions of code begin and end, also in functions that it defines."""
+    for line, last, start, end in code.co_positions():
+        if None not in (line, last, start, end) and end:
+            yield (line, start), (last, end)
+    for one in code.co_consts:
+        if hasattr(one, "co_positions"):
+            yield from _spans(one)
+
+
+def _definition(lines: list[str], code: Any) -> ast.FunctionDef | None:
+    """Return a definition, of its lines alone; None where they do not tell."""
+    begin, last = code.co_firstlineno - 1, max((end[0] for _, end in _spans(code)), default=0)
+    head = "if True:\n" if lines[begin : begin + 1] and lines[begin][0].isspace() else ""
+    for count in range(last, last + CLOSING + 1) if last > begin else ():
+        try:
+            found: Any = ast.parse(head + "".join(lines[begin:count])).body[0]
+        except (SyntaxError, ValueError):
+            continue
+        found = found.body[0] if head else found
+        return found if isinstance(found, ast.FunctionDef) and found.name == code.co_name else None
+    return None
+
+
+def _lambda(lines: list[str], code: Any) -> ast.Lambda | None:
+    """Return a lambda expression, where what stands between its ends gives the same code."""
+    spans = list(_spans(code))
+    if not spans:
+        return None
+    (first, start), (last, end) = min(one for one, _ in spans), max(one for _, one in spans)
+    text = [line.encode() for line in lines[first - 1 : last]]
+    text[-1] = text[-1][:end]
+    text[0] = text[0][start:]
+    known = [f"import {name}" for name in code.co_names]  # Python calls functions of modules so
+    names = ", ".join(code.co_varnames[: code.co_argcount])
+    source = "\n".join([*known, f"made = lambda {names}: ({b''.join(text).decode()})"])
+    try:
+        tree = ast.parse(source)
+        (made,) = (one for one in compile(tree, "", "exec").co_consts if hasattr(one, "co_code"))
+    except (SyntaxError, ValueError):
+        return None
+    parts = ("co_code", "co_consts", "co_names")
+    found: Any = tree.body[-1]
+    return found.value if all(getattr(made, k) == getattr(code, k) for k in parts) else None
+
+
+def _tree(function: Any, code: Any) -> Any:
     file = _files.get(code.co_filename)
+    if file is None:
+        lines = linecache.getlines(code.co_filename, function.__globals__)
+        read = _lambda if code.co_name == "<lambda>" else _definition
+        found = read(lines, code) if lines else None
+        if found is not None:
+            return found
     if file is None:
         file = _files[code.co_filename] = _File(function, code.co_filename)
     found = _match(file.top, code) or _match(file.all, code)
