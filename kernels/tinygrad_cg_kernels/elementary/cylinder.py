@@ -278,17 +278,17 @@ def _debye(n, x):
     root = math.hypot(n, x)
     exponent = n * n / (x + root) - n * arcsinh(n / x)
     inverse = 1.0 / root
-    square, step = (n * inverse) ** 2, inverse
-    total = 1.0
-    for part in (
-        polynomial(square, DEBYE[0]),
-        polynomial(square, DEBYE[1]),
-        polynomial(square, DEBYE[2]),
-        polynomial(square, DEBYE[3]),
-        polynomial(square, DEBYE[4]),
-    ):
-        total += step * part
-        step *= inverse
+    ratio = n * inverse
+    square, step = ratio * ratio, inverse
+    total = 1.0 + step * polynomial(square, DEBYE[0])
+    step *= inverse
+    total += step * polynomial(square, DEBYE[1])
+    step *= inverse
+    total += step * polynomial(square, DEBYE[2])
+    step *= inverse
+    total += step * polynomial(square, DEBYE[3])
+    step *= inverse
+    total += step * polynomial(square, DEBYE[4])
     return total * exp(exponent) * math.sqrt(inverse / (2.0 * math.pi))
 
 
