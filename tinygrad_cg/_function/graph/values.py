@@ -15,15 +15,18 @@ import numpy as np
 from ..._core.primitive import Primitive
 from ..._core.tensor import Aval
 
+_next_serial = count().__next__
+
 
 class Value:
     """One array of a graph: an input, a constant, or an output of an operation.
 
     `primitive` is None for inputs and constants; `array` is a constant's value. An operation
     with several outputs is one value whose `aval` is a list, and an `OutputItem` for each output.
+    Values that are made later have greater `serial` numbers.
     """
 
-    __slots__ = ("array", "aval", "inputs", "params", "primitive")
+    __slots__ = ("array", "aval", "inputs", "params", "primitive", "serial")
 
     def __init__(
         self,
@@ -34,6 +37,7 @@ class Value:
         array: np.ndarray | None = None,
     ):
         self.aval, self.primitive, self.array = aval, primitive, array
+        self.serial = _next_serial()
         self.inputs = tuple(inputs)
         self.params = dict(params or {})
 

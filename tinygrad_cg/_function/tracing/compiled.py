@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from tinygrad_cg_kernels.runtime.compile import no_collection
 
 from ... import nest
 from ..._core.conversion import FLOAT32, FLOAT64, convert, is_tensor, is_weak
 from ..._core.tensor import Aval, Tensor
 from ..._reverse.variable import Variable
+from ..graph.interpret import interpreter
 from ..graph.loops import optimize
 from ..graph.values import FuncGraph, Value
 from .number import TraceNumber
@@ -19,6 +22,8 @@ from .signature import FunctionCall
 from .trace import Build, FunctionTrace
 
 new = object.__new__
+LONG = 1000
+"""Operations of a program that takes minutes to compile."""
 
 
 class Outputs:
@@ -70,6 +75,29 @@ class Outputs:
         return list(getattr(self.run and self.program, "sources", []))
 
 
+Roller = Callable[[FuncGraph, Mapping[Value, Value], Build], FuncGraph]
+
+
+def _no_roller(graph: FuncGraph, known: Mapping[Value, Value], build: Build) -> FuncGraph:
+    return graph
+
+
+_roll: Roller = _no_roller
+
+
+def set_roller(function: Roller) -> None:
+    """Have `function` make loops of what a long graph repeats."""
+    global _roll
+    _roll = function
+
+
+def rolled(graph: FuncGraph, known: Mapping[Value, Value], build: Build) -> FuncGraph:
+    """Return a graph in which what repeats itself is a loop, if it is long and compiled."""
+    if build is interpreter or sum(one.primitive is not None for one in graph.values()) <= LONG:
+        return graph
+    return _roll(graph, known, build)
+
+
 class Program:
     """The result of a trace: a graph whose inputs are arguments, captured tensors and Variables.
 
@@ -90,7 +118,7 @@ class Program:
         inputs = [*trace.arguments, *[value for _, value in captured]]
         inputs += [value for _, value in trace.reads.values()]
         kept = [*outputs, *[value for _, value in assigned], *trace.draws[-1:], *trace.effects[-1:]]
-        self.graph = optimize(FuncGraph(inputs, kept), literals)
+        self.graph = optimize(rolled(FuncGraph(inputs, kept), literals, build), literals)
         self.avals = [value.aval for value in self.graph.outputs[: self.count]]
         self.outputs = Outputs(self.graph.inputs, self.graph.outputs, build)
 
@@ -159,6 +187,7 @@ class Traced:
         outputs = [convert(leaf) for leaf, mark in pairs if mark is OutputMark]
         return outputs, nest.pack_sequence_as(result, marks)
 
+    @no_collection()  # of a long trace it would take half the time
     def trace(self, may_create: bool, leaves: Sequence) -> bool:
         """Make the program, and return whether it can be used: it made no Variables.
 

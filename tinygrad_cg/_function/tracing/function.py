@@ -21,8 +21,9 @@ from ..codegen.executable import build as fused
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph
 from . import branches as branches
+from . import rolling as rolling
 from . import whiles as whiles
-from .compiled import Build
+from .compiled import LONG, Build
 from .concrete import AnySize, ConcreteFunction, example
 from .signature import FunctionCall, Statics, TensorSpec, check_signature, has_unknown_sizes
 from .specialization import Specialization
@@ -30,7 +31,6 @@ from .specialization import Specialization
 _LARGEST = 64  # programs that one function keeps
 _STREAK = 5  # calls in a row that needed a new program: worth a warning
 _WAYS = 4  # short ways that a call tries: those of the latest forms
-_LONG = 1000  # operations of a program that takes minutes to compile
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -284,11 +284,13 @@ travels(Function)
 def _fuse_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
     """Return a program; one that would compile for minutes runs operation by operation."""
     count = sum(value.primitive is not None for value in graph.values())
-    if count <= _LONG:
+    if count <= LONG:
         return fused(graph)
     warn(
         f"a program of {count} operations would take minutes to compile, so it runs operation by "
-        "operation, as function(jit_compile=False) does without this warning. Keep long loops "
+        "operation, as function(jit_compile=False) does without this warning. A Python loop "
+        "becomes a loop of the program where its rounds do the same on arrays of the same shapes, "
+        "but for numbers and x[i]: there is too much else. Use scan or while_loop, keep long loops "
         "outside of the function, or compile it all the same by function(jit_compile=True)",
         FunctionWarning,
     )
@@ -383,9 +385,10 @@ def function(
     jit_compile:
         By default the program is fused into kernels of its own, which are compiled at the first
         call (tenths of a second to some seconds) and kept on disk. Programs that differ in
-        constants alone share them. Only a program of more than 1000 operations, an unrolled loop
-        say, runs operation by operation, with a warning. True: fused in any case. False:
-        operation by operation, with nothing to compile.
+        constants alone share them. In a program of more than 1000 operations Python's loops
+        become loops of the program, if their rounds are alike; if more than 1000 are left it runs
+        operation by operation, with a warning. True: fused in any case. False: operation by
+        operation, with nothing to compile.
     reduce_retracing:
         No warning where each call has other sizes. Kernels are shared between sizes in any case.
     autograph:

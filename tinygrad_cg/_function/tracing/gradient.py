@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tinygrad_cg_kernels.runtime.compile import no_collection
+
 from ..._core.kinds import is_differentiable
 from ..._core.levels import Token, state
 from ..._core.record import Node, find_operands, mark_expired, new_mark, run_recorded
@@ -22,7 +24,7 @@ from ..._rules.rebinding import TransformedCall
 from ..graph.loops import optimize
 from ..graph.partition import cut
 from ..graph.values import FuncGraph
-from .compiled import Outputs, Traced, arrays_of, wrap_array
+from .compiled import Outputs, Traced, arrays_of, rolled, wrap_array
 from .trace import FunctionTrace
 
 
@@ -174,6 +176,7 @@ def replay(draws: Sequence[Tensor], following: Callable | None) -> Callable:
 class ForwardBackward:
     """Forward and backward of one gradient."""
 
+    @no_collection()
     def __init__(self, gradient: Gradient, leaves: Sequence):
         self.program, build = gradient.program, gradient.traced.build
         trace = FunctionTrace(gradient.traced.name, False, gradient.traced.calls)
@@ -204,7 +207,8 @@ class ForwardBackward:
         if trace.effects[-1:] != effects:
             ends.append(trace.effects[-1])
         self.kept = len(kept)
-        joint = optimize(FuncGraph([*inputs, *backward_inputs], [*kept, *ends]), literals)
+        graph = FuncGraph([*inputs, *backward_inputs], [*kept, *ends])
+        joint = optimize(rolled(graph, literals, build), literals)
         kept, ends = joint.outputs[: self.kept], joint.outputs[self.kept :]
         residuals, backward = cut(inputs, kept, backward_inputs, ends)
         self.forward_outputs = Outputs(inputs, [*kept, *residuals], build)
