@@ -340,3 +340,18 @@ def test_what_the_gradient_keeps_is_one_of_three():
     ):
         with pytest.raises(ValueError, match="`checkpoint` must be None, 'every' or 'sqrt'"):
             call()
+
+
+def test_the_texts_of_loops_are_shown():
+    def small(x):
+        return tf.foldl(lambda x, one: tf.linalg.matvec(W, x) + one, STEPS, tf.sin(x))
+
+    def elementwise(x):
+        return tf.foldl(lambda x, one: tf.sin(x) + one, STEPS, x)
+
+    for function in (small, elementwise):
+        texts = tf.function(function).kernels(tf.constant(X))
+        assert sum("def rounds(" in text for text in texts) == 1
+    large = tf.function(lambda x: ops.fori_loop(0, 2, lambda i, x: tf.sin(x @ x), x))
+    texts = large.kernels(tf.ones((80, 80)))
+    assert sum("def call(" in text for text in texts) == 2  # of the program, and of the body

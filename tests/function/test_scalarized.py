@@ -176,7 +176,7 @@ def test_numbers_are_parameters(made):
     x = normal(2)
     for scale in (0.7, 1.9):
         program(scale)(x)
-    first, second = (one.__self__ for one in made)
+    first, second = made
     assert first.source == second.source
     assert [table.tolist() for table in first.tables] != [one.tolist() for one in second.tables]
 

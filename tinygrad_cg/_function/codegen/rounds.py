@@ -276,6 +276,7 @@ class _Layout:
             return [*ends, *rows] if loop.body.length is not None else [*ends, np.array(n)]
 
         run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]
+        run.source = segment.source  # pyright: ignore[reportFunctionMemberAccess]
         return run
 
     def _filled(

@@ -61,7 +61,7 @@ def compile_scalarized(loop: Rounds, otherwise: Run) -> Run | None:
     if sum(prod(value.shape) for value in values if value not in loop.graph.inputs) > MOST:
         return None
     try:
-        return _Loop(loop, otherwise).run
+        return _Loop(loop, otherwise)
     except _UnfitError:
         return None
 
@@ -484,7 +484,7 @@ class _Loop:
         imports = generated.import_lines(modules(code))
         return _HEAD.format(imports=imports) + "\n".join([*lines, "    return True", ""])
 
-    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the last loop variables, and the stacks of rows."""
         body = self.loop.body
         given = [contiguous(arrays[k]).reshape(-1) for k in self.given]

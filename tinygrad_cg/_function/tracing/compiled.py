@@ -71,8 +71,10 @@ class Outputs:
 
     @property
     def sources(self) -> list[str]:
-        """Return the source texts of the kernels."""
-        return list(getattr(self.run and self.program, "sources", []))
+        """Return the source texts of the kernels, and of loops."""
+        found = list(getattr(self.run and self.program, "sources", []))
+        loops = [value.params["loop"] for value in self.graph.values() if "loop" in value.params]
+        return found + [text for loop in loops for text in loop.sources]
 
 
 Roller = Callable[[FuncGraph, Mapping[Value, Value], Build], FuncGraph]

@@ -99,7 +99,7 @@ class LoopProgram:
 
     def __init__(self, body: Body, build: Build):
         self.body, self.build = body, build
-        self._run: Callable[[Sequence[np.ndarray]], list[np.ndarray]] | None = None
+        self._outputs: Outputs | None = None
 
     def __repr__(self) -> str:
         length = self.body.length
@@ -111,15 +111,27 @@ class LoopProgram:
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the last carries and the stacks of outputs."""
-        if self._run is None:
-            outputs = Outputs(self.body.graph.inputs, self.body.graph.outputs, self.build)
-            rounds = Rounds(outputs.graph, outputs.steps, self.body)
-            called = call_rounds(rounds, lambda: outputs.run)
-            compiled = None
-            if self.build is not interpreter:
-                compiled = compile_rounds(rounds) or compile_scalarized(rounds, called)
-            self._run = compiled or called
+        if self._outputs is None:
+            self._compile()
         return self._run(arrays)
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the texts of the loop, or of the program of its body."""
+        if self._outputs is None:
+            self._compile()
+        assert self._outputs is not None
+        source = getattr(self._run, "source", None)
+        return self._outputs.sources if source is None else [source]
+
+    def _compile(self) -> None:
+        outputs = Outputs(self.body.graph.inputs, self.body.graph.outputs, self.build)
+        rounds = Rounds(outputs.graph, outputs.steps, self.body)
+        called = call_rounds(rounds, lambda: outputs.run)
+        compiled = None
+        if self.build is not interpreter:
+            compiled = compile_rounds(rounds) or compile_scalarized(rounds, called)
+        self._run, self._outputs = compiled or called, outputs
 
 
 class Loop(LoopProgram):
