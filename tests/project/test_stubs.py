@@ -20,6 +20,8 @@ PUBLIC = (
     *("", ".autodiff", ".compat", ".compat.v1", ".config", ".config.cache", ".config.threading"),
     *(".contrib", ".contrib.eager", ".debugging", ".dtypes", ".errors", ".experimental", ".keras"),
     *(
+        ".keras.backend",
+        ".keras.config",
         ".keras.metrics",
         ".keras.ops",
         ".keras.optimizers",

@@ -118,3 +118,33 @@ def test_no_nan_functions():
 def test_i0_is_numpys():
     x = np.linspace(-3, 30, 12)
     np.testing.assert_allclose(tnp.i0(x).numpy(), np.i0(x), 1e-14)
+
+
+def test_weighted_quantiles_in_programs_and_batches():
+    """Weights that have no values, and are wrong, give NaN; elsewhere they are an error."""
+    x, weights = np.array([3.0, 1.0, 2.0]), np.array([0.5, 0.0, 0.5])
+
+    def run(x, w):
+        return tnp.quantile(x * x, [0.0, 0.5, 0.9], weights=w, method="inverted_cdf")
+
+    expected = np.quantile(x * x, [0.0, 0.5, 0.9], weights=weights, method="inverted_cdf")
+    assert_allclose(run(x, weights), expected)
+    assert_allclose(tf.function(run)(x, weights), expected)
+    assert_allclose(tf.vmap(run)(np.stack([x, x]), np.stack([weights, weights])), [expected] * 2)
+    assert_right_in_all_modes(lambda x: run(x, weights), tf.constant(x))
+    assert np.isnan(tf.function(run)(x, -weights)).all()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="weights must not be negative"):
+        run(x, -weights)
+
+
+@pytest.mark.parametrize("name", ["unique", "intersect1d", "setdiff1d", "trim_zeros", "nonzero"])
+def test_results_whose_size_depends_on_values_say_so(name):
+    given = [1.0] if name in ("intersect1d", "setdiff1d") else []
+
+    def run(x):
+        return getattr(tnp, name)(x, *given)
+
+    x = tf.constant([[1.0, 2.0, 0.0]])
+    for transform, operand in ((tf.function, x[0]), (tf.vmap, x)):
+        with pytest.raises(TypeError, match=rf"{name}: the size of its result .* call {name} out"):
+            transform(run)(operand)

@@ -34,6 +34,7 @@ from .elementwise import (
 from .indexing import gather
 from .normalizations import l2_normalize
 from .reductions import log_softmax, reduce_all, reduce_max, reduce_mean, reduce_sum
+from .settings import settings
 from .shape import cast, reshape
 from .trigonometry import sinh
 
@@ -147,16 +148,14 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
 
 # Keras's losses: the mean over the last axis ---------------------------------------------------
 
-EPSILON = 1e-7  # Keras's: what keeps probabilities from 0 and 1
-
 
 def _pair(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
-    """Return both in the dtype of the predictions, integers as float32.
+    """Return both in the dtype of the predictions, integers as Keras's `floatx`.
 
     Where one has a last axis of size 1 more than the other they are brought to one rank.
     """
     y_pred = convert(y_pred)
-    y_pred = cast(y_pred, np.float32) if is_exact(y_pred.dtype) else y_pred
+    y_pred = cast(y_pred, settings.floatx) if is_exact(y_pred.dtype) else y_pred
     y_true = cast(convert(y_true), y_pred.dtype)
     true, pred = y_true._data.shape, y_pred._data.shape
     if len(true) == len(pred) + 1 and true[-1] == 1:
@@ -185,14 +184,14 @@ def mean_absolute_error(y_true: Any, y_pred: Any) -> Tensor:
 def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Tensor:
     """Return 100 times the mean of differences relative to `y_true`, along the last axis."""
     y_true, y_pred = _pair(y_true, y_pred)
-    share = absolute(divide(subtract(y_true, y_pred), maximum(absolute(y_true), EPSILON)))
+    share = absolute(divide(subtract(y_true, y_pred), maximum(absolute(y_true), settings.epsilon)))
     return multiply(reduce_mean(share, -1), 100)
 
 
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean of squared differences of log(1 + y), along the last axis."""
     y_true, y_pred = _pair(y_true, y_pred)
-    first, second = (log1p(maximum(one, EPSILON)) for one in (y_pred, y_true))
+    first, second = (log1p(maximum(one, settings.epsilon)) for one in (y_pred, y_true))
     return reduce_mean(square(subtract(first, second)), -1)
 
 
@@ -258,25 +257,25 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
     Both are limited to [1e-7, 1]. After S. Kullback and R. Leibler, "On information and
     sufficiency" (1951).
     """
-    y_true, y_pred = (clip(one, EPSILON, 1) for one in _pair(y_true, y_pred))
+    y_true, y_pred = (clip(one, settings.epsilon, 1) for one in _pair(y_true, y_pred))
     return reduce_sum(multiply(y_true, log(divide(y_true, y_pred))), -1)
 
 
 def poisson(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean of ``y_pred - y_true * log(y_pred + 1e-7)`` along the last axis."""
     y_true, y_pred = _pair(y_true, y_pred)
-    return reduce_mean(subtract(y_pred, multiply(y_true, log(add(y_pred, EPSILON)))), -1)
+    return reduce_mean(subtract(y_pred, multiply(y_true, log(add(y_pred, settings.epsilon)))), -1)
 
 
 def cosine_similarity(y_true: Any, y_pred: Any, axis: Any = -1) -> Tensor:
     """Return the negative cosine of the angle between vectors along `axis`."""
     y_true, y_pred = _pair(y_true, y_pred)
-    product = multiply(*(l2_normalize(one, axis, EPSILON**2) for one in (y_true, y_pred)))
+    product = multiply(*(l2_normalize(one, axis, settings.epsilon**2) for one in (y_true, y_pred)))
     return negative(reduce_sum(product, axis))
 
 
 def _probabilities(output: Tensor) -> Tensor:
-    return clip(output, EPSILON, 1 - EPSILON)
+    return clip(output, settings.epsilon, 1 - settings.epsilon)
 
 
 def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Tensor:
@@ -329,7 +328,7 @@ def sparse_categorical_crossentropy(
         target = reshape(target, target._data.shape[:-1])
     if not is_integer(target.dtype):
         target = cast(target, np.int64)
-    output = cast(output, np.float32) if is_exact(output.dtype) else output
+    output = cast(output, settings.floatx) if is_exact(output.dtype) else output
     if from_logits:
         return sparse_cross_entropy(target, output)
     chances = _probabilities(divide(output, reduce_sum(output, -1, True)))

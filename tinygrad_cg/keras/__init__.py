@@ -1,5 +1,5 @@
 """Keras's names."""
 
-from . import losses, metrics, ops, optimizers, random
+from . import backend, config, losses, metrics, ops, optimizers, random
 
-__all__ = ["losses", "metrics", "ops", "optimizers", "random"]
+__all__ = ["backend", "config", "losses", "metrics", "ops", "optimizers", "random"]

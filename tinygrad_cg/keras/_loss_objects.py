@@ -31,6 +31,7 @@ from .._ops.losses import (
 )
 from .._ops.losses import sparse_categorical_crossentropy as _sparse_crossentropy
 from .._ops.reductions import reduce_mean, reduce_sum
+from .._ops.settings import settings
 from .._ops.shape import broadcast_to, cast, expand_dims, reshape, squeeze
 
 _REDUCTIONS = {
@@ -74,7 +75,7 @@ def _smooth(y_true: Any, share: Any, classes: Any) -> Any:
     if not share:
         return y_true
     y_true = convert(y_true)
-    y_true = y_true if y_true.dtype.kind in "fc" else cast(y_true, "float32")
+    y_true = y_true if y_true.dtype.kind in "fc" else cast(y_true, settings.floatx)
     return add(multiply(y_true, 1.0 - share), share / classes)
 
 

@@ -1,4 +1,7 @@
-"""Keras's ``keras.ops``. Integers that meet a function of reals become float32, as there."""
+"""Keras's ``keras.ops``. Integers that meet a function of reals become float32, as there.
+
+Where a text says float32, it is what `keras.config.set_floatx` has set.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ from .._ops.indexing import getitem
 from .._ops.matrices import adjoint
 from .._ops.norms import matrix_norm, vector_norm
 from .._ops.reductions import reduce_all, reduce_max, reduce_mean, reduce_sum
+from .._ops.settings import settings
 from .._ops.shape import broadcast_to, cast, concatenate, expand_dims, reshape, transpose
 from .._ops.sorting import one_hot
 from .._rules.custom_gradient import custom_gradient
@@ -33,7 +37,7 @@ from .._spellings.spell import spell
 from .._transforms.batching import vectorized_map
 from .._transforms.control_flow import cond
 from .._transforms.functional import jvp as _jvp
-from ..dtypes import float32, int32, uint32
+from ..dtypes import int32, uint32
 from ..errors import InvalidArgumentError
 from ._associative import associative_scan
 from ._loops import fori_loop, map, scan, switch, while_loop
@@ -61,10 +65,19 @@ def jvp(fun: Any, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     return _jvp(fun, primals, tangents, has_aux)
 
 
+def _small(epsilon: float | None) -> float:
+    return settings.epsilon if epsilon is None else epsilon
+
+
+def _order(data_format: str | None) -> str:
+    """Return the order of an image's axes: what `set_image_data_format` says where it is None."""
+    return data_format or settings.image_data_format
+
+
 def _real(x: Any) -> Tensor:
-    """Return integers and booleans as float32."""
+    """Return integers and booleans as `floatx`, float32 unless it is set."""
     x = convert(x)
-    return cast(x, float32) if is_exact(x.dtype) else x
+    return cast(x, settings.floatx) if is_exact(x.dtype) else x
 
 
 def _reals(x1: Any, x2: Any) -> list[Tensor]:
@@ -104,7 +117,7 @@ def _true_coordinates(condition: Any) -> list[Tensor]:
 
 
 def _eye(rows: Any, columns: Any, diagonal: int, kind: Any) -> Tensor:
-    return cast(constant(np.eye(rows, columns, diagonal)), kind or float32)
+    return cast(constant(np.eye(rows, columns, diagonal)), kind or settings.floatx)
 
 
 def _complex(x: Any) -> Tensor:
@@ -192,8 +205,17 @@ def _values(x: Any) -> np.ndarray:
 
 
 def _of_ends(*ends: Any) -> np.dtype:
-    """Return the dtype of numbers between two: float32 unless an end has a floating one."""
-    return _real(convert_operands(ends)[0]).dtype
+    """Return the dtype of numbers between two: `floatx` unless an end has a floating one."""
+    return (
+        settings.floatx
+        if not builtins.any(hasattr(one, "dtype") for one in ends)
+        else _real(convert_operands(ends)[0]).dtype
+    )
+
+
+def _of_range(*ends: Any) -> np.dtype | None:
+    """Return `floatx` for Python's floats; None where the numbers themselves decide."""
+    return settings.floatx if builtins.any(type(one) is float for one in ends) else None
 
 
 def _geometric(start: Any, stop: Any, num: Any, endpoint: bool, kind: Any, axis: int) -> Tensor:
@@ -272,7 +294,9 @@ def _multi_hot(inputs: Any, num_classes: Any, axis: int, kind: Any, sparse: bool
     x = convert(inputs)
     if num_classes is None:
         raise ValueError("multi_hot: num_classes must be given")
-    return reduce_max(one_hot(x, num_classes, axis, kind or float32), 1 if x.ndim > 1 else 0)
+    return reduce_max(
+        one_hot(x, num_classes, axis, kind or settings.floatx), 1 if x.ndim > 1 else 0
+    )
 
 
 def _of_polar(size: Tensor, angle: Tensor) -> Tensor:
@@ -338,7 +362,7 @@ def _by_pattern(tensor: Any, pattern: str, lengths: dict[str, int]) -> Tensor:
 _TABLE = """
     all any(x, axis=None, keepdims=False) = reduce_{}(x, axis, keepdims)
     arange(start, stop=None, step=None, dtype=None)
-        = arange(start, stop, 1 if step is None else step, dtype)
+        = arange(start, stop, 1 if step is None else step, dtype or _of_range(start, stop, step))
         # Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
     arctan2(x1, x2) = arctan2(*_reals(x1, x2))
         # Return the angle, from -pi to pi, of the point with ordinate `x1` and abscissa `x2`;
@@ -360,7 +384,7 @@ _TABLE = """
         # Return the parts of `x` along `axis` between indices, or a number of parts, of which the
         first may be longer by one.
     average_pool max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
-        = {}(inputs, pool_size, strides, padding, data_format)
+        = {}(inputs, pool_size, strides, padding, _order(data_format))
     batch_normalization(x, mean, variance, axis, offset=None, scale=None, epsilon=0.001)
         = batch_normalization(x, *_at_axis(x, axis, mean, variance, offset, scale), epsilon)
         # Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset`` with vectors along
@@ -385,11 +409,12 @@ _TABLE = """
     clip(x, x_min, x_max) = clip(x, x_min, x_max)
     concatenate(xs, axis=0) = concatenate(xs, axis)
     conv depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None,
-        dilation_rate=1) = {}(inputs, kernel, strides, padding, data_format, dilation_rate)
+        dilation_rate=1) = {}(inputs, kernel, strides, padding, _order(data_format), dilation_rate)
     conv_transpose(inputs, kernel, strides=1, padding="valid", output_padding=None,
         data_format=None, dilation_rate=1)
         = conv_transpose(inputs, kernel, transposed_conv_sizes(inputs, kernel, strides, padding,
-        output_padding, data_format, dilation_rate), strides, padding, data_format, dilation_rate)
+        output_padding, _order(data_format), dilation_rate), strides, padding,
+        _order(data_format), dilation_rate)
         # Return the transposed convolution of `inputs` with a `kernel` of shape (height, width,
         outputs, channels): the map back from what a convolution makes, to images enlarged by
         `strides`.
@@ -420,7 +445,7 @@ _TABLE = """
     fft2(x) -> tuple[Tensor, Tensor] = _parts(fftn(_complex(x), None, (-2, -1)))
         # Return the discrete Fourier transform over the last two axes of `x`, a pair of real and
         imaginary parts, as such a pair.
-    full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or float32)
+    full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or settings.floatx)
         # Return a tensor of `shape` filled with `fill_value`, float32 by default.
     full_like(x, fill_value, dtype=None)
         = full_like(x, fill_value, dtype) if convert(fill_value).ndim == 0
@@ -447,7 +472,7 @@ _TABLE = """
         # Return the inverse of `rfft`, real, of `fft_length` elements; `x` is a pair of real and
         imaginary parts.
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
-        = space_evenly(start, stop, num, endpoint, dtype)
+        = space_evenly(start, stop, num, endpoint, dtype or _of_ends(start, stop))
         # Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
         rounded down if integers are asked for.
     log_sigmoid(x) = log_sigmoid(_real(x))
@@ -456,7 +481,7 @@ _TABLE = """
     kaiser(x, beta) = cast(kaiser(x, beta), float32)
         # Return Kaiser's window of `x` points with the shape parameter `beta`, float32.
     layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None)
-        = layer_normalization(_real(x), gamma, beta, axis, 1e-7 if epsilon is None else epsilon)
+        = layer_normalization(_real(x), gamma, beta, axis, _small(epsilon))
         # Return `x` less its mean over `axis`, over its standard deviation, times `gamma`, plus
         `beta`, which have the sizes of the axes. `epsilon` (1e-7) is added to the variance.
     leaky_relu(x, negative_slope=0.2) = leaky_relu(_real(x), negative_slope)
@@ -486,14 +511,14 @@ _TABLE = """
         # Return the norm of vectors along one axis or of all elements, of matrices along two or of
         2-D `x` where `ord` is given; see ``numpy.linalg.norm`` for the orders.
     normalize(x, axis=-1, order=2, epsilon=None)
-        = normalize(_real(x), axis, order, 1e-7 if epsilon is None else epsilon)
+        = normalize(_real(x), axis, order, _small(epsilon))
         # Return `x` over its norm of some `order` (at least 1) over `axis`; over `epsilon` (1e-7)
         where that is larger.
     one_hot(x, num_classes, axis=-1, dtype=None)
-        = one_hot(x, num_classes, axis, dtype or float32)
+        = one_hot(x, num_classes, axis, dtype or settings.floatx)
         # Return ones at integers `x` along a new `axis` of size `num_classes`, and zeros elsewhere:
         everywhere for one outside 0 .. num_classes - 1. float32 by default.
-    ones(shape, dtype=None) = ones(shape, dtype or float32)
+    ones(shape, dtype=None) = ones(shape, dtype or settings.floatx)
         # Return a tensor of ones, float32 by default.
     ones_like zeros_like(x, dtype=None) = {}(x, dtype)
     pad(x, pad_width, mode="constant", constant_values=None)
@@ -511,7 +536,7 @@ _TABLE = """
     reciprocal(x) = divide(1, _real(x))  # Return 1 / x; booleans and integers give float32.
     reshape(x, newshape) = reshape(x, newshape)
     rms_normalization(x, scale=None, axis=-1, epsilon=None)
-        = rms_normalization(_real(x), scale, axis, 1e-7 if epsilon is None else epsilon)
+        = rms_normalization(_real(x), scale, axis, _small(epsilon))
         # Return `x` over the root of its mean square over `axis`, times `scale`; `epsilon` (1e-7)
         is added to the mean square.
     rfft(x, fft_length=None) -> tuple[Tensor, Tensor] = _parts(rfft(_real(x), fft_length))
@@ -596,13 +621,13 @@ _TABLE = """
         = _true_coordinates(condition) if neither(x1, x2) else where(condition, x1, x2)
         # Return `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of
         what is true, one tensor for each axis.
-    zeros(shape, dtype=None) = zeros(shape, dtype or float32)
+    zeros(shape, dtype=None) = zeros(shape, dtype or settings.floatx)
         # Return a tensor of zeros, float32 by default.
     adaptive_average_pool(inputs, output_size, data_format=None)
-        = adaptive_pool(reduce_mean, _real(inputs), output_size, data_format)
+        = adaptive_pool(reduce_mean, _real(inputs), output_size, _order(data_format))
         # Return images of `output_size`, each element the mean of its share of `inputs`.
     adaptive_max_pool(inputs, output_size, data_format=None)
-        = adaptive_pool(reduce_max, inputs, output_size, data_format)
+        = adaptive_pool(reduce_max, inputs, output_size, _order(data_format))
         # Return images of `output_size`, each element the largest of its share of `inputs`.
     cdist(x, y)
         = reduce_euclidean_norm(subtract(expand_dims(_real(x), -2), expand_dims(_real(y), -3)), -1)
@@ -616,7 +641,7 @@ _TABLE = """
         # Return ``softmax(query key' * scale + bias) value`` for each head: (batch, T, N, H) from
         queries of that shape and keys and values (batch, S, K, H), with N a multiple of K. `mask`
         is true where a key is seen. `flash_attention` makes no difference.
-    empty(shape, dtype=None) = zeros(shape, dtype or float32)
+    empty(shape, dtype=None) = zeros(shape, dtype or settings.floatx)
         # Return a tensor of `shape` (float32 by default) with any values: here they are zeros.
     empty_like(x, dtype=None) = zeros_like(x, dtype)
         # Return a tensor of the shape and dtype of `x` with any values: here they are zeros.
@@ -643,8 +668,8 @@ _TABLE = """
     saturate_cast(x, dtype) = saturate_cast(x, dtype)
     separable_conv(inputs, depthwise_kernel, pointwise_kernel, strides=1, padding="valid",
         data_format=None, dilation_rate=1)
-        = conv(depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format,
-        dilation_rate), pointwise_kernel, 1, "valid", data_format)
+        = conv(depthwise_conv(inputs, depthwise_kernel, strides, padding, _order(data_format),
+        dilation_rate), pointwise_kernel, 1, "valid", _order(data_format))
         # Return `depthwise_conv` followed by a convolution with a `pointwise_kernel` of size 1.
     unfold(x, kernel_size, dilation=1, padding=0, stride=1)
         = unfold(x, kernel_size, dilation, padding, stride)
@@ -850,7 +875,7 @@ _OF_NUMPY = """
     trapezoid(y, x=None, dx=1.0, axis=-1)
         = _np_trapezoid(_real(y), x if x is None else _real(x), dx, axis)
         # Return the integral of `y` along `axis` by the trapezoidal rule.
-    tri(N, M=None, k=0, dtype=None) = cast(constant(np.tri(N, M, k)), dtype or float32)
+    tri(N, M=None, k=0, dtype=None) = cast(constant(np.tri(N, M, k)), dtype or settings.floatx)
         # Return `N` by `M` ones on and below the diagonal `k`, and zeros above it.
     tril(x, k=0) = _np_tril(convert(x), k)
         # Return `x` with zeros above the diagonal `k`.

@@ -28,6 +28,7 @@ from ._readers import (
     _array,
     _as,
     _as_array,
+    _deciding,
     _pair,
     _read,
     _rearrange,
@@ -194,7 +195,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     """Return `filt` without the zeros at the front ("f"), the back ("b") or both ends."""
     x = _array(filt)
-    values = np.asarray(x)
+    values = _deciding("trim_zeros", x)
     kept = np.argwhere(values)
     if not kept.size:
         return getitem(x, (slice(0, 0),) * x.ndim)
@@ -244,10 +245,13 @@ def unique(
     The gradient goes to the first of those that are equal. The other results (the index
     of the first, which of them each element is, and how many there are) are integers. NaN is one
     element, without `equal_nan` each is.
+
+    How many there are depends on values: inside `function` and `vmap`, whose tensors have none, it
+    raises. Call it outside of them, and pass on what it returns.
     """
     x = _array(ar)
     _, first, inverse, counts = np.unique(
-        np.asarray(x), True, True, True, axis, equal_nan=equal_nan
+        _deciding("unique", x), True, True, True, axis, equal_nan=equal_nan
     )
     rows = reshape(x, (-1,)) if axis is None else moveaxis(x, axis, 0)
     found = getitem(rows, (first,))
@@ -263,18 +267,25 @@ def intersect1d(
     """Return the different elements of `ar1` that are in `ar2`, in ascending order.
 
     The gradient goes to the first of those in `ar1` that are equal. With `return_indices` also
-    where they stand first in `ar1` and in `ar2`, flattened. After ``numpy.intersect1d``.
+    where they stand first in `ar1` and in `ar2`, flattened. Inside `function` and `vmap` it raises;
+    see `unique`. After ``numpy.intersect1d``.
     """
-    x = reshape(_array(ar1), (-1,))
-    _, first, second = np.intersect1d(np.asarray(x), _as_array(ar2), assume_unique, True)
+    x, others = reshape(_array(ar1), (-1,)), _deciding("intersect1d", _array(ar2))
+    _, first, second = np.intersect1d(_deciding("intersect1d", x), others, assume_unique, True)
     found = getitem(x, (first,))
     return (found, constant(first), constant(second)) if return_indices else found
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """Return the different elements of `ar1` not in `ar2`, ascending unless they are unique."""
-    found = reshape(_array(ar1), (-1,)) if assume_unique else unique(ar1)
-    return getitem(found, ~np.isin(np.asarray(found), _as_array(ar2)))
+    """Return the different elements of `ar1` not in `ar2`, ascending unless they are unique.
+
+    Inside `function` and `vmap` it raises; see `unique`.
+    """
+    x, others = _array(ar1), _deciding("setdiff1d", _array(ar2))
+    values = _deciding("setdiff1d", x)
+    found = reshape(x, (-1,)) if assume_unique else unique(x)
+    kept = values.reshape(-1) if assume_unique else np.unique(values)
+    return getitem(found, ~np.isin(kept, others))
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:

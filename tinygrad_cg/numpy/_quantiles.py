@@ -9,8 +9,18 @@ import numpy as np
 
 from .._core.conversion import any_tensor, is_tensor
 from .._core.kinds import is_floating
-from .._core.tensor import Tensor
-from .._ops.comparison import equal, isfinite, isnan, logical_and, logical_not
+from .._core.tensor import Aval, Tensor
+from .._ops.comparison import (
+    equal,
+    greater,
+    greater_equal,
+    isfinite,
+    isnan,
+    less,
+    logical_and,
+    logical_not,
+    logical_or,
+)
 from .._ops.define import normalize_axes
 from .._ops.elementwise import (
     add,
@@ -27,8 +37,9 @@ from .._ops.elementwise import (
 )
 from .._ops.indexing import gather
 from .._ops.reductions import argmax, argmin, reduce_all, reduce_any, reduce_sum
-from .._ops.shape import broadcast_to, cast, reshape, stop_gradient
-from .._ops.sorting import sort, take_along_axis
+from .._ops.scans import cumsum
+from .._ops.shape import broadcast_to, cast, expand_dims, reshape, stop_gradient
+from .._ops.sorting import argsort, sort, take_along_axis
 from .._spellings.adapt import arg_extremum
 from ..errors import InvalidArgumentError
 from ._manipulation import moveaxis
@@ -125,15 +136,18 @@ def quantile(
     places. `method` is any of NumPy's, after R. Hyndman and Y. Fan, "Sample quantiles in
     statistical packages" (1996); those that jump have no gradient by `q`. `weights` say how much
     each element counts, or each along `axis`; as in NumPy, the method is "inverted_cdf" then, and
-    no gradient flows to them. Raises ValueError for a `q` outside, and for another method.
+    no gradient flows to them. Raises ValueError for a `q` outside, and for another method, and
+    InvalidArgumentError for weights that are negative, or all 0 (NaN where they have no values:
+    inside `function` and `vmap`).
     """
     x, shares = _real(a), _read_shares("quantile", q, method)
     axes = normalize_axes("quantile", axis, x.ndim)
     if weights is not None:
         rows = _rows(x, axes)
-        index = _places_by_weight(rows, _rows(_like(weights, x, axes), axes), shares, method)
+        given = _rows(_like(weights, x, axes), axes)
+        index, wrong = _places_by_weight(rows, given, shares, method)
         found = reshape(take_along_axis(rows, index, -1), (*rows.shape[:-1], *shares.shape))
-        spoiled = reduce_any(isnan(rows), -1)
+        spoiled = logical_or(reduce_any(isnan(rows), -1), wrong)
         spoiled = reshape(spoiled, (*spoiled.shape, *[1] * shares.ndim))
         return _in_front(where(spoiled, np.nan, found), x, shares.ndim, axes, keepdims)
     rows = sort(_rows(x, axes))
@@ -160,22 +174,30 @@ def _like(weights: Any, x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return given if given.shape == x.shape else broadcast_to(reshape(given, shape), x.shape)
 
 
-def _places_by_weight(rows: Tensor, weights: Tensor, shares: Tensor, method: str) -> np.ndarray:
-    """Return where in its row the first element stands at which the weights add up to a share."""
+def _places_by_weight(
+    rows: Tensor, weights: Tensor, shares: Tensor, method: str
+) -> tuple[Tensor, Tensor]:
+    """Return where in its row the first element stands at which the weights add up to a share.
+
+    And which rows have weights that are negative, or all 0: an error where there are values.
+    """
     if method != "inverted_cdf":
         raise ValueError(
             f'quantile: weights need the method "inverted_cdf", as in NumPy; got {method!r}'
         )
-    given, wanted = np.asarray(weights), np.asarray(stop_gradient(shares)).reshape(-1)
-    if not (given >= 0).all() or not (given.sum(-1) > 0).all():
+    wrong = reduce_any(logical_not(greater_equal(weights, 0)), -1)
+    wrong = logical_or(wrong, logical_not(greater(reduce_sum(weights, -1), 0)))
+    if not isinstance(wrong._data, Aval) and np.asarray(wrong).any():
         raise InvalidArgumentError("quantile: weights must not be negative, nor all be 0")
-    order = np.argsort(np.asarray(stop_gradient(rows)), -1, kind="stable")
-    upto = np.cumsum(np.take_along_axis(given, order, -1), -1)
-    upto /= upto[..., -1:]
-    if (wanted == 0).any():
-        upto[upto == 0] = -1  # an element without weight is not the least
-    place = (upto[..., None, :] < wanted[:, None]).sum(-1)
-    return np.take_along_axis(order, np.minimum(place, order.shape[-1] - 1), -1)
+    order = argsort(stop_gradient(rows), -1)
+    upto = cumsum(take_along_axis(weights, order, -1), -1)
+    last = upto.shape[-1] - 1
+    upto = expand_dims(divide(upto, gather(upto, [last], axis=-1)), -2)
+    wanted = reshape(stop_gradient(shares), (-1, 1))
+    # at share 0, an element without weight is not the least
+    before = logical_or(less(upto, wanted), logical_and(equal(wanted, 0), equal(upto, 0)))
+    place = minimum(reduce_sum(cast(before, np.int64), -1), last)
+    return take_along_axis(order, place, -1), wrong
 
 
 def nanquantile(

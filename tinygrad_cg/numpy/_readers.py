@@ -10,13 +10,14 @@ import numpy as np
 
 from .._core.conversion import any_tensor, convert, is_tensor, refuse_masked
 from .._core.kinds import is_exact, is_floating, is_unsigned, rank
-from .._core.tensor import Tensor
+from .._core.tensor import NoValueError, Tensor
 from .._ops.blocks import rearrange
 from .._ops.creation import constant, full
 from .._ops.define import as_sizes, normalize_axes
 from .._ops.einsum import from_lists
 from .._ops.shape import broadcast_to, cast, reshape, stack
 from .._spellings.adapt import arg_extremum
+from ..errors import OperatorNotAllowedInGraphError
 
 
 def _read(x: Any) -> Any:
@@ -124,7 +125,19 @@ def _flat(arrays: Any, axis: Any) -> tuple[list[Tensor], Any]:
 
 def _true_coordinates(condition: Any) -> tuple[Tensor, ...]:
     """Return the coordinates of the true elements, one tensor for each axis."""
-    return tuple([constant(one) for one in np.nonzero(convert(condition)._values())])
+    return tuple([constant(one) for one in np.nonzero(_deciding("nonzero", convert(condition)))])
+
+
+def _deciding(name: str, x: Tensor) -> np.ndarray:
+    """Return the values of a tensor on which the size of a result depends, or say who asks."""
+    try:
+        return np.asarray(x)
+    except (NoValueError, OperatorNotAllowedInGraphError) as error:
+        raise type(error)(
+            f"{name}: the size of its result depends on values, which tensors do not have inside "
+            f"`function` and `vmap`: call {name} outside of them, and pass on its result, or mask "
+            f"elements by where(). {error}"
+        ) from None
 
 
 def _as_array(x: Any) -> Any:

@@ -1,0 +1,59 @@
+"""Keras's ``keras.backend``, as far as it is public in Keras 3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.conversion import as_dtype
+from .._core.tensor import Tensor
+from .config import (
+    backend,
+    epsilon,
+    floatx,
+    image_data_format,
+    set_epsilon,
+    set_floatx,
+    set_image_data_format,
+)
+
+__all__ = [
+    "backend",
+    "clear_session",
+    "epsilon",
+    "floatx",
+    "image_data_format",
+    "is_float_dtype",
+    "is_int_dtype",
+    "is_keras_tensor",
+    "set_epsilon",
+    "set_floatx",
+    "set_image_data_format",
+    "standardize_dtype",
+]
+__dir__ = __all__.copy
+
+
+def standardize_dtype(dtype: Any) -> str:
+    """Return the name of a dtype; the default one (`floatx`) of None."""
+    return floatx() if dtype is None else as_dtype(dtype).name
+
+
+def is_float_dtype(dtype: Any) -> bool:
+    """Return whether a dtype, or its name, is one of real floating-point numbers."""
+    return as_dtype(dtype).kind == "f"
+
+
+def is_int_dtype(dtype: Any) -> bool:
+    """Return whether a dtype, or its name, is one of integers; bool is none."""
+    return as_dtype(dtype).kind in "iu"
+
+
+def is_keras_tensor(x: Any) -> bool:
+    """Return False for tensors: there are no symbolic ones as of Keras's functional models."""
+    if not isinstance(x, Tensor):
+        raise ValueError(f"is_keras_tensor: x must be a tensor, got {type(x).__name__}")
+    return False
+
+
+def clear_session() -> None:
+    """Do nothing: there is no global graph and no state of names to clear."""

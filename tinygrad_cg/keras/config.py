@@ -1,0 +1,90 @@
+"""Keras's settings: ``keras.config``, and ``keras.backend``, which has them under the same names.
+
+They hold for the whole process, from the call on. A `function` keeps those that it was traced with.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._ops.settings import settings
+
+__all__ = [
+    "backend",
+    "epsilon",
+    "floatx",
+    "image_data_format",
+    "set_epsilon",
+    "set_floatx",
+    "set_image_data_format",
+]
+__dir__ = __all__.copy
+
+
+def backend() -> str:
+    """Return the name of this library, which is neither of Keras's backends."""
+    return "tinygrad_cg"
+
+
+def floatx() -> str:
+    """Return the default dtype of `keras.ops` and `keras.random`: "float32" unless set."""
+    return settings.floatx.name
+
+
+def set_floatx(value: str) -> None:
+    """Set the default dtype: "float16", "float32" or "float64".
+
+    It is the dtype of what `keras.ops` and `keras.random` make without a ``dtype`` (`zeros`, `eye`,
+    `one_hot`, `linspace`, draws), and of integers that meet a function of reals (`sqrt`, `mean`,
+    `divide`). As in Keras, tensors and arrays keep their dtypes, and `convert_to_tensor` reads
+    Python's floats as float32: pass ``dtype=`` there. Beside integers they count as float32, too
+    (in Keras as `floatx`). Loss objects compute in the dtype of the predictions. Other namespaces
+    do not depend on this.
+
+    Raises ValueError for another value, and for "bfloat16", which there is not.
+
+    Examples
+    --------
+    >>> import tinygrad_cg as tf
+    >>> tf.keras.config.set_floatx("float64")
+    >>> tf.keras.ops.zeros(2).dtype.name
+    'float64'
+    >>> tf.keras.config.set_floatx("float32")
+    """
+    if value not in ("float16", "float32", "float64"):
+        remedy = ": use float32, which holds all its values" if value == "bfloat16" else ""
+        raise ValueError(
+            f"set_floatx: Unknown `floatx` value: {value!r}{remedy}. "
+            "Expected one of 'float16', 'float32', 'float64'"
+        )
+    settings.floatx = np.dtype(value)
+
+
+def epsilon() -> float:
+    """Return the small number that keeps probabilities from 0 and divisors from it: 1e-7."""
+    return settings.epsilon
+
+
+def set_epsilon(value: float) -> None:
+    """Set the small number of losses and normalizations; ValueError unless it is positive.
+
+    Optimizers have an ``epsilon`` of their own.
+    """
+    if not (isinstance(value, (int, float, np.number)) and 0 < value < 1):
+        raise ValueError(f"set_epsilon: value must be a number between 0 and 1, got {value!r}")
+    settings.epsilon = float(value)
+
+
+def image_data_format() -> str:
+    """Return which axis of images is that of channels where an operation is not told."""
+    return settings.image_data_format
+
+
+def set_image_data_format(data_format: str) -> None:
+    """Set the default order of axes: "channels_last" or "channels_first"; else ValueError."""
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError(
+            "set_image_data_format: The `data_format` argument must be one of 'channels_first', "
+            f"'channels_last'. Received: data_format={data_format!r}"
+        )
+    settings.image_data_format = data_format
