@@ -50,9 +50,9 @@ def odeint(
     neighbours are allowed. Steps are those of Dormand and Prince's method of order 5 (SciPy's is
     LSODA: the values agree to the tolerances, by default 1.49e-8), and their sizes depend on
     values only. The gradient by `y0`, `t` and `args` is that of these steps, at every order and in
-    forward mode. Where `func` has kinks (a rectifier) it is less accurate than the solution:
-    steps are chosen by the error of the state. The method is explicit: stiff equations take many steps. Inside `function` and
-    `vmap`, whose tensors have no values, it raises: call it outside of them.
+    forward mode; where `func` has kinks (a rectifier) it is less accurate than the solution, whose
+    error alone chooses the steps. The method is explicit: stiff equations take many steps. Inside
+    `function` and `vmap`, whose tensors have no values, it raises: call it outside of them.
 
     Raises ValueError for times that do not ascend or descend, and RuntimeError if an interval takes
     more than `mxstep` steps (by default 10,000) or the state is no longer finite.
