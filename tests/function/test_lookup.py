@@ -10,6 +10,7 @@ from tests.support.graph_cases import FLOAT64, apply, assert_same, given, number
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.graph.values import FuncGraph, Value, constant
 from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime.native import programs
 
 RNG = np.random.default_rng(3)
 
@@ -185,8 +186,9 @@ READS = [
 
 @pytest.mark.parametrize("index", range(len(READS)))
 def test_reads_of_rows_and_columns(index):
-    """Values and gradients, which write where these read."""
+    """Values and gradients, which write where these read: translated, without Numba."""
     read, inputs = READS[index], (TABLE, WIDE, NUMBERS, INDICES, BATCH)
+    before = len(programs.refused)
 
     def loss(*inputs):
         return sum(tf.reduce_sum(tf.sin(y)) for y in tf.nest.flatten(read(*inputs)))
@@ -195,6 +197,7 @@ def test_reads_of_rows_and_columns(index):
         return read(*inputs), tf.grad(loss, argnums=(0, 1, 2, 4))(*inputs)
 
     assert_near(tf.function(both, jit_compile=True)(*inputs), both(*inputs), 1e-6)
+    assert programs.refused[before:] == []
 
 
 @pytest.mark.parametrize("shape", [(300, 500), (5000, 40), (100, 40, 60)])

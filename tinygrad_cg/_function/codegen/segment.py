@@ -42,25 +42,30 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
 '''
 
 # Rows of transposes, a few at a time: of each column of x as many elements are read together as
-# rows are made, so that each line of memory is read once. Where the rows belong to two matrices
-# the elements are found one by one.
-TRANSPOSED_ROWS = '''
+# rows are made, so that each line of memory is read once: where all rows are made, by a loop that
+# LLVM unrolls. Where the rows belong to two matrices the elements are found one by one.
+TRANSPOSED_ROWS = f'''
 @jitable
 def transposed_rows(x, out, first, count, columns, rows):
     """Rows of matrices' transposes, from their `first` one on: columns of x."""
     outlined()
     noalias()
     start = first // rows * rows * columns + first % rows
-    if first % rows + count <= rows:
+    if first % rows + count <= rows and count == {TILE}:
+        for j in range(np.uintp(columns)):
+            line = section(x, start + j * rows, {TILE})
+            for k in range(np.uintp({TILE})):
+                out[np.uintp(k * columns + j)] = line[k]
+    elif first % rows + count <= rows:
         for j in range(np.uintp(columns)):
             line = section(x, start + j * rows, count)
             for k in range(np.uintp(count)):
-                out[k * columns + j] = line[k]
+                out[np.uintp(k * columns + j)] = line[k]
     else:
-        for k in range(count):
-            start = (first + k) // rows * rows * columns + (first + k) % rows
-            for j in range(columns):
-                out[k * columns + j] = x[start + j * rows]
+        for row in range(count):
+            start = (first + row) // rows * rows * columns + (first + row) % rows
+            for column in range(columns):
+                out[row * columns + column] = x[start + column * rows]
     return 0
 '''.strip()
 
