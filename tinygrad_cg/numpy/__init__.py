@@ -12,6 +12,7 @@ from .._ops.dlpack import from_dlpack
 from .._ops.operators import set_methods
 from .._ops.protocol import register
 from .._spellings.spell import spell
+from . import _fits as fits
 from . import _manipulation as moving
 from . import _maps as maps
 from . import _pointwise as pointwise
@@ -332,7 +333,7 @@ _TABLE = """
         = _filled_like("zeros_like", a, 0, dtype, shape, device)
         # Return zeros with the shape and, unless `dtype` is given, the dtype of `a`.
 """
-_ROOMS = (readers, maps, totals, reductions, quantiles, moving, pointwise, products)
+_ROOMS = (readers, maps, totals, reductions, quantiles, moving, pointwise, products, fits)
 _functions = {
     name: value
     for room in _ROOMS
@@ -346,4 +347,6 @@ spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", readings=
 set_methods(globals())
 register(sys.modules[__name__], np, __all__)
 register(linalg, np.linalg, linalg.__all__)
+_strides = types.SimpleNamespace(sliding_window_view=moving._sliding_window_view)
+register(_strides, np.lib.stride_tricks, vars(_strides))
 register(fft, np.fft, fft.__all__)

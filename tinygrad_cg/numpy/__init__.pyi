@@ -34,6 +34,15 @@ from tinygrad_cg.numpy import (
     linalg as linalg,
     random as random,
 )
+from tinygrad_cg.numpy._fits import (
+    histogram2d as histogram2d,
+    histogramdd as histogramdd,
+    poly as poly,
+    polydiv as polydiv,
+    polyfit as polyfit,
+    roots as roots,
+    setxor1d as setxor1d,
+)
 from tinygrad_cg.numpy._manipulation import (
     Concatenator,
     UniqueAllResult,
@@ -46,6 +55,7 @@ from tinygrad_cg.numpy._manipulation import (
     diagonal as diagonal,
     ediff1d as ediff1d,
     flip as flip,
+    geomspace as geomspace,
     hstack as hstack,
     insert as insert,
     intersect1d as intersect1d,

@@ -10,7 +10,7 @@ from .._core.conversion import convert
 from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.define import as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
-from .._ops.elementwise import divide, maximum, minimum, power, remainder, subtract, where
+from .._ops.elementwise import divide, maximum, minimum, multiply, power, remainder, subtract, where
 from .._ops.indexing import gather, getitem
 from .._ops.shape import (
     broadcast_to,
@@ -321,6 +321,49 @@ def _taken(x: Tensor, indices: Any, axis: Any, mode: str) -> Tensor:
     elif mode == "clip":
         index = maximum(minimum(index, size - 1), 0)
     return gather(x, index, dim)
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: Any = 0
+) -> Tensor:
+    """Return `num` numbers from `start` to `stop`, each a fixed multiple of the one before.
+
+    Both ends are exact, and of one sign: else NaN. `axis` is where they stand if the ends are no
+    scalars. Differentiable by both ends. Raises TypeError for complex ends.
+    """
+    wanted = _spacing(start, stop, dtype)
+    ends = [_array(one) for one in _pair(start, stop)]
+    if any(one.dtype.kind == "c" for one in ends):
+        raise TypeError("geomspace: complex ends are not supported: use exp of linspace of logs")
+    first, last = (cast(one, np.float64) for one in ends)
+    count = as_int("geomspace", "num", num)
+    share = np.arange(count) / max(count - bool(endpoint), 1)
+    share = share.reshape(-1, *[1] * max(first.ndim, last.ndim))
+    sign = where(first < 0, -1.0, 1.0)
+    found = multiply(power(multiply(first, sign), 1 - share), power(multiply(last, sign), share))
+    return cast(moveaxis(multiply(found, sign), 0, axis), wanted)
+
+
+def _sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Tensor:
+    """Return all windows of a shape: a copy, in which no element can be written to."""
+    x, sizes = _array(x), np.atleast_1d(window_shape).tolist()
+    axes = range(x.ndim) if axis is None else [int(i) for i in np.atleast_1d(axis)]
+    if len(sizes) != len(axes):
+        raise InvalidArgumentError(
+            f"sliding_window_view: window_shape {sizes} must have a size for each of "
+            f"{len(axes)} axes"
+        )
+    for i, size in zip(axes, sizes, strict=True):
+        at = normalize_axis("sliding_window_view", i, x.ndim)
+        count = x.shape[at] - size + 1
+        if size < 0 or count < 1:
+            raise InvalidArgumentError(
+                f"sliding_window_view: a window of {size} does not fit an axis of {x.shape[at]}"
+            )
+        x = moveaxis(gather(x, np.arange(count)[:, None] + np.arange(size), at), at + 1, -1)
+    return x
 
 
 def logspace(

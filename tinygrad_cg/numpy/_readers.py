@@ -15,7 +15,7 @@ from .._ops.blocks import rearrange
 from .._ops.creation import constant, full
 from .._ops.define import as_sizes, normalize_axes
 from .._ops.einsum import from_lists
-from .._ops.shape import broadcast_to, cast, reshape, stack
+from .._ops.shape import broadcast_to, cast, reshape, stack, stop_gradient
 from .._spellings.adapt import arg_extremum
 from ..errors import OperatorNotAllowedInGraphError
 
@@ -131,7 +131,7 @@ def _true_coordinates(condition: Any) -> tuple[Tensor, ...]:
 def _deciding(name: str, x: Tensor) -> np.ndarray:
     """Return the values of a tensor on which the size of a result depends, or say who asks."""
     try:
-        return np.asarray(x)
+        return np.asarray(stop_gradient(x))
     except (NoValueError, OperatorNotAllowedInGraphError) as error:
         raise type(error)(
             f"{name}: the size of its result depends on values, which tensors do not have inside "
