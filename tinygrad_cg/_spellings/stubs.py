@@ -75,6 +75,8 @@ def module_stub(module: ModuleType) -> str:
             (functions if isinstance(value, FunctionType) else values).extend(declared)
         else:
             imports.setdefault(home, []).append(f"{name} as {name}")
+    for name in sorted(getattr(module, "_FORWARDED", "").split()):
+        imports.setdefault("numpy", []).append(f"{name} as {name}")
     return _text(module, imports, [*values, "", *functions])
 
 

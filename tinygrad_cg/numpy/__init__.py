@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from typing import Any
 
 import numpy as np
 from numpy import __array_api_version__, __array_namespace_info__  # noqa: F401 (for the array API)
@@ -36,6 +37,20 @@ _OF_NUMPY = (  # public here as they are
     "iinfo inf int8 int16 int32 int64 nan newaxis pi result_type uint8 uint16 uint32 uint64"
 )
 globals().update({_name: getattr(np, _name) for _name in _OF_NUMPY.split()})
+_FORWARDED = (  # NumPy's own: questions, indices, files, texts, and what has no gradient
+    "allclose argwhere array2string array_equal array_equiv array_repr array_str base_repr "
+    "binary_repr bitwise_count broadcast bytes_ cdouble complexfloating copyto csingle "
+    "datetime64 diag_indices diag_indices_from digitize double dtype einsum_path errstate "
+    "fill_diagonal flatnonzero floating format_float_positional format_float_scientific frexp "
+    "frombuffer fromfile fromfunction fromiter fromstring generic genfromtxt get_printoptions "
+    "geterr half indices inexact int_ intc integer intp iscomplexobj isrealobj isscalar "
+    "issubdtype iterable ix_ lexsort load loadtxt mask_indices may_share_memory "
+    "min_scalar_type ndarray ndenumerate ndindex nditer number object_ packbits place "
+    "printoptions promote_types put put_along_axis putmask ravel_multi_index real_if_close "
+    "save savetxt savez savez_compressed set_printoptions seterr shares_memory signedinteger "
+    "single sort_complex spacing str_ timedelta64 tril_indices tril_indices_from triu_indices "
+    "triu_indices_from typename ufunc uint unpackbits unravel_index unsignedinteger"
+)
 __all__ = ["c_", "fft", "from_dlpack", "linalg", "r_", "random"]
 __all__ += _OF_NUMPY.split()  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -345,6 +360,15 @@ __all__ += [name for name in _functions if not name.startswith("_")]
 _READINGS = {1: "(x, /) = {}(_array(x))", 2: "(x1, x2, /) = {}(*_pair(x1, x2))"}
 spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", readings=_READINGS)
 set_methods(globals())
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FORWARDED.split():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(np, name)
+    return found
+
+
 register(sys.modules[__name__], np, __all__)
 register(linalg, np.linalg, linalg.__all__)
 _strides = types.SimpleNamespace(sliding_window_view=moving._sliding_window_view)
