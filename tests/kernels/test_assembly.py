@@ -25,6 +25,7 @@ pytestmark = pytest.mark.skipif(
 )
 ADDRESS = re.compile(r"(?:movabsq\s+\$|call\w*\s+)([A-Za-z]\w*)")
 INTERFACE = ("Py", "NRT", "numba_", "native")  # of every compiled function with Python
+OUT_OF_LINE = {"expint", "fresnel_cos", "fresnel_sin"}  # loops call them, number by number
 PACKED = {
     "float64": re.compile(r"\tv(?:mul|div|f\w*add\d*|sqrt)\w*pd\s.*%[yz]mm"),
     # Some take digits from float64 on the way.
@@ -64,7 +65,7 @@ def called(text):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in OUT_OF_LINE])
 def test_a_loop_is_vectorised_and_calls_nothing(name, dtype):
     f = getattr(elementary, name)
     # What a loop takes for a block that passes the test.

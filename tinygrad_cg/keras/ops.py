@@ -911,7 +911,7 @@ _READINGS = {
 spell(
     globals(),
     _TABLE + _OF_NUMPY,
-    readers=("_real", "_reals"),
+    readers=("_real", "_reals", "_order"),
     records="keras.ops",
     readings=_READINGS,
 )

@@ -145,7 +145,9 @@ def average_pool(
     strides: Any = None,
     padding: str = "valid",
     data_format: str | None = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Return the mean of the elements under each window of `pool_size`, channel by channel."""
+
 def bartlett(x: TensorLike) -> Tensor:
     """Return the window of this name with `x` points, float32."""
 
@@ -254,7 +256,10 @@ def conv(
     padding: str = "valid",
     data_format: str | None = None,
     dilation_rate: Any = 1,
-) -> Tensor: ...
+) -> Tensor:
+    """Return the convolution (without flipping) of images with filters, along one axis or
+    two."""
+
 def conv_transpose(
     inputs: TensorLike,
     kernel: TensorLike,
@@ -339,7 +344,10 @@ def depthwise_conv(
     padding: str = "valid",
     data_format: str | None = None,
     dilation_rate: Any = 1,
-) -> Tensor: ...
+) -> Tensor:
+    """Return `conv` of each channel with filters of its own: (height, width, channels,
+    multiplier)."""
+
 def diag(x: TensorLike, k: int = 0) -> Tensor:
     """Return the diagonal `k` of a matrix, or the matrix that has a vector there."""
 
@@ -758,7 +766,9 @@ def max_pool(
     strides: Any = None,
     padding: str = "valid",
     data_format: str | None = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Return the largest element under each window of `pool_size`, channel by channel."""
+
 def maximum(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the larger of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
     gradient."""

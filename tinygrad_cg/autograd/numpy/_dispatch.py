@@ -21,7 +21,8 @@ def lookup(name: str, theirs: ModuleType, ours: ModuleType, namespace: dict[str,
         raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
     found = getattr(theirs, name)
     differentiable = getattr(ours, name, None)
-    if not isinstance(found, (type, ModuleType)) and callable(found) and callable(differentiable):
+    both = callable(found) and callable(differentiable) and differentiable is not found
+    if both and not isinstance(found, (type, ModuleType)):
         found = _either(found, differentiable)
     namespace[name] = found
     return found
