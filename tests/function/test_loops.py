@@ -76,6 +76,7 @@ FUNCTIONS = {
     "map": lambda x, xs: tf.map_fn(lambda s: tf.exp(s) * x, xs),
     "products": lambda x, xs: tf.foldl(lambda c, s: tf.tanh(c @ W + s), xs, tf.reshape(x, (1, 3))),
     "a reduction": lambda x, xs: tf.foldl(lambda c, s: tf.nn.softmax(c * s) * tf.norm(c), xs, x),
+    "a mean": lambda x, xs: tf.foldl(lambda c, s: tf.sin(c) + tf.reduce_mean(c) * s, xs, x),
     "nested": lambda x, xs: tf.foldl(
         lambda c, s: tf.foldl(lambda a, b: tf.sin(a * b) + s, xs, c), xs, x
     ),

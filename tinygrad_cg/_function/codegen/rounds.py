@@ -197,6 +197,8 @@ class _Layout:
         """Return where a segment's array is, for the next of its arrays."""
         if isinstance(node, ArrayNode):
             part = self._of_array(node)
+        elif isinstance(node, LiteralNode):  # a size
+            part = self._constant(np.array(node.number, node.dtype))
         else:
             part = self.parts.get(node) or Part(("work", len(self._given)))
         self._given.append(part)
