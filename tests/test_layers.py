@@ -173,6 +173,11 @@ def test_the_library_loads_numba_numpy_and_nothing_else():
     assert modules - tops(loaded_by("numba")) - ours <= sys.stdlib_module_names
 
 
+def test_the_pytest_plugin_loads_no_library():
+    modules = tops(loaded_by("pytest_tinygrad_cg"))
+    assert not modules & {"tinygrad_cg", "tinygrad_cg_kernels", "numpy", "pytest_benchmark"}
+
+
 def test_importing_the_library_leaves_the_tour_alone():
     assert not any(name.startswith("tinygrad_cg._tour") for name in loaded_by("tinygrad_cg"))
 

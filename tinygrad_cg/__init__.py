@@ -13,9 +13,11 @@ from typing import Any
 from ._ops import protocol as _numpy_dispatch  # first: it suspends the garbage collector
 
 # isort: split
+from ._core.suggestions import refuse_name
 from ._function.codegen import fused_rules as _fused_rules  # noqa: F401 (for gradient functions)
 from ._rules import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
 from ._transforms.tape import GradientTape
+from .errors import shorten_tracebacks as _shorten_tracebacks
 
 # The public names by the module that each is found in; of "." they are the modules themselves.
 _EAGER = {
@@ -93,6 +95,7 @@ _LAZY = {
 _HOMES = {name: home for table in (_EAGER, _LAZY) for home in table for name in table[home].split()}
 __all__ = sorted([*_HOMES, "newaxis"])  # pyright: ignore[reportUnsupportedDunderAll]
 
+__version__ = "0.1.0"
 newaxis = None
 _numpy_dispatch.loaders.append(partial(import_module, f"{__name__}.numpy"))
 
@@ -105,12 +108,13 @@ def _draw(tape: GradientTape) -> dict[str, str]:
 
 
 GradientTape._draw = staticmethod(_draw)
+_shorten_tracebacks()
 
 
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        refuse_name(__name__, name)
     found = import_module(f".{name}" if home == "." else home, __name__)
     found = found if home == "." else getattr(found, name)
     globals()[name] = found

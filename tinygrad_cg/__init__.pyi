@@ -304,4 +304,5 @@ from tinygrad_cg.signal import (
 )
 
 __all__: list[str]
+__version__: str
 newaxis: None

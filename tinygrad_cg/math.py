@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from ._core.suggestions import refuse_name
 from ._spellings.spell import spell
 
 # Those loaded at their first use, so that importing the library stays quick.
@@ -24,7 +25,7 @@ def __getattr__(name: str) -> Any:
     if name == "special":
         return import_module("._spellings.special", __package__)
     if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        refuse_name(__name__, name)
     globals()[name] = found = getattr(import_module(home, __package__), name)
     return found
 

@@ -199,4 +199,4 @@ _TABLE = """
         = reduce_mean(cast(equal(value, 0), float32))
         # Return the share of elements that are 0, as float32; it has no gradient.
 """
-spell(globals(), _TABLE)
+spell(globals(), _TABLE, lazily=True)

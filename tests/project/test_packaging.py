@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import tinygrad_cg
+
 pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +34,7 @@ def test_the_checks_run_the_commands_of_the_readme():
 
 def test_both_packages_are_built_and_typed():
     packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    assert packages == ["tinygrad_cg", "kernels/tinygrad_cg_kernels"]
+    assert packages == ["tinygrad_cg", "kernels/tinygrad_cg_kernels", "pytest_tinygrad_cg"]
     for package in packages:
         assert (ROOT / package / "py.typed").is_file()
 
@@ -42,6 +44,10 @@ def test_the_oldest_python_agrees_everywhere():
     assert PROJECT["tool"]["ruff"]["target-version"] == "py311"
     assert PROJECT["tool"]["pyright"]["pythonVersion"] == "3.11"
     assert "Programming Language :: Python :: 3.11" in PROJECT["project"]["classifiers"]
+
+
+def test_the_library_says_its_version():
+    assert tinygrad_cg.__version__ == PROJECT["project"]["version"]
 
 
 def test_the_changelog_has_a_section_for_what_comes():

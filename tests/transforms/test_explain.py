@@ -595,13 +595,13 @@ def test_the_cells_of_a_notebook_are_read_in_their_order():
         "    y = tf.stop_gradient(x)\n    z = y * 2.0",
         "\nsaid = tape.explain(z, x)\nz = None",
     )
-    assert '`tf.stop_gradient(x)` detaches its result (File "In [2]", line 4)' in said
+    assert "`tf.stop_gradient(x)` detaches its result (Cell In[2], line 4)" in said
     said = run_cells(
         "x = tf.constant(3.0)\ny = x * x",
         "with tf.GradientTape() as tape:\n    tape.watch(x)",
         "said = tape.explain(y, x)",
     )
-    assert '`y = x * x` is computed before the tape records (File "In [1]", line 2)' in said
+    assert "`y = x * x` is computed before the tape records (Cell In[1], line 2)" in said
 
 
 def test_asking_changes_nothing():

@@ -10,6 +10,8 @@ from collections import OrderedDict
 from types import CodeType, FunctionType
 from typing import Any
 
+from ..errors import place_of
+
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 _FUTURES = functools.reduce(
@@ -42,8 +44,8 @@ def find_definition(function: FunctionType) -> Definition:
     found = [one for one in _definitions(code, lines) if _is_of(one, code)]
     if len(found) != 1:
         raise NoSource(
-            f'the source of `{function.__name__}` is not what it was compiled from (File "'
-            f'{code.co_filename}", line {code.co_firstlineno}): import it again'
+            f"the source of `{function.__name__}` is not what it was compiled from "
+            f"({place_of(code.co_filename, code.co_firstlineno)}): import it again"
         )
     return found[0]
 

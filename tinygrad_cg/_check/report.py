@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._rules.definition import source_line
-from ..errors import GradientError, is_ours
+from ..errors import GradientError, is_ours, place_of
 from .orders import Property
 from .recorder import SourceLine
 from .verdicts import FAILED, INCONCLUSIVE, KINK, DerivativeRow
@@ -208,4 +208,6 @@ def _lines(report: GradientReport) -> str:
 
 
 def where(site: SourceLine) -> str:
-    return f"{Path(site[0]).name}:{site[1]}"
+    """Return a line as reports name it: the file without its folder, or a notebook's cell."""
+    place = place_of(*site)
+    return place if place.startswith("Cell") else f"{Path(site[0]).name}:{site[1]}"

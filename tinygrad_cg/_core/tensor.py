@@ -7,7 +7,7 @@ Arithmetic operators and array methods are installed on it from one table, in
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
@@ -17,6 +17,7 @@ from numpy import ndarray
 
 from ..errors import InaccessibleTensorError
 from .levels import ask_for_value, state
+from .suggestions import METHODS, AbsentAttribute
 
 
 class TensorShape(tuple):
@@ -509,12 +510,19 @@ class ArrayLike:
             return format(str(self), spec)
         return format((self._ask() if isinstance(data, Aval) else data)[()], spec)
 
+    def __dir__(self) -> Iterable[str]:
+        return [name for name in super().__dir__() if name not in METHODS]
+
     def _text(self) -> str:
         """Return the value as `repr` shows it."""
         if isinstance(self._data, Aval):
             return "<no value yet>"
         text = repr(self._data) if self._data.ndim else str(self._data)
         return f"\n{text}" if "\n" in text else text
+
+
+for _name, _words in METHODS.items():  # what PyTorch's and JAX's tensors have
+    setattr(ArrayLike, _name, AbsentAttribute(_name, _words))
 
 
 class Tensor(ArrayLike):

@@ -26,6 +26,7 @@ from .._core.record import Node, attach_part
 from .._core.tensor import Aval, Tensor
 from .._ops.define import broadcast_shapes
 from .._reverse.sweep import fit_shape
+from ..errors import place_of
 from .calls import Call
 from .definition import Definition, RuleSignature, source_line
 from .outside_runs import run_code
@@ -85,7 +86,7 @@ def _register(name: str, function: Callable[..., Any] | None, replace: bool) -> 
         previous = _gradients[name]
         earlier = "NotDifferentiable"
         if previous is not None:
-            earlier = 'File "{}", line {}'.format(*source_line(previous))
+            earlier = place_of(*source_line(previous))
         raise KeyError(
             f"Registering two gradient with name '{name}'! (Previous registration: {earlier}) "
             "Pass replace=True to RegisterGradient where a notebook's cell runs again."

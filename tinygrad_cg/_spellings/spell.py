@@ -16,6 +16,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
+from functools import partial
 from types import CodeType
 from typing import Any
 
@@ -23,6 +24,7 @@ import numpy as np
 
 from .. import _ops as ops
 from .._core.primitive import OPS
+from .._core.suggestions import ARGUMENTS, refuse_argument, refuse_name
 from .._ops import operators, protocol
 from . import adapt
 
@@ -42,7 +44,8 @@ _NAMES = {id(function): name for name, function in _OPERATIONS.items()}
 _DTYPES = {
     name: np.dtype(name) for name in ("int32", "int64", "uint32", "uint64", "float32", "float64")
 }
-_SCOPE = {**_DTYPES, **vars(adapt)}
+_SCOPE = {**_DTYPES, **vars(adapt), "refuse_argument": refuse_argument}
+_CHECK = "if dim is not None: refuse_argument('%s', 'dim')"
 _NEXT_ROW = re.compile(r"\n {4}(?=\S)")
 _MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a text
 
@@ -108,12 +111,19 @@ def spell(
             return scope[target] if target in scope else _operation(target)
         if target not in made:
             parameters, expression, text = rows[target]
-            source = f"def {target}({parameters}: return {expression}\n"
+            takes_axis = lazily and "*" not in parameters and " axis=" in parameters
+            if takes_axis:  # PyTorch's `dim`, which is no parameter but for the error
+                given = ", dim=None)".join(parameters.rsplit(")", 1))
+                source = f"def {target}({given}:\n {_CHECK % target}\n return {expression}\n"
+            else:
+                source = f"def {target}({parameters}: return {expression}\n"
             code = compile(source, f"<{namespace['__name__']}>", "exec")
             result = re.findall(r"\w+", parameters.rpartition("->")[2])
             later = (_names(code).union(result) & ops.HOMES.keys()) - scope.keys()
             scope.update({one: _operation(one) for one in later})
             exec(code, scope, made)
+            if takes_axis:
+                made[target].__signature__ = _without_others(made[target])
             made[target].__doc__ = text or _inherited(expression, readers) or None
         return made[target]
 
@@ -124,20 +134,26 @@ def spell(
         namespace["__getattr__"] = _resolver(namespace, frozenset(public), define)
     else:
         namespace.update({name: define(name) for name in public})
+        namespace.setdefault("__getattr__", partial(refuse_name, namespace["__name__"]))
+
+
+def _without_others(function: Any) -> inspect.Signature:
+    """Return the signature of a function without the arguments of other libraries."""
+    signature = inspect.signature(function)
+    own = [one for name, one in signature.parameters.items() if name not in ARGUMENTS]
+    return signature.replace(parameters=own)
 
 
 def _resolver(
     namespace: dict[str, Any], public: Container[str], define: Callable[[str], Any]
 ) -> Callable[[str], Any]:
     """Return a module's ``__getattr__``: first for these names, then what the module had."""
-    others = namespace.get("__getattr__")
+    others = namespace.get("__getattr__") or partial(refuse_name, namespace["__name__"])
 
     def find_attribute(name: str) -> Any:
         if name in public:
             return namespace.setdefault(name, define(name))
-        if others is not None:
-            return others(name)
-        raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
+        return others(name)
 
     return find_attribute
 

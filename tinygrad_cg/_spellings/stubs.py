@@ -66,6 +66,7 @@ def module_stub(module: ModuleType) -> str:
     }
     imports: dict[str, list[str]] = {}
     values = ["__all__: list[str]"]
+    values += ["__version__: str"] if "__version__" in vars(module) else []
     functions: list[str] = []
     for name in sorted(module.__all__):
         value = getattr(module, name)

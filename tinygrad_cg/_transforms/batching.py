@@ -20,6 +20,7 @@ from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.levels import Level, run_on, state
 from .._core.primitive import Primitive, apply
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, ExampleAval, Tensor
 from .._ops.creation import eye, ones, zeros
 from .._ops.define import as_int, normalize_axis
@@ -290,6 +291,7 @@ def unbatched_values(tensor: Tensor) -> np.ndarray:
 # The functions -------------------------------------------------------------------------------
 
 
+@reads_own_arguments
 def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Y]:
     """Return a function that applies `f` to each example of a batch, all at once.
 

@@ -22,7 +22,7 @@ from .._core.kinds import is_differentiable
 from .._core.primitive import OPS
 from .._rules.definition import closure
 from .._rules.user_code import parse_file
-from ..errors import is_ours
+from ..errors import is_ours, place_of
 
 DEPTH = 4  # calls inside calls that are read
 OBJECTS = 500  # in one of the program's, that are searched for a name of the source
@@ -47,7 +47,7 @@ class Cut(NamedTuple):
     text: str
 
     def __str__(self) -> str:
-        return f'`{self.text}` {self.words} (File "{self.file}", line {self.line})'
+        return f"`{self.text}` {self.words} ({place_of(self.file, self.line)})"
 
 
 FLOWS = "flows"  # said of an expression that depends on the source, differentiably
@@ -155,7 +155,7 @@ def _read_cells(texts: list[str]) -> tuple[list[ast.stmt], list[tuple[int, str]]
     cells: list[tuple[int, str]] = []
     lines = 0
     for i, text in enumerate(texts):
-        cells.append((lines, f"In [{i}]"))
+        cells.append((lines, f"Cell In[{i}]"))
         rows = ["pass" if row[:1] in ("%", "!") else row for row in text.split("\n")]
         try:
             tree = ast.parse("\n".join(rows))

@@ -173,9 +173,13 @@ class Differentiable:
         tensor = self._output(output)
         self._refuse_complex(tensor)
         if tensor.shape != ():
+            remedy = "use jacobian or vjp, or reduce it to a scalar by reduce_sum or reduce_mean"
+            if tensor.shape.num_elements() == 1:
+                index = ", ".join("0" * len(tensor.shape))
+                remedy = f"it has one element: return it as y[{index}], or reduce_sum(y)"
             raise InvalidArgumentError(
                 f"{self.name}: {self.definition.name} needs a scalar output, got shape "
-                f"{tuple(tensor.shape)}; use jacobian or vjp"
+                f"{tuple(tensor.shape)}; {remedy}"
             )
         return tensor
 

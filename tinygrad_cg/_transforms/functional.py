@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from .. import nest
 from .._core.levels import Token, state
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._reverse.arguments import fill_zeros
 from .._reverse.sweep import differentiate, release
@@ -26,6 +27,7 @@ Aux = TypeVar("Aux")
 # Reverse mode --------------------------------------------------------------------------------
 
 
+@reads_own_arguments
 def value_and_grad(
     f: Callable[..., Y], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Y, Any]]:
@@ -64,6 +66,7 @@ def value_and_grad(
     return functools.update_wrapper(with_aux, f, updated=())
 
 
+@reads_own_arguments
 def grad(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -84,6 +87,7 @@ def gradient_function(transform: Differentiable) -> Callable[..., Any]:
     return wrap(transform, run)
 
 
+@reads_own_arguments
 def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """Return a function that gives the derivative of an elementwise `f` at each element.
 

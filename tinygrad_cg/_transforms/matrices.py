@@ -9,6 +9,7 @@ from typing import Any
 from .. import nest
 from .._core.kinds import is_complex
 from .._core.levels import Token, state
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops.creation import zeros
 from .._ops.indexing import getitem
@@ -20,6 +21,7 @@ from .differentiable import Differentiable, fit_tensors, sweep_once, wrap
 from .functional import gradient_function, linearize_sweep
 
 
+@reads_own_arguments
 def jacobian(
     f: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -99,6 +101,7 @@ def _last(level: Batch, tangent: Tensor, source: Tensor) -> Tensor:
     return reshape(move_axis(level.physical(tangent), 0, len(shape)), (*shape, *source.shape))
 
 
+@reads_own_arguments
 def hessian(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -114,6 +117,7 @@ def hessian(
     return wrap(transform, lambda args, kwargs: _jacobian(transform, args, kwargs, "reverse"))
 
 
+@reads_own_arguments
 def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """Return a function of f's arguments and then a vector: the Hessian of `f` times the vector.
 

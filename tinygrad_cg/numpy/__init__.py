@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import __array_api_version__, __array_namespace_info__  # noqa: F401 (for the array API)
 
+from .._core.suggestions import refuse_name
 from .._ops.dlpack import from_dlpack
 from .._ops.operators import set_methods
 from .._ops.protocol import register
@@ -364,7 +365,7 @@ set_methods(globals())
 
 def __getattr__(name: str) -> Any:
     if name not in _FORWARDED.split():
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        refuse_name(__name__, name)
     globals()[name] = found = getattr(np, name)
     return found
 

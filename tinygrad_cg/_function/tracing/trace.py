@@ -24,7 +24,7 @@ from ..._ops.sampling import draw as draw_numbers
 from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import Variable, VariableSlice
 from ..._rules.outside_runs import scratch_run
-from ...errors import OperatorNotAllowedInGraphError, is_ours, users_line
+from ...errors import OperatorNotAllowedInGraphError, is_ours, place_of, users_line
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 from .outside_calls import OutsideCalls, outside_operation
@@ -80,7 +80,7 @@ def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
     text = linecache.getline(file, line).strip()
     raise OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
-        f'`{level.name}` is traced (File "{file}", line {line}: `{text}`){_reason()}. Choose by '
+        f"`{level.name}` is traced ({place_of(file, line)}: `{text}`){_reason()}. Choose by "
         "element with where(); declare an argument that decides on Python's way static, "
         "function(static_argnums=...); call code that needs values by numpy_function or "
         "py_function; or keep loops, conditions and NumPy calls that need values outside of the "

@@ -1,0 +1,94 @@
+"""Where an error is: the lines of a notebook's cells, and tracebacks without the library."""
+
+import subprocess
+import sys
+
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg import errors
+
+pytest.importorskip("IPython")
+
+SESSION = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance(colors="nocolor")
+shell.run_cell("import tinygrad_cg as tf")
+"""
+
+
+def session(*cells, after=""):
+    """What IPython shows when these cells run."""
+    program = SESSION + "".join(f"shell.run_cell({cell!r}, store_history=True)\n" for cell in cells)
+    command = [sys.executable, "-c", program + after]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout + done.stderr
+
+
+def test_a_notebook_shows_the_users_frames_alone():
+    library = str(errors.__file__).removesuffix("errors.py")
+    said = session(
+        "def f(x):\n    return tf.matmul(x, x)",
+        "tf.grad(f)(tf.ones((2, 3)))",
+        "%xmode --show\nprint('SHOWN')",
+        "tf.grad(f)(tf.ones((2, 3)))",
+        after="print('LAST', sys.last_traceback.tb_next.tb_next.tb_frame.f_code.co_filename)",
+    )
+    hidden, shown = said.split("SHOWN")[0], said.split("SHOWN", 1)[1]
+    assert "Cell In[1]" in hidden
+    assert "skipping hidden" in hidden
+    assert "matmul: shapes (2, 3)" in hidden
+    assert library not in hidden
+    assert "functional.py" not in hidden
+    assert "functional.py" in shown
+    assert f"LAST {library}" in shown  # what %debug goes through
+
+
+def test_an_error_whose_last_frame_is_the_users_keeps_it():
+    said = session("def f(x):\n    raise KeyError('mine')", "tf.grad(f)(1.0)")
+    assert "raise KeyError('mine')" in said
+    assert "functional.py" not in said
+
+
+def test_lines_of_cells_are_named_as_ipython_names_them():
+    said = session(
+        "x = tf.constant(2.0)",
+        "@tf.custom_gradient\ndef f(x):\n    def grad(dy):\n        return dy, dy\n"
+        "    return x * x, grad",
+        "with tf.GradientTape() as t:\n    t.watch(x)\n    y = f(x)\nt.gradient(y, x)",
+        "@tf.function\ndef g(x):\n    return float(x)\ng(x)",
+        "report = tf.check_gradients(lambda x: f(x), (1.0,), raise_exception=False)\nprint(report)",
+    )
+    assert "Cell In[4], line 3: `return float(x)`" in said
+    assert "ipykernel" not in said.replace("ipykernel_", "")
+
+
+@pytest.mark.quick
+def test_lines_of_files_are_named_as_in_tracebacks():
+    assert errors.place_of("a/b.py", 3) == 'File "a/b.py", line 3'
+    assert errors.place_of("Cell In[2]", 3) == "Cell In[2], line 3"
+
+
+@pytest.mark.quick
+def test_frames_are_hidden_in_causes_too():
+    def fails(x):
+        raise KeyError("mine")
+
+    def fails_again():
+        try:
+            tf.grad(fails)(1.0)
+        except KeyError as error:
+            raise ValueError("again") from error
+
+    with pytest.raises(ValueError, match="again") as caught:
+        fails_again()
+    errors.hide_frames(caught.value)
+    trace, marks = caught.value.__cause__.__traceback__, {}
+    while trace is not None:
+        frame = trace.tb_frame
+        marks[frame.f_code.co_filename] = frame.f_locals.get("__tracebackhide__", False)
+        trace = trace.tb_next
+    assert len(marks) > 1
+    assert all(hidden == errors.is_ours(file) for file, hidden in marks.items())
