@@ -434,7 +434,7 @@ def test_bad_direction():
         tf.show(y, direction="up")
 
 
-# The pictures of the README -------------------------------------------------------------------
+# The pictures of docs/howto/pictures.md -----------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "draw"), [("third_order", third_order), ("network", network)])

@@ -35,7 +35,7 @@ def test_each_cited_section_and_decision_exists():
 
 def test_no_document_outside_the_repository_is_cited():
     outside = re.compile(r"\b(BEHAVIOUR|BAD_INPUT|HOUSE|PERFORMANCE|DESIGN)(\.md)?\b|\.\./shared")
-    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
     for path in [*SOURCES, *pages]:
         assert not outside.search(path.read_text()), path
 

@@ -34,8 +34,11 @@ def test_each_is_small_and_names_no_path_of_its_author(path):
     assert not re.search(r"/home/|/root/|/work/|/Users/", text)
 
 
-def test_pictures_of_the_readme_are_there():
-    links = re.findall(r'(?:src="|]\()(examples[^")]*)', (ROOT / "README.md").read_text("utf-8"))
+def test_pictures_and_notebooks_are_on_pages():
+    pages = [path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md")]
+    links = re.findall(r'(?:src="|]\()(?:\.\./)+(examples[^")]*)', "\n".join(pages))
     assert len(links) >= 7
     for link in links:
         assert (ROOT / link).exists(), link
+    for path in NOTEBOOKS:
+        assert f"examples/{path.name}" in links

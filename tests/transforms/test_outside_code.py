@@ -29,7 +29,7 @@ def no_warnings():
         yield
 
 
-# The example of README -------------------------------------------------------------------------
+# The example of docs/tutorials/outside_solvers.md -------------------------------------------------
 
 
 def solve_again(b: Any) -> Any:

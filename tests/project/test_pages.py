@@ -1,0 +1,124 @@
+"""Every Python block of the README and of docs/ runs, and prints what is shown under it."""
+
+import json
+import re
+import runpy
+import textwrap
+import tomllib
+from operator import attrgetter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+FRAGMENTS = {DOCS / "architecture.md"}  # shows pieces of the library's own source
+PAGES = {
+    path.relative_to(ROOT).as_posix().removesuffix(".md"): path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", *sorted({*DOCS.rglob("*.md")} - FRAGMENTS))
+}
+BLOCK = re.compile(
+    r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?",
+    re.DOTALL | re.MULTILINE,
+)
+BLOCKS = [
+    pytest.param(*block, id=f"{name}-{index}")
+    for name, text in PAGES.items()
+    for index, block in enumerate(BLOCK.findall(text))
+]
+
+
+def test_blocks_were_found():
+    assert len(BLOCKS) == sum(text.count("```python") for text in PAGES.values())
+    assert len(BLOCKS) >= 30
+
+
+def test_the_readme_is_one_page():
+    assert PAGES["README"].count("\n") <= 150
+    assert len(BLOCK.findall(PAGES["README"])) >= 2
+
+
+@pytest.mark.parametrize(("source", "shown"), BLOCKS)
+def test_block(source, shown, tmp_path, capsys):
+    script = tmp_path / "block.py"
+    script.write_text(source, encoding="utf-8")
+    runpy.run_path(str(script))
+    assert capsys.readouterr().out == shown
+
+
+SHOWN = [block.values for block in BLOCKS if "Write it like this:" in block.values[1]]
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+
+
+def cells_with_code():
+    """Yield the cells of notebooks that show corrected code, and what they show."""
+    for path in NOTEBOOKS:
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for output in cell.get("outputs", ()):
+                shown = "".join(output.get("data", {}).get("text/plain", output.get("text", ())))
+                if "Write it like this:" in shown:
+                    yield "".join(cell["source"]), shown
+
+
+@pytest.mark.parametrize(("source", "shown"), [*SHOWN, *cells_with_code()])
+def test_corrected_code_is_right(source, shown):
+    """Each form that is shown is executed, and checked with the arguments of the check above it."""
+    _, arguments = re.findall(r"tf\.check_gradients\((\w+(?:\(\w+\))?), (.*?)\)+$", source, re.M)[
+        -1
+    ]
+    codes = re.findall(r"Write it like this:\n\n((?: {7}.*\n?|\n)+)", shown)
+    assert len(codes) == shown.count("Write it like this:")
+    for code in map(textwrap.dedent, codes):
+        space = {"tf": tf, "np": np}
+        exec(code, space)
+        name = re.findall(r"^def (\w+)", code, re.M)[0]
+        point = eval(arguments + ")" * (arguments.count("(") - arguments.count(")")), space)
+        report = tf.check_gradients(space[name], point, order=3)
+        assert {row.verdict for row in report.rows} == {"true"}, report
+
+
+def test_documents_show_corrected_code():
+    assert len(SHOWN) >= 2
+    assert len(list(cells_with_code())) >= 1
+
+
+def test_the_names_in_the_table_are_there():
+    section = PAGES["docs/reference/names"].split("## Names")[1].split("\n## ")[0]
+    names = re.findall(r"`([\w.]+)`", section)
+    assert len(names) > 20
+    for name in names:
+        assert attrgetter(name)(tf) is not None, name
+
+
+def test_each_link_has_a_target():
+    """Addresses of the project's own repository are looked up in this one."""
+    address = re.escape(PROJECT["urls"]["Repository"])
+    raw = address.replace("github", "raw.githubusercontent", 1)
+    own = re.compile(rf"^(?:{address}/blob|{address}/tree|{raw})/main/")
+    count = 0
+    for name, text in PAGES.items():
+        folder = (ROOT / name).parent
+        for link in re.findall(
+            r'(?:(?:src|href)="|\]\()([^")\s]+)', re.sub(r"```.*?```", "", text)
+        ):
+            target, _, anchor = link.partition("#")
+            if own.match(target):
+                target = ROOT / own.sub("", target)
+            elif target.startswith("http"):
+                continue
+            else:
+                assert name != "README", f"{link}: a package index does not show relative links"
+                target = folder / target if target else ROOT / f"{name}.md"
+            assert target.exists(), (name, link)
+            if anchor:
+                heads = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.M)
+                slugs = {
+                    re.sub(r"[^\w -]", "", head).strip().lower().replace(" ", "-") for head in heads
+                }
+                assert anchor in slugs, (name, link)
+            count += 1
+    assert count >= 30
