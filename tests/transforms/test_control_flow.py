@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import tinygrad_cg as tf
 from tests.support.modes import assert_right_in_all_modes
+from tinygrad_cg.keras import ops
 
 pytestmark = pytest.mark.quick
 
@@ -64,6 +65,27 @@ def test_derivatives_go_through_loops_in_all_modes():
         )[0]
 
     assert_right_in_all_modes(newton, np.array([2.0, 0.7]))
+
+
+def test_a_tape_in_a_loop_watches_a_loop_variable_and_not_the_tensor_it_began_with():
+    def descend(z, _):
+        with tf.GradientTape() as tape:
+            tape.watch(z)
+            y = tf.reduce_sum((z - x) ** 2 + z * x)
+        return z - 0.25 * tape.gradient(y, z)
+
+    x, zeros = tf.constant([0.3, -0.5, 0.2]), tf.zeros(2)
+    loops = [
+        lambda x: tf.foldl(descend, zeros, x),
+        lambda x: tf.foldr(descend, zeros, x),
+        lambda x: tf.scan(descend, zeros, x)[-1],
+        lambda x: tf.while_loop(lambda i, z: i < 2, lambda i, z: (i + 1, descend(z, i)), (0, x))[1],
+        lambda x: ops.fori_loop(0, 2, lambda i, z: descend(z, i), x),
+        lambda x: ops.scan(lambda z, _: (descend(z, None), None), x, None, 2)[0],
+    ]
+    for loop in loops:
+        assert_allclose(loop(x), 0.625 * x, rtol=1e-6)
+        assert_allclose(tf.function(loop, jit_compile=False)(x), 0.625 * x, rtol=1e-6)
 
 
 def test_what_loops_refuse():

@@ -18,7 +18,7 @@ from numpy import ndarray
 from .. import nest
 from .._core import levels
 from .._core.conversion import BOOL, INT32, Weak, as_dtype, convert, is_weak
-from .._core.kinds import is_exact
+from .._core.kinds import is_differentiable, is_exact
 from .._core.levels import Listener, ask_for_value, remove_listener, state
 from .._core.tensor import ArrayLike, Tensor
 from .._ops.comparison import equal, not_equal
@@ -26,7 +26,7 @@ from .._ops.creation import zeros
 from .._ops.define import as_int
 from .._ops.elementwise import where
 from .._ops.indexing import getitem
-from .._ops.shape import cast, concatenate, expand_dims, reshape, stack, unstack
+from .._ops.shape import cast, concatenate, expand_dims, identity, reshape, stack, unstack
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from .batching import BatchTensor
 
@@ -79,7 +79,7 @@ def while_loop(
         if found is not None:
             return found
     last = None if maximum_iterations is None else int(maximum_iterations)
-    values = list(loop_vars)
+    values = nest.map_structure(first_of_loop, list(loop_vars))
     count = 0
     while (last is None or count < last) and cond(*values):
         found = body(*values)
@@ -129,6 +129,16 @@ def _is_known(value: Any) -> bool:
 
 def _to_tensor(value: Any) -> Any:
     return value if _keeps_itself(value) else convert(value)
+
+
+def first_of_loop(value: Any) -> Any:
+    """Return what a loop variable begins with: a tensor of the loop's own.
+
+    A tape in the body that watches the variable does not watch the tensor it began with, then, as
+    in a program.
+    """
+    owned = isinstance(value, Tensor) and is_differentiable(value.dtype)
+    return identity(value) if owned else value
 
 
 def _keeps_itself(value: Any) -> bool:
@@ -455,7 +465,8 @@ def scan(
         _, states = loop("scan", step, first, slices, reverse, checkpoint)
         return states if initializer is not None else _joined(first, states, reverse)
     first = nest.map_structure(_to_tensor, first)
-    _, states = run_rounds(step, first, slices, reverse)
+    start = nest.map_structure(first_of_loop, first)
+    _, states = run_rounds(step, start, slices, reverse)
     if initializer is None:
         states.insert(len(states) if reverse else 0, first)
     if not states:
@@ -506,7 +517,7 @@ def _last(
     if slices.is_long:
         state, _ = loop(name, step, state, slices, reverse, checkpoint)
     else:
-        state = nest.map_structure(_to_tensor, state)
+        state = nest.map_structure(first_of_loop, nest.map_structure(_to_tensor, state))
         state, _ = run_rounds(step, state, slices, reverse)
     return nest.map_structure(_to_tensor, state)
 

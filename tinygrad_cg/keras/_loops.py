@@ -84,7 +84,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[int, Any], Any], init_
             )[0]
         except (OperatorNotAllowedInGraphError, TypeError, InvalidArgumentError):
             pass  # it needs the number, or its values change their types
-    value = init_val
+    value = nest.map_structure(control_flow.first_of_loop, init_val)
     for i in rounds:
         value = body_fun(i, value)
     return value
@@ -127,7 +127,8 @@ def scan(
         raise InvalidArgumentError("scan: there are no slices, so no results to stack")
     if slices.is_long:
         return control_flow.loop("scan", f, init, slices, reverse, checkpoint)
-    carry, ordered = control_flow.run_rounds(f, init, slices, reverse)
+    start = nest.map_structure(control_flow.first_of_loop, init)
+    carry, ordered = control_flow.run_rounds(f, start, slices, reverse)
     columns = zip(*[nest.flatten(y) for y in ordered], strict=True)
     stacked = [None if column[0] is None else stack(column) for column in columns]
     return carry, nest.pack_sequence_as(ordered[0], stacked)
