@@ -101,6 +101,7 @@ PUBLIC_MODULES = {
 }
 MAKERS = ("tinygrad_cg._ops.creation", "tinygrad_cg._ops.sampling")
 EXTRAS = {  # imported where they are used
+    LIBRARY / "_core" / "tracking.py": {"tqdm"},
     LIBRARY / "_pictures" / "curves.py": {"matplotlib"},
     LIBRARY / "_pictures" / "embedding.py": {"matplotlib", "fontTools"},
 }

@@ -56,3 +56,21 @@ def test_errors(arguments, words, capsys):
         warm.main(arguments)
     assert error.value.code == 2
     assert words in capsys.readouterr().err
+
+
+def test_progress_counts_the_operations_of_all_processes(monkeypatch, capfd):
+    counted = []
+
+    def track(items, label, total=None):
+        for item in items:
+            counted.append((item.strip(), label, total))
+            yield item
+
+    monkeypatch.setattr(warm, "track", track)
+    monkeypatch.setenv("PYTHONPATH", FOUND["PYTHONPATH"])
+    assert warm.main(["exp", "square", "--processes", "2"]) == 0
+    assert sorted(counted) == [(name, warm.LABEL, 2) for name in ("exp", "square")]
+    counted.clear()
+    assert warm.main(["exp", "square", "--processes", "1"]) == 0
+    assert [name for name, *_ in counted] == ["exp", "square"]
+    assert capfd.readouterr().out == ""

@@ -26,6 +26,7 @@ from tinygrad_cg_kernels.runtime.native import functions, kernels
 
 from . import _ops as ops
 from ._core.primitive import OPS, Primitive
+from ._core.tracking import track
 from ._ops.define import Real
 
 __all__ = ["main"]
@@ -33,6 +34,7 @@ __dir__ = __all__.copy  # what dir() shows
 
 SHAPES = ((8,), (4, 8), (70_000,))  # small, by rows, and large enough for threads
 DTYPES = ("float32", "float64")
+LABEL = "operations compiled"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="OPERATION", help="by default all")
     parser.add_argument("--processes", type=int, default=machine.cores(), metavar="N")
     parser.add_argument("--quiet", action="store_true", help="print nothing")
+    parser.add_argument("--report", action="store_true", help=argparse.SUPPRESS)  # for `_share`
     given = parser.parse_args(arguments)
     ops.load_all()
     known = {name: record for name, record in OPS.items() if _is_common(record)}
@@ -64,12 +67,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = build.cache_folder() or "no folder: none can be written"
         print(f"tinygrad_cg: compiling {len(names)} operations into {where}", file=sys.stderr)
     start, failed = time.perf_counter(), 0
-    with _no_progress():
-        if given.processes == 1 or len(names) == 1:
-            for name in names:
+    if given.processes == 1 or len(names) == 1:
+        for name in names if given.quiet else track(names, LABEL):
+            with _no_progress():
                 _warm(known[name])
-        else:
-            failed = _share(names, min(given.processes, len(names)))
+            if given.report:
+                print(name, flush=True)
+    else:
+        failed = _share(names, min(given.processes, len(names)), given.quiet)
     if not given.quiet:
         seconds = time.perf_counter() - start
         state = f"{failed} processes failed" if failed else "done"
@@ -91,11 +96,19 @@ def _no_progress() -> Iterator[None]:
             os.environ[name] = chosen
 
 
-def _share(names: list[str], count: int) -> int:
-    """Divide operations among processes; return how many of these failed."""
-    command = [sys.executable, "-m", "tinygrad_cg.warm", "--quiet", "--processes", "1"]
+def _share(names: list[str], count: int, quiet: bool) -> int:
+    """Divide operations among processes; return how many of these failed.
+
+    Each writes the names of what it has compiled into one pipe.
+    """
+    command = [sys.executable, "-m", "tinygrad_cg.warm", "--quiet", "--report", "--processes", "1"]
     shares = [names[k::count] for k in range(count)]
-    running = [subprocess.Popen([*command, *share]) for share in shares]
+    reading, writing = os.pipe()
+    running = [subprocess.Popen([*command, *share], stdout=writing) for share in shares]
+    os.close(writing)
+    with open(reading, encoding="utf-8") as finished:
+        for _ in finished if quiet else track(finished, LABEL, len(names)):
+            pass
     return sum(process.wait() != 0 for process in running)
 
 

@@ -128,7 +128,8 @@ def test_methods_are_numpys(case):
 
 @pytest.mark.quick
 def test_all_methods_that_make_sense_are_there():
-    missing = {name for name in dir(np.ndarray) if not name.startswith("_")} - set(dir(tf.Tensor))
+    own = set(dir(tf.constant(0.0)))  # the class has more: names that say what to use instead
+    missing = {name for name in dir(np.ndarray) if not name.startswith("_")} - own
     assert missing == ABSENT
     assert "__array_namespace__" in dir(tf.Tensor)
 

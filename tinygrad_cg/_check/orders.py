@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._core.kinds import is_complex, is_floating
+from .._core.tracking import track
 from ..errors import NotLinearError
 from . import verdicts
 from .branches import Branches
@@ -607,12 +608,13 @@ class Orders:
             found = problem.pull_back(self._base, units)
         else:
             found = []
-            for unit in units:
+            for unit in track(units, f"check_gradients: derivatives of order {order}"):
                 with problem.using(ways=[*given[0], unit, *given[1]]):
                     found.append(problem.arrays(self._base, order))
         doubts = self._doubts(order, found)
         known: set[tuple] = set()
-        for _, number, j, index in sorted(doubts, key=lambda one: -one[0])[:MOST_DOUBTS]:
+        doubts = sorted(doubts, key=lambda one: -one[0])[:MOST_DOUBTS]
+        for _, number, j, index in track(doubts, f"check_gradients: doubts of order {order}"):
             if (j, index) in known or len(known) >= MOST_SHOWN:
                 continue
             last = [np.zeros(one.shape) for one in problem.last]
@@ -647,7 +649,10 @@ class Orders:
             return np.concatenate([np.real(one).astype(np.float64).ravel() for one in arrays])
 
         middle, doubts = elements(base), []
-        for unit, j, index in _units(problem.last):
+        count = sum(one.size for one in problem.last)
+        for unit, j, index in track(
+            _units(problem.last), f"check_gradients: differences of order {order}", count
+        ):
             scale = float(np.abs(base[j][index]))
             scale = scale if 0.0 < scale < np.inf else problem.scales[j]
 

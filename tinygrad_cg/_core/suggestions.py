@@ -10,6 +10,7 @@ import functools
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -205,13 +206,15 @@ def suggest(name: str) -> str:
 
     A name of another namespace of the library is found there.
     """
-    if name.startswith("_"):
-        return ""
     if name in NAMES:
         return NAMES[name]
     for namespace in _NAMESPACES:
         path = f"{_LIBRARY}.{namespace}".rstrip(".")
-        if name in import_module(path).__all__:
+        try:
+            names = getattr(import_module(path), "__all__", ())
+        except ImportError:  # it is being loaded, and asks for something itself
+            continue
+        if name in names:
             return f"{path}.{name}".replace(_LIBRARY, "tf", 1)
     return ""
 
@@ -219,10 +222,15 @@ def suggest(name: str) -> str:
 def refuse_name(module: str, name: str) -> NoReturn:
     """Raise AttributeError for a name that a module does not have, with what to use instead."""
     message = f"module {module!r} has no attribute {name!r}"
-    found = suggest(name)
+    if name.startswith("_"):
+        raise AttributeError(message)
+    home = sys.modules.get(module)
+    is_package = getattr(home, "__path__", None) is not None
+    is_module = is_package and find_spec(f"{module}.{name}") is not None  # an import loads it now
+    found = "" if is_module else suggest(name)
     if not found:
         raise AttributeError(message)  # Python suggests what is spelled alike
-    raise AttributeError(f"{message}: use {found}", obj=sys.modules.get(module))
+    raise AttributeError(f"{message}: use {found}", obj=home)
 
 
 def reads_own_arguments(function: Callable[P, R]) -> Callable[P, R]:
@@ -245,6 +253,9 @@ class AbsentAttribute:
     def __init__(self, name: str, words: str):
         self.name = name
         self.words = words
+
+    def __repr__(self) -> str:
+        return f"<absent: {self.words}>"
 
     def __get__(self, instance: Any, owner: type) -> NoReturn:
         kind = f"{owner.__name__!r} object" if instance is not None else f"type {owner.__name__!r}"
