@@ -16,7 +16,7 @@ import tinygrad_cg as tf
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-FRAGMENTS = {DOCS / "architecture.md"}  # shows pieces of the library's own source
+FRAGMENTS = {DOCS / "architecture.md"}  # it shows pieces of the library's own source
 PAGES = {
     path.relative_to(ROOT).as_posix().removesuffix(".md"): path.read_text(encoding="utf-8")
     for path in (ROOT / "README.md", *sorted({*DOCS.rglob("*.md")} - FRAGMENTS))
@@ -35,6 +35,26 @@ BLOCKS = [
 def test_blocks_were_found():
     assert len(BLOCKS) == sum(text.count("```python") for text in PAGES.values())
     assert len(BLOCKS) >= 30
+
+
+def test_pieces_of_the_source_are_as_they_stand_there():
+    source = "\n".join(path.read_text("utf-8") for path in (ROOT / "tinygrad_cg").rglob("*.py"))
+    for path in FRAGMENTS:
+        pieces = re.findall(r"^( *)```python\n(.*?)^ *```", path.read_text("utf-8"), re.M | re.S)
+        assert pieces
+        for _, piece in pieces:
+            assert textwrap.dedent(piece) in source, piece
+
+
+def test_the_site_has_each_page_once():
+    """As ``mkdocs build --strict`` checks, which ``.ci/run`` calls; other pages are generated."""
+    settings = (DOCS / "site/mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"^ +- (?:[\w ]+: )?([\w/]+\.md)$", settings, re.M)
+    written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert len(listed) == len({*listed})
+    assert written <= {*listed}
+    assert PROJECT["urls"]["Repository"] in settings
+    assert PROJECT["urls"]["Documentation"] in settings
 
 
 def test_the_readme_is_one_page():

@@ -1,0 +1,98 @@
+"""What MkDocs calls while it builds the site: pages from outside of docs/, links to them, lists."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+import notebooks
+import reference
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+PICTURES = ("examples/*.svg", "examples/*.png", "benchmarks/*.svg")
+LINK = re.compile(r'(\]\(|(?:src|href)=")([^)"\s#:]+)(#[^)"\s]*)?(?=[)"\s])')
+ITEM = re.compile(r"([-*]|\d+\.) +")
+
+
+def on_config(config):
+    """Put the modules of the reference into the navigation."""
+    for entry in config.nav:
+        if "API" in entry:
+            entry["API"] = [
+                {name.partition(".")[2] or name: f"reference/api/{name}.md"}
+                for name in reference.modules()
+            ]
+    return config
+
+
+def on_files(files, config):
+    """Add what stands elsewhere in the repository, and what is generated."""
+
+    def add(path, content):
+        files.append(File.generated(config, path, content=content))
+
+    for source, page in PAGES.items():
+        add(page, (ROOT / source).read_text(encoding="utf-8"))
+    for pattern in PICTURES:
+        for path in ROOT.glob(pattern):
+            add(path.relative_to(ROOT).as_posix(), path.read_bytes())
+    for path in sorted((ROOT / "examples").glob("*.ipynb")):
+        text, pictures = notebooks.page(path)
+        add(f"examples/{path.stem}.md", text)
+        for name, content in pictures.items():
+            add(f"examples/{name}", content)
+    add("examples/guides.md", notebooks.programs(ROOT / "examples/guides"))
+    for name in reference.modules():
+        add(f"reference/api/{name}.md", reference.page(name))
+    add("style.css", (ROOT / "docs/site/style.css").read_text(encoding="utf-8"))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Change links to files outside of docs/, and indent lists as Python-Markdown wants it."""
+    here = page.file.src_uri
+    home = {new: old for old, new in PAGES.items()}.get(here, f"docs/{here}")
+
+    def change(match):
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(home), match[2]))
+        site = _on_site(target)
+        if site is None:
+            return f"{match[1]}{config.repo_url}/blob/main/{target}{match[3] or ''}"
+        return f"{match[1]}{posixpath.relpath(site, posixpath.dirname(here))}{match[3] or ''}"
+
+    parts = re.split(r"(^ *```.*?^ *```$|`[^`\n]+`)", markdown, flags=re.M | re.S)
+    parts[::2] = [LINK.sub(change, part) for part in parts[::2]]
+    return indented("".join(parts))
+
+
+def _on_site(target):
+    """Return where a file of the repository stands on the site, if it does."""
+    if target in PAGES:
+        return PAGES[target]
+    if target.startswith("docs/"):
+        return target.removeprefix("docs/")
+    if target == "examples/guides":
+        return "examples/guides.md"
+    if target.startswith("examples/") and target.endswith(".ipynb"):
+        return target.replace(".ipynb", ".md")
+    return target if any(Path(target).match(one) for one in PICTURES) else None
+
+
+def indented(markdown):
+    """Return Markdown with items' further lines indented by 4, and an empty line before lists."""
+    lines, width, fence, before = [], 0, False, ""
+    for line in markdown.splitlines():
+        item = ITEM.match(line)
+        if not fence and line and not line.startswith(" "):
+            if item and not width and before.strip():
+                lines.append("")
+            width = len(item[0]) if item else 0 if not before.strip() or line[0] in "#|`" else width
+        if line.strip().startswith("```"):
+            fence = not fence
+        deep = width and line.startswith(" " * width)
+        lines.append(" " * (4 - width) + line if deep and width < 4 else line)
+        before = line
+    return "\n".join(lines) + "\n"

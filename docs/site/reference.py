@@ -1,0 +1,173 @@
+"""The API reference: public modules, their names, signatures and docstrings, as Markdown."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
+
+import tinygrad_cg  # noqa: E402 (found through the line above)
+
+SECTION = re.compile(r"-{3,}\s*$")
+COMMANDS = {"tinygrad_cg.warm"}
+
+
+@cache
+def modules() -> list[str]:
+    """Return the names of the public modules, in alphabetical order."""
+    found = ["tinygrad_cg"]
+    for one in pkgutil.walk_packages(tinygrad_cg.__path__, "tinygrad_cg.", onerror=_fail):
+        if not re.search(r"\._", one.name) and one.name not in COMMANDS:
+            found.append(one.name)
+    return sorted(name for name in found if getattr(importlib.import_module(name), "__all__", ()))
+
+
+def _fail(name: str) -> None:
+    raise ImportError(name)
+
+
+def page(name: str) -> str:
+    """Return the page of a public module."""
+    module = importlib.import_module(name)
+    names = sorted((one for one in module.__all__ if not one.startswith("__")), key=str.lower)
+    groups: dict[str, list[str]] = {"Modules": [], "Classes": [], "Functions": [], "Constants": []}
+    first: dict[int, str] = {}
+    for one in names:
+        value = getattr(module, one)
+        kind = _kind(value)
+        if inspect.isclass(value) and not value.__module__.startswith("tinygrad_cg"):
+            groups[kind].append(f"### {one}\n\n`{value.__module__}.{value.__qualname__}` itself.")
+        elif kind == "Modules":
+            target = value.__name__
+            entry = f"[{one}]({target}.md)" if target in modules() else f"`{target}`"
+            groups[kind].append(f"- {entry}: {_plain(_summary(value))}")
+        elif kind == "Constants":
+            groups[kind].append(f"- `{one}` = `{value!r}`")
+        elif id(value) in first:
+            groups[kind].append(f"### {one}\n\nThe same as `{first[id(value)]}`.")
+        else:
+            first[id(value)] = one
+            groups[kind].append(_entry(one, value))
+    parts = [f"# {name}", rendered(inspect.getdoc(module) or "")]
+    for title, entries in groups.items():
+        if entries:
+            between = "\n" if title in ("Modules", "Constants") else "\n\n"
+            parts += [f"## {title}", between.join(entries)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, ModuleType):
+        return "Modules"
+    if inspect.isclass(value):
+        return "Classes"
+    return "Functions" if callable(value) else "Constants"
+
+
+def _entry(name: str, value: object, level: str = "###") -> str:
+    parts = [f"{level} {name}", f"```python\n{name}{_signature(value)}\n```"]
+    parts.append(rendered(inspect.getdoc(value) or ""))
+    if inspect.isclass(value):
+        for method, member in sorted(_methods(value).items()):
+            parts.append(_entry(method, member, "####"))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _methods(value: type) -> dict[str, object]:
+    """Return the public methods and properties with docstrings that the library defines."""
+    found: dict[str, object] = {}
+    for base in reversed(value.__mro__):
+        if base.__module__.startswith("tinygrad_cg"):
+            for name, member in vars(base).items():
+                written = inspect.getdoc(member) if not name.startswith("_") else None
+                if written and (inspect.isroutine(member) or isinstance(member, property)):
+                    found[name] = member
+    return found
+
+
+def _signature(value: object) -> str:
+    if isinstance(value, property):
+        return ""
+    try:
+        signature = inspect.signature(value)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError):
+        return "(...)"
+    shown = []
+    star = False
+    for one in signature.parameters.values():
+        if one.name in ("self", "cls") and not shown:
+            continue
+        text = one.name
+        if one.kind is one.VAR_POSITIONAL:
+            text, star = f"*{text}", True
+        elif one.kind is one.VAR_KEYWORD:
+            text = f"**{text}"
+        elif one.kind is one.KEYWORD_ONLY and not star:
+            shown, star = [*shown, "*"], True
+        if one.default is not one.empty:
+            text += f"={_default(one.default)}"
+        shown.append(text)
+    line = f"({', '.join(shown)})"
+    return line if len(line) < 90 else "(\n    " + ",\n    ".join(shown) + ",\n)"
+
+
+def _default(value: object) -> str:
+    text = repr(value)
+    return getattr(value, "__name__", "...") if text.startswith("<") else text
+
+
+def _summary(value: object) -> str:
+    return (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _plain(text: str) -> str:
+    """Return a line of a docstring as Markdown: code in single backticks, the rest as it is."""
+    parts = re.split(r"(``.+?``|`[^`]+`)", text)
+    for index, part in enumerate(parts):
+        if index % 2:
+            parts[index] = f"`{part.strip('`')}`"
+        else:
+            parts[index] = re.sub(r"([*\[\]])", r"\\\1", part).replace("<", "&lt;")
+    return "".join(parts)
+
+
+def rendered(text: str) -> str:
+    """Return a docstring as Markdown: its sections, parameters and examples."""
+    lines, out, index = text.splitlines(), [], 0
+    listed = False  # in a section of parameters
+    while index < len(lines):
+        line = lines[index]
+        following = lines[index + 1] if index + 1 < len(lines) else ""
+        if line.strip() and SECTION.match(following):
+            out += ["", f"**{line.strip()}**", ""]
+            listed = line.strip() in ("Parameters", "Attributes")
+            index += 2
+        elif line.lstrip().startswith(">>>"):
+            end = index
+            while end < len(lines) and lines[end].strip():
+                end += 1
+            block = inspect.cleandoc("\n".join(lines[index:end]))
+            out += ["", "```pycon", block, "```", ""]
+            index = end
+        elif listed and line and not line.startswith(" ") and line.rstrip().endswith(":"):
+            out.append(f"- `{line.rstrip()[:-1]}`:")
+            index += 1
+        elif out and line.startswith("    ") and not listed and not out[-1].strip():
+            end = index
+            while end < len(lines) and (not lines[end] or lines[end].startswith("    ")):
+                end += 1
+            out += ["```text", inspect.cleandoc("\n".join(lines[index:end])), "```"]
+            index = end
+        else:
+            listed = listed and (not line or line.startswith(" "))
+            out.append(("    " if line.startswith(" ") and listed else "") + _plain(line.strip()))
+            index += 1
+    return "\n".join(out).strip()
