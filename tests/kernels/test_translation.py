@@ -66,14 +66,11 @@ REDUCTIONS = """
 import sys
 import numpy as np
 from tinygrad_cg._core.primitive import OPS
-from tinygrad_cg_kernels.loops.ranges import Compound
 from tinygrad_cg_kernels.runtime.native import kernels
 
 kernels.enabled = sys.argv[1] == "translated"
 x, results = np.random.default_rng(0).uniform(0.5, 1.5, (40, 300)), {}
-for record in OPS.values():
-    if not isinstance(record.kernel, Compound):
-        continue
+for record in map(OPS.get, sys.argv[3].split()):
     case = next(case for case in record.samples if case.shapes)
     name = next(name for name in ("axis", "axes") if name in case.params)
     for axis in (0, 1):
@@ -85,16 +82,20 @@ np.savez(sys.argv[2], **results)
 """
 
 
+# One of each kind of loop.
+REDUCED = "sum max any logsumexp variance argmin softmax_pull log_softmax cumprod recurrence"
+
+
 def test_reductions_have_numbas_results(tmp_path):
     """In processes of their own, since machine code is never exchanged."""
     found = []
     for way in ("translated", "compiled"):
         file = str(tmp_path / f"{way}.npz")
-        command = [sys.executable, "-c", REDUCTIONS, way, file]
+        command = [sys.executable, "-c", REDUCTIONS, way, file, REDUCED]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         found.append(np.load(file))
-    assert len(found[0].files) > 20
+    assert len(found[0].files) == 20
     for name in found[0].files:
         np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-14, err_msg=name)
 
@@ -108,14 +109,44 @@ def test_scalar_functions_are_translated(dtype):
     assert len(functions.by_numba) == before
 
 
-def test_complex_elementary_functions_are_left_to_numba():
-    kernel = Elementwise(
-        "exp", next(r for r in elementwise() if r.name == "exp").kernel.function, 1
-    )
+COMPLEX = {"log": 1, "tanh": 1, "sqrt": 1, "power": 2}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_functions_have_numbas_numbers(name, monkeypatch):
+    known = OPS[name].kernel
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=300) + 1j * rng.normal(size=300) for _ in range(COMPLEX[name])]
+    given[0][:4] = 0, 1, -1j, 1e300
+    if name == "power":
+        given[1][:100] = np.arange(-50, 50)
+    results = []
+    for translated in (True, False):
+        monkeypatch.setattr(kernels, "enabled", translated)
+        before = len(kernels.by_numba)
+        results.append(Elementwise(name, known.function, COMPLEX[name], known.kind)(*given))
+        assert len(kernels.by_numba) == before
+    np.testing.assert_allclose(*results, rtol=1e-15)
+
+
+def test_what_has_no_translation_is_left_to_numba():
+    kernel = Elementwise("arcsin", OPS["arcsin"].kernel.function, 1)
     before = len(kernels.by_numba)
-    assert kernel(np.array([0j, 1j]))[0] == 1
-    assert any("built-in function exp" in reason for reason in kernels.by_numba[before:])
-    assert "exp_small" in {*build.compiled, *build.loaded}
+    assert kernel(np.array([0j, 1j]))[0] == 0
+    assert any("built-in function asin" in reason for reason in kernels.by_numba[before:])
+    assert "arcsin_small" in {*build.compiled, *build.loaded}
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("erf", "complex64"), ("maximum", "complex128"), ("bitwise_and", "float64")],
+)
+def test_numbers_that_a_function_is_not_for_compile_nothing(name, dtype, monkeypatch):
+    monkeypatch.setattr(build, "kernel", None)
+    record = OPS[name]
+    kernel = Elementwise(name, record.kernel.function, record.kernel.inputs, record.kernel.kind)
+    with pytest.raises(TypeError, match=f"{name}: no kernel for dtype {dtype}"):
+        kernel(*[np.ones(3, dtype)] * record.kernel.inputs)
 
 
 def test_a_function_without_its_source_is_left_to_numba():

@@ -11,7 +11,13 @@ import math
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.intrinsics import float_absolute, float_copysign, float_fma, like
+from tinygrad_cg_kernels.runtime.intrinsics import (
+    float_absolute,
+    float_copysign,
+    float_floor,
+    float_fma,
+    like,
+)
 
 INF, NAN = np.inf, np.nan
 LN2, LOG2E, LOG10E = 0.6931471805599453, 1.4426950408889634, 0.4342944819032518
@@ -293,7 +299,7 @@ def power_complex(x, y):
     if wide.real == 0.0 and wide.imag == 0.0:
         part = 0.0 if to.real > 0.0 else NAN
         return like(complex(part, part), x)
-    if to.imag == 0.0 and float_absolute(to.real) <= 100.0 and to.real == math.floor(to.real):
+    if to.imag == 0.0 and float_absolute(to.real) <= 100.0 and to.real == float_floor(to.real):
         value = _by_products(wide, np.int64(float_absolute(to.real)))
         size = math.hypot(value.real, value.imag)
         if 1e-300 < size < 1e300:

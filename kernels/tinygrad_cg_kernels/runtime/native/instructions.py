@@ -145,10 +145,26 @@ for _target, _name, _flags in (
     (intrinsics.float_copysign, "copysign", ""),
     (intrinsics.float_absolute, "fabs", ""),
     (intrinsics.float_fma, "fma", ""),
+    (math.exp, "exp", ""),
+    (math.log, "log", ""),
+    (math.sin, "sin", ""),
+    (math.cos, "cos", ""),
+    (math.pow, "pow", ""),
     (math.sqrt, "sqrt", ""),
     (np.sqrt, "sqrt", ""),
 ):
     instruction(_target)(_llvm_function(_name, _flags))
+
+
+def _library_function(name: str) -> Emit:
+    return lambda body, *values: body.library(name, *values)
+
+
+for _name in (
+    *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "expm1"),
+    *("hypot", "log1p", "sinh", "tan", "tanh"),
+):
+    instruction(getattr(math, _name))(_library_function(_name))
 
 
 def _operation(name: str) -> Emit:

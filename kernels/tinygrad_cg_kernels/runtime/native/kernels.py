@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, TypingError
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import machine, objects, progress, thread_pool_code
@@ -22,7 +22,7 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
 from tinygrad_cg_kernels.runtime.native.sources import source_of
 from tinygrad_cg_kernels.runtime.native.translate import LATER, PART, WANTED, Module
-from tinygrad_cg_kernels.runtime.native.values import NAMES, Array, Untranslatable
+from tinygrad_cg_kernels.runtime.native.values import NAMES, Array, Unsupported, Untranslatable
 from tinygrad_cg_kernels.runtime.objects.fields import OBJECT
 from tinygrad_cg_kernels.runtime.store import Store
 
@@ -136,6 +136,8 @@ def _translated(function: Callable, name: str, kinds: Any, entry: _Entry) -> mac
         data = _object_code(key, name, made.text, entry)
         has_parts = LATER.encode() in data
         return CodeOfParts(data, key, name, made) if has_parts else machine.Code(data)
+    except Unsupported as error:
+        raise TypingError(str(error)) from error
     except (Untranslatable, NumbaError) as error:
         by_numba.append(f"{name}: {str(error).splitlines()[0]}")
         return None

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -34,6 +33,7 @@ from tinygrad_cg_kernels.runtime.native.values import (
     Function,
     Record,
     Static,
+    Unsupported,
     Untranslatable,
     Value,
     constant,
@@ -378,6 +378,8 @@ class _Body(Writer):
     # Variables -------------------------------------------------------------------------------
 
     def _assign(self, name: str, value: Value) -> None:
+        if name == "_":  # which nobody reads
+            return
         kind, known = value.type, self._variables.get(name)
         numbers = known is not None and isinstance(known[0], str) and value.is_number
         if known is None or not (numbers or known[0] == kind):
@@ -790,8 +792,6 @@ class _Body(Writer):
         if target is complex:
             kind = "c64" if {value.type for value in values} == {"f32"} else "c128"
             return Value(kind, tuple(self.cast(part, PARTS[kind]).text for part in values))
-        if target is math.hypot:
-            return self.hypot(*values)
         if target is len:
             (value,) = values
             if isinstance(value.type, Array):
@@ -896,6 +896,8 @@ def version_for(target: Callable, kind: Any) -> Callable:
         return target
     found = choices(NUMBA[kind]) if isinstance(kind, str) else None
     if found is None:
+        if isinstance(kind, str) and kind in NUMBA:
+            raise Unsupported(f"{target.__name__} is not for {NUMBA[kind]}")
         raise Untranslatable(f"{target.__name__} of {kind}")
     return found
 

@@ -33,6 +33,10 @@ class Untranslatable(Exception):
     """What a function uses has no translation."""
 
 
+class Unsupported(Untranslatable):
+    """A function is not for such numbers: there is nothing that Numba could compile either."""
+
+
 class Array(NamedTuple):
     """The type of a contiguous array of one dimension."""
 

@@ -11,10 +11,12 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime.native.values import (
     FLOATS,
+    NUMBA,
     PARTS,
     STORED,
     Array,
     Static,
+    Unsupported,
     Untranslatable,
     Value,
     constant,
@@ -235,7 +237,7 @@ class Writer:
             tests = [self.cast(self.part(value, k), "b1").text for k in range(2)]
             return Value("b1", self.emit(f"or i1 {tests[0]}, {tests[1]}"))
         if kind not in PARTS:
-            raise Untranslatable(f"{kind} of {value.type}")
+            raise Unsupported(f"{NUMBA[value.type]} numbers are not cast to {NUMBA[kind]}")
         parts = (self.cast(self.part(value, k), PARTS[kind]).text for k in range(2))
         return Value(kind, tuple(parts))
 
@@ -256,9 +258,33 @@ class Writer:
         elif symbol == "Mult":
             products = [self.operate("Mult", *pair) for pair in ((a, c), (b, d), (a, d), (b, c))]
             parts = self.operate("Sub", *products[:2]), self.operate("Add", *products[2:])
+        elif symbol == "Div":
+            parts = self._quotient(a, b, c, d)
         else:
             raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
         return Value(kind, tuple(part.text for part in parts))
+
+    def _quotient(self, a: Value, b: Value, c: Value, d: Value) -> tuple[Value, Value]:
+        """Return the parts of (a + b i) / (c + d i) by Smith's algorithm, which scales by c or d.
+
+        With c and d exchanged so that the first is the larger one, a and b are too, and the
+        imaginary part changes its sign.
+        """
+        sizes = self.absolute(c), self.absolute(d)
+        keep = self.compare("gte", *sizes)
+
+        def choose(x: Value, y: Value) -> Value:
+            word = llvm_type(x.type)
+            text = self.emit(f"select i1 {keep}, {word} {x.text}, {word} {y.text}")
+            return Value(x.type, text)
+
+        (a, b), (c, d) = ((choose(x, y), choose(y, x)) for x, y in ((a, b), (c, d)))
+        ratio = self.operate("Div", d, c)
+        under = self.operate("Add", c, self.operate("Mult", d, ratio))
+        real = self.operate("Add", a, self.operate("Mult", b, ratio))
+        imag = self.operate("Sub", b, self.operate("Mult", a, ratio))
+        opposite = Value(imag.type, self.emit(f"fneg {llvm_type(imag.type)} {imag.text}"))
+        return self.operate("Div", real, under), self.operate("Div", choose(imag, opposite), under)
 
     def _common_complex(self, x: str, y: str) -> str:
         narrow = {"c64", "f32", "b1"}
@@ -284,8 +310,6 @@ class Writer:
                 return self._remainder(x, y)
             flags = self._flags if symbol != "Div" else ""
             return Value(kind, self.emit(f"{name}{flags} {llvm_type(kind)} {x.text}, {y.text}"))
-        if "b1" in (x.type, y.type):
-            raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
         kind = "u64" if x.type[0] == y.type[0] == "u" else "i64"
         x, y = self.cast(x, kind), self.cast(y, kind)
         if symbol in ("FloorDiv", "Mod"):
@@ -335,7 +359,7 @@ class Writer:
             raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
         if x.is_complex or y.is_complex:
             if symbol not in ("eq", "noteq"):
-                raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
+                raise Unsupported("complex numbers have no order")
             parts = [self.compare(symbol, self.part(x, k), self.part(y, k)) for k in range(2)]
             return self.emit(f"{'and' if symbol == 'eq' else 'or'} i1 {parts[0]}, {parts[1]}")
         if x.type in FLOATS or y.type in FLOATS:
@@ -378,6 +402,12 @@ class Writer:
         raise Untranslatable(f"a comparison of {x.type} and {y.type}")
 
     def extremum(self, target: Callable, values: list[Value]) -> Value:
+        if len(values) == 2 and values[0].type == values[1].type in FLOATS:
+            first, other = values  # as Python has it: the first one where they do not compare
+            word = llvm_type(first.type)
+            test = self.compare("lt" if target is min else "gt", other, first)
+            both = f"select i1 {test}, {word} {other.text}, {word} {first.text}"
+            return Value(first.type, self.emit(both))
         if any(not value.is_number or value.type[0] != "i" for value in values):
             raise Untranslatable(f"the extremum of {[value.type for value in values]}")
         kind = values[0].type if len({value.type for value in values}) == 1 else "i64"
@@ -389,16 +419,17 @@ class Writer:
             total = Value(kind, self.emit(both))
         return total
 
-    def hypot(self, x: Value, y: Value) -> Value:
-        """Return the length of a pair of floats of one type."""
-        if x.type not in FLOATS or x.type != y.type:
-            raise Untranslatable(f"hypot of {x.type} and {y.type}")
-        word, name = STORED[x.type], "hypot" if x.type == "f64" else "hypotf"
-        return Value(x.type, self.call(name, word, (word, x.text), (word, y.text)))
+    def library(self, name: str, *values: Value) -> Value:
+        """Call a function of C's library of mathematics, of floats of one type."""
+        kind = values[0].type
+        if kind not in FLOATS or any(value.type != kind for value in values):
+            raise Untranslatable(f"{name} of {[value.type for value in values]}")
+        word, symbol = STORED[kind], name if kind == "f64" else f"{name}f"
+        return Value(kind, self.call(symbol, word, *[(word, value.text) for value in values]))
 
     def absolute(self, value: Value) -> Value:
         if value.is_complex:
-            return self.hypot(self.part(value, 0), self.part(value, 1))
+            return self.library("hypot", self.part(value, 0), self.part(value, 1))
         if value.type in FLOATS:
             return Value(value.type, self.call_intrinsic("fabs", value))
         value = self.cast(value, "i64")
