@@ -9,11 +9,12 @@ from benchmarks import SHORT, STEPS
 
 Program = Callable[..., tuple]
 UNROLLED = frozenset({"multiplications", "constant_multiplications"})
-LOOPS = UNROLLED | {"recurrence", "lstm", "newton"}
+LOOPS = UNROLLED | {"recurrence", "lstm", "newton", "adaptive", "kalman_hessian"}
 NESTED = frozenset({"decorated_twice", "wrapped_twice"})
 FACTORS = tuple(1.0 + 0.01 * k for k in range(10))
 RATE = 0.1  # of a training step
 TOLERANCE = 1e-20  # of the square of a change
+END = 1.0 - 1e-12  # of a time
 
 
 class Library:
@@ -34,6 +35,7 @@ class Library:
     softplus: Any
     softmax: Any
     matvec: Any
+    where: Any
 
     def __init__(self) -> None:
         self.log1pexp = self.value_and_grads(lambda x: self.sum(self.custom(x)))
@@ -46,6 +48,7 @@ class Library:
         self.recurrence = self.value_and_grads(self._recurrence)
         self.lstm = self.value_and_grads(self._lstm, 3)
         self.newton = self.value_and_grads(self._newton)
+        self.adaptive = self.value_and_grads(self._adaptive)
         self.rosenbrock = self.value_and_grads(self._rosenbrock)
         self.cross_entropy = self.value_and_grads(self.mean_cross_entropy)
         self.perceptron = self.value_and_grads(self._perceptron, 4)
@@ -150,6 +153,58 @@ class Library:
     def _nearer(self, x, y):
         new = y - (y**3 - x) / (3.0 * y * y)
         return new, self.sum((new - y) ** 2)
+
+    def _adaptive(self, rates, axes, y):
+        """Return what is left of a pendulum, by steps whose size an estimate of errors decides."""
+        t, size = self._first_step(rates)
+        while t < END:
+            t, y, size = self._stepped(rates, axes, t, y, size)
+        return self.sum(y**2)
+
+    def _first_step(self, rates):
+        return 0.0 * rates[0], 0.1 * self.exp(-rates[1])
+
+    def _stepped(self, rates, axes, t, y, size):
+        """Return time, state and step after Bogacki and Shampine's method of order 3."""
+
+        def slope(y):
+            return axes[0] * y[1] - axes[1] * (rates[0] * self.sin(y[0]) + rates[1] * y[1])
+
+        size = self.where(size < 1.0 - t, size, 1.0 - t)
+        one = slope(y)
+        two = slope(y + 0.5 * size * one)
+        three = slope(y + 0.75 * size * two)
+        new = y + size * (2.0 * one + 3.0 * two + 4.0 * three) / 9.0
+        error = size * (-5.0 * one + 6.0 * two + 8.0 * three - 9.0 * slope(new)) / 72.0
+        ratio = 1e10 * self.sum(error**2)
+        factor = 0.9 * self.exp(self.log(ratio + 1e-8) / -6.0)
+        factor = self.where(factor < 5.0, factor, 5.0 + 0.0 * factor)
+        accepted = ratio <= 1.0
+        t, y = self.where(accepted, t + size, t), self.where(accepted, new, y)
+        return t, y, size * factor
+
+    def kalman_hessian(self, noise, ys, move, turned, noises):
+        def likelihood(noise):
+            return self._kalman(noise, ys, move, turned, noises)
+
+        return (self.hessian(likelihood, noise),)
+
+    def _kalman(self, noise, ys, move, turned, noises):
+        """Return the log likelihood of a filter by the logarithms of three variances."""
+        variances = self.exp(noise)
+        carry = 0.0 * noises[0, 0], noises[0] + noises[1], 0.0 * variances[2]
+        for k in range(len(ys)):
+            carry = self._filtered(variances, move, turned, noises, carry, ys[k])
+        return carry[2]
+
+    def _filtered(self, variances, move, turned, noises, carry, y):
+        mean, cov, total = carry
+        mean = self.matvec(move, mean)
+        cov = move @ cov @ turned + variances[0] * noises[0] + variances[1] * noises[1]
+        residual, spread = y - mean[0], cov[0, 0] + variances[2]
+        gain = cov[:, 0] / spread
+        total = total - 0.5 * (self.log(spread) + residual**2 / spread)
+        return mean + gain * residual, cov - gain[:, None] * cov[:1], total
 
     def _rosenbrock(self, x):
         return self.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)

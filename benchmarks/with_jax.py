@@ -56,6 +56,7 @@ wrapped.defvjp(lambda x: (wrapped(x), x), lambda x, dy: (dy * slope(x),))
 class Eager(Library):
     def __init__(self):
         self.exp, self.log, self.sin, self.cos = jnp.exp, jnp.log, jnp.sin, jnp.cos
+        self.where = jnp.where
         self.tanh, self.sum, self.mean, self.matvec = jnp.tanh, jnp.sum, jnp.mean, jnp.matmul
         self.relu, self.softplus, self.softmax = jax.nn.relu, jax.nn.softplus, jax.nn.softmax
         self.custom, self.decorated, self.wrapped = log1pexp, decorated, wrapped
@@ -93,7 +94,7 @@ class Eager(Library):
 
 
 class Jit(Eager):
-    lacks = UNROLLED | {"newton"}  # there is no reverse mode through its while_loop
+    lacks = UNROLLED | {"newton", "adaptive"}  # there is no reverse mode through while_loop
 
     def _recurrence(self, w, h):
         h, _ = jax.lax.scan(lambda h, _: (jnp.tanh(h * w), None), h, None, STEPS)
@@ -104,6 +105,15 @@ class Jit(Eager):
             return self._cell(w, u, b, carry, x), None
 
         return jnp.sum(jax.lax.scan(step, (start, start), xs)[0][0] ** 2)
+
+    def _kalman(self, noise, ys, move, turned, noises):
+        variances = self.exp(noise)
+
+        def step(carry, y):
+            return self._filtered(variances, move, turned, noises, carry, y), None
+
+        start = 0.0 * noises[0, 0], noises[0] + noises[1], 0.0 * variances[2]
+        return jax.lax.scan(step, start, ys)[0][2]
 
     def compiled(self, program):
         return jax.jit(program)

@@ -6,6 +6,68 @@ from benchmarks import SHORT, STEPS
 from benchmarks.library import FACTORS, RATE, Library
 
 
+class Jet:
+    """A number with its first and second derivatives by some parameters."""
+
+    def __init__(self, value, gradient, hessian):
+        self.value, self.gradient, self.hessian = value, gradient, hessian
+
+    @staticmethod
+    def parameters(values):
+        n = len(values)
+        return np.array([Jet(x, np.eye(n)[k], np.zeros((n, n))) for k, x in enumerate(values)])
+
+    def apply(self, value, slope, curvature):
+        outer = np.multiply.outer(self.gradient, self.gradient)
+        return Jet(value, slope * self.gradient, slope * self.hessian + curvature * outer)
+
+    def _of(self, other):
+        return other if isinstance(other, Jet) else self.apply(other, 0.0, 0.0)
+
+    def __add__(self, other):
+        if isinstance(other, np.ndarray):
+            return NotImplemented
+        other = self._of(other)
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Jet(*[x + y for x, y in pairs])
+
+    def __mul__(self, other):
+        if isinstance(other, np.ndarray):
+            return NotImplemented
+        other = self._of(other)
+        outer = np.multiply.outer(self.gradient, other.gradient)
+        hessian = self.value * other.hessian + other.value * self.hessian + outer + outer.T
+        gradient = self.value * other.gradient + other.value * self.gradient
+        return Jet(self.value * other.value, gradient, hessian)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self):
+        return self * -1.0
+
+    def __sub__(self, other):
+        return self + -other
+
+    def __rsub__(self, other):
+        return -self + other
+
+    def __truediv__(self, other):
+        return self * self._of(other) ** -1
+
+    def __rtruediv__(self, other):
+        return self**-1 * other
+
+    def __pow__(self, k):
+        x = self.value
+        return self.apply(x**k, k * x ** (k - 1), k * (k - 1) * x ** (k - 2))
+
+    def __lt__(self, other):
+        return self.value < self._of(other).value
+
+    def __le__(self, other):
+        return self.value <= other
+
+
 class ByHand(Library):
     def __init__(self):
         pass  # nothing here is derived
@@ -91,6 +153,28 @@ class ByHand(Library):
                 total += part
             upstream, along = gates @ u.T, along * two
         return (h**2).sum(), *gradients
+
+    def adaptive(self, rates, axes, y):
+        rates = Jet.parameters(rates)
+        value = self._adaptive(rates, axes, y + 0.0 * rates[0])
+        return value.value, value.gradient
+
+    def kalman_hessian(self, noise, ys, move, turned, noises):
+        return (self._kalman(Jet.parameters(noise), ys, move, turned, noises).hessian,)
+
+    # of jets: what those two are made of
+    exp = staticmethod(np.frompyfunc(lambda x: x.apply(*[np.exp(x.value)] * 3), 1, 1))
+    sum, matvec = staticmethod(np.sum), staticmethod(np.matmul)
+
+    def log(self, x):
+        return x.apply(np.log(x.value), 1 / x.value, -1 / x.value**2)
+
+    def sin(self, x):
+        sine = np.sin(x.value)
+        return x.apply(sine, np.cos(x.value), -sine)
+
+    def where(self, condition, x, y):
+        return x if condition else y
 
     def newton(self, x, y, change):
         roots = np.cbrt(x)

@@ -4,7 +4,7 @@ import importlib
 from typing import Any
 
 from benchmarks import STEPS, THREADS
-from benchmarks.library import TOLERANCE, UNROLLED
+from benchmarks.library import END, TOLERANCE, UNROLLED
 from benchmarks.tapes import Tapes
 
 tf: Any = importlib.import_module("tensorflow")
@@ -13,6 +13,8 @@ tf.config.threading.set_inter_op_parallelism_threads(THREADS)
 
 
 class Eager(Tapes):
+    lacks = frozenset({"kalman_hessian"})  # 44 seconds a call
+
     def __init__(self):
         super().__init__(tf)
 
@@ -60,11 +62,32 @@ class Graph(Eager):
         )
         return tf.reduce_sum(found[0])
 
+    def _adaptive(self, rates, axes, y):
+        t, size = self._first_step(rates)
+        found = tf.while_loop(
+            lambda t, y, size: t < END,
+            lambda t, y, size: self._stepped(rates, axes, t, y, size),
+            (t, y, size),
+            maximum_iterations=1000,
+        )
+        return tf.reduce_sum(found[1] ** 2)
+
+    def _kalman(self, noise, ys, move, turned, noises):
+        variances = self.exp(noise)
+
+        def step(carry, y):
+            return self._filtered(variances, move, turned, noises, carry, y)
+
+        start = 0.0 * noises[0, 0], noises[0] + noises[1], 0.0 * variances[2]
+        return tf.foldl(step, ys, start)[2]
+
     def compiled(self, program):
         return tf.function(program)
 
 
 class XLA(Graph):
+    lacks = UNROLLED | {"kalman_hessian"}  # it refuses the second derivative of the loop
+
     def compiled(self, program):
         return tf.function(program, jit_compile=True)
 

@@ -2,7 +2,7 @@
 
 import tinygrad_cg as tf
 from benchmarks import STEPS
-from benchmarks.library import TOLERANCE, UNROLLED
+from benchmarks.library import END, TOLERANCE, UNROLLED
 from benchmarks.tapes import Tapes
 
 
@@ -43,6 +43,25 @@ class Compiled(Eager):
             (y, change),
         )
         return tf.reduce_sum(found[0])
+
+    def _adaptive(self, rates, axes, y):
+        t, size = self._first_step(rates)
+        found = tf.while_loop(
+            lambda t, y, size: t < END,
+            lambda t, y, size: self._stepped(rates, axes, t, y, size),
+            (t, y, size),
+        )
+        return tf.reduce_sum(found[1] ** 2)
+
+    def _kalman(self, noise, ys, move, turned, noises):
+        variances = self.exp(noise)
+
+        def step(carry, y):
+            return self._filtered(variances, move, turned, noises, carry, y), None
+
+        start = 0.0 * noises[0, 0], noises[0] + noises[1], 0.0 * variances[2]
+        carry, _ = tf.keras.ops.scan(step, start, ys)
+        return carry[2]
 
     def compiled(self, program):
         return tf.function(program, jit_compile=True)

@@ -44,6 +44,7 @@ class TwiceDifferentiable(torch.autograd.Function):
 class Both(Library):
     def __init__(self):
         self.exp, self.log, self.sin, self.cos = torch.exp, torch.log, torch.sin, torch.cos
+        self.where = torch.where
         self.tanh, self.sum, self.mean, self.matvec = torch.tanh, torch.sum, torch.mean, torch.mv
         self.relu, self.softplus = torch.relu, torch.nn.functional.softplus
         super().__init__()

@@ -59,6 +59,20 @@ def powers(size: int) -> Data:
     return np.linspace(0.5, 20.0, size), np.linspace(1.0, 3.0, size), np.array(1.0)
 
 
+def pendulum() -> Data:
+    """Return rates of gravity and friction, the axes, and an angle with its velocity."""
+    return np.array([40.0, 0.5]), np.eye(2), np.array([1.0, 0.0])
+
+
+def walk(steps: int) -> Data:
+    """Return logarithms of variances, a noisy walk, and the matrices of its filter."""
+    rng = np.random.default_rng(steps)
+    ys = np.cumsum(rng.normal(size=steps)) + rng.normal(size=steps)
+    move = np.array([[1.0, 1.0], [0.0, 1.0]])
+    noises = np.array([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]])
+    return np.array([-1.0, -2.0, 0.3]), ys, move, move.T.copy(), noises
+
+
 def layer() -> Data:
     """Return an input of 100, and a matrix."""
     rng = np.random.default_rng(0)
@@ -127,6 +141,8 @@ WORK = (
     Work("1,000 times h = tanh(h * w)", "recurrence", recurrence),
     Work("LSTM, 100 steps, 32 x 64", "lstm", partial(sequence, 100, 32, 64), 3),
     Work("cube roots by Newton, n = 10", "newton", partial(powers, 10)),
+    Work("pendulum, adaptive steps", "adaptive", pendulum),
+    Work("Hessian of a filter, 100 steps", "kalman_hessian", partial(walk, 100)),
 )
 """Add a row here; libraries that lack its program leave it empty."""
 
