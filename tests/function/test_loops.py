@@ -277,6 +277,57 @@ def test_assignments_and_random_numbers_and_prints_are_those_of_each_round(capfd
     assert capfd.readouterr().err.splitlines() == ["0.1", "0.34545454545454546"]
 
 
+def test_a_loop_that_its_values_end_prints_in_each_round(capfd):
+    def halved(x):
+        return tf.while_loop(
+            lambda y: y > 1.0, lambda y: (tf.print(y), total.assign_add(y), y / 2.0)[2:], (x,)
+        )[0]
+
+    total = tf.Variable(0.0)
+    for run in (halved, tf.function(halved)):
+        total.assign(0.0)
+        assert float(run(tf.constant(6.0))) == 0.75
+        assert float(total) == 10.5
+        assert capfd.readouterr().err.splitlines() == ["6", "3", "1.5"]
+
+    def shown(x):
+        return tf.while_loop(lambda y: y > 1.0, lambda y: (tf.print(y), y / 2.0)[1:], (x,))[0]
+
+    for run in (tf.vmap(shown), tf.function(tf.vmap(shown)), tf.vmap(tf.function(shown))):
+        np.testing.assert_allclose(run(tf.constant([6.0, 1.5])), [0.75, 0.75])
+        assert capfd.readouterr().err.splitlines() == ["6", "1.5", "3", "0.75", "1.5", "0.75"]
+    with tf.GradientTape() as tape:
+        x = tf.Variable(6.0)
+        y = tf.function(shown)(x)
+    assert float(tape.gradient(y, x)) == 0.125
+    assert capfd.readouterr().err.splitlines() == ["6", "3", "1.5"]
+
+
+@pytest.mark.parametrize("error", [TypeError, ValueError, InvalidArgumentError, KeyError])
+def test_an_error_of_the_body_is_raised_at_once(error):
+    calls = []
+
+    def body(i, x):
+        calls.append(i)
+        raise error("the user's")
+
+    x = tf.constant(1.0)
+    for call in (
+        lambda x: ops.fori_loop(0, 5, body, x),
+        lambda x: ops.while_loop(lambda i, _: i < 5, lambda i, x: (i + 1, body(i, x)), (0, x)),
+        lambda x: tf.while_loop(lambda i, _: i < 5, lambda i, x: (i + 1, body(i, x)), (0, x)),
+        lambda x: ops.scan(lambda c, s: (body(s, c), s), x, tf.zeros(3)),
+    ):
+        calls.clear()
+        with pytest.raises(error, match="the user's"):
+            tf.function(call)(x)
+        assert len(calls) == 1
+    table = {i: float(i) for i in range(5)}  # which needs the value of i
+    assert float(tf.function(lambda x: ops.fori_loop(0, 5, lambda i, v: v + table[i], x))(x)) == 11
+    with pytest.raises(KeyError):
+        tf.function(lambda x: ops.fori_loop(0, 9, lambda i, v: v + table[int(i)], x))(x)
+
+
 def test_random_numbers_in_a_loop_without_a_length_are_an_error():
     f = tf.function(
         lambda x: tf.while_loop(

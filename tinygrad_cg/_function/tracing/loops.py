@@ -29,7 +29,7 @@ from ..._reverse.sweep import differentiate_once
 from ..._reverse.variable import Variable, VariableSlice
 from ..._rules.rebinding import asked_inputs
 from ..._transforms.batching import Batch, BatchTensor, move_axis
-from ..._transforms.control_flow import set_looper
+from ..._transforms.control_flow import set_looper, set_shaper
 from ...errors import InvalidArgumentError
 from ..codegen.rounds import Rounds, call_rounds, compile_rounds
 from ..codegen.scalarized import compile_scalarized
@@ -344,9 +344,12 @@ class Loop(LoopProgram):
         carries = [level.physical(one) for one in inputs[first : first + count]]
         if until:
             carries += [zeros((level.size,), INT64), reduce_any(carries[-1])]
-        ends, made = run_loop_of(self._like(python), carries, stacks, constants, keep=False)
+        ordered = self.wanted.ordered
+        wanted = self._like(python)._replace(ordered=ordered)
+        ends, made = run_loop_of(wanted, carries, stacks, constants, keep=False)
+        marks = [made.pop()] if ordered else []  # what is done is done for all examples
         results = ends[: count + 1] if until else [*ends, *[move_axis(one, 0, 1) for one in made]]
-        return [BatchTensor(one, level) for one in results]
+        return [*[BatchTensor(one, level) for one in results], *marks]
 
 
 class Wanted(NamedTuple):
@@ -410,8 +413,17 @@ def complete(
             f"while `{trace.name}` is traced: draw them before the loop, or use scan"
         )
     first = len(variables)
+    marked = ordered and wanted.length is None  # it has no rows: the mark is a carry, the first
 
     def python(carries: list, slices: list) -> tuple[list, list]:
+        if marked:
+            inside = innermost_trace()
+            inside.effects.append(inside.value(_of_all(carries[0])))
+            found, rows = run(carries[1:], slices)
+            return [TraceTensor(inside.effects[-1], inside), *found], rows
+        return run(carries, slices)
+
+    def run(carries: list, slices: list) -> tuple[list, list]:
         for variable, value in zip(variables, carries, strict=False):
             variable.assign(value)
         before, numbers = state.draws, slices[len(stacks) :]
@@ -425,17 +437,28 @@ def complete(
 
     more = [_draw_all(one, wanted.length or 0) for one in draws]
     before = [TraceTensor(one, trace) for one in trace.effects[-1:]] if ordered else []
+    begin = [*before, *([] if before else [convert(False)])] if marked else []
     ends, made = run_loop_of(
-        wanted._replace(python=python, ordered=ordered),
-        [*[variable._read() for variable in variables], *starts],
+        wanted._replace(python=python, ordered=ordered and not marked),
+        [*begin, *[variable._read() for variable in variables], *starts],
         [*stacks, *more],
-        [(one, one) for one in before],
+        [] if marked else [(one, one) for one in before],
     )
+    if marked:
+        trace.effects.append(trace.value(_of_all(ends[0])))
+        ends = ends[1:]
     for variable, value in zip(variables, ends, strict=False):
         variable.assign(value)
-    if ordered:
+    if ordered and not marked:
         trace.effects.append(trace.value(made.pop()))
     return ends[first:], made
+
+
+def _of_all(tensor: Tensor) -> Tensor:
+    """Return what a tensor is for all examples of the batches around."""
+    while isinstance(tensor, BatchTensor):
+        tensor = tensor.physical
+    return tensor
 
 
 def _draw_all(draw: Value, length: int) -> Tensor:
@@ -548,4 +571,15 @@ def _or_zeros(gradient: Tensor | None, like: Tensor) -> Tensor:
     return zeros(*aval_of(like)) if gradient is None else gradient
 
 
+def shapes_of(
+    name: str, rows: Callable[[list, list], list], carries: Sequence[Any], parts: Sequence[Aval]
+) -> list[Aval]:
+    """Return the shapes and dtypes of what a round returns, which is traced and forgotten."""
+    trace = BodyTrace(name, False, OutsideCalls())
+    given = [trace.argument(aval_of(convert(one))) for one in carries]
+    with trace.active():
+        return [aval_of(convert(one)) for one in rows(given, list(map(trace.argument, parts)))]
+
+
 set_looper(run_loop)
+set_shaper(shapes_of)
