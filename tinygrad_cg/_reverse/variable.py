@@ -279,6 +279,11 @@ def records_assignments() -> bool:
     return _recording.before is not None
 
 
+def recorded_variables() -> list[Variable]:
+    """Return the Variables that were assigned while gradients flow through assignments."""
+    return [variable for variable, _, _ in (_recording.before or {}).values()]
+
+
 @contextmanager
 def recorded_assignments(restore: bool = False) -> Iterator[None]:
     """Let gradients flow through assignments to Variables, within a ``with`` block.
@@ -305,6 +310,12 @@ def recorded_assignments(restore: bool = False) -> Iterator[None]:
     _recording.before = before = {}
     try:
         yield
+        if outer is None and not restore:
+            restore = True  # in case of an error
+            for variable, _, _ in before.values():
+                for listener in state.listeners:
+                    listener.record_kept(variable)
+            restore = False
     finally:
         _recording.before = outer
         for key, (variable, data, record) in before.items():

@@ -10,6 +10,7 @@ is a loop like any other, so it has a gradient, a transpose and batches in turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,12 @@ from ..._ops.elementwise import add, where
 from ..._ops.reductions import reduce_any, reduce_max
 from ..._ops.shape import cast, identity
 from ..._reverse.sweep import differentiate_once
-from ..._reverse.variable import Variable, VariableSlice
+from ..._reverse.variable import (
+    Variable,
+    VariableSlice,
+    recorded_assignments,
+    records_assignments,
+)
 from ..._rules.rebinding import asked_inputs
 from ..._transforms.batching import Batch, BatchTensor, move_axis
 from ..._transforms.control_flow import set_looper, set_shaper
@@ -39,7 +45,7 @@ from ..graph.values import FuncGraph, Value
 from .compiled import Outputs
 from .gradient import replay
 from .outside_calls import OutsideCalls
-from .trace import Build, FunctionTrace, TraceTensor, literal
+from .trace import Build, FunctionTrace, TraceTensor, literal, record_lost
 
 Round = Callable[[list, list], tuple[list, list]]
 """Takes the carries and a slice of each stack; returns new carries, and a row of each output."""
@@ -62,6 +68,10 @@ class BodyTrace(FunctionTrace):
         value = Value(aval_of(tensor))
         self.met[id(tensor)] = (tensor, value)
         return value
+
+    def record_kept(self, variable: Variable) -> None:
+        """Refuse a record of one round that another one would read."""
+        raise ValueError(record_lost(f"a round of {self.name}", variable))
 
     def _examples(self, values: list[Value]) -> list[np.ndarray]:
         met = self.met
@@ -392,6 +402,9 @@ def complete(
     the body assigns are carries, too; random numbers that it draws are drawn before, for all
     rounds.
     """
+    recorded, one_round = records_assignments(), wanted.python
+    if recorded:
+        wanted = wanted._replace(python=partial(_run_recorded_assignments, one_round))
     weak = [is_weak(one) for one in carries]
     starts = list(map(convert, carries))
     while True:
@@ -430,11 +443,13 @@ def complete(
         try:
             if numbers:
                 state.draws = replay(numbers, before)
-            found, rows = wanted.python(carries[first:], slices[: len(stacks)])
+            found, rows = one_round(carries[first:], slices[: len(stacks)])
         finally:
             state.draws = before
         return [*[variable.read_value() for variable in variables], *found], rows
 
+    if recorded:
+        python = partial(_run_recorded_assignments, python)
     more = [_draw_all(one, wanted.length or 0) for one in draws]
     before = [TraceTensor(one, trace) for one in trace.effects[-1:]] if ordered else []
     begin = [*before, *([] if before else [convert(False)])] if marked else []
@@ -442,7 +457,8 @@ def complete(
         wanted._replace(python=python, ordered=ordered and not marked),
         [*begin, *[variable._read() for variable in variables], *starts],
         [*stacks, *more],
-        [] if marked else [(one, one) for one in before],
+        ([] if marked else [(one, one) for one in before])
+        + [(one, one._read()) for one in variables if not recorded],  # that they are read
     )
     if marked:
         trace.effects.append(trace.value(_of_all(ends[0])))
@@ -452,6 +468,12 @@ def complete(
     if ordered and not marked:
         trace.effects.append(trace.value(made.pop()))
     return ends[first:], made
+
+
+def _run_recorded_assignments(python: Round, carries: list, slices: list) -> tuple[list, list]:
+    """Return what a round gives, in which gradients flow through assignments."""
+    with recorded_assignments(restore=True):
+        return python(carries, slices)
 
 
 def _of_all(tensor: Tensor) -> Tensor:

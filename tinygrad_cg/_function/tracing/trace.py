@@ -323,6 +323,14 @@ class FunctionTrace(Level, Listener):
         return outside[::-1], literals
 
 
+def record_lost(where: str, variable: Variable) -> str:
+    """Return the message for a recorded assignment whose block ends inside a part of a program."""
+    return (
+        f"recorded_assignments: the block ends in {where}, and {variable.name!r} is to keep its "
+        "gradient: begin the block before that, or pass restore=True"
+    )
+
+
 def _is_known_size(tensor: Any) -> bool:
     """Return whether a tensor of a few integers is known already, as ``shape(x)`` is.
 
