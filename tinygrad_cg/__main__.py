@@ -5,12 +5,21 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tinygrad_cg._tour import data, documents, fitting, nesting, speed
+import tinygrad_cg
+from tinygrad_cg._tour import checking, data, documents, fitting, nesting, speed
+from tinygrad_cg._tour.logistic import make_problem
+from tinygrad_cg._tour.printing import say
+from tinygrad_cg_kernels.runtime.compile import cache_folder
 
 DESCRIPTION = """\
-A tour of tinygrad_cg in four parts: a gradient that was NaN becomes 1.0; custom gradients
-inside custom gradients, order by order; a logistic model fitted to real, unscaled data by
-Newton's method; timings against NumPy."""
+A tour of tinygrad_cg in five parts:
+  1. a gradient that was NaN becomes 1.0
+  2. custom gradients inside custom gradients, order by order
+  3. a wrong rule: found, explained and drawn
+  4. a logistic model fitted to real, unscaled data by Newton's method
+  5. timings of tapes and of compiled functions, beside NumPy and other libraries"""
+PARTS = (1, 2, 3, 4, 5)
+FIT = 4
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -21,11 +30,23 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
+        "--part",
+        metavar="N",
+        type=int,
+        choices=PARTS,
+        action="append",
+        help="show this part alone; several options show several parts",
+    )
+    parser.add_argument(
         "--data",
         metavar="FILE",
-        help="fit a CSV file of your own: a header, numbers, and one column with two classes",
+        help="fit a CSV file of your own (part 4 alone): a header, numbers, and one column with "
+        "two classes",
     )
     parser.add_argument("--target", metavar="COLUMN", help="the column of FILE to be predicted")
+    parser.add_argument(
+        "--version", action="version", version=f"tinygrad_cg {tinygrad_cg.__version__}"
+    )
     return parser.parse_args(argv)
 
 
@@ -38,22 +59,45 @@ def choose(options: argparse.Namespace) -> data.Dataset:
     return data.load(options.data, options.target)
 
 
+def parts_of(options: argparse.Namespace) -> list[int]:
+    """Return the numbers of the parts to show."""
+    if options.part:
+        return sorted(set(options.part))
+    return [FIT] if options.data is not None else list(PARTS)
+
+
+def show(parts: Sequence[int], dataset: data.Dataset) -> None:
+    """Show these parts."""
+    folder = cache_folder()
+    if folder is not None and not any(folder.glob("*/*")):
+        say(
+            f"""This is the first run: kernels are compiled where they are needed, for some seconds
+            in all. {folder} keeps them for later runs."""
+        )
+    for number, part in ((1, documents), (2, nesting), (3, checking)):
+        if number in parts:
+            part.show()
+    if FIT in parts:
+        fitting.show(dataset)
+    if 5 in parts:
+        speed.show(make_problem(dataset))
+    sys.stdout.flush()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tour; 0, or 2 where the file given cannot serve."""
+    """Run the tour; 0, 2 where the file given cannot serve, 130 where Ctrl-C ended it."""
     options = arguments(argv)
     try:
         dataset = choose(options)
+        show(parts_of(options), dataset)
     except data.DataError as error:
         print(f"python -m tinygrad_cg: {error}", file=sys.stderr)
         return 2
-    try:
-        documents.show()
-        nesting.show()
-        problem = fitting.show(dataset)
-        speed.show(problem)
-        sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        print()
+        return 130
     return 0
 
 

@@ -219,6 +219,24 @@ def test_gradients_flow_through_recorded_assignments_in_branches():
         assert float(v) == 1.0
 
 
+def test_branches_read_what_was_assigned_and_recorded_before_them():
+    v = tf.Variable([2.0, 3.0], dtype=tf.float64)
+
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            with tf.experimental.recorded_assignments(restore=True):
+                v.assign(x * v)
+                tf.cond(x[0] > 0.0, lambda: v.assign_add(x) * 1.0, lambda: v * x)
+                y = tf.cond(x[0] > 0.0, lambda: v * v, lambda: v.assign(v * x) * v)
+                y = tf.reduce_sum(y * v)
+        return y, *tape.gradient(y, [x, v])
+
+    for numbers in ([0.3, 0.2], [-0.3, 0.5]):
+        x = tf.constant(numbers, tf.float64)
+        assert_same(tf.function(f)(x), f(x), 1e-12)
+
+
 def test_only_the_chosen_branch_runs():
     calls = []
 

@@ -1,6 +1,7 @@
 """Loops of programs: values and derivatives of any order are those of eager runs."""
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -275,6 +276,154 @@ def test_assignments_and_random_numbers_and_prints_are_those_of_each_round(capfd
 
     tf.function(lambda x: tf.foldl(lambda c, s: (tf.print(s[0]), c * s)[1], STEPS[:2], x))(x)
     assert capfd.readouterr().err.splitlines() == ["0.1", "0.34545454545454546"]
+
+
+def both_gradients(f, x, variables):
+    """Return the gradients, and those of the sum of their squares."""
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        first = tape.gradient(y, [x, *variables])
+        square = sum(tf.reduce_sum(one * one) for one in first)
+    return [*first, *outer.gradient(square, [x, *variables])]
+
+
+def test_gradients_by_a_variable_are_those_of_each_round_that_reads_it():
+    """Also where the body assigns it: TensorFlow's numbers."""
+    v, x = tf.Variable([2.0, 3.0], dtype=tf.float64), tf.constant([0.3, 0.2], tf.float64)
+
+    def step(c):
+        c = c * v
+        v.assign_add(c)
+        return c * v
+
+    def fold(x):
+        return tf.reduce_sum(tf.foldl(lambda c, e: step(c) * e, np.array([0.5, 0.2]), x) * v)
+
+    def until(x):
+        end = tf.while_loop(lambda c: tf.reduce_sum(c * c) < 6.0, lambda c: (step(c),), (x,))
+        return tf.reduce_sum(end[0] * v)
+
+    numbers = {
+        fold: [[28.95765517, 218.00071987], [14.78041768, 50.40102113]],
+        until: [[13.52, 38.88], [5.148, 6.912]],
+    }
+    for f, expected in numbers.items():
+        v.assign([2.0, 3.0])
+        wanted = both_gradients(f, x, [v])
+        v.assign([2.0, 3.0])
+        found = both_gradients(tf.function(f), x, [v])
+        np.testing.assert_allclose(found[:2], expected, rtol=1e-9)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_gradients_flow_through_recorded_assignments_of_each_round():
+    v, w = (tf.Variable(one, dtype=tf.float64) for one in ([2.0, 3.0], [0.2, 0.5]))
+    rows = tf.constant([[0.5, 0.2], [0.1, 0.4], [0.3, 0.3]], tf.float64)
+
+    def learn(c, e):
+        with tf.GradientTape() as tape:
+            cost = tf.reduce_sum(tf.sin(v * e - c * w) ** 2)
+        v.assign_sub(0.3 * tape.gradient(cost, v))
+        return c * 0.5 + v * e
+
+    def chosen(c, e):
+        return tf.cond(tf.reduce_sum(c) > 0.4, lambda: v.assign_add(c * w) * e, lambda: v * c + e)
+
+    def fold(step):
+        return lambda x: tf.reduce_sum(tf.foldl(step, rows, x) * v)
+
+    def until(x):
+        goes_on = lambda c: tf.reduce_sum(c) < 9.0  # noqa: E731
+        return tf.reduce_sum(tf.while_loop(goes_on, lambda c: (learn(c, c) * 2.0,), (x,))[0] * v)
+
+    def around(f):
+        def run(x):
+            with tf.experimental.recorded_assignments(restore=True):
+                return f(x)
+
+        return run
+
+    def inside(c, e):
+        with tf.experimental.recorded_assignments(restore=True):
+            return learn(c, e)
+
+    x = tf.constant([0.3, 0.2], tf.float64)
+    for f in (around(fold(learn)), around(fold(chosen)), around(until), fold(inside)):
+        derivatives = partial(both_gradients, f, variables=[w])
+        expected = derivatives(x)
+        found = unfused(derivatives)(x)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-10)
+        np.testing.assert_array_equal(v, [2.0, 3.0])
+
+
+def test_a_record_of_one_round_is_not_kept_for_the_next():
+    v = tf.Variable(2.0)
+
+    def step(c, e):
+        with tf.experimental.recorded_assignments():
+            v.assign(c * v)
+        return c * e
+
+    with pytest.raises(ValueError, match="block ends in a round of foldl, and 'Variable:0' is to"):
+        tf.function(lambda x: tf.foldl(step, tf.ones(3), x))(tf.constant(1.0))
+    with tf.GradientTape() as tape:
+        y = v * v
+    assert float(tape.gradient(y, v)) == 4.0
+
+
+def test_a_loop_that_its_values_end_prints_in_each_round(capfd):
+    def halved(x):
+        return tf.while_loop(
+            lambda y: y > 1.0, lambda y: (tf.print(y), total.assign_add(y), y / 2.0)[2:], (x,)
+        )[0]
+
+    total = tf.Variable(0.0)
+    for run in (halved, tf.function(halved)):
+        total.assign(0.0)
+        assert float(run(tf.constant(6.0))) == 0.75
+        assert float(total) == 10.5
+        assert capfd.readouterr().err.splitlines() == ["6", "3", "1.5"]
+
+    def shown(x):
+        return tf.while_loop(lambda y: y > 1.0, lambda y: (tf.print(y), y / 2.0)[1:], (x,))[0]
+
+    for run in (tf.vmap(shown), tf.function(tf.vmap(shown)), tf.vmap(tf.function(shown))):
+        np.testing.assert_allclose(run(tf.constant([6.0, 1.5])), [0.75, 0.75])
+        assert capfd.readouterr().err.splitlines() == ["6", "1.5", "3", "0.75", "1.5", "0.75"]
+    with tf.GradientTape() as tape:
+        x = tf.Variable(6.0)
+        y = tf.function(shown)(x)
+    assert float(tape.gradient(y, x)) == 0.125
+    assert capfd.readouterr().err.splitlines() == ["6", "3", "1.5"]
+
+
+@pytest.mark.parametrize("error", [TypeError, ValueError, InvalidArgumentError, KeyError])
+def test_an_error_of_the_body_is_raised_at_once(error):
+    calls = []
+
+    def body(i, x):
+        calls.append(i)
+        raise error("the user's")
+
+    x = tf.constant(1.0)
+    for call in (
+        lambda x: ops.fori_loop(0, 5, body, x),
+        lambda x: ops.while_loop(lambda i, _: i < 5, lambda i, x: (i + 1, body(i, x)), (0, x)),
+        lambda x: tf.while_loop(lambda i, _: i < 5, lambda i, x: (i + 1, body(i, x)), (0, x)),
+        lambda x: ops.scan(lambda c, s: (body(s, c), s), x, tf.zeros(3)),
+    ):
+        calls.clear()
+        with pytest.raises(error, match="the user's"):
+            tf.function(call)(x)
+        assert len(calls) == 1
+    table = {i: float(i) for i in range(5)}  # which needs the value of i
+    assert float(tf.function(lambda x: ops.fori_loop(0, 5, lambda i, v: v + table[i], x))(x)) == 11
+    with pytest.raises(KeyError):
+        tf.function(lambda x: ops.fori_loop(0, 9, lambda i, v: v + table[int(i)], x))(x)
 
 
 def test_random_numbers_in_a_loop_without_a_length_are_an_error():

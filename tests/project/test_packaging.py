@@ -16,6 +16,14 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def yaml():
+    return pytest.importorskip("yaml", reason="the extra docs brings it")
+
+
 @pytest.mark.parametrize("name", ["test", "tour"])
 def test_the_readme_has_its_two_one_line_commands(name):
     block = re.search(rf"<!-- command: {name} -->\n```sh\n(.*)\n```\n", README)
@@ -46,12 +54,45 @@ def test_the_oldest_python_agrees_everywhere():
     assert "Programming Language :: Python :: 3.11" in PROJECT["project"]["classifiers"]
 
 
-def test_the_library_says_its_version():
-    assert tinygrad_cg.__version__ == PROJECT["project"]["version"]
+def test_the_version_is_the_same_everywhere():
+    version = PROJECT["project"]["version"]
+    assert tinygrad_cg.__version__ == version
+    assert f"\nversion: {version}\n" in read("CITATION.cff")
+    assert f'\n  version: "{version}"\n' in read("conda/recipe.yaml")
+    assert f"\n## [{version}]" in read("CHANGELOG.md")
+
+
+def test_the_conda_recipe_needs_what_the_package_needs():
+    recipe = yaml().safe_load(read("conda/recipe.yaml"))
+    needed = [one.replace(" ", "") for one in recipe["requirements"]["run"]]
+    assert sorted(needed[1:]) == sorted(PROJECT["project"]["dependencies"])
+    assert f">={recipe['context']['python_min']}" == PROJECT["project"]["requires-python"]
+    backend = PROJECT["build-system"]["requires"]
+    assert backend[0] in [one.replace(" ", "") for one in recipe["requirements"]["host"]]
+
+
+def test_the_citation_and_the_workflows_are_read():
+    citation = yaml().safe_load(read("CITATION.cff"))
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert citation["repository-code"] == PROJECT["project"]["urls"]["Repository"]
+    tests = yaml().safe_load(read(".github/workflows/tests.yml"))
+    matrix = tests["jobs"]["tests"]["strategy"]["matrix"]
+    assert [name.split("-")[0] for name in matrix["os"]] == ["ubuntu", "macos", "windows"]
+    assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    commands = [step.get("run", "") for step in tests["jobs"]["tests"]["steps"]]
+    of_readme = re.search(r"\.venv/bin/(python -m pytest .*)\n", README)
+    assert of_readme
+    assert of_readme[1] in commands
+    for path in (ROOT / ".github/workflows").glob("*.yml"):
+        jobs = yaml().safe_load(path.read_text(encoding="utf-8"))["jobs"]
+        for job in jobs.values():
+            assert all(("run" in step) != ("uses" in step) for step in job["steps"]), path
+            for script in re.findall(r"(?:bash|python) ([.\w]+/[\w./]+)", str(job)):
+                assert (ROOT / script).is_file(), script
 
 
 def test_the_changelog_has_a_section_for_what_comes():
-    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert "## [Unreleased]" in read("CHANGELOG.md")
 
 
 def test_the_data_name_their_source_and_licence():

@@ -67,6 +67,57 @@ def test_derivatives_go_through_loops_in_all_modes():
     assert_right_in_all_modes(newton, np.array([2.0, 0.7]))
 
 
+def test_a_condition_that_differs_between_examples():
+    def doubled(x):
+        return tf.while_loop(
+            lambda y, n: y < 10.0, lambda y, n: (y * y, n + 1), (x, 0), maximum_iterations=3
+        )
+
+    x = tf.constant([1.5, 3.0, 20.0, 1.1])
+    values, counts = tf.vmap(doubled)(x)
+    assert_allclose(values, [1.5**8, 81.0, 20.0, 1.1**8], rtol=1e-6)
+    assert_array_equal(counts, [3, 2, 0, 3])
+    slopes = tf.vmap(tf.grad(lambda x: doubled(x)[0]))(x)
+    assert_allclose(slopes, [8 * 1.5**7, 108.0, 1.0, 8 * 1.1**7], rtol=1e-6)
+    inner = lambda x: tf.vmap(lambda s: doubled(x * s)[0])(tf.constant([1.0, 2.0]))  # noqa: E731
+    assert_allclose(tf.vmap(inner)(x)[1], [81.0, 36.0], rtol=1e-6)
+    with pytest.raises(ValueError, match=r"shape \(\) before the round, and of \(2,\) after"):
+        tf.vmap(lambda x: tf.while_loop(lambda y: y < 9, lambda y: (tf.stack([y, y]),), (x,)))(x)
+    total = tf.Variable(0.0)
+    with pytest.raises(ValueError, match="assigns to 'Variable:0' inside vmap"):
+        tf.vmap(lambda x: tf.while_loop(lambda y: y < 9, lambda y: (total.assign(1) + y,), (x,)))(x)
+    with pytest.raises(TypeError, match=r"to variable 'Variable:0' inside a tr.* Return it"):
+        tf.vmap(total.assign)(x)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("run", [lambda f: f, tf.function])
+def test_scans_over_nothing(run):
+    """Stacks without rows: as tf.scan with an initializer gives, and jax.lax.scan."""
+    nothing = tf.zeros([0, 3])
+    states = run(lambda c: tf.scan(lambda c, x: (c[0] + x, c[1]), nothing, (c, 1.0)))(tf.ones(3))
+    assert [tuple(one.shape) for one in states] == [(0, 3), (0,)]
+    with pytest.raises(ValueError, match="no slices"):
+        run(lambda x: tf.scan(lambda c, x: c + x, x))(nothing)
+    total = tf.Variable(0.0)
+
+    def step(c, x):
+        total.assign_add(1.0)
+        return c * tf.reduce_sum(x), (tf.cast(c, tf.int64), {"x": x[:2], "none": None})
+
+    scan = run(lambda c, xs: tf.keras.ops.scan(step, c, xs))
+    last, (counts, rows) = scan(tf.constant(2.0), nothing)
+    assert (float(last), float(total)) == (2.0, 0.0)
+    assert (counts.shape, counts.dtype) == ((0,), "int64")
+    assert (rows["x"].shape, rows["x"].dtype, rows["none"]) == ((0, 2), "float32", None)
+    last, none = run(lambda c: tf.keras.ops.scan(lambda c, _: (c, None), c, length=0))(2.0)
+    assert (float(last), none) == (2.0, None)
+    assert float(tf.grad(lambda c: scan(c, nothing)[0] ** 2)(tf.constant(2.0))) == 4.0
+    each = tf.vmap(lambda c: scan(c, nothing))(tf.constant([1.0, 2.0]))
+    assert_array_equal(each[0], [1.0, 2.0])
+    assert each[1][1]["x"].shape == (2, 0, 2)
+
+
 def test_a_tape_in_a_loop_watches_a_loop_variable_and_not_the_tensor_it_began_with():
     def descend(z, _):
         with tf.GradientTape() as tape:

@@ -6,15 +6,17 @@ import ast
 import builtins
 import copy
 import functools
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..errors import is_ours
-from .detection import LEFT, codes_in, function_of, is_left
+from .detection import LEFT, codes_in, function_of, is_left, wraps_users
 from .dispatch import Helper, dynamic_range, show
 from .source import NoSource, compile_tree, find_definition, first_line
+from .state import read_cell
 from .transform import factory, plain_body
 from .units import HELPER, INSIDE, Unit
 
@@ -57,10 +59,56 @@ def convert(function: Any) -> Any:
     if not isinstance(function, FunctionType):
         called = function_of(function)
         return function if called is None else convert(called)
+    if wraps_users(function):
+        return _convert_wrapped(function)
     if is_left(function) or HELPER in function.__code__.co_freevars:
         return function
     made = _transformed(function)
     return function if isinstance(made, str) else _instance(made, function)
+
+
+def _convert_wrapped(function: FunctionType) -> FunctionType:
+    """Return the library's function of a user's, `grad(f)` for one, with that transformed."""
+    old: Any = function.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+    new = convert(old)
+    if new is old:
+        return function
+    return _replaced(function, {id(old): (old, new)})
+
+
+def _replaced(value: Any, known: dict[int, tuple[Any, Any]]) -> Any:
+    """Return a value with a function in place of another, also inside of what the library made.
+
+    `known` has by its id what was replaced, and what stands for it.
+    """
+    if id(value) in known:
+        return known[id(value)][1]
+    known[id(value)] = value, value
+    made = value
+    if isinstance(value, FunctionType) and is_ours(value.__code__.co_filename):
+        cells = value.__closure__ or ()
+        inside = [_replaced(read_cell(one), known) for one in cells]
+        if any(new is not read_cell(one) for new, one in zip(inside, cells, strict=True)):
+            closure = tuple(map(CellType, inside))
+            made = FunctionType(
+                value.__code__, value.__globals__, value.__name__, value.__defaults__, closure
+            )
+            made.__kwdefaults__ = value.__kwdefaults__
+            wrapped = {key: _replaced(one, known) for key, one in value.__dict__.items()}
+            made.__dict__.update(wrapped)
+            made.__doc__, made.__module__ = value.__doc__, value.__module__
+    elif is_ours(getattr(sys.modules.get(type(value).__module__), "__file__", None) or ""):
+        fields = getattr(value, "__dict__", None)
+        changed = {}
+        for key, one in fields.items() if isinstance(fields, dict) else ():
+            found = _replaced(one, known)
+            if found is not one:
+                changed[key] = found
+        if changed:
+            made = copy.copy(value)
+            vars(made).update(changed)
+    known[id(value)] = value, made
+    return made
 
 
 def reason(code: CodeType) -> str:
@@ -212,4 +260,9 @@ def _with_functions(called: Callable, *args: Any, **kwargs: Any) -> Any:
 
 
 def _argument(value: Any) -> Any:
-    return convert(value) if isinstance(value, (FunctionType, MethodType)) else value
+    """Return a function transformed, also in a list of functions, or of pairs with functions."""
+    if isinstance(value, (FunctionType, MethodType)):
+        return convert(value)
+    if type(value) in (list, tuple):
+        return type(value)(map(_argument, value))
+    return {key: _argument(one) for key, one in value.items()} if type(value) is dict else value

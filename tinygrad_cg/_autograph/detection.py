@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Iterator
 from opcode import opmap
@@ -26,6 +27,14 @@ _BRANCHES = frozenset(
 _FOREIGN = frozenset(
     (*sys.stdlib_module_names, "numpy", "numba", "llvmlite", "scipy", "pytest", "_pytest")
 ) - {"__main__"}
+_CHOICES = ("cond", "case", "switch_case", "switch")
+_TAKE_FUNCTIONS = frozenset(
+    (*_CHOICES, "while_loop", "fori_loop", "scan", "foldl", "foldr", "map_fn", "map")
+)
+_STORES = frozenset(opmap[name] for name in ("STORE_ATTR", "STORE_GLOBAL", "STORE_SUBSCR"))
+_STORE_CELL = opmap["STORE_DEREF"]
+_CHANGING = frozenset(("append", "extend", "insert", "update", "setdefault", "add"))
+_TRANSFORMS = f"{os.sep}_transforms{os.sep}"
 _ASYNC = 0x80 | 0x200
 
 
@@ -38,18 +47,30 @@ def is_left(function: Any) -> bool:
     return home in _FOREIGN or code.co_flags & _ASYNC != 0
 
 
+def wraps_users(function: FunctionType) -> bool:
+    """Return whether a function is what the library makes of another: `grad(f)`, `vmap(f)`."""
+    file = function.__code__.co_filename
+    return is_ours(file) and _TRANSFORMS in file and hasattr(function, "__wrapped__")
+
+
 def has_branches(function: FunctionType) -> bool:
     """Return whether a function, or one that it is seen to call, has control flow.
 
-    Reads the compiled code: names that it mentions are looked up, nothing is called.
+    Reads the compiled code: names that it mentions are looked up, nothing is called. Functions that
+    change something outside of them count, where there are loops or choices as functions.
     """
-    return _has_branches(function, set())
+    seen: set[Any] = set()
+    return _has_branches(function, seen) or {"takes functions", "changes"} <= seen
 
 
-def _has_branches(function: Any, seen: set[int]) -> bool:
+def _has_branches(function: Any, seen: set[Any]) -> bool:
     instance = None
     if isinstance(function, MethodType):
         instance, function = function.__self__, function.__func__
+    while isinstance(function, FunctionType) and wraps_users(function):
+        function = function.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+    if isinstance(function, MethodType):
+        return _has_branches(function, seen)
     if not isinstance(function, FunctionType) or id(function) in seen or is_left(function):
         return False
     seen.add(id(function))
@@ -57,6 +78,10 @@ def _has_branches(function: Any, seen: set[int]) -> bool:
     names = {name for code in codes for name in code.co_names}
     if "print" in names or any(map(_branches, codes)):
         return True
+    if not names.isdisjoint(_TAKE_FUNCTIONS):
+        seen.add("takes functions")
+    if any(map(_changes, codes)):
+        seen.add("changes")
     found = [function.__globals__.get(name) for name in names]
     for cell in function.__closure__ or ():
         try:
@@ -69,6 +94,8 @@ def _has_branches(function: Any, seen: set[int]) -> bool:
     if instance is not None:
         found += [getattr(type(instance), name, None) for name in names]
         found += [getattr(instance, "__dict__", {}).get(name) for name in names]
+    if any(_has_changing_methods(one, names) for one in found):
+        seen.add("changes")
     return any(_has_branches(function_of(one), seen) for one in found)
 
 
@@ -78,6 +105,29 @@ def _branches(code: CodeType) -> bool:
     return not (_BRANCHES - {opmap["FOR_ITER"]} if within else _BRANCHES).isdisjoint(
         code.co_code[::2]
     )
+
+
+def _has_changing_methods(value: Any, names: set[str]) -> bool:
+    """Return whether one of these methods of a user's class, or of its object, changes it."""
+    owner = value if isinstance(value, type) else type(value)
+    if is_ours(getattr(sys.modules.get(owner.__module__), "__file__", None) or "") or _is_foreign(
+        owner.__module__
+    ):
+        return False
+    methods = [inspect.getattr_static(owner, name, None) for name in names]
+    return any(isinstance(one, FunctionType) and _changes(one.__code__) for one in methods)
+
+
+def _changes(code: CodeType) -> bool:
+    """Return whether compiled code assigns attributes, elements, or names outside of it."""
+    for instruction, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        if instruction in _STORES:
+            return True
+        if instruction == _STORE_CELL:
+            free = argument - len(code.co_varnames)  # arguments that are cells are in both
+            if free >= len(set(code.co_cellvars) - set(code.co_varnames)):
+                return True
+    return not _CHANGING.isdisjoint(code.co_names)
 
 
 def _is_foreign(module: str) -> bool:

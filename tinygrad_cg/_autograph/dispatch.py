@@ -23,16 +23,18 @@ from ..errors import AutographError, FailedAssertion, place_of
 from .detection import codes_in
 from .merging import Mismatch, describe, plan, undefined
 from .names import BREAK, CONTINUE, NORMAL
-from .runs import Loop, Run
+from .runs import Loop, RangeLoop, RowsLoop, Run, enter
 from .source import compile_tree
 from .traced import (
     Flow,
     Outcome,
     Range,
+    Rows,
     as_number,
     as_tensor,
     choose,
     current_trace,
+    has_many_rows,
     is_traced,
     is_trying,
     placeholders,
@@ -198,6 +200,12 @@ class Helper:
 
     # Regions ---------------------------------------------------------------------------------
 
+    def enter(self, names: dict, cells: Callable) -> None:
+        """Note what this function may change: called where it begins."""
+        inside: Any = cells
+        shared = dict(zip(inside.__code__.co_freevars, inside.__closure__ or (), strict=True))
+        enter(self.unit.effects, names, shared, self.names)
+
     def done(self, flow: Any, result: Any, names: dict) -> Outcome:
         return Outcome(flow, result, names)
 
@@ -256,12 +264,25 @@ class Helper:
     ) -> Any:
         return Loop(self, number, names, cells, flow, result).run()
 
-    def iterate(self, number: int, iterable: Any) -> Any:
-        return iterable
-
     @staticmethod
-    def loops(iterable: Any) -> bool:
-        """Return whether a `for` becomes a loop of the program."""
+    def iterate(iterable: Any) -> Any:
+        return Rows(iterable) if has_many_rows(iterable) else iterable
+
+    def loops(self, iterable: Any, number: int, names: dict, cells: Callable, *left: Any) -> bool:
+        """Return whether a `for` becomes a loop of the program.
+
+        One through the rows of a tensor does if it can: its rounds are traced here.
+        """
+        if isinstance(iterable, Rows):
+            level = current_trace()
+            refused = level.calls.refused
+            try:
+                loop = RowsLoop(self, number, names, cells, iterable.iterable, *left)
+                iterable.result = loop.run()
+            except Exception:  # whatever it is, Python's own loop shows it
+                level.calls.refused = refused
+                return False
+            return True
         return isinstance(iterable, Range)
 
     def for_(
@@ -273,7 +294,9 @@ class Helper:
         flow: Any = 0,
         result: Any = None,
     ) -> Any:
-        return Loop(self, number, names, cells, flow, result, iterable).run()
+        if isinstance(iterable, Rows):
+            return iterable.result
+        return RangeLoop(self, number, names, cells, iterable, flow, result).run()
 
 
 # What stands in for functions of Python ----------------------------------------------------------

@@ -186,7 +186,8 @@ class Liveness:
                 targets = frozenset(
                     writes([item.optional_vars for item in one.items if item.optional_vars])
                 )
-                return (found - targets) | reads(one.items) | out
+                first = frozenset(writes([one.items[0].optional_vars or one.items[0].context_expr]))
+                return (found - targets) | reads(one.items) | (out - first)
             case ast.Match():
                 found = out | reads(one.subject)
                 for case in one.cases:

@@ -7,14 +7,17 @@ give tensors of the same types.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from .._core.conversion import INT32, Weak, convert, is_tensor
+from .. import nest
+from .._core.conversion import INT32, Weak, convert, is_tensor, is_weak
 from .._core.kinds import is_inexact
-from .._core.tensor import Tensor
+from .._core.tensor import Aval, Tensor
 from .._ops.elementwise import (
     add,
     ceil,
@@ -27,14 +30,25 @@ from .._ops.elementwise import (
     multiply,
     subtract,
 )
+from .._ops.indexing import gather
 from .._ops.shape import cast
 from .._transforms import control_flow
+from ..errors import AutographError, InaccessibleTensorError
 from .merging import Carried, Kept, Mismatch, Plan, plan, undefined
 from .names import CONTINUE, NORMAL, RETURN
-from .state import ContainerPlace, ElementsPlace, is_same, places_of
+from .state import (
+    ContainerPlace,
+    ElementsPlace,
+    Place,
+    Reachable,
+    is_same,
+    matters,
+    places_of,
+)
 from .traced import (
     Flow,
     Outcome,
+    Range,
     as_number,
     as_tensor,
     choose,
@@ -47,12 +61,120 @@ from .traced import (
     truth,
     without,
 )
+from .units import Effects
 
+_HOME = __name__.rpartition(".")[0]
 _MOST_TRIALS = 4  # until the types of a loop's names have to be found
 
 
-class Run:
-    """One run of a site, with the names of the function where it stands."""
+class Watch:
+    """What functions may change while they run once for what is done several times, or not at all.
+
+    `places` are those that are known, and `before` what was there. Where a transformed function is
+    entered meanwhile, what it may change is noted, too, as far as it was there before.
+    """
+
+    def __init__(self, places: Sequence[Place], roots: Iterable[Any]):
+        self.places: list[Place] = []
+        self.before: list[Any] = []
+        self._known: set[tuple[int, str]] = set()
+        self._roots = list(roots)
+        self._there: Reachable | None = None
+        for one in places:
+            self._add(one)
+
+    def _add(self, place: Place) -> None:
+        owner, name = place.owner_and_name
+        key = id(owner), type(place).__name__ + name
+        if key not in self._known:
+            self._known.add(key)
+            self.places.append(place)
+            self.before.append(place.get())
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Return a context in which functions that are entered say what they may change."""
+        if self._there is None:
+            self._there = Reachable([*self._roots, *[one.owner_and_name[0] for one in self.places]])
+        watches = _watches()
+        watches.append(self)
+        try:
+            yield
+        finally:
+            watches.remove(self)
+
+    def entered(self, places: Sequence[Place], effects: Effects) -> None:
+        """Note what a function may change, if it was there before."""
+        assert self._there is not None
+        known = {*effects.outer, *effects.globals}
+        for one in places:
+            if one.text.partition(".")[0] in known or one.owner_and_name[0] in self._there:
+                self._add(one)
+
+    def put_back(self) -> None:
+        for place, value in zip(self.places, self.before, strict=True):
+            place.set(value)
+
+
+_thread = threading.local()
+
+
+def _watches() -> list[Watch]:
+    if not hasattr(_thread, "watches"):
+        _thread.watches = []
+    return _thread.watches
+
+
+def enter(effects: Effects, values: dict, cells: dict, names: dict) -> None:
+    """Note what a function that is entered may change, where somebody watches."""
+    watches = _watches()
+    if watches:
+        places = places_of(effects, values, cells, names)
+        for one in watches:
+            one.entered(places, effects)
+
+
+class ChangedObjectError(AutographError, InaccessibleTensorError):
+    """A change of Python's objects, by a tensor of a trace say, that a program cannot make."""
+
+
+@contextlib.contextmanager
+def unchanged(name: str, functions: Sequence[Any]) -> Iterator[None]:
+    """Return a context for functions of which a tensor decides whether, or how often, they run.
+
+    Tensors and numbers that they assign to what is outside of them cannot follow that: it is an
+    AutographError.
+    """
+    if any(str(getattr(one, "__module__", "")).startswith(_HOME) for one in functions):
+        yield  # a run, which puts all back itself
+        return
+    watch = Watch([], functions)
+    with watch.watching():
+        yield
+    for place, before in zip(watch.places, watch.before, strict=True):
+        if not is_same(before, place.get()) and matters(before, place.get()):
+            watch.put_back()
+            error = ChangedObjectError(
+                f"{name}: `{place.text}` is changed by a function that is traced once, while a "
+                "tensor decides whether it runs, or it runs in each round of a loop. Return the "
+                "value as a result, or assign a Variable"
+            )
+            level = current_trace()
+            if level is not None:
+                level.calls.refused = error
+            raise error
+
+
+control_flow.set_guard(unchanged)
+
+
+class Run(Watch):
+    """One run of a site, with the names of the function where it stands.
+
+    If it is `strict`, all that functions change is taken for what the program has to do.
+    """
+
+    strict = False
 
     def __init__(self, helper: Any, number: int, names: dict, cells: Any):
         self.helper, self.number = helper, number
@@ -60,8 +182,12 @@ class Run:
         self.cells = dict(zip(cells.__code__.co_freevars, cells.__closure__, strict=True))
         self.names = {one: names.get(one, undefined) for one in self.site.mentioned}
         self.value = names.get("@value", undefined)
-        self.places = places_of(self.site, self.names, self.cells, helper.names)
-        self.before = [one.get() for one in self.places]
+        outer = [helper.names[one] for one in self.site.outer if one in helper.names]
+        super().__init__(
+            places_of(self.site, self.names, self.cells, helper.names),
+            [*self.names.values(), *self.cells.values(), *outer],
+        )
+        self.own = len(self.places)  # the others are of functions that are called
 
     def region(self, which: str) -> Callable:
         return self.helper.function(self.number, which, self.cells)
@@ -77,15 +203,24 @@ class Run:
             if which == "other" and not site.other:
                 found = Outcome(flow, result, names)
             else:
-                found = function(*arguments)
+                with self.watching():
+                    found = function(*arguments)
             after = [one.get() for one in self.places]
+            if not self.strict:
+                for i in range(self.own, len(after)):
+                    if not matters(self.before[i], after[i]):  # done while tracing
+                        self.before[i] = after[i]
         finally:
-            for place, value in zip(self.places, self.before, strict=True):
-                place.set(value)
+            self.put_back()
         kept: dict[Any, Any] = {one: found.names.get(one, undefined) for one in site.outs}
         for i, old in enumerate(self.before):
             kept[i] = old if is_same(old, after[i]) else after[i]
         return Outcome(found.flow, found.result, kept)
+
+    def _complete(self, names: dict) -> None:
+        """Add to names what was found to be changed since."""
+        for i, value in enumerate(self.before):
+            names.setdefault(i, value)
 
     def text(self, key: Any) -> str:
         return self.places[key].text if isinstance(key, int) else key
@@ -100,6 +235,8 @@ class Run:
         ]
         with trial():
             samples = [one() for one in run]
+        for one in samples:
+            self._complete(one.names)
         if current_trace() is None:  # in a batch: these are the values
             run = [lambda: samples[0], lambda: samples[1]]
         possible = [possible_ways(one.flow) for one in samples]
@@ -151,7 +288,8 @@ class Run:
     def assign(self, values: dict, flow: Any) -> Any:
         """Set what is outside of the function's names; return the names, and how it was left."""
         for i, place in enumerate(self.places):
-            place.set(values[i])
+            if i in values:
+                place.set(values[i])
         ways = self.site.leaves
         if self.site.kind in ("while", "for"):
             ways = ways - {CONTINUE}
@@ -186,36 +324,33 @@ class Run:
 class Loop(Run):
     """One run of a loop that a tensor decides."""
 
+    count: Any = None
+    """The number of rounds of a `for`; an int where it is known."""
+    rows: Tensor | None = None
+
     def __init__(
-        self,
-        helper: Any,
-        number: int,
-        names: dict,
-        cells: Any,
-        flow: Any,
-        result: Any,
-        iterable: Any = None,
+        self, helper: Any, number: int, names: dict, cells: Any, flow: Any = 0, result: Any = None
     ):
         super().__init__(helper, number, names, cells)
-        self.flow, self.result, self.iterable = flow, result, iterable
-        self.is_for = iterable is not None
-        if self.is_for:
-            dtype = np.result_type(*[_range_dtype(one) for one in iterable.bounds])
-            start, limit, delta = (
-                Carried(np.dtype(dtype), (), False).tensor(one) for one in iterable.bounds
-            )
-            self.start, self.delta = start, delta
-            distance = subtract(limit, start)
-            if is_inexact(start.dtype):
-                count = cast(ceil(divide(distance, delta)), INT32)
-            else:
-                count = cast(-floor_divide(-distance, delta), INT32)
-            self.count = maximum(count, 0)
+        self.flow, self.result = flow, result
 
-    def one_round(self, names: dict, index: Any) -> Outcome:
+    def item(self, index: Any) -> Any:
+        """Return what a `for` assigns in a round."""
+        return undefined
+
+    def first_item(self) -> Any:
+        return self.item(convert(0, INT32))
+
+    def check_round(self, first: dict, found: Outcome) -> None:
+        """Raise an exception for a round that cannot be one of a loop of the program."""
+
+    def check_types(self) -> None:
+        """Raise an exception where types do not stay the same from round to round."""
+
+    def one_round(self, names: dict, item: Any) -> Outcome:
         values = dict(names)
-        if self.is_for:
-            values["@value"] = add(self.start, multiply(self.delta, cast(index, self.start.dtype)))
+        if item is not undefined:
+            values["@value"] = item
         for key, value in names.items():
             if isinstance(key, int):
                 self.places[key].set(value)
@@ -258,7 +393,7 @@ class Loop(Run):
         def goes_on(index: Any, *flat: Any) -> Any:
             flow, names, _ = unpack(list(flat))
             tests = [] if not carries_flow else [equal(flow.number, NORMAL)]
-            if self.is_for:
+            if self.count is not None:
                 tests.append(less(index, self.count))
             else:
                 tests.append(as_tensor(truth(self.test(names), "while")))
@@ -266,13 +401,21 @@ class Loop(Run):
 
         def body(index: Any, *flat: Any) -> tuple:
             _, names, _ = unpack(list(flat))
-            found = self.one_round(names, index)
+            found = self.one_round(names, self.item(index))
             end = found.result if RETURN in possible_ways(found.flow) else undefined
             return add(index, 1), *tensors(found.names, found.flow, end)
+
+        def step(flat: list, item: Any) -> tuple[list, None]:
+            _, names, _ = unpack(flat)
+            return tensors(self.one_round(names, item).names, NORMAL, undefined), None
 
         start = tensors(first, self.flow, ends)
         if is_trying():
             flow, names, result = unpack(placeholders(start))
+        elif self.rows is not None and not carries_flow:
+            slices = control_flow.Slices(0, [self.rows], self.count)
+            last, _ = control_flow.loop("for", step, start, slices)
+            flow, names, result = unpack(last)
         else:
             last = control_flow.while_loop(goes_on, body, (convert(0, INT32), *start))
             flow, names, result = unpack(list(last[1:]))
@@ -280,12 +423,16 @@ class Loop(Run):
 
     def _find_types(self, first: dict) -> tuple[dict[Any, Plan], Any, frozenset[int]]:
         """Return the types of what is carried, a result, and how rounds may be left."""
-        names, plans = dict(first), {}
+        names: dict = dict(first)
+        plans: Any = None
         result, ways = undefined, frozenset((NORMAL,))
         for _ in range(_MOST_TRIALS):
             with trial():
-                found = self.one_round(names, convert(0, INT32))
+                found = self.one_round(names, self.first_item())
+                for one in (first, names, found.names):
+                    self._complete(one)
                 before = plans
+                self.check_round(first, found)
                 plans = {key: self._loop_plan(key, names[key], found.names[key]) for key in first}
                 names = {
                     key: kind.pack(placeholders(kind.tensors(names[key])), as_number)
@@ -294,8 +441,9 @@ class Loop(Run):
             if RETURN in possible_ways(found.flow):
                 result = found.result
             ways |= possible_ways(found.flow)
-            if before and all(map(_are_same, before.values(), plans.values())):
-                break
+            if before is not None and all(map(_are_same, before.values(), plans.values())):
+                return plans, result, ways
+        self.check_types()
         return plans, result, ways
 
     def _loop_plan(self, key: Any, one: Any, other: Any) -> Plan:
@@ -308,7 +456,7 @@ class Loop(Run):
                     f"`{self.text(key)}` grows or shrinks in a loop that a tensor decides",
                     "Collect results in a TensorArray, or by map_fn or scan",
                 )
-        elif one is undefined and other is not undefined and not self._is_dead(key):
+        elif one is undefined and other is not undefined and not self.may_begin_without(key):
             raise self.helper.refusal(
                 self.site.line,
                 f"`{key}` has no value before a loop that a tensor decides, and is read after it: "
@@ -323,8 +471,95 @@ class Loop(Run):
             )
         return self._plan(key, one, other)
 
-    def _is_dead(self, key: str) -> bool:
+    def may_begin_without(self, key: str) -> bool:
+        """Return whether a name needs no value before the loop."""
         return key not in self.helper.unit.live.after[id(self.site.node)]
+
+
+class RangeLoop(Loop):
+    """One run of a `for` through a range whose length a tensor decides."""
+
+    def __init__(
+        self,
+        helper: Any,
+        number: int,
+        names: dict,
+        cells: Any,
+        iterable: Range,
+        flow: Any = 0,
+        result: Any = None,
+    ):
+        super().__init__(helper, number, names, cells, flow, result)
+        dtype = np.result_type(*[_range_dtype(one) for one in iterable.bounds])
+        start, limit, delta = (
+            Carried(np.dtype(dtype), (), False).tensor(one) for one in iterable.bounds
+        )
+        self.start, self.delta = start, delta
+        distance = subtract(limit, start)
+        if is_inexact(start.dtype):
+            count = cast(ceil(divide(distance, delta)), INT32)
+        else:
+            count = cast(-floor_divide(-distance, delta), INT32)
+        self.count = maximum(count, 0)
+
+    def item(self, index: Any) -> Any:
+        return add(self.start, multiply(self.delta, cast(index, self.start.dtype)))
+
+
+class _Unrolled(Exception):
+    """A loop through rows stays Python's."""
+
+
+class RowsLoop(Loop):
+    """One run of a `for` through the rows of a tensor, as a loop of as many rounds.
+
+    It raises an exception where Python's own loop would do something else.
+    """
+
+    strict = True
+
+    def __init__(
+        self,
+        helper: Any,
+        number: int,
+        names: dict,
+        cells: Any,
+        iterable: Any,
+        flow: Any = 0,
+        result: Any = None,
+    ):
+        super().__init__(helper, number, names, cells, flow, result)
+        self.rows = rows = convert(iterable)
+        self.count = rows.shape[0]
+        self.aval = Aval(tuple(rows.shape[1:]), rows.dtype)
+
+    def item(self, index: Any) -> Any:
+        return gather(self.rows, index)
+
+    def first_item(self) -> Any:
+        return current_trace().argument(self.aval)
+
+    def may_begin_without(self, key: str) -> bool:
+        return True
+
+    def check_round(self, first: dict, found: Outcome) -> None:
+        leaves = possible_ways(found.flow) != {NORMAL}
+        if leaves and any(first[key] is undefined for key in self.site.outs):
+            raise _Unrolled("a name may have no value afterwards")
+        drawn = current_trace().drawn_in_trial
+        if len(drawn) > 1 or "integers" in drawn:
+            raise _Unrolled("random numbers would be drawn in another order")
+        for key in first:
+            value = found.names[key]
+            if value is first[key]:
+                continue
+            leaves = [value] if value is undefined else nest.flatten(value)
+            old = [first[key]] if first[key] is undefined else nest.flatten(first[key])
+            if any(is_weak(one) and not any(one is two for two in old) for one in leaves):
+                raise _Unrolled("a number that Python computes")
+
+    def check_types(self) -> None:
+        raise _Unrolled("types that change")
 
 
 def _are_same(one: Plan, other: Plan) -> bool:

@@ -7,15 +7,18 @@ them changes must not be seen by the other.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from types import CellType
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from .._core.conversion import Weak, is_tensor
+from .._core.tensor import Tensor
 from .._transforms.tensor_array import TensorArray
 from .merging import undefined
-from .units import Site
+from .units import Effects
 
 _CONTAINERS = (list, dict, set, tuple, np.ndarray, TensorArray)
 _LARGEST = 1_000_000  # elements of an array that is looked at
@@ -48,6 +51,11 @@ class Place:
     def set(self, value: Any) -> None:
         raise NotImplementedError
 
+    @property
+    def owner_and_name(self) -> tuple[Any, str]:
+        """Return what holds the value, and under which name: two places are the same by these."""
+        raise NotImplementedError
+
 
 class CellPlace(Place):
     """A name that functions inside, or outside, share."""
@@ -61,6 +69,10 @@ class CellPlace(Place):
 
     def set(self, value: Any) -> None:
         write_cell(self.cell, value)
+
+    @property
+    def owner_and_name(self) -> tuple[Any, str]:
+        return self.cell, ""
 
 
 class GlobalPlace(Place):
@@ -79,6 +91,10 @@ class GlobalPlace(Place):
         else:
             self.names[self.text] = value
 
+    @property
+    def owner_and_name(self) -> tuple[Any, str]:
+        return self.names, self.text
+
 
 class AttributePlace(Place):
     """An attribute of an object."""
@@ -96,6 +112,10 @@ class AttributePlace(Place):
                 setattr(self.owner, self.attribute, value)
         elif self.get() is not undefined:
             delattr(self.owner, self.attribute)
+
+    @property
+    def owner_and_name(self) -> tuple[Any, str]:
+        return self.owner, self.attribute
 
 
 class ContainerPlace(Place):
@@ -118,6 +138,10 @@ class ContainerPlace(Place):
             self.container.clear()
             self.container.update(value)
 
+    @property
+    def owner_and_name(self) -> tuple[Any, str]:
+        return self.container, ""
+
 
 class ElementsPlace(Place):
     """The elements of a TensorArray."""
@@ -131,6 +155,10 @@ class ElementsPlace(Place):
 
     def set(self, value: Any) -> None:
         self.array._elements = list(value)
+
+    @property
+    def owner_and_name(self) -> tuple[Any, str]:
+        return self.array, ""
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -150,8 +178,33 @@ def is_same(one: Any, other: Any) -> bool:
     return all(a is b for a, b in zip(one, other, strict=True))
 
 
+def matters(before: Any, after: Any) -> bool:
+    """Return whether a change is one that a program would have to do: of a number or a tensor.
+
+    All else is done while tracing: a layer notes that it is built, a list what was called.
+    """
+    if isinstance(before, (list, tuple, set, dict)) or isinstance(after, (list, tuple, set, dict)):
+        old = {id(one) for one in _elements(before)}
+        new = [one for one in _elements(after) if id(one) not in old]
+        return any(matters(undefined, one) for one in new if is_tensor(one))
+    if isinstance(after, np.ndarray):
+        return isinstance(before, np.ndarray)
+    numbers = (int, float, complex, Weak, np.generic)
+    counts = isinstance(after, numbers) and not isinstance(after, bool)
+    counted = isinstance(before, numbers) or is_tensor(before)
+    if isinstance(after, Tensor):  # a new one that is known is the weight of a layer, say
+        return counted or type(after._data) is not np.ndarray
+    return counts and counted
+
+
+def _elements(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, (list, tuple, set)) else [value]
+
+
 def places_of(
-    site: Site, values: Mapping[str, Any], cells: Mapping[str, CellType], names: dict
+    site: Effects, values: Mapping[str, Any], cells: Mapping[str, CellType], names: dict
 ) -> list[Place]:
     """Return all that a region may change, but for its own names."""
     found: list[Place] = [CellPlace(one, cells[one]) for one in site.changed_cells]
@@ -177,10 +230,14 @@ def places_of(
         if owner is not undefined:
             found.append(AttributePlace(text, owner, last))
     seen: set[int] = set()
-    for name in (*site.mentioned, *site.cells, *site.paths):
+    for name in (*site.mentioned, *site.cells, *site.paths, *site.outer):
         for one in _containers(find(name), seen):
-            kind = ElementsPlace if isinstance(one, TensorArray) else ContainerPlace
-            found.append(kind(name, one))
+            if isinstance(one, np.ndarray) and name in site.outer:
+                continue  # a table, most likely
+            if isinstance(one, TensorArray):
+                found.append(ElementsPlace(name, one))
+            else:
+                found.append(ContainerPlace(name, one))
     return found
 
 
@@ -199,3 +256,38 @@ def _containers(value: Any, seen: set[int]) -> Iterator[Any]:
         return
     for one in value.values() if isinstance(value, dict) else value:
         yield from _containers(one, seen)
+
+
+_MOST_OBJECTS = 100_000
+_PLAIN = (str, bytes, int, float, complex, type, ModuleType, np.ndarray, type(None))
+
+
+class Reachable:
+    """The objects that can be reached from some: those which a region has not made itself."""
+
+    def __init__(self, roots: Iterable[Any]):
+        self._found: dict[int, Any] = {}
+        pending = list(roots)
+        while pending and len(self._found) < _MOST_OBJECTS:
+            one = pending.pop()
+            if id(one) in self._found or isinstance(one, _PLAIN):
+                continue
+            self._found[id(one)] = one
+            if isinstance(one, Mapping):
+                pending += [*one.values()]
+            elif isinstance(one, (list, tuple, set, frozenset)):
+                pending += [*one]
+            elif isinstance(one, CellType):
+                pending.append(read_cell(one))
+            elif isinstance(one, FunctionType):
+                pending += [*(one.__closure__ or ()), *(one.__defaults__ or ())]
+            elif isinstance(one, MethodType):
+                pending += [one.__self__, one.__func__]
+            elif isinstance(one, partial):
+                pending += [one.func, *one.args, *one.keywords.values()]
+            elif not is_tensor(one):
+                inside = getattr(one, "__dict__", None)
+                pending += [*inside.values()] if isinstance(inside, dict) else []
+
+    def __contains__(self, value: Any) -> bool:
+        return id(value) in self._found

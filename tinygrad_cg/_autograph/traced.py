@@ -53,6 +53,33 @@ class Range:
         return getattr(self._make(), name)
 
 
+LEAST_ROUNDS = 16
+"""A loop over the rows of a tensor is unrolled if it has fewer: one program of them is quicker."""
+
+
+class Rows:
+    """A tensor of many rows: a `for` through it becomes a loop of the program, if that can be.
+
+    `result` is then what the loop gives.
+    """
+
+    result: Any = None
+
+    def __init__(self, iterable: Any):
+        self.iterable = iterable
+
+    def __iter__(self) -> Iterator:
+        return iter(self.iterable)
+
+
+def has_many_rows(value: Any) -> bool:
+    """Return whether a `for` through a value is worth a loop of the program that is traced."""
+    if not isinstance(value, ArrayLike) or current_trace() is None:
+        return False
+    shape = tuple(value.shape)
+    return bool(shape) and shape[0] >= LEAST_ROUNDS
+
+
 def is_traced(value: Any) -> bool:
     """Return whether a value is a tensor, or a float, that has no value here for Python."""
     if isinstance(value, ArrayLike):

@@ -183,11 +183,15 @@ class Statements:
             self.unit.known[key] = len(self.unit.sites) - 1
         return self.unit.known[key]
 
+    def _cells(self, number: int, at: Any) -> ast.Lambda:
+        """Return a function of which a site reads the cells that it shares with others."""
+        shared = [*self.unit.sites[number].cells, HELPER]
+        return thunk(located(ast.Tuple([name(one, at) for one in shared], ast.Load()), at))
+
     def _decide(self, number: int, method: str, extra: list, at: Any) -> list[ast.stmt]:
         """Return the statements that run a site: what it changed, and how it was left."""
         site = self.unit.sites[number]
-        shared = [*site.cells, HELPER]
-        cells = thunk(located(ast.Tuple([name(one, at) for one in shared], ast.Load()), at))
+        cells = self._cells(number, at)
         arguments = [constant(number, at), helper("locals", [], at), cells, *extra]
         call = helper(method, arguments, at)
         ways = site.leaves if site.kind not in ("while", "for") else site.leaves - {CONTINUE}
@@ -324,9 +328,10 @@ class Statements:
         target = ast.Name(_VALUE, ast.Store()) if early else copy.deepcopy(one.target)
         body = self._round(one, one.target if early else None)
         native = ast.For(target, name(mark, one), body, self._otherwise(one))
-        value = helper("iterate", [constant(number, one), self.expression(one.iter)], one.iter)
+        value = helper("iterate", [self.expression(one.iter)], one.iter)
         named = located(ast.NamedExpr(name(mark, one, store=True), value), one.iter)
-        question = helper("loops", [named], one.iter)
+        here = [constant(number, one), helper("locals", [], one), self._cells(number, one)]
+        question = helper("loops", [named, *here, *copy.deepcopy(flow)], one.iter)
         made = located(ast.If(question, traced, [located(native, one)]), one)
         return [made, *self._after_loop(one)]
 
@@ -353,6 +358,13 @@ def plain_body(unit: Unit) -> list[ast.stmt]:
         at = unit.body[-1]
         finish = helper("finish", [name(FLOW, at), name(RESULT, at)], at)
         body = [*_start(unit.body[0]), *body, located(ast.Return(finish), at)]
+    if unit.effects.is_any:
+        at = unit.body[0]
+        shared = [*unit.effects.cells, HELPER]
+        cells = thunk(located(ast.Tuple([name(one, at) for one in shared], ast.Load()), at))
+        body.insert(
+            0, located(ast.Expr(helper("enter", [helper("locals", [], at), cells], at)), at)
+        )
     return body
 
 

@@ -47,6 +47,7 @@ class Unit:
         arguments = tree.args
         first = [*arguments.posonlyargs, *arguments.args]
         self.first = first[0].arg if first else None
+        self.effects = Effects(self)
         self.sites: list[Site] = []
         self.known: dict[tuple, int] = {}
         self.temporaries = 0
@@ -56,7 +57,34 @@ class Unit:
         return f"@{self.temporaries}"
 
 
-class Site:
+class Effects:
+    """What statements may change: attributes, containers, cells and global names.
+
+    `mentioned` are the function's own names, `outer` global ones.
+    """
+
+    def __init__(self, unit: Unit, nodes: Sequence[ast.AST] = ()):
+        statements = nodes or unit.body
+        self.written = writes(statements)
+        found = reads(statements)
+        if "super" in found and unit.first is not None:
+            found |= {unit.first}
+        cells = (found | set(self.written) | unit.assigned_inside) & unit.cells
+        self.mentioned = sorted((found | set(self.written)) & unit.own)
+        self.cells = sorted(cells | ({"__class__"} & unit.cells if "super" in found else set()))
+        self.outer = sorted(found - unit.own - unit.cells)
+        self.changed_cells = sorted((set(self.written) | unit.assigned_inside) & unit.cells)
+        self.globals = sorted(set(self.written) & unit.declared)
+        self.attributes = _attributes(statements, ast.Store | ast.Del)
+        self.paths = _attributes(statements, ast.Load)
+
+    @property
+    def is_any(self) -> bool:
+        """Return whether anything may be changed that is not the function's own."""
+        return bool(self.mentioned or self.cells or self.outer or self.attributes)
+
+
+class Site(Effects):
     """A place where a tensor may decide: the statements there, and what is live after them.
 
     `kind` is "if", "while", "for" or "guard". `then` and `other` are what runs in the two cases of
@@ -73,17 +101,7 @@ class Site:
         self.line: int = node.lineno
         self.leaves = jumps(then) | jumps(other)
         everything = [*then, *other, *filter(None, [self.test, target])]
-        self.written = writes(everything)
-        found = reads(everything)
-        if "super" in found and unit.first is not None:
-            found |= {unit.first}
-        cells = (found | set(self.written) | unit.assigned_inside) & unit.cells
-        self.mentioned = sorted((found | set(self.written)) & unit.own)
-        self.cells = sorted(cells | ({"__class__"} & unit.cells if "super" in found else set()))
-        self.changed_cells = sorted((set(self.written) | unit.assigned_inside) & unit.cells)
-        self.globals = sorted(set(self.written) & unit.declared)
-        self.attributes = _attributes([*then, *other], ast.Store | ast.Del)
-        self.paths = _attributes(everything, ast.Load)
+        super().__init__(unit, everything)
         self.has_yield = any(
             isinstance(one, (ast.Yield, ast.YieldFrom, ast.Await)) for one in own_nodes(everything)
         )

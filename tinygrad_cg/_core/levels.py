@@ -269,6 +269,9 @@ class Listener:
     def variable_assigned(self, variable: Any) -> None:
         """Take note that a Variable is about to be assigned."""
 
+    def record_kept(self, variable: Any) -> None:
+        """Take note that a Variable keeps how what was assigned to it was computed."""
+
     def variable_created(self, variable: Any) -> None:
         """Take note that a Variable has been made."""
 

@@ -17,7 +17,7 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 from .._core.conversion import Weak, as_dtype, cast_in_range, check_dtype, convert, to_array
 from .._core.kinds import is_integer
 from .._core.levels import state
-from .._core.tensor import ArrayLike, Tensor
+from .._core.tensor import ArrayLike, NoValueError, Tensor
 from .._ops.elementwise import add, subtract, where
 from .._ops.indexing import gather, getitem
 from .._ops.shape import identity, reshape
@@ -207,7 +207,14 @@ class Variable(ArrayLike):
             value = value.strong(self._data.dtype)
         data: Any
         if isinstance(value, ArrayLike):
-            data = value._raw()
+            try:
+                data = value._raw()
+            except NoValueError:
+                raise NoValueError(
+                    f"Cannot assign to variable {self.name!r} inside a transformation: the value "
+                    f"is a {type(value).__name__}, which differs between examples or has none yet. "
+                    "Return it, and assign what the call returns"
+                ) from None
             if data.dtype != self._data.dtype:
                 raise ValueError(
                     f"Cannot assign to variable {self.name!r} of dtype {self.dtype}: the tensor "
@@ -272,6 +279,11 @@ def records_assignments() -> bool:
     return _recording.before is not None
 
 
+def recorded_variables() -> list[Variable]:
+    """Return the Variables that were assigned while gradients flow through assignments."""
+    return [variable for variable, _, _ in (_recording.before or {}).values()]
+
+
 @contextmanager
 def recorded_assignments(restore: bool = False) -> Iterator[None]:
     """Let gradients flow through assignments to Variables, within a ``with`` block.
@@ -298,6 +310,12 @@ def recorded_assignments(restore: bool = False) -> Iterator[None]:
     _recording.before = before = {}
     try:
         yield
+        if outer is None and not restore:
+            restore = True  # in case of an error
+            for variable, _, _ in before.values():
+                for listener in state.listeners:
+                    listener.record_kept(variable)
+            restore = False
     finally:
         _recording.before = outer
         for key, (variable, data, record) in before.items():

@@ -1,1 +1,1 @@
-"""The tour: `python -m tinygrad_cg`. Real work on real input, told in four parts."""
+"""The tour: `python -m tinygrad_cg`. Real work on real input, told in five parts."""

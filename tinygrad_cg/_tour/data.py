@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinygrad_cg._core.tracking import track
+
 LEAST_OF_A_CLASS = 4
 LARGEST = 1e50  # the loss squares the start, which squares the data
 
@@ -57,14 +59,16 @@ def parse(text: str, target: str, title: str, note: str) -> Dataset:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header = [name.strip() for name in next(reader, [])]
     check_header(header, target)
-    rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    lines = track(reader, "lines read")
+    rows = [(reader.line_num, row) for row in lines if any(cell.strip() for cell in row)]
     for line, row in rows:
         if len(row) != len(header):
             raise DataError(f"line {line} has {len(row)} fields, the header has {len(header)}")
     index = header.index(target)
     classes, labels = read_labels([row[index].strip() for _, row in rows], target)
     columns = [column for column in range(len(header)) if column != index]
-    values = np.array([[cell(line, row[c], header[c]) for c in columns] for line, row in rows])
+    checked = track(rows, "rows checked")
+    values = np.array([[cell(line, row[c], header[c]) for c in columns] for line, row in checked])
     varies = np.ptp(values, axis=0) > 0
     if not varies.any():
         raise DataError(f"no column beside {target!r} has more than one value")

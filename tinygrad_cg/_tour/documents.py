@@ -52,7 +52,7 @@ def show() -> None:
     say(
         """Rules are differentiated in their turn, so the documents' rule, right at order 1,
         has the old trouble at order 2: 0 * inf. The third function, softplus, has a rule
-        whose own operations cannot overflow: dy * sigmoid(x). Part 3 needs it."""
+        whose own operations cannot overflow: dy * sigmoid(x). Part 4 needs it."""
     )
     x, y = tf.constant(2.0), tf.constant(3.0)
     with tf.GradientTape(persistent=True) as tape:

@@ -1,9 +1,10 @@
-"""Part three: a real fit on unscaled data, where the naive loss fails."""
+"""Part four: a real fit on unscaled data, where the naive loss fails."""
 
 from collections.abc import Callable
 
 import numpy as np
 
+from tinygrad_cg._core.tracking import track
 from tinygrad_cg._tour.custom_rules import log1pexp, naive_log1pexp, softplus
 from tinygrad_cg._tour.data import Dataset
 from tinygrad_cg._tour.logistic import (
@@ -17,15 +18,14 @@ from tinygrad_cg._tour.logistic import (
 from tinygrad_cg._tour.printing import heading, say, table
 
 
-def show(data: Dataset) -> LogisticProblem:
-    """Print the fit, and what the other two losses do; gives the problem for the timings."""
-    heading("3. Newton's method with a rule for every order")
+def show(data: Dataset) -> None:
+    """Print the fit, and what the other two losses do."""
+    heading("4. Newton's method with a rule for every order")
     problem = make_problem(data)
     describe(data, problem)
     show_start(problem)
     show_fit(problem)
     show_failures(problem)
-    return problem
 
 
 def describe(data: Dataset, problem: LogisticProblem) -> None:
@@ -121,7 +121,7 @@ def run_newton(problem: LogisticProblem, function: Callable) -> tuple[list[Newto
     """Return the steps of Newton's method, and what stopped it before its end, if anything did."""
     steps: list[NewtonStep] = []
     try:
-        for step in newton(make_loss(problem, function), problem.start):
+        for step in track(newton(make_loss(problem, function), problem.start), "Newton's method"):
             steps.append(step)
     except FloatingPointError as error:
         return steps, str(error)

@@ -21,6 +21,11 @@ def code(text: str) -> None:
     print("\n" + textwrap.indent(textwrap.dedent(text).strip("\n"), "    "))
 
 
+def lines(text: str) -> None:
+    """Print lines as they stand, indented by less than code."""
+    print("\n" + textwrap.indent(text.strip("\n"), "  "))
+
+
 def number(value: Any) -> str:
     """Return a tensor or float, short; None stays None."""
     return "None" if value is None else f"{float(value):.7g}"

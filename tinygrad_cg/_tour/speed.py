@@ -1,10 +1,12 @@
-"""Part four: timings against the same mathematics written by hand in NumPy."""
+"""Part five: timings of tapes and programs, of NumPy by hand, and of other libraries."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 import tinygrad_cg as tf
+from tinygrad_cg._core.tracking import track
+from tinygrad_cg._tour import peers
 from tinygrad_cg._tour.custom_rules import log1pexp, softplus
 from tinygrad_cg._tour.logistic import LogisticProblem, differentiate, make_loss
 from tinygrad_cg._tour.printing import heading, say, table
@@ -46,31 +48,61 @@ def newton_by_tape(problem: LogisticProblem) -> tuple:
     return differentiate(make_loss(problem, softplus), problem.start)
 
 
-def row(name: str, ours: Callable[[], tuple], theirs: Callable[[], tuple]) -> tuple[str, ...]:
-    """Check that both give the same numbers, then time them in turns."""
-    for mine, other in zip(ours(), theirs(), strict=True):
-        np.testing.assert_allclose(np.asarray(mine), other, rtol=1e-7)
-    taken = medians({"ours": ours, "theirs": theirs}, SECONDS_A_ROW, rounds=1000)
-    ratio = taken["theirs"] / taken["ours"]
-    return (name, *(f"{seconds * 1e6:.1f}" for seconds in taken.values()), f"{ratio:.2f}")
+def newton_by_function(problem: LogisticProblem) -> Callable[[], tuple]:
+    """Return a compiled program that gives the same."""
+    loss, point = make_loss(problem, softplus), tf.constant(problem.start)
+
+    @tf.function
+    def run(weights):
+        return *tf.value_and_grad(loss)(weights), tf.hessian(loss)(weights)
+
+    return lambda: run(point)
+
+
+def row(name: str, functions: dict[str, Callable[[], tuple]], columns: list[str]) -> list[str]:
+    """Check that all give NumPy's numbers, then time them in turns; give a cell for each column."""
+    for function in functions.values():
+        for found, expected in zip(function(), functions["NumPy"](), strict=True):
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-7)
+    taken = medians(functions, SECONDS_A_ROW, rounds=1000)
+    cells = [f"{taken[one] * 1e6:.1f}" if one in taken else "-" for one in columns]
+    return [name, *cells, f"{taken['NumPy'] / taken['function']:.2f}"]
 
 
 def show(problem: LogisticProblem) -> None:
-    heading("4. How long it takes")
-    random = np.random.default_rng(0)
-    rows = []
+    heading("5. How long it takes")
+    random, rows = np.random.default_rng(0), []
+    others = dict(track(peers.installed(), "libraries loaded"))
+    columns = ["function", "tapes", "NumPy", *others]
+    compiled = tf.function(by_tape)
     for size in SIZES:
         x = random.normal(size=size)
         point = tf.constant(x)
-        name = f"log1pexp, value and gradient, n = {size:,}"
-        rows.append(row(name, lambda t=point: by_tape(t), lambda a=x: by_hand(a)))
+        functions = {
+            "function": lambda t=point: compiled(t),
+            "tapes": lambda t=point: by_tape(t),
+            "NumPy": lambda a=x: by_hand(a),
+            **{name: make(x) for name, make in others.items()},
+        }
+        rows.append(row(f"value and gradient, n = {size:,}", functions, columns))
     width = problem.start.size
-    name = f"a Newton step's loss, gradient, {width} x {width} Hessian"
-    rows.append(row(name, lambda: newton_by_tape(problem), lambda: newton_by_hand(problem)))
-    table(("median of rounds in turn, microseconds", "tapes", "NumPy", "ratio"), rows)
+    functions = {
+        "function": newton_by_function(problem),
+        "tapes": lambda: newton_by_tape(problem),
+        "NumPy": lambda: newton_by_hand(problem),
+    }
+    rows.append(row(f"a Newton step, {width} x {width} Hessian", functions, columns))
+    table(("microseconds", *columns, "ratio"), rows)
     say(
-        """NumPy runs formulas that someone derived on paper; the tapes derive them each time
-        they run. Ratios above 1 mean that the tapes were faster. float64, values compared
-        before anything was timed. `python -m benchmarks`, in the source tree, measures against
-        other libraries."""
+        """Value and gradient are those of sum(log(1 + exp(x))), in float64; a Newton step takes
+        loss, gradient and Hessian. Times are medians of rounds in turn, and all values were
+        compared before. NumPy runs formulas that someone derived on paper; tapes derive them
+        each time they run; `function` compiles a program once for each signature. The ratio is
+        NumPy's time by that of `function`: above 1, the program is faster than the formulas."""
     )
+    if others:
+        say(
+            f"""Other libraries are those installed here ({", ".join(others)}), in the way that
+            each runs fastest: JAX by jit, TensorFlow by tf.function."""
+        )
+    say("`python -m benchmarks`, in the source tree, measures against other libraries.")

@@ -7,9 +7,12 @@ value: the compiler registers what makes them (`set_looper`, `set_whiler`, `set_
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from math import prod
+from opcode import opmap
 from operator import itemgetter
 from typing import Any
 
@@ -20,14 +23,14 @@ from .._core import levels
 from .._core.conversion import BOOL, INT32, Weak, as_dtype, convert, is_weak
 from .._core.kinds import is_differentiable, is_exact
 from .._core.levels import Listener, ask_for_value, remove_listener, state
-from .._core.tensor import ArrayLike, Tensor
-from .._ops.comparison import equal, not_equal
+from .._core.tensor import ArrayLike, Aval, Tensor
+from .._ops.comparison import equal, logical_and, not_equal
 from .._ops.creation import zeros
 from .._ops.define import as_int
 from .._ops.elementwise import where
 from .._ops.indexing import getitem
 from .._ops.shape import cast, concatenate, expand_dims, identity, reshape, stack, unstack
-from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError, is_ours
 from .batching import BatchTensor
 
 
@@ -81,14 +84,67 @@ def while_loop(
     last = None if maximum_iterations is None else int(maximum_iterations)
     values = nest.map_structure(first_of_loop, list(loop_vars))
     count = 0
-    while (last is None or count < last) and cond(*values):
-        found = body(*values)
-        if not isinstance(found, (list, tuple)):
-            found = [found]
-        nest.assert_same_structure(list(loop_vars), list(found))
-        values = list(found)
+    while last is None or count < last:
+        goes_on = cond(*values)
+        if isinstance(goes_on, BatchTensor) and ask_for_value(goes_on) is None:
+            values = _rounds_of_examples(cond, body, values, goes_on, last and last - count)
+            break
+        if not goes_on:
+            break
+        values = _after_round(body, values)
         count += 1
     return nest.map_structure(_to_tensor, nest.pack_sequence_as(loop_vars, nest.flatten(values)))
+
+
+def _after_round(body: Callable[..., Any], values: list) -> list:
+    found = body(*values)
+    if not isinstance(found, (list, tuple)):
+        found = [found]
+    nest.assert_same_structure(values, list(found))
+    return list(found)
+
+
+def _rounds_of_examples(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    values: list,
+    goes_on: BatchTensor,
+    last: int | None,
+) -> list:
+    """Return the last values in a batch: those of an example stay when its condition fails."""
+    live: Any = _scalar_truth(goes_on)
+    listener, count = _NoAssignments("while_loop"), 0
+    state.listeners.append(listener)
+    try:
+        while (last is None or count < last) and _any_example(live):
+            old = list(map(convert, nest.flatten(values)))
+            new = list(map(convert, nest.flatten(_after_round(body, values))))
+            for k, (a, b) in enumerate(zip(old, new, strict=True)):
+                if tuple(a.shape) != tuple(b.shape):
+                    raise InvalidArgumentError(
+                        f"while_loop: the condition differs between examples of vmap, so a round "
+                        f"must keep shapes: loop variable {k} was of shape {tuple(a.shape)} before "
+                        f"the round, and of {tuple(b.shape)} after it"
+                    )
+            chosen = [where(live, b, a) for a, b in zip(old, new, strict=True)]
+            values = nest.pack_sequence_as(values, chosen)
+            count += 1
+            live = logical_and(live, _scalar_truth(cond(*values)))
+    finally:
+        remove_listener(listener)
+    return values
+
+
+def _scalar_truth(value: Any) -> Tensor:
+    tensor = reshape(convert(value), ())
+    return tensor if tensor.dtype == BOOL else not_equal(tensor, 0)
+
+
+def _any_example(tensor: Tensor) -> bool:
+    """Return whether something holds for an example of the batches around."""
+    while isinstance(tensor, BatchTensor):
+        tensor = tensor.physical
+    return bool(tensor.numpy().any())
 
 
 def _can_be_carried(value: Any) -> bool:
@@ -114,12 +170,34 @@ def _traced_while(cond: Any, body: Any, loop_vars: Any, maximum: Any) -> Any:
         return cond(*nest.pack_sequence_as(loop_vars, values))
 
     try:
-        ends = _while("while_loop", goes_on, python, nest.flatten(loop_vars), maximum)
-    except (OperatorNotAllowedInGraphError, InvalidArgumentError, TypeError, ValueError):
-        if known:
+        with _guard("while_loop", [cond, body]):
+            ends = _while("while_loop", goes_on, python, nest.flatten(loop_vars), maximum)
+    except (OperatorNotAllowedInGraphError, InvalidArgumentError, TypeError, ValueError) as error:
+        if known and not is_users(error):
             return None
         raise
     return nest.pack_sequence_as(loop_vars, ends)
+
+
+def is_users(error: BaseException) -> bool:
+    """Return whether a `raise` of the user's code has raised an error.
+
+    Then nothing is to be tried in another way: it may have been said because of a value.
+    """
+    last = error.__traceback__
+    if last is None or isinstance(error, OperatorNotAllowedInGraphError):
+        return False
+    while last.tb_next is not None:
+        last = last.tb_next
+    frame = last.tb_frame
+    home = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    if is_ours(frame.f_code.co_filename) or home in _FOREIGN:
+        return False
+    return frame.f_code.co_code[last.tb_lasti] == _RAISE
+
+
+_RAISE = opmap["RAISE_VARARGS"]
+_FOREIGN = frozenset((*sys.stdlib_module_names, "numpy", "scipy")) - {"__main__"}
 
 
 def _is_known(value: Any) -> bool:
@@ -333,6 +411,11 @@ def without_value(name: str, parameter: str, value: Any) -> Any:
 
 def branch(name: str, index: Any, branches: list[tuple[str, Callable[[], Any]]]) -> Any:
     """Return the result of a branch, where the index has no value, or one for each example."""
+    with _guard(name, [function for _, function in branches]):
+        return _branch(name, index, branches)
+
+
+def _branch(name: str, index: Any, branches: list[tuple[str, Callable[[], Any]]]) -> Any:
     if not isinstance(index, BatchTensor):
         return _choose(name, index, branches)
     listener = _NoAssignments(name)
@@ -447,6 +530,8 @@ def scan(
 
     Each state is recorded, so the result is differentiable. The other parameters make no
     difference. In a `function` it is a loop of the program; states keep their shapes and dtypes.
+    Without slices the result has no rows, in the shape of `initializer`; without that, too, it is
+    an InvalidArgumentError.
 
     Examples
     --------
@@ -470,7 +555,7 @@ def scan(
     if initializer is None:
         states.insert(len(states) if reverse else 0, first)
     if not states:
-        raise InvalidArgumentError("scan: `elems` has no slices along the first axis")
+        return nest.map_structure(lambda one: zeros((0, *one.shape), one.dtype), first)
     return _stack("scan", states)
 
 
@@ -633,6 +718,7 @@ def _no_looper(*args: Any) -> Any:
 
 _loop: Looper = _no_looper
 _while: Callable[..., list[Tensor]] = _no_looper
+_shapes: Callable[..., list[Aval]] = _no_looper
 
 
 def set_looper(function: Looper) -> None:
@@ -645,6 +731,28 @@ def set_whiler(function: Callable[..., list[Tensor]]) -> None:
     """Have `function` make a loop that a condition ends."""
     global _while
     _while = function
+
+
+Guard = Callable[[str, Sequence[Any]], AbstractContextManager[None]]
+
+
+def _no_guard(name: str, functions: Sequence[Any]) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+_guard: Guard = _no_guard
+
+
+def set_guard(function: Guard) -> None:
+    """Have `function` watch what functions of a loop or choice change in Python's objects."""
+    global _guard
+    _guard = function
+
+
+def set_shaper(function: Callable[..., list[Aval]]) -> None:
+    """Have `function` find the shapes and dtypes of what a round of a loop returns."""
+    global _shapes
+    _shapes = function
 
 
 def is_tracing() -> bool:
@@ -676,12 +784,40 @@ def loop(
         return ([] if start is None else nest.flatten(state)), _leaves(result)
 
     lean = checkpoint is not None
-    ends, rows = _loop(name, python, len(slices), reverse, first, slices.leaves, lean)
+    with _guard(name, [step]):
+        ends, rows = _loop(name, python, len(slices), reverse, first, slices.leaves, lean)
     state = None if start is None else nest.pack_sequence_as(start, ends)
     (result,) = structure
     return state, None if result is None else nest.pack_sequence_as(
         result, rows[: len(_leaves(result))]
     )
+
+
+def no_rounds(
+    name: str, step: Callable[[Any, Any], tuple[Any, Any]], start: Any, slices: Slices
+) -> Any:
+    """Return the results of a loop over no slices: stacks without rows.
+
+    `step` is traced for their shapes and dtypes; what it assigns or draws has no effect.
+    """
+    structure: list[Any] = []
+
+    def rows(carries: list, leaves: list) -> list:
+        _, result = step(nest.pack_sequence_as(start, carries), slices.pack(leaves))
+        structure[:] = [result]
+        return _leaves(result)
+
+    parts = [Aval(tuple(one.shape[1:]), one.dtype) for one in slices.leaves]
+    made = iter(_shapes(name, rows, nest.flatten(start), parts))
+    (result,) = structure
+
+    def stacked(leaf: Any) -> Any:
+        if leaf is None:
+            return None
+        one = next(made)
+        return zeros((0, *one.shape), one.dtype)
+
+    return None if result is None else nest.map_structure(stacked, result)
 
 
 def _in_segments(

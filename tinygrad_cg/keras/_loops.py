@@ -1,8 +1,8 @@
 """Keras's loops, branches and maps by functions: Python's own, on tensors.
 
 They run as Python does, and derivatives are those of the operations that ran. In a ``function``
-they are loops of the program, whose conditions may depend on its arguments; inside ``vmap`` alone
-conditions must have values, but for what chooses a branch.
+they are loops of the program, whose conditions may depend on its arguments; inside ``vmap``
+conditions of `while_loop`, and what chooses a branch, may differ between examples.
 """
 
 from __future__ import annotations
@@ -82,8 +82,10 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[int, Any], Any], init_
             return control_flow.loop(
                 "fori_loop", lambda v, i: (body_fun(i, v), None), init_val, slices
             )[0]
-        except (OperatorNotAllowedInGraphError, TypeError, InvalidArgumentError):
-            pass  # it needs the number, or its values change their types
+        except (OperatorNotAllowedInGraphError, TypeError, InvalidArgumentError) as error:
+            if control_flow.is_users(error):
+                raise
+            # it needs the number, or its values change their types
     value = nest.map_structure(control_flow.first_of_loop, init_val)
     for i in rounds:
         value = body_fun(i, value)
@@ -111,7 +113,8 @@ def scan(
 
     It starts with `init` and goes through the slices x of `xs` along the first axis, from the last
     if `reverse`; without `xs` through `length` times None. All may be nested. Raises
-    InvalidArgumentError for tensors of different lengths and for none at all. `checkpoint` says
+    InvalidArgumentError for tensors of different lengths and for none at all. Without slices the
+    carry is `init` and the results have no rows; `f` is traced for their shapes. `checkpoint` says
     what is kept for the gradient, as in `tf.scan`. After ``jax.lax.scan``; `unroll` makes no
     difference.
     """
@@ -124,7 +127,7 @@ def scan(
         )
     slices = control_flow.Slices(xs, tensors, sizes.pop())
     if not slices:
-        raise InvalidArgumentError("scan: there are no slices, so no results to stack")
+        return nest.map_structure(convert, init), control_flow.no_rounds("scan", f, init, slices)
     if slices.is_long:
         return control_flow.loop("scan", f, init, slices, reverse, checkpoint)
     start = nest.map_structure(control_flow.first_of_loop, init)

@@ -367,6 +367,15 @@ def _is_product(value: Value) -> bool:
     return value.primitive is not None and value.primitive.name in ("matmul", "matvec")
 
 
+def _is_gather(value: Value) -> bool:
+    """Return whether a value is the row of an array that an integer tells."""
+    return (
+        value.primitive is OPS["gather"]
+        and value.params["axis"] == value.params["batch_dims"] == 0
+        and not value.inputs[1].shape
+    )
+
+
 def _is_elementwise(value: Value) -> bool:
     return value.primitive is not None and value.primitive.kind == "elementwise"
 
@@ -388,6 +397,11 @@ def _of_stacks(draft: _Draft, same: dict[Value, Value]) -> dict[Value, Value]:
     """Return products, and elementwise operations, of slices, and the stacks of all of them."""
     found = dict(draft.slices)
     for value in draft.values():
+        if _is_gather(value) and value.inputs[0] in same and value.inputs[1] in found:
+            if draft.fits(value):
+                rows = [same[value.inputs[0]], found[value.inputs[1]]]
+                found[value] = operation(OPS["gather"], rows, value.params)
+            continue
         if not (_is_product(value) or _is_elementwise(value)) or not draft.fits(value):
             continue
         if not all(one in found or one in same for one in value.inputs):
@@ -428,7 +442,7 @@ def _hoist(draft: _Draft) -> None:
             replaced[value] = new = Value(value.aval)
             draft.fixed[new] = same[value]
             continue
-        if value in stacks and _is_product(value):
+        if value in stacks and (_is_product(value) or _is_gather(value)):
             replaced[value] = new = Value(value.aval)
             draft.slices[new] = stacks[value]
             continue
@@ -446,6 +460,7 @@ class _Sums:
 
     def __init__(self, draft: _Draft):
         self.draft, self.same = draft, _invariant(draft)
+        self.stacks = _of_stacks(draft, self.same)
         self.uses = Counter(one for value in draft.values() for one in value.inputs)
         self.uses.update([*draft.ends, *draft.rows])
 
@@ -453,12 +468,13 @@ class _Sums:
         draft, left = self.draft, []
         for k, carried in enumerate(draft.carried):
             terms = self._terms(k, carried)
-            if terms and all(map(self._is_product, terms)):
+            if terms and all(self._is_product(one) or self._is_scattered(one) for one in terms):
                 self._put_outside(k, terms)
             elif terms:
                 left.append((k, terms))
         for k, terms in left:  # of what is kept anyway
-            if all(self._is_product(one) or self._is_sum_of_kept(one) for one in terms):
+            kinds = (self._is_product, self._is_scattered, self._is_sum_of_kept)
+            if all(any(kind(one) for kind in kinds) for one in terms):
                 self._put_outside(k, terms)
         for k, row in enumerate(draft.rows):
             if self._is_product_after(row):
@@ -486,7 +502,10 @@ class _Sums:
     def _put_outside(self, k: int, terms: Sequence[Value]) -> None:
         total = self.draft.starts[k]
         for one in terms:
-            term = self._product(one) if self._is_product(one) else self._sum(one)
+            if self._is_scattered(one):
+                term = self._scattered(one)
+            else:
+                term = self._product(one) if self._is_product(one) else self._sum(one)
             total = operation(OPS["add"], [total, term], {})
         self.draft.outside[k] = total
 
@@ -498,6 +517,28 @@ class _Sums:
             len(one.shape) == 2 and one not in self.same and self.draft.fits(one)
             for one in value.inputs
         )
+
+    def _is_scattered(self, value: Value) -> bool:
+        """Return whether a term is zeros but for a part, that of the gradient of a read."""
+        if value.primitive is OPS["gather_adjoint"]:
+            index, params = value.inputs[1], value.params
+            if index.shape or params["axis"] or params["batch_dims"]:
+                return False
+            if index not in self.stacks and index not in self.same:
+                return False
+        elif value.primitive is not OPS["getitem_adjoint"]:
+            return False
+        part = value.inputs[0]
+        return part not in self.same and self.draft.fits(part)
+
+    def _scattered(self, value: Value) -> Value:
+        """Return the sum of such a term over all rounds."""
+        assert value.primitive is not None
+        stack, rest = self._stack(value.inputs[0]), value.inputs[1:]
+        if rest and rest[0] in self.stacks:
+            return operation(value.primitive, [stack, self.stacks[rest[0]]], value.params)
+        total = operation(OPS["sum"], [stack], {"axis": (0,), "keepdims": False})
+        return operation(value.primitive, [total, *[self.same[one] for one in rest]], value.params)
 
     def _is_product_after(self, row: Value) -> bool:
         """Return whether nothing but a row of the output is a product by a constant matrix."""

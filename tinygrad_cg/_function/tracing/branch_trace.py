@@ -23,7 +23,7 @@ from ..._reverse.variable import (
 from ..._transforms.batching import BatchTensor
 from ..graph.values import Value
 from .outside_calls import OutsideCalls
-from .trace import Build, FunctionTrace, TraceTensor, literal
+from .trace import Build, FunctionTrace, TraceTensor, literal, record_lost
 
 _STATE = ("frame", "listeners", "graphs", "rules", "overrides", "draws")
 _OWN_REFERENCES = 4  # two in the tuple that `captures` has, a local variable and an argument
@@ -130,6 +130,10 @@ class BranchTrace(FunctionTrace):
         self.assigned[id(variable)] = variable
         if id(variable) not in state.overrides:
             state.overrides[id(variable)] = variable._data
+
+    def record_kept(self, variable: Variable) -> None:
+        """Refuse a record of what may not be chosen."""
+        raise ValueError(record_lost(f"a branch of `{self.name}`", variable))
 
     def variable_created(self, variable: Variable) -> None:
         """Refuse Variables: only the branch that is chosen would make them."""

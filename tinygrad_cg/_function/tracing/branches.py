@@ -17,6 +17,7 @@ from ..._core.tensor import ArrayLike, Aval, Tensor
 from ..._ops.shape import identity
 from ..._reverse.variable import (
     recorded_assignments,
+    recorded_variables,
     records_assignments,
 )
 from ..._transforms.control_flow import set_chooser
@@ -38,8 +39,11 @@ def choose(name: str, index: Any, branches: Sequence[tuple[str, Callable[[], Any
     leaves: list[list[Any]] = []
     finals: list[dict[int, Tensor]] = []
     recorded = records_assignments()
+    present = [(variable, variable._read()) for variable in recorded_variables()]
     for trace, (_, function) in zip(traces, branches, strict=True):
         with trace.active(), recorded_assignments(True) if recorded else contextlib.nullcontext():
+            for variable, value in present:  # which has a gradient, other than the Variable
+                variable.assign(identity(value))
             result = function()
             results.append(result)
             leaves.append([convert(one) if is_tensor(one) else one for one in nest.flatten(result)])

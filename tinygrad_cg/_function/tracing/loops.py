@@ -10,6 +10,7 @@ is a loop like any other, so it has a gradient, a transpose and batches in turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +27,15 @@ from ..._ops.elementwise import add, where
 from ..._ops.reductions import reduce_any, reduce_max
 from ..._ops.shape import cast, identity
 from ..._reverse.sweep import differentiate_once
-from ..._reverse.variable import Variable, VariableSlice
+from ..._reverse.variable import (
+    Variable,
+    VariableSlice,
+    recorded_assignments,
+    records_assignments,
+)
 from ..._rules.rebinding import asked_inputs
 from ..._transforms.batching import Batch, BatchTensor, move_axis
-from ..._transforms.control_flow import set_looper
+from ..._transforms.control_flow import set_looper, set_shaper
 from ...errors import InvalidArgumentError
 from ..codegen.rounds import Rounds, call_rounds, compile_rounds
 from ..codegen.scalarized import compile_scalarized
@@ -39,7 +45,7 @@ from ..graph.values import FuncGraph, Value
 from .compiled import Outputs
 from .gradient import replay
 from .outside_calls import OutsideCalls
-from .trace import Build, FunctionTrace, TraceTensor, literal
+from .trace import Build, FunctionTrace, TraceTensor, literal, record_lost
 
 Round = Callable[[list, list], tuple[list, list]]
 """Takes the carries and a slice of each stack; returns new carries, and a row of each output."""
@@ -62,6 +68,10 @@ class BodyTrace(FunctionTrace):
         value = Value(aval_of(tensor))
         self.met[id(tensor)] = (tensor, value)
         return value
+
+    def record_kept(self, variable: Variable) -> None:
+        """Refuse a record of one round that another one would read."""
+        raise ValueError(record_lost(f"a round of {self.name}", variable))
 
     def _examples(self, values: list[Value]) -> list[np.ndarray]:
         met = self.met
@@ -344,9 +354,12 @@ class Loop(LoopProgram):
         carries = [level.physical(one) for one in inputs[first : first + count]]
         if until:
             carries += [zeros((level.size,), INT64), reduce_any(carries[-1])]
-        ends, made = run_loop_of(self._like(python), carries, stacks, constants, keep=False)
+        ordered = self.wanted.ordered
+        wanted = self._like(python)._replace(ordered=ordered)
+        ends, made = run_loop_of(wanted, carries, stacks, constants, keep=False)
+        marks = [made.pop()] if ordered else []  # what is done is done for all examples
         results = ends[: count + 1] if until else [*ends, *[move_axis(one, 0, 1) for one in made]]
-        return [BatchTensor(one, level) for one in results]
+        return [*[BatchTensor(one, level) for one in results], *marks]
 
 
 class Wanted(NamedTuple):
@@ -389,6 +402,9 @@ def complete(
     the body assigns are carries, too; random numbers that it draws are drawn before, for all
     rounds.
     """
+    recorded, one_round = records_assignments(), wanted.python
+    if recorded:
+        wanted = wanted._replace(python=partial(_run_recorded_assignments, one_round))
     weak = [is_weak(one) for one in carries]
     starts = list(map(convert, carries))
     while True:
@@ -410,32 +426,61 @@ def complete(
             f"while `{trace.name}` is traced: draw them before the loop, or use scan"
         )
     first = len(variables)
+    marked = ordered and wanted.length is None  # it has no rows: the mark is a carry, the first
 
     def python(carries: list, slices: list) -> tuple[list, list]:
+        if marked:
+            inside = innermost_trace()
+            inside.effects.append(inside.value(_of_all(carries[0])))
+            found, rows = run(carries[1:], slices)
+            return [TraceTensor(inside.effects[-1], inside), *found], rows
+        return run(carries, slices)
+
+    def run(carries: list, slices: list) -> tuple[list, list]:
         for variable, value in zip(variables, carries, strict=False):
             variable.assign(value)
         before, numbers = state.draws, slices[len(stacks) :]
         try:
             if numbers:
                 state.draws = replay(numbers, before)
-            found, rows = wanted.python(carries[first:], slices[: len(stacks)])
+            found, rows = one_round(carries[first:], slices[: len(stacks)])
         finally:
             state.draws = before
         return [*[variable.read_value() for variable in variables], *found], rows
 
+    if recorded:
+        python = partial(_run_recorded_assignments, python)
     more = [_draw_all(one, wanted.length or 0) for one in draws]
     before = [TraceTensor(one, trace) for one in trace.effects[-1:]] if ordered else []
+    begin = [*before, *([] if before else [convert(False)])] if marked else []
     ends, made = run_loop_of(
-        wanted._replace(python=python, ordered=ordered),
-        [*[variable._read() for variable in variables], *starts],
+        wanted._replace(python=python, ordered=ordered and not marked),
+        [*begin, *[variable._read() for variable in variables], *starts],
         [*stacks, *more],
-        [(one, one) for one in before],
+        ([] if marked else [(one, one) for one in before])
+        + [(one, one._read()) for one in variables if not recorded],  # that they are read
     )
+    if marked:
+        trace.effects.append(trace.value(_of_all(ends[0])))
+        ends = ends[1:]
     for variable, value in zip(variables, ends, strict=False):
         variable.assign(value)
-    if ordered:
+    if ordered and not marked:
         trace.effects.append(trace.value(made.pop()))
     return ends[first:], made
+
+
+def _run_recorded_assignments(python: Round, carries: list, slices: list) -> tuple[list, list]:
+    """Return what a round gives, in which gradients flow through assignments."""
+    with recorded_assignments(restore=True):
+        return python(carries, slices)
+
+
+def _of_all(tensor: Tensor) -> Tensor:
+    """Return what a tensor is for all examples of the batches around."""
+    while isinstance(tensor, BatchTensor):
+        tensor = tensor.physical
+    return tensor
 
 
 def _draw_all(draw: Value, length: int) -> Tensor:
@@ -548,4 +593,15 @@ def _or_zeros(gradient: Tensor | None, like: Tensor) -> Tensor:
     return zeros(*aval_of(like)) if gradient is None else gradient
 
 
+def shapes_of(
+    name: str, rows: Callable[[list, list], list], carries: Sequence[Any], parts: Sequence[Aval]
+) -> list[Aval]:
+    """Return the shapes and dtypes of what a round returns, which is traced and forgotten."""
+    trace = BodyTrace(name, False, OutsideCalls())
+    given = [trace.argument(aval_of(convert(one))) for one in carries]
+    with trace.active():
+        return [aval_of(convert(one)) for one in rows(given, list(map(trace.argument, parts)))]
+
+
 set_looper(run_loop)
+set_shaper(shapes_of)

@@ -127,6 +127,7 @@ class FunctionTrace(Level, Listener):
         self.assigned: dict[int, Variable] = {}
         self.created: list[Variable] = []
         self.draws: list[Value] = []
+        self.drawn_in_trial: list[str] = []  # by which methods
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -157,7 +158,7 @@ class FunctionTrace(Level, Listener):
 
         It tells which types results have; what the trace keeps is as before afterwards.
         """
-        lists: Any = self.effects, self.arguments, self.created, self.draws
+        lists: Any = self.effects, self.arguments, self.created, self.draws, self.drawn_in_trial
         tables: Any = self.met, self.reads, self.assigned, state.overrides
         before = [one.copy() for one in (*lists, *tables)]
         outside, draws = self.outside, state.draws
@@ -175,6 +176,7 @@ class FunctionTrace(Level, Listener):
                 table.update(old)
 
     def _drawn_in_trial(self, method: str, arguments: tuple) -> TraceTensor:
+        self.drawn_in_trial.append(method)
         return self.argument(_draw_aval(method=method, arguments=arguments))
 
     def argument(self, aval: Aval) -> TraceTensor:
@@ -224,8 +226,8 @@ class FunctionTrace(Level, Listener):
         place = (self.outside, primitive.name, key, *[one.aval for one in operands])
         self.outside += 1
         run = runner(primitive, params)
-        if self.has_samples_only and getattr(code, "dtypes", None) == []:
-            avals = []  # a call would tell nothing
+        if (self.has_samples_only or self.trials) and getattr(code, "dtypes", None) == []:
+            avals = []  # a call would tell nothing, and might print
         else:
             avals = self.calls.find_avals(place, code, run, lambda: self._examples(operands))
         ordered = getattr(code, "stateful", False)
@@ -319,6 +321,14 @@ class FunctionTrace(Level, Listener):
             else:
                 literals[value] = literal(tensor._data)
         return outside[::-1], literals
+
+
+def record_lost(where: str, variable: Variable) -> str:
+    """Return the message for a recorded assignment whose block ends inside a part of a program."""
+    return (
+        f"recorded_assignments: the block ends in {where}, and {variable.name!r} is to keep its "
+        "gradient: begin the block before that, or pass restore=True"
+    )
 
 
 def _is_known_size(tensor: Any) -> bool:

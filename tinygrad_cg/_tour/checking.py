@@ -1,0 +1,64 @@
+"""Part three: a wrong rule, found by `check_gradients` and drawn by `show`."""
+
+import warnings
+
+import tinygrad_cg as tf
+from tinygrad_cg._tour.printing import code, heading, lines, say
+
+
+# x**3, with a rule that is right at order 1 and loses a path at order 2; the report shows its text.
+@tf.custom_gradient
+def op(x):
+    @tf.custom_gradient
+    def grad_fn(dy):
+        def grad_grad_fn(ddy):
+            return 3 * x**2 * ddy
+
+        return 3 * x**2 * dy, grad_grad_fn
+
+    return x**3, grad_fn
+
+
+def show() -> None:
+    heading("3. A wrong rule: found, explained, drawn")
+    say(
+        """Example 1 of part 2 once more, now with the right derivative by dy. Order 1 is right,
+        and no example of first order would show what is missing:"""
+    )
+    code(
+        """
+        @tf.custom_gradient
+        def op(x):
+            @tf.custom_gradient
+            def grad_fn(dy):
+                def grad_grad_fn(ddy):
+                    return 3 * x**2 * ddy
+                return 3 * x**2 * dy, grad_grad_fn
+            return x**3, grad_fn
+        """
+    )
+    say(
+        """tf.check_gradients(op, 2.0) compares each order with references that need no rule,
+        says where the rule goes wrong, and writes the rule that is right:"""
+    )
+    lines(str(tf.check_gradients(op, 2.0)))
+    say(
+        """tf.show(outer, inner) draws what two nested tapes have recorded: as a picture in a
+        notebook, as lines elsewhere, and by .save("path.svg") into a file. The derivative
+        "uses x, and is not differentiated by it": that is the path which order 2 loses."""
+    )
+    lines(picture())
+
+
+def picture() -> str:
+    """Return what the tapes of a second derivative have recorded, as lines of text."""
+    x = tf.constant(2.0)
+    with warnings.catch_warnings(), tf.GradientTape() as outer:
+        warnings.simplefilter("ignore", tf.CustomGradientWarning)
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.square(op(x))
+        gradient = inner.gradient(y, x)
+    names = {"outer": outer, "inner": inner, "x": x, "y": y, "gradient": gradient}
+    return str(tf.show(outer, inner, names=names))
