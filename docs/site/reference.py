@@ -16,7 +16,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
 import tinygrad_cg  # noqa: E402 (found through the line above)
 
+NAMES = {"tf": tinygrad_cg, "ops": tinygrad_cg.keras.ops, "np": tinygrad_cg.numpy}
 SECTION = re.compile(r"-{3,}\s*$")
+IMPORTS = """The examples use these names:
+
+```python
+import tinygrad_cg as tf
+import tinygrad_cg.numpy as np
+from tinygrad_cg.keras import ops
+```"""
 COMMANDS = {"tinygrad_cg.warm"}
 
 
@@ -30,6 +38,29 @@ def modules() -> list[str]:
     return sorted(name for name in found if getattr(importlib.import_module(name), "__all__", ()))
 
 
+@cache
+def examples() -> dict[int, str]:
+    """Return, for functions by identity, the call in examples.txt that shows them."""
+    lines = (Path(__file__).parent / "examples.txt").read_text(encoding="utf-8").splitlines()
+    return {id(eval(line.partition("(")[0], dict(NAMES))): line for line in lines}
+
+
+def _example(value: object) -> str:
+    """Return a call of a function and its result, which is computed here."""
+    if id(value) not in examples():
+        return ""
+    code = examples()[id(value)]
+    result = eval(code, dict(NAMES))
+    shown = f"print({code})" if tinygrad_cg.is_tensor(result) else code
+    text = str(result) if tinygrad_cg.is_tensor(result) else repr(result)
+    return f"```pycon\n>>> {shown}\n{text}\n```"
+
+
+def _is_own(value: object) -> bool:
+    home = getattr(value, "__module__", None) or type(value).__module__
+    return home.partition(".")[0] in ("tinygrad_cg", "tinygrad_cg_kernels")
+
+
 def _fail(name: str) -> None:
     raise ImportError(name)
 
@@ -40,11 +71,12 @@ def page(name: str) -> str:
     names = sorted((one for one in module.__all__ if not one.startswith("__")), key=str.lower)
     groups: dict[str, list[str]] = {"Modules": [], "Classes": [], "Functions": [], "Constants": []}
     first: dict[int, str] = {}
+    others: list[str] = []
     for one in names:
         value = getattr(module, one)
         kind = _kind(value)
-        if inspect.isclass(value) and not value.__module__.startswith("tinygrad_cg"):
-            groups[kind].append(f"### {one}\n\n`{value.__module__}.{value.__qualname__}` itself.")
+        if kind in ("Classes", "Functions") and not _is_own(value):
+            others.append(f"`{one}`")
         elif kind == "Modules":
             target = value.__name__
             entry = f"[{one}]({target}.md)" if target in modules() else f"`{target}`"
@@ -61,6 +93,13 @@ def page(name: str) -> str:
         if entries:
             between = "\n" if title in ("Modules", "Constants") else "\n\n"
             parts += [f"## {title}", between.join(entries)]
+    if others:
+        parts += [
+            "## NumPy's and Python's own",
+            f"These are passed on as they are: {', '.join(others)}.",
+        ]
+    if "\n>>> " in "".join(parts):
+        parts.insert(2, IMPORTS)
     return "\n\n".join(parts) + "\n"
 
 
@@ -74,7 +113,8 @@ def _kind(value: object) -> str:
 
 def _entry(name: str, value: object, level: str = "###") -> str:
     parts = [f"{level} {name}", f"```python\n{name}{_signature(value)}\n```"]
-    parts.append(rendered(inspect.getdoc(value) or ""))
+    text = rendered(inspect.getdoc(value) or "")
+    parts += [text, "" if ">>> " in text else _example(value)]
     if inspect.isclass(value):
         for method, member in sorted(_methods(value).items()):
             parts.append(_entry(method, member, "####"))
@@ -116,7 +156,7 @@ def _signature(value: object) -> str:
             text += f"={_default(one.default)}"
         shown.append(text)
     line = f"({', '.join(shown)})"
-    return line if len(line) < 90 else "(\n    " + ",\n    ".join(shown) + ",\n)"
+    return line if len(line) < 70 else "(\n    " + ",\n    ".join(shown) + ",\n)"
 
 
 def _default(value: object) -> str:

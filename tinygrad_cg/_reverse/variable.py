@@ -298,13 +298,15 @@ def recorded_assignments(restore: bool = False) -> Iterator[None]:
     P. Abbeel and S. Levine, "Model-agnostic meta-learning" (2017). Without it, `v` keeps the new
     value, and a gradient by `v` is that by the new one.
 
+    >>> w, optimizer = tf.Variable(1.0), tf.optimizers.SGD(0.1)
     >>> with tf.GradientTape() as outer:
     ...     with tf.experimental.recorded_assignments(restore=True):
     ...         with tf.GradientTape() as inner:
-    ...             loss = train_loss(model)
-    ...         optimizer.apply(inner.gradient(loss, weights), weights)
-    ...         meta_loss = test_loss(model)
-    >>> outer.gradient(meta_loss, weights)  # through the optimizer's step
+    ...             loss = w**2
+    ...         optimizer.apply([inner.gradient(loss, w)], [w])
+    ...         meta_loss = w**2
+    >>> round(float(outer.gradient(meta_loss, w)), 4)  # through the step: 2 (1 - 0.2)**2
+    1.28
     """
     outer = _recording.before
     _recording.before = before = {}

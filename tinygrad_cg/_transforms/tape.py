@@ -349,12 +349,14 @@ class GradientTape(levels.Listener):
         frees the record of a tape that is not persistent. Raises TypeError for what is no tensor,
         RuntimeError for a tape that never recorded.
 
-        >>> with tf.GradientTape() as tape:
-        ...     tape.watch(x)
-        ...     y = 2.0 * tf.stop_gradient(x)
-        >>> print(tape.explain(y, x))
+        >>> def why(x):
+        ...     with tf.GradientTape() as tape:
+        ...         tape.watch(x)
+        ...         y = 2.0 * tf.stop_gradient(x)
+        ...     return tape.explain(y, x)
+        >>> print(why(tf.constant(1.0)))
         The gradient of `y` by `x` is None: `tf.stop_gradient(x)` detaches its result (File
-        "program.py", line 5).
+        "...", line 4).
         """
         token = self._token or self._consumed or self._refuse()
         targets, sources = flat_targets(target), nest.flatten(source)

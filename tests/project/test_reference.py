@@ -1,0 +1,99 @@
+"""The API reference: examples of docstrings run, and each function of arrays has an example."""
+
+import builtins
+import doctest
+import importlib
+import importlib.util
+import inspect
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+SITE = Path(__file__).resolve().parents[2] / "docs/site"
+_SPEC = importlib.util.spec_from_file_location("site_reference", SITE / "reference.py")
+assert _SPEC is not None
+assert _SPEC.loader is not None
+reference = importlib.util.module_from_spec(_SPEC)
+_path = [*sys.path]
+_SPEC.loader.exec_module(reference)
+sys.path[:] = _path  # the site's build finds the library by itself
+
+OF_ARRAYS = ("", ".math", ".linalg", ".nn", ".signal", ".bitwise", ".keras.ops", ".numpy")
+OF_ARRAYS += (".numpy.fft", ".numpy.linalg", ".keras.losses", ".nest")
+WITHOUT = """
+    Assert NotDifferentiable assert_equal assert_gradients assert_greater assert_less
+    assert_rank clear_cache control_dependencies debug_nans device get_logger get_num_threads
+    gradients group guarantee_const hessians keras.ops.ctc_loss keras.ops.empty
+    keras.ops.empty_like keras.ops.istft nest.assert_same_structure nn.all_candidate_sampler
+    nn.batch_norm_with_global_normalization nn.compute_accidental_hits nn.ctc_loss
+    nn.depthwise_conv2d_backprop_filter nn.depthwise_conv2d_backprop_input nn.nce_loss
+    nn.sampled_softmax_loss nn.with_space_to_batch no_gradient no_op numpy.empty
+    numpy.empty_like primitive set_num_threads signal.inverse_stft signal.inverse_stft_window_fn
+    timestamp
+"""
+"""What acts on the process, a block or a graph, or needs more arguments than a line holds."""
+
+
+def functions():
+    """Yield the library's own public functions and classes, with their module and name."""
+    for name in reference.modules():
+        module = importlib.import_module(name)
+        for one in module.__all__:
+            value = getattr(module, one)
+            if reference._kind(value) in ("Functions", "Classes") and reference._is_own(value):
+                yield module, one, value
+
+
+def documented():
+    """Yield objects with examples in their docstrings, once each, and the module they are of."""
+    seen = set()
+    for module, name, value in functions():
+        members = reference._methods(value) if inspect.isclass(value) else {}
+        for label, one in [(name, value), *((f"{name}.{k}", v) for k, v in members.items())]:
+            text = inspect.getdoc(one) or ""
+            if ">>> " in text and text not in seen:
+                seen.add(text)
+                yield module, f"{module.__name__}.{label}", text
+
+
+def test_examples_of_docstrings_run(tmp_path, monkeypatch):
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    runner, parser = doctest.DocTestRunner(optionflags=flags), doctest.DocTestParser()
+    monkeypatch.chdir(tmp_path)  # some write files
+    wrong: list[str] = []
+    count = 0
+    for module, label, text in documented():
+        own = {name: one for name, one in vars(module).items() if not hasattr(builtins, name)}
+        names = {**own, "tf": tf, "np": np}
+        runner.run(parser.get_doctest(text, names, label, None, 0), out=wrong.append)
+        count += 1
+    assert not wrong, "".join(wrong)
+    assert count >= 20
+
+
+def test_each_function_of_arrays_has_an_example():
+    """The site computes what the lines of examples.txt return, and fails where one raises."""
+    known = reference.examples()
+    lines = (SITE / "examples.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(known)  # one for each function
+    missing = {
+        f"{module.__name__.removeprefix('tinygrad_cg').lstrip('.')}.{name}".lstrip(".")
+        for module, name, value in functions()
+        if module.__name__ in {f"tinygrad_cg{one}" for one in OF_ARRAYS}
+        and not inspect.isclass(value)
+        and ">>> " not in (inspect.getdoc(value) or "")
+        and id(value) not in known
+    }
+    assert missing == {*WITHOUT.split()}
+
+
+@pytest.mark.parametrize("name", ["tinygrad_cg.nest", "tinygrad_cg.errors"])
+def test_a_page_has_each_name_of_its_module(name):
+    page = reference.page(name)
+    for one in importlib.import_module(name).__all__:
+        assert one.startswith("__") or f"### {one}\n" in page or f"`{one}`" in page, one
+    assert "\n>>> " in page or name != "tinygrad_cg.nest"
