@@ -187,7 +187,8 @@ class Variable(ArrayLike):
         """Replace the value, and how it was computed with it: gradients flow to that."""
         if isinstance(value, Variable):
             value = value._read()
-        tensor = value if isinstance(value, Tensor) else None
+        tensor = identity(value) if isinstance(value, Tensor) else None
+        value = value if tensor is None else tensor
         # Without its record a tensor does not warn of derivatives that are lost.
         data = self._fit_value(Tensor(value._data) if type(value) is Tensor else value)
         before = _recording.before
@@ -282,6 +283,11 @@ def records_assignments() -> bool:
 def recorded_variables() -> list[Variable]:
     """Return the Variables that were assigned while gradients flow through assignments."""
     return [variable for variable, _, _ in (_recording.before or {}).values()]
+
+
+def is_recorded(variable: Variable) -> bool:
+    """Return whether what was assigned to a Variable has its gradient here, not the Variable."""
+    return _recording.before is not None and id(variable) in _recording.before
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import (
     Variable,
     VariableSlice,
+    is_recorded,
 )
 from ..._transforms.batching import BatchTensor
 from ..graph.values import Value
@@ -118,12 +119,18 @@ class BranchTrace(FunctionTrace):
         return super()._examples(values)
 
     def variable_read(self, variable: Variable) -> None:
-        """Make the Variable an operand, with the value that it has where the branch is called."""
+        """Make the Variable an operand, with the value that it has where the branch is called.
+
+        Also one that was assigned before it is read: a gradient by it is that by all reads.
+        """
         key = id(variable)
-        if key not in state.overrides:
+        present = state.overrides.get(key)
+        if present is None or (key not in self.captures and not is_recorded(variable)):
             known = self.captures.get(key)
             tensor = self._run_outside(variable._read) if known is None else known[0]
-            state.overrides[key] = TraceTensor(self._capture(tensor, variable), self)
+            value = self._capture(tensor, variable)
+            present = TraceTensor(value, self) if present is None else present
+        state.overrides[key] = self._own(present)
 
     def variable_assigned(self, variable: Variable) -> None:
         """Keep what is assigned in the branch alone: it is a result of it."""

@@ -21,8 +21,9 @@ from ..._core.levels import Level, Listener, add_level, ask_for_value, state
 from ..._core.primitive import OPS, Primitive, apply, runner
 from ..._core.tensor import Aval, Tensor, leaked_from_trace
 from ..._ops.sampling import draw as draw_numbers
+from ..._ops.shape import identity
 from ..._reverse.graph_mode import Graph as DefaultGraph
-from ..._reverse.variable import Variable, VariableSlice
+from ..._reverse.variable import Variable, VariableSlice, is_recorded
 from ..._rules.outside_runs import scratch_run
 from ...errors import OperatorNotAllowedInGraphError, is_ours, place_of, users_line
 from ..graph.interpret import interpreter
@@ -49,7 +50,7 @@ class TraceTensor(Tensor):
         return TraceTensor(self.value, self.level, record)
 
     def _raw(self) -> TraceTensor:
-        return self._with_record(None)
+        return identity(self)._with_record(None)  # of the trace that runs
 
     def _example(self) -> np.ndarray:
         return self.level.example(self.value)
@@ -109,6 +110,7 @@ class FunctionTrace(Level, Listener):
     number: Callable[[FunctionTrace, TraceTensor], Any]  # of a float64 tensor the Python float
     trials = 0  # how many run now, one inside the other
     has_samples_only = False  # for the values of its arguments
+    is_part_of_another = False  # so that tensors from outside are operands
 
     def __init__(
         self,
@@ -270,13 +272,28 @@ class FunctionTrace(Level, Listener):
             self.calls.sampling = before
 
     def variable_read(self, variable: Variable) -> None:
-        """Make the Variable an input, with the value that it has when the program is called."""
+        """Make the Variable an input, with the value that it has when the program is called.
+
+        Also one that was assigned before it is read: a gradient by it is that by all reads.
+        """
         key = id(variable)
-        if key not in state.overrides:
-            if key not in self.reads:
-                data = variable._data
-                self.reads[key] = (variable, Value(Aval(data.shape, data.dtype)))
+        known = key in state.overrides
+        assigned = key in self.assigned and not is_recorded(variable)
+        if key not in self.reads and (assigned or not known):
+            data = variable._data
+            self.reads[key] = (variable, Value(Aval(data.shape, data.dtype)))
+        if not known:
             state.overrides[key] = TraceTensor(self.reads[key][1], self)
+        elif self.is_part_of_another:
+            state.overrides[key] = self._own(state.overrides[key])
+
+    def _own(self, data: Any) -> Any:
+        """Return the value of a Variable as a tensor of this trace.
+
+        An array from outside, with the Variable's record, would be an operand beside the Variable.
+        """
+        known = type(data) is not np.ndarray or is_exact(data.dtype)
+        return data if known else TraceTensor(constant(data), self)
 
     def variable_assigned(self, variable: Variable) -> None:
         """Keep what is assigned in this thread, until a call of the program is over."""
