@@ -11,6 +11,7 @@ import reference
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 PICTURES = ("examples/*.svg", "examples/*.png", "benchmarks/*.svg")
 LINK = re.compile(r'(\]\(|(?:src|href)=")([^)"\s#:]+)(#[^)"\s]*)?(?=[)"\s])')
@@ -18,9 +19,11 @@ ITEM = re.compile(r"([-*]|\d+\.) +")
 
 
 def on_config(config):
-    """Put the modules of the reference into the navigation."""
+    """Put the notebooks, and the modules of the reference, into the navigation."""
     for entry in config.nav:
-        if "API" in entry:
+        if "Examples" in entry:
+            entry["Examples"][1:1] = [f"examples/{path.stem}.md" for path in NOTEBOOKS]
+        elif "API" in entry:
             entry["API"] = [
                 {name.partition(".")[2] or name: f"reference/api/{name}.md"}
                 for name in reference.modules()
@@ -39,7 +42,7 @@ def on_files(files, config):
     for pattern in PICTURES:
         for path in ROOT.glob(pattern):
             add(path.relative_to(ROOT).as_posix(), path.read_bytes())
-    for path in sorted((ROOT / "examples").glob("*.ipynb")):
+    for path in NOTEBOOKS:
         text, pictures = notebooks.page(path)
         add(f"examples/{path.stem}.md", text)
         for name, content in pictures.items():
