@@ -33,7 +33,7 @@ class Dataset:
 
     Examples
     --------
-    >>> data = Dataset.from_tensor_slices([1.0, 2.0, 3.0]).map(lambda x: x * x).batch(2)
+    >>> data = tf.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0]).map(lambda x: x * x).batch(2)
     >>> [batch.numpy().tolist() for batch in data]
     [[1.0, 4.0], [9.0]]
     """

@@ -25,6 +25,15 @@ class Module:
     Variables and modules are found where they are kept, each once: an object's own in the order
     of its attributes' names, then those of the modules in it. A Variable that a tape is to watch
     needs no more than to be `trainable`.
+
+    Examples
+    --------
+    >>> class Line(tf.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.slope = tf.Variable(3.0)
+    >>> [v.numpy() for v in Line().trainable_variables]
+    [np.float32(3.0)]
     """
 
     _name: str | None = None

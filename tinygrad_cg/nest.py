@@ -68,7 +68,13 @@ def _rebuild(structure: Any, children: list[Any]) -> Any:
 
 
 def is_nested(structure: Any) -> bool:
-    """Return whether `structure` is a container (list, tuple, mapping, ...) rather than a leaf."""
+    """Return whether `structure` is a container (list, tuple, mapping, ...) rather than a leaf.
+
+    Examples
+    --------
+    >>> tf.nest.is_nested((1, 2)), tf.nest.is_nested(1)
+    (True, False)
+    """
     return _is_container(type(structure))
 
 
@@ -84,6 +90,11 @@ def flatten(structure: Any) -> list[Any]:
     """Return the leaves of `structure` in order; `[structure]` if it is itself a leaf.
 
     Raises TypeError if the keys of a mapping cannot be sorted.
+
+    Examples
+    --------
+    >>> tf.nest.flatten({"b": [1, 2], "a": 3})
+    [3, 1, 2]
     """
     if not _is_container(type(structure)):
         return [structure]
@@ -96,6 +107,11 @@ def flatten_paths(structure: Any, root: str = "") -> list[tuple[str, Any]]:
     """Return each leaf with the expression that reaches it, such as `("x[0]['w']", leaf)`.
 
     For error messages; in the order of `flatten`.
+
+    Examples
+    --------
+    >>> tf.nest.flatten_paths({"a": [1, 2]})
+    [("['a'][0]", 1), ("['a'][1]", 2)]
     """
     if not _is_container(type(structure)):
         return [(root, structure)]
@@ -122,6 +138,11 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
 
     Raises TypeError if `flat_sequence` is no sequence, ValueError if it has another number of
     items than `structure` has leaves.
+
+    Examples
+    --------
+    >>> tf.nest.pack_sequence_as({"a": 0, "b": (0, 0)}, [1, 2, 3])
+    {'a': 1, 'b': (2, 3)}
     """
     if not is_nested(flat_sequence):
         message = f"Attempted to pack value:\n  {flat_sequence}\ninto a structure, but found "
@@ -143,6 +164,11 @@ def map_structure(func: Callable[..., Any], *structures: Any, check_types: bool 
     """Return calls `func` on the corresponding leaves of `structures`; the structure of the first.
 
     Raises TypeError or ValueError, as `assert_same_structure`, if the structures differ.
+
+    Examples
+    --------
+    >>> tf.nest.map_structure(lambda x: x + 1, {"a": 1, "b": (2, 3)})
+    {'a': 2, 'b': (3, 4)}
     """
     if not callable(func):
         raise TypeError(f"func must be callable, got: {func}")
@@ -206,6 +232,10 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> N
     TypeError if containers at the same position are of different kinds (list and tuple, say; all
     mappings are one kind), ValueError if their lengths, keys or nesting differ.
     With `check_types=False` only the latter count.
+
+    Examples
+    --------
+    >>> tf.nest.assert_same_structure((1, [2]), (3, [4]))
     """
     difference = _difference(nest1, nest2, check_types)
     if difference is not None:

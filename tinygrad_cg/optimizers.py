@@ -256,6 +256,13 @@ class SGD(Optimizer):
     ``w += velocity``; with `nesterov` ``w += momentum * velocity - learning_rate * g``.
     The other parameters are those of `Optimizer`. ValueError for a `momentum` outside [0, 1]. After
     I. Sutskever et al., "On the importance of initialization and momentum in deep learning" (2013).
+
+    Examples
+    --------
+    >>> v = tf.Variable(1.0)
+    >>> _ = tf.optimizers.SGD(0.5).apply_gradients([(tf.constant(2.0), v)])
+    >>> v.numpy()
+    np.float32(0.0)
     """
 
     def __init__(
@@ -293,6 +300,17 @@ class Adam(Optimizer):
     `epsilon` here is the "epsilon hat" before section 2.1 of D. Kingma and J. Ba, "Adam: a method
     for stochastic optimization" (2015). With `amsgrad` the largest v so far takes the place of
     v. The other parameters are those of `Optimizer`.
+
+    Examples
+    --------
+    >>> v = tf.Variable(1.0)
+    >>> optimizer = tf.optimizers.Adam(0.1)
+    >>> for _ in range(100):
+    ...     with tf.GradientTape() as tape:
+    ...         loss = v * v
+    ...     _ = optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+    >>> bool(abs(v) < 0.1)
+    True
     """
 
     def __init__(

@@ -75,9 +75,10 @@ class ExponentialDecay(_Decay):
 
     Examples
     --------
-    >>> rate = ExponentialDecay(0.1, decay_steps=10, decay_rate=0.5)
-    >>> float(rate(20))
-    0.02500000037252903
+    >>> schedules = tf.keras.optimizers.schedules
+    >>> rate = schedules.ExponentialDecay(0.1, decay_steps=10, decay_rate=0.5)
+    >>> rate(20).numpy().round(4)
+    np.float32(0.025)
     """
 
     def __init__(

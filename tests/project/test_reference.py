@@ -25,14 +25,14 @@ sys.path[:] = _path  # the site's build finds the library by itself
 OF_ARRAYS = ("", ".math", ".linalg", ".nn", ".signal", ".bitwise", ".keras.ops", ".numpy")
 OF_ARRAYS += (".numpy.fft", ".numpy.linalg", ".keras.losses", ".nest")
 WITHOUT = """
-    Assert NotDifferentiable assert_equal assert_gradients assert_greater assert_less
-    assert_rank clear_cache control_dependencies debug_nans device get_logger get_num_threads
-    gradients group guarantee_const hessians keras.ops.ctc_loss keras.ops.empty
-    keras.ops.empty_like keras.ops.istft nest.assert_same_structure nn.all_candidate_sampler
+    Assert NotDifferentiable assert_equal assert_greater assert_less
+    assert_rank clear_cache control_dependencies debug_nans device get_logger
+    group guarantee_const hessians keras.ops.ctc_loss keras.ops.empty
+    keras.ops.empty_like keras.ops.istft nn.all_candidate_sampler
     nn.batch_norm_with_global_normalization nn.compute_accidental_hits nn.ctc_loss
     nn.depthwise_conv2d_backprop_filter nn.depthwise_conv2d_backprop_input nn.nce_loss
     nn.sampled_softmax_loss nn.with_space_to_batch no_gradient no_op numpy.empty
-    numpy.empty_like primitive set_num_threads signal.inverse_stft signal.inverse_stft_window_fn
+    numpy.empty_like set_num_threads signal.inverse_stft signal.inverse_stft_window_fn
     timestamp
 """
 """What acts on the process, a block or a graph, or needs more arguments than a line holds."""
@@ -72,7 +72,7 @@ def test_examples_of_docstrings_run(tmp_path, monkeypatch):
         runner.run(parser.get_doctest(text, names, label, None, 0), out=wrong.append)
         count += 1
     assert not wrong, "".join(wrong)
-    assert count >= 20
+    assert count >= 180
 
 
 def test_each_function_of_arrays_has_an_example():

@@ -164,6 +164,10 @@ def assert_gradients(
 
     The message is the report of `check_gradients`, whose arguments these are. Raises, too, if
     nothing could be found out of an order by an argument: at a kink, say. For tests.
+
+    Examples
+    --------
+    >>> tf.assert_gradients(lambda x: tf.sin(x) * x, 0.7)
     """
     report = check_gradients(
         f, *args, order=order, modes=modes, full=full, seed=seed, against=against

@@ -57,6 +57,11 @@ def as_dtype(dtype: Any) -> np.dtype:
 
     Python's `float` and `int` are float32 and int32, as numbers of these types become. Raises
     TypeError for None, for what is no dtype, and for dtypes that tensors cannot have.
+
+    Examples
+    --------
+    >>> tf.as_dtype("float32").name
+    'float32'
     """
     if dtype is float or (type(dtype) is str and dtype == "float"):
         return FLOAT32
@@ -120,7 +125,13 @@ def is_weak(value: Any) -> bool:
 
 
 def is_tensor(value: Any) -> bool:
-    """Return True for a Tensor or a Variable."""
+    """Return True for a Tensor or a Variable.
+
+    Examples
+    --------
+    >>> tf.is_tensor(tf.constant(1.0)), tf.is_tensor(1.0)
+    (True, False)
+    """
     return isinstance(value, ArrayLike)
 
 

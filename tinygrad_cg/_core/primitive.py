@@ -17,6 +17,7 @@ from numpy import ndarray
 
 from ..errors import InvalidArgumentError
 from .conversion import FLOAT32, FLOAT64, convert, convert_operands  # noqa: F401 (for conditions)
+from .examples import with_example
 from .kinds import EVERY, is_complex
 from .levels import run_on, state
 from .record import (
@@ -344,7 +345,7 @@ def unrecorded_function(
 def bind(function: Any, primitive: Primitive) -> Any:
     """Return `function` as the public face of `primitive`: its name, docstring and attributes."""
     function.__name__ = function.__qualname__ = primitive.name
-    function.__doc__ = primitive.doc
+    function.__doc__ = with_example(primitive.name, primitive.doc or "") or None
     function.primitive = primitive
     return function
 

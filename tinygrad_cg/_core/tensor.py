@@ -24,6 +24,11 @@ class TensorShape(tuple):
     """A shape: a tuple of sizes with the original's accessors; None is a size that is not known.
 
     Slices, and sums with other shapes, are shapes. After ``tf.TensorShape``.
+
+    Examples
+    --------
+    >>> tf.TensorShape([2, None]).is_compatible_with((2, 3))
+    True
     """
 
     __slots__ = ()

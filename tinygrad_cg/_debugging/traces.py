@@ -138,8 +138,8 @@ def _fill(item: Any, rows: list[TableRow], first: int, remaining: Iterator[Event
 def trace() -> PassTrace:
     """Record everything computed inside a context: ``with tf.debugging.trace() as t:``.
 
-    Operations of the program, of the gradient rules in sweeps, and of tangents all have a row:
-    the way (forward, backward, tangent), the order, that is how many derivatives have been
+    Operations of the program, of gradient rules in backward passes, and of tangents have a row: the
+    way (forward, backward, tangent), the order, that is how many derivatives have been
     taken, the rule it is part of, dtypes and shapes, the norm of the result, the time in
     microseconds, what is not finite, and the line of yours. Custom gradients have a row for each
     call and each run of their rule, too. ``print(t)`` is the table, which a notebook shows as

@@ -37,6 +37,11 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
 
     After ``tf.constant``. Raises TypeError for what holds no numbers or loses its fractions in
     `dtype`, OverflowError for integers that do not fit, ValueError for ragged lists and shapes.
+
+    Examples
+    --------
+    >>> tf.constant([1, 2])
+    <tg.Tensor: shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>
     """
     tensor = convert_to_tensor(value, dtype)
     if shape is None:
@@ -61,6 +66,11 @@ def convert_to_tensor(
     """Return `value` as a Tensor: itself if it is one, else converted as `constant` does.
 
     A Tensor of another dtype than asked for is a ValueError: use `cast`.
+
+    Examples
+    --------
+    >>> tf.convert_to_tensor(np.eye(2)).dtype
+    dtype('float64')
     """
     wanted = None if dtype is None else as_dtype(dtype)
     if wanted is None and dtype_hint is not None and not is_tensor(value):

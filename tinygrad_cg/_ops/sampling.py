@@ -37,6 +37,14 @@ def set_seed(seed: int) -> None:
     """Start the sequence of all later draws without a seed of their own at `seed`.
 
     After ``tf.random.set_seed``. TypeError for no integer, InvalidArgumentError for a negative one.
+
+    Examples
+    --------
+    >>> tf.random.set_seed(7)
+    >>> first = tf.random.normal((2,))
+    >>> tf.random.set_seed(7)
+    >>> bool(tf.reduce_all(first == tf.random.normal((2,))))
+    True
     """
     global _generator
     generator = _seed_generator("set_seed", seed)
@@ -58,6 +66,11 @@ def uniform(
     ``tf.random.uniform``: floating bounds broadcast to `shape`, and get gradients where they are
     tensors. Raises TypeError for dtypes that are neither floats nor integers, and
     InvalidArgumentError for bounds that do not fit.
+
+    Examples
+    --------
+    >>> tf.random.uniform((2, 3), maxval=10, dtype=tf.int32).shape
+    TensorShape([2, 3])
     """
     wanted, sizes = as_dtype(dtype), as_sizes("uniform", shape)
     if is_integer(wanted):
@@ -94,6 +107,11 @@ def normal(
     After ``tf.random.normal``: `mean` and `stddev` broadcast with `shape`, and get gradients
     where they are tensors. `seed` as for `uniform`. Raises TypeError for a dtype that is no
     float, InvalidArgumentError for shapes that do not broadcast.
+
+    Examples
+    --------
+    >>> tf.random.normal((2, 3)).shape
+    TensorShape([2, 3])
     """
     wanted, sizes = as_dtype(dtype), as_sizes("normal", shape)
     _check_float("normal", wanted, "cast(normal(shape), dtype)")

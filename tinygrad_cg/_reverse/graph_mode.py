@@ -94,7 +94,13 @@ def enable_eager_execution() -> None:
 
 
 def executing_eagerly() -> bool:
-    """Return whether operations are recorded only for tapes, that is no graph is the default."""
+    """Return whether operations are recorded only for tapes, that is no graph is the default.
+
+    Examples
+    --------
+    >>> tf.executing_eagerly()
+    True
+    """
     return default_graph() is None
 
 
@@ -125,6 +131,14 @@ def gradients(
     Works where every operation is recorded: inside ``with Graph().as_default():``, or after
     ``compat.v1.disable_eager_execution()``. Elsewhere it raises RuntimeError. After
     ``tf.gradients``.
+
+    Examples
+    --------
+    >>> with tf.Graph().as_default():
+    ...     x = tf.constant(3.0)
+    ...     found = tf.gradients(x * x, x)
+    >>> found[0].numpy()
+    np.float32(6.0)
     """
     graph = default_graph()
     if graph is None:

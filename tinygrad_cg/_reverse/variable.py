@@ -51,6 +51,12 @@ class Variable(ArrayLike):
 
     Reading it in an operation gives its value at that time as a tensor; later assignments do
     not change what was computed. Assigning is not differentiated.
+
+    Examples
+    --------
+    >>> v = tf.Variable([1.0, 2.0])
+    >>> v.assign_add([10.0, 20.0]).numpy()
+    array([11., 22.], dtype=float32)
     """
 
     __slots__ = ("__weakref__", "_data", "_name", "_rec", "_serial", "_trainable", "resource")

@@ -106,6 +106,15 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
     do not see NumPy code: a rule in NumPy has a derivative if it is a custom gradient itself.
 
     After ``tf.custom_gradient`` and ``keras.ops.custom_gradient``.
+
+    Examples
+    --------
+    >>> @tf.custom_gradient
+    ... def log1pexp(x):
+    ...     e = tf.exp(x)
+    ...     return tf.math.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
+    >>> tf.grad(log1pexp)(100.0).numpy()  # without the rule: nan
+    np.float32(1.0)
     """
     if max_order is not None and as_int("custom_gradient", "max_order", max_order) < 1:
         raise ValueError(f"custom_gradient: max_order must be 1 or more, got {max_order}")
@@ -249,6 +258,12 @@ def grad_pass_through(f: Callable[P, Y]) -> Callable[P, Y]:
 
     Each input must have the shape of the output at its position. Variables that f
     uses get None. After ``tf.grad_pass_through``.
+
+    Examples
+    --------
+    >>> rounded = tf.grad_pass_through(tf.round)
+    >>> tf.grad(lambda x: 2.0 * rounded(x))(1.7).numpy()
+    np.float32(2.0)
     """
 
     def through(*args: Any, **kwargs: Any) -> Any:

@@ -156,7 +156,7 @@ def primitive(
         views, and what it returns is copied. If left out,
         `primitive` is a decorator of the kernel.
     shape:
-        ``shape(*avals, **attrs)`` gives the shape of the result, or a pair (shape, dtype), from
+        ``shape(*inputs, **attrs)`` gives the shape of the result, or a pair (shape, dtype), from
         the inputs' `.shape` and `.dtype`, or a list of these for several outputs; the shapes of
         what the kernel returns are checked against it. If left out, a `function` calls the kernel
         once while it is traced, to learn them.
@@ -171,6 +171,13 @@ def primitive(
     The function takes tensors (or what converts to them) by position, attributes by keyword.
     Raises KeyError for a name in use, TypeError for a kernel that is no function, or for
     operands and attributes that it does not take.
+
+    Examples
+    --------
+    >>> import math
+    >>> gauss = tf.primitive("BellCurve", kernel=lambda x: math.exp(-x * x), elementwise=True)
+    >>> gauss([0.0, 1.0]).numpy().round(3)
+    array([1.   , 0.368], dtype=float32)
     """
     if not isinstance(name, str) or not name:
         raise TypeError(

@@ -89,6 +89,11 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     """Return `input` with each slice along `axis` `repeats` times; flattened if it is None.
 
     After ``tf.repeat``.
+
+    Examples
+    --------
+    >>> tf.repeat([1, 2], 2).numpy()
+    array([1, 1, 2, 2], dtype=int32)
     """
     x, times = convert(input), _values(repeats)
     dim = None if axis is None else normalize_axis("repeat", axis, x.ndim)
@@ -99,6 +104,11 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """Return `input` with its elements moved on by `shift` along axes, and round. See ``tf.roll``.
 
     Of an axis that is named twice the shifts add up.
+
+    Examples
+    --------
+    >>> tf.roll([1, 2, 3], 1, 0).numpy()
+    array([3, 1, 2], dtype=int32)
     """
     x, axes = convert(input), as_shape("roll", axis)
     dims = builtins.tuple(normalize_axis("roll", one, x.ndim) for one in axes)
@@ -114,6 +124,11 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
     """Return the coordinates of the points of a grid, a tensor for each of its axes.
 
     After ``tf.meshgrid``: `indexing` is "xy" (the first axis goes along columns) or "ij".
+
+    Examples
+    --------
+    >>> [part.numpy().tolist() for part in tf.meshgrid([1, 2], [3, 4])]
+    [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
     if indexing not in ("xy", "ij"):
         raise InvalidArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")

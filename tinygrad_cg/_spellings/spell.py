@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from .. import _ops as ops
+from .._core.examples import with_example, without_example
 from .._core.primitive import OPS
 from .._core.suggestions import ARGUMENTS, refuse_argument, refuse_name
 from .._ops import operators, protocol
@@ -124,7 +125,9 @@ def spell(
             exec(code, scope, made)
             if takes_axis:
                 made[target].__signature__ = _without_others(made[target])
-            made[target].__doc__ = text or _inherited(expression, readers) or None
+            home = namespace["__name__"].partition(".")[2]
+            text = text or _inherited(expression, readers)
+            made[target].__doc__ = with_example(f"{home}.{target}", text) or None
         return made[target]
 
     public = [*rows, *(name for name in targets if name not in rows)]
@@ -183,7 +186,7 @@ def _inherited(expression: str, readers: Container[str]) -> str:
     given |= {str(one.arg): _parameters(one.value, readers)[0] for one in call.keywords}
     if not all(given.values()):
         return ""
-    text = inspect.getdoc(operation) or ""
+    text = without_example(inspect.getdoc(operation) or "")
     return _MENTION.sub(lambda found: given.get(found[0], found[0]), text)
 
 

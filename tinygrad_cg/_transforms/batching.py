@@ -310,6 +310,13 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
     An argument that is None stays None. The result has the structure of what `f` returns; what
     does not depend on the batch is repeated, random numbers drawn inside too. Raises ValueError
     where sizes of batches differ, or nothing is batched. After ``jax.vmap``.
+
+    Examples
+    --------
+    >>> rows = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> tf.vmap(tf.grad(lambda row: tf.reduce_prod(row)))(rows).numpy()
+    array([[2., 1.],
+           [4., 3.]], dtype=float32)
     """
     if not callable(f):
         raise TypeError(f"vmap: f must be a function, got {type(f).__name__}")
@@ -350,6 +357,12 @@ def vectorized_map(
     A first axis of size 1 broadcasts. Raises ValueError where the sizes differ. After
     ``tf.vectorized_map``, whose two other arguments are accepted and have no effect, and which
     draws random numbers for each slice; here they are the same for all.
+
+    Examples
+    --------
+    >>> rows = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> tf.vectorized_map(lambda row: tf.reduce_sum(row), rows).numpy()
+    array([3., 7.], dtype=float32)
     """
     tensors = [convert(leaf) for leaf in nest.flatten(elems)]
     sizes = {tensor._data.shape[0] for tensor in tensors if tensor._data.ndim}

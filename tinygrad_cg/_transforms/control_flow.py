@@ -349,6 +349,12 @@ def case(
 
     `strict` makes no difference. For predicates without a value, see `cond`; there `default` must
     be given, and `exclusive` be False (ValueError). After ``tf.case``.
+
+    Examples
+    --------
+    >>> x = tf.constant(2.0)
+    >>> tf.case([(x < 1.0, lambda: x), (x < 3.0, lambda: -x)], default=lambda: 0.0 * x).numpy()
+    np.float32(-2.0)
     """
     pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
     if not pairs or any(not isinstance(one, (tuple, list)) or len(one) != 2 for one in pairs):
@@ -572,6 +578,11 @@ def foldl(
     """Return the last state of ``state = fn(state, slice)`` over `elems`, first to last.
 
     The parameters are those of `scan`. Without slices it is the `initializer`.
+
+    Examples
+    --------
+    >>> tf.foldl(lambda total, x: 10 * total + x, tf.constant([1, 2, 3])).numpy()
+    np.int32(123)
     """
     return _last("foldl", fn, elems, initializer, False, checkpoint)
 
@@ -589,6 +600,11 @@ def foldr(
     """Return the last state of ``state = fn(state, slice)`` over `elems`, last to first.
 
     The parameters are those of `scan`. Without slices it is the `initializer`.
+
+    Examples
+    --------
+    >>> tf.foldr(lambda total, x: 10 * total + x, tf.constant([1, 2, 3])).numpy()
+    np.int32(321)
     """
     return _last("foldr", fn, elems, initializer, True, checkpoint)
 

@@ -51,6 +51,14 @@ class ForwardAccumulator(Level):
     the operations of the tangents: where the rule of a rule is not the derivative of these, an
     accumulator around a tape, which does use it, finds another second derivative. Raises
     ValueError where primals and tangents do not fit, and for a primal that comes twice.
+
+    Examples
+    --------
+    >>> x = tf.constant(3.0)
+    >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as accumulator:
+    ...     y = x * x
+    >>> accumulator.jvp(y).numpy()
+    np.float32(6.0)
     """
 
     def __init__(self, primals: Any, tangents: Any):

@@ -48,6 +48,12 @@ def value_and_grad(
 
     Raises TypeError for an output that is no real tensor and for arguments that are not floats,
     ValueError for an output that is not a scalar. After ``jax.value_and_grad``.
+
+    Examples
+    --------
+    >>> value, gradient = tf.value_and_grad(lambda x: tf.reduce_sum(x * x))(tf.constant([1.0, 2.0]))
+    >>> float(value), gradient.numpy()
+    (5.0, array([2., 4.], dtype=float32))
     """
     transform = Differentiable("value_and_grad", f, argnums, has_aux)
 
@@ -73,6 +79,14 @@ def grad(
     """Return a function that gives the gradient of `f`, with `has_aux` a pair (gradient, anything).
 
     Arguments and errors are those of `value_and_grad`. After ``jax.grad``.
+
+    Examples
+    --------
+    >>> cube = lambda x: x**3
+    >>> tf.grad(cube)(2.0).numpy()
+    np.float32(12.0)
+    >>> tf.grad(tf.grad(cube))(2.0).numpy()
+    np.float32(12.0)
     """
     return gradient_function(Differentiable("grad", f, argnums, has_aux))
 
@@ -93,6 +107,11 @@ def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) ->
 
     It is the gradient of the sum of f's result, which may have any shape. Arguments are those of
     `value_and_grad`. After ``autograd.elementwise_grad``.
+
+    Examples
+    --------
+    >>> tf.elementwise_grad(tf.square)(tf.constant([1.0, 2.0])).numpy()
+    array([2., 4.], dtype=float32)
     """
     transform = Differentiable("elementwise_grad", f, argnums)
 
@@ -126,6 +145,12 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     be called any number of times. Raises TypeError for outputs without derivatives, ValueError
     for a cotangent that does not fit. The pullback keeps what the gradient needs, not `f`. After
     ``jax.vjp``.
+
+    Examples
+    --------
+    >>> y, pullback = tf.vjp(tf.square, tf.constant([1.0, 2.0]))
+    >>> pullback(tf.constant([1.0, 10.0]))[0].numpy()
+    array([ 2., 40.], dtype=float32)
     """
     transform = Differentiable("vjp", f, tuple(range(len(primals))), has_aux)
     token, sources, output, aux = transform.record(primals, {})
@@ -167,6 +192,12 @@ def jvp(
     `tangents` has a tangent for each of `primals`, in its structure and shapes; the tangent has
     the structure of the output: the Jacobian times `tangents`. Errors as for `vjp`. After
     ``jax.jvp``.
+
+    Examples
+    --------
+    >>> y, tangent = tf.jvp(tf.square, (tf.constant(3.0),), (tf.constant(1.0),))
+    >>> float(y), float(tangent)
+    (9.0, 6.0)
     """
     for role, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, (tuple, list)):
@@ -200,6 +231,12 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
 
     ``pushforward(*tangents)`` is the tangent of the output, as `jvp` gives it, without running
     `f` again. After ``jax.linearize``.
+
+    Examples
+    --------
+    >>> y, pushforward = tf.linearize(tf.square, tf.constant(3.0))
+    >>> float(pushforward(1.0)), float(pushforward(2.0))
+    (6.0, 12.0)
     """
     transform = Differentiable("linearize", f, tuple(range(len(primals))), has_aux)
     token, sources, output, aux = transform.record(primals, {})

@@ -32,10 +32,16 @@ def jacobian(
 
     For each tensor of the output, in its structure, and each tensor of the argument, in its
     structure: a tensor of shape ``output.shape + argument.shape``. All rows are computed in one
-    batched sweep (`mode` "reverse"), or all columns in one batched forward pass ("forward", the
-    transpose of a sweep); by default in the cheaper way. It has the dtype of the argument.
-    Arguments and errors are otherwise those of `value_and_grad`; complex arguments have no mode
-    "forward". After ``jax.jacrev`` and ``jax.jacfwd``.
+    batched backward pass (`mode` "reverse"), or all columns in one batched forward pass
+    ("forward", the transpose of a backward pass); by default in the cheaper way. It has
+    the dtype of the argument. Arguments and errors are otherwise those of `value_and_grad`; complex
+    arguments have no mode "forward". After ``jax.jacrev`` and ``jax.jacfwd``.
+
+    Examples
+    --------
+    >>> tf.jacobian(lambda x: x * x)(tf.constant([1.0, 2.0])).numpy()
+    array([[2., 0.],
+           [0., 4.]], dtype=float32)
     """
     if mode not in (None, "reverse", "forward"):
         raise ValueError(f"jacobian: mode must be 'reverse', 'forward' or None, got {mode!r}")
@@ -110,6 +116,12 @@ def hessian(
     For each tensor of the argument, in its structure, and each again: a tensor of shape
     ``first.shape + second.shape``. Arguments and errors are those of `value_and_grad`. After
     ``jax.hessian``.
+
+    Examples
+    --------
+    >>> tf.hessian(lambda x: x[0] ** 2 * x[1])(tf.constant([1.0, 3.0])).numpy()
+    array([[6., 2.],
+           [2., 0.]], dtype=float32)
     """
     gradient = gradient_function(Differentiable("hessian", f, argnums, has_aux))
     transform = Differentiable("hessian", gradient, argnums, has_aux)
@@ -125,6 +137,12 @@ def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[...
     them), and so has the result. It costs a few gradients, whatever the size. Arguments and
     errors are otherwise those of `value_and_grad`; ``scipy.optimize.minimize`` takes it as
     `hessp`. After ``autograd.hessian_vector_product``.
+
+    Examples
+    --------
+    >>> x, vector = tf.constant([1.0, 2.0]), tf.constant([1.0, 0.0])
+    >>> tf.hvp(lambda x: tf.reduce_sum(x**3))(x, vector).numpy()
+    array([6., 0.], dtype=float32)
     """
     transform = Differentiable("hvp", f, argnums)
     gradient = gradient_function(transform)

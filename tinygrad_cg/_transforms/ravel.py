@@ -36,6 +36,14 @@ def ravel_tree(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
     InvalidArgumentError in `unravel` for a vector of another shape.
 
     After ``jax.flatten_util.ravel_pytree``, but `unravel` casts.
+
+    Examples
+    --------
+    >>> flat, unravel = tf.ravel_tree({"a": tf.constant([1.0, 2.0]), "b": tf.constant(3.0)})
+    >>> flat.numpy()
+    array([1., 2., 3.], dtype=float32)
+    >>> unravel(flat * 10.0)["b"].numpy()
+    np.float32(30.0)
     """
     leaves = [convert(leaf) for leaf in nest.flatten(tree)]
     shapes = [tuple(leaf.shape) for leaf in leaves]

@@ -50,6 +50,15 @@ class GradientTape(levels.Listener):
     Use it as a context manager. Tapes nest to any depth: each records what is computed while
     it is active from what it watches, gradients of inner tapes included. A tape belongs to
     the thread that entered it. In a notebook it draws what it has recorded, see `show`.
+
+    Examples
+    --------
+    >>> x = tf.constant(3.0)
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = x * x
+    >>> tape.gradient(y, x).numpy()
+    np.float32(6.0)
     """
 
     __slots__ = ("_consumed", "_persistent", "_recording", "_token", "_watch_accessed", "_watched")

@@ -9,7 +9,13 @@ __dir__ = __all__.copy  # what dir() shows
 
 
 def get_num_threads() -> int:
-    """Return the number of threads that large kernels use: 1 in a forked child process."""
+    """Return the number of threads that large kernels use: 1 in a forked child process.
+
+    Examples
+    --------
+    >>> tf.get_num_threads() >= 1
+    True
+    """
     return threads.get_num_threads()
 
 

@@ -49,7 +49,7 @@ def vectorize(
     unless `otypes` are given. `doc` is the docstring of the result; `cache` has no effect. A loop
     of calls, as in ``np.vectorize``: use `vmap` for speed. Also a decorator.
 
-    >>> relu = vectorize(lambda x: x if x > 0 else 0.0)
+    >>> relu = tf.numpy.vectorize(lambda x: x if x > 0 else 0.0)
     >>> relu([-1.0, 2.0]).numpy()
     array([0., 2.])
     """

@@ -308,6 +308,8 @@ class _OnNodes:
         return _softmax_of(x) or apply(kmath.exp, x)
 
     def __getattr__(self, name: str) -> Callable[..., FusionNode]:
+        if name not in OPS:  # inspection asks for names such as __wrapped__
+            raise AttributeError(name)
         kernel: Any = OPS[name].kernel
         return partial(apply, kernel.function)
 

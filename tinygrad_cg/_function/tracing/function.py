@@ -412,6 +412,14 @@ def function(
     that has to is called from the program by `numpy_function`, `py_function` and `primitive`, or
     declared by `custom_derivatives`. ValueError if Variables are made at other calls than the
     first. A `FunctionWarning` says so when each call needs a new program. After ``tf.function``.
+
+    Examples
+    --------
+    >>> @tf.function
+    ... def norm(x):
+    ...     return tf.sqrt(tf.reduce_sum(x * x))
+    >>> norm(tf.constant([3.0, 4.0])).numpy()
+    np.float32(5.0)
     """
 
     def decorate(python: Any) -> Function:

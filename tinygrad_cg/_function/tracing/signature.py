@@ -22,6 +22,11 @@ class TensorSpec:
 
     `shape` may have None for sizes that are not known, or be None for any rank. After
     ``tf.TensorSpec``.
+
+    Examples
+    --------
+    >>> tf.TensorSpec((None, 2), tf.float32).shape
+    (None, 2)
     """
 
     def __init__(self, shape: Any, dtype: Any = np.float32, name: str | None = None):
