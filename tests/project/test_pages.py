@@ -5,6 +5,7 @@ import re
 import runpy
 import textwrap
 import tomllib
+from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
 
@@ -55,6 +56,13 @@ def test_the_site_has_each_page_once():
     assert written <= {*listed}
     assert PROJECT["urls"]["Repository"] in settings
     assert PROJECT["urls"]["Documentation"] in settings
+
+
+def test_modules_that_pages_tell_to_run_are_there():
+    commands = {one for text in PAGES.values() for one in re.findall(r"python3? -m ([\w.]+)", text)}
+    assert len(commands) > 8
+    for name in commands - {"venv"}:
+        assert find_spec(name) is not None, name
 
 
 def test_the_readme_is_one_page():
