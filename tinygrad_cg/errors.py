@@ -7,6 +7,7 @@ gradient rule is in attributes, too.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -189,14 +190,17 @@ def _shell() -> Any:
 def hide_frames(error: BaseException | None) -> None:
     """Mark the library's frames in an exception's tracebacks as ``__tracebackhide__``.
 
-    IPython and pytest leave frames out where this is a local variable.
+    IPython and pytest leave frames out where this is a local variable. Frames of contextlib
+    that the library called are marked as well.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        trace = error.__traceback__
+        trace, hidden = error.__traceback__, False
         while trace is not None:
-            if is_ours(trace.tb_frame.f_code.co_filename):
+            file = trace.tb_frame.f_code.co_filename
+            hidden = is_ours(file) or (hidden and file == contextlib.__file__)
+            if hidden:
                 trace.tb_frame.f_locals["__tracebackhide__"] = True
             trace = trace.tb_next
         error = error.__cause__ or error.__context__

@@ -121,7 +121,7 @@ def run_newton(problem: LogisticProblem, function: Callable) -> tuple[list[Newto
     """Return the steps of Newton's method, and what stopped it before its end, if anything did."""
     steps: list[NewtonStep] = []
     try:
-        for step in track(newton(make_loss(problem, function), problem.start), "Newton's method"):
+        for step in track(newton(make_loss(problem, function), problem.start), "Newton steps"):
             steps.append(step)
     except FloatingPointError as error:
         return steps, str(error)
