@@ -11,12 +11,19 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+import numpy
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
 import tinygrad_cg  # noqa: E402 (found through the line above)
 
-NAMES = {"tf": tinygrad_cg, "ops": tinygrad_cg.keras.ops, "np": tinygrad_cg.numpy}
+NAMES = {
+    "tf": tinygrad_cg,
+    "ops": tinygrad_cg.keras.ops,
+    "np": tinygrad_cg.numpy,
+    "autograd": tinygrad_cg.autograd,
+}
 SECTION = re.compile(r"-{3,}\s*$")
 IMPORTS = """The examples use these names:
 
@@ -24,6 +31,14 @@ IMPORTS = """The examples use these names:
 import tinygrad_cg as tf
 import tinygrad_cg.numpy as np
 from tinygrad_cg.keras import ops
+```"""
+IMPORTS_OF_AUTOGRAD = """The examples use these names, and the modules of autograd that they name:
+
+```python
+import numpy as np
+
+import tinygrad_cg as tf
+from tinygrad_cg import autograd
 ```"""
 COMMANDS = {"tinygrad_cg.warm"}
 
@@ -41,6 +56,7 @@ def modules() -> list[str]:
 @cache
 def examples() -> dict[int, str]:
     """Return, for functions by identity, the call in examples.txt that shows them."""
+    modules()  # loads them
     lines = (Path(__file__).parent / "examples.txt").read_text(encoding="utf-8").splitlines()
     return {id(eval(line.partition("(")[0], dict(NAMES))): line for line in lines}
 
@@ -50,7 +66,7 @@ def _example(value: object) -> str:
     if id(value) not in examples():
         return ""
     code = examples()[id(value)]
-    result = eval(code, dict(NAMES))
+    result = eval(code, NAMES | {"np": numpy} if code.startswith("autograd") else dict(NAMES))
     shown = f"print({code})" if tinygrad_cg.is_tensor(result) else code
     text = str(result) if tinygrad_cg.is_tensor(result) else repr(result)
     return f"```pycon\n>>> {shown}\n{text}\n```"
@@ -99,7 +115,7 @@ def page(name: str) -> str:
             f"These are passed on as they are: {', '.join(others)}.",
         ]
     if "\n>>> " in "".join(parts):
-        parts.insert(2, IMPORTS)
+        parts.insert(2, IMPORTS_OF_AUTOGRAD if ".autograd" in name else IMPORTS)
     return "\n\n".join(parts) + "\n"
 
 

@@ -508,3 +508,15 @@ def test_differential_equations_that_cannot_be_solved():
         integrate.odeint(explode, 1.0, [0.0, 2.0, 1.0])
     with pytest.raises(ValueError, match="func must return 1 numbers"):
         integrate.odeint(lambda y, t: [1.0, 2.0], 1.0, [0.0, 2.0])
+
+
+def test_floats_are_float64_in_products_with_vectors_too():
+    """They were float32 in `make_vjp`, `make_jvp` and `make_hvp`."""
+    pullback, value = make_vjp(lambda x: anp.sin(x) * 0.1)(0.3)
+    pushforward = make_jvp(lambda x, y: anp.sin(x) * y)(0.3, 0.1)
+    hvp, slope = make_hvp(lambda x: anp.sin(x) * 0.1)(0.3)
+    sine, cosine = np.sin(0.3) * 0.1, np.cos(0.3) * 0.1
+    found = [value, pullback(1.0), *pushforward(1.0), slope, hvp(1.0)]
+    for one, wanted in zip(found, [sine, cosine, sine, cosine, cosine, -sine], strict=True):
+        assert one.dtype == np.float64
+        assert abs(float(one) - wanted) < 1e-15

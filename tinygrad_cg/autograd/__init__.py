@@ -94,9 +94,9 @@ def make_vjp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
 
     def run(*args: Any, **kwargs: Any) -> tuple[Callable[[Any], Any], Any]:
         value, pullback = functional.vjp(_at(fun, argnum, args, kwargs), args[argnum])
-        return lambda cotangent: pullback(cotangent)[0], value
+        return _float64(lambda cotangent: pullback(cotangent)[0]), value
 
-    return run
+    return _float64(run)
 
 
 def make_jvp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
@@ -104,9 +104,9 @@ def make_jvp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
 
     def run(*args: Any, **kwargs: Any) -> Callable[[Any], tuple[Any, Any]]:
         at = _at(fun, argnum, args, kwargs)
-        return lambda tangent: functional.jvp(at, (args[argnum],), (tangent,))
+        return _float64(lambda tangent: functional.jvp(at, (args[argnum],), (tangent,)))
 
-    return run
+    return _float64(run)
 
 
 def make_hvp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
