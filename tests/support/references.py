@@ -34,6 +34,13 @@ def exact_function(name: str) -> Callable[..., Any]:
     return EXACT.get(name) or getattr(mpmath, name)
 
 
+def _with_row(x: Any, value: Any, index: Any, batch_dims: int) -> np.ndarray:
+    made = np.array(x)
+    for place in np.ndindex(made.shape[:batch_dims]):
+        made[(*place, index[place])] = value[place]
+    return made
+
+
 # Special functions ---------------------------------------------------------------------------
 
 
@@ -776,6 +783,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "stack": lambda *arrays, axis: np.stack(arrays, axis),
     "getitem": lambda x, key: x[key],
     "gather": _take,
+    "set_row": _with_row,
     "take_along_axis": np.take_along_axis,
     "sort": _in_order,
     "argsort": _order,

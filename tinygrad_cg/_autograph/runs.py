@@ -187,6 +187,7 @@ class Run(Watch):
             places_of(self.site, self.names, self.cells, helper.names),
             [*self.names.values(), *self.cells.values(), *outer],
         )
+        self.dense: dict[int, tuple[int, ...]] = {}  # arrays that are tensors, by their shapes
         self.own = len(self.places)  # the others are of functions that are called
 
     def region(self, which: str) -> Callable:
@@ -206,6 +207,8 @@ class Run(Watch):
                 with self.watching():
                     found = function(*arguments)
             after = [one.get() for one in self.places]
+            for i, shape in self.dense.items():
+                after[i] = self._rows(i, after[i], shape)
             if not self.strict:
                 for i in range(self.own, len(after)):
                     if not matters(self.before[i], after[i]):  # done while tracing
@@ -222,6 +225,40 @@ class Run(Watch):
         for i, value in enumerate(self.before):
             names.setdefault(i, value)
 
+    def _rows(self, i: int, state: Any, shape: tuple[int, ...]) -> Tensor:
+        """Return what is in a TensorArray as one tensor."""
+        if isinstance(state, Tensor):
+            return state
+        place: Any = self.places[i]
+        return place.array.rows_of(state, shape)
+
+    def _find_dense(self, tables: Sequence[dict]) -> list[int]:
+        """Find the arrays that differ, and have to be tensors; return which are new.
+
+        In the tables, which are those of a trial, they are tensors then.
+        """
+        new = []
+        for i, place in enumerate(self.places):
+            states = [one[i] for one in tables]
+            if not isinstance(place, ElementsPlace) or all(
+                is_same(one, states[0]) for one in states
+            ):
+                continue
+            shapes = [tuple(one.shape[1:]) for one in states if isinstance(one, Tensor)]
+            if i not in self.dense:
+                written = {tuple(e is None for e in one) for one in states if isinstance(one, list)}
+                if not shapes and len(written) == 1:
+                    continue  # lists of tensors, element by element
+                lists = [one for one in states if isinstance(one, list)]
+                shapes += [tuple(e.shape) for one in lists for e in one if e is not None]
+                self.dense[i] = shapes[0]
+                new.append(i)
+            for one in tables:
+                if not isinstance(one[i], Tensor):
+                    rows = self._rows(i, one[i], self.dense[i])
+                    one[i] = rows if current_trace() is None else placeholders([rows])[0]
+        return new
+
     def text(self, key: Any) -> str:
         return self.places[key].text if isinstance(key, int) else key
 
@@ -235,8 +272,9 @@ class Run(Watch):
         ]
         with trial():
             samples = [one() for one in run]
-        for one in samples:
-            self._complete(one.names)
+            for one in samples:
+                self._complete(one.names)
+            self._find_dense([one.names for one in samples])
         if current_trace() is None:  # in a batch: these are the values
             run = [lambda: samples[0], lambda: samples[1]]
         possible = [possible_ways(one.flow) for one in samples]
@@ -432,12 +470,15 @@ class Loop(Run):
                 for one in (first, names, found.names):
                     self._complete(one)
                 before = plans
+                dense = self._find_dense([names, found.names])
                 self.check_round(first, found)
                 plans = {key: self._loop_plan(key, names[key], found.names[key]) for key in first}
                 names = {
                     key: kind.pack(placeholders(kind.tensors(names[key])), as_number)
                     for key, kind in plans.items()
                 }
+            for i in dense:
+                first[i] = self._rows(i, first[i], self.dense[i])
             if RETURN in possible_ways(found.flow):
                 result = found.result
             ways |= possible_ways(found.flow)

@@ -151,10 +151,10 @@ class ElementsPlace(Place):
         self.array = array
 
     def get(self) -> Any:
-        return list(self.array._elements)
+        return self.array.state
 
     def set(self, value: Any) -> None:
-        self.array._elements = list(value)
+        self.array.state = value
 
     @property
     def owner_and_name(self) -> tuple[Any, str]:

@@ -248,6 +248,58 @@ def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
     return apply(_gather, (x, indices), {"axis": dim, "batch_dims": shared})
 
 
+def _with_row(x: np.ndarray, value: np.ndarray, index: np.ndarray, batch_dims: int) -> np.ndarray:
+    """Return a copy of `x` with a row replaced: in a batch, one of each example.
+
+    In a batch an index outside of the rows replaces none: an example whose loop has ended goes on
+    with those of the others, and nothing looks at what it does.
+    """
+    made, size = x.copy(), x.shape[batch_dims]
+    fits = (index >= 0) & (index < size)
+    if not batch_dims:
+        if not fits:
+            raise IndexError(f"set_row: index {int(index)} is outside of {size} rows")
+        made[int(index)] = value
+        return made
+    shared = x.shape[:batch_dims]
+    places = np.nonzero(np.broadcast_to(fits, shared))
+    made[(*places, np.broadcast_to(index, shared)[places])] = value[places]
+    return made
+
+
+def _zero_row(dy: Tensor, shape: tuple[int, ...], batch_dims: int) -> Tensor:
+    return Tensor(np.zeros((*shape[:batch_dims], *shape[batch_dims + 1 :]), dy._data.dtype))
+
+
+_set_row = operation(
+    "set_row",
+    _with_row,
+    lambda x, value, index, batch_dims: Aval(x.shape, x.dtype),
+    (
+        lambda dy, index, shape, batch_dims: apply(
+            _set_row, (dy, _zero_row(dy, shape, batch_dims), index), {"batch_dims": batch_dims}
+        ),
+        lambda dy, index, batch_dims: apply(
+            _gather, (dy, index), {"axis": batch_dims, "batch_dims": batch_dims}
+        ),
+        None,
+    ),
+    inputs=("x", "value", "index"),
+    linear=True,
+    batch=lambda params, size: {"batch_dims": params["batch_dims"] + 1},
+    samples=[
+        Case(((4, 3), (3,), ()), {"batch_dims": 0}, {2: np.array(2)}),
+        Case(((4,), (), ()), {"batch_dims": 0}, {2: np.array(0)}),
+        Case(((2, 4, 3), (2, 3), (2,)), {"batch_dims": 1}, {2: np.array([3, 0])}),
+    ],
+)
+
+
+def set_row(x: Tensor, value: Tensor, index: Tensor) -> Tensor:
+    """Return `x` with `value` in place of its row `index`, an integer of no dimensions."""
+    return apply(_set_row, (x, value, index), {"batch_dims": 0})
+
+
 def scatter_rows(values: Tensor, indices: Tensor, size: int, batch_dims: int = 0) -> Tensor:
     """Return `size` rows, zeros to which the rows of `values` are added at `indices`.
 

@@ -32,6 +32,7 @@ from .._ops.indexing import getitem
 from .._ops.shape import cast, concatenate, expand_dims, identity, reshape, stack, unstack
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError, is_ours
 from .batching import BatchTensor
+from .tensor_array import TensorArray
 
 
 def while_loop(
@@ -148,7 +149,62 @@ def _any_example(tensor: Tensor) -> bool:
 
 
 def _can_be_carried(value: Any) -> bool:
-    return isinstance(value, ArrayLike) or is_weak(value) or isinstance(value, ndarray)
+    return isinstance(value, ArrayLike | ndarray | TensorArray) or is_weak(value)
+
+
+class _Carries:
+    """The loop variables of a loop in a program: a `TensorArray` is a tensor of all its elements.
+
+    ``run(variables)`` returns those after a round, to find the shapes of elements by.
+    """
+
+    def __init__(
+        self, name: str, structure: Any, run: Callable[[Any, list], Any], parts: Sequence[Aval]
+    ):
+        self.name, self.structure = name, structure
+        self.flat = [] if structure is None else nest.flatten(structure)
+        self.arrays = {k: one for k, one in enumerate(self.flat) if isinstance(one, TensorArray)}
+        self.shapes: dict[int, tuple[int, ...] | None] = dict.fromkeys(self.arrays)
+        if self.arrays:
+            found = iter(_shapes(name, partial(self._elements, run), self._others(), parts))
+            for k in self.arrays:
+                self.shapes[k] = tuple(next(found).shape[1:])
+
+    def _others(self) -> list:
+        return [one for k, one in enumerate(self.flat) if k not in self.arrays]
+
+    def _elements(self, run: Callable[[Any, list], Any], others: list, parts: list) -> list:
+        supply = iter(others)
+        values = [
+            self.arrays[k].identity() if k in self.arrays else next(supply)
+            for k in range(len(self.flat))
+        ]
+        found = nest.flatten(run(nest.pack_sequence_as(self.structure, values), parts))
+        return [self._rows(k, found[k]) for k in self.arrays]
+
+    def _rows(self, k: int, array: Any) -> Tensor:
+        if not isinstance(array, TensorArray):
+            what = "a tensor" if isinstance(array, ArrayLike) else f"a {type(array).__name__}"
+            raise TypeError(
+                f"{self.name}: each round must return what it was given: loop variable {k} was a "
+                f"TensorArray before the round, and {what} after it"
+            )
+        return array.rows(self.shapes[k])
+
+    def tensors(self, structure: Any) -> list:
+        """Return the variables as a list of what a loop carries."""
+        flat = [] if structure is None else nest.flatten(structure)
+        return [self._rows(k, one) if k in self.arrays else one for k, one in enumerate(flat)]
+
+    def values(self, tensors: Sequence[Any]) -> Any:
+        """Return the variables in their structure."""
+        if self.structure is None:
+            return None
+        flat = [
+            self.arrays[k].with_rows(one) if k in self.arrays else one
+            for k, one in enumerate(tensors)
+        ]
+        return nest.pack_sequence_as(self.structure, flat)
 
 
 def _traced_while(cond: Any, body: Any, loop_vars: Any, maximum: Any) -> Any:
@@ -159,24 +215,27 @@ def _traced_while(cond: Any, body: Any, loop_vars: Any, maximum: Any) -> Any:
     """
     known = _is_known(cond(*loop_vars))
 
-    def python(values: list) -> list:
-        given = nest.pack_sequence_as(loop_vars, values)
+    def run(given: Any, _: list) -> list:
         found = body(*given)
         found = found if isinstance(found, (list, tuple)) else [found]
         nest.assert_same_structure(list(loop_vars), list(found))
-        return nest.flatten(found)
+        return list(found)
+
+    def python(values: list) -> list:
+        return carries.tensors(run(carries.values(values), []))
 
     def goes_on(values: list) -> Any:
-        return cond(*nest.pack_sequence_as(loop_vars, values))
+        return cond(*carries.values(values))
 
     try:
         with _guard("while_loop", [cond, body]):
-            ends = _while("while_loop", goes_on, python, nest.flatten(loop_vars), maximum)
+            carries = _Carries("while_loop", loop_vars, run, [])
+            ends = _while("while_loop", goes_on, python, carries.tensors(loop_vars), maximum)
     except (OperatorNotAllowedInGraphError, InvalidArgumentError, TypeError, ValueError) as error:
         if known and not is_users(error):
             return None
         raise
-    return nest.pack_sequence_as(loop_vars, ends)
+    return carries.values(ends)
 
 
 def is_users(error: BaseException) -> bool:
@@ -691,6 +750,11 @@ class Slices(Sequence[Any]):
             self._columns = [unstack(one, 0) for one in self.leaves]
         return self.pack([column[index] for column in self._columns])
 
+    @property
+    def parts(self) -> list[Aval]:
+        """Return the shapes and dtypes of one slice of each tensor."""
+        return [Aval(tuple(one.shape[1:]), one.dtype) for one in self.leaves]
+
     def pack(self, leaves: Sequence[Tensor]) -> Any:
         """Return one slice of each tensor in the structure that they have."""
         if self._elems is None:
@@ -790,19 +854,22 @@ def loop(
     """
     if checkpoint == "sqrt":
         return _in_segments(name, step, start, slices, reverse)
-    first = [] if start is None else nest.flatten(start)
     structure: list[Any] = []
 
-    def python(carries: list, leaves: list) -> tuple[list, list]:
-        state = None if start is None else nest.pack_sequence_as(start, carries)
-        state, result = step(state, slices.pack(leaves))
+    def run(state: Any, leaves: list) -> Any:
+        return step(state, slices.pack(leaves))[0]
+
+    def python(values: list, leaves: list) -> tuple[list, list]:
+        state, result = step(carries.values(values), slices.pack(leaves))
         structure[:] = [result]
-        return ([] if start is None else nest.flatten(state)), _leaves(result)
+        return carries.tensors(state if start is not None else None), _leaves(result)
 
     lean = checkpoint is not None
     with _guard(name, [step]):
+        carries = _Carries(name, start, run, slices.parts)
+        first = carries.tensors(start)
         ends, rows = _loop(name, python, len(slices), reverse, first, slices.leaves, lean)
-    state = None if start is None else nest.pack_sequence_as(start, ends)
+    state = carries.values(ends)
     (result,) = structure
     return state, None if result is None else nest.pack_sequence_as(
         result, rows[: len(_leaves(result))]
@@ -823,8 +890,7 @@ def no_rounds(
         structure[:] = [result]
         return _leaves(result)
 
-    parts = [Aval(tuple(one.shape[1:]), one.dtype) for one in slices.leaves]
-    made = iter(_shapes(name, rows, nest.flatten(start), parts))
+    made = iter(_shapes(name, rows, nest.flatten(start), slices.parts))
     (result,) = structure
 
     def stacked(leaf: Any) -> Any:

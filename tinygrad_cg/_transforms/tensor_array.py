@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from .._core.conversion import as_dtype, convert
-from .._core.tensor import Tensor, TensorShape
+import numpy as np
+
+from .._core.conversion import INT32, as_dtype, convert
+from .._core.levels import ask_for_value
+from .._core.tensor import ArrayLike, Tensor, TensorShape
+from .._ops.comparison import less
 from .._ops.creation import zeros
+from .._ops.elementwise import where
 from .._ops.indexing import gather as take
-from .._ops.shape import concatenate, split, stack, unstack
+from .._ops.indexing import set_row
+from .._ops.shape import cast, concatenate, reshape, split, stack, unstack
 from ..errors import InvalidArgumentError, OutOfRangeError
 
 
@@ -31,6 +38,11 @@ class TensorArray:
     `write` and `unstack` return the array itself: ``array = array.write(i, x)``, as in TensorFlow.
     What is written stays on the tape, and `stack`, `concat`, `gather` and `read` are recorded. The
     remaining parameters of the original make no difference.
+
+    In a `function` indices may be tensors without values, and an array a variable of a loop, if its
+    size is known and its elements have one shape. It is a tensor of all elements then: those that
+    nobody has written are zeros, an element may be read twice, and an index outside is an
+    OutOfRangeError, or an IndexError, of the call.
 
     Examples
     --------
@@ -61,8 +73,16 @@ class TensorArray:
         self._clear = clear_after_read is None or clear_after_read
         self._shape = None if element_shape is None else tuple(TensorShape(element_shape))
         self._infer = infer_shape
+        if size is not None and _has_no_value(size):
+            raise InvalidArgumentError(
+                "TensorArray: `size` must be known while a `function` is traced, got a tensor "
+                "without a value: declare the argument that it depends on static, or take it from "
+                "a shape"
+            )
         self._elements: list[Tensor | None] = [None] * (0 if size is None else int(size))
         self._read: set[int] = set()
+        self._rows: Tensor | None = None  # all elements, where an index had no value
+        self._source: Tensor | None = None  # what the elements are the rows of
 
     @property
     def element_shape(self) -> TensorShape | None:
@@ -75,6 +95,8 @@ class TensorArray:
 
     def write(self, index: Any, value: Any, name: Any = None) -> TensorArray:
         """Put `value` at `index`; returns this array. OutOfRangeError outside it."""
+        if self._rows is not None or _has_no_value(index):
+            return self._write_row(index, value)
         position = int(index)
         if position < 0 or (position >= len(self._elements) and not self.dynamic_size):
             raise OutOfRangeError(
@@ -86,10 +108,96 @@ class TensorArray:
             self._elements.append(None)
         self._elements[position] = element
         self._read.discard(position)
+        self._source = None
         return self
+
+    def _write_row(self, index: Any, value: Any) -> TensorArray:
+        element = self._fit(value)
+        rows = self.rows(element.shape)
+        if not _has_no_value(index) and not 0 <= int(index) < len(self):
+            raise OutOfRangeError(
+                f"TensorArray: Tried to write to index {int(index)} but array is not resizeable in "
+                f"a loop of a program, and size is: {len(self)}"
+            )
+        if not len(self):
+            raise InvalidArgumentError(
+                "TensorArray: an array that grows cannot be written at an index without a value: "
+                "say how many elements it has, TensorArray(dtype, size=...)"
+            )
+        if element.shape != rows.shape[1:]:
+            raise ValueError(
+                f"TensorArray: Incompatible shape for value ({tuple(element.shape)}), expected "
+                f"({tuple(rows.shape[1:])})"
+            )
+        self._set_rows(set_row(rows, element, cast(convert(index), INT32)))
+        return self
+
+    def rows(self, shape: Sequence[int] | None = None) -> Tensor:
+        """Return the elements as one tensor, zeros where none has been written.
+
+        `shape` is that of an element, if nothing else says it.
+        """
+        if self._rows is not None:
+            return self._rows
+        if self._source is not None:
+            return self._source
+        return self.rows_of(self._elements, shape)
+
+    def rows_of(self, elements: Sequence[Tensor | None], shape: Sequence[int] | None) -> Tensor:
+        """Return such a tensor of some elements."""
+        known = [tuple(one.shape) for one in elements if one is not None]
+        if self._shape is not None and None not in self._shape:
+            known.append(self._shape)
+        if shape is not None:
+            known.append(tuple(shape))
+        if not known:
+            raise InvalidArgumentError(
+                "TensorArray: the shape of its elements is not known: give element_shape="
+            )
+        if len(set(known)) > 1:
+            raise InvalidArgumentError(
+                f"TensorArray: elements of shapes {known[0]} and {known[-1]} cannot be one tensor, "
+                "which a loop variable of a program is"
+            )
+        if all(one is None for one in elements):
+            return zeros((len(elements), *known[0]), self.dtype)
+        nothing = zeros(known[0], self.dtype)
+        return stack([nothing if one is None else one for one in elements])
+
+    def with_rows(self, rows: Tensor) -> TensorArray:
+        """Return an array like this whose elements are the rows of a tensor."""
+        other = self.identity()
+        other._set_rows(rows)
+        return other
+
+    def _set_rows(self, rows: Tensor) -> None:
+        self._rows, self._source = rows, None
+        self._elements = [None] * rows.shape[0]
+        if self._infer and self._shape is None:
+            self._shape = tuple(rows.shape[1:])
+
+    @property
+    def state(self) -> Any:
+        """Return what is in the array: a list of elements, or a tensor of all."""
+        return list(self._elements) if self._rows is None else self._rows
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        if isinstance(value, Tensor):
+            self._set_rows(value)
+        elif self._rows is not None or not _are_same(value, self._elements):
+            self._elements, self._rows, self._source = list(value), None, None
 
     def read(self, index: Any, name: Any = None) -> Tensor:
         """Return the element at `index`, once if the array clears after reads."""
+        if self._rows is not None or _has_no_value(index):
+            rows, place = self.rows(), cast(convert(index), INT32)
+            if not _has_no_value(index) and not 0 <= int(index) < len(self):
+                raise OutOfRangeError(
+                    f"TensorArray: Tried to read from index {int(index)} but array size is: "
+                    f"{len(self)}"
+                )
+            return take(rows, where(less(place, 0), len(self), place))  # no row counts from the end
         position = int(index)
         if not 0 <= position < len(self._elements):
             raise OutOfRangeError(
@@ -104,6 +212,8 @@ class TensorArray:
 
     def stack(self, name: Any = None) -> Tensor:
         """Return all elements as one tensor, along a new first axis."""
+        if self._rows is not None:
+            return self._rows
         if not self._elements and self._shape is not None:
             return zeros((0, *self._shape), self.dtype)
         return stack([self._element(i) for i in range(len(self._elements))])
@@ -114,15 +224,24 @@ class TensorArray:
 
     def concat(self, name: Any = None) -> Tensor:
         """Return all elements joined along their first axis."""
+        if self._rows is not None:
+            return reshape(self._rows, (-1, *self._rows.shape[2:]))
         return concatenate([self._element(i) for i in range(len(self._elements))])
 
     def unstack(self, value: Any, name: Any = None) -> TensorArray:
         """Write the slices of `value` along the first axis; returns this array."""
-        return self._replace(unstack(convert(value, self.dtype), 0))
+        value = convert(value, self.dtype)
+        self._replace(unstack(value, 0))
+        self._source = value
+        return self
 
     def scatter(self, indices: Any, value: Any, name: Any = None) -> TensorArray:
         """Write the slices of `value` along the first axis at `indices`; returns this array."""
         slices = unstack(convert(value, self.dtype), 0)
+        if _has_no_value(indices):
+            for k, one in enumerate(slices):
+                self.write(take(indices, k), one)
+            return self
         for index, one in zip(convert(indices).numpy().tolist(), slices, strict=True):
             self.write(index, one)
         return self
@@ -136,12 +255,12 @@ class TensorArray:
         """Return an array with the same elements."""
         other = TensorArray(self.dtype, 0, self.dynamic_size, self._clear, infer_shape=self._infer)
         other._shape, other._elements = self._shape, list(self._elements)
-        other._read = set(self._read)
+        other._read, other._rows, other._source = set(self._read), self._rows, self._source
         return other
 
     def close(self, name: Any = None) -> None:
         """Forget all elements."""
-        self._elements = []
+        self._elements, self._rows, self._source = [], None, None
 
     def __len__(self) -> int:
         return len(self._elements)
@@ -155,6 +274,7 @@ class TensorArray:
                 f"TensorArray: {len(values)} elements for an array of size {len(self._elements)}"
             )
         self._elements = [self._fit(one, infer) for one in values]
+        self._rows = self._source = None
         self._read = set()
         return self
 
@@ -193,3 +313,15 @@ class TensorArray:
         if self._infer and infer and self._shape is None:
             self._shape = shape
         return tensor
+
+
+def _has_no_value(index: Any) -> bool:
+    """Return whether an index has no value while a program is traced, or one for each example."""
+    if not isinstance(index, ArrayLike):
+        return False
+    tensor = convert(index)
+    return type(tensor._data) is not np.ndarray and ask_for_value(tensor) is None
+
+
+def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))

@@ -70,7 +70,7 @@ def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
         fixed, values, n = list(arrays[:first]), list(map(np.array, arrays[first:])), 0
         call = body()
         while values[-1]:
-            values = call([*fixed, *values])
+            values = call([*fixed, *values])[:count]
             n += 1
         return [*map(np.array, values), np.array(n)]
 
@@ -85,7 +85,7 @@ def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
         for i in rounds:
             results = call([*fixed, *values, *[one[i, ...] for one in stacks]])
             values = results[:count]
-            for stack, row in zip(made, results[count:], strict=True):
+            for stack, row in zip(made, results[count:], strict=False):
                 stack[i] = row
         return [*map(np.array, values), *made]  # a value may be a row of a stack
 

@@ -7,8 +7,11 @@
 3. A sum over rounds of products, such as the gradient of a matrix, is one product after the loop.
    So is an output whose rows are products.
 4. What nothing reads is left out: rows, loop variables, operands.
+5. An array of which each round writes a row of its own, known before the loop, is put together
+   after it, of rows that the loop gives. Its gradient, of which each round reads such a row and
+   makes it zero, is read before the loop.
 
-The first and the last keep all bits; products of stacks add in another order.
+The first and the last two keep all bits; products of stacks add in another order.
 """
 
 from __future__ import annotations
@@ -20,13 +23,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core.kinds import is_inexact
-from ..._core.primitive import OPS
+from ..._core.kinds import is_inexact, is_integer
+from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import Aval
 from .partition import is_cheap
 from .simplify import simplify
-from .values import FuncGraph, OutputItem, Value, frozen, in_order, in_turn, operation
+from .values import FuncGraph, OutputItem, Value, constant, frozen, in_order, in_turn, operation
 
+_MOST_COUNTED = 10_000_000
 _MOST_BYTES = 2**28
 """A stack that is made before a loop, or kept for after it, is at most as large."""
 
@@ -68,7 +72,72 @@ def optimize(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> Fu
     graph = simplify(graph, known)
     if not any(_is_loop(value) for value in graph.values()):
         return graph
+    if any(_is_loop(value) and _counts_or_writes(value) for value in graph.values()):
+        graph = simplify(_Loops(graph).counted())
     return simplify(_Loops(graph).rewritten())
+
+
+def _counts_or_writes(value: Value) -> bool:
+    body: Body = value.params["loop"].body
+    if body.length is None or body.limited or body.lean:
+        return False
+    return any(one.primitive is OPS["set_row"] for one in body.graph.values()) or any(
+        _step(body.graph.outputs[k], body.graph.inputs[body.constants + k]) is not None
+        for k in range(body.carries)
+    )
+
+
+def _step(end: Value, carried: Value) -> Any:
+    """Return the integer that a round adds to a loop variable; None if it does something else."""
+    if end.primitive is not OPS["add"] or carried.shape or not is_integer(carried.dtype):
+        return None
+    steps = [one for one in end.inputs if one is not carried]
+    if len(steps) != 1 or steps[0].array is None or steps[0].shape:
+        return None
+    return steps[0].array[()]
+
+
+def known_rounds(graph: FuncGraph, constants: int, starts: Sequence[np.ndarray | None]) -> Any:
+    """Return how many rounds a loop has whose last loop variable is the condition; None if unknown.
+
+    That is known where it compares a loop variable that counts with a number. `starts` are the loop
+    variables before the first round, as far as they are known.
+    """
+    carried, ends = graph.inputs[constants:], graph.outputs
+
+    def count(value: Value) -> int | None:
+        name = "" if value.primitive is None else value.primitive.name
+        if name == "reshape":
+            return count(value.inputs[0])
+        if name == "logical_and":
+            counts = [count(one) for one in value.inputs]
+            return None if None in counts else min(counts)  # pyright: ignore[reportArgumentType]
+        if name not in ("less", "less_equal", "greater", "greater_equal"):
+            return None
+        left, right = value.inputs
+        if right.array is None:
+            return None
+        for k, start in enumerate(starts[:-1]):
+            step = _step(ends[k], carried[k])
+            if ends[k] is left and step is not None and start is not None:
+                return _rounds(name, int(start), int(step), right.array)
+        return None
+
+    return count(ends[len(starts) - 1])
+
+
+def _rounds(name: str, start: int, step: int, limit: np.ndarray) -> int | None:
+    if limit.size != 1 or not is_integer(limit.dtype):
+        return None
+    distance = int(limit.reshape(-1)[0]) - start
+    if name.startswith("greater"):
+        distance, step = -distance, -step
+    if step <= 0:
+        return None
+    if name.endswith("equal"):
+        distance += 1
+    found = max(-(-distance // step), 0)
+    return found if found <= _MOST_COUNTED else None
 
 
 def _is_loop(value: Value) -> bool:
@@ -118,17 +187,9 @@ class _Draft:
 
     def replace(self, replaced: dict[Value, Value]) -> None:
         """Put other values in place of some of the body's."""
-        built = dict(replaced)
-        for value in self.values():
-            if value in built:
-                continue
-            operands = [built[one] for one in value.inputs]
-            if all(new is old for new, old in zip(operands, value.inputs, strict=True)):
-                built[value] = value
-            else:
-                built[value] = _with_operands(value, operands)
-        self.ends = [built[one] for one in self.ends]
-        self.rows = [built[one] for one in self.rows]
+        found = _with([*self.ends, *self.rows], replaced)
+        count = len(self.ends)
+        self.ends, self.rows = found[:count], found[count:]
 
 
 class _Row(Value):
@@ -172,21 +233,43 @@ class _Loops:
             if body.length is not None and _is_pure(body.graph):
                 self.drafts[value] = _Draft(value)
 
-    def rewritten(self) -> FuncGraph:
+    def counted(self) -> FuncGraph:
+        """Return the graph without what nothing reads, and with slices for variables that count."""
+        self._share_all()
+        for draft in self.drafts.values():
+            _join_writes(draft)
+            _fix_what_stays(draft)
+            if not (draft.body.limited or draft.body.lean):
+                _make_slices_of_counters(draft)
+                self._take_rows(draft)
+        self._find_needed()
+        return FuncGraph(self.graph.inputs, self._built())
+
+    def _share_all(self) -> None:
         drafts = list(self.drafts.values())
         for k, later in enumerate(drafts):
             for earlier in drafts[:k]:
                 if earlier.length == later.length and not earlier.body.lean:
                     self._share(earlier, later)
-        for draft in drafts:
+
+    def rewritten(self) -> FuncGraph:
+        self._share_all()
+        for draft in self.drafts.values():
+            if not (draft.body.limited or draft.body.lean):
+                _Writes(draft).put_outside()
             _hoist(draft)
             if not (draft.body.limited or draft.body.lean):  # a limited loop has rows of zeros
                 _Sums(draft).put_outside()
-                for k, row in enumerate(draft.rows):
-                    if row in draft.slices:
-                        draft.outside[draft.body.carries + k] = draft.slices[row]
+                self._take_rows(draft)
         self._find_needed()
         return FuncGraph(self.graph.inputs, self._built())
+
+    @staticmethod
+    def _take_rows(draft: _Draft) -> None:
+        """Take rows that are slices from the stack that these are of."""
+        for k, row in enumerate(draft.rows):
+            if row in draft.slices:
+                draft.outside[draft.body.carries + k] = draft.slices[row]
 
     def _result(self, value: Value) -> tuple[_Draft, int] | None:
         """Return of which loop a value is a result, and which."""
@@ -450,6 +533,250 @@ def _hoist(draft: _Draft) -> None:
         seen.update(more)
         pending += more
     draft.replace(replaced)
+
+
+# 5. arrays that are written row by row ------------------------------------------------------------
+
+
+class _Writes:
+    """The loop variables of one loop of which each round writes another row."""
+
+    def __init__(self, draft: _Draft):
+        self.draft = draft
+        self.stacks = _of_stacks(draft, _invariant(draft))
+
+    def put_outside(self) -> None:
+        for k in range(len(self.draft.carried)):
+            places = self._places(k)
+            if places is not None:
+                self._put_outside(k, places)
+
+    def _places(self, k: int) -> np.ndarray | None:
+        """Return the rows that rounds write, by slice; None if that is not what they do."""
+        carried, end = self.draft.carried[k], self.draft.ends[k]
+        if end.primitive is not OPS["set_row"] or end.params["batch_dims"]:
+            return None
+        array, value, index = end.inputs
+        if array is not carried or index not in self.stacks or not self.draft.fits(value):
+            return None
+        values = self.draft.values()
+        uses = Counter(one for other in values for one in other.inputs)
+        uses.update([*self.draft.ends, *self.draft.rows])
+        if uses[end] != 1 or uses[carried] != 1 + len(self._reads(k)):
+            return None
+        places = _known(self.stacks[index])
+        if places is None or len(np.unique(places)) < len(places):
+            return None
+        if places.size and not 0 <= places.min() <= places.max() < len_of(carried):
+            return None
+        return places
+
+    def _reads(self, k: int) -> list[Value]:
+        """Return what reads the row that the round writes after it."""
+        carried, index = self.draft.carried[k], self.draft.ends[k].inputs[2]
+        return [
+            value
+            for value in self.draft.values()
+            if _is_gather(value) and value.inputs[0] is carried and value.inputs[1] is index
+        ]
+
+    def _put_outside(self, k: int, places: np.ndarray) -> None:
+        draft, start = self.draft, self.draft.starts[k]
+        stack = operation(OPS["gather"], [start, constant(places)], {"axis": 0, "batch_dims": 0})
+        replaced = {}
+        for read in self._reads(k):
+            replaced[read] = new = Value(read.aval)
+            draft.slices[new] = stack
+        draft.replace(replaced)
+        value = draft.ends[k].inputs[1]
+        rows = draft.slices[value] if value in draft.slices else draft.keep(value)
+        size = len_of(start)
+        draft.outside[k] = rows
+        if np.array_equal(places, np.arange(size)):
+            return
+        sources, written = np.zeros(size, np.int64), np.zeros(size, bool)
+        sources[places], written[places] = np.arange(len(places)), True
+        found = operation(OPS["gather"], [rows, constant(sources)], {"axis": 0, "batch_dims": 0})
+        if not written.all():
+            mask = constant(written.reshape(-1, *[1] * len(value.shape)))
+            found = operation(OPS["where"], [mask, found, start], {})
+        draft.outside[k] = found
+
+
+def _join_writes(draft: _Draft) -> None:
+    """Have a row that is made zero, and to which something is added, be written once."""
+    replaced = {}
+    for value in draft.values():
+        if value.primitive is not OPS["add"]:
+            continue
+        for put, added in (value.inputs, value.inputs[::-1]):
+            if (
+                put.primitive is OPS["set_row"]
+                and added.primitive is OPS["gather_adjoint"]
+                and not (put.params["batch_dims"] or added.params["axis"] or put.inputs[2].shape)
+                and put.inputs[2] is added.inputs[1]
+                and _is_zero(put.inputs[1])
+                and put.aval == added.aval == value.aval
+            ):
+                operands = [put.inputs[0], added.inputs[0], put.inputs[2]]
+                replaced[value] = operation(OPS["set_row"], operands, put.params)
+    if replaced:
+        draft.replace(replaced)
+
+
+def _is_zero(value: Value) -> bool:
+    if value.primitive is OPS["broadcast_to"]:
+        value = value.inputs[0]
+    return value.array is not None and not value.array.any()
+
+
+def _fix_what_stays(draft: _Draft) -> None:
+    """Put constants of the loop in place of loop variables that no round changes."""
+    replaced: dict[Value, Value] = {}
+    for k, carried in enumerate(draft.carried):
+        if draft.ends[k] is carried:
+            replaced[carried] = new = Value(carried.aval)
+            draft.fixed[new] = draft.outside[k] = draft.starts[k]
+    if replaced:
+        draft.replace(replaced)
+
+
+def _make_slices_of_counters(draft: _Draft) -> None:
+    """Put slices in place of integers to which each round adds the same."""
+    replaced: dict[Value, Value] = {}
+    for k, carried in enumerate(draft.carried):
+        step, start = _step(draft.ends[k], carried), draft.starts[k].array
+        if step is None or start is None:
+            continue
+        numbers = int(start) + int(step) * np.arange(draft.length + 1)
+        if not np.array_equal(numbers.astype(carried.dtype), numbers):
+            continue  # they overflow
+        numbers = numbers.astype(carried.dtype)
+        rounds = numbers[:-1][::-1] if draft.body.reverse else numbers[:-1]
+        replaced[carried] = new = Value(carried.aval)
+        draft.slices[new] = constant(np.ascontiguousarray(rounds))
+        draft.outside[k] = constant(numbers[-1:].reshape(()))
+    if replaced:
+        draft.replace(replaced)
+
+
+def len_of(value: Value) -> int:
+    return value.shape[0]
+
+
+def _exchange(x: np.ndarray, value: np.ndarray, index: np.ndarray) -> np.ndarray:
+    place = int(index)
+    if not 0 <= place < len(x):
+        raise IndexError(f"set_row: index {place} is outside of {len(x)} rows")
+    before = np.array(x[place])
+    x[place] = value
+    return before
+
+
+EXCHANGE = Primitive(
+    "exchange_row",
+    _exchange,
+    ("x", "value", "index"),
+    lambda x, value, index: value,
+)
+"""Not an operation for tensors: it changes a loop variable that nobody else reads.
+
+It gives what the row was before.
+"""
+
+
+def _add_in_place(x: np.ndarray, part: np.ndarray, *index: np.ndarray, key: Any) -> np.ndarray:
+    x[key if key is not None else int(index[0])] += part
+    return np.array(part)
+
+
+ADD_IN_PLACE = Primitive(
+    "add_in_place",
+    _add_in_place,
+    ("x", "part", "index"),
+    lambda x, part, *index, key: part,
+)
+"""The same of a sum to which a part is added."""
+
+
+def in_place(body: Body) -> FuncGraph:
+    """Return what the body computes, with parts of loop variables changed where they stand.
+
+    These are results as they were given, and further outputs, after all others, see to it that they
+    are changed. The loop has to have loop variables of its own in the first round.
+    """
+    graph = body.graph
+    for k in range(body.carries):
+        carried, end = graph.inputs[body.constants + k], graph.outputs[k]
+        uses = Counter(one for other in graph.values() for one in other.inputs)
+        uses.update(graph.outputs)
+        if uses[end] == 1:
+            found = _exchanged(graph, carried, end, uses) or _added(carried, end, uses)
+            if found is not None:
+                made, reads = found
+                replaced = {end: carried, **dict.fromkeys(reads, made)}
+                outputs = _with([*graph.outputs, made], replaced)
+                graph = FuncGraph(graph.inputs, outputs)
+    return graph
+
+
+def _exchanged(
+    graph: FuncGraph, carried: Value, end: Value, uses: Counter[Value]
+) -> tuple[Value, list[Value]] | None:
+    """Return the replacement of a row, and the reads of what it was before, which it gives."""
+    if end.primitive is not OPS["set_row"] or end.params["batch_dims"]:
+        return None
+    index = end.inputs[2]
+    reads = [one for one in graph.values() if _is_gather(one) and [*one.inputs] == [carried, index]]
+    if end.inputs[0] is not carried or uses[carried] != 1 + len(reads):
+        return None
+    if {carried, *reads} & set(in_order(end.inputs[1:])):
+        return None
+    return operation(EXCHANGE, end.inputs, {}), reads
+
+
+def _added(carried: Value, end: Value, uses: Counter[Value]) -> tuple[Value, list[Value]] | None:
+    """Return the addition of a part to a loop variable."""
+    if end.primitive is not OPS["add"] or uses[carried] != 1 or carried not in end.inputs:
+        return None
+    term = end.inputs[end.inputs[0] is carried]
+    if uses[term] != 1 or term.aval != carried.aval or end.aval != carried.aval:
+        return None
+    if term.primitive is OPS["gather_adjoint"]:
+        params = term.params
+        if term.inputs[1].shape or params["axis"] or params["batch_dims"]:
+            return None
+        key = None
+    elif term.primitive is OPS["getitem_adjoint"]:
+        key = term.params["key"]
+        if any(isinstance(one, np.ndarray) for one in key):
+            return None
+    else:
+        return None
+    return operation(ADD_IN_PLACE, [carried, *term.inputs], {"key": key}), []
+
+
+def _with(outputs: Sequence[Value], replaced: Mapping[Value, Value]) -> list[Value]:
+    """Return values with others in place of some that they depend on."""
+    built = dict(replaced)
+    for value in in_order(outputs):
+        if value not in built:
+            operands = [built[one] for one in value.inputs]
+            same = all(new is old for new, old in zip(operands, value.inputs, strict=True))
+            built[value] = value if same else _with_operands(value, operands)
+    return [built[one] for one in outputs]
+
+
+def _known(value: Value) -> np.ndarray | None:
+    """Return the numbers of a value that elementwise operations make of constants."""
+    if value.array is not None:
+        return value.array
+    if value.primitive is None or not (_is_elementwise(value) or value.primitive.kind == "move"):
+        return None
+    operands = [_known(one) for one in value.inputs]
+    if not operands or any(one is None for one in operands):
+        return None
+    return np.asarray(value.primitive.run(*operands, **value.params))
 
 
 # 3. what need not be summed in the loop ----------------------------------------------------------

@@ -9,6 +9,7 @@ is a loop like any other, so it has a gradient, a transpose and batches in turn.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ import numpy as np
 from ..._core.conversion import INT64, convert, is_weak
 from ..._core.kinds import is_differentiable, is_exact
 from ..._core.levels import Token, stack, state
-from ..._core.primitive import Primitive, apply
+from ..._core.primitive import OPS, Primitive, apply
 from ..._core.record import Node, attach_part, run_recorded
 from ..._core.tensor import Aval, Tensor, leaked_from_trace
 from ..._ops.comparison import less
@@ -40,7 +41,7 @@ from ...errors import InvalidArgumentError
 from ..codegen.rounds import Rounds, call_rounds, compile_rounds
 from ..codegen.scalarized import compile_scalarized
 from ..graph.interpret import interpreter
-from ..graph.loops import Body, optimize
+from ..graph.loops import Body, in_place, known_rounds, optimize
 from ..graph.values import FuncGraph, Value
 from .compiled import Outputs
 from .gradient import replay
@@ -136,13 +137,20 @@ class LoopProgram:
         return self._outputs.sources if source is None else [source]
 
     def _compile(self) -> None:
-        outputs = Outputs(self.body.graph.inputs, self.body.graph.outputs, self.build)
-        rounds = Rounds(outputs.graph, outputs.steps, self.body)
-        called = call_rounds(rounds, lambda: outputs.run)
+        outputs = called_outputs = Outputs(
+            self.body.graph.inputs, self.body.graph.outputs, self.build
+        )
+        rounds = called_rounds = Rounds(outputs.graph, outputs.steps, self.body)
+        graph = in_place(self.body)
+        if graph is not self.body.graph:
+            called_outputs = Outputs(graph.inputs, graph.outputs, self.build)
+            called_rounds = Rounds(called_outputs.graph, called_outputs.steps, self.body)
+        called = call_rounds(called_rounds, lambda: called_outputs.run)
         compiled = None
         if self.build is not interpreter:
             compiled = compile_rounds(rounds) or compile_scalarized(rounds, called)
-        self._run, self._outputs = compiled or called, outputs
+        self._run = compiled or called
+        self._outputs = outputs if compiled else called_outputs
 
 
 class Loop(LoopProgram):
@@ -151,6 +159,8 @@ class Loop(LoopProgram):
     Its operands are the `constants` that `python` refers to (tensors and Variables of what is
     around the loop), the carries at the start, and the stacks. `kept` is the position, among the
     outputs, of the first stack of the carries that rounds began with; None if they are not there.
+    There are none of `unread` carries: arrays of which a round does nothing but replace a row, so
+    that no gradient asks what was in them.
     """
 
     def __init__(
@@ -170,6 +180,15 @@ class Loop(LoopProgram):
         body = Body(wanted.name, graph, *counts, wanted.reverse, wanted.limited, wanted.lean)
         super().__init__(body, trace.build)
         self.rows = self.body.rows
+        self.unread = _unread_carries(body)
+
+    def without_rows(self, first: int) -> None:
+        """Leave out the rows of unread carries; those of all carries begin at `first`."""
+        inputs, outputs = self.body.graph.inputs, self.body.graph.outputs
+        left_out = {self.carries + first + k for k in self.unread}
+        outputs = [one for k, one in enumerate(outputs) if k not in left_out]
+        self.body = self.body._replace(graph=FuncGraph(inputs, outputs))
+        self.rows, self.kept = self.body.rows, first
 
     def _trace(self, build: Build, operands: Sequence[Tensor]) -> FuncGraph:
         trace = BodyTrace(self.name, False, OutsideCalls())
@@ -235,7 +254,7 @@ class Loop(LoopProgram):
             again = run_loop_of(self._like(self.python), operands, stacks, pairs, keep=True)
             kept = again[1][len(self.rows) :]
         else:
-            kept = outs[count + self.kept :][:count]
+            kept = outs[count + self.kept :][: count - len(self.unread)]
         moving = [k for k, one in enumerate(operands) if is_differentiable(one._data.dtype)]
         rows = [
             k
@@ -256,8 +275,11 @@ class Loop(LoopProgram):
 
         def back(carries: list, slices: list) -> tuple[list, list]:
             upstream, totals = carries[: len(moving)], carries[len(moving) :]
-            given = [identity(one) for one in slices[:count]]
-            parts = [identity(one) for one in slices[count : count + len(stacks)]]
+            supply = iter(slices)
+            given = [
+                identity(operands[k] if k in self.unread else next(supply)) for k in range(count)
+            ]
+            parts = [identity(next(supply)) for _ in stacks]
             sources = [given[k] for k in moving] + [parts[k] for k in by_stack]
             sources += [self.constants[k] for k in by_constant]
             token = Token()
@@ -265,9 +287,7 @@ class Loop(LoopProgram):
             targets = [found[k] for k in moving] + [made[k] for k in rows]
             pairs = [
                 (convert(target), dy)
-                for target, dy in zip(
-                    targets, [*upstream, *slices[count + len(stacks) :]], strict=True
-                )
+                for target, dy in zip(targets, [*upstream, *supply], strict=True)
             ]
             gradients = differentiate_once(
                 token, [one for one, _ in pairs], [dy for _, dy in pairs], sources
@@ -417,6 +437,11 @@ def complete(
                 raise TypeError(str(error)) from None
             weak[error.carry] = False
             starts[error.carry] = cast(starts[error.carry], error.dtype)
+    if wanted.length is None:
+        known = [one._data if type(one._data) is np.ndarray else None for one in starts]
+        count = known_rounds(loop.body.graph, len(loop.constants), known)
+        if count is not None:
+            return _with_length(wanted._replace(python=one_round), count, starts, stacks)
     trace = innermost_trace()
     variables, draws, ordered = loop.assigned, loop.draws, bool(loop.effects)
     if not (variables or draws or ordered):
@@ -471,6 +496,20 @@ def complete(
     return ends[first:], made
 
 
+def _with_length(
+    wanted: Wanted, count: int, starts: Sequence[Tensor], stacks: Sequence[Tensor]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the results of a loop that ends by its last carry, of which the rounds are known."""
+
+    def python(carries: list, slices: list) -> tuple[list, list]:
+        found, rows = wanted.python([*carries, None], slices)
+        return found[:-1], rows
+
+    counted = wanted._replace(python=python, length=count, pull=None)
+    ends, rows = complete(counted, starts[:-1], stacks)
+    return [*ends, convert(False)], rows
+
+
 def _run_recorded_assignments(python: Round, carries: list, slices: list) -> tuple[list, list]:
     """Return what a round gives, in which gradients flow through assignments."""
     with recorded_assignments(restore=True):
@@ -521,17 +560,34 @@ def trace_loop(
     constants: Sequence[tuple[Any, Tensor]] = (),
     keep: bool = False,
 ) -> Loop:
+    left_out: set[int] = set()
+
     def keeping(carries: list, slices: list) -> tuple[list, list]:
         found, rows = wanted.python(carries, slices)
-        return found, [*rows, *carries]
+        return found, [*rows, *[one for k, one in enumerate(carries) if k not in left_out]]
 
     known = [one for one, _ in constants]
     operands = [*[operand for _, operand in constants], *carries, *stacks]
     traced = wanted._replace(python=keeping) if keep else wanted
     loop = Loop(traced, known, operands, len(carries))
     if keep:
-        loop.kept = len(loop.rows) - len(carries) - wanted.ordered
+        loop.without_rows(len(loop.rows) - len(carries) - wanted.ordered)
+        left_out |= loop.unread
     return loop
+
+
+def _unread_carries(body: Body) -> set[int]:
+    """Return the carries of which a round does nothing but replace a row."""
+    carried = body.graph.inputs[body.constants :][: body.carries]
+    values, outputs = body.graph.values(), body.graph.outputs
+    uses = Counter(one for value in values for one in value.inputs)
+    read = Counter(outputs[: body.carries])
+    found = set()
+    for k, (one, end) in enumerate(zip(carried, outputs, strict=False)):
+        is_write = end.primitive is OPS["set_row"] and end.inputs[0] is one
+        if is_write and uses[one] == 1 and not uses[end] and not read[one]:
+            found.add(k)
+    return found
 
 
 class Use(NamedTuple):

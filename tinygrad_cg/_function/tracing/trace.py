@@ -327,13 +327,14 @@ class FunctionTrace(Level, Listener):
         """Return the tensors from outside, and constants instead of those of this run alone.
 
         A tensor that nothing else refers to cannot be watched or looked at: a number or zeros of
-        the program.
+        the program. So are an integer, and integers in steps of one size: they tell where a loop
+        begins, and in which order it goes.
         """
         outside: list[tuple[Tensor, Value]] = []
         literals: dict[Value, Value] = {}
         while self.met:
             tensor, value = self.met.popitem()[1]
-            if sys.getrefcount(tensor) > 2:
+            if sys.getrefcount(tensor) > 2 and not _counts(tensor._data):
                 outside.append((tensor, value))
             else:
                 literals[value] = literal(tensor._data)
@@ -355,6 +356,16 @@ def _is_known_size(tensor: Any) -> bool:
     """
     data = tensor._data
     return type(data) is np.ndarray and is_exact(data.dtype) and data.size <= MOST_SIZES
+
+
+def _counts(array: Any) -> bool:
+    """Return whether an array is an integer, or integers in steps of one size."""
+    if not is_exact(array.dtype) or array.dtype == BOOL or array.ndim > 1 or not array.size:
+        return False
+    if array.size == 1:
+        return True
+    steps = np.diff(array)
+    return bool((steps == steps[0]).all())
 
 
 def _sample(generator: np.random.Generator, value: Value) -> np.ndarray:
