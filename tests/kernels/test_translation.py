@@ -20,6 +20,14 @@ from tinygrad_cg_kernels.runtime.native.sources import source_of
 from tinygrad_cg_kernels.runtime.native.values import Untranslatable
 from tinygrad_cg_kernels.runtime.threads import THRESHOLD
 
+# Among them they use every line of the translation that elementwise kernels use. The accuracy tests
+# try the other formulas.
+COMPARED = (
+    "absolute add arctan2 bessel_k betainc bitwise_and cbrt clip dawson_derivative divide "
+    "divide_gated equal erfcinv exp expm1 floor floor_divide gcd greater hypot invert isnan lcm "
+    "left_shift lgamma log1p log_sigmoid logical_xor maximum nearest_finite polygamma power relu "
+    "remainder round sign sin sinc sinc_derivative sqrt tanh where zeta"
+)
 SHARED = {"add", "exp", "sin", "power", "sinc", "where"}  # with a kernel of many elements
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 5e-324, 1e-310, 1e300, 2e9, 1e22]
 
@@ -40,10 +48,10 @@ def operands(count: int, size: int, dtype: str) -> list[np.ndarray]:
         return [one.astype(dtype) for one in values]
 
 
-@pytest.mark.parametrize("record", elementwise(), ids=lambda record: record.name)
-def test_elementwise_kernels_have_numbas_bits(record, monkeypatch):
+@pytest.mark.parametrize("name", COMPARED.split())
+def test_elementwise_kernels_have_numbas_bits(name, monkeypatch):
     """By the kernel of few elements, and for some by that of many."""
-    known = record.kernel
+    record, known = OPS[name], OPS[name].kernel
     results = []
     for translated in (True, False):
         monkeypatch.setattr(kernels, "enabled", translated)
@@ -83,7 +91,7 @@ np.savez(sys.argv[2], **results)
 
 
 # One of each kind of loop.
-REDUCED = "sum max any logsumexp variance argmin softmax_pull log_softmax cumprod recurrence"
+REDUCED = "sum argmin logsumexp softmax_pull cumprod"
 
 
 def test_reductions_have_numbas_results(tmp_path):
@@ -95,7 +103,7 @@ def test_reductions_have_numbas_results(tmp_path):
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         found.append(np.load(file))
-    assert len(found[0].files) == 20
+    assert len(found[0].files) == 10
     for name in found[0].files:
         np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-14, err_msg=name)
 
