@@ -8,6 +8,7 @@ from pathlib import Path
 
 import notebooks
 import reference
+from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,6 +16,7 @@ NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 PICTURES = ("examples/*.svg", "examples/*.png", "benchmarks/*.svg")
 LINK = re.compile(r'(\]\(|(?:src|href)=")([^)"\s#:]+)(#[^)"\s]*)?(?=[)"\s])')
+FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\s](?:[^$]*[^$\s])?)\$", re.DOTALL)
 ITEM = re.compile(r"([-*]|\d+\.) +")
 
 
@@ -66,9 +68,32 @@ def on_page_markdown(markdown, page, config, files):
             return f"{match[1]}{config.repo_url}/blob/main/{target}{match[3] or ''}"
         return f"{match[1]}{posixpath.relpath(site, posixpath.dirname(here))}{match[3] or ''}"
 
+    if home in {f"docs/examples/{path.stem}.md" for path in NOTEBOOKS}:
+        markdown = _without_formulas(markdown, page.meta.setdefault("formulas", []))
     parts = re.split(r"(^ *```.*?^ *```$|`[^`\n]+`)", markdown, flags=re.M | re.S)
     parts[::2] = [LINK.sub(change, part) for part in parts[::2]]
     return indented("".join(parts))
+
+
+def on_page_content(html, page, config, files):
+    """Put the formulas of notebooks in, as MathML, which browsers render by themselves."""
+    for index, (formula, display) in enumerate(page.meta.get("formulas", ())):
+        html = html.replace(
+            f"FORMULA{index}.", convert(formula, display="block" if display else "inline")
+        )
+    return html
+
+
+def _without_formulas(markdown, formulas):
+    """Return Markdown with a word for each formula between dollars, and append it to the list."""
+
+    def take(match):
+        formulas.append(((match[1] or match[2]).strip(), match[1] is not None))
+        return f"FORMULA{len(formulas) - 1}."
+
+    parts = re.split(r"(^```.*?^```$|`[^`\n]+`)", markdown, flags=re.M | re.S)
+    parts[::2] = [FORMULA.sub(take, part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _on_site(target):
