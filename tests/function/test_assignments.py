@@ -39,6 +39,10 @@ PLACES = {
     "in a branch that is not taken": lambda x, put: (
         if_positive(-x, lambda: put(x) * x, lambda: v * x) + v * x
     ),
+    "before a loop": lambda x, put: (
+        put(x),
+        tf.foldl(lambda c, e: tf.sin(c) * v + e, ROWS, x, checkpoint="sqrt"),
+    )[1],
     "in a loop": lambda x, put: over_rows(lambda c, e: (put(x), c * v * v + e * v)[1], x) * v,
     "in a loop, by its variable": lambda x, put: over_rows(lambda c, e: (put(c), c * v + e)[1], x),
     "in a loop that its values end": lambda x, put: tf.while_loop(

@@ -166,6 +166,26 @@ def test_inside_a_function():
         assert v.numpy().tolist() == START.tolist()
 
 
+def test_a_function_that_assigns_is_recorded_when_it_is_called():
+    v, x = tf.Variable(2.0), tf.constant(3.0)
+    step = tf.function(lambda x: v.assign(v * x) * 1.0)
+    for _ in range(2):  # when it is traced, and later
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            with recorded(restore=True):
+                step(x)
+                y = v * v
+        assert [float(one) for one in tape.gradient(y, [x, v])] == [24.0, 36.0]
+        assert float(v) == 2.0
+    for _ in range(2):
+        step(x)
+    with recorded(restore=True):
+        step(x)
+    assert float(v) == 18.0
+    step(x)
+    assert float(v) == 54.0
+
+
 def test_an_optimizer_without_a_step_cannot_be_made():
     class Half(tf.optimizers.Optimizer):
         def update_step(self, gradient, variable, learning_rate):

@@ -297,6 +297,16 @@ def is_recorded(variable: Variable) -> bool:
 
 
 @contextmanager
+def unrecorded_assignments() -> Iterator[None]:
+    """Let assignments be no part of a block that records them: those of a trace are not made."""
+    outer, _recording.before = _recording.before, None
+    try:
+        yield
+    finally:
+        _recording.before = outer
+
+
+@contextmanager
 def recorded_assignments(restore: bool = False) -> Iterator[None]:
     """Let gradients flow through assignments to Variables, within a ``with`` block.
 

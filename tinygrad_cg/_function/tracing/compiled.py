@@ -12,7 +12,7 @@ from tinygrad_cg_kernels.runtime.compile import no_collection
 from ... import nest
 from ..._core.conversion import FLOAT32, FLOAT64, convert, is_tensor, is_weak
 from ..._core.tensor import Aval, Tensor
-from ..._reverse.variable import Variable
+from ..._reverse.variable import Variable, unrecorded_assignments
 from ..graph.interpret import interpreter
 from ..graph.loops import optimize
 from ..graph.values import FuncGraph, Value
@@ -198,7 +198,7 @@ class Traced:
         trace = FunctionTrace(self.name, may_create, self.calls)
         trace.build, self.calls.refused = self.build, None
         trace.given = arrays_of(leaves)
-        with trace.active():
+        with trace.active(), unrecorded_assignments():
             tensors, self.structure = self.run(self.arguments(trace))
             outputs = list(map(trace.value, tensors))
             assigned = trace.assignments()

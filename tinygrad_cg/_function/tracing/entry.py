@@ -16,7 +16,7 @@ from ..._core.conversion import FLOAT64
 from ..._core.levels import state
 from ..._core.record import Node, attach, attach_all
 from ..._core.tensor import Tensor
-from ..._reverse.variable import Variable, assigning
+from ..._reverse.variable import Variable, assigning, records_assignments
 from .compiled import Program
 from .gradient import Gradient
 from .signature import FunctionCall
@@ -70,6 +70,9 @@ class EntryWriter:
             self._unless("state.draws is None")
         if program.reads or program.assigned:
             self._unless("not state.listeners and not state.overrides")
+        if program.assigned:
+            names["is_recording"] = records_assignments
+            self._unless("not is_recording()")
         lines = []
         for i, variable in enumerate(program.reads):
             names[f"v{i}"] = variable

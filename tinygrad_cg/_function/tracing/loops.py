@@ -56,7 +56,6 @@ class BodyTrace(FunctionTrace):
     """The trace of a loop's body: tensors of what is around it are constants of the loop."""
 
     has_samples_only = True
-    is_part_of_another = True
 
     def value(self, tensor: Any) -> Value:
         known = self.met.get(id(tensor))

@@ -10,7 +10,7 @@ from ..._core.conversion import is_tensor
 from ..._core.levels import state
 from ..._core.record import find, find_operands, forget_dead, mark_expired
 from ..._core.tensor import Tensor
-from ..._reverse.variable import assigning
+from ..._reverse.variable import assigning, records_assignments
 from ..._rules.rebinding import rebind_outputs
 from .compiled import OutputMark, Traced
 from .entry import EntryWriter, takes
@@ -46,9 +46,14 @@ class Specialization(Traced):
         return self._recorded_entries[self.latest]
 
     def call(self, call: FunctionCall) -> Any:
-        """Run the program, for all tapes of this thread."""
+        """Run the program, for all tapes of this thread.
+
+        Where assignments are recorded, those of the Python function are.
+        """
         if not self.program.assigned:
             return self._call(call)
+        if records_assignments():
+            return self.python(*call.args, **call.kwargs)
         with assigning:
             return self._call(call)
 

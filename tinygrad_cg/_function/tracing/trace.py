@@ -110,7 +110,6 @@ class FunctionTrace(Level, Listener):
     number: Callable[[FunctionTrace, TraceTensor], Any]  # of a float64 tensor the Python float
     trials = 0  # how many run now, one inside the other
     has_samples_only = False  # for the values of its arguments
-    is_part_of_another = False  # so that tensors from outside are operands
 
     def __init__(
         self,
@@ -284,13 +283,13 @@ class FunctionTrace(Level, Listener):
             self.reads[key] = (variable, Value(Aval(data.shape, data.dtype)))
         if not known:
             state.overrides[key] = TraceTensor(self.reads[key][1], self)
-        elif self.is_part_of_another:
+        else:
             state.overrides[key] = self._own(state.overrides[key])
 
     def _own(self, data: Any) -> Any:
         """Return the value of a Variable as a tensor of this trace.
 
-        An array from outside, with the Variable's record, would be an operand beside the Variable.
+        An array with the Variable's record would be an operand beside the Variable.
         """
         known = type(data) is not np.ndarray or is_exact(data.dtype)
         return data if known else TraceTensor(constant(data), self)
