@@ -295,6 +295,7 @@ def test_forked_child_waits_for_no_lock(action):
         while not stop.is_set():
             act()
 
+    act()  # loads modules: the locks of an import, which a fork may find held, are Python's
     thread = threading.Thread(target=keep_acting)
     thread.start()
     try:
