@@ -104,7 +104,10 @@ class _Builder:
             masks = self.polynomials.may_mask(upstream, slope)
         if masks:
             return None
-        return operation(OPS[name], value.inputs[:2], {})
+        made = operation(OPS[name], value.inputs[:2], {})
+        if tuple(made.shape) == tuple(value.shape):
+            return made
+        return operation(OPS["broadcast_to"], [made], {"shape": tuple(value.shape)})
 
 
 def _constant_of(value: Value) -> Value | None:
