@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
 import tinygrad_cg  # noqa: E402 (found through the line above)
+from tinygrad_cg._core.levels import Listener  # noqa: E402
+from tinygrad_cg._core.suggestions import AbsentAttribute  # noqa: E402
 
 NAMES = {
     "tf": tinygrad_cg,
@@ -40,6 +42,7 @@ import numpy as np
 import tinygrad_cg as tf
 from tinygrad_cg import autograd
 ```"""
+INTERNAL = {*vars(Listener)}  # what the library calls on its levels
 COMMANDS = {"tinygrad_cg.warm"}
 
 
@@ -144,7 +147,9 @@ def _methods(value: type) -> dict[str, object]:
         if base.__module__.startswith("tinygrad_cg"):
             for name, member in vars(base).items():
                 written = inspect.getdoc(member) if not name.startswith("_") else None
-                if written and (inspect.isroutine(member) or isinstance(member, property)):
+                is_method = inspect.isroutine(member) or isinstance(member, property)
+                is_absent = isinstance(member, AbsentAttribute)  # it raises, and says what to use
+                if written and is_method and not is_absent and name not in INTERNAL:
                     found[name] = member
     return found
 

@@ -56,6 +56,31 @@ def of_an_argument(x, n):
     return ta.stack()
 
 
+def of_an_argument_in_place(x, n):
+    ta = tf.TensorArray(x.dtype, size=COUNT, clear_after_read=False).unstack(x)
+    for i in tf.range(n - 5):
+        ta = ta.write(i, ta.read(i) * x[0] + 1.0)
+    return ta.stack()
+
+
+def rows_of_rows(x, n):
+    ta = tf.TensorArray(x.dtype, size=4).unstack(tf.zeros([4, COUNT], x.dtype))
+    for j in tf.range(n - 17):
+        row = tf.TensorArray(x.dtype, size=COUNT)
+        for i in tf.range(COUNT):
+            row = row.write(i, x[i] * tf.cast(j, x.dtype))
+        ta = ta.write(j, row.stack())
+    return ta.concat()
+
+
+def of_those_before(x, n):
+    ta = tf.TensorArray(x.dtype, size=COUNT, clear_after_read=False)
+    ta = ta.write(0, x[0]).write(1, x[1])
+    for i in tf.range(2, COUNT):
+        ta = ta.write(i, ta.read(i - 1) + ta.read(i - 2) * 0.5)
+    return ta.stack() * 0.1
+
+
 def by_a_condition(x, n):
     ta = tf.TensorArray(x.dtype, size=COUNT, element_shape=(), clear_after_read=False)
     ta, i = ta.write(0, x[3]), 0
@@ -117,7 +142,7 @@ def fori_loop(x, n):
 
 CASES = [writes, reads_and_writes_backwards, some_rows, one_row_again_and_again, of_an_argument]
 CASES += [by_a_condition, in_branches, while_loop, while_loop_of_an_argument]
-CASES += [scan, folds, fori_loop]
+CASES += [scan, folds, fori_loop, of_an_argument_in_place, rows_of_rows, of_those_before]
 
 
 def completed(f):
@@ -258,7 +283,7 @@ def test_what_a_program_refuses():
     for f, error, words in [
         (beyond, IndexError, "index 3 is outside of 3 rows"),
         (reads_beyond, IndexError, "3"),
-        (grows, tf.errors.AutographError, "`ta` grows or shrinks"),
+        (grows, InvalidArgumentError, "array that grows cannot be written"),
         (other_shape, ValueError, "Incompatible shape"),
         (other_dtype, InvalidArgumentError, "does not match TensorArray dtype"),
         (lambda x, n: tf.TensorArray(x.dtype, n).size(), InvalidArgumentError, "`size` must be kn"),

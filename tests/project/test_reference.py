@@ -97,3 +97,11 @@ def test_a_page_has_each_name_of_its_module(name):
     for one in importlib.import_module(name).__all__:
         assert one.startswith("__") or f"### {one}\n" in page or f"`{one}`" in page, one
     assert "\n>>> " in page or name != "tinygrad_cg.nest"
+
+
+def test_methods_are_those_that_users_call():
+    methods = reference._methods(tf.Tensor)
+    assert {"numpy", "item", "sum", "T"} <= methods.keys()
+    assert not {"backward", "detach", "unsqueeze"} & methods.keys()  # errors that say what to use
+    assert {"watch", "gradient", "explain"} <= reference._methods(tf.GradientTape).keys()
+    assert "variable_read" not in reference._methods(tf.GradientTape)

@@ -107,7 +107,7 @@ def sine_by_a_rule_that_branches():
     return sine
 
 
-def solve_of_readme():
+def solve_of_tutorial():
     def solve_again(b: Any) -> Any:
         return solve(b)
 
@@ -142,7 +142,7 @@ KINDS: dict[str, tuple[Callable[[], Callable[..., Any]], Known]] = {
     "rule in NumPy": (lambda: sine_by_rules_in_numpy(False), SINE),
     "value and rule in NumPy": (lambda: sine_by_rules_in_numpy(True), SINE),
     "rule that branches": (sine_by_a_rule_that_branches, SINE),
-    "solve of README": (solve_of_readme, SOLVE),
+    "solve of the tutorial": (solve_of_tutorial, SOLVE),
 }
 
 

@@ -546,6 +546,12 @@ class RangeLoop(Loop):
     def item(self, index: Any) -> Any:
         return add(self.start, multiply(self.delta, cast(index, self.start.dtype)))
 
+    def first_item(self) -> Any:
+        level = current_trace()
+        if level is None:
+            return self.item(convert(0, INT32))
+        return level.argument(Aval((), self.start.dtype))  # no number, as in the other rounds
+
 
 class _Unrolled(Exception):
     """A loop through rows stays Python's."""

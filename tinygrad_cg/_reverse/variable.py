@@ -218,9 +218,9 @@ class Variable(ArrayLike):
                 data = value._raw()
             except NoValueError:
                 raise NoValueError(
-                    f"Cannot assign to variable {self.name!r} inside a transformation: the value "
-                    f"is a {type(value).__name__}, which differs between examples or has none yet. "
-                    "Return it, and assign what the call returns"
+                    f"Cannot assign to variable {self.name!r} inside a transformation: a "
+                    f"{type(value).__name__} has no values yet, or one for each example. Return "
+                    "it, and assign what the call returns"
                 ) from None
             if data.dtype != self._data.dtype:
                 raise ValueError(
