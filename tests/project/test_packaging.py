@@ -42,7 +42,8 @@ def test_the_checks_run_the_commands_of_the_readme():
 
 def test_both_packages_are_built_and_typed():
     packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    assert packages == ["tinygrad_cg", "kernels/tinygrad_cg_kernels", "pytest_tinygrad_cg"]
+    plugin = "benchmarks/plugin/pytest_tinygrad_cg"
+    assert packages == ["tinygrad_cg", "kernels/tinygrad_cg_kernels", plugin]
     for package in packages:
         assert (ROOT / package / "py.typed").is_file()
 
@@ -58,12 +59,12 @@ def test_the_version_is_the_same_everywhere():
     version = PROJECT["project"]["version"]
     assert tinygrad_cg.__version__ == version
     assert f"\nversion: {version}\n" in read("CITATION.cff")
-    assert f'\n  version: "{version}"\n' in read("conda/recipe.yaml")
+    assert f'\n  version: "{version}"\n' in read(".conda/recipe.yaml")
     assert f"\n## [{version}]" in read("CHANGELOG.md")
 
 
 def test_the_conda_recipe_needs_what_the_package_needs():
-    recipe = yaml().safe_load(read("conda/recipe.yaml"))
+    recipe = yaml().safe_load(read(".conda/recipe.yaml"))
     needed = [one.replace(" ", "") for one in recipe["requirements"]["run"]]
     assert sorted(needed[1:]) == sorted(PROJECT["project"]["dependencies"])
     assert f">={recipe['context']['python_min']}" == PROJECT["project"]["requires-python"]

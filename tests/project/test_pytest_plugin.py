@@ -68,7 +68,8 @@ def test_another(benchmark):
 
 
 def run(pytester, monkeypatch, program, *options):
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{ROOT / 'kernels'}")
+    folders = ROOT, ROOT / "kernels", ROOT / "benchmarks" / "plugin"
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, folders)))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(program)
     return pytester.runpytest_subprocess(*options)

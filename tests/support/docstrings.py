@@ -1,4 +1,7 @@
-"""What examples in docstrings see: the library as `tf`, NumPy as `np`, and an empty folder."""
+"""What examples in docstrings see: the library as `tf`, NumPy as `np`, and an empty folder.
+
+python -m pytest -p tests.support.docstrings --doctest-modules tinygrad_cg
+"""
 
 import doctest
 
