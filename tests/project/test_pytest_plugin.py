@@ -70,6 +70,8 @@ def test_another(benchmark):
 def run(pytester, monkeypatch, program, *options):
     folders = ROOT, ROOT / "kernels", ROOT / "benchmarks" / "plugin"
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, folders)))
+    for name in [name for name in os.environ if name.startswith("PYTEST_XDIST")]:
+        monkeypatch.delenv(name)  # pytest-benchmark times nothing where a worker runs
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(program)
     return pytester.runpytest_subprocess(*options)
