@@ -334,6 +334,18 @@ def while_else(x):
     return y
 
 
+@case((1.1, 5.0))
+def ranges_that_begin_empty(x, n):
+    """The inner loop has no round in the first round of the outer one, and has some later."""
+    total = x
+    for i in tf.range(tf.cast(n, tf.int32)):
+        for j in tf.range(i):
+            total = total * x + tf.cast(j, x.dtype)
+        if i > 2:
+            total = total - x
+    return total
+
+
 @case((1.5, 2.0))
 def nested_while(x, y):
     total = x
