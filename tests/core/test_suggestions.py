@@ -47,6 +47,9 @@ def find(path):
         ("", "interp", "tf.numpy.interp"),
         (".math", "matmul", "tf.matmul"),
         ("", "jit", "tf.function"),
+        ("", "tree", "tf.nest"),
+        (".autograd", "Function", "tf.custom_gradient"),
+        (".autograd", "gradcheck", "tf.check_gradients"),
     ],
 )
 def test_a_name_is_suggested_by_its_meaning(module, name, instead):
@@ -122,6 +125,14 @@ def test_an_argument_of_another_library_names_ours():
             call()
     with pytest.raises(TypeError, match=r"^grad\(\) got an unexpected keyword argument 'argn'$"):
         tf.grad(square, argn=0)
+
+
+def test_sizes_that_are_not_one_list_are_named():
+    for make in (tf.zeros, tf.ones, tf.random.normal):
+        with pytest.raises(TypeError, match=r"4 is not .* dtype: sizes go into one list"):
+            make(3, dtype=4)
+    with pytest.raises(TypeError, match="sizes go into one list"):
+        tf.zeros(3, 4)
 
 
 def test_signatures_have_our_arguments_alone():

@@ -331,6 +331,10 @@ def test_bad_input():
         TypeError, match="show: draws Tensors, Variables and GradientTapes, got flo"
     ):
         tf.show(3.0)
+    rule = tf.custom_gradient(lambda x: (x, lambda dy: dy))
+    for function in (rule, tf.sin):
+        with pytest.raises(TypeError, match=r"got a function: call it under a tape, and pass"):
+            tf.show(function)
     with pytest.raises(ValueError, match="show: nothing to draw"):
         tf.show()
     with pytest.raises(ValueError, match="show: the tape has recorded nothing"):

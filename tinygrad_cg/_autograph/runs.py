@@ -492,10 +492,13 @@ class Loop(Run):
         if isinstance(key, int):
             is_container = isinstance(self.places[key], (ContainerPlace, ElementsPlace))
             if is_container and len(one) != len(other):
+                is_array = isinstance(self.places[key], ElementsPlace)
                 raise self.helper.refusal(
                     self.site.line,
                     f"`{self.text(key)}` grows or shrinks in a loop that a tensor decides",
-                    "Collect results in a TensorArray, or by map_fn or scan",
+                    "Give the TensorArray a known `size`, or use map_fn or scan"
+                    if is_array
+                    else "Collect results in a TensorArray of a known `size`, or by map_fn or scan",
                 )
         elif one is undefined and other is not undefined and not self.may_begin_without(key):
             raise self.helper.refusal(

@@ -74,6 +74,8 @@ def as_dtype(dtype: Any) -> np.dtype:
     except TypeError:
         name = getattr(dtype, "name", dtype)
         remedy = ": use float32, which holds all its values" if name == "bfloat16" else ""
+        if type(dtype) is int:  # zeros(3, 4)
+            remedy = ": sizes go into one list, [3, 4]"
         raise TypeError(
             f"{name!r} is not a supported dtype{remedy}: tensors hold bool, integers, float16, "
             "float32, float64, complex64 and complex128"

@@ -97,6 +97,7 @@ NAMES = {
     "remat": "tf.recompute_grad",
     "special": "tf.math and tf.math.special",
     "tensor_jacobian_product": "tf.vjp",
+    "tree": "tf.nest",
     "tree_map": "tf.nest.map_structure",
     "tree_util": "tf.nest",
     "vector_jacobian_product": "tf.vjp",
@@ -140,8 +141,10 @@ NAMES = {
 # Methods and attributes of tensors.
 METHODS = {
     # PyTorch
+    "add_": "tensors do not change: use x = x + y, or assign_add() of a Variable",
     "backward": "gradients come from a tape: use " + _GRADIENT,
     "clamp": "use tf.clip_by_value(x, low, high)",
+    "clone": "leave it out: tensors do not change; for a tensor of its own use tf.identity(x)",
     "contiguous": "leave it out: any layout is served",
     "cpu": "leave it out: tensors are on the CPU",
     "cuda": "leave it out: tensors are on the CPU",

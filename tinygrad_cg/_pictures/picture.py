@@ -240,10 +240,10 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None, options: Op
         elif isinstance(one, Optimizer):
             optimizers.append(one)
         else:
-            raise ArgumentTypeError(
-                f"show: draws Tensors, Variables and GradientTapes, got {type(one).__name__}: pass "
-                "the result of a computation under a tape"
-            )
+            got = f"{type(one).__name__}: pass the result of a computation under a tape"
+            if callable(one):
+                got = "a function: call it under a tape, and pass what it returns"
+            raise ArgumentTypeError(f"show: draws Tensors, Variables and GradientTapes, got {got}")
     if not (tapes or tensors):
         raise ValueError("show: nothing to draw: pass tensors that a tape recorded, or the tape")
     wanted = frozenset(token for tape in tapes if (token := token_of(tape)) is not None)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import nest
+from .._core.suggestions import refuse_name
 from .._core.tensor import Tensor
 from .._transforms import functional, matrices
 from .extend import primitive
@@ -34,6 +35,10 @@ __all__ = [
     "value_and_grad",
 ]
 __dir__ = __all__.copy
+
+
+def __getattr__(name: str) -> Any:
+    refuse_name(__name__, name)
 
 
 def grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[..., Any]:
