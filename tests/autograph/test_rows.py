@@ -354,6 +354,21 @@ def test_what_called_functions_change_is_merged(f, value):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+def test_many_objects_beside_hide_no_change():
+    crowd = [[k] for k in range(150_000)]
+
+    def f(x):
+        box = Box()
+        if x > 0:
+            box.set(x * len(crowd))
+        else:
+            box.set(-x)
+        return box.value + box.count
+
+    for value in (2.0, -2.0):
+        assert tf.function(f)(tf.constant(value)) == f(tf.constant(value))
+
+
 def attribute_in_cond(x):
     box = Box()
     tf.cond(x > 0, lambda: box.set(x), lambda: box.set(-x))

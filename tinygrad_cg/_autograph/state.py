@@ -7,6 +7,7 @@ them changes must not be seen by the other.
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from types import CellType, FunctionType, MethodType, ModuleType
@@ -258,18 +259,21 @@ def _containers(value: Any, seen: set[int]) -> Iterator[Any]:
         yield from _containers(one, seen)
 
 
-_MOST_OBJECTS = 100_000
+_MOST_OBJECTS = 20_000
 _PLAIN = (str, bytes, int, float, complex, type, ModuleType, np.ndarray, type(None))
 
 
 class Reachable:
-    """The objects that can be reached from some: those which a region has not made itself."""
+    """The objects that can be reached from some: those which a region has not made itself.
+
+    The nearest come first, since a test session, say, holds more objects than are worth a look.
+    """
 
     def __init__(self, roots: Iterable[Any]):
         self._found: dict[int, Any] = {}
-        pending = list(roots)
+        pending = deque(roots)
         while pending and len(self._found) < _MOST_OBJECTS:
-            one = pending.pop()
+            one = pending.popleft()
             if id(one) in self._found or isinstance(one, _PLAIN):
                 continue
             self._found[id(one)] = one
