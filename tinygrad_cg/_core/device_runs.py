@@ -32,17 +32,19 @@ def any_on_gpu(tensors: Sequence[Any]) -> bool:
     return False
 
 
-def bring_along(tensors: Sequence[Any]) -> list[Any]:
+def bring_along(tensors: Sequence[Any]) -> tuple[Any, ...]:
     """Return operands of which one is on a GPU, with single values that are recorded there, too.
 
     So their gradients come back to where they are.
     """
-    return [
-        tensor
-        if tensor._rec is None or type(tensor._data) is not ndarray or tensor._data.ndim
-        else tensor.gpu()
-        for tensor in tensors
-    ]
+    return tuple(
+        [
+            tensor
+            if tensor._rec is None or type(tensor._data) is not ndarray or tensor._data.ndim
+            else tensor.gpu()
+            for tensor in tensors
+        ]
+    )
 
 
 def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
