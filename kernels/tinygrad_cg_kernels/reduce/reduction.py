@@ -47,8 +47,12 @@ class Reduction(Compound):
         of_two: Callable | None = None,
     ) -> None:
         self.name, self.identity, self.kind, self.of_two = name, identity, kind, of_two
+        rows_alone = Ranged(f"{name}_rows", combine.rows_core, 5, (row,), BLOCK)
+        fours = four and Ranged(f"{name}_fours", combine.fours_core, 5, (row, four), BLOCK)
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", combine.rows_core, 5, (row, four), BLOCK),
+            "rows": rows_alone,
+            "fours": fours or rows_alone,
+            "strided": Ranged(f"{name}_strided", combine.strided_core, 5, (row,), BLOCK),
             "columns": Ranged(f"{name}_columns", combine.columns_core, 8, (rows,)),
         }
         self._ready: dict[tuple, Callable[[np.ndarray], np.ndarray]] = {}
