@@ -531,7 +531,9 @@ def map_fn(
     `fn` gets the structure of slices, and may return another structure. Its results have one shape.
     `fn_output_signature` (or `dtype`): their dtypes, where they differ from those of `elems`; they
     are checked (TypeError) and need not be given. The other parameters make no difference. The
-    calls follow each other; `vectorized_map` makes a single one for all slices.
+    calls follow each other; `vectorized_map` makes a single one for all slices. Without slices the
+    result has no rows: `fn` runs once on a tensor without a value, unless `fn_output_signature` is
+    made of `TensorSpec`.
 
     Examples
     --------
@@ -541,13 +543,13 @@ def map_fn(
     """
     _check_callable("map_fn", fn=fn)
     slices = _slices("map_fn", elems)
+    wanted = fn_output_signature if fn_output_signature is not None else dtype
     if not slices:
-        raise InvalidArgumentError("map_fn: `elems` has no slices along the first axis")
-    if slices.is_long:
+        found = _map_nothing(fn, slices, wanted)
+    elif slices.is_long:
         _, found = loop("map_fn", lambda _, one: (None, fn(one)), None, slices)
     else:
         found = _stack("map_fn", [fn(one) for one in slices])
-    wanted = fn_output_signature if fn_output_signature is not None else dtype
     if wanted is not None:
         leaves = nest.flatten(wanted)
         given = nest.flatten(found)
@@ -560,6 +562,22 @@ def map_fn(
                 f"returned {[one.dtype.name for one in given]}"
             )
     return found
+
+
+def _map_nothing(fn: Callable[[Any], Any], slices: Slices, wanted: Any) -> Any:
+    """Return stacks without rows, of the shapes and dtypes that `fn` or its signature gives."""
+    specs = nest.flatten(wanted)
+    if specs and all(getattr(one, "is_known", False) for one in specs):  # TensorSpec
+        rows = [zeros((0, *one.shape), one.dtype) for one in specs]
+        return nest.pack_sequence_as(wanted, rows)
+    try:
+        return no_rounds("map_fn", lambda _, one: ((), fn(one)), (), slices)
+    except OperatorNotAllowedInGraphError as error:
+        raise InvalidArgumentError(
+            "map_fn: `elems` has no slices along the first axis, and `fn` needs values, so the "
+            "shape of its results is not known: give it as fn_output_signature=tf.TensorSpec("
+            "shape, dtype)"
+        ) from error
 
 
 def scan(
