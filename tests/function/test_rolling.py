@@ -132,7 +132,46 @@ def in_place(x, xs):
     return tf.reduce_sum(x)
 
 
-ALIKE = (recurrent, backwards, numbers, collected, two_back, three_back, twice_over, own_rule)
+def with_branches(x, xs):
+    for i, row in enumerate(xs):
+        if tf.reduce_sum(x * row) > 0.0:
+            x = tf.sin(x) + row
+        elif x[0] > 0.5:
+            x = odd(x) * 0.5 - row
+        x = x + 0.1 * i
+    return tf.reduce_sum(x)
+
+
+def with_branches_of_pairs(x, xs):
+    kept = []
+    for one, other in zip(xs, tf.cos(xs), strict=True):
+        y = tf.linalg.matvec(W, x) if one[0] > other[0] else x * one
+        x = tf.tanh(y + other)
+        kept.append(y)
+    return tf.reduce_sum(x) + tf.reduce_sum(tf.stack(kept) ** 2)
+
+
+def with_break(x, xs):
+    for row, _ in zip(xs, xs, strict=True):
+        x = tf.sin(x) + row
+        if tf.reduce_sum(x) > 1.95:
+            break
+    return tf.reduce_sum(x**2)
+
+
+ALIKE = (
+    with_branches,
+    with_branches_of_pairs,
+    with_break,
+    recurrent,
+    backwards,
+    numbers,
+    collected,
+    two_back,
+    three_back,
+    twice_over,
+    own_rule,
+)
 ALIKE += (of_matrices, with_steps, in_place, every_second)
 
 
@@ -227,8 +266,22 @@ def no_order(x, xs):
     return tf.reduce_sum(x)
 
 
+def numbers_in_branches(x, xs):
+    for i in range(N):
+        x = tf.sin(x) - 0.01 * i * xs[i] if x[0] > 0.0 else tf.cos(x) + 0.02 * i
+    return tf.reduce_sum(x)
+
+
+def rows_in_branches(x, xs):
+    for i in range(N):
+        x = tf.sin(x) - xs[i] if x[0] > 0.0 else tf.cos(x) + xs[N - i]
+    return tf.reduce_sum(x)
+
+
 @pytest.mark.parametrize(
-    "program", [shapes_change, few_rounds, no_order], ids=lambda one: one.__name__
+    "program",
+    [shapes_change, few_rounds, no_order, numbers_in_branches, rows_in_branches],
+    ids=lambda one: one.__name__,
 )
 def test_what_is_not_alike_stays_as_it_is(program, rolled):
     given = tf.constant(X), tf.constant(Y)

@@ -135,7 +135,7 @@ def test_what_a_map_over_nothing_needs_values_for():
     def count(row):
         return tf.ones([int(row[0])])
 
-    with pytest.raises(ValueError, match=r"map_fn: `elems` has no slices .* tf.TensorSpec\("):
+    with pytest.raises(ValueError, match=r"map_fn: `elems` has no slices .*tf.TensorSpec\("):
         tf.map_fn(count, nothing)
     found = tf.map_fn(count, nothing, fn_output_signature=tf.TensorSpec([5], tf.int32))
     assert (tuple(found.shape), found.dtype) == ((0, 5), tf.int32)

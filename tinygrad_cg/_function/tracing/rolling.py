@@ -10,7 +10,8 @@ stretch each operand is one of
   rows of an earlier loop, such as the forward pass is for the backward pass.
 
 ``x[i]`` by the number of the round is a slice of x, and the sum of its gradients is put together
-after the loop. Whatever does not fit stays unrolled.
+after the loop. A choice between branches is one operation, and the same in all rounds if its graphs
+are. Whatever does not fit stays unrolled.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from ..codegen.executable import build as fused
 from ..graph.loops import Body
 from ..graph.partition import is_cheap
 from ..graph.simplify import simplify
-from ..graph.values import FuncGraph, OutputItem, Value, constant, frozen, operation
+from ..graph.values import FuncGraph, OutputItem, Value, constant, frozen, in_order, operation
+from .choices import CHOICE
 from .compiled import set_roller
 from .loops import LOOP, LoopProgram
 from .trace import Build
@@ -37,7 +39,7 @@ MOST_FUSED = 5000
 """Elementwise operations in stretches that are fused rather than made a loop, if all is fused."""
 _ROUNDS = 16  # of a loop, at least
 _CANDIDATES = 12  # lengths of a round that are looked at
-_MOST_OPERANDS = 8  # of an operation in a loop
+_MOST_OPERANDS = 16  # of an operation in a loop
 
 
 class _UnfitError(Exception):
@@ -129,10 +131,34 @@ def _kind(value: Value) -> Any:
     if isinstance(value, OutputItem):
         return value.index, operands
     params = value.params
+    if value.primitive is CHOICE:
+        graphs = tuple([_structure(one) for one in params["choice"].graphs])
+        return value.primitive, _type(value), graphs, operands
     if params and value.primitive in (OPS["getitem"], OPS["getitem_adjoint"]):
         params = dict(params)
         params["key"] = tuple([None if type(one) is int else one for one in params["key"]])
     return value.primitive, _type(value), frozen(params) if params else (), operands
+
+
+def _structure(graph: FuncGraph) -> Any:
+    """Return what graphs have in common that compute the same."""
+    values = in_order([*graph.inputs, *graph.outputs])
+    numbers = {value: i for i, value in enumerate(values)}
+    parts = [
+        (
+            _kind(value),
+            None if value.array is None else frozen(value.array),
+            _key(value),
+            tuple([numbers[one] for one in value.inputs]),
+        )
+        for value in values
+    ]
+    return tuple(parts), tuple([numbers[one] for one in graph.outputs])
+
+
+def _key(value: Value) -> Any:
+    """Return the key of an operation that takes a part of an array, which its kind leaves out."""
+    return frozen(value.params["key"]) if "key" in value.params else None
 
 
 def _type(value: Value) -> Any:
@@ -164,8 +190,8 @@ class _Stretch:
         self.left_out: set[int] = set()
         self.reverse = False
         for value in self.template:
-            made = value.primitive
-            if made is not None and made.kind in ("impure", "user", "control"):
+            kind = "" if value.primitive in (None, CHOICE) else value.primitive.kind
+            if kind in ("impure", "user", "control"):
                 raise _UnfitError
             if len(value.inputs) > _MOST_OPERANDS:
                 raise _UnfitError
