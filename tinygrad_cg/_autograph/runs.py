@@ -457,6 +457,8 @@ class Loop(Run):
         else:
             last = control_flow.while_loop(goes_on, body, (convert(0, INT32), *start))
             flow, names, result = unpack(list(last[1:]))
+        if self.site.is_endless and carries_flow:
+            flow = RETURN
         return self.assign({**names, "@ret": result}, flow)
 
     def _find_types(self, first: dict) -> tuple[dict[Any, Plan], Any, frozenset[int]]:
