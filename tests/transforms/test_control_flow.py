@@ -128,6 +128,30 @@ def test_maps_over_nothing(run):
 
 
 @pytest.mark.quick
+@pytest.mark.parametrize("run", [lambda f: f, tf.function])
+def test_states_that_grow(run):
+    """The error names the loop, both shapes and what to do."""
+    x, one = tf.ones(3), tf.ones([1])
+    loops = {
+        "scan": lambda x: tf.scan(lambda a, _: tf.concat([a, a], 0), x, one),
+        "foldl": lambda x: tf.foldl(lambda a, _: tf.concat([a, a], 0), x, one),
+        "keras": lambda x: tf.keras.ops.scan(lambda a, _: (tf.concat([a, a], 0), a), one, x),
+    }
+    if run is not tf.function:
+        assert run(loops.pop("foldl"))(x).shape == (8,)  # Python's own loop
+        loops["map_fn"] = lambda x: tf.map_fn(lambda i: tf.ones([int(i) + 1]), tf.range(3))
+    for name, f in loops.items():
+        words = "shapes, got|what it was given: loop variable 0 was float32"
+        called = "scan" if name == "keras" else name
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match=rf"^{called}: .*({words})"
+        ) as info:
+            run(f)(x)
+        assert "as zeros of which each round fills a part" in str(info.value)
+        assert "(2,)" in str(info.value)
+
+
+@pytest.mark.quick
 def test_what_a_map_over_nothing_needs_values_for():
     """Only `fn` knows the shape of its results, unless a TensorSpec says it."""
     nothing = tf.zeros([0, 3])

@@ -228,7 +228,7 @@ def _traced_while(cond: Any, body: Any, loop_vars: Any, maximum: Any) -> Any:
         return cond(*carries.values(values))
 
     try:
-        with _guard("while_loop", [cond, body]):
+        with _guard("while_loop", [cond, body], known):
             carries = _Carries("while_loop", loop_vars, run, [])
             ends = _while("while_loop", goes_on, python, carries.tensors(loop_vars), maximum)
     except (OperatorNotAllowedInGraphError, InvalidArgumentError, TypeError, ValueError) as error:
@@ -831,10 +831,12 @@ def set_whiler(function: Callable[..., list[Tensor]]) -> None:
     _while = function
 
 
-Guard = Callable[[str, Sequence[Any]], AbstractContextManager[None]]
+Guard = Callable[[str, Sequence[Any], bool], AbstractContextManager[None]]
 
 
-def _no_guard(name: str, functions: Sequence[Any]) -> AbstractContextManager[None]:
+def _no_guard(
+    name: str, functions: Sequence[Any], unrolls: bool = False
+) -> AbstractContextManager[None]:
     return nullcontext()
 
 
@@ -842,7 +844,10 @@ _guard: Guard = _no_guard
 
 
 def set_guard(function: Guard) -> None:
-    """Have `function` watch what functions of a loop or choice change in Python's objects."""
+    """Have `function` watch what functions of a loop or choice change in Python's objects.
+
+    It is told whether the loop can be unrolled instead.
+    """
     global _guard
     _guard = function
 
@@ -865,10 +870,12 @@ def loop(
     slices: Slices,
     reverse: bool = False,
     checkpoint: str | None = None,
+    unrolls: bool = False,
 ) -> tuple[Any, Any]:
     """Return the last state, and the stacked results, of ``state, result = step(state, slice)``.
 
-    It is one operation of the program that is traced. States and results may be None.
+    It is one operation of the program that is traced. States and results may be None. `unrolls`
+    says that the caller unrolls a loop whose function changes Python's objects.
     """
     if checkpoint == "sqrt":
         return _in_segments(name, step, start, slices, reverse)
@@ -883,7 +890,7 @@ def loop(
         return carries.tensors(state if start is not None else None), _leaves(result)
 
     lean = checkpoint is not None
-    with _guard(name, [step]):
+    with _guard(name, [step], unrolls):
         carries = _Carries(name, start, run, slices.parts)
         first = carries.tensors(start)
         ends, rows = _loop(name, python, len(slices), reverse, first, slices.leaves, lean)
@@ -981,8 +988,22 @@ def _stack(name: str, values: list[Any]) -> Any:
     rows = [nest.flatten(one) for one in values]
     if len({len(row) for row in rows}) > 1:
         raise ValueError(f"{name}: `fn` returned different structures")
-    columns = [stack(list(column)) for column in zip(*rows, strict=True)]
+    columns = [stack_rounds(name, column) for column in zip(*rows, strict=True)]
     return nest.pack_sequence_as(values[0], columns)
+
+
+def stack_rounds(name: str, column: Sequence[Any]) -> Tensor:
+    """Return what the rounds of a loop have returned as one tensor."""
+    rows = list(map(convert, column))
+    shapes = [tuple(one.shape) for one in rows]
+    for k, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            raise InvalidArgumentError(
+                f"{name}: each round must return the same shapes, got {shapes[0]} for slice 0 and "
+                f"{shape} for slice {k}: what grows in a loop has to begin with its last shape, as "
+                "zeros of which each round fills a part; or pad the results to one shape"
+            )
+    return stack(rows)
 
 
 def _check_callable(name: str, **functions: Any) -> None:
