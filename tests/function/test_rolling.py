@@ -159,7 +159,22 @@ def with_break(x, xs):
     return tf.reduce_sum(x**2)
 
 
+def coupled(x, xs):
+    """Rounds of which many operations are of one kind."""
+
+    def slope(y):
+        return tf.stack([y[1] - y[0], y[0] * y[2] - y[1], y[0] * y[1] - y[2] * xs[0, 0]])
+
+    for _ in range(N):
+        one = slope(x)
+        two = slope(x + 0.05 * one)
+        three = slope(x + 0.05 * two)
+        x = x + (one + 2.0 * two + 2.0 * three + slope(x + 0.1 * three)) / 60.0
+    return tf.reduce_sum(x)
+
+
 ALIKE = (
+    coupled,
     with_branches,
     with_branches_of_pairs,
     with_break,
@@ -354,6 +369,25 @@ def test_compiled_programs(monkeypatch):
             assert_close(program(*given), run(*given))
             (made,) = program._programs.values()
             assert len(made.program.graph.values()) < 50
+
+
+def test_few_rounds_are_a_loop_where_the_program_is_too_long_without(monkeypatch):
+    given = tf.constant(X), tf.constant(Y)
+
+    def program(x, xs):
+        for i in range(10):
+            x = tf.tanh(tf.linalg.matvec(W, x) + 0.1 * xs[i]) + tf.nn.softmax(x)
+        return tf.reduce_sum(x * x)
+
+    run = tf.value_and_grad(program, (0, 1))
+    lengths = []
+    for long in (1000, 60):
+        monkeypatch.setattr(compiled, "LONG", long)
+        compiled_run = tf.function(run)
+        assert_close(compiled_run(*given), run(*given))
+        (made,) = compiled_run._programs.values()
+        lengths.append(len(made.program.graph.values()))
+    assert lengths[1] < lengths[0] / 2
 
 
 def test_what_cannot_be_a_loop_is_said(monkeypatch):
