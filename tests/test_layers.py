@@ -104,6 +104,7 @@ EXTRAS = {  # imported where they are used
     LIBRARY / "_core" / "tracking.py": {"tqdm"},
     LIBRARY / "_pictures" / "curves.py": {"matplotlib"},
     LIBRARY / "_pictures" / "embedding.py": {"matplotlib", "fontTools"},
+    KERNELS / "tinygrad_cg_kernels" / "cuda" / "adapter.py": {"cupy"},
 }
 
 
@@ -153,6 +154,21 @@ def test_numba_has_one_home():
     assert sources(LIBRARY)
     for path in sources(LIBRARY):
         assert not imported(path) & {"numba", "llvmlite"}, path
+
+
+@pytest.mark.quick
+def test_numba_cuda_and_cupy_have_one_home():
+    """Numba's own module for CUDA has a successor, a package that redirects it."""
+    home = KERNELS / "tinygrad_cg_kernels" / "cuda" / "adapter.py"
+    for path in sources(KERNELS) + sources(LIBRARY):
+        names: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names.update(f"{node.module}.{alias.name}" for alias in node.names)
+        devices = {name for name in names if f"{name}.".startswith(("numba.cuda.", "cupy."))}
+        assert not devices or path == home, (path, devices)
 
 
 def test_the_kernels_folder_is_no_package():
@@ -280,6 +296,7 @@ KERNELS_MAY_IMPORT = {
     "reduce": {"runtime", "elementary", "loops"},
     "move": {"runtime", "elementary", "loops", "reduce"},
     "linear": {"runtime", "elementary", "loops", "reduce", "move"},
+    "cuda": {"runtime", "elementary", "loops", "reduce", "move", "linear"},
 }
 COMPILER_MAY_IMPORT = {
     "graph": set(),

@@ -67,8 +67,10 @@ def test_options_of_losses():
         (tf.keras.metrics.Metric, "result, update_state"),
         (tf.keras.optimizers.schedules.LearningRateSchedule, "__call__"),
     ):
-        with pytest.raises(TypeError, match=f"class Own with abstract methods? {methods}$"):
+        # Python 3.12 quotes the names
+        with pytest.raises(TypeError, match=r"class Own with.* abstract methods? .*") as raised:
             type("Own", (base,), {})()
+        assert str(raised.value).replace("'", "").endswith(f" {methods}")
 
 
 def test_a_loss_of_ones_own_is_differentiable():

@@ -9,7 +9,9 @@ import linecache
 from types import CodeType, FrameType
 from typing import Any
 
-_TRUTHS = {"UNARY_NOT"} | {name for name in dis.opname if "JUMP" in name and "IF" in name}
+_TRUTHS = {"UNARY_NOT", "TO_BOOL"} | {
+    name for name in dis.opname if "JUMP" in name and "IF" in name
+}
 _DECISIONS = (ast.While, ast.If, ast.IfExp, ast.Assert)
 _COUNTS = {"range", "bool"}
 _TEXTS = {"print", "str", "repr", "format"}

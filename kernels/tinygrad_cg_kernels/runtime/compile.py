@@ -391,16 +391,24 @@ class _Registration(Listener):
 
     def on_start(self, event: Event) -> None:
         if self.waiting:
-            while self.waiting:
-                self.waiting.popleft()()
+            self.register()
             context: Any = cpu_target.typing_context  # the compilation under way read it before
             context.refresh()
 
     def on_end(self, event: Event) -> None:
         pass
 
+    def register(self) -> None:
+        while self.waiting:
+            self.waiting.popleft()()
+
 
 _registration = _Registration()
+
+
+def register_helpers() -> None:
+    """Tell Numba of helpers now: the compiler of device code gives no sign that it begins."""
+    _registration.register()
 
 
 def jitable(function: Callable) -> Callable:

@@ -1,0 +1,1 @@
+"""Kernels for NVIDIA GPUs, of the same scalar functions; loaded when a device is used."""

@@ -1,0 +1,188 @@
+"""The only module that imports numba.cuda or CuPy: what other modules need of them, they take here.
+
+`arrays` is the library of device arrays: the module CuPy, or `simulated` in Numba's CUDA simulator,
+where kernels run as Python. Work goes to the current stream of the thread: the default stream,
+unless the thread has entered `own_stream`. The default stream waits for the others, and they for
+it, so arrays may pass between threads at either end of such a block.
+"""
+
+import contextlib
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numba
+import numpy as np
+
+from tinygrad_cg_kernels.runtime import compile as build
+
+cuda: Any = None  # numba.cuda; None on platforms that Numba has no CUDA for
+with contextlib.suppress(ImportError), warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # Numba's own module tells of its successor, numba-cuda
+    from numba import cuda
+    from numba.core import config
+
+THREADS = 256  # in a block
+BLOCKS = 4096  # in a grid, at most: loops over elements take as many steps as are left
+SIMULATED_THREADS, SIMULATED_BLOCKS = 4, 2  # few, as each thread is a thread of Python
+
+_launching = threading.Lock()  # the simulator runs one kernel at a time
+
+
+def simulated() -> bool:
+    """Return whether device code runs in Numba's CUDA simulator."""
+    return cuda is not None and bool(getattr(config, "ENABLE_CUDASIM", False))
+
+
+def device_count() -> int:
+    """Return how many GPUs there are: 0 without a driver, 1 in the simulator; never raises."""
+    if simulated():
+        return 1
+    try:
+        return len(cuda.gpus) if cuda is not None and cuda.is_available() else 0
+    except Exception:  # whatever a broken installation raises
+        return 0
+
+
+def __getattr__(name: str) -> Any:
+    if name != "arrays":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if simulated():
+        from tinygrad_cg_kernels.cuda import simulated as found
+    else:
+        try:
+            import cupy as found  # pyright: ignore[reportMissingImports]
+        except ImportError as error:
+            raise ImportError(
+                "arrays on a GPU need CuPy: install the extra cuda12 or cuda13 of tinygrad_cg, "
+                "whichever version of CUDA the driver has"
+            ) from error
+    globals()["arrays"] = found
+    return found
+
+
+def array_module() -> Any:
+    """Return the library of device arrays, imported by the first call."""
+    return globals().get("arrays") or __getattr__("arrays")
+
+
+# Streams ---------------------------------------------------------------------------------------
+
+
+def stream() -> Any:
+    """Return the current stream of this thread, as kernels are launched on it."""
+    if simulated():
+        return 0
+    pointer = array_module().cuda.get_current_stream().ptr
+    return cuda.external_stream(pointer) if pointer else cuda.default_stream()
+
+
+@contextlib.contextmanager
+def own_stream() -> Iterator[None]:
+    """Send this thread's work to a stream of its own, which other threads' work does not delay."""
+    if simulated():
+        yield
+        return
+    with array_module().cuda.Stream() as own:
+        yield
+        own.synchronize()
+
+
+def synchronize() -> None:
+    """Wait until the work of this thread's stream is done."""
+    if not simulated():
+        array_module().cuda.get_current_stream().synchronize()
+
+
+# Compiling and launching -----------------------------------------------------------------------
+
+
+def device_kernel(function: Callable) -> Any:
+    """Return a kernel for the device. Its module must hold `cuda` of this module by that name."""
+    build.register_helpers()
+    return cuda.jit(function)
+
+
+def scalar_function(function: Callable) -> Callable:
+    """Return a scalar function as device code calls it.
+
+    In the simulator it runs as Python, on numbers of NumPy, without warnings as compiled code does;
+    compiled for the CPU where it calls what Python has no meaning for.
+    """
+    found = build.scalar_function(function)
+    if not simulated():
+        return found
+    compiled = numba.njit(**build.FLAGS)(found) if build.is_ours(function) else None
+
+    def call(*numbers: Any) -> Any:
+        with np.errstate(all="ignore"):
+            try:
+                return found(*numbers)
+            except (NotImplementedError, TypeError):  # an intrinsic; `-` of two truths
+                if compiled is None:
+                    raise
+                return compiled(*numbers)
+
+    return call
+
+
+def device_function(function: Callable) -> Callable:
+    """Return a helper of the library as device code calls it: by itself in the simulator."""
+    return function if simulated() else cuda.jit(device=True)(function)
+
+
+def threads() -> int:
+    """Return how many threads a block of the library's kernels has: a power of two."""
+    return SIMULATED_THREADS if simulated() else THREADS
+
+
+def blocks_for(count: int) -> int:
+    """Return how many blocks to launch for `count` elements, where threads loop over the rest."""
+    most = SIMULATED_BLOCKS if simulated() else BLOCKS
+    return min(-(-count // threads()), most)
+
+
+def launch(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any = None) -> None:
+    """Launch a kernel on the stream of this thread, with `threads()` in a block by default."""
+    block = block or threads()
+    if simulated():
+        with _launching:
+            kernel[blocks, block](*arguments)
+    else:
+        kernel[blocks, block, stream()](*arguments)
+
+
+# Arrays ----------------------------------------------------------------------------------------
+
+
+def memory(array: Any) -> tuple[Any, tuple[int, ...], int]:
+    """Return the memory that an array looks at, as kernels take it: a vector of elements.
+
+    With it the array's steps in elements, and the position of its first element.
+    """
+    itemsize = array.dtype.itemsize
+    low = high = 0
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        if stride % itemsize:  # the field of a record, say
+            return memory(array_module().ascontiguousarray(array))
+        low, high = low + min(0, stride * (size - 1)), high + max(0, stride * (size - 1))
+    steps = tuple([stride // itemsize for stride in array.strides])
+    count = (high - low) // itemsize + 1 if array.size else 0
+    return _vector(array, low if count else 0, count), steps, -low // itemsize
+
+
+def argument(value: Any) -> Any:
+    """Return an array of the device as a kernel of a user takes it; anything else as it is."""
+    if simulated() and isinstance(value, array_module().ndarray):
+        from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+        return FakeCUDAArray(value._host)
+    return value
+
+
+def _vector(array: Any, offset: int, count: int) -> Any:
+    """Return `count` elements of memory that begin some bytes from an array's first element."""
+    if simulated():
+        return array_module().Memory(array, offset, count)
+    return array_module().ndarray((count,), array.dtype, memptr=array.data + offset)

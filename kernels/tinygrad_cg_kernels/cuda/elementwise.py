@@ -1,0 +1,235 @@
+"""Elementwise kernels on the device, of the scalar functions of the CPU's kernels.
+
+A kernel is a loop over the result's elements, which all threads of the grid share. Operands are
+vectors of memory. In a flat kernel each is a row of all elements or one value; otherwise positions
+follow from the result's index, by sizes and steps that are arguments. Loads convert to the dtype
+that the function is computed in, so no operand is copied.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
+from tinygrad_cg_kernels.cuda.layouts import Layout, merge
+from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype, no_kernel
+
+_FLAT = """
+def kernel(count, {parameters}):
+    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+        {assign}
+"""
+_STRIDED = """
+def kernel(count, sizes, {parameters}):
+    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+        rest = i
+        {begin}
+        for back in range(len(sizes)):
+            d = len(sizes) - 1 - back
+            k = rest % sizes[d]
+            rest = rest // sizes[d]
+            {step}
+        {assign}
+"""
+
+
+def _assignment(inputs: int, outputs: int, loads: Sequence[str]) -> str:
+    """Return the statements that compute one element of each output."""
+    arguments = ", ".join(f"c{k}({load})" for k, load in enumerate(loads))
+    if outputs == 1:
+        return f"r0[i] = f({arguments})"
+    values = ", ".join(f"v{k}" for k in range(outputs))
+    stores = "; ".join(f"r{k}[i] = v{k}" for k in range(outputs))
+    return f"{values} = f({arguments}); {stores}"
+
+
+def _flat_source(rows: tuple[bool, ...], outputs: int) -> str:
+    inputs = range(len(rows))
+    names = [f"x{k}" for k in inputs] + [f"r{k}" for k in range(outputs)]
+    loads = [f"x{k}[i]" if rows[k] else f"x{k}[0]" for k in inputs]
+    assign = _assignment(len(rows), outputs, loads)
+    return _FLAT.format(parameters=", ".join(names), assign=assign)
+
+
+def _strided_source(inputs: int, outputs: int) -> str:
+    operands = range(inputs)
+    names = [f"x{k}, s{k}, o{k}" for k in operands] + [f"r{k}" for k in range(outputs)]
+    return _STRIDED.format(
+        parameters=", ".join(names),
+        begin="; ".join(f"p{k} = o{k}" for k in operands),
+        step="; ".join(f"p{k} += k * s{k}[d]" for k in operands),
+        assign=_assignment(inputs, outputs, [f"x{k}[p{k}]" for k in operands]),
+    )
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _truth(x: Any) -> Any:
+    return x != 0
+
+
+def converter(source: np.dtype, target: np.dtype) -> Callable:
+    """Return a function of device code that converts one number."""
+    if source == target:
+        return adapter.device_function(_same)
+    return adapter.device_function(_truth) if target.kind == "b" else target.type
+
+
+def _compile(source: str, function: Callable, converters: Sequence[Callable]) -> Any:
+    scope = globals()  # the simulator looks for `cuda` among a kernel's globals
+    named = ", ".join(["f", *(f"c{k}" for k in range(len(converters)))])
+    text = f"def make({named}):" + source.replace("\n", "\n    ") + "\n    return kernel\n"
+    made: dict[str, Any] = {}
+    exec(compile(text, "<tinygrad_cg device kernel>", "exec"), scope, made)
+    return adapter.device_kernel(made["make"](function, *converters))
+
+
+class Map:
+    """A scalar function as kernels of any number of operands and outputs."""
+
+    def __init__(self, name: str, function: Callable) -> None:
+        self.name, self._function = name, function
+        self._kernels: dict[tuple, Any] = {}
+
+    def __call__(
+        self,
+        arrays: Sequence[Any],
+        loop: Sequence[np.dtype],
+        results: Sequence[np.dtype],
+        outs: Sequence[Any] = (),
+    ) -> list[Any]:
+        """Return new arrays of dtypes `results`, or fill `outs`; operands become `loop`."""
+        parts = [adapter.memory(array) for array in arrays]
+        layout = self._merge(arrays, parts)
+        if not outs:
+            make = adapter.array_module().empty
+            outs = [make(layout.shape, dtype) for dtype in results]
+        if not layout.count:
+            return list(outs)
+        dtypes = tuple([array.dtype for array in arrays])
+        key = dtypes, tuple(loop), layout.flat, len(outs)
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            source = (
+                _strided_source(len(arrays), len(outs))
+                if layout.flat is None
+                else _flat_source(layout.flat, len(outs))
+            )
+            function = adapter.scalar_function(self._function)
+            kernel = _compile(source, function, list(map(converter, dtypes, loop)))
+            self._kernels[key] = kernel
+        targets = [adapter.memory(out)[0] for out in outs]
+        adapter.launch(kernel, adapter.blocks_for(layout.count), _arguments(layout, parts, targets))
+        return list(outs)
+
+    def _merge(self, arrays: Sequence[Any], parts: Sequence[tuple]) -> Layout:
+        try:
+            return merge(
+                tuple([array.shape for array in arrays]), tuple([part[1] for part in parts])
+            )
+        except ValueError:
+            shapes = " and ".join(str(array.shape) for array in arrays)
+            raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
+
+
+def _arguments(layout: Layout, parts: Sequence[tuple], targets: Sequence[Any]) -> list[Any]:
+    if layout.flat is not None:
+        return [layout.count, *[part[0] for part in parts], *targets]
+    found: list[Any] = [layout.count, layout.sizes]
+    for (memory, _, first), steps in zip(parts, layout.steps, strict=True):
+        found += [memory, steps, first]
+    return [*found, *targets]
+
+
+def _refuse_wide(name: str, dtypes: Sequence[np.dtype]) -> None:
+    """Raise TypeError for dtypes that no device has."""
+    for dtype in dtypes:
+        if loop_dtype(dtype).char in "gG":
+            raise TypeError(f"{no_kernel(name, *dtypes)} on a GPU: cast to float64 first")
+
+
+class DeviceElementwise:
+    """The kernel of the CPU for arrays of the device: same arguments, dtypes, shapes, errors."""
+
+    def __init__(self, kernel: Elementwise) -> None:
+        self._kernel, self._map = kernel, Map(kernel.name, kernel.function)
+
+    def __repr__(self) -> str:
+        return f"<device kernel {self._kernel.name}>"
+
+    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+        """Apply the function to arrays that broadcast together."""
+        kernel = self._kernel
+        if len(arrays) != kernel.inputs:
+            raise TypeError(f"{kernel.name} takes {kernel.inputs} arrays, got {len(arrays)}")
+        signature = kernel._signature(tuple([array.dtype for array in arrays]))
+        _refuse_wide(kernel.name, signature.loop)
+        if signature.checked and kernel._check is not None:
+            kernel._check(kernel.name, *arrays)
+        if out is None:
+            return self._map(arrays, signature.loop, (signature.result,))[0]
+        self._fill(arrays, signature, out)
+        return out
+
+    def _fill(self, arrays: Sequence[Any], signature: Any, out: Any) -> None:
+        name, result = self._kernel.name, signature.result
+        shape = np.broadcast_shapes(*[array.shape for array in arrays])
+        if out.shape != shape:
+            raise ValueError(f"{name}: out has shape {out.shape}, the result {shape}")
+        if not np.can_cast(result, out.dtype, "same_kind"):
+            raise TypeError(f"{name}: out has dtype {out.dtype}, the result {result}")
+        fits = out.dtype == result and out.flags.c_contiguous
+        alone = all(array is out or not _may_overlap(array, out) for array in arrays)
+        if fits and alone:
+            self._map(arrays, signature.loop, (result,), (out,))
+        else:
+            out[...] = self._map(arrays, signature.loop, (result,))[0]
+
+
+def _may_overlap(x: Any, y: Any) -> bool:
+    """Return whether two arrays may share memory, by the ranges of their addresses."""
+    (a, b), (c, d) = _range(x), _range(y)
+    return a < d and c < b
+
+
+def _range(array: Any) -> tuple[int, int]:
+    low = high = array.__cuda_array_interface__["data"][0]
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        low, high = low + min(0, stride * (size - 1)), high + max(0, stride * (size - 1))
+    return low, high + array.dtype.itemsize
+
+
+class DevicePointwise:
+    """A user's scalar function, whose result may be a tuple, for arrays of the device."""
+
+    def __init__(self, kernel: Pointwise) -> None:
+        self._kernel, self._single = kernel, DeviceElementwise(kernel.one)
+
+    def __repr__(self) -> str:
+        return f"<device kernel {self._kernel.name}>"
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Return an array, or a list of them where the function returns a tuple."""
+        dtypes = tuple([array.dtype for array in arrays])
+        results = self._kernel.result_dtypes(*dtypes)
+        if results is None:
+            return self._single(*arrays)
+        loop = self._kernel.one._signature(dtypes).loop
+        _refuse_wide(self._kernel.name, loop)
+        return self._single._map(arrays, loop, results)
+
+
+def elementwise(name: str, function: Callable, dtype: np.dtype) -> Callable[..., Any]:
+    """Return a function of arrays that computes `function` of them in one dtype."""
+    made = Map(name, function)
+    return partial(_apply, made, dtype)
+
+
+def _apply(made: Map, dtype: np.dtype, *arrays: Any) -> Any:
+    return made(arrays, (dtype,) * len(arrays), (dtype,))[0]

@@ -1,0 +1,42 @@
+"""From a kernel of the CPU to the one that does the same on arrays of the device."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.cuda.elementwise import DeviceElementwise, DevicePointwise
+from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
+
+_MAKERS: dict[type, Callable[[Any], Callable[..., Any]]] = {
+    Elementwise: DeviceElementwise,
+    Pointwise: DevicePointwise,
+}
+_made: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
+
+
+def device_run(kernel: Any) -> Callable[..., Any] | None:
+    """Return what computes the same as a kernel of the CPU, on arrays of the device.
+
+    It takes the same arguments and gives arrays of the same dtypes and shapes; None where there is
+    no such kernel.
+    """
+    make = _MAKERS.get(type(kernel))
+    if make is None:
+        return None
+    found = _made.get(kernel)
+    if found is None:
+        found = _made[kernel] = make(kernel)
+    return found
+
+
+def launch(
+    kernel: Any, configuration: tuple[Any, Any], ins: Sequence[Any], outs: Sequence[Any]
+) -> None:
+    """Launch a kernel of a user, made by ``numba.cuda.jit``, as ``kernel(*ins, *outs)``.
+
+    `configuration` is the number of blocks and of threads in a block, each a number or a tuple of
+    up to three.
+    """
+    blocks, threads = configuration
+    adapter.launch(kernel, blocks, [*map(adapter.argument, (*ins, *outs))], threads)

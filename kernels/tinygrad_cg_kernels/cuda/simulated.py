@@ -1,0 +1,281 @@
+"""A stand-in for CuPy in Numba's CUDA simulator: arrays that wrap NumPy's.
+
+A wrapped array is no NumPy array and does not become one by itself, so that what would mix the
+memories of two devices fails here as it fails with CuPy. Functions are NumPy's of the same names,
+which CuPy has with the same meaning.
+"""
+
+import functools
+import operator
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+_MAKERS = {"array", "asarray", "asanyarray", "ascontiguousarray"}
+"""Functions that take arrays of the host: they copy them to the device."""
+
+
+def _unwrap(value: Any) -> Any:
+    """Return the wrapped array; TypeError for an array of the host."""
+    if isinstance(value, ndarray):
+        return value._host
+    if isinstance(value, np.ndarray):
+        raise TypeError(
+            f"Unsupported type {np.ndarray}: an array of the host among arrays of the device"
+        )
+    if type(value) in (list, tuple):
+        return type(value)([_unwrap(part) for part in value])
+    if type(value) is slice:
+        return slice(_unwrap(value.start), _unwrap(value.stop), _unwrap(value.step))
+    return value
+
+
+def _wrap(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return ndarray(value)
+    if isinstance(value, np.generic):
+        return ndarray(np.asarray(value))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(_wrap, value))
+    if type(value) in (list, tuple):
+        return type(value)(map(_wrap, value))
+    return value
+
+
+def _lifted(function: Callable) -> Callable:
+    """Return a function of NumPy as one of wrapped arrays."""
+
+    @functools.wraps(function, assigned=("__name__", "__qualname__", "__doc__"))
+    def call(*arguments: Any, **named: Any) -> Any:
+        named = {name: _unwrap(value) for name, value in named.items()}
+        with np.errstate(all="ignore"):
+            return _wrap(function(*map(_unwrap, arguments), **named))
+
+    return call
+
+
+class _Flags:
+    """What CuPy tells of an array's memory."""
+
+    def __init__(self, flags: Any) -> None:
+        self.c_contiguous, self.f_contiguous = flags.c_contiguous, flags.f_contiguous
+        self.owndata, self.forc, self.fnc = flags.owndata, flags.forc, flags.fnc
+
+
+class _Address:
+    """Memory at an address that another object gives, for NumPy to look at."""
+
+    def __init__(self, interface: dict[str, Any], owner: Any) -> None:
+        self.__array_interface__ = {**interface, "version": 3}
+        self.owner = owner
+
+
+class ndarray:
+    """An array of the simulated device."""
+
+    __slots__ = ("__weakref__", "_host")
+    __array_priority__ = 100
+
+    def __init__(self, host: np.ndarray) -> None:
+        self._host = host
+
+    # What NumPy asks: CuPy answers its functions, and refuses to become an array of the host.
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct "
+            "a NumPy array explicitly."
+        )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        return _lifted(getattr(ufunc, method))(*inputs, **named)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        return _lifted(function)(*args, **named)
+
+    # What CuPy's arrays have, and NumPy's do not.
+
+    def get(self) -> np.ndarray:
+        """Return a copy on the host."""
+        return self._host.copy()
+
+    @property
+    def flags(self) -> _Flags:
+        return _Flags(self._host.flags)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        found = self._host.__array_interface__
+        return {name: found[name] for name in ("shape", "typestr", "data", "strides")} | {
+            "version": 3,
+            "stream": None,
+        }
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._host.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0  # a device of CUDA, the first
+
+    # Like NumPy's.
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._host.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._host.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self._host.strides
+
+    @property
+    def ndim(self) -> int:
+        return self._host.ndim
+
+    @property
+    def size(self) -> int:
+        return self._host.size
+
+    def __getattr__(self, name: str) -> Any:
+        """Return NumPy's attribute of the name: `T`, `nbytes`, `reshape`, `astype`, `sum`, ..."""
+        if name.startswith("_") or name in ("ctypes", "tofile"):
+            raise AttributeError(f"arrays of the device have no attribute {name!r}")
+        found = getattr(self._host, name)
+        return _lifted(found) if callable(found) else _wrap(found)
+
+    def __getitem__(self, key: Any) -> Any:
+        return _wrap(self._host[_unwrap(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._host[_unwrap(key)] = _unwrap(value)
+
+    def __len__(self) -> int:
+        return len(self._host)
+
+    def __repr__(self) -> str:
+        return repr(self._host)
+
+    def __str__(self) -> str:
+        return str(self._host)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _of_operator(name: str) -> Callable:
+    def call(self: ndarray, *others: Any) -> Any:
+        if isinstance(others[0] if others else None, (str, bytes, dict)):
+            return NotImplemented
+        found = _lifted(getattr(self._host, name))(*others)
+        return self if type(found) is ndarray and found._host is self._host else found
+
+    return call
+
+
+_OPERATORS = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+    *("and", "or", "xor", "lshift", "rshift"),
+)
+for _name in [
+    *(f"__{prefix}{name}__" for name in _OPERATORS for prefix in ("", "r", "i")),
+    *("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"),
+    *("__neg__", "__pos__", "__abs__", "__invert__"),
+]:
+    setattr(ndarray, _name, _of_operator(_name))
+for _convert in (bool, int, float, complex, operator.index):
+    _name = f"__{_convert.__name__.removeprefix('__').removesuffix('__')}__"
+    setattr(ndarray, _name, lambda self, convert=_convert: convert(self._host))
+
+
+class Memory:
+    """Elements in a row as device code sees them. An index outside is an error, also below 0."""
+
+    __slots__ = ("_host", "shape", "size")
+
+    def __init__(self, array: ndarray, offset: int, count: int) -> None:
+        interface = array._host.__array_interface__
+        address, read_only = interface["data"]
+        data = {"shape": (count,), "typestr": interface["typestr"], "strides": None}
+        self._host = np.asarray(_Address({**data, "data": (address + offset, read_only)}, array))
+        self.size, self.shape = count, (count,)
+
+    def __getitem__(self, index: int) -> Any:
+        if not 0 <= index < self.size:
+            raise IndexError(f"device code reads element {index} of {self.size}")
+        return self._host[index]
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        if not 0 <= index < self.size:
+            raise IndexError(f"device code writes element {index} of {self.size}")
+        self._host[index] = value
+
+
+# Functions of the module -----------------------------------------------------------------------
+
+
+def asnumpy(array: Any) -> np.ndarray:
+    """Return a copy on the host."""
+    return array.get() if isinstance(array, ndarray) else np.asarray(array)
+
+
+def _made(name: str) -> Callable:
+    """Return a maker of NumPy's: arrays of the host are copied, what is on the device is shared."""
+    make = getattr(np, name)
+
+    def call(value: Any, *arguments: Any, **named: Any) -> ndarray:
+        if isinstance(value, ndarray):
+            found = make(value._host, *arguments, **named)
+            return value if found is value._host else ndarray(found)
+        interface = getattr(value, "__cuda_array_interface__", None)
+        if interface is not None:
+            return ndarray(make(np.asarray(_Address(interface, value)), *arguments, **named))
+        if isinstance(value, (list, tuple)):
+            value = _of_host(value)
+        return ndarray(np.array(make(value, *arguments, **named)))
+
+    return call
+
+
+def _of_host(value: Any) -> Any:
+    """Return nested sequences with arrays of the device as arrays that NumPy puts together."""
+    if isinstance(value, ndarray):
+        return value._host
+    return [_of_host(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def from_dlpack(array: Any) -> ndarray:
+    """Return an array of the device, without a copy; BufferError for one of the host."""
+    kind, _ = array.__dlpack_device__()
+    if kind != 2:
+        raise BufferError(f"an array of device type {kind} is not of the device (2)")
+    return array if isinstance(array, ndarray) else _made("asarray")(array)
+
+
+class _Namespace:
+    """A module of NumPy within NumPy: `linalg`, `fft`."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return _found(self._module, name)
+
+
+def _found(module: Any, name: str) -> Any:
+    value = getattr(module, name)
+    if isinstance(value, ModuleType):
+        value = _Namespace(value)
+    elif callable(value) and not isinstance(value, type):
+        value = _made(name) if name in _MAKERS else _lifted(value)
+    return value
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = _found(np, name)
+    return value

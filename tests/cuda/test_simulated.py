@@ -1,0 +1,79 @@
+"""The stand-in for CuPy: what it shares with NumPy, and what it refuses as CuPy does."""
+
+import numpy as np
+import pytest
+
+from tinygrad_cg_kernels.cuda import simulated
+
+pytestmark = pytest.mark.quick
+HOST = np.arange(6.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda x: np.asarray(x),
+        lambda x: x + HOST,
+        lambda x: HOST + x,
+        lambda x: np.add(HOST, x),
+        lambda x: np.concatenate([x, HOST]),
+        lambda x: simulated.matmul(x, HOST.T),
+        lambda x: x[np.array([0])],
+        lambda x: x.__setitem__(0, HOST[0]),
+    ],
+)
+def test_arrays_of_the_host_are_refused(mix):
+    with pytest.raises(TypeError, match=r"Unsupported type|Implicit conversion"):
+        mix(simulated.asarray(HOST))
+
+
+def test_functions_are_those_of_numpy():
+    x = simulated.asarray(HOST)
+    assert type(np.sum(x)) is simulated.ndarray
+    assert float(np.sum(x, axis=None)) == 15
+    np.testing.assert_array_equal(simulated.concatenate([x, x], 1).get(), np.c_[HOST, HOST])
+    np.testing.assert_array_equal((2 * x.T - x.T[::-1]).get(), 2 * HOST.T - HOST.T[::-1])
+    q, r = simulated.linalg.qr(x.T)
+    np.testing.assert_allclose((q @ r).get(), HOST.T, atol=1e-12)
+    assert x.shape == (2, 3)
+    assert x.nbytes == 48
+    assert x.astype("f").dtype == np.float32
+    assert int(x[1, 2]) == 5
+    assert bool(x[0, 0]) is False
+
+
+def test_views_share_memory_and_copies_do_not():
+    host = HOST.copy()
+    x = simulated.asarray(host)
+    x[:, 1] = 7
+    assert host[0, 1] == 1
+    x.T[0] = 3
+    np.testing.assert_array_equal(x.get()[:, 0], [3, 3])
+    y = x
+    y += 1
+    assert y is x
+    assert float(x[0, 0]) == 4
+
+
+def test_other_arrays_of_the_device_come_in_without_a_copy():
+    x = simulated.asarray(HOST)
+
+    class Foreign:
+        __cuda_array_interface__ = x.T.__cuda_array_interface__
+
+    y = simulated.asarray(Foreign())
+    y[0] = 9
+    np.testing.assert_array_equal(x.get()[:, 0], [9, 9])
+    assert simulated.from_dlpack(x) is x
+    with pytest.raises(BufferError, match="device type 1"):
+        simulated.from_dlpack(HOST)
+
+
+def test_device_code_may_not_look_outside():
+    part = simulated.Memory(simulated.asarray(HOST), 8, 3)
+    assert [part[i] for i in range(3)] == [1, 2, 3]
+    for index in (-1, 3):
+        with pytest.raises(IndexError, match=f"element {index} of 3"):
+            part[index]
+        with pytest.raises(IndexError, match=f"element {index} of 3"):
+            part[index] = 0
