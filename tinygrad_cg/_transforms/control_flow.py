@@ -476,7 +476,7 @@ def without_value(name: str, parameter: str, value: Any) -> Any:
 
 def branch(name: str, index: Any, branches: list[tuple[str, Callable[[], Any]]]) -> Any:
     """Return the result of a branch, where the index has no value, or one for each example."""
-    with _guard(name, [function for _, function in branches]):
+    with _guard(name, [function for _, function in branches], False):
         return _branch(name, index, branches)
 
 
