@@ -25,6 +25,7 @@ __all__ = [
     "CustomGradientWarning",
     "DerivativeOrderError",
     "DerivativeWarning",
+    "DeviceError",
     "FailedAssertion",
     "FunctionWarning",
     "GradientCountError",
@@ -37,6 +38,7 @@ __all__ = [
     "NotLinearError",
     "OperatorNotAllowedInGraphError",
     "OutOfRangeError",
+    "ResourceExhaustedError",
     "TapeWarning",
 ]
 __dir__ = __all__.copy  # what dir() shows
@@ -163,6 +165,14 @@ class FailedAssertion(InvalidArgumentError, AssertionError):
 
 class InaccessibleTensorError(TypeError, ValueError):
     """A tensor of a trace was used outside of it, where it has no value."""
+
+
+class DeviceError(RuntimeError, ValueError):
+    """A device that is not there, or that an operation has no implementation for."""
+
+
+class ResourceExhaustedError(MemoryError):
+    """The memory of a GPU did not suffice."""
 
 
 def is_ours(file: str) -> bool:

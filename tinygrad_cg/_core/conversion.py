@@ -17,6 +17,7 @@ from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.promotion import SUPPORTED, promote
 
 from ..errors import ArgumentTypeError
+from . import devices
 from .kinds import is_bool, is_complex, is_exact, is_floating, is_inexact, is_integer
 from .tensor import ArrayLike, Tensor
 
@@ -155,7 +156,21 @@ def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Ten
         return value.strong(dtype)
     if isinstance(value, (list, tuple)) and any_tensor(value):
         return operations.stack(value)
-    return Tensor(to_array(value, dtype, copy))
+    adopted = _adopt(value, dtype, copy)
+    return Tensor(devices.place(to_array(value, dtype, copy)) if adopted is None else adopted)
+
+
+def _adopt(value: Any, dtype: np.dtype | None, copy: bool) -> Any:
+    """Return the array of an object that is on a GPU, on the GPU; None for all others."""
+    if type(value) is np.ndarray or isinstance(value, (float, int, np.generic)):
+        return None
+    array = devices.adopt(value)
+    if array is None:
+        return None
+    wanted = check_dtype(array.dtype, "cannot make a tensor of this array")
+    if dtype is not None and dtype != wanted:
+        return array.astype(dtype)
+    return array.copy() if copy else array
 
 
 class IndexedSlices:
@@ -401,7 +416,9 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
         strong = promote(*[tensors[i].dtype for i in lists])
     for i, value in enumerate(values):
         if tensors[i] is None:
-            tensors[i] = convert(value, None if strong is None else weak_dtype(value, strong))
+            dtype = None if strong is None else weak_dtype(value, strong)
+            here = strong is None or isinstance(value, Weak)
+            tensors[i] = convert(value, dtype) if here else Tensor(to_array(value, dtype))
     return tuple(tensors)
 
 

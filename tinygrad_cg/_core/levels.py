@@ -148,6 +148,7 @@ class State(threading.local):
         self.observers: tuple[Any, ...] = ()  # are told of passes (see observer)
         self.tangents = 0  # how many are being computed, one inside the other, while observed
         self.draws: Any = None  # what gives random numbers here, instead of the generator
+        self.device: str | None = None  # where new tensors are; None is the processor's memory
         self.base_graph = base = State.base
         if base is not None:
             self.frame = add_level(None, base._token)

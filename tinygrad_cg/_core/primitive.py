@@ -15,7 +15,8 @@ from typing import Any
 
 from numpy import ndarray
 
-from ..errors import InvalidArgumentError
+from ..errors import ArgumentTypeError, DeviceError, InvalidArgumentError
+from . import device_runs, devices
 from .conversion import FLOAT32, FLOAT64, convert, convert_operands  # noqa: F401 (for conditions)
 from .examples import with_example
 from .kinds import EVERY, is_complex
@@ -57,6 +58,7 @@ class Primitive:
     rule: InitVar[Callable[..., Any] | None] = None
     kind: str = "move"
     kernel: Any = None  # the object behind `run`
+    on_gpu: Callable[..., Any] | None = None  # what runs it on a GPU, where that is its own
     linear: bool = False  # in all its operands together
     # For each operand a function to the tangent of the result, of an elementwise operation whose
     # tangents are not what its gradients make of them: jvp[i](tangent, *operands, out).
@@ -128,11 +130,16 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
     """Carry `primitive` out on tensors, for all levels of this thread."""
     frame = state.frame
     out: Any
+    on_gpu = bool(devices.array_types) and device_runs.any_on_gpu(inputs)
+    if on_gpu and primitive.on_gpu is None:
+        inputs = device_runs.bring_along(inputs)
     single = len(inputs) == 1
     first = inputs[0]._rec if single else None
     if frame is None or frame.level is None:
         try:
-            if single:
+            if on_gpu:
+                data = device_runs.run(primitive, [tensor._data for tensor in inputs], params)
+            elif single:
                 data = primitive.run(inputs[0]._data, **params)
             else:
                 data = primitive.run(*[tensor._data for tensor in inputs], **params)
@@ -141,7 +148,7 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
         except (AttributeError, TypeError):
             refuse_leaks(*inputs)
             raise
-        if type(data) is ndarray:
+        if type(data) is ndarray or isinstance(data, devices.array_types):
             out = new_tensor()
             out._data = data
             out._rec = None
@@ -179,7 +186,8 @@ def _of_input(primitive: Primitive, error: ValueError) -> ValueError:
     """Return the error to raise: a kernel refuses the caller's input; a user's kernel speaks for
     itself.
     """
-    if primitive.kind == "user" or isinstance(error, InvalidArgumentError):
+    own = (InvalidArgumentError, ArgumentTypeError, DeviceError)
+    if primitive.kind == "user" or isinstance(error, own):
         return error
     return InvalidArgumentError(str(error))
 

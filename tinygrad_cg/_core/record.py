@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import devices
 from .conversion import FLOAT32, FLOAT64, convert_operands, weak_arrays
 from .kinds import is_differentiable
 from .levels import NOTHING, Frame, Token, is_alive, next_serial, state
@@ -493,7 +494,7 @@ def attach(group, {nodes}, {operands}, p, o):
     n.next = None
     n.serial = serial()
 """  # one by one: Python makes a tuple of more than three values to assign at once
-_OUTPUT = """if type({0}) is ndarray:
+_OUTPUT = """if type({0}) is ndarray or isinstance({0}, devices.array_types):
         out = new_tensor()
         out._data, out._rec = {0}, n
     else:
@@ -514,6 +515,7 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
         "convert": as_operand,
         "FLOAT32": FLOAT32,
         "FLOAT64": FLOAT64,
+        "devices": devices,
         "ndarray": np.ndarray,
         "new_node": new_node,
         "new_tensor": new_tensor,

@@ -147,7 +147,6 @@ METHODS = {
     "clamp": "use tf.clip_by_value(x, low, high)",
     "clone": "leave it out: tensors do not change; for a tensor of its own use tf.identity(x)",
     "contiguous": "leave it out: any layout is served",
-    "cpu": "leave it out: tensors are on the CPU",
     "cuda": "leave it out: tensors are on the CPU",
     "detach": "use tf.stop_gradient(x), or x.numpy() for the values",
     "double": "use tf.cast(x, tf.float64)",

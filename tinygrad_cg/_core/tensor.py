@@ -7,7 +7,7 @@ Arithmetic operators and array methods are installed on it from one table, in
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
@@ -16,6 +16,7 @@ import numpy as np
 from numpy import ndarray
 
 from ..errors import InaccessibleTensorError
+from . import devices
 from .levels import ask_for_value, state
 from .suggestions import METHODS, FixedAttribute
 
@@ -183,6 +184,15 @@ def leaked_from_trace(tensor: Any) -> InaccessibleTensorError:
         f"outside of it. Return it from `{name}`, instead of keeping it in a list, an attribute or "
         "a closure; to keep it from call to call, assign it to a Variable"
     )
+
+
+class _Transfers:
+    """The operation that moves tensors between devices; its module, which needs it, sets it."""
+
+    to_device: Callable[[Tensor, str], Tensor]
+
+
+transfers = _Transfers()
 
 
 class Reference:
@@ -355,11 +365,15 @@ class ArrayLike(metaclass=_Listed):
         return self.shape
 
     def _values(self) -> np.ndarray:
-        """Return the array inside. Where values are handed out, they are asked for here."""
+        """Return the array inside, or a copy of one on a GPU. Where values are handed out, they
+        are asked for here.
+        """
         data = self._data
         if state.rules and self._rec is not None:
             state.rules[-1].warn_detached(self._rec)
-        return self._ask() if isinstance(data, Aval) else data
+        if type(data) is ndarray:
+            return data
+        return self._ask() if isinstance(data, Aval) else devices.to_host(data)
 
     def _ask(self) -> np.ndarray:
         """Return the value for an example, where code is run for that; else raise an error."""
@@ -374,10 +388,16 @@ class ArrayLike(metaclass=_Listed):
 
     def _raw(self) -> Any:
         """Return the raw value that a Variable takes when this is assigned to it."""
-        return self._values()
+        data = self._data
+        if state.rules and self._rec is not None:
+            state.rules[-1].warn_detached(self._rec)
+        return self._ask() if isinstance(data, Aval) else data
 
     def numpy(self) -> Any:
-        """Return the value as a read-only NumPy array (a view), or a NumPy scalar for shape ()."""
+        """Return the value as a read-only NumPy array, or a NumPy scalar for shape ().
+
+        The array is a view; of a tensor on a GPU it is a copy.
+        """
         data = self._values()
         if not data.ndim:
             return data[()]
@@ -428,8 +448,11 @@ class ArrayLike(metaclass=_Listed):
 
         It is marked read-only if the consumer knows version 1.0 (`max_version`).
         """
-        data = self._values()
         options: dict[str, Any] = {"stream": stream, "dl_device": dl_device, "copy": copy}
+        if isinstance(self._data, devices.array_types) and (dl_device or (2, 0))[0] != 1:
+            asked = {name: value for name, value in options.items() if value is not None}
+            return self._raw().__dlpack__(**asked)
+        data = self._values()
         if max_version is not None and max_version[0] >= 1:
             view = data.view()
             view.flags.writeable = False
@@ -439,7 +462,15 @@ class ArrayLike(metaclass=_Listed):
         return data.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0  # kDLCPU, the only one there is
+        data = self._data
+        return data.__dlpack_device__() if isinstance(data, devices.array_types) else (1, 0)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Describe the memory of a tensor on a GPU, which stays the tensor's: it is only read."""
+        if not isinstance(self._data, devices.array_types):
+            raise AttributeError("tensors on the CPU have no __cuda_array_interface__")
+        return self._raw().__cuda_array_interface__
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         """Return ``tinygrad_cg.numpy``, which has the names of the array API standard 2024.12.
@@ -452,14 +483,24 @@ class ArrayLike(metaclass=_Listed):
 
     @property
     def device(self) -> str:
-        """Return the device of the value, which is "cpu"."""
-        return "cpu"
+        """Return the device of the value: "cpu", or "gpu:0"."""
+        return devices.device_of(self._data)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        """Return the value, where it is. Raises ValueError for another device than "cpu"."""
-        if device != "cpu":
-            raise ValueError(f"to_device: tensors are on the device 'cpu', got {device!r}")
-        return self._read()
+        """Return the value on a device, "cpu" or "gpu:0": itself if it is there.
+
+        Gradients go back to where the value was. Raises DeviceError for a device that there is not,
+        ValueError for what is no name of one.
+        """
+        return transfers.to_device(self._read(), devices.find(device, "to_device"))
+
+    def gpu(self) -> Tensor:
+        """Return the value on the GPU: itself if it is there. DeviceError if there is none."""
+        return transfers.to_device(self._read(), devices.find(devices.GPU, "gpu"))
+
+    def cpu(self) -> Tensor:
+        """Return the value in the processor's memory: itself if it is there."""
+        return transfers.to_device(self._read(), devices.CPU)
 
     def item(self, *index: Any) -> Any:
         """Return an element as a Python number: the only one, or that at `index`.
@@ -520,7 +561,7 @@ class ArrayLike(metaclass=_Listed):
         data = self._data  # a text: no value that could lose its derivative
         if data.ndim:
             return format(str(self), spec)
-        return format((self._ask() if isinstance(data, Aval) else data)[()], spec)
+        return format((self._ask() if isinstance(data, Aval) else devices.to_host(data))[()], spec)
 
     def __dir__(self) -> Iterable[str]:
         return [name for name in super().__dir__() if name not in METHODS]
@@ -548,7 +589,7 @@ class Tensor(ArrayLike):
     __slots__ = ("__weakref__", "_data", "_rec")
 
     def __init__(self, data: Any, record: Any = None):
-        if type(data) is not ndarray and not isinstance(data, Aval):
+        if type(data) is not ndarray and not isinstance(data, (Aval, *devices.array_types)):
             raise TypeError(
                 f"Tensor is made by constant() or convert_to_tensor(), got {type(data).__name__}"
             )

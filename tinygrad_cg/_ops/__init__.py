@@ -16,7 +16,7 @@ from typing import Any
 
 _MODULES = (
     "comparison complex creation elementwise indexing integers linear_algebra operators protocol "
-    "reductions scans shape sorting special_functions trigonometry"
+    "reductions scans shape sorting special_functions transfer trigonometry"
 )
 # The others, by name, with the functions and classes that they define for other modules.
 _LATER = {

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import (
     COMPLEX128,
     FLOAT32,
@@ -113,29 +114,31 @@ def full(shape: Any, value: Any, dtype: Any = None) -> Tensor:
         return broadcast_to(cast(tensor, wanted or tensor.dtype), sizes)
     data = to_array(_as_value(value), wanted)
     _check_scalar("full", "value", data)
-    return Tensor(np.full(sizes, data[()], data.dtype))
+    return Tensor(devices.new_arrays().full(sizes, data[()], data.dtype))
 
 
 def zeros(shape: Any, dtype: Any = FLOAT32) -> Tensor:
     """Return a tensor of zeros, float32 by default. InvalidArgumentError for negative sizes."""
-    return Tensor(np.zeros(as_sizes("zeros", shape), as_dtype(dtype)))
+    return Tensor(devices.new_arrays().zeros(as_sizes("zeros", shape), as_dtype(dtype)))
 
 
 def ones(shape: Any, dtype: Any = FLOAT32) -> Tensor:
     """Return a tensor of ones, float32 by default. InvalidArgumentError for negative sizes."""
-    return Tensor(np.ones(as_sizes("ones", shape), as_dtype(dtype)))
+    return Tensor(devices.new_arrays().ones(as_sizes("ones", shape), as_dtype(dtype)))
 
 
 def zeros_like(x: Any, dtype: Any = None) -> Tensor:
     """Return zeros with the shape and, unless `dtype` is given, the dtype of `x`."""
-    aval = convert(x)._data
-    return Tensor(np.zeros(aval.shape, _dtype(dtype) or aval.dtype))
+    tensor = convert(x)
+    aval = tensor._data
+    return Tensor(devices.arrays_like(tensor).zeros(aval.shape, _dtype(dtype) or aval.dtype))
 
 
 def ones_like(x: Any, dtype: Any = None) -> Tensor:
     """Return ones with the shape and, unless `dtype` is given, the dtype of `x`."""
-    aval = convert(x)._data
-    ones = np.empty(aval.shape, _dtype(dtype) or aval.dtype)
+    tensor = convert(x)
+    aval = tensor._data
+    ones = devices.arrays_like(tensor).empty(aval.shape, _dtype(dtype) or aval.dtype)
     ones.fill(1)  # np.ones takes three times as long for few
     return Tensor(ones)
 
@@ -145,8 +148,10 @@ def full_like(x: Any, value: Any, dtype: Any = None) -> Tensor:
 
     `value` is as for `full`, and gets a gradient as there; `x` gets none.
     """
-    aval = convert(x)._data
-    return full(aval.shape, value, _dtype(dtype) or aval.dtype)
+    tensor = convert(x)
+    aval = tensor._data
+    with devices.on(devices.home(tensor)):
+        return full(aval.shape, value, _dtype(dtype) or aval.dtype)
 
 
 def eye(rows: Any, columns: Any = None, dtype: Any = FLOAT32) -> Tensor:
@@ -160,7 +165,7 @@ def eye(rows: Any, columns: Any = None, dtype: Any = FLOAT32) -> Tensor:
         raise InvalidArgumentError(
             f"eye: rows and columns must not be negative, got {height} and {width}"
         )
-    return Tensor(np.eye(height, width, dtype=as_dtype(dtype)))
+    return Tensor(devices.new_arrays().eye(height, width, dtype=as_dtype(dtype)))
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
@@ -178,7 +183,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
         raise InvalidArgumentError("range: step must not be 0")
     wanted = _dtype(dtype) or _common_dtype(values)
     try:
-        return Tensor(np.arange(*values, dtype=wanted))
+        return Tensor(devices.place(np.arange(*values, dtype=wanted)))
     except (ValueError, OverflowError) as error:
         bounds = "from {} to {} in steps of {}".format(*values)
         raise InvalidArgumentError(
@@ -205,7 +210,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
     first, last = _as_value(start), _as_value(stop)
     try:
         with np.errstate(all="ignore"):
-            return Tensor(np.linspace(first, last, count, dtype=wanted))
+            return Tensor(devices.place(np.linspace(first, last, count, dtype=wanted)))
     except ValueError:
         broadcast_shapes("linspace", np.shape(first), np.shape(last))
         raise
@@ -216,7 +221,9 @@ def _interpolate(start: Any, stop: Any, count: int, dtype: np.dtype) -> Tensor:
     wide = COMPLEX128 if is_complex(dtype) else FLOAT64
     first, last = convert(start, wide), convert(stop, wide)
     axes = [1] * len(broadcast_shapes("linspace", first._data.shape, last._data.shape))
-    share = Tensor((np.arange(count) / max(count - 1, 1)).reshape(count, *axes))
+    places = (np.arange(count) / max(count - 1, 1)).reshape(count, *axes)
+    on_gpu = devices.GPU in (devices.home(first), devices.home(last))
+    share = Tensor(devices.move(places, devices.GPU) if on_gpu else places)
     points = cast(first, wide) * (1.0 - share) + cast(last, wide) * share
     return cast(points, dtype)
 

@@ -1,18 +1,21 @@
-"""DLPack: tensors from and for other libraries, on the CPU, without a copy where that is safe.
+"""DLPack: tensors from and for other libraries, without a copy where that is safe.
 
 After the array API standard 2024.12 and ``tf.experimental.dlpack``. Tensors never change, and tapes
 keep them: an array whose owner may still write to it is copied as `constant` copies it, unless the
 caller vouches for it with ``copy=False``. Memory that its owner declares read-only, as JAX does, is
-shared. Tensors themselves are handed out read-only where the consumer can be told so, which is from
-version 1.0 of the protocol on; they must not be written to by any.
+shared. Memory of a GPU stays there. Tensors themselves are handed out read-only where the consumer
+can be told so, which is from version 1.0 of the protocol on, and of the CPU only; they must not be
+written to by any.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import check_dtype, is_tensor
 from .._core.tensor import Tensor
 from .creation import constant
@@ -27,28 +30,59 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     Parameters
     ----------
     x:
-        An object with ``__dlpack__``, on the CPU: an array of NumPy, PyTorch, JAX, CuPy and others.
+        An object with ``__dlpack__``: an array of NumPy, PyTorch, JAX, CuPy and others.
     device:
-        None or "cpu".
+        None, "cpu" or "gpu:0": where the tensor is; None is where `x` is.
     copy:
         False shares the memory: the caller promises that nobody writes to it while the tensor,
         or a tape that saw it, is in use. True copies. None shares what is read-only, and copies
         all else.
 
     A Tensor comes back as it is. Raises TypeError for what has no ``__dlpack__`` and for dtypes
-    that tensors cannot have, BufferError for memory of another device or what cannot be
-    exported, such as a PyTorch tensor that requires gradients.
+    that tensors cannot have, BufferError for a device that there is not, for one that cannot be
+    had without a copy, and for what cannot be exported, such as a PyTorch tensor that requires
+    gradients.
     """
-    if device not in (None, "cpu"):
-        raise BufferError(f"from_dlpack: tensors are on the device 'cpu', got {device!r}")
+    wanted = None if device is None else _find(device)
     if is_tensor(x):
-        return identity(x) if copy else constant(x)
-    capsule, is_frozen = _export(x)
-    array = _array_on(x, capsule)
+        tensor = identity(x) if copy else constant(x)
+    elif type(x).__name__ != "PyCapsule" and _device_type(x) in _CUDA:
+        tensor = Tensor(_array_on_gpu(x, copy))
+    else:
+        capsule, is_frozen = _export(x)
+        array = _array_on(x, capsule)
+        check_dtype(array.dtype, "from_dlpack")
+        is_frozen = is_frozen and devices.device_of(array) == devices.CPU
+        if copy or (copy is None and not (is_frozen and not array.flags.writeable)):
+            array = array.copy()
+        tensor = Tensor(array)
+    if wanted is None or tensor.device == wanted:
+        return tensor
+    if copy is False:
+        raise BufferError(f"from_dlpack: {device!r} needs a copy of what is on {tensor.device!r}")
+    return tensor.to_device(wanted)
+
+
+_CUDA = (2, 13)  # kDLCUDA and kDLCUDAManaged
+
+
+def _find(device: Any) -> str:
+    try:
+        return devices.find(device, "from_dlpack")
+    except ValueError as error:
+        raise BufferError(str(error)) from None
+
+
+def _device_type(x: Any) -> int:
+    return getattr(x, "__dlpack_device__", lambda: (1, 0))()[0]
+
+
+def _array_on_gpu(x: Any, copy: bool | None) -> Any:
+    """Return an array on the memory of an object on a GPU, or a copy of it there."""
+    array = devices.import_capsule(x)
     check_dtype(array.dtype, "from_dlpack")
-    if copy or (copy is None and not (is_frozen and not array.flags.writeable)):
-        return constant(array)
-    return Tensor(array)
+    frozen = type(x).__module__.startswith("jax")  # no flag tells it of memory on a GPU
+    return array.copy() if copy or (copy is None and not frozen) else array
 
 
 def _export(x: Any) -> tuple[Any, bool]:
@@ -72,12 +106,15 @@ def _is_versioned(capsule: Any) -> bool:
     return '"dltensor_versioned"' in repr(capsule)
 
 
-def _array_on(x: Any, capsule: Any) -> np.ndarray:
+def _array_on(x: Any, capsule: Any) -> Any:
     """Return an array on the memory of a capsule, made from `x`, which lives as long as it."""
     device = getattr(x, "__dlpack_device__", lambda: (1, 0))()
     try:
         return np.from_dlpack(_Capsule(capsule, device))
     except (RuntimeError, BufferError) as error:
+        if type(x).__name__ == "PyCapsule" and devices.count_gpus():
+            with suppress(RuntimeError, BufferError):  # a capsule does not tell its device
+                return devices.import_capsule(_Capsule(capsule, (2, 0)))
         if "dtype" in str(error):
             found = getattr(x, "dtype", "this dtype")
             raise TypeError(f"from_dlpack: {found} is not supported ({error})") from None

@@ -256,6 +256,7 @@ _broadcast_to = operation(
     _repeat,
     lambda x, shape: Aval(shape, x.dtype),
     (lambda dy: dy,),  # the sweep sums every gradient to its operand's shape
+    on_gpu=np.broadcast_to,
     linear=True,
     aliases=True,
     batch=lambda params, size: {"shape": (size, *params["shape"])},

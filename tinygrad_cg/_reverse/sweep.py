@@ -17,6 +17,8 @@ from numpy import ndarray
 
 from tinygrad_cg_kernels.runtime.memory import _BufferOwner
 
+from .._core import devices
+from .._core.devices import GPU, home, on
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, is_alive, state
 from .._core.record import (
@@ -159,7 +161,7 @@ def _seed(target: Any, gradient: Any) -> Tensor:
         key = data.shape, data.dtype
         ones = _ones.get(key)
         if ones is None:
-            if data.shape not in ((), (1,)):
+            if data.shape not in ((), (1,)) or (devices.array_types and home(target) == GPU):
                 return ones_like(target)
             ones = _ones[key] = np.ones(*key)
             ones.flags.writeable = False
@@ -253,7 +255,9 @@ def sweep(
         else:
             if type(dy) is list:  # with zeros for the outputs that nothing depends on
                 pairs = zip(dy, node.shape, strict=True)
-                dy = [zeros(*aval) if one is None else one for one, aval in pairs]
+                known = next(one for one in dy if one is not None)
+                with on(home(known)):
+                    dy = [zeros(*aval) if one is None else one for one, aval in pairs]
             if run is not None:
                 found = run(node, dy)
             elif has_large and (large := _large_rule(node, dy)) is not None:

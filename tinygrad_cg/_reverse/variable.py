@@ -14,13 +14,15 @@ from numpy import ndarray
 
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
+from .._core import devices
 from .._core.conversion import Weak, as_dtype, cast_in_range, check_dtype, convert, to_array
 from .._core.kinds import is_integer
 from .._core.levels import state
-from .._core.tensor import ArrayLike, NoValueError, Tensor
+from .._core.tensor import ArrayLike, Aval, NoValueError, Tensor
 from .._ops.elementwise import add, subtract, where
 from .._ops.indexing import gather, getitem
 from .._ops.shape import identity, reshape
+from ..errors import ArgumentTypeError
 from .name_scope import current_scope
 
 
@@ -81,11 +83,15 @@ class Variable(ArrayLike):
         if initial_value is None:
             raise ValueError("Variable: `initial_value` must be given")
         wanted = None if dtype is None else as_dtype(dtype)
+        data: Any
         if isinstance(initial_value, (ArrayLike, list, tuple)):
-            data = np.array(convert(initial_value, wanted)._values())
+            data = convert(initial_value, wanted)._raw()
+            data = np.array(data) if type(data) is ndarray else data
             data = data if wanted is None else data.astype(wanted)
         else:
-            data = to_array(initial_value, wanted)
+            data = devices.adopt(initial_value)
+            data = to_array(initial_value, wanted) if data is None else data.astype(wanted)
+        data = devices.place(data)
         if shape is not None and tuple(shape) != data.shape:
             raise ValueError(
                 f"Variable: the initial value has shape {data.shape}, not {tuple(shape)}"
@@ -114,7 +120,9 @@ class Variable(ArrayLike):
     def _read(self) -> Tensor:
         """Return the value; whoever listens is told first: tapes start watching here."""
         data = self._current()
-        return Tensor(data, self._rec) if type(data) is ndarray else data._with_record(self._rec)
+        if type(data) is ndarray or not isinstance(data, Tensor):
+            return Tensor(data, self._rec)
+        return data._with_record(self._rec)
 
     def _current(self) -> Any:
         """Return the value in this thread, for all that reads it: an array; a tensor in a trace."""
@@ -124,12 +132,14 @@ class Variable(ArrayLike):
         return here.overrides.get(id(self), self._data) if here.overrides else self._data
 
     def _values(self) -> np.ndarray:
-        super()._values()
+        super()._raw()
         data = self._current()
-        return data if type(data) is ndarray else data._values()
+        if type(data) is ndarray:
+            return data
+        return data._values() if isinstance(data, Tensor) else devices.to_host(data)
 
     def _raw(self) -> Any:
-        super()._values()
+        super()._raw()
         return self._current()
 
     @property
@@ -178,16 +188,20 @@ class Variable(ArrayLike):
             present, delta = self._current(), self._fit_value(value)
             if type(present) is ndarray and type(delta) is ndarray:
                 return self._assign(change.primitive.run(present, delta))
-            return self._assign(change(_tensor(present), _tensor(delta)))
+            return self._assign_result(change(_tensor(present), _tensor(delta)))
 
     def _assign(self, data: Any) -> Variable:
         for listener in state.listeners:
             listener.variable_assigned(self)
         if id(self) in state.overrides:  # a function that runs again: see recompute_grad
-            state.overrides[id(self)] = data if type(data) is ndarray else data._raw()
+            state.overrides[id(self)] = data._raw() if isinstance(data, Tensor) else data
         else:
             self._data = data  # a new array each time: what was read before stays as it was
         return self
+
+    def _assign_result(self, result: Any) -> Variable:
+        """Replace the value by an operation's result: in a trace by the tensor, else its array."""
+        return self._assign(result if isinstance(result._data, Aval) else result._data)
 
     def _assign_recorded(self, value: Any) -> Variable:
         """Replace the value, and how it was computed with it: gradients flow to that."""
@@ -227,8 +241,14 @@ class Variable(ArrayLike):
                     f"Cannot assign to variable {self.name!r} of dtype {self.dtype}: the tensor "
                     f"has dtype {data.dtype}; use cast(tensor, variable.dtype)"
                 )
+            if devices.array_types:
+                data = self._fit_device(data)
         else:
-            data = self._cast(to_array(value))
+            data = devices.adopt(value)
+            if data is None:
+                data = devices.move(self._cast(to_array(value)), self.device)
+            else:
+                data = self._fit_device(data.astype(self._data.dtype))
         if data.shape != wanted:
             raise ValueError(
                 f"Cannot assign value to variable ' {self.name}': Shape mismatch. The variable "
@@ -236,6 +256,20 @@ class Variable(ArrayLike):
                 "incompatible."
             )
         return np.array(data) if type(data) is ndarray else data
+
+    def _fit_device(self, data: Any) -> Any:
+        """Return the array of a tensor where this Variable is: single values go along."""
+        if isinstance(data, (Tensor, Aval)) or isinstance(self._data, Aval):
+            return data
+        here, there = self.device, devices.device_of(data)
+        if here == there:
+            return data
+        if data.ndim or here == devices.CPU:
+            raise ArgumentTypeError(
+                f"Cannot assign to variable {self.name!r}, which is on '{here}': the tensor is on "
+                f"'{there}'. Write tensor.{'cpu' if here == devices.CPU else 'gpu'}()"
+            )
+        return devices.move(data, here)
 
     def _cast(self, data: np.ndarray) -> np.ndarray:
         """Cast numbers and arrays where that is safe: to the same kind, or a wider one."""
@@ -278,7 +312,12 @@ class Variable(ArrayLike):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (np.array(self._data), self._trainable, self._name, self.resource)
+        return _restore, (
+            np.array(devices.to_host(self._data)),
+            self._trainable,
+            self._name,
+            self.resource,
+        )
 
 
 def records_assignments() -> bool:
@@ -398,7 +437,8 @@ class VariableSlice(Tensor):
             if type(present) is not ndarray or type(new) is not ndarray:
                 if change is not None:
                     new = change(getitem(_tensor(present), self._key), _tensor(new))
-                return variable._assign(_with_part(_tensor(present), self._key, _tensor(new)))
+                whole = _with_part(_tensor(present), self._key, _tensor(new))
+                return variable._assign_result(whole)
             data = np.array(present)
             if change is not None:
                 new = change.primitive.run(np.asarray(data[self._key]), new)
@@ -407,15 +447,19 @@ class VariableSlice(Tensor):
 
 
 def _tensor(data: Any) -> Tensor:
-    return Tensor(data) if type(data) is ndarray else data
+    return data if isinstance(data, Tensor) else Tensor(data)
 
 
 def _with_part(full: Tensor, key: Any, part: Tensor) -> Tensor:
     """Return `full` with `part` at the elements of `key`; the last one counts at each."""
     sources = np.full(full._data.shape, -1, np.int64)
     sources[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
-    taken = gather(reshape(part, (-1,)), Tensor(np.maximum(sources, 0))) if part.size else full
-    return where(Tensor(sources >= 0), taken, full)
+    device = devices.home(full)
+    places, chosen = (
+        Tensor(devices.move(one, device)) for one in (np.maximum(sources, 0), sources >= 0)
+    )
+    taken = gather(reshape(part, (-1,)), places) if part.size else full
+    return where(chosen, taken, full)
 
 
 def _restore(data: np.ndarray, trainable: bool, name: str, resource: bool) -> Variable:

@@ -177,7 +177,7 @@ class Limit(Listener):
             return
         self.read[id(variable)] = (variable, record)
         data = state.overrides.get(id(variable), variable._data)
-        tensor = Tensor(data, record) if type(data) is ndarray else data._with_record(record)
+        tensor = data._with_record(record) if isinstance(data, Tensor) else Tensor(data, record)
         variable._rec = self.guard(tensor)._rec
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import builtins
 import logging
-import re
 import time
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import as_dtype, convert, convert_operands, is_tensor
 from .._core.levels import stack as levels_of
 from .._core.levels import state
@@ -212,24 +212,24 @@ def control_dependencies(control_inputs: Any) -> Any:
     return nullcontext()
 
 
-_DEVICE = re.compile(
-    r"(?i)(/(job|replica|task):\w+)*/?((device:)?(xla_)?(cpu|gpu|tpu|mps)(:(\d+|\*))?)?", re.ASCII
-)
-
-
 def device(device_name: Any) -> Any:
-    """Return a context for a device's name; everything runs on the processor. After ``tf.device``.
+    """Return a context in which new tensors and Variables are on a device. After ``tf.device``.
 
-    Names of other devices are accepted, as the original does where they are absent. ValueError for
-    what is no name of a device.
+    "/GPU:0" is the GPU, as are "GPU", "cuda:0" and "/device:GPU:0"; "/CPU:0" and None are the
+    processor's memory. What is made of Python's numbers and of NumPy's arrays is there, in this
+    thread; operations on tensors run where these are. Where there is no such device everything
+    is in the processor's memory, as in the original with soft placement: see
+    ``config.list_physical_devices``. ValueError for what is no name of a device.
     """
-    if device_name is not None and not (
-        isinstance(device_name, str) and _DEVICE.fullmatch(device_name)
-    ):
+    name = "" if device_name is None else device_name
+    known = devices.read_name(name)
+    if known is None:
         raise InvalidArgumentError(
             f"device: {device_name!r} is not the name of a device, such as '/CPU:0'"
         )
-    return nullcontext()
+    if device_name is not None and known[0] == "":  # a name that leaves the device open
+        return nullcontext()
+    return devices.on(devices.find_softly(name))
 
 
 def get_logger() -> Any:

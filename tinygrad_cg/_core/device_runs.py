@@ -1,0 +1,227 @@
+"""From what runs an operation on the processor to what runs it on a GPU.
+
+The `run` of a primitive is a kernel, or a function that calls kernels and functions of NumPy. It
+runs on a GPU as it is written, with the kernels that it calls replaced by those for the GPU, and
+with NumPy's functions that make arrays replaced by those of the library of arrays there. NumPy's
+other functions ask their operands, and so are the library's already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy import ndarray
+
+from ..errors import ArgumentTypeError, DeviceError
+from . import devices
+
+_runs: dict[Any, Any] = {}  # by primitive, what runs it on a GPU
+
+
+def any_on_gpu(tensors: Sequence[Any]) -> bool:
+    """Return whether one of the tensors is on a GPU."""
+    for tensor in tensors:  # noqa: SIM110 (any() takes three times as long)
+        if isinstance(tensor._data, devices.array_types):
+            return True
+    return False
+
+
+def bring_along(tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """Return operands of which one is on a GPU, with single values that are recorded there, too.
+
+    So their gradients come back to where they are.
+    """
+    return tuple(
+        [
+            tensor
+            if tensor._rec is None or type(tensor._data) is not ndarray or tensor._data.ndim
+            else tensor.gpu()
+            for tensor in tensors
+        ]
+    )
+
+
+def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Carry an operation out on arrays of which one is on a GPU.
+
+    Single values of the processor go along. Raises ArgumentTypeError for other arrays of the
+    processor, DeviceError for an operation that has no implementation for GPUs.
+    """
+    operands = [_on_gpu(primitive, arrays, i) for i in range(len(arrays))]
+    found = _runs.get(primitive)
+    if found is None:
+        found = _runs[primitive] = _implementation(primitive)
+    try:
+        return found(*operands, **{name: _moved(value) for name, value in params.items()})
+    except MemoryError as error:
+        raise devices.out_of_memory(primitive.label, error) from error
+
+
+def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
+    data = arrays[position]
+    if isinstance(data, devices.array_types):
+        return data
+    if type(data) is not ndarray:  # a tensor without values: the caller says so
+        raise TypeError(f"{primitive.name}: an operand has no value")
+    if not data.ndim:
+        return devices.number(data)
+    names = [*primitive.inputs, *[primitive.inputs[-1]] * len(arrays)]
+    numbered = len(arrays) > len(primitive.inputs)
+    places = ", ".join(
+        f"{names[i]}{f'[{i}]' if numbered else ''} of shape {tuple(one.shape)} is on "
+        f"'{devices.device_of(one)}'"
+        for i, one in enumerate(arrays)
+    )
+    raise ArgumentTypeError(
+        f"{primitive.label}: its operands are on different devices: {places}. Write x.gpu() or "
+        "x.cpu() for one of them, so that all are on one device"
+    )
+
+
+def _moved(value: Any) -> Any:
+    """Return a parameter with its arrays, such as indices, on the GPU."""
+    if type(value) is ndarray:
+        return devices.library().asarray(value)
+    if type(value) is tuple and any(type(one) is ndarray for one in value):
+        return tuple(map(_moved, value))
+    return value
+
+
+# Implementations -------------------------------------------------------------------------------
+
+_MAKERS = frozenset(
+    (
+        *("arange", "array", "asanyarray", "asarray", "ascontiguousarray", "empty", "eye"),
+        *("full", "identity", "indices", "linspace", "ones", "tri", "zeros"),
+    )
+)
+_KERNELS = "tinygrad_cg_kernels"
+_PLAIN = {f"{_KERNELS}.runtime.errstate", f"{_KERNELS}.runtime.promotion"}
+"""Modules of the kernels whose functions are NumPy's own with settings, for any arrays."""
+
+
+def _implementation(primitive: Any) -> Callable[..., Any]:
+    """Return what runs an operation on arrays of a GPU."""
+    if primitive.on_gpu is not None:
+        return primitive.on_gpu
+    run = _Translation(primitive.label).of(primitive.run)
+    return (
+        run
+        if isinstance(run, _Absent) or primitive.kind == "elementwise"
+        else _Checked(primitive, run)
+    )
+
+
+class _Absent:
+    """In place of a kernel that there is none of for a GPU."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+
+    def __call__(self, *arrays: Any, **params: Any) -> NoReturn:
+        raise _absent(self.label)
+
+
+def _absent(label: str) -> DeviceError:
+    return DeviceError(
+        f"{label}: there is no implementation for GPUs. Write x.cpu() for its operands, and "
+        ".gpu() for the result"
+    )
+
+
+class _Checked:
+    """A function that may use what the library of arrays has not, and so may fail."""
+
+    def __init__(self, primitive: Any, run: Callable[..., Any]) -> None:
+        self.label, self.names = primitive.label, (f"{primitive.label}:", f"{primitive.name}:")
+        self.run = run
+
+    def __call__(self, *arrays: Any, **params: Any) -> Any:
+        try:
+            found = self.run(*arrays, **params)
+        except (TypeError, AttributeError, NotImplementedError) as error:
+            if str(error).startswith(self.names):  # what the operation refuses everywhere
+                raise
+            raise _absent(self.label) from error
+        for one in found if type(found) in (list, tuple) else (found,):
+            if not isinstance(one, devices.array_types):
+                raise _absent(self.label)
+        return found
+
+
+class _Module:
+    """A module of kernels, or NumPy, as a function for a GPU sees it."""
+
+    def __init__(self, module: ModuleType, translation: _Translation) -> None:
+        self.__module, self.__translation = module, translation
+
+    def __getattr__(self, name: str) -> Any:
+        if self.__module is np:
+            return getattr(devices.library() if name in _MAKERS else np, name)
+        found = self.__translation.of(getattr(self.__module, name))
+        setattr(self, name, found)
+        return found
+
+
+class _Translation:
+    """Functions, kernels and modules that an operation uses, as they are used on a GPU."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self._copies: dict[FunctionType, FunctionType] = {}
+
+    def of(self, value: Any) -> Any:
+        """Return a value as it is used on a GPU: itself if that makes no difference."""
+        if isinstance(value, ModuleType):
+            changes = value is np or (
+                _is_of_kernels(value.__name__) and value.__name__ not in _PLAIN
+            )
+            return _Module(value, self) if changes else value
+        if isinstance(value, partial):
+            return partial(self.of(value.func), *value.args, **value.keywords)
+        if isinstance(value, type):
+            return value
+        if not callable(value):
+            return getattr(value, "on_gpu", value)
+        home = getattr(value, "__module__", None) or type(value).__module__
+        if home in _PLAIN:
+            return value
+        if _is_of_kernels(home):
+            from tinygrad_cg_kernels.cuda.kernels import device_run
+
+            return device_run(value) or _Absent(self.label)
+        if not home.startswith("tinygrad_cg.") or hasattr(value, "primitive"):
+            return value
+        if hasattr(value, "cache_info"):  # it makes kernels, and keeps them
+            return lambda *args, **kwargs: self.of(value(*args, **kwargs))
+        return self._copy(value) if isinstance(value, FunctionType) else value
+
+    def _copy(self, function: FunctionType) -> FunctionType:
+        """Return a function with what it uses as it is used on a GPU."""
+        if function in self._copies:
+            return self._copies[function]
+        code = function.__code__
+        scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        copy = FunctionType(code, scope, function.__name__, function.__defaults__, cells)
+        copy.__kwdefaults__ = function.__kwdefaults__
+        self._copies[function] = copy
+        for cell, old in zip(cells, function.__closure__ or (), strict=True):
+            cell.cell_contents = self.of(old.cell_contents)
+        known = function.__globals__
+        scope.update({name: self.of(known[name]) for name in _names_in(code) if name in known})
+        return copy
+
+
+def _is_of_kernels(name: str) -> bool:
+    return name == _KERNELS or name.startswith(f"{_KERNELS}.")
+
+
+def _names_in(code: CodeType) -> set[str]:
+    """Return the names of globals, and of attributes, in a piece of code and those inside it."""
+    inside = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return set(code.co_names).union(*map(_names_in, inside))

@@ -1,0 +1,222 @@
+"""Where tensors are: in the memory of the processor, or in that of an NVIDIA GPU.
+
+The value of a tensor on a GPU is an array of CuPy, and kernels for it are those of
+``tinygrad_cg_kernels.cuda``, which is imported when a GPU is first asked for. In Numba's CUDA
+simulator a stand-in takes the place of CuPy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from ..errors import DeviceError, ResourceExhaustedError
+from .levels import state
+
+CPU, GPU = "cpu", "gpu:0"
+
+array_types: tuple[type, ...] = ()
+"""The classes of arrays on a GPU: none before a GPU is first used."""
+
+_NAME = re.compile(
+    r"(?i)(/(job|replica|task):\w+)*/?((device:)?(xla_)?(?P<kind>cpu|gpu|cuda|tpu|mps)"
+    r"(:(?P<index>\d+|\*))?)?",
+    re.ASCII,
+)
+_visible = True
+
+
+def read_name(name: Any) -> tuple[str, int] | None:
+    """Return the kind and the number of the device that a name means; None for no name.
+
+    The kind is "cpu", "gpu", "tpu" or "mps"; "" where the name leaves it open.
+    """
+    found = _NAME.fullmatch(name) if isinstance(name, str) else None
+    if found is None:
+        return None
+    kind, index = (found["kind"] or "").lower(), found["index"]
+    return "gpu" if kind == "cuda" else kind, int(index) if index and index != "*" else 0
+
+
+def count_gpus(hidden: bool = False) -> int:
+    """Return how many GPUs tensors may be on: at most one; also `hidden` ones. None without CuPy.
+
+    It imports Numba's CUDA target, and CuPy if there is a GPU.
+    """
+    if not (_visible or hidden) or _adapter().device_count() < 1:
+        return 0
+    try:
+        _adapter().array_module()
+    except ImportError:
+        return 0
+    return 1
+
+
+def set_visible(visible: bool) -> None:
+    """Choose whether GPUs are used at all."""
+    global _visible
+    _visible = visible
+
+
+def _adapter() -> Any:
+    from tinygrad_cg_kernels.cuda import adapter
+
+    return adapter
+
+
+def find(name: Any, function: str) -> str:
+    """Return the device of a name, as `device_of` gives it; DeviceError if there is none such."""
+    found = read_name(name)
+    if found is None:
+        raise ValueError(
+            f"{function}: {name!r} is not the name of a device, such as 'cpu' or 'gpu:0'"
+        )
+    kind, index = found
+    if kind in ("", "cpu"):
+        return CPU
+    if kind == "gpu" and index < count_gpus():
+        library()
+        return GPU
+    raise DeviceError(f"{function}: there is no device {name!r}. {_missing(kind, index)}")
+
+
+def find_softly(name: str) -> str:
+    """Return the device of a name, and the processor where there is none such."""
+    kind, index = read_name(name) or ("", 0)
+    if kind != "gpu" or index >= count_gpus():
+        return CPU
+    library()
+    return GPU
+
+
+def _missing(kind: str, index: int) -> str:
+    if kind != "gpu":
+        return "Devices are 'cpu' and 'gpu:0'"
+    if not _visible:
+        return "GPUs are hidden by set_visible_devices"
+    if count_gpus():
+        return f"There is one GPU, 'gpu:0', and no number {index}"
+    return (
+        "A GPU needs NVIDIA's driver, Numba's CUDA target and CuPy: check `nvidia-smi`, and "
+        'run `pip install "tinygrad_cg[cuda12]"` (or cuda13)'
+    )
+
+
+def library() -> Any:
+    """Return the library of arrays on the GPU, whose arrays tensors may hold from then on."""
+    global array_types
+    found = _adapter().array_module()
+    if not array_types:
+        array_types = (found.ndarray,)
+    return found
+
+
+def limit_memory(limit: int) -> None:
+    """Let arrays on the GPU take so many bytes at most; 0 is no limit."""
+    library().get_default_memory_pool().set_limit(size=limit)
+
+
+def clear() -> None:
+    """Give memory of the GPU that is kept for later arrays back, if it was ever used."""
+    if array_types:
+        _numbers.clear()
+        library().get_default_memory_pool().free_all_blocks()
+
+
+_numbers: dict[tuple[Any, bytes], Any] = {}  # single values of the processor, on the GPU
+_MOST_NUMBERS = 256
+
+
+def number(data: ndarray) -> Any:
+    """Return a single value on the GPU. It is kept: programs use the same few again and again."""
+    key = data.dtype, data.tobytes()
+    found = _numbers.get(key)
+    if found is None:
+        found = library().asarray(data)
+        if len(_numbers) < _MOST_NUMBERS:
+            _numbers[key] = found
+    return found
+
+
+def device_of(data: Any) -> str:
+    """Return the device of an array: `CPU` or `GPU`."""
+    return GPU if isinstance(data, array_types) else CPU
+
+
+def home(tensor: Any) -> str:
+    """Return the device of a tensor; of an example of a batch, that of the batch."""
+    while getattr(tensor, "physical", None) is not None:
+        tensor = tensor.physical
+    return device_of(tensor._data)
+
+
+def arrays_like(tensor: Any) -> Any:
+    """Return the library that makes arrays where a tensor is: NumPy, or that of the GPU."""
+    return library() if array_types and home(tensor) == GPU else np
+
+
+def new_arrays() -> Any:
+    """Return the library that makes arrays where `tf.device` says that new tensors are."""
+    return np if state.device in (None, CPU) else library()
+
+
+def to_host(data: Any) -> ndarray:
+    """Return an array in the processor's memory: a copy of what is on a GPU."""
+    return data.get() if isinstance(data, array_types) else data
+
+
+def move(data: Any, device: str) -> Any:
+    """Return an array on a device: a copy, unless it is there."""
+    if device_of(data) == device:
+        return data
+    if device == CPU:
+        return to_host(data)
+    try:
+        return library().asarray(data)
+    except MemoryError as error:
+        raise out_of_memory("gpu", error) from error
+
+
+def out_of_memory(name: str, error: MemoryError) -> ResourceExhaustedError:
+    """Return the error to raise where the GPU has no memory for a result."""
+    return ResourceExhaustedError(
+        f"{name}: the memory of 'gpu:0' does not suffice ({error}). Tensors that are no longer "
+        "used free theirs, so do tapes; clear_cache() returns what is kept for later arrays. "
+        "Smaller batches, or recompute_grad, need less"
+    )
+
+
+def place(data: ndarray) -> Any:
+    """Return a new array where `tf.device` says that new tensors are."""
+    return data if state.device in (None, CPU) else move(data, GPU)
+
+
+def adopt(value: Any) -> Any:
+    """Return an array on the GPU that shares the memory of an object; None for other objects."""
+    if isinstance(value, array_types):
+        return value
+    known = getattr(value, "__cuda_array_interface__", None) is not None
+    return library().asarray(value) if known else None
+
+
+def import_capsule(value: Any) -> Any:
+    """Return an array on the GPU that shares the memory of an object with ``__dlpack__``."""
+    count = count_gpus()
+    if not count:
+        raise BufferError(f"from_dlpack: the array is on a GPU. {_missing('gpu', 0)}")
+    return library().from_dlpack(value)
+
+
+@contextmanager
+def on(device: str | None) -> Iterator[None]:
+    """Let new tensors be on a device, in this thread, within a ``with`` block."""
+    outer, state.device = state.device, device
+    try:
+        yield
+    finally:
+        state.device = outer
