@@ -149,7 +149,10 @@ def test_ctrl_c_while_modules_are_loaded_ends_quietly(tmp_path):
     paths = os.pathsep.join([str(tmp_path), str(ROOT), str(ROOT / "kernels")])
     env = {**os.environ, "PYTHONPATH": paths}
     found = {}
-    for name, command in (("tour", ["-m", "tinygrad_cg"]), ("import", ["-c", "import tinygrad_cg"])):
+    for name, command in (
+        ("tour", ["-m", "tinygrad_cg"]),
+        ("import", ["-c", "import tinygrad_cg"]),
+    ):
         run = subprocess.run(
             [sys.executable, *command], env=env, capture_output=True, text=True, check=False
         )

@@ -124,7 +124,8 @@ def spell(
                 if _TAKES_ALL.search(parameters)
                 else [one for one, ours in _FOREIGN.items() if ours.search(parameters)]
             )
-            given = "".join([f", {one}=None" for one in foreign]) + ")"
+            star = ", *" if foreign and "*," not in parameters else ""
+            given = star + "".join([f", {one}=None" for one in foreign]) + ")"
             checks = "".join([_CHECK.format(one, target) for one in foreign])
             given = given.join(parameters.rsplit(")", 1))
             source = f"def {target}({given}:\n{checks} return {expression}\n"
