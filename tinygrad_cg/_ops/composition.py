@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .._core import device_runs, devices
 from .._core.conversion import weak_arrays
 from .._core.primitive import OPS, Primitive, apply
 from .._core.tensor import Tensor
@@ -51,6 +52,24 @@ class _OnArrays:
         return run
 
 
+class _OnGPU(_OnArrays):
+    """Run operations on arrays of a GPU."""
+
+    def number(self, value: float, like: Any) -> Any:
+        return devices.number(weak_arrays[like.dtype][value])
+
+    count = number
+
+    def __getattr__(self, name: str) -> Any:
+        primitive = _find_operation(name)
+
+        def run(*arrays: Any, **params: Any) -> Any:
+            return device_runs.run(primitive, arrays, params)
+
+        setattr(self, name, run)
+        return run
+
+
 class _OnTensors:
     """Apply operations to tensors, for all levels of this thread."""
 
@@ -70,4 +89,5 @@ class _OnTensors:
 
 
 ARRAYS: Operations = _OnArrays()
+ARRAYS.on_gpu = _OnGPU()  # what takes its place there: see `device_runs`
 TENSORS: Operations = _OnTensors()

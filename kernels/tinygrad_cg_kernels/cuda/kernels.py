@@ -6,11 +6,28 @@ from weakref import WeakKeyDictionary
 
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.elementwise import DeviceElementwise, DevicePointwise
+from tinygrad_cg_kernels.cuda.reductions import (
+    DeviceArgReduction,
+    DeviceMoment,
+    DeviceNormalisation,
+    DeviceNormalisationGradient,
+    DeviceReduction,
+    LogSumExp,
+)
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
+from tinygrad_cg_kernels.reduce.moments import Moment
+from tinygrad_cg_kernels.reduce.reduction import Reduction
+from tinygrad_cg_kernels.reduce.search import ArgReduction
+from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradient
 
 _MAKERS: dict[type, Callable[[Any], Callable[..., Any]]] = {
     Elementwise: DeviceElementwise,
     Pointwise: DevicePointwise,
+    Reduction: lambda kernel: (DeviceReduction if kernel.of_two else LogSumExp)(kernel),
+    Moment: DeviceMoment,
+    ArgReduction: DeviceArgReduction,
+    Normalisation: DeviceNormalisation,
+    NormalisationGradient: DeviceNormalisationGradient,
 }
 _made: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
 
