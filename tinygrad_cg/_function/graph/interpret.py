@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import device_runs, devices
+from ..._core import devices
 from ..._core.primitive import run_on_gpu, runner
 from .values import FuncGraph, OutputItem, Value
 
@@ -44,7 +44,7 @@ def on_gpu(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
 
 def move_constant(array: np.ndarray) -> Any:
     """Return a constant of a program on the GPU."""
-    return devices.move(array, devices.GPU) if array.ndim else device_runs.number(array)
+    return devices.move(array, devices.GPU) if array.ndim else devices.number(array)
 
 
 on_gpu.device = devices.GPU  # pyright: ignore[reportFunctionMemberAccess]
