@@ -38,6 +38,8 @@ def _find_operation(name: str) -> Primitive:
 class _OnArrays:
     """Run the kernels of operations on arrays."""
 
+    on_gpu: _OnGPU  # what takes its place there: see `device_runs`
+
     def number(self, value: float, like: np.ndarray) -> np.ndarray:
         return weak_arrays[like.dtype][value]
 
@@ -88,6 +90,6 @@ class _OnTensors:
         return call
 
 
+_OnArrays.on_gpu = _OnGPU()
 ARRAYS: Operations = _OnArrays()
-ARRAYS.on_gpu = _OnGPU()  # what takes its place there: see `device_runs`
 TENSORS: Operations = _OnTensors()

@@ -1,7 +1,7 @@
 """TensorFlow's ``tf.config``, as far as it concerns this library: devices, threads; the cache."""
 
 from . import cache, threading
-from .visible import (
+from ._devices import (
     LogicalDevice,
     LogicalDeviceConfiguration,
     PhysicalDevice,
