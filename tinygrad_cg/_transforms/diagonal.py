@@ -105,7 +105,11 @@ def run(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum 
     the tensor of all examples.
     """
     rule = _RULES.get(primitive.name)
-    return rule(primitive, inputs, params, size) if rule is not None else None
+    if rule is None:
+        return None
+    terms = next(one for one in inputs if type(one) is tuple)
+    with beside(terms[0].values):
+        return rule(primitive, inputs, params, size)
 
 
 # Elementwise ---------------------------------------------------------------------------------

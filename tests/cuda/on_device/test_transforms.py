@@ -91,31 +91,28 @@ def rule_of_log1pexp(x):
 
 
 def nested_rules(x):
-    """The document's second example: a rule that has a rule of its own."""
+    """The document's second example: a rule whose own rule is given, too."""
 
     @tf.custom_gradient
-    def op(x, y):
-        z = x * y
+    def fused(x):
+        slope = 2.0 * x
 
-        @tf.custom_gradient
-        def transpose(dy):
-            dx, dv = dy * y, dy * x
+        def first_order(dy):
+            @tf.custom_gradient
+            def first_order_custom(unused_x):
+                return slope, lambda ddy: 7.0 * ddy
 
-            def grad_fn(ddx, ddv):
-                return ddx * y * 3.0 + ddv * x
+            return dy * first_order_custom(x)
 
-            return (dx, dv), grad_fn
+        return x * x, first_order
 
-        return z, transpose
-
-    v = tf.sin(x)
     with tf.GradientTape() as outer:
-        outer.watch((x, v))
+        outer.watch(x)
         with tf.GradientTape() as inner:
-            inner.watch((x, v))
-            z = op(x, v)
-        first = inner.gradient(z, (x, v))
-    return first, outer.gradient(first[0], v)
+            inner.watch(x)
+            y = fused(x)
+        first = inner.gradient(y, x)
+    return first, outer.gradient(first, x)
 
 
 def rule_in_forward_mode(x):
@@ -152,7 +149,7 @@ def products_of_functions(x):
     def total(a):
         return tf.reduce_sum(f(a) * a)
 
-    _, pull = tf.vjp(f)(x)
+    _, pull = tf.vjp(f, x)
     return tf.grad(total)(x), tf.hessian(total)(x), pull(x), tf.hvp(total)(x, x)
 
 
