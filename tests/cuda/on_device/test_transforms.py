@@ -167,3 +167,11 @@ def test_as_on_the_processor(way):
         assert one.device == "gpu:0"
         assert one.dtype == other.dtype
         np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
+
+
+def test_seeds_of_ones_are_where_the_target_is():
+    for x in (tf.constant(3.0), tf.constant(3.0).gpu()):  # those of the processor are kept
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.identity(x)
+        assert tape.gradient(y, x).device == x.device
