@@ -24,13 +24,22 @@ from .._core.conversion import (
     weak_dtype,
 )
 from .._core.kinds import is_complex, is_floating, is_inexact
+from .._core.suggestions import hides_others, refuse_argument
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
 from .define import as_int, as_sizes, broadcast_shapes
 from .shape import broadcast_to, cast, reshape
 
 
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Tensor:
+@hides_others
+def constant(
+    value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    name: str | None = None,
+    *,
+    requires_grad: None = None,
+) -> Tensor:
     """Return a tensor of `value`: a number, a nested list of numbers, or an array (copied).
 
     Python floats become float32, integers int32 (int64 where they need it), arrays keep their
@@ -44,6 +53,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     >>> tf.constant([1, 2])
     <tg.Tensor: shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>
     """
+    if requires_grad is not None:
+        refuse_argument("constant", "requires_grad")
     tensor = convert_to_tensor(value, dtype)
     if shape is None:
         return tensor
