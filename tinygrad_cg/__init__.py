@@ -6,9 +6,21 @@ Keras's in ``tinygrad_cg.keras.ops``.
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from importlib import import_module
 from typing import Any
+
+if sys.argv[:1] == ["-m"] and __name__ in sys.orig_argv:  # `python -m` is loading the tour
+
+    def _end_quietly(kind: Any, *error: Any, show: Any = sys.excepthook) -> None:
+        """Say nothing of Ctrl-C while modules are loaded."""
+        if kind is KeyboardInterrupt:
+            sys.stderr.write("\n")
+        else:
+            show(kind, *error)
+
+    sys.excepthook = _end_quietly
 
 from ._ops import protocol as _numpy_dispatch  # first: it suspends the garbage collector
 

@@ -549,3 +549,18 @@ def test_bad_calls(call, error, match):
     with pytest.raises(error, match=match):
         call()
     assert_clean_state()
+
+
+@pytest.mark.quick
+def test_a_list_of_numbers_is_named_where_the_function_wants_a_tensor():
+    """It is a structure of scalars, as everywhere: the error of the function alone puzzles."""
+    for f in (lambda x: tf.reduce_sum(x * x), lambda x: x.sum()):
+        with pytest.raises((TypeError, AttributeError)) as caught:
+            tf.check_gradients(f, [1.0, 2.0])
+        (note,) = caught.value.__notes__
+        assert note.startswith("check_gradients: argument 0 is a list")
+        assert "tf.constant([1.0, 2.0])" in note
+    assert tf.check_gradients(lambda x: x[0] * x[1], [1.0, 2.0]).ok
+    with pytest.raises(TypeError) as caught:
+        tf.check_gradients(lambda x: x + "1", tf.constant([1.0, 2.0]))
+    assert not getattr(caught.value, "__notes__", ())

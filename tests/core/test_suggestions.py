@@ -4,6 +4,7 @@ import importlib
 import inspect
 import os
 import pickle
+import pydoc
 import re
 import subprocess
 import sys
@@ -125,6 +126,82 @@ def test_an_argument_of_another_library_names_ours():
             call()
     with pytest.raises(TypeError, match=r"^grad\(\) got an unexpected keyword argument 'argn'$"):
         tf.grad(square, argn=0)
+
+
+def test_arguments_of_pytorch_in_all_namespaces():
+    x = tf.constant([[1.0, 2.0]])
+    calls = [
+        (lambda: x.sum(keepdim=True), r"sum\(\) .* 'keepdim': use keepdims="),
+        (lambda: x.mean(dim=0), r"mean\(\) .* 'dim': use axis="),
+        (lambda: x.max(dim=0), r"max\(\) .* 'dim': use axis="),
+        (lambda: x.std(dim=0), r"std\(\) .* 'dim': use axis="),
+        (lambda: x.all(dim=0), r"all\(\) .* 'dim': use axis="),
+        (lambda: x.argmax(dim=0), r"argmax\(\) .* 'dim': use axis="),
+        (lambda: tf.numpy.sum(x, dim=0), r"sum\(\) .* 'dim': use axis="),
+        (lambda: tf.numpy.median(x, keepdim=True), r"median\(\) .* 'keepdim': use keepdims="),
+        (lambda: tf.numpy.concatenate([x, x], dim=0), r"concat\(\) .* 'dim': use axis="),
+        (lambda: tf.keras.ops.sum(x, dim=0), r"sum\(\) .* 'dim': use axis="),
+        (lambda: tf.keras.ops.softmax(x, dim=0), r"softmax\(\) .* 'dim': use axis="),
+        (lambda: tf.reduce_sum(x, keepdim=True), r"'keepdim': use keepdims="),
+        (
+            lambda: tf.constant([1.0], requires_grad=True),
+            r"constant\(\) .*: a tape .*tape.watch\(x\)",
+        ),
+        (lambda: tf.ones([2], requires_grad=True), r"ones\(\) .*: a tape .*tape.watch\(x\)"),
+    ]
+    for call, words in calls:
+        with pytest.raises(TypeError, match=words):
+            call()
+    for function in (tf.constant, tf.ones, tf.numpy.sum, tf.numpy.mean, tf.numpy.concatenate):
+        assert not {"dim", "keepdim", "requires_grad"} & {*inspect.signature(function).parameters}
+    assert "dims" in inspect.signature(tf.fill).parameters  # our own
+
+
+@pytest.mark.parametrize("make", [tf.constant, tf.Variable])
+def test_what_cannot_be_set_says_what_to_use(make):
+    x = make([1.0, 2.0])
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'requires_grad' to set: a tape .*watch"
+    ):
+        x.requires_grad = True
+    with pytest.raises(AttributeError, match=r"no attribute 'grad' to set: gradients are returned"):
+        x.grad = None
+
+
+def test_help_lists_no_absent_method():
+    for kind in (Tensor, tf.Variable):
+        assert not set(METHODS) & set(dir(kind))
+        text = pydoc.render_doc(kind)
+        assert "absent" not in text
+        assert "unsqueeze" not in text
+        assert "reshape" in text
+
+
+def test_rules_of_jax_and_pytorch_say_what_to_write():
+    @tf.custom_gradient
+    def square(x):
+        return x * x, lambda dy: dy * 2.0 * x
+
+    for name, words in (
+        ("defvjp", r"returns \(y, grad_fn\)"),
+        ("defjvp", "tf.custom_derivatives"),
+        ("apply", "call it"),
+    ):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': .*{words}"):
+            getattr(square, name)
+
+    class Square:
+        @staticmethod
+        def forward(ctx, x):
+            return x * x
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy
+
+    for given in (Square, Square()):
+        with pytest.raises(TypeError, match=r"got Square with `forward` and `backward`: write one"):
+            tf.custom_gradient(given)
 
 
 def test_sizes_that_are_not_one_list_are_named():

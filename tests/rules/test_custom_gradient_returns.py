@@ -3,6 +3,7 @@
 import collections
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -539,3 +540,50 @@ def test_errors_and_warnings_carry_what_they_say():
 
     with pytest.raises(tf.errors.NotLinearError), tf.autodiff.ForwardAccumulator(x, x):
         tf.custom_gradient(lambda x: (x * 2.0, lambda dy: dy * dy))(x)
+
+
+def test_a_rule_without_return_is_warned_of_once():
+    @tf.custom_gradient
+    def forgets(x):
+        def grad(dy):
+            def inner():
+                return dy
+
+            inner()
+
+        return x * x, grad
+
+    with pytest.warns(
+        tf.errors.CustomGradientWarning, match=r"rule of `forgets` has no `return`, so `x`"
+    ):
+        assert gradient(forgets, tf.constant(3.0)) == [None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gradient(forgets, tf.constant(3.0)) == [None]
+
+
+def test_a_rule_that_says_that_there_is_no_gradient_is_right():
+    @tf.custom_gradient
+    def by_return(x):
+        def grad(dy):
+            return None
+
+        return x * x, grad
+
+    by_lambda = tf.custom_gradient(lambda x: (x * x, lambda dy: None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for f in (by_return, by_lambda):
+            assert gradient(f, tf.constant(3.0)) == [None]
+
+
+def test_a_missing_return_is_named_where_several_gradients_are_due():
+    @tf.custom_gradient
+    def forgets(x, y):
+        def grad(dy):
+            dy * y
+
+        return x * y, grad
+
+    with pytest.raises(ValueError, match="grad_fn has no `return`: it returned None"):
+        gradient(lambda x: forgets(x, 2.0 * x), tf.constant(3.0))

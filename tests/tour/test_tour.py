@@ -144,6 +144,24 @@ def test_ctrl_c_ends_quietly(monkeypatch, capsys):
     assert capsys.readouterr() == ("begun\n\n", "")
 
 
+def test_ctrl_c_while_modules_are_loaded_ends_quietly(tmp_path):
+    (tmp_path / "numba.py").write_text("raise KeyboardInterrupt")
+    paths = os.pathsep.join([str(tmp_path), str(ROOT), str(ROOT / "kernels")])
+    env = {**os.environ, "PYTHONPATH": paths}
+    found = {}
+    for name, command in (
+        ("tour", ["-m", "tinygrad_cg"]),
+        ("import", ["-c", "import tinygrad_cg"]),
+    ):
+        run = subprocess.run(
+            [sys.executable, *command], env=env, capture_output=True, text=True, check=False
+        )
+        assert run.returncode != 0
+        found[name] = run.stdout + run.stderr
+    assert found["tour"] == "\n"
+    assert "KeyboardInterrupt" in found["import"]  # a program's own is Python's to show
+
+
 def test_the_first_run_says_that_kernels_are_compiled(tmp_path):
     command = [sys.executable, "-m", "tinygrad_cg", "--part", "2"]
     paths = os.pathsep.join([str(ROOT), str(ROOT / "kernels")])

@@ -142,6 +142,17 @@ class Analytic(Silent, Level):
         return True
 
 
+def _note_lists(args: Sequence, error: Exception) -> None:
+    """Note on an error of the function which arguments are lists of numbers, and no tensors."""
+    for i, one in enumerate(args):
+        if isinstance(one, (list, tuple)) and all(map(is_weak, nest.flatten(one))):
+            error.add_note(
+                f"check_gradients: argument {i} is a {type(one).__name__}: the function gets it as "
+                "it is, with a tensor for each number. For one tensor pass np.array("
+                f"{one!r:.60}) or tf.constant({one!r:.60})"
+            )
+
+
 def _distinct(names: list[str]) -> list[str]:
     """Return the names, numbered where several are the same, as those of unnamed Variables."""
     return [
@@ -173,7 +184,11 @@ class CheckedFunction:
         self.leaves = nest.flatten(self.structure)
         self.leaf_indices: list[int] = []
         self.sources = self._argument_sources(args, kwargs)
-        self.sources += self._captured_variables()
+        try:
+            self.sources += self._captured_variables()
+        except (AttributeError, TypeError, ValueError) as error:
+            _note_lists(args, error)
+            raise
         if not self.sources:
             raise TypeError(
                 f"check_gradients: {self.name} has no argument to differentiate by: pass floats, "

@@ -7,6 +7,7 @@ more like it. ``tf`` is this library, as users import it.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -190,13 +191,28 @@ METHODS = {
     "set_shape": "use tf.ensure_shape(x, shape)",
 }
 
+# Attributes of what `custom_gradient` returns.
+RULES = {
+    "apply": "call it, as the function that it was made of",
+    "defjvp": "a custom gradient has its rule in forward mode too; for a jvp of its own use "
+    "tf.custom_derivatives(f, jvp=...)",
+    "defvjp": "the rule belongs to the function: it returns (y, grad_fn), where grad_fn(dy) gives "
+    "the gradient of each input",
+}
+
 # Names of arguments.
 ARGUMENTS = {
     "argnum": "argnums",
     "dim": "axis",
     "dims": "axis",
     "in_dims": "in_axes",
+    "keepdim": "keepdims",
     "out_dims": "out_axes",
+}
+
+# What to do instead of an argument that has no other name here.
+NO_ARGUMENTS = {
+    "requires_grad": "a tape records what it watches: use tape.watch(x), or a tf.Variable",
 }
 
 _NAMESPACES = ("", "math", "nn", "linalg", "signal", "random", "keras.ops", "numpy", "nest")
@@ -250,7 +266,7 @@ def reads_own_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class AbsentAttribute:
-    """A descriptor for an attribute that objects do not have: reading it says what to use."""
+    """A descriptor for an attribute that objects do not have: what reads it learns what to use."""
 
     def __init__(self, name: str, words: str):
         self.name = name
@@ -264,8 +280,47 @@ class AbsentAttribute:
         raise AttributeError(f"{kind} has no attribute {self.name!r}: {self.words}", obj=instance)
 
 
+class FixedAttribute(AbsentAttribute):
+    """One that cannot be set either."""
+
+    def __set__(self, instance: Any, value: Any) -> NoReturn:
+        kind = type(instance).__name__
+        raise AttributeError(
+            f"{kind!r} object has no attribute {self.name!r} to set: {self.words}", obj=instance
+        )
+
+
 def refuse_argument(function: str, name: str) -> NoReturn:
     """Raise TypeError for an argument that a function does not have, as Python does."""
     message = f"{function}() got an unexpected keyword argument {name!r}"
+    if name in NO_ARGUMENTS:
+        raise TypeError(f"{message}: {NO_ARGUMENTS[name]}")
     known = ARGUMENTS.get(name)
     raise TypeError(f"{message}: use {known}=" if known else message)
+
+
+def refuse_others(function: str, **others: Any) -> None:
+    """Raise TypeError for the first of other libraries' arguments that is given."""
+    for name, value in others.items():
+        if value is not None:
+            refuse_argument(function, name)
+
+
+OTHERS = ("dim", "keepdim", "requires_grad")
+"""Parameters of ours that are there for the error alone."""
+
+
+def own_signature(function: Any) -> inspect.Signature:
+    """Return the signature of a function without the arguments of other libraries."""
+    signature = inspect.signature(function)
+    own = [one for name, one in signature.parameters.items() if name not in OTHERS]
+    return signature.replace(parameters=own)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def hides_others(function: F) -> F:
+    """Decorate a function whose arguments of other libraries are there for the error alone."""
+    function.__signature__ = own_signature(function)  # type: ignore[attr-defined]
+    return function

@@ -18,7 +18,7 @@ from numpy import ndarray
 from ..errors import InaccessibleTensorError
 from . import devices
 from .levels import ask_for_value, state
-from .suggestions import METHODS, AbsentAttribute
+from .suggestions import METHODS, FixedAttribute
 
 
 class TensorShape(tuple):
@@ -230,7 +230,14 @@ _OF_MASKED_ARRAYS = frozenset(
 )
 
 
-class ArrayLike:
+class _Listed(type):
+    """A class whose list of names, which `help` goes through, has no absent attributes."""
+
+    def __dir__(cls) -> list[str]:
+        return [name for name in super().__dir__() if name not in METHODS]
+
+
+class ArrayLike(metaclass=_Listed):
     """Base of Tensors and Variables: the views that Python and NumPy have of a value."""
 
     __slots__ = ()
@@ -568,7 +575,7 @@ class ArrayLike:
 
 
 for _name, _words in METHODS.items():  # what PyTorch's and JAX's tensors have
-    setattr(ArrayLike, _name, AbsentAttribute(_name, _words))
+    setattr(ArrayLike, _name, FixedAttribute(_name, _words))
 
 
 class Tensor(ArrayLike):

@@ -24,13 +24,22 @@ from .._core.conversion import (
     weak_dtype,
 )
 from .._core.kinds import is_complex, is_floating, is_inexact
+from .._core.suggestions import hides_others, refuse_argument
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
 from .define import as_int, as_sizes, broadcast_shapes
 from .shape import broadcast_to, cast, reshape
 
 
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Tensor:
+@hides_others
+def constant(
+    value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    name: str | None = None,
+    *,
+    requires_grad: None = None,
+) -> Tensor:
     """Return a tensor of `value`: a number, a nested list of numbers, or an array (copied).
 
     Python floats become float32, integers int32 (int64 where they need it), arrays keep their
@@ -44,6 +53,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     >>> tf.constant([1, 2])
     <tg.Tensor: shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>
     """
+    if requires_grad is not None:
+        refuse_argument("constant", "requires_grad")
     tensor = convert_to_tensor(value, dtype)
     if shape is None:
         return tensor
@@ -120,14 +131,16 @@ def zeros_like(x: Any, dtype: Any = None) -> Tensor:
     """Return zeros with the shape and, unless `dtype` is given, the dtype of `x`."""
     tensor = convert(x)
     aval = tensor._data
-    return Tensor(devices.arrays_like(tensor).zeros(aval.shape, _dtype(dtype) or aval.dtype))
+    library = devices.arrays_like(tensor) if devices.array_types else np
+    return Tensor(library.zeros(aval.shape, _dtype(dtype) or aval.dtype))
 
 
 def ones_like(x: Any, dtype: Any = None) -> Tensor:
     """Return ones with the shape and, unless `dtype` is given, the dtype of `x`."""
     tensor = convert(x)
     aval = tensor._data
-    ones = devices.arrays_like(tensor).empty(aval.shape, _dtype(dtype) or aval.dtype)
+    library = devices.arrays_like(tensor) if devices.array_types else np
+    ones = library.empty(aval.shape, _dtype(dtype) or aval.dtype)
     ones.fill(1)  # np.ones takes three times as long for few
     return Tensor(ones)
 

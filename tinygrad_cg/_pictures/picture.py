@@ -256,7 +256,8 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None, options: Op
     if not roots:
         raise ValueError(
             "show: nothing is recorded here. Tensors carry a record while a tape watches what they "
-            "are computed from; a tape that is not persistent frees it with its gradient: take "
+            "are computed from: `with tf.GradientTape() as tape: tape.watch(x); y = f(x)`, and "
+            "then `tf.show(y)`. A tape that is not persistent frees it with its gradient: take "
             "the picture before, or use GradientTape(persistent=True)"
         )
     reading = RecordWalk(roots, names, wanted)

@@ -157,6 +157,8 @@ _ones: dict[tuple[tuple[int, ...], np.dtype], np.ndarray] = {}  # of one element
 
 def _seed(target: Any, gradient: Any) -> Tensor:
     if gradient is None:
+        if devices.array_types and home(target) == GPU:
+            return ones_like(target)
         data = target._data
         if devices.array_types and home(target) == GPU:
             return ones_like(target)

@@ -18,6 +18,7 @@ from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.kinds import is_differentiable
 from .._core.levels import Listener, remove_listener, state
+from .._core.suggestions import RULES, AbsentAttribute
 from .._core.tensor import Tensor
 from .._ops.define import as_int
 from .._reverse.variable import Variable
@@ -64,6 +65,10 @@ class Bind:
 
     def __repr__(self) -> str:
         return f"<custom gradient {getattr(self, '__qualname__', self._function)!r}>"
+
+
+for _name, _words in RULES.items():  # what JAX's and PyTorch's have
+    setattr(Bind, _name, AbsentAttribute(_name, _words))
 
 
 @overload
@@ -120,6 +125,14 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
         raise ValueError(f"custom_gradient: max_order must be 1 or more, got {max_order}")
     if f is None:
         return functools.partial(custom_gradient, max_order=max_order)
+    if hasattr(f, "forward") and hasattr(f, "backward"):
+        name = getattr(f, "__name__", type(f).__name__)
+        raise TypeError(
+            f"custom_gradient decorates a function, got {name} with `forward` and `backward`: "
+            "write one function that does what `forward` does, and returns (y, grad_fn); "
+            "grad_fn(dy) does what `backward` does, and finds what it needs in the variables of "
+            "the function"
+        )
     if not callable(f):
         raise TypeError(f"custom_gradient decorates a function, got {type(f).__name__} {f!r}")
     around = running_functions()

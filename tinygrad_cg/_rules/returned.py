@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Sequence
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -25,7 +30,15 @@ def gradients_of_inputs(call: Any, returned: Any, targets: Sequence) -> list:
     """
     flat = [] if returned is None and not call.count else nest.flatten(returned)
     if len(flat) != call.count:
-        _refuse_count(call, len(flat))
+        _refuse_count(call, len(flat), returned is None)
+    if returned is None and call.count and ends_without_return(call.grad_fn):
+        name = call.definition.name
+        call.definition.warn(
+            "return",
+            f"the rule of `{name}` has no `return`, so `{input_names(call)[0]}` has no gradient: "
+            "end it with `return gradient`, or with `return None` if that is meant (the rule: "
+            f"{_where(call)})",
+        )
     return [
         _fit_gradient(call, gradient, target, f"{i}", None)
         for i, (gradient, target) in enumerate(zip(flat, targets, strict=True))
@@ -130,15 +143,41 @@ def _undo_broadcasting(shape: tuple, wanted: tuple) -> tuple[list[int], str]:
     return axes, f"reshape(reduce_sum(gradient, axis={axes}), {wanted})"
 
 
-def _refuse_count(call: Any, returned: int) -> None:
+@lru_cache
+def _has_return(code: CodeType) -> bool:
+    """Return whether the text of a function has a `return`, or is that of a lambda."""
+    if code.co_name == "<lambda>":
+        return True
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
+    except (OSError, SyntaxError, TypeError):
+        return True  # nobody knows
+    inner = [one for one in ast.walk(tree) if isinstance(one, _SCOPES)][1:]
+    others = {id(part) for one in inner for part in ast.walk(one)}
+    return any(isinstance(one, ast.Return) and id(one) not in others for one in ast.walk(tree))
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def ends_without_return(function: Any) -> bool:
+    """Return whether a function returns None because its text has no `return`."""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code is not None and not _has_return(code)
+
+
+def _refuse_count(call: Any, returned: int, is_none: bool = False) -> None:
     names = input_names(call)
     name, expected = call.definition.name, len(names)
     gradients = "gradient" if returned == 1 else "gradients"
     inputs = "input" if expected == 1 else "inputs"
+    forgotten = is_none and ends_without_return(call.grad_fn)
+    hint = "grad_fn has no `return`: it returned None. " if forgotten else ""
     raise GradientCountError(
         f"custom_gradient function expected to return {expected} gradients, but returned "
         f"{returned} instead. `{name}`: grad_fn returned {returned} {gradients}, {name} has "
-        f"{expected} differentiable {inputs} ({', '.join(names)}). Return one gradient, or None, "
+        f"{expected} differentiable {inputs} ({', '.join(names)}). {hint}"
+        "Return one gradient, or None, "
         f"for each number or tensor passed (the rule: {_where(call)})",
         function=name,
         line=source_line(call.grad_fn),

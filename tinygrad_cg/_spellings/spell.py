@@ -25,7 +25,7 @@ import numpy as np
 from .. import _ops as ops
 from .._core.examples import with_example, without_example
 from .._core.primitive import OPS
-from .._core.suggestions import ARGUMENTS, refuse_argument, refuse_name
+from .._core.suggestions import own_signature, refuse_argument, refuse_name
 from .._ops import operators, protocol
 from . import adapt
 
@@ -46,7 +46,14 @@ _DTYPES = {
     name: np.dtype(name) for name in ("int32", "int64", "uint32", "uint64", "float32", "float64")
 }
 _SCOPE = {**_DTYPES, **vars(adapt), "refuse_argument": refuse_argument}
-_CHECK = "if dim is not None: refuse_argument('%s', 'dim')"
+_CHECK = " if {0} is not None: refuse_argument('{1}', '{0}')\n"
+_FOREIGN = {
+    "dim": re.compile(r"\baxis\b"),
+    "keepdim": re.compile(r"\bkeepdims\b"),
+    "requires_grad": re.compile(r"^(shape|dims)\b.*\bdtype\b"),
+}
+"""Arguments of PyTorch's, which are no parameters but for the error, and what they are here."""
+_TAKES_ALL = re.compile(r"\*\w")  # arguments of any number or name
 _NEXT_ROW = re.compile(r"\n {4}(?=\S)")
 _MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a text
 
@@ -112,19 +119,23 @@ def spell(
             return scope[target] if target in scope else _operation(target)
         if target not in made:
             parameters, expression, text = rows[target]
-            takes_axis = lazily and "*" not in parameters and " axis=" in parameters
-            if takes_axis:  # PyTorch's `dim`, which is no parameter but for the error
-                given = ", dim=None)".join(parameters.rsplit(")", 1))
-                source = f"def {target}({given}:\n {_CHECK % target}\n return {expression}\n"
-            else:
-                source = f"def {target}({parameters}: return {expression}\n"
+            foreign = (
+                []
+                if _TAKES_ALL.search(parameters)
+                else [one for one, ours in _FOREIGN.items() if ours.search(parameters)]
+            )
+            star = ", *" if foreign and "*," not in parameters else ""
+            given = star + "".join([f", {one}=None" for one in foreign]) + ")"
+            checks = "".join([_CHECK.format(one, target) for one in foreign])
+            given = given.join(parameters.rsplit(")", 1))
+            source = f"def {target}({given}:\n{checks} return {expression}\n"
             code = compile(source, f"<{namespace['__name__']}>", "exec")
             result = re.findall(r"\w+", parameters.rpartition("->")[2])
             later = (_names(code).union(result) & ops.HOMES.keys()) - scope.keys()
             scope.update({one: _operation(one) for one in later})
             exec(code, scope, made)
-            if takes_axis:
-                made[target].__signature__ = _without_others(made[target])
+            if foreign:
+                made[target].__signature__ = own_signature(made[target])
             home = namespace["__name__"].partition(".")[2]
             text = text or _inherited(expression, readers)
             made[target].__doc__ = with_example(f"{home}.{target}", text) or None
@@ -138,13 +149,6 @@ def spell(
     else:
         namespace.update({name: define(name) for name in public})
         namespace.setdefault("__getattr__", partial(refuse_name, namespace["__name__"]))
-
-
-def _without_others(function: Any) -> inspect.Signature:
-    """Return the signature of a function without the arguments of other libraries."""
-    signature = inspect.signature(function)
-    own = [one for name, one in signature.parameters.items() if name not in ARGUMENTS]
-    return signature.replace(parameters=own)
 
 
 def _resolver(

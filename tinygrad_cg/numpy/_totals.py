@@ -13,6 +13,7 @@ import numpy as np
 
 from .._core.kinds import is_bool, is_inexact
 from .._core.primitive import public_function
+from .._core.suggestions import hides_others, refuse_others
 from .._core.tensor import Tensor
 from .._ops.comparison import logical_and, logical_or
 from .._ops.complex import conj, real
@@ -43,11 +44,15 @@ def _sum(
     keepdims: Any = False,
     initial: Any = None,
     where: Any = None,
+    dim: None = None,
+    keepdim: None = None,
 ) -> Tensor:
     """Return the sum of elements over axes, `initial` added; of those for which `where` holds.
 
     Booleans and integers of fewer bits give integers of 64.
     """
+    if dim is not None or keepdim is not None:
+        refuse_others("sum", dim=dim, keepdim=keepdim)
     x = _as(_widen(a), dtype)
     if axis is None and initial is None and where is None and out is None:
         return reduce_sum(x, None, keepdims)
@@ -57,10 +62,11 @@ def _sum(
 # Called most: all of a tensor of floats is the kernel's at once. Dtypes of one kind are one object.
 sum = public_function(
     reduce_sum.primitive,
-    "a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None",
+    "a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, dim=None, "
+    "keepdim=None",
     over_all_axes=(
         "axis is None and dtype is None and out is None and keepdims is False and initial is None "
-        "and where is None and type(a) is Tensor "
+        "and where is None and dim is None and keepdim is None and type(a) is Tensor "
         "and ((kind := a._data.dtype) is FLOAT32 or kind is FLOAT64)",
         INTEGRAL,
     ),
@@ -68,8 +74,10 @@ sum = public_function(
 )
 del sum.primitive  # it takes other arguments
 update_wrapper(sum, _sum).__name__ = sum.__qualname__ = "sum"
+hides_others(sum)
 
 
+@hides_others
 def prod(
     a: Any,
     axis: Any = None,
@@ -78,17 +86,23 @@ def prod(
     keepdims: Any = False,
     initial: Any = None,
     where: Any = None,
+    *,
+    dim: None = None,
+    keepdim: None = None,
 ) -> Tensor:
     """Return the product of elements over axes, times `initial`; of those where `where` holds.
 
     Booleans and integers of fewer bits give integers of 64.
     """
+    if dim is not None or keepdim is not None:
+        refuse_others("prod", dim=dim, keepdim=keepdim)
     x = _as(_widen(a), dtype)
     if axis is None and initial is None and where is None and out is None:
         return reduce_prod(x, None, keepdims)
     return _total("prod", reduce_prod, multiply, 1, x, axis, out, keepdims, initial, where)
 
 
+@hides_others
 def max(
     a: Any,
     axis: Any = None,
@@ -96,16 +110,22 @@ def max(
     keepdims: Any = False,
     initial: Any = None,
     where: Any = None,
+    *,
+    dim: None = None,
+    keepdim: None = None,
 ) -> Tensor:
     """Return the largest element over axes, at least `initial`; of those where `where` holds.
 
     Elements that tie share the gradient. `where` needs an `initial`, else it is a ValueError.
     """
+    if dim is not None or keepdim is not None:
+        refuse_others("max", dim=dim, keepdim=keepdim)
     if axis is None and initial is None and where is None and out is None:
         return reduce_max(_array(a), None, keepdims)
     return _extremum("max", reduce_max, maximum, a, axis, out, keepdims, initial, where)
 
 
+@hides_others
 def min(
     a: Any,
     axis: Any = None,
@@ -113,11 +133,16 @@ def min(
     keepdims: Any = False,
     initial: Any = None,
     where: Any = None,
+    *,
+    dim: None = None,
+    keepdim: None = None,
 ) -> Tensor:
     """Return the smallest element over axes, at most `initial`; of those where `where` holds.
 
     Elements that tie share the gradient. `where` needs an `initial`, else it is a ValueError.
     """
+    if dim is not None or keepdim is not None:
+        refuse_others("min", dim=dim, keepdim=keepdim)
     if axis is None and initial is None and where is None and out is None:
         return reduce_min(_array(a), None, keepdims)
     return _extremum("min", reduce_min, minimum, a, axis, out, keepdims, initial, where)
@@ -126,10 +151,20 @@ def min(
 amax, amin = max, min
 
 
+@hides_others
 def all(
-    a: Any, axis: Any = None, out: None = None, keepdims: Any = False, *, where: Any = None
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    *,
+    where: Any = None,
+    dim: None = None,
+    keepdim: None = None,
 ) -> Tensor:
     """Return whether all elements over axes are true, of those for which `where` holds."""
+    if dim is not None or keepdim is not None:
+        refuse_others("all", dim=dim, keepdim=keepdim)
     x = _array(a)
     if axis is None and out is None and where is None:
         return reduce_all(x, None, keepdims)
@@ -137,10 +172,20 @@ def all(
     return _total("all", reduce_all, logical_and, True, x, axis, out, keepdims, None, where)
 
 
+@hides_others
 def any(
-    a: Any, axis: Any = None, out: None = None, keepdims: Any = False, *, where: Any = None
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    *,
+    where: Any = None,
+    dim: None = None,
+    keepdim: None = None,
 ) -> Tensor:
     """Return whether an element over axes is true, of those for which `where` holds."""
+    if dim is not None or keepdim is not None:
+        refuse_others("any", dim=dim, keepdim=keepdim)
     x = _array(a)
     if axis is None and out is None and where is None:
         return reduce_any(x, None, keepdims)
@@ -148,6 +193,7 @@ def any(
     return _total("any", reduce_any, logical_or, False, x, axis, out, keepdims, None, where)
 
 
+@hides_others
 def mean(
     a: Any,
     axis: Any = None,
@@ -156,11 +202,15 @@ def mean(
     keepdims: Any = False,
     *,
     where: Any = None,
+    dim: None = None,
+    keepdim: None = None,
 ) -> Tensor:
     """Return the mean of elements over axes, of those for which `where` holds.
 
     Booleans and integers are float64 first. NaN where there are no elements.
     """
+    if dim is not None or keepdim is not None:
+        refuse_others("mean", dim=dim, keepdim=keepdim)
     x = _as(_real(a), dtype)
     if where is None:
         return _no_out("mean", out, reduce_mean(x, axis, keepdims))
@@ -172,6 +222,7 @@ def mean(
     return divide(total, _count("mean", x, axis, keepdims, where))
 
 
+@hides_others
 def var(
     a: Any,
     axis: Any = None,
@@ -183,12 +234,16 @@ def var(
     where: Any = None,
     mean: Any = None,
     correction: Any = None,
+    dim: None = None,
+    keepdim: None = None,
 ) -> Tensor:
     """Return the mean of squared distances from the mean over axes.
 
     The sum is divided by `ddof`, also called `correction`, less than there are elements. `where`
     says which elements count; `mean` is their mean, with the reduced axes, if it is known.
     """
+    if dim is not None or keepdim is not None:
+        refuse_others("var", dim=dim, keepdim=keepdim)
     x = _as(_real(a), dtype)
     less = _degrees("var", ddof, correction)
     if out is None and where is None and mean is None:
@@ -196,6 +251,7 @@ def var(
     return _variance(x, axis, out, less, keepdims, where, mean)
 
 
+@hides_others
 def std(
     a: Any,
     axis: Any = None,
@@ -207,8 +263,12 @@ def std(
     where: Any = None,
     mean: Any = None,
     correction: Any = None,
+    dim: None = None,
+    keepdim: None = None,
 ) -> Tensor:
     """Return the standard deviation over axes, the root of the variance; arguments as for `var`."""
+    if dim is not None or keepdim is not None:
+        refuse_others("std", dim=dim, keepdim=keepdim)
     less = _degrees("std", ddof, correction)
     x = _as(_real(a), dtype)
     if out is None and where is None and mean is None:
