@@ -48,8 +48,9 @@ def bring_along(tensors: Sequence[Any]) -> tuple[Any, ...]:
 def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     """Carry an operation out on arrays of which one is on a GPU.
 
-    Single values of the processor go along. Raises ArgumentTypeError for other arrays of the
-    processor, DeviceError for an operation that has no implementation for GPUs.
+    Single values of the processor go along, as do indices and conditions. Raises
+    ArgumentTypeError for other arrays of the processor, DeviceError for an operation that has no
+    implementation for GPUs.
     """
     operands = [_on_gpu(primitive, arrays, i) for i in range(len(arrays))]
     found = _runs.get(primitive)
@@ -71,6 +72,8 @@ def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
         raise TypeError(f"{primitive.name}: an operand has no value")
     if not data.ndim:
         return devices.number(data)
+    if _is_choice(primitive, position, data):
+        return devices.move(data, devices.GPU)
     names = [*primitive.inputs, *[primitive.inputs[-1]] * len(arrays)]
     numbered = len(arrays) > len(primitive.inputs)
     places = ", ".join(
@@ -82,6 +85,12 @@ def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
         f"{primitive.label}: its operands are on different devices: {places}. Write x.gpu() or "
         "x.cpu() for one of them, so that all are on one device"
     )
+
+
+def _is_choice(primitive: Any, position: int, data: ndarray) -> bool:
+    """Return whether an operand chooses elements of the others: indices, or a condition."""
+    rules = primitive.vjp or ()
+    return data.dtype.kind in "biu" and position < len(rules) and rules[position] is None
 
 
 def moved(value: Any) -> Any:

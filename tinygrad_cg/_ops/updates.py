@@ -10,6 +10,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.move import scatter as kscatter
 
+from .._core import devices
 from .._core.conversion import any_tensor, convert, convert_operands
 from .._core.kinds import is_bool, is_integer
 from .._core.primitive import apply
@@ -362,6 +363,8 @@ class Part:
                 "them first"
             )
         values = cast(values, x.dtype)
+        if not values._data.ndim:  # a single value goes along
+            values = values.to_device(devices.home(x))
         if values._data.shape == shape:
             return values
         if broadcast_shapes("at", shape, values._data.shape) != shape:

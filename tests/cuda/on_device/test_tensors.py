@@ -109,7 +109,7 @@ def test_numbers_and_single_values_go_along():
         (lambda: there() + here(), r"add: .*: x of shape \(3,\) is on 'gpu:0', y .* on 'cpu'"),
         (lambda: np.ones(3, "f") * there(), r"multiply: .* x of shape \(3,\) is on 'cpu'"),
         (lambda: tf.concat([there(), here()], 0), r"tensors\[1\] of shape \(3,\) is on 'cpu'"),
-        (lambda: tf.where(here() > 0, there(), 0.0), "condition of shape .* is on 'cpu'"),
+        (lambda: tf.where(here() > 0, there(), here()), "condition .* is on 'cpu', x .* 'gpu:0'"),
         (lambda: tf.Variable(here()).assign(there()), r"is on 'cpu': .* tensor\.cpu\(\)"),
         (lambda: tf.Variable(there()).assign(here()), r"is on 'gpu:0': .* tensor\.gpu\(\)"),
     ],
@@ -145,6 +145,25 @@ def test_indices_and_slices():
 def test_moving_a_tensor_while_a_function_is_traced():
     with pytest.raises(DeviceError, match="moved to 'gpu:0' while a function is traced"):
         tf.function(lambda x: x.gpu() * 2.0)(here())
+
+
+def test_indices_and_conditions_go_along():
+    x = tf.reshape(tf.range(6.0), (3, 2)).gpu()
+    condition = tf.constant([[True, False]] * 3)
+    for function in (
+        lambda x: tf.gather(x, tf.constant([2, 0])),
+        lambda x: tf.gather(x, [1, 1], axis=1),
+        lambda x: tf.where(condition, x, 0.0),
+        lambda x: tf.tile(x, [2, 1]),
+        lambda x: tf.roll(x, 1, 0),
+        lambda x: tf.math.segment_sum(x, tf.constant([0, 0, 1])),
+        lambda x: tf.linalg.band_part(x, 0, 1),
+        lambda x: x.at[0].set(9.0),
+        lambda x: x.at[[0, 2]].add(1.0),
+    ):
+        found, want = function(x), function(x.cpu())
+        assert found.device == "gpu:0"
+        assert found.numpy().tolist() == want.numpy().tolist()
 
 
 class Foreign:
