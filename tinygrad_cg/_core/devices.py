@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -157,7 +157,7 @@ def home(tensor: Any) -> str:
 
 def arrays_like(tensor: Any) -> Any:
     """Return the library that makes arrays where a tensor is: NumPy, or that of the GPU."""
-    return library() if array_types and home(tensor) == GPU else np
+    return library() if home(tensor) == GPU else np
 
 
 def new_arrays() -> Any:
@@ -210,6 +210,14 @@ def import_capsule(value: Any) -> Any:
     if not count:
         raise BufferError(f"from_dlpack: the array is on a GPU. {_missing('gpu', 0)}")
     return library().from_dlpack(value)
+
+
+_ANYWHERE = nullcontext()
+
+
+def beside(tensor: Any) -> AbstractContextManager[None]:
+    """Let new tensors be where a tensor is, in this thread, within a ``with`` block."""
+    return on(home(tensor)) if array_types else _ANYWHERE
 
 
 @contextmanager
