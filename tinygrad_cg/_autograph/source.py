@@ -41,6 +41,9 @@ def find_definition(function: FunctionType) -> Definition:
             f"the source of `{function.__name__}` is not available (it was made by exec, or typed "
             "into a shell): write it in a file"
         )
+    alone = _alone(code, lines)
+    if alone is not None and _is_of(alone, code):
+        return alone
     found = [one for one in _definitions(code, lines) if _is_of(one, code)]
     if len(found) != 1:
         raise NoSource(
@@ -48,6 +51,40 @@ def find_definition(function: FunctionType) -> Definition:
             f"({place_of(code.co_filename, code.co_firstlineno)}): import it again"
         )
     return found[0]
+
+
+def _alone(code: CodeType, lines: list[str]) -> Definition | None:
+    """Return a definition that is read without the rest of its file, which may be long.
+
+    Its lines are those further in than its first one. None where they cannot be read so, as those
+    of a lambda expression.
+    """
+    start = code.co_firstlineno - 1
+    if code.co_name == "<lambda>" or not 0 <= start < len(lines):
+        return None
+    known = _trees.get(code.co_filename)
+    if known is not None and known[0] is lines:
+        return None
+    margin = lines[start][: len(lines[start]) - len(lines[start].lstrip())]
+    end, header = start + 1, True
+    for number in range(start, len(lines)):
+        rest = lines[number].removeprefix(margin) if lines[number].startswith(margin) else "x"
+        if header:  # decorators, and the line of the name
+            header = not rest.startswith(("def ", "async "))
+            end = number + 1
+        elif not lines[number].strip() or rest[:1].isspace():
+            end = number + 1
+        elif not rest.startswith((")", "#")):  # a bracket of several lines of parameters
+            break
+    text = "".join(lines[start:end])
+    before = "\n" * (start - 1) + "if True:\n" if margin else "\n" * start
+    try:
+        (found,) = ast.parse(before + text, code.co_filename).body
+    except (SyntaxError, ValueError):
+        return None
+    if isinstance(found, ast.If):
+        (found,) = found.body if len(found.body) == 1 else (found,)
+    return found if isinstance(found, Definition) else None
 
 
 def _definitions(code: CodeType, lines: list[str]) -> list[Definition]:

@@ -156,8 +156,13 @@ def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Ten
         return value.strong(dtype)
     if isinstance(value, (list, tuple)) and any_tensor(value):
         return operations.stack(value)
+    if not devices.array_types and type(value) in _OF_HOST:
+        return Tensor(to_array(value, dtype, copy))
     adopted = _adopt(value, dtype, copy)
     return Tensor(devices.place(to_array(value, dtype, copy)) if adopted is None else adopted)
+
+
+_OF_HOST = {np.ndarray, bool, int, float, complex, list, tuple}
 
 
 def _adopt(value: Any, dtype: np.dtype | None, copy: bool) -> Any:

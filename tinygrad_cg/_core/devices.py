@@ -157,7 +157,7 @@ def home(tensor: Any) -> str:
 
 def arrays_like(tensor: Any) -> Any:
     """Return the library that makes arrays where a tensor is: NumPy, or that of the GPU."""
-    return library() if array_types and home(tensor) == GPU else np
+    return library() if home(tensor) == GPU else np
 
 
 def new_arrays() -> Any:

@@ -131,14 +131,16 @@ def zeros_like(x: Any, dtype: Any = None) -> Tensor:
     """Return zeros with the shape and, unless `dtype` is given, the dtype of `x`."""
     tensor = convert(x)
     aval = tensor._data
-    return Tensor(devices.arrays_like(tensor).zeros(aval.shape, _dtype(dtype) or aval.dtype))
+    library = devices.arrays_like(tensor) if devices.array_types else np
+    return Tensor(library.zeros(aval.shape, _dtype(dtype) or aval.dtype))
 
 
 def ones_like(x: Any, dtype: Any = None) -> Tensor:
     """Return ones with the shape and, unless `dtype` is given, the dtype of `x`."""
     tensor = convert(x)
     aval = tensor._data
-    ones = devices.arrays_like(tensor).empty(aval.shape, _dtype(dtype) or aval.dtype)
+    library = devices.arrays_like(tensor) if devices.array_types else np
+    ones = library.empty(aval.shape, _dtype(dtype) or aval.dtype)
     ones.fill(1)  # np.ones takes three times as long for few
     return Tensor(ones)
 
