@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import schedules
+from ._core import devices
 from ._core.conversion import convert, is_tensor
 from ._core.tensor import Tensor
 from ._ops.elementwise import (
@@ -85,7 +86,10 @@ class Optimizer(ABC):
         self.clipnorm = clipnorm
         self.clipvalue = clipvalue
         self.global_clipnorm = global_clipnorm
-        self.iterations: Variable = Variable(0, trainable=False, name="iteration", dtype=np.int64)
+        with devices.on(devices.CPU):  # single values, which go along with Variables on a GPU
+            self.iterations: Variable = Variable(
+                0, trainable=False, name="iteration", dtype=np.int64
+            )
         self._schedule: Callable[[Any], Any] | None = None
         self.learning_rate = learning_rate
         self._kept: dict[Any, list[Variable]] = {}
@@ -105,7 +109,8 @@ class Optimizer(ABC):
             self._schedule = value
         else:
             dtype = None if is_tensor(value) else np.float32
-            self._rate = Variable(value, trainable=False, name="learning_rate", dtype=dtype)
+            with devices.on(devices.CPU):
+                self._rate = Variable(value, trainable=False, name="learning_rate", dtype=dtype)
 
     @property
     def variables(self) -> list[Variable]:
@@ -121,14 +126,15 @@ class Optimizer(ABC):
     def _slots(self, variable: Variable) -> list[Variable]:
         key = variable.ref()
         if key not in self._kept:
-            self._kept[key] = [
-                Variable(
-                    np.full(variable.shape, self._start(slot), variable.dtype),
-                    trainable=False,
-                    name=f"{variable._name}_{slot}",
-                )
-                for slot in self.slots
-            ]
+            with devices.on(variable.device):
+                self._kept[key] = [
+                    Variable(
+                        np.full(variable.shape, self._start(slot), variable.dtype),
+                        trainable=False,
+                        name=f"{variable._name}_{slot}",
+                    )
+                    for slot in self.slots
+                ]
         return self._kept[key]
 
     def _start(self, slot: str) -> float:

@@ -56,7 +56,9 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     if found is None:
         found = _runs[primitive] = _implementation(primitive)
     try:
-        return found(*operands, **{name: _moved(value) for name, value in params.items()})
+        if primitive.on_gpu is None:
+            params = {name: moved(value) for name, value in params.items()}
+        return found(*operands, **params)
     except MemoryError as error:
         raise devices.out_of_memory(primitive.label, error) from error
 
@@ -82,12 +84,12 @@ def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
     )
 
 
-def _moved(value: Any) -> Any:
+def moved(value: Any) -> Any:
     """Return a parameter with its arrays, such as indices, on the GPU."""
     if type(value) is ndarray:
         return devices.library().asarray(value)
     if type(value) is tuple and any(type(one) is ndarray for one in value):
-        return tuple(map(_moved, value))
+        return tuple(map(moved, value))
     return value
 
 
@@ -114,6 +116,13 @@ def _implementation(primitive: Any) -> Callable[..., Any]:
         if isinstance(run, _Absent) or primitive.kind == "elementwise"
         else _Checked(primitive, run)
     )
+
+
+def on_gpu(kernel: Any) -> Any:
+    """Return what computes the same as a kernel, on arrays of a GPU; None if there is nothing."""
+    from tinygrad_cg_kernels.cuda.kernels import device_run
+
+    return device_run(kernel)
 
 
 class _Absent:
@@ -191,9 +200,7 @@ class _Translation:
         if home in _PLAIN:
             return value
         if _is_of_kernels(home):
-            from tinygrad_cg_kernels.cuda.kernels import device_run
-
-            return device_run(value) or _Absent(self.label)
+            return on_gpu(value) or _Absent(self.label)
         if not home.startswith("tinygrad_cg.") or hasattr(value, "primitive"):
             return value
         if hasattr(value, "cache_info"):  # it makes kernels, and keeps them

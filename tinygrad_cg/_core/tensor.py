@@ -230,14 +230,7 @@ _OF_MASKED_ARRAYS = frozenset(
 )
 
 
-class _Listed(type):
-    """A class whose list of names, which `help` goes through, has no absent attributes."""
-
-    def __dir__(cls) -> list[str]:
-        return [name for name in super().__dir__() if name not in METHODS]
-
-
-class ArrayLike(metaclass=_Listed):
+class ArrayLike:
     """Base of Tensors and Variables: the views that Python and NumPy have of a value."""
 
     __slots__ = ()

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.levels import is_transposing
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
@@ -393,7 +394,7 @@ def _complement_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     inner = product(adjoint(out), dy)
     if not is_transposing():
         turn = subtract(inner, adjoint(inner))
-        every = Tensor(np.ones((1, 1), bool))
+        every = Tensor(devices.arrays_like(x).ones((1, 1), bool))
         checked = {"name": "complete_basis", "phase": True}
         turn = apply(_check_coincident, (turn, every, dy), checked)
         inner = multiply(add(add(inner, adjoint(inner)), turn), 0.5)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.move import gather as kmove
 
-from .._core import conversion
+from .._core import conversion, device_runs, devices
 from .._core.conversion import convert, is_tensor, refuse_masked
 from .._core.kinds import is_bool, is_integer
 from .._core.primitive import OPS, apply
@@ -33,6 +33,12 @@ def _batched_key(key: tuple, size: int) -> tuple:
     return (np.arange(size).reshape(size, *(1,) * rank), *key)
 
 
+def _getitem_on_gpu(x: Any, key: tuple) -> Any:
+    """Return ``x[key]``; IndexError for what is out of bounds, which nothing there looks at."""
+    np.broadcast_to(np.zeros((), bool), x.shape)[key]
+    return x[device_runs.moved(key)]
+
+
 _getitem = operation(
     "getitem",
     lambda x, key: x[key] if any(part is Ellipsis for part in key) else x[(*key, ...)],
@@ -40,6 +46,7 @@ _getitem = operation(
     (lambda dy, shape, key: apply(_getitem_adjoint, (dy,), {"shape": shape, "key": key}),),
     linear=True,
     aliases=True,
+    on_gpu=_getitem_on_gpu,
     batch=lambda params, size: {"key": _batched_key(params["key"], size)},
     samples=[
         Case(((4, 3),), {"key": (slice(1, 4, 2), 0)}),
@@ -268,7 +275,8 @@ def _with_row(x: np.ndarray, value: np.ndarray, index: np.ndarray, batch_dims: i
 
 
 def _zero_row(dy: Tensor, shape: tuple[int, ...], batch_dims: int) -> Tensor:
-    return Tensor(np.zeros((*shape[:batch_dims], *shape[batch_dims + 1 :]), dy._data.dtype))
+    row = (*shape[:batch_dims], *shape[batch_dims + 1 :])
+    return Tensor(devices.arrays_like(dy).zeros(row, dy._data.dtype))
 
 
 _set_row = operation(

@@ -10,6 +10,7 @@ import numpy as np
 from tinygrad_cg_kernels.linear import matmul as kmatmul
 from tinygrad_cg_kernels.linear.product import serves
 
+from .._core import device_runs
 from .._core.conversion import FLOAT32, FLOAT64, convert_operands, is_tensor, promote
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
@@ -68,6 +69,7 @@ _matmul = operation(
     inputs=("x", "y"),
     kind="contraction",
     kernel=kmatmul.matmul,
+    on_gpu=lambda x, y: device_runs.on_gpu(kmatmul.matmul)(x, y),
     batch=lambda params, size: params,
     core=(2, 2),
     ufunc=np.matmul,
@@ -101,6 +103,7 @@ _matvec = operation(
     inputs=("x", "y"),
     kind="contraction",
     kernel=kmatmul.matmul,
+    on_gpu=lambda x, y: device_runs.on_gpu(kmatmul.matmul)(x, y[..., None])[..., 0],
     batch=lambda params, size: params,
     core=(2, 1),
     samples=[Case(((2, 3), (3,))), Case(((2, 2, 3), (3,))), Case(((2, 3), (4, 3)))],

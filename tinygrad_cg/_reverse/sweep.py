@@ -160,6 +160,8 @@ def _seed(target: Any, gradient: Any) -> Tensor:
         if devices.array_types and home(target) == GPU:
             return ones_like(target)
         data = target._data
+        if devices.array_types and home(target) == GPU:
+            return ones_like(target)
         key = data.shape, data.dtype
         ones = _ones.get(key)
         if ones is None:
@@ -171,6 +173,8 @@ def _seed(target: Any, gradient: Any) -> Tensor:
         seed._data = ones
         seed._rec = None
         return seed
+    if devices.array_types and not gradient._data.ndim:  # a single value goes along
+        gradient = gradient.to_device(home(target))
     if gradient.dtype != target.dtype:
         gradient = cast(gradient, target.dtype)
     shape = target._data.shape
@@ -198,7 +202,7 @@ def sweep(
     heap: list[tuple[int, Any]] = []  # the others
     pending: Iterable[tuple[Any, Any]] = seeds
     consumer: float = inf  # the serial number of the node whose operands are pending
-    has_large = token.large
+    has_large, has_gpu = token.large, bool(devices.array_types)
     while True:
         for node, gradient in pending:
             if node is None or gradient is None:
@@ -257,10 +261,12 @@ def sweep(
         else:
             if type(dy) is list:  # with zeros for the outputs that nothing depends on
                 pairs = zip(dy, node.shape, strict=True)
-                known = next(one for one in dy if one is not None)
-                with on(home(known)):
+                with on(_device_of(dy)):
                     dy = [zeros(*aval) if one is None else one for one, aval in pairs]
-            if run is not None:
+            if has_gpu and (device := _device_of(dy)) == GPU:
+                with on(device):  # what rules make of numbers is there, too
+                    found = node.rule(node, dy) if run is None else run(node, dy)
+            elif run is not None:
                 found = run(node, dy)
             elif has_large and (large := _large_rule(node, dy)) is not None:
                 gradient = total = data = found = None
@@ -277,6 +283,11 @@ def sweep(
                 pending = ((inputs[0], found[0]), (inputs[1], found[1]))
             else:
                 pending = zip(inputs, found, strict=True)
+
+
+def _device_of(dy: Any) -> str:
+    """Return the device of an upstream gradient, or of those of several outputs."""
+    return home(next(one for one in dy if one is not None) if type(dy) is list else dy)
 
 
 def _large_rule(node: Node, dy: Any) -> Any:

@@ -137,6 +137,9 @@ def test_indices_and_slices():
     index = tf.constant([2, 0]).gpu()
     np.testing.assert_array_equal(x[index].numpy(), host[[2, 0]])
     np.testing.assert_array_equal(x[x > 5.0].numpy(), host[host > 5])
+    for key in (3, [0, 3], (0, [-5])):
+        with pytest.raises(IndexError, match="out of bounds"):
+            x[key]
 
 
 def test_moving_a_tensor_while_a_function_is_traced():

@@ -1,0 +1,201 @@
+"""Gradients of tensors on a device: they are where their sources are."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+
+@tf.custom_gradient
+def log1pexp(x):
+    e = tf.exp(x)
+
+    def grad(upstream):
+        return upstream * (1 - 1 / (1 + e))
+
+    return tf.math.log(1 + e), grad
+
+
+@tf.custom_gradient
+def bar(x, y):
+    def grad(upstream):
+        return y * upstream, x * upstream
+
+    return x * y, grad
+
+
+def test_a_custom_gradient_at_first_and_second_order():
+    x = tf.constant([0.0, 1.0, 100.0]).gpu()
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = log1pexp(x)
+        first = inner.gradient(y, x)
+    second = outer.gradient(first, x)
+    assert {y.device, first.device, second.device} == {"gpu:0"}
+    np.testing.assert_allclose(first.numpy(), [0.5, 0.7310586, 1.0], 1e-6)
+    np.testing.assert_allclose(second.numpy()[:2], [0.25, 0.19661193], 1e-5)
+
+
+def test_nested_custom_gradients():
+    @tf.custom_gradient
+    def foo(x):
+        def grad(upstream):
+            return bar(upstream, 2 * x)
+
+        return bar(x, x), grad
+
+    x = tf.constant([2.0, 3.0]).gpu()
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = foo(x)
+        first = inner.gradient(y, x)
+    second = outer.gradient(first, x)
+    assert first.numpy().tolist() == [4.0, 6.0]
+    assert second.numpy().tolist() == [2.0, 2.0]
+    assert {first.device, second.device} == {"gpu:0"}
+
+
+def test_rules_with_constants_and_variables():
+    v = tf.Variable(tf.constant([1.0, 2.0]).gpu())
+
+    @tf.custom_gradient
+    def scaled(x):
+        def grad(upstream, variables=None):
+            return upstream * tf.constant([2.0, 2.0]), [upstream * x for _ in variables]
+
+        return x * v, grad
+
+    x = tf.constant([3.0, 4.0]).gpu()
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = scaled(x)
+    by_x, by_v = tape.gradient(y, [x, v])
+    assert by_x.numpy().tolist() == [2.0, 2.0]
+    assert by_v.numpy().tolist() == [3.0, 4.0]
+    assert {by_x.device, by_v.device} == {"gpu:0"}
+
+
+def test_gradients_go_back_through_transfers():
+    x = tf.constant([1.0, 2.0])
+    v = tf.Variable(3.0)  # a single value, which goes along
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.reduce_sum(tf.exp(x.gpu()) * v).cpu() + tf.reduce_sum(x)
+        by_x, by_v = inner.gradient(y, [x, v])
+    assert {y.device, by_x.device, by_v.device} == {"cpu"}
+    np.testing.assert_allclose(by_x.numpy(), 3 * np.exp([1.0, 2.0]) + 1, 1e-6)
+    np.testing.assert_allclose(by_v.numpy(), np.exp([1.0, 2.0]).sum(), 1e-6)
+    np.testing.assert_allclose(outer.gradient(by_x, x).numpy(), 3 * np.exp([1.0, 2.0]), 1e-6)
+
+
+def test_single_values_that_were_computed_go_along():
+    w = tf.Variable([1.0, 2.0, 3.0])
+    x = tf.constant([1.0, 2.0]).gpu()
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(x * tf.reduce_mean(w))
+    gradient = tape.gradient(y, w)
+    assert gradient.device == "cpu"
+    assert gradient.numpy().tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,)])
+def test_seeds_and_upstream_gradients(shape):
+    x = tf.fill(shape, 2.0).gpu()
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = -x
+        parts = tf.unstack(tf.stack([x, x * x]))
+    found = [tape.gradient(y, x), tape.gradient(y, x, tf.constant(3.0)), tape.gradient(x, x)]
+    found += [tape.gradient(y, x, tf.fill(shape, 3.0).gpu()), tape.gradient(parts[1], x)]
+    assert {one.device for one in found} == {"gpu:0"}
+    assert [one.numpy().ravel()[0] for one in found] == [-1.0, -3.0, 1.0, -3.0, 4.0]
+
+
+def test_outputs_that_nothing_depends_on():
+    x = tf.constant([[2.0, 1.0], [1.0, 3.0]]).gpu()
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        values, _ = tf.linalg.eigh(x)
+    np.testing.assert_allclose(tape.gradient(values, x).numpy(), np.eye(2), atol=1e-6)
+
+
+def test_totals_of_many_large_gradients():
+    x = tf.ones((1200,)).gpu()
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.add_n([x * float(i) for i in range(4)])
+    found = tape.gradient(y, x)
+    assert found.device == "gpu:0"
+    assert found.numpy().tolist() == [6.0] * 1200
+
+
+class TestVariables:
+    def test_assignments(self):
+        v = tf.Variable(tf.constant([1.0, 2.0]).gpu())
+        before = v.value()
+        v.assign([3.0, 4.0])
+        v.assign_add(tf.constant([1.0, 1.0]).gpu())
+        v.assign_sub(np.array([0.5, 0.5], "f"))
+        v[0].assign(9.0)
+        v[1].assign_add(1.0)
+        assert (v.device, v.numpy().tolist()) == ("gpu:0", [9.0, 5.5])
+        assert before.numpy().tolist() == [1.0, 2.0]
+        assert v.dtype == np.float32
+        with pytest.raises(ValueError, match="Shape mismatch"):
+            v.assign([1.0])
+        assert repr(v) == repr(tf.Variable([9.0, 5.5]))
+
+    def test_gradients(self):
+        with tf.device("GPU"):
+            v = tf.Variable([1.0, 2.0])
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(v * v)
+        assert tape.gradient(y, v).numpy().tolist() == [2.0, 4.0]
+
+    def test_gradients_through_assignments(self):
+        w = tf.Variable(tf.constant(1.0).gpu())
+        optimizer = tf.optimizers.SGD(0.1)
+        with tf.GradientTape() as outer, tf.experimental.recorded_assignments(restore=True):
+            with tf.GradientTape() as inner:
+                loss = w**2
+            optimizer.apply([inner.gradient(loss, w)], [w])
+            meta_loss = w**2
+        assert float(outer.gradient(meta_loss, w)) == pytest.approx(1.28)
+        assert w.device == "gpu:0"
+
+
+OPTIMIZERS = {
+    "SGD": {"momentum": 0.9, "nesterov": True, "global_clipnorm": 1.0},
+    "Adam": {"amsgrad": True, "clipnorm": 1.0},
+    "AdamW": {},
+    "Adamax": {},
+    "Adagrad": {"clipvalue": 0.5},
+    "RMSprop": {"centered": True, "momentum": 0.5},
+    "Adadelta": {},
+    "Lion": {"weight_decay": 0.1},
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("within", [None, "GPU"])
+def test_optimizers(name, within):
+    def train(device, start):
+        with tf.device(device):
+            optimizer = getattr(tf.optimizers, name)(0.1, **OPTIMIZERS[name])
+        v = tf.Variable(start)
+        for _ in range(3):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.square(v - 3.0))
+            optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+        return v
+
+    start = tf.constant([1.0, 5.0])
+    found = train(within, start.gpu())
+    assert found.device == "gpu:0"
+    np.testing.assert_allclose(found.numpy(), train(None, start).numpy(), 1e-5)
