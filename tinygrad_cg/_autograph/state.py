@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import Weak, is_tensor
-from .._core.tensor import Tensor
+from .._core.tensor import Aval, Tensor
 from .._transforms.tensor_array import TensorArray
 from .merging import undefined
 from .units import Effects
@@ -194,7 +194,7 @@ def matters(before: Any, after: Any) -> bool:
     counts = isinstance(after, numbers) and not isinstance(after, bool)
     counted = isinstance(before, numbers) or is_tensor(before)
     if isinstance(after, Tensor):  # a new one that is known is the weight of a layer, say
-        return counted or type(after._data) is not np.ndarray
+        return counted or isinstance(after._data, Aval)
     return counts and counted
 
 

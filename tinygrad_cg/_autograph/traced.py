@@ -84,7 +84,7 @@ def is_traced(value: Any) -> bool:
     """Return whether a value is a tensor, or a float, that has no value here for Python."""
     if isinstance(value, ArrayLike):
         tensor = value if isinstance(value, Tensor) else value._read()
-        return type(tensor._data) is not np.ndarray and ask_for_value(tensor) is None
+        return isinstance(tensor._data, Aval) and ask_for_value(tensor) is None
     return isinstance(value, Weak)
 
 
@@ -107,7 +107,7 @@ def as_number(tensor: Tensor) -> Any:
     level = level_of(tensor)
     if level is not None:
         return level.number(tensor) if is_inexact(tensor.dtype) else tensor
-    if type(tensor._data) is np.ndarray:
+    if not isinstance(tensor._data, Aval):
         return tensor.numpy().item()
     if is_inexact(tensor.dtype):
         raise AutographError(

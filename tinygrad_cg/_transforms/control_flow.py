@@ -261,7 +261,7 @@ _FOREIGN = frozenset((*sys.stdlib_module_names, "numpy", "scipy")) - {"__main__"
 
 def _is_known(value: Any) -> bool:
     """Return whether a condition has a value while a program is traced."""
-    return not isinstance(value, ArrayLike) or isinstance(convert(value)._data, ndarray)
+    return not isinstance(value, ArrayLike) or not isinstance(convert(value)._data, Aval)
 
 
 def _to_tensor(value: Any) -> Any:
@@ -464,7 +464,7 @@ def without_value(name: str, parameter: str, value: Any) -> Any:
     if not isinstance(value, (ArrayLike, Weak)):
         return None
     tensor = convert(value)
-    if type(tensor._data) is ndarray or ask_for_value(tensor) is not None:
+    if not isinstance(tensor._data, Aval) or ask_for_value(tensor) is not None:
         return None
     if prod(tensor.shape) != 1:
         raise ValueError(

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .._core.conversion import INT32, as_dtype, convert
 from .._core.levels import ask_for_value
-from .._core.tensor import ArrayLike, Tensor, TensorShape
+from .._core.tensor import ArrayLike, Aval, Tensor, TensorShape
 from .._ops.comparison import less
 from .._ops.creation import zeros
 from .._ops.elementwise import where
@@ -320,7 +318,7 @@ def _has_no_value(index: Any) -> bool:
     if not isinstance(index, ArrayLike):
         return False
     tensor = convert(index)
-    return type(tensor._data) is not np.ndarray and ask_for_value(tensor) is None
+    return isinstance(tensor._data, Aval) and ask_for_value(tensor) is None
 
 
 def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:

@@ -175,3 +175,72 @@ def test_seeds_of_ones_are_where_the_target_is():
             tape.watch(x)
             y = tf.identity(x)
         assert tape.gradient(y, x).device == x.device
+
+
+# Control flow --------------------------------------------------------------------------------
+
+
+def choices(x):
+    return tf.cond(x[0, 0] > 0.0, lambda: x * x, lambda: x), tf.switch_case(
+        tf.argmax(x[0]), [lambda: x, lambda: -x, lambda: tf.exp(x)]
+    )
+
+
+def repetitions(x):
+    return tf.while_loop(
+        lambda i, a: tf.reduce_sum(a) > 1.0, lambda i, a: (i + 1, tf.sin(a) * 0.75), (0, x)
+    )[1]
+
+
+def scans(x):
+    return tf.scan(lambda a, b: a * b + b, x), tf.map_fn(lambda a: a * 2.0, x)
+
+
+def again(x):
+    return tf.recompute_grad(lambda a: tf.sin(a) * a)(x)
+
+
+FLOWS = (choices, repetitions, scans, again)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.__name__)
+def test_control_flow_and_its_gradient(flow, compiled):
+    function = tf.function(flow) if compiled else flow
+    results = []
+    for x in (tf.constant(X).gpu(), tf.constant(X)):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        results.append([*tf.nest.flatten(y), tape.gradient(y, x)])
+    for found, expected in zip(*results, strict=True):
+        assert (found.device, expected.device) == ("gpu:0", "cpu")
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12, atol=1e-14)
+
+
+def test_jacobians_of_many_elements_are_computed_on_their_diagonals():
+    results = []
+    for x in (tf.linspace(0.0, 1.0, 400).gpu(), tf.linspace(0.0, 1.0, 400)):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.sin(x) * x + x[::-1]
+        results.append(tape.jacobian(y, x))
+    assert results[0].device == "gpu:0"
+    np.testing.assert_allclose(results[0].numpy(), results[1].numpy(), rtol=1e-6)
+
+
+def test_rules_are_checked():
+    found = tf.check_gradients(lambda a: tf.sin(a) * a, tf.constant([0.5, 1.0]).gpu())
+    assert "true to order 2" in str(found)
+
+
+def test_a_branch_by_a_captured_tensor():
+    x, flag = tf.constant([1.0, 2.0]).gpu(), tf.constant(1.0).gpu()
+
+    @tf.function
+    def f(x):
+        if flag > 0.0:
+            return x * 2.0
+        return x
+
+    assert f(x).numpy().tolist() == [2.0, 4.0]

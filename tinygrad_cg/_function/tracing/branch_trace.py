@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.conversion import convert
+from ..._core.devices import to_host
 from ..._core.levels import add_level, state
 from ..._core.record import Node
 from ..._core.tensor import Aval, Tensor, leaked_from_trace
@@ -172,7 +173,7 @@ class BranchTrace(FunctionTrace):
             tensor = known[0]
             if type(tensor) is not Tensor or known[1] in self.literals or known[2] is not tensor:
                 continue
-            if type(tensor._data) is not np.ndarray:
+            if isinstance(tensor._data, Aval):
                 continue
             if sys.getrefcount(tensor) <= _OWN_REFERENCES + saved[id(tensor)]:
-                self.literals[known[1]] = literal(tensor._data)
+                self.literals[known[1]] = literal(to_host(tensor._data))
