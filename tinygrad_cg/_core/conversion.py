@@ -19,6 +19,7 @@ from tinygrad_cg_kernels.runtime.promotion import SUPPORTED, promote
 from ..errors import ArgumentTypeError
 from . import devices
 from .kinds import is_bool, is_complex, is_exact, is_floating, is_inexact, is_integer
+from .levels import state
 from .tensor import ArrayLike, Tensor
 
 BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)
@@ -158,8 +159,15 @@ def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Ten
         return operations.stack(value)
     if not devices.array_types and type(value) in _OF_HOST:
         return Tensor(to_array(value, dtype, copy))
-    adopted = _adopt(value, dtype, copy)
-    return Tensor(devices.place(to_array(value, dtype, copy)) if adopted is None else adopted)
+    if not isinstance(value, _OF_THE_HOST):
+        adopted = _adopt(value, dtype, copy)
+        if adopted is not None:
+            return Tensor(adopted)
+    data = to_array(value, dtype, copy)
+    return Tensor(data if state.device is None else devices.place(data))
+
+
+_OF_THE_HOST = (float, int, np.ndarray, list, tuple, np.generic)
 
 
 _OF_HOST = {np.ndarray, bool, int, float, complex, list, tuple}
@@ -167,8 +175,6 @@ _OF_HOST = {np.ndarray, bool, int, float, complex, list, tuple}
 
 def _adopt(value: Any, dtype: np.dtype | None, copy: bool) -> Any:
     """Return the array of an object that is on a GPU, on the GPU; None for all others."""
-    if type(value) is np.ndarray or isinstance(value, (float, int, np.generic)):
-        return None
     array = devices.adopt(value)
     if array is None:
         return None

@@ -162,7 +162,8 @@ def arrays_like(tensor: Any) -> Any:
 
 def new_arrays() -> Any:
     """Return the library that makes arrays where `tf.device` says that new tensors are."""
-    return np if state.device in (None, CPU) else library()
+    device = state.device
+    return np if device is None or device == CPU else library()
 
 
 def to_host(data: Any) -> ndarray:
