@@ -301,6 +301,50 @@ def while_true(x):
     return y * tf.cast(steps, tf.float32)
 
 
+@case((3.0,), (120.0,))
+def while_true_returns(x):
+    steps = 0
+    while True:
+        if x > 100.0:
+            return x * tf.cast(steps, tf.float32)
+        x = x * 2.0
+        steps = steps + 1
+
+
+@case((2.0,), (0.5,))
+def while_true_newton(x):
+    y = x
+    while True:
+        new = 0.5 * (y + x / y)
+        if tf.abs(new - y) < 1e-5:
+            return new
+        y = new
+
+
+@case((3.0,), (-3.0,), (150.0,))
+def while_true_in_while_true(x):
+    while True:
+        while True:
+            x = x * 2.0
+            if x > 1000.0 or x < -1000.0:
+                return x
+            if x > 100.0:
+                break
+        x = x + 1.0
+
+
+@case((3.0,), (60.0,), (700.0,))
+def while_true_in_a_branch(x):
+    if x < 500.0:
+        while True:
+            x = x * 3.0
+            if x > 100.0:
+                return x
+            if x > 50.0:
+                return -x
+    return x / 2.0
+
+
 @case((1.1,), (7.0,))
 def while_continue(x):
     y = x

@@ -392,9 +392,68 @@ def list_in_switch(x):
     return tf.switch_case(tf.cast(x > 0, tf.int32), ways) + len(ys)
 
 
+def tensor_in_scan(x):
+    box = Box()
+    box.value = x
+
+    def step(state, one):
+        box.value = box.value + state
+        return state + one
+
+    return tf.scan(step, tf.stack([x, x, x]))[-1] + box.value
+
+
+def method_in_a_loop_of_tensors(x):
+    box = Box()
+    n = tf.cast(x, tf.int32)
+    return tf.keras.ops.fori_loop(0, n, lambda i, v: box.set(v + 1.0), x) + box.count
+
+
 def method_in_fori(x):
     box = Box()
     return tf.keras.ops.fori_loop(0, 3, lambda i, v: box.set(v + 1.0), x) + box.count
+
+
+def tensor_in_fori(x):
+    box = Box()
+    box.value = x
+
+    def add(i, v):
+        box.value = box.value * v
+        return v + 1.0
+
+    return tf.keras.ops.fori_loop(0, 3, add, x) * box.value
+
+
+def list_in_while(x):
+    kept = []
+
+    def body(i, y):
+        kept.append(y)
+        return i + 1, tf.sin(y)
+
+    _, y = tf.while_loop(lambda i, y: i < 4, body, (0, x))
+    return y + tf.reduce_sum(tf.stack(kept))
+
+
+def list_and_value_in_fori(x):
+    kept = []
+
+    def body(i, y):
+        kept.append(y)
+        return y * (1.0 + int(i))
+
+    return tf.keras.ops.fori_loop(0, 3, body, x) + tf.add_n(kept)
+
+
+@pytest.mark.parametrize(
+    "f", [method_in_fori, tensor_in_fori, list_in_while, list_and_value_in_fori]
+)
+def test_loops_of_known_length_whose_functions_change_objects_are_unrolled(f):
+    x = tf.constant(2.0)
+    for transform in (lambda f: f, tf.grad):
+        found, expected = tf.function(transform(f))(x), transform(f)(x)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -403,7 +462,11 @@ def method_in_fori(x):
         (attribute_in_cond, "cond: `self.value` is changed by a function"),
         (nonlocal_in_scan, "scan: `count` is changed by a function"),
         (list_in_switch, "switch_case: `ys` is changed by a function"),
-        (method_in_fori, "fori_loop: `self.value` is changed by a function"),
+        (tensor_in_scan, "scan: `box.value` is changed by a function"),
+        (
+            method_in_a_loop_of_tensors,
+            "while_loop: `self.value` is changed by a function",
+        ),
     ],
 )
 def test_what_functions_given_to_loops_change_is_an_error(f, words):

@@ -63,7 +63,8 @@ def test_a_simplified_graph_gives_the_same_numbers(chosen, i, j):
     pair = [values[i % len(values)], values[j % len(values)]]
     masked = operation(OPS["multiply_upstream"], pair, {})
     gated = operation(OPS["multiply_gated"], [*pair, values[-1]], {})
-    graph = FuncGraph(inputs, [masked, gated])
+    tangent = operation(OPS["multiply_tangent"], pair, {})
+    graph = FuncGraph(inputs, [masked, gated, tangent])
     with np.errstate(all="ignore"):
         for got, expected in zip(
             interpreter(simplify(graph))([X, Y]), interpreter(graph)([X, Y]), strict=True

@@ -132,7 +132,61 @@ def in_place(x, xs):
     return tf.reduce_sum(x)
 
 
-ALIKE = (recurrent, backwards, numbers, collected, two_back, three_back, twice_over, own_rule)
+def with_branches(x, xs):
+    for i, row in enumerate(xs):
+        if tf.reduce_sum(x * row) > 0.0:
+            x = tf.sin(x) + row
+        elif x[0] > 0.5:
+            x = odd(x) * 0.5 - row
+        x = x + 0.1 * i
+    return tf.reduce_sum(x)
+
+
+def with_branches_of_pairs(x, xs):
+    kept = []
+    for one, other in zip(xs, tf.cos(xs), strict=True):
+        y = tf.linalg.matvec(W, x) if one[0] > other[0] else x * one
+        x = tf.tanh(y + other)
+        kept.append(y)
+    return tf.reduce_sum(x) + tf.reduce_sum(tf.stack(kept) ** 2)
+
+
+def with_break(x, xs):
+    for row, _ in zip(xs, xs, strict=True):
+        x = tf.sin(x) + row
+        if tf.reduce_sum(x) > 1.95:
+            break
+    return tf.reduce_sum(x**2)
+
+
+def coupled(x, xs):
+    """Rounds of which many operations are of one kind."""
+
+    def slope(y):
+        return tf.stack([y[1] - y[0], y[0] * y[2] - y[1], y[0] * y[1] - y[2] * xs[0, 0]])
+
+    for _ in range(N):
+        one = slope(x)
+        two = slope(x + 0.05 * one)
+        three = slope(x + 0.05 * two)
+        x = x + (one + 2.0 * two + 2.0 * three + slope(x + 0.1 * three)) / 60.0
+    return tf.reduce_sum(x)
+
+
+ALIKE = (
+    coupled,
+    with_branches,
+    with_branches_of_pairs,
+    with_break,
+    recurrent,
+    backwards,
+    numbers,
+    collected,
+    two_back,
+    three_back,
+    twice_over,
+    own_rule,
+)
 ALIKE += (of_matrices, with_steps, in_place, every_second)
 
 
@@ -227,8 +281,22 @@ def no_order(x, xs):
     return tf.reduce_sum(x)
 
 
+def numbers_in_branches(x, xs):
+    for i in range(N):
+        x = tf.sin(x) - 0.01 * i * xs[i] if x[0] > 0.0 else tf.cos(x) + 0.02 * i
+    return tf.reduce_sum(x)
+
+
+def rows_in_branches(x, xs):
+    for i in range(N):
+        x = tf.sin(x) - xs[i] if x[0] > 0.0 else tf.cos(x) + xs[N - i]
+    return tf.reduce_sum(x)
+
+
 @pytest.mark.parametrize(
-    "program", [shapes_change, few_rounds, no_order], ids=lambda one: one.__name__
+    "program",
+    [shapes_change, few_rounds, no_order, numbers_in_branches, rows_in_branches],
+    ids=lambda one: one.__name__,
 )
 def test_what_is_not_alike_stays_as_it_is(program, rolled):
     given = tf.constant(X), tf.constant(Y)
@@ -301,6 +369,25 @@ def test_compiled_programs(monkeypatch):
             assert_close(program(*given), run(*given))
             (made,) = program._programs.values()
             assert len(made.program.graph.values()) < 50
+
+
+def test_few_rounds_are_a_loop_where_the_program_is_too_long_without(monkeypatch):
+    given = tf.constant(X), tf.constant(Y)
+
+    def program(x, xs):
+        for i in range(10):
+            x = tf.tanh(tf.linalg.matvec(W, x) + 0.1 * xs[i]) + tf.nn.softmax(x)
+        return tf.reduce_sum(x * x)
+
+    run = tf.value_and_grad(program, (0, 1))
+    lengths = []
+    for long in (1000, 60):
+        monkeypatch.setattr(compiled, "LONG", long)
+        compiled_run = tf.function(run)
+        assert_close(compiled_run(*given), run(*given))
+        (made,) = compiled_run._programs.values()
+        lengths.append(len(made.program.graph.values()))
+    assert lengths[1] < lengths[0] / 2
 
 
 def test_what_cannot_be_a_loop_is_said(monkeypatch):

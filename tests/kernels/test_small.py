@@ -13,6 +13,7 @@ from tinygrad_cg_kernels.loops import small
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.reduce import reduction
 from tinygrad_cg_kernels.runtime import objects
+from tinygrad_cg_kernels.runtime.native import kernels
 
 pytestmark = pytest.mark.skipif(not objects.supported, reason="objects are not looked at here")
 
@@ -26,8 +27,10 @@ DTYPES = (*FLOATS, "int8", "int64", "uint16", "complex64", "complex128")
 
 
 def enter(kernel, *arrays):
-    """The small kernel for such arrays."""
+    """The small kernel for such arrays, with all its parts."""
     kernel(*arrays)
+    for owner in kernel.dispatchers.values():
+        kernels.supply(owner, every=True)
     return kernel.small_kernel[0]
 
 
@@ -75,6 +78,19 @@ def test_numbers_beside_float32_must_fit_it():
     assert run(x, 1e39) is None
     assert run(x, 2**24 + 1) is None
     assert run(x, 3.4e38)[0] == np.float32(3.4e38)
+
+
+def test_what_takes_numbers_is_compiled_when_one_comes():
+    kernel = Elementwise("subtract", elementary.subtract, 2)
+    x = np.array([1.5, -2.0, 0.0])
+    kernel(x, x)
+    run = kernel.small_kernel[0]
+    assert run(x, 2.0) is None
+    np.testing.assert_array_equal(kernel(x, np.array(2.0)), x - 2)
+    np.testing.assert_array_equal(run(x, 2.0), x - 2)
+    assert run(2.0, x) is None
+    np.testing.assert_array_equal(kernel(np.array(2.0), x), 2 - x)
+    np.testing.assert_array_equal(run(2.0, x), 2 - x)
 
 
 def test_integers_take_no_numbers():

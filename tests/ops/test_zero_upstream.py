@@ -43,7 +43,12 @@ def modes(gradient):
     }
 
 
-def check(f, x, by_all_of=None):
+def along(gradient):
+    """The derivative of a gradient along ones, in forward mode."""
+    return lambda x: tf.jvp(gradient, (x,), (tf.ones_like(x),))[1]
+
+
+def check(f, x):
     """Compare gradients of orders 1 and 2 of a masked sum with those at the good points alone."""
     mask = np.arange(len(x)) < 2
     x = tf.constant(x, tf.float64)
@@ -57,7 +62,8 @@ def check(f, x, by_all_of=None):
     first, second = tf.grad(masked), tf.grad(lambda x: tf.reduce_sum(tf.grad(masked)(x)))
     expected_1 = tf.grad(alone)(x[:2])
     expected_2 = tf.grad(lambda x: tf.reduce_sum(tf.grad(alone)(x)))(x[:2])
-    for gradient, expected in ((first, expected_1), (second, expected_2)):
+    forward = along(first)
+    for gradient, expected in ((first, expected_1), (second, expected_2), (forward, expected_2)):
         for name, run in modes(gradient).items():
             got = run(x).numpy()
             np.testing.assert_allclose(got[:2], expected, rtol=1e-9, err_msg=name)
@@ -184,3 +190,69 @@ def test_masked_text_of_kernels_stays_short():
     """A finite slope is multiplied as it is."""
     f = tf.function(tf.grad(lambda x: tf.reduce_sum(3.0 * x)))
     assert "multiply_upstream" not in str(f.graph(tf.ones([3])))
+
+
+@pytest.mark.parametrize(
+    ("f", "inner"),
+    [
+        (lambda x: x**1.5, 4.0),
+        (tf.sqrt, 4.0),
+        (lambda x: 1.0 / x, 4.0),
+        (lambda x: tf.exp(1.0 / x), 4.0),
+        (lambda x: tf.math.log(x) * tf.sqrt(x), 4.0),
+        (tf.exp, 1.0),
+    ],
+)
+def test_third_derivatives_of_masked_functions_agree_in_all_mixtures_of_modes(f, inner):
+    x = tf.constant([inner, 0.0, -1.0, 1000.0], tf.float64)
+    mask = np.arange(4) < 1
+
+    def backward(g):
+        return tf.grad(lambda x: tf.reduce_sum(g(x)))
+
+    def masked(x):
+        return tf.where(mask, f(x), 0.0)
+
+    expected = backward(backward(backward(f)))(x[:1])
+    for modes_of_orders in ((along, along, backward), (along, backward, backward)):
+        gradient = masked
+        for mode in reversed(modes_of_orders):
+            gradient = mode(gradient)
+        for run in (
+            gradient,
+            tf.function(gradient),
+            along(tf.function(modes_of_orders[1](modes_of_orders[2](masked)))),
+        ):
+            found = run(x).numpy()
+            np.testing.assert_allclose(found[:1], expected, rtol=1e-9)
+            assert not found[1:].any()
+
+
+def test_zeros_of_an_upstream_that_moves_are_no_masks():
+    """(x - 1)**2 has upstreams that are zero at 1, and go on from there."""
+    x = tf.constant([1.0], tf.float64)
+
+    def f(x):
+        return tf.sin(x - 1.0) ** 2 * tf.exp(2.0 * x) / x
+
+    def backward(g):
+        return tf.grad(lambda x: tf.reduce_sum(g(x)))
+
+    expected = backward(backward(backward(f)))(x)
+    assert abs(expected.numpy()) > 0.1
+    for gradient in (along(along(backward(f))), along(backward(along(f))), along(along(along(f)))):
+        np.testing.assert_allclose(gradient(x), expected, rtol=1e-9)
+        np.testing.assert_allclose(tf.function(gradient)(x), expected, rtol=1e-9)
+
+
+def test_masked_functions_of_complex_numbers_in_forward_mode():
+    x = tf.constant([4.0 + 1j, 0.0], tf.complex128)
+    mask = np.array([True, False])
+
+    def first(x):
+        return tf.grad(lambda x: tf.reduce_sum(tf.math.real(tf.where(mask, tf.sqrt(x), 0.0))))(x)
+
+    found = along(first)(x).numpy()
+    alone = along(tf.grad(lambda x: tf.reduce_sum(tf.math.real(tf.sqrt(x)))))(x[:1])
+    np.testing.assert_allclose(found[:1], alone, rtol=1e-9)
+    assert found[1] == 0

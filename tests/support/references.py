@@ -706,6 +706,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "where": np.where,
     "clip": np.clip,
     "multiply_upstream": lambda x, y: np.where((x == 0) & ~np.isfinite(y), 0, x * y),
+    "multiply_tangent": lambda x, y: np.where((x == 0) | (y == 0), 0, x * y),
     "divide_upstream": lambda x, y: np.where((x == 0) & ((y == 0) | np.isnan(y)), 0, x / y),
     "divide_unbounded": lambda x, y: np.where(
         (x == 0) & ~((y != 0) & np.isfinite(y)), 0, x / y + (y - y)

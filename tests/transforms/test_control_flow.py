@@ -92,6 +92,83 @@ def test_a_condition_that_differs_between_examples():
 
 @pytest.mark.quick
 @pytest.mark.parametrize("run", [lambda f: f, tf.function])
+def test_maps_over_nothing(run):
+    """Stacks without rows in the shapes that the function gives, as tf.map_fn in a function."""
+    nothing = tf.zeros([0, 3])
+
+    def pairs(x):
+        return tf.map_fn(lambda row: {"pair": tf.stack([row, row]), "is": row[0] > 0}, x)
+
+    found = run(pairs)(nothing)
+    assert {name: tuple(one.shape) for name, one in found.items()} == {
+        "pair": (0, 2, 3),
+        "is": (0,),
+    }
+    assert (found["pair"].dtype, found["is"].dtype) == (tf.float32, tf.bool)
+    assert run(lambda x: tf.keras.ops.map(lambda row: row[:2], x))(nothing).shape == (0, 2)
+    two = run(lambda x, y: tf.map_fn(lambda one: one[0] @ one[1], (x, y)))
+    assert two(tf.ones([0, 2, 3]), tf.ones([0, 3, 4])).shape == (0, 2, 4)
+    squares = run(lambda x: tf.map_fn(lambda row: row * row, x))
+    assert [tuple(squares(tf.ones([n, 2])).shape) for n in (0, 1, 3, 0)] == [
+        *((0, 2), (1, 2), (3, 2), (0, 2)),
+    ]
+    assert run(tf.vmap(squares))(tf.ones([4, 0, 3])).shape == (4, 0, 3)
+    assert run(tf.grad(lambda x: tf.reduce_sum(squares(x))))(nothing).shape == (0, 3)
+    assert run(lambda x: tf.jvp(squares, (x,), (x,))[1])(nothing).shape == (0, 3)
+    total = tf.Variable(0.0)
+
+    def counted(row):
+        total.assign_add(1.0)
+        return row + total
+
+    assert run(lambda x: tf.map_fn(counted, x))(nothing).shape == (0, 3)
+    assert float(total) == 0.0
+    with pytest.raises(TypeError, match=r"asks for .'int32'., `fn` returned .'float32'."):
+        run(lambda x: tf.map_fn(tf.sin, x, fn_output_signature=tf.int32))(nothing)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("run", [lambda f: f, tf.function])
+def test_states_that_grow(run):
+    """The error names the loop, both shapes and what to do."""
+    x, one = tf.ones(3), tf.ones([1])
+    loops = {
+        "scan": lambda x: tf.scan(lambda a, _: tf.concat([a, a], 0), x, one),
+        "foldl": lambda x: tf.foldl(lambda a, _: tf.concat([a, a], 0), x, one),
+        "keras": lambda x: tf.keras.ops.scan(lambda a, _: (tf.concat([a, a], 0), a), one, x),
+    }
+    if run is not tf.function:
+        assert run(loops.pop("foldl"))(x).shape == (8,)  # Python's own loop
+        loops["map_fn"] = lambda x: tf.map_fn(lambda i: tf.ones([int(i) + 1]), tf.range(3))
+    for name, f in loops.items():
+        words = "shapes, got|what it was given: loop variable 0 was float32"
+        called = "scan" if name == "keras" else name
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match=rf"^{called}: .*({words})"
+        ) as info:
+            run(f)(x)
+        assert "as zeros of which each round fills a part" in str(info.value)
+        assert "(2,)" in str(info.value)
+
+
+@pytest.mark.quick
+def test_what_a_map_over_nothing_needs_values_for():
+    """Only `fn` knows the shape of its results, unless a TensorSpec says it."""
+    nothing = tf.zeros([0, 3])
+
+    def count(row):
+        return tf.ones([int(row[0])])
+
+    with pytest.raises(ValueError, match=r"map_fn: `elems` has no slices .*tf.TensorSpec\("):
+        tf.map_fn(count, nothing)
+    found = tf.map_fn(count, nothing, fn_output_signature=tf.TensorSpec([5], tf.int32))
+    assert (tuple(found.shape), found.dtype) == ((0, 5), tf.int32)
+    with pytest.raises(ZeroDivisionError):
+        tf.map_fn(lambda row: 1 / 0, nothing)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("run", [lambda f: f, tf.function])
 def test_scans_over_nothing(run):
     """Stacks without rows: as tf.scan with an initializer gives, and jax.lax.scan."""
     nothing = tf.zeros([0, 3])
@@ -153,8 +230,6 @@ def test_what_loops_refuse():
         tf.while_loop(lambda: True, lambda: (), [])
     with pytest.raises(ValueError, match=r"one size along the first axis, got \(2,\), \(3,\)"):
         tf.map_fn(lambda t: t[0], (x, tf.ones(3)))
-    with pytest.raises(ValueError, match="no slices"):
-        tf.map_fn(tf.sin, tf.zeros([0, 2]))
     with pytest.raises(ValueError, match="at least one dimension"):
         tf.foldl(lambda a, x: a, 1.0)
     with pytest.raises(ValueError, match="2 tensors for 1"):

@@ -139,18 +139,26 @@ class ChangedObjectError(AutographError, InaccessibleTensorError):
 
 
 @contextlib.contextmanager
-def unchanged(name: str, functions: Sequence[Any]) -> Iterator[None]:
+def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Iterator[None]:
     """Return a context for functions of which a tensor decides whether, or how often, they run.
 
-    Tensors and numbers that they assign to what is outside of them cannot follow that: it is an
-    AutographError.
+    Tensors and numbers that they assign to what is outside of them cannot follow that: all is put
+    back, and it is an AutographError. One that is caught, if the loop `unrolls` then.
     """
     if any(str(getattr(one, "__module__", "")).startswith(_HOME) for one in functions):
         yield  # a run, which puts all back itself
         return
     watch = Watch([], functions)
-    with watch.watching():
-        yield
+    cause: Exception | None = None
+    try:
+        with watch.watching():
+            yield
+    except InaccessibleTensorError as error:  # a second trace has met what the first has left
+        cause = error
+    except Exception as error:
+        if not control_flow.is_users(error):  # the loop may be tried in another way
+            watch.put_back()
+        raise
     for place, before in zip(watch.places, watch.before, strict=True):
         if not is_same(before, place.get()) and matters(before, place.get()):
             watch.put_back()
@@ -160,9 +168,11 @@ def unchanged(name: str, functions: Sequence[Any]) -> Iterator[None]:
                 "value as a result, or assign a Variable"
             )
             level = current_trace()
-            if level is not None:
+            if level is not None and not unrolls:
                 level.calls.refused = error
-            raise error
+            raise error from cause
+    if cause is not None:
+        raise cause
 
 
 control_flow.set_guard(unchanged)
@@ -457,6 +467,8 @@ class Loop(Run):
         else:
             last = control_flow.while_loop(goes_on, body, (convert(0, INT32), *start))
             flow, names, result = unpack(list(last[1:]))
+        if self.site.is_endless and carries_flow:
+            flow = RETURN
         return self.assign({**names, "@ret": result}, flow)
 
     def _find_types(self, first: dict) -> tuple[dict[Any, Plan], Any, frozenset[int]]:

@@ -100,6 +100,11 @@ class Site(Effects):
         self.test = node.test if kind == "while" else None
         self.line: int = node.lineno
         self.leaves = jumps(then) | jumps(other)
+        self.is_endless = (  # a `while True`: only a `return` ends it
+            isinstance(self.test, ast.Constant)
+            and bool(self.test.value)
+            and BREAK not in self.leaves
+        )
         everything = [*then, *other, *filter(None, [self.test, target])]
         super().__init__(unit, everything)
         self.has_yield = any(

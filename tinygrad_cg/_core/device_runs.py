@@ -16,12 +16,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy import ndarray
 
-from ..errors import ArgumentTypeError, DeviceError, ResourceExhaustedError
+from ..errors import ArgumentTypeError, DeviceError
 from . import devices
 
 _runs: dict[Any, Any] = {}  # by primitive, what runs it on a GPU
-_numbers: dict[tuple[Any, bytes], Any] = {}  # single values of the processor, on the GPU
-_MOST_NUMBERS = 256
 
 
 def any_on_gpu(tensors: Sequence[Any]) -> bool:
@@ -60,16 +58,7 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     try:
         return found(*operands, **{name: _moved(value) for name, value in params.items()})
     except MemoryError as error:
-        raise out_of_memory(primitive.label, error) from error
-
-
-def out_of_memory(name: str, error: MemoryError) -> ResourceExhaustedError:
-    """Return the error to raise where the GPU has no memory for a result."""
-    return ResourceExhaustedError(
-        f"{name}: the memory of 'gpu:0' does not suffice ({error}). Tensors that are no longer "
-        "used free theirs, so do tapes; clear_cache() returns what is kept for later arrays. "
-        "Smaller batches, or recompute_grad, need less"
-    )
+        raise devices.out_of_memory(primitive.label, error) from error
 
 
 def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
@@ -79,7 +68,7 @@ def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
     if type(data) is not ndarray:  # a tensor without values: the caller says so
         raise TypeError(f"{primitive.name}: an operand has no value")
     if not data.ndim:
-        return number(data)
+        return devices.number(data)
     names = [*primitive.inputs, *[primitive.inputs[-1]] * len(arrays)]
     numbered = len(arrays) > len(primitive.inputs)
     places = ", ".join(
@@ -91,22 +80,6 @@ def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
         f"{primitive.label}: its operands are on different devices: {places}. Write x.gpu() or "
         "x.cpu() for one of them, so that all are on one device"
     )
-
-
-def number(data: ndarray) -> Any:
-    """Return a single value on the GPU. It is kept: programs use the same few again and again."""
-    key = data.dtype, data.tobytes()
-    found = _numbers.get(key)
-    if found is None:
-        found = devices.library().asarray(data)
-        if len(_numbers) < _MOST_NUMBERS:
-            _numbers[key] = found
-    return found
-
-
-def forget_numbers() -> None:
-    """Free the single values that are kept on the GPU."""
-    _numbers.clear()
 
 
 def _moved(value: Any) -> Any:
@@ -135,7 +108,7 @@ def _implementation(primitive: Any) -> Callable[..., Any]:
     """Return what runs an operation on arrays of a GPU."""
     if primitive.on_gpu is not None:
         return primitive.on_gpu
-    run = _translated(primitive.run, primitive.label)
+    run = _Translation(primitive.label).of(primitive.run)
     return (
         run
         if isinstance(run, _Absent) or primitive.kind == "elementwise"
@@ -183,62 +156,69 @@ class _Checked:
 class _Module:
     """A module of kernels, or NumPy, as a function for a GPU sees it."""
 
-    def __init__(self, module: ModuleType, label: str) -> None:
-        self.__module, self.__label = module, label
+    def __init__(self, module: ModuleType, translation: _Translation) -> None:
+        self.__module, self.__translation = module, translation
 
     def __getattr__(self, name: str) -> Any:
         if self.__module is np:
             return getattr(devices.library() if name in _MAKERS else np, name)
-        found = _translated(getattr(self.__module, name), self.__label)
+        found = self.__translation.of(getattr(self.__module, name))
         setattr(self, name, found)
         return found
 
 
-def _translated(value: Any, label: str) -> Any:
-    """Return a function, kernel or module as it is used on a GPU; other values as they are."""
-    if value is np or (isinstance(value, ModuleType) and _is_of_kernels(value.__name__)):
-        return value if getattr(value, "__name__", "") in _PLAIN else _Module(value, label)
-    if isinstance(value, partial):
-        return partial(_translated(value.func, label), *value.args, **value.keywords)
-    if isinstance(value, type) or not callable(value):
-        return value
-    home = getattr(value, "__module__", None) or type(value).__module__
-    if home in _PLAIN:
-        return value
-    if _is_of_kernels(home):
-        from tinygrad_cg_kernels.cuda.kernels import device_run
+class _Translation:
+    """Functions, kernels and modules that an operation uses, as they are used on a GPU."""
 
-        return device_run(value) or _Absent(label)
-    is_own = isinstance(value, FunctionType) and home.startswith("tinygrad_cg.")
-    return _copy(value, label) if is_own and not hasattr(value, "primitive") else value
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self._copies: dict[FunctionType, FunctionType] = {}
+
+    def of(self, value: Any) -> Any:
+        """Return a value as it is used on a GPU: itself if that makes no difference."""
+        if isinstance(value, ModuleType):
+            changes = value is np or (
+                _is_of_kernels(value.__name__) and value.__name__ not in _PLAIN
+            )
+            return _Module(value, self) if changes else value
+        if isinstance(value, partial):
+            return partial(self.of(value.func), *value.args, **value.keywords)
+        if isinstance(value, type):
+            return value
+        if not callable(value):
+            return getattr(value, "on_gpu", value)
+        home = getattr(value, "__module__", None) or type(value).__module__
+        if home in _PLAIN:
+            return value
+        if _is_of_kernels(home):
+            from tinygrad_cg_kernels.cuda.kernels import device_run
+
+            return device_run(value) or _Absent(self.label)
+        if not home.startswith("tinygrad_cg.") or hasattr(value, "primitive"):
+            return value
+        if hasattr(value, "cache_info"):  # it makes kernels, and keeps them
+            return lambda *args, **kwargs: self.of(value(*args, **kwargs))
+        return self._copy(value) if isinstance(value, FunctionType) else value
+
+    def _copy(self, function: FunctionType) -> FunctionType:
+        """Return a function with what it uses as it is used on a GPU."""
+        if function in self._copies:
+            return self._copies[function]
+        code = function.__code__
+        scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        copy = FunctionType(code, scope, function.__name__, function.__defaults__, cells)
+        copy.__kwdefaults__ = function.__kwdefaults__
+        self._copies[function] = copy
+        for cell, old in zip(cells, function.__closure__ or (), strict=True):
+            cell.cell_contents = self.of(old.cell_contents)
+        known = function.__globals__
+        scope.update({name: self.of(known[name]) for name in _names_in(code) if name in known})
+        return copy
 
 
 def _is_of_kernels(name: str) -> bool:
     return name == _KERNELS or name.startswith(f"{_KERNELS}.")
-
-
-def _copy(function: FunctionType, label: str) -> FunctionType:
-    """Return a function with what it uses as it is used on a GPU."""
-    scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
-    copy = FunctionType(
-        function.__code__,
-        scope,
-        function.__name__,
-        function.__defaults__,
-        tuple(CellType(_translated(cell.cell_contents, label)) for cell in _cells(function)),
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    for name in _names_in(function.__code__):
-        known = function.__globals__.get(name, scope)
-        if known is function:  # it calls itself
-            scope[name] = copy
-        elif known is not scope:
-            scope[name] = _translated(known, label)
-    return copy
-
-
-def _cells(function: FunctionType) -> tuple[Any, ...]:
-    return function.__closure__ or ()
 
 
 def _names_in(code: CodeType) -> set[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from ..errors import DeviceError
+from ..errors import DeviceError, ResourceExhaustedError
 from .levels import state
 
 CPU, GPU = "cpu", "gpu:0"
@@ -43,9 +43,18 @@ def read_name(name: Any) -> tuple[str, int] | None:
     return "gpu" if kind == "cuda" else kind, int(index) if index and index != "*" else 0
 
 
-def count_gpus() -> int:
-    """Return how many GPUs tensors may be on: at most one. It imports Numba's CUDA target."""
-    return min(_adapter().device_count(), 1) if _visible else 0
+def count_gpus(hidden: bool = False) -> int:
+    """Return how many GPUs tensors may be on: at most one; also `hidden` ones. None without CuPy.
+
+    It imports Numba's CUDA target, and CuPy if there is a GPU.
+    """
+    if not (_visible or hidden) or _adapter().device_count() < 1:
+        return 0
+    try:
+        _adapter().array_module()
+    except ImportError:
+        return 0
+    return 1
 
 
 def set_visible(visible: bool) -> None:
@@ -107,6 +116,33 @@ def library() -> Any:
     return found
 
 
+def limit_memory(limit: int) -> None:
+    """Let arrays on the GPU take so many bytes at most; 0 is no limit."""
+    library().get_default_memory_pool().set_limit(size=limit)
+
+
+def clear() -> None:
+    """Give memory of the GPU that is kept for later arrays back, if it was ever used."""
+    if array_types:
+        _numbers.clear()
+        library().get_default_memory_pool().free_all_blocks()
+
+
+_numbers: dict[tuple[Any, bytes], Any] = {}  # single values of the processor, on the GPU
+_MOST_NUMBERS = 256
+
+
+def number(data: ndarray) -> Any:
+    """Return a single value on the GPU. It is kept: programs use the same few again and again."""
+    key = data.dtype, data.tobytes()
+    found = _numbers.get(key)
+    if found is None:
+        found = library().asarray(data)
+        if len(_numbers) < _MOST_NUMBERS:
+            _numbers[key] = found
+    return found
+
+
 def device_of(data: Any) -> str:
     """Return the device of an array: `CPU` or `GPU`."""
     return GPU if isinstance(data, array_types) else CPU
@@ -138,7 +174,21 @@ def move(data: Any, device: str) -> Any:
     """Return an array on a device: a copy, unless it is there."""
     if device_of(data) == device:
         return data
-    return to_host(data) if device == CPU else library().asarray(data)
+    if device == CPU:
+        return to_host(data)
+    try:
+        return library().asarray(data)
+    except MemoryError as error:
+        raise out_of_memory("gpu", error) from error
+
+
+def out_of_memory(name: str, error: MemoryError) -> ResourceExhaustedError:
+    """Return the error to raise where the GPU has no memory for a result."""
+    return ResourceExhaustedError(
+        f"{name}: the memory of 'gpu:0' does not suffice ({error}). Tensors that are no longer "
+        "used free theirs, so do tapes; clear_cache() returns what is kept for later arrays. "
+        "Smaller batches, or recompute_grad, need less"
+    )
 
 
 def place(data: ndarray) -> Any:

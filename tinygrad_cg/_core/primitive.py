@@ -60,6 +60,9 @@ class Primitive:
     kernel: Any = None  # the object behind `run`
     on_gpu: Callable[..., Any] | None = None  # what runs it on a GPU, where that is its own
     linear: bool = False  # in all its operands together
+    # For each operand a function to the tangent of the result, of an elementwise operation whose
+    # tangents are not what its gradients make of them: jvp[i](tangent, *operands, out).
+    jvp: Sequence[Callable[..., Any] | None] | None = None
     analytic: bool = True  # conj(f'(x)) = f'(conj(x)), so rules see conjugates
     aliases: bool = False  # the result may be a view of an operand
     # batch(params, size) gives the parameters for operands with one more axis in front

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .._core import device_runs, devices
 from .._core.conversion import weak_arrays
 from .._core.primitive import OPS, Primitive, apply
 from .._core.tensor import Tensor
@@ -37,6 +38,8 @@ def _find_operation(name: str) -> Primitive:
 class _OnArrays:
     """Run the kernels of operations on arrays."""
 
+    on_gpu: _OnGPU  # what takes its place there: see `device_runs`
+
     def number(self, value: float, like: np.ndarray) -> np.ndarray:
         return weak_arrays[like.dtype][value]
 
@@ -48,6 +51,24 @@ class _OnArrays:
     def __getattr__(self, name: str) -> Any:
         run = _find_operation(name).run
         setattr(self, name, run)  # the next look finds it at once
+        return run
+
+
+class _OnGPU(_OnArrays):
+    """Run operations on arrays of a GPU."""
+
+    def number(self, value: float, like: Any) -> Any:
+        return devices.number(weak_arrays[like.dtype][value])
+
+    count = number
+
+    def __getattr__(self, name: str) -> Any:
+        primitive = _find_operation(name)
+
+        def run(*arrays: Any, **params: Any) -> Any:
+            return device_runs.run(primitive, arrays, params)
+
+        setattr(self, name, run)
         return run
 
 
@@ -69,5 +90,6 @@ class _OnTensors:
         return call
 
 
+_OnArrays.on_gpu = _OnGPU()
 ARRAYS: Operations = _OnArrays()
 TENSORS: Operations = _OnTensors()

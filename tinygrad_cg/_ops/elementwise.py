@@ -103,9 +103,35 @@ multiply_upstream = binary(
         lambda dy, x, y: _multiply_gated(dy, y, x),
         lambda dy, x: multiply_upstream(dy, x),
     ),
+    jvp=(
+        lambda dx, x, y, out: _multiply_gated(dx, y, x),
+        lambda dy, x, y, out: multiply_tangent(dy, x),
+    ),
     label="multiply",
     spellings=(),
 )
+multiply_tangent = binary(
+    "multiply_tangent",
+    "Return x * y, and 0 where one of them is 0 although the other is infinite or NaN: the tangent "
+    "of a slope, times the upstream gradient.",
+    vjp=(
+        lambda dy, x, y: _multiply_gated(dy, y, x),
+        lambda dy, x, y: _multiply_gated(dy, x, y),
+    ),
+    jvp=(
+        lambda dx, x, y, out: where(_is_shut(x, y), 0, multiply_tangent(dx, y)),
+        lambda dy, x, y, out: where(_is_shut(y, x), 0, multiply_tangent(dy, x)),
+    ),
+    label="multiply",
+    spellings=(),
+)
+
+
+def _quotient_along(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Return the tangent of x / y along y, and 0 where x is 0 although `dy` is infinite or NaN."""
+    return negative(divide_upstream(multiply_tangent(divide_upstream(dy, y), x), y))
+
+
 _divide_upstream = partial(
     binary,
     kind="float",
@@ -119,12 +145,21 @@ _divide_upstream = partial(
     samples=(ANY, AWAY),
 )
 divide_upstream = _divide_upstream(
-    "divide_upstream", "Return x / y, and 0 where x is 0 although y is 0 or NaN."
+    "divide_upstream",
+    "Return x / y, and 0 where x is 0 although y is 0 or NaN.",
+    jvp=(
+        lambda dx, x, y, out: _divide_gated(dx, y, x),
+        lambda dy, x, y, out: _quotient_along(dy, x, y),
+    ),
 )
 divide_unbounded = _divide_upstream(
     "divide_unbounded",
     "Return `divide_upstream(x, y)`, and NaN where y is infinite: for slopes that fall to 0 where "
     "the function does not come to rest. Of log(1 + exp(x)) at 1000 the derivative is 1, not 0.",
+    jvp=(
+        lambda dx, x, y, out: _divide_gated(dx, y, x),
+        lambda dy, x, y, out: negative(divide_upstream(multiply_tangent(dy, out), y)),
+    ),
 )
 _multiply_gated = public_function(
     elementwise(
@@ -134,6 +169,11 @@ _multiply_gated = public_function(
         (
             lambda dy, y, gate: _multiply_gated(dy, y, gate),
             lambda dy, x, y, gate: where(_is_shut(gate, y), 0, multiply_upstream(dy, x)),
+            None,
+        ),
+        jvp=(
+            lambda dx, x, y, gate, out: _multiply_gated(dx, y, gate),
+            lambda dy, x, y, gate, out: where(_is_shut(gate, y), 0, multiply_tangent(dy, x)),
             None,
         ),
         label="multiply",
@@ -150,6 +190,13 @@ _divide_gated = public_function(
                 _is_shut(gate, divide(1, y)),
                 0,
                 negative(divide_upstream(multiply_upstream(dy, x), square(y))),
+            ),
+            None,
+        ),
+        jvp=(
+            lambda dx, x, y, gate, out: _divide_gated(dx, y, gate),
+            lambda dy, x, y, gate, out: where(
+                _is_shut(gate, divide(1, y)), 0, _quotient_along(dy, x, y)
             ),
             None,
         ),

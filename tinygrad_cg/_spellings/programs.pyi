@@ -68,7 +68,7 @@ def control_dependencies(control_inputs: Any) -> Any:
     in."""
 
 def device(device_name: Any) -> Any:
-    """Return a context for a device's name; everything runs on the processor. After
+    """Return a context in which new tensors and Variables are on a device. After
     ``tf.device``."""
 
 def ensure_shape(x: TensorLike, shape: Shape, name: str | None = None) -> Tensor:

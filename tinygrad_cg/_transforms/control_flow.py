@@ -228,7 +228,7 @@ def _traced_while(cond: Any, body: Any, loop_vars: Any, maximum: Any) -> Any:
         return cond(*carries.values(values))
 
     try:
-        with _guard("while_loop", [cond, body]):
+        with _guard("while_loop", [cond, body], known):
             carries = _Carries("while_loop", loop_vars, run, [])
             ends = _while("while_loop", goes_on, python, carries.tensors(loop_vars), maximum)
     except (OperatorNotAllowedInGraphError, InvalidArgumentError, TypeError, ValueError) as error:
@@ -476,7 +476,7 @@ def without_value(name: str, parameter: str, value: Any) -> Any:
 
 def branch(name: str, index: Any, branches: list[tuple[str, Callable[[], Any]]]) -> Any:
     """Return the result of a branch, where the index has no value, or one for each example."""
-    with _guard(name, [function for _, function in branches]):
+    with _guard(name, [function for _, function in branches], False):
         return _branch(name, index, branches)
 
 
@@ -531,7 +531,9 @@ def map_fn(
     `fn` gets the structure of slices, and may return another structure. Its results have one shape.
     `fn_output_signature` (or `dtype`): their dtypes, where they differ from those of `elems`; they
     are checked (TypeError) and need not be given. The other parameters make no difference. The
-    calls follow each other; `vectorized_map` makes a single one for all slices.
+    calls follow each other; `vectorized_map` makes a single one for all slices. Without slices the
+    result has no rows: `fn` runs once on a tensor without a value, unless `fn_output_signature` is
+    made of `TensorSpec`.
 
     Examples
     --------
@@ -541,13 +543,13 @@ def map_fn(
     """
     _check_callable("map_fn", fn=fn)
     slices = _slices("map_fn", elems)
+    wanted = fn_output_signature if fn_output_signature is not None else dtype
     if not slices:
-        raise InvalidArgumentError("map_fn: `elems` has no slices along the first axis")
-    if slices.is_long:
+        found = _map_nothing(fn, slices, wanted)
+    elif slices.is_long:
         _, found = loop("map_fn", lambda _, one: (None, fn(one)), None, slices)
     else:
         found = _stack("map_fn", [fn(one) for one in slices])
-    wanted = fn_output_signature if fn_output_signature is not None else dtype
     if wanted is not None:
         leaves = nest.flatten(wanted)
         given = nest.flatten(found)
@@ -560,6 +562,22 @@ def map_fn(
                 f"returned {[one.dtype.name for one in given]}"
             )
     return found
+
+
+def _map_nothing(fn: Callable[[Any], Any], slices: Slices, wanted: Any) -> Any:
+    """Return stacks without rows, of the shapes and dtypes that `fn` or its signature gives."""
+    specs = nest.flatten(wanted)
+    if specs and all(getattr(one, "is_known", False) for one in specs):  # TensorSpec
+        rows = [zeros((0, *one.shape), one.dtype) for one in specs]
+        return nest.pack_sequence_as(wanted, rows)
+    try:
+        return no_rounds("map_fn", lambda _, one: ((), fn(one)), (), slices)
+    except OperatorNotAllowedInGraphError as error:
+        raise InvalidArgumentError(
+            "map_fn: `elems` has no slices along the first axis, and `fn` needs values, so the "
+            "shape of its results is not known: give it as fn_output_signature=tf.TensorSpec("
+            "shape, dtype)"
+        ) from error
 
 
 def scan(
@@ -813,10 +831,12 @@ def set_whiler(function: Callable[..., list[Tensor]]) -> None:
     _while = function
 
 
-Guard = Callable[[str, Sequence[Any]], AbstractContextManager[None]]
+Guard = Callable[[str, Sequence[Any], bool], AbstractContextManager[None]]
 
 
-def _no_guard(name: str, functions: Sequence[Any]) -> AbstractContextManager[None]:
+def _no_guard(
+    name: str, functions: Sequence[Any], unrolls: bool = False
+) -> AbstractContextManager[None]:
     return nullcontext()
 
 
@@ -824,7 +844,10 @@ _guard: Guard = _no_guard
 
 
 def set_guard(function: Guard) -> None:
-    """Have `function` watch what functions of a loop or choice change in Python's objects."""
+    """Have `function` watch what functions of a loop or choice change in Python's objects.
+
+    It is told whether the loop can be unrolled instead.
+    """
     global _guard
     _guard = function
 
@@ -847,10 +870,12 @@ def loop(
     slices: Slices,
     reverse: bool = False,
     checkpoint: str | None = None,
+    unrolls: bool = False,
 ) -> tuple[Any, Any]:
     """Return the last state, and the stacked results, of ``state, result = step(state, slice)``.
 
-    It is one operation of the program that is traced. States and results may be None.
+    It is one operation of the program that is traced. States and results may be None. `unrolls`
+    says that the caller unrolls a loop whose function changes Python's objects.
     """
     if checkpoint == "sqrt":
         return _in_segments(name, step, start, slices, reverse)
@@ -865,7 +890,7 @@ def loop(
         return carries.tensors(state if start is not None else None), _leaves(result)
 
     lean = checkpoint is not None
-    with _guard(name, [step]):
+    with _guard(name, [step], unrolls):
         carries = _Carries(name, start, run, slices.parts)
         first = carries.tensors(start)
         ends, rows = _loop(name, python, len(slices), reverse, first, slices.leaves, lean)
@@ -963,8 +988,22 @@ def _stack(name: str, values: list[Any]) -> Any:
     rows = [nest.flatten(one) for one in values]
     if len({len(row) for row in rows}) > 1:
         raise ValueError(f"{name}: `fn` returned different structures")
-    columns = [stack(list(column)) for column in zip(*rows, strict=True)]
+    columns = [stack_rounds(name, column) for column in zip(*rows, strict=True)]
     return nest.pack_sequence_as(values[0], columns)
+
+
+def stack_rounds(name: str, column: Sequence[Any]) -> Tensor:
+    """Return what the rounds of a loop have returned as one tensor."""
+    rows = list(map(convert, column))
+    shapes = [tuple(one.shape) for one in rows]
+    for k, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            raise InvalidArgumentError(
+                f"{name}: each round must return the same shapes, got {shapes[0]} for slice 0 and "
+                f"{shape} for slice {k}: what grows in a loop has to begin with its last shape, as "
+                "zeros of which each round fills a part; or pad the results to one shape"
+            )
+    return stack(rows)
 
 
 def _check_callable(name: str, **functions: Any) -> None:

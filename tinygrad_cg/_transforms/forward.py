@@ -223,15 +223,17 @@ def push_forward(
     """Return the tangent of each output of an operation, from those of its operands.
 
     A linear operation applies itself. For an elementwise one on real numbers the derivative by
-    each operand is its gradient rule; the rest is the transpose of the rule.
+    each operand is its gradient rule, if its record gives no other; the rest is the transpose of
+    the rule.
     """
     outs = out if isinstance(out, list) else [out]
     if primitive is CODE:
         return _push_code(params["code"], inputs, outs, tangents)
     if not any(is_differentiable(one._data.dtype) for one in outs):
         return [None] * len(outs)
-    by_element = primitive.kind == "elementwise" and all(
-        not is_complex(tensor._data.dtype) for tensor in (*inputs, *outs)
+    by_element = primitive.jvp is not None or (
+        primitive.kind == "elementwise"
+        and all(not is_complex(tensor._data.dtype) for tensor in (*inputs, *outs))
     )
     if primitive.linear and not (by_element and any(one is None for one in tangents)):
         result = apply(primitive, tuple(map(_fill_tangent, inputs, tangents)), params)
@@ -306,8 +308,13 @@ def _elementwise(
     for i, tangent in enumerate(tangents):
         if tangent is None:
             continue
-        node: Any = loose_node(primitive, inputs, params, out, 1 << i)
-        part = node.rule(node, _fit_tangent(tangent, shape, dtype))[i]
+        tangent = _fit_tangent(tangent, shape, dtype)
+        if primitive.jvp is not None:
+            push = primitive.jvp[i]
+            part = None if push is None else push(tangent, *inputs, out)
+        else:
+            node: Any = loose_node(primitive, inputs, params, out, 1 << i)
+            part = node.rule(node, tangent)[i]
         if part is not None:
             part = _fit_tangent(part, shape, dtype)
             total = part if total is None else add(total, part)

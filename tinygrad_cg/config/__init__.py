@@ -1,5 +1,26 @@
-"""TensorFlow's ``tf.config``, as far as it concerns this library: threads; and the cache."""
+"""TensorFlow's ``tf.config``, as far as it concerns this library: devices, threads; the cache."""
 
 from . import cache, threading
+from ._devices import (
+    LogicalDevice,
+    LogicalDeviceConfiguration,
+    PhysicalDevice,
+    get_visible_devices,
+    list_logical_devices,
+    list_physical_devices,
+    set_logical_device_configuration,
+    set_visible_devices,
+)
 
-__all__ = ["cache", "threading"]
+__all__ = [
+    "LogicalDevice",
+    "LogicalDeviceConfiguration",
+    "PhysicalDevice",
+    "cache",
+    "get_visible_devices",
+    "list_logical_devices",
+    "list_physical_devices",
+    "set_logical_device_configuration",
+    "set_visible_devices",
+    "threading",
+]

@@ -3,6 +3,7 @@
 from tinygrad_cg_kernels.runtime import memory
 from tinygrad_cg_kernels.runtime.native import programs
 
+from .._core import devices
 from .._function.codegen import buffers
 
 __all__ = ["clear_cache"]
@@ -15,8 +16,10 @@ def clear_cache() -> None:
     Programs of this process, and of others, stay in use; later ones are compiled anew. They are in
     the folder TINYGRAD_CG_CACHE_DIR (by default the user's cache folder), where those that were not
     used for longest make way beyond TINYGRAD_CG_CACHE_LIMIT bytes (256 MiB). The operations' own
-    kernels stay. Memory that programs keep between calls, or for large arrays to come, is freed.
+    kernels stay. Memory that programs keep between calls, or for large arrays to come, is freed,
+    also that of a GPU.
     """
     programs.clear_cache()
     buffers.clear()
     memory.clear()
+    devices.clear()

@@ -19,7 +19,7 @@ from .._core.tensor import Tensor
 from .._ops.comparison import less
 from .._ops.define import as_int
 from .._ops.elementwise import add, maximum, minimum
-from .._ops.shape import cast, stack
+from .._ops.shape import cast
 from .._transforms import control_flow
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 
@@ -62,7 +62,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[int, Any], Any], init_
     """Return the value after ``value = body_fun(i, value)`` for each i from `lower` to `upper`.
 
     In a `function` it is a loop of the program, in which i is a tensor; `lower` and `upper` may be
-    tensors without a value there. Where `body_fun` needs the value of i it is called for each.
+    tensors without a value there. Where `body_fun` needs the value of i, or changes objects outside
+    of it, it is called for each.
     """
     ends = [control_flow.without_value("fori_loop", "upper", one) for one in (lower, upper)]
     if any(one is not None for one in ends):
@@ -80,12 +81,13 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[int, Any], Any], init_
     if slices.is_long:
         try:
             return control_flow.loop(
-                "fori_loop", lambda v, i: (body_fun(i, v), None), init_val, slices
+                *("fori_loop", lambda v, i: (body_fun(i, v), None), init_val, slices),
+                unrolls=True,
             )[0]
         except (OperatorNotAllowedInGraphError, TypeError, InvalidArgumentError) as error:
             if control_flow.is_users(error):
                 raise
-            # it needs the number, or its values change their types
+            # it needs the number, changes Python's objects, or its values change their types
     value = nest.map_structure(control_flow.first_of_loop, init_val)
     for i in rounds:
         value = body_fun(i, value)
@@ -133,7 +135,10 @@ def scan(
     start = nest.map_structure(control_flow.first_of_loop, init)
     carry, ordered = control_flow.run_rounds(f, start, slices, reverse)
     columns = zip(*[nest.flatten(y) for y in ordered], strict=True)
-    stacked = [None if column[0] is None else stack(column) for column in columns]
+    stacked = [
+        None if column[0] is None else control_flow.stack_rounds("scan", column)
+        for column in columns
+    ]
     return carry, nest.pack_sequence_as(ordered[0], stacked)
 
 

@@ -132,6 +132,11 @@ def device_function(function: Callable) -> Callable:
     return function if simulated() else cuda.jit(device=True)(function)
 
 
+def scalar_type(dtype: np.dtype) -> Any:
+    """Return the type that device code declares shared memory of."""
+    return numba.from_dtype(dtype)
+
+
 def threads() -> int:
     """Return how many threads a block of the library's kernels has: a power of two."""
     return SIMULATED_THREADS if simulated() else THREADS

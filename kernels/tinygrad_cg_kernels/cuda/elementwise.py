@@ -81,13 +81,17 @@ def converter(source: np.dtype, target: np.dtype) -> Callable:
     return adapter.device_function(_truth) if target.kind == "b" else target.type
 
 
-def _compile(source: str, function: Callable, converters: Sequence[Callable]) -> Any:
-    scope = globals()  # the simulator looks for `cuda` among a kernel's globals
-    named = ", ".join(["f", *(f"c{k}" for k in range(len(converters)))])
-    text = f"def make({named}):" + source.replace("\n", "\n    ") + "\n    return kernel\n"
+def define(source: str, names: dict[str, Any], module: dict[str, Any]) -> Any:
+    """Return the kernel that a text defines, closing over what stands for `names` in it.
+
+    Its globals are those of a module, among which the simulator looks for `cuda`.
+    """
+    text = f"def make({', '.join(names)}):" + source.replace("\n", "\n    ")
     made: dict[str, Any] = {}
-    exec(compile(text, "<tinygrad_cg device kernel>", "exec"), scope, made)
-    return adapter.device_kernel(made["make"](function, *converters))
+    exec(
+        compile(f"{text}\n    return kernel\n", "<tinygrad_cg device kernel>", "exec"), module, made
+    )
+    return adapter.device_kernel(made["make"](**names))
 
 
 class Map:
@@ -122,8 +126,9 @@ class Map:
                 else _flat_source(layout.flat, len(outs))
             )
             function = adapter.scalar_function(self._function)
-            kernel = _compile(source, function, list(map(converter, dtypes, loop)))
-            self._kernels[key] = kernel
+            pairs = enumerate(zip(dtypes, loop, strict=True))
+            names = {"f": function, **{f"c{k}": converter(*pair) for k, pair in pairs}}
+            kernel = self._kernels[key] = define(source, names, globals())
         targets = [adapter.memory(out)[0] for out in outs]
         adapter.launch(kernel, adapter.blocks_for(layout.count), _arguments(layout, parts, targets))
         return list(outs)

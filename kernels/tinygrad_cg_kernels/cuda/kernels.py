@@ -4,13 +4,46 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.cuda import adapter, moves
 from tinygrad_cg_kernels.cuda.elementwise import DeviceElementwise, DevicePointwise
+from tinygrad_cg_kernels.cuda.reductions import (
+    DeviceArgReduction,
+    DeviceMoment,
+    DeviceNormalisation,
+    DeviceNormalisationGradient,
+    DeviceReduction,
+    LogSumExp,
+)
+from tinygrad_cg_kernels.cuda.scans import DeviceScan
+from tinygrad_cg_kernels.linear.matmul import matmul
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
+from tinygrad_cg_kernels.move import gather, order
+from tinygrad_cg_kernels.reduce.moments import Moment
+from tinygrad_cg_kernels.reduce.reduction import Reduction
+from tinygrad_cg_kernels.reduce.scan import Scan
+from tinygrad_cg_kernels.reduce.search import ArgReduction
+from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradient
 
 _MAKERS: dict[type, Callable[[Any], Callable[..., Any]]] = {
     Elementwise: DeviceElementwise,
     Pointwise: DevicePointwise,
+    Reduction: lambda kernel: (DeviceReduction if kernel.of_two else LogSumExp)(kernel),
+    Moment: DeviceMoment,
+    ArgReduction: DeviceArgReduction,
+    Normalisation: DeviceNormalisation,
+    NormalisationGradient: DeviceNormalisationGradient,
+    Scan: DeviceScan,
+}
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    gather.gather: moves.gather,
+    gather.scatter_add: moves.scatter_add,
+    gather.index_add: moves.index_add,
+    order.take_along_axis: moves.take_along_axis,
+    order.add_along_axis: moves.add_along_axis,
+    order.sort: moves.sort,
+    order.argsort: moves.argsort,
+    order.one_hot: moves.one_hot,
+    matmul: moves.matmul,
 }
 _made: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
 
@@ -23,7 +56,7 @@ def device_run(kernel: Any) -> Callable[..., Any] | None:
     """
     make = _MAKERS.get(type(kernel))
     if make is None:
-        return None
+        return _FUNCTIONS.get(kernel)
     found = _made.get(kernel)
     if found is None:
         found = _made[kernel] = make(kernel)

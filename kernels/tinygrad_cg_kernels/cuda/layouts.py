@@ -1,5 +1,6 @@
 """Shapes and steps of operands that broadcast, with as few dimensions as they allow."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -24,30 +25,45 @@ class Layout(NamedTuple):
 def merge(shapes: tuple[tuple[int, ...], ...], steps: tuple[tuple[int, ...], ...]) -> Layout:
     """Return the layout of operands with these shapes and steps; ValueError if none broadcasts."""
     shape = _broadcast(shapes)
-    ndim, operands = len(shape), range(len(shapes))
-    wide = [
-        (0,) * (ndim - len(own))
-        + tuple([0 if n == 1 else step for n, step in zip(own, by, strict=True)])
-        for own, by in zip(shapes, steps, strict=True)
-    ]
-    sizes: list[int] = []
-    merged: list[list[int]] = [[] for _ in operands]
-    for d, size in enumerate(shape):
-        if size == 1:
-            continue
-        if sizes and all(merged[k][-1] == wide[k][d] * size for k in operands):
-            sizes[-1] *= size
-            for k in operands:
-                merged[k][-1] = wide[k][d]
-        else:
-            sizes.append(size)
-            for k in operands:
-                merged[k].append(wide[k][d])
-    sizes, merged = sizes or [1], [row or [0] for row in merged]
+    sizes, merged = _merged(shape, _widened(shape, shapes, steps))
     flat = None
     if len(sizes) == 1 and all(row[0] in (0, 1) for row in merged):
         flat = tuple([row[0] == 1 for row in merged])
-    return Layout(shape, prod(shape), tuple(sizes), tuple(map(tuple, merged)), flat)
+    return Layout(shape, prod(shape), sizes, merged, flat)
+
+
+def _widened(
+    shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]], steps: Sequence[tuple[int, ...]]
+) -> list[tuple[int, ...]]:
+    """Return the steps of operands that are broadcast to a shape: 0 where they repeat."""
+    return [
+        (0,) * (len(shape) - len(own))
+        + tuple([0 if n == 1 else step for n, step in zip(own, by, strict=True)])
+        for own, by in zip(shapes, steps, strict=True)
+    ]
+
+
+def _merged(
+    shape: Sequence[int], steps: Sequence[Sequence[int]]
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Return sizes and steps with those dimensions merged that all operands step through as one.
+
+    There is one at least.
+    """
+    sizes: list[int] = []
+    merged: list[list[int]] = [[] for _ in steps]
+    for d, size in enumerate(shape):
+        if size == 1:
+            continue
+        if sizes and all(row[-1] == own[d] * size for row, own in zip(merged, steps, strict=True)):
+            sizes[-1] *= size
+            for row, own in zip(merged, steps, strict=True):
+                row[-1] = own[d]
+        else:
+            sizes.append(size)
+            for row, own in zip(merged, steps, strict=True):
+                row.append(own[d])
+    return tuple(sizes or [1]), tuple([tuple(row or [0]) for row in merged])
 
 
 def _broadcast(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
@@ -62,6 +78,45 @@ def _broadcast(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     return tuple(result)
 
 
-def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the steps in elements of an array in C order."""
-    return tuple([prod(shape[d + 1 :]) for d in range(len(shape))])
+class Split(NamedTuple):
+    """How operands are gone through that are reduced over some dimensions."""
+
+    shape: tuple[int, ...]
+    """The operands' common shape."""
+    kept: tuple[int, ...]
+    """The sizes of the dimensions that are kept, merged; then those of the others."""
+    inner: tuple[int, ...]
+    kept_steps: tuple[tuple[int, ...], ...]
+    inner_steps: tuple[tuple[int, ...], ...]
+    by_columns: bool
+    """True if neighbours in memory go into different results."""
+
+
+@lru_cache(maxsize=4096)
+def split(
+    shapes: tuple[tuple[int, ...], ...], steps: tuple[tuple[int, ...], ...], axes: tuple[int, ...]
+) -> Split:
+    """Return the layout of a reduction over `axes` of operands with these shapes and steps."""
+    shape = _broadcast(shapes)
+    wide = _widened(shape, shapes, steps)
+    inner_axes = set(axes)
+    sides = []
+    for chosen in (
+        [d for d in range(len(shape)) if d not in inner_axes],
+        [d for d in range(len(shape)) if d in inner_axes],
+    ):
+        rows = [[row[d] for d in chosen] for row in wide]
+        sides.append(_merged([shape[d] for d in chosen], rows))
+    (kept, outer), (inner, along) = sides
+    finest = [
+        min([abs(step) for step, n in zip(row, sizes, strict=True) if n > 1 and step], default=0)
+        for sizes, row in ((kept, outer[0]), (inner, along[0]))
+    ]
+    by_columns = bool(finest[0]) and (not finest[1] or finest[0] < finest[1])
+    return Split(shape, kept, inner, outer, along, by_columns)
+
+
+def reduced(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:
+    """Return the shape of the result of a reduction."""
+    sizes = enumerate(shape)
+    return tuple([1 if d in axes else n for d, n in sizes if keepdims or d not in axes])

@@ -7,6 +7,7 @@ which CuPy has with the same meaning.
 
 import functools
 import operator
+import weakref
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -25,8 +26,9 @@ def _unwrap(value: Any) -> Any:
         raise TypeError(
             f"Unsupported type {np.ndarray}: an array of the host among arrays of the device"
         )
-    if type(value) in (list, tuple):
-        return type(value)([_unwrap(part) for part in value])
+    if isinstance(value, (list, tuple)):  # also what NumPy names the parts of
+        parts = [_unwrap(part) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
     if type(value) is slice:
         return slice(_unwrap(value.start), _unwrap(value.stop), _unwrap(value.step))
     return value
@@ -64,6 +66,44 @@ class _Flags:
         self.owndata, self.forc, self.fnc = flags.owndata, flags.forc, flags.fnc
 
 
+class _Pool:
+    """The memory of arrays: while a limit is set, what they take is counted."""
+
+    def __init__(self) -> None:
+        self.limit = self.used = 0
+
+    def set_limit(self, size: int) -> None:
+        self.limit = size
+
+    def get_limit(self) -> int:
+        return self.limit
+
+    def used_bytes(self) -> int:
+        return self.used
+
+    def free_all_blocks(self) -> None:
+        """Give nothing back: no memory is kept for later arrays."""
+
+    def hold(self, array: Any, size: int) -> None:
+        if self.used + size > self.limit:
+            raise MemoryError(
+                f"Out of memory allocating {size:,} bytes (allocated so far: {self.used:,} bytes, "
+                f"limit set to: {self.limit:,} bytes)."
+            )
+        self.used += size
+        weakref.finalize(array, self._release, size)
+
+    def _release(self, size: int) -> None:
+        self.used -= size
+
+
+_pool = _Pool()
+
+
+def get_default_memory_pool() -> _Pool:
+    return _pool
+
+
 class _Address:
     """Memory at an address that another object gives, for NumPy to look at."""
 
@@ -80,6 +120,8 @@ class ndarray:
 
     def __init__(self, host: np.ndarray) -> None:
         self._host = host
+        if _pool.limit and host.base is None:
+            _pool.hold(self, host.nbytes)
 
     # What NumPy asks: CuPy answers its functions, and refuses to become an array of the host.
 

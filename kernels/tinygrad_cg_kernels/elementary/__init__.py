@@ -24,6 +24,7 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     minimum,
     multiply,
     multiply_gated,
+    multiply_tangent,
     multiply_upstream,
     negative,
     power,
@@ -114,7 +115,7 @@ __all__ += ["bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "invert", "lcm", 
 __all__ += ["right_shift", "softsign"]
 __all__ += ["round", "sign", "sqrt", "square", "subtract", "where"]
 __all__ += ["divide_gated", "divide_unbounded", "divide_upstream"]
-__all__ += ["multiply_gated", "multiply_upstream"]
+__all__ += ["multiply_gated", "multiply_tangent", "multiply_upstream"]
 __all__ += ["exp", "exp2", "expm1"]
 __all__ += ["cosh", "log_sigmoid", "logaddexp", "sigmoid", "sinh", "softplus", "tanh"]
 __all__ += ["arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh"]

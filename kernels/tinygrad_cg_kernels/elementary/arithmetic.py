@@ -84,6 +84,12 @@ def multiply_upstream(x, y):
 
 
 @jitable
+def multiply_tangent(x, y):
+    """Return x * y; zero where one of them is zero, although the other is infinite or nan."""
+    return like(0, x * y) if (x == 0) | (y == 0) else x * y
+
+
+@jitable
 def divide_upstream(x, y):
     """Return x / y; zero where x is zero, although y is zero or nan."""
     quotient = divide(x, y)

@@ -5,7 +5,6 @@ exponential with a sine or cosine are formed in steps: only a part that is too l
 Where the C standard leaves a sign open, it is NumPy's.
 """
 
-import cmath
 import math
 
 import numpy as np
@@ -22,6 +21,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
 INF, NAN = np.inf, np.nan
 LN2, LOG2E, LOG10E = 0.6931471805599453, 1.4426950408889634, 0.4342944819032518
 LARGE, EXP_LARGE = 709.0, 8.218407461554972e307  # the exponential of LARGE
+VAST, FAR, NEAR = 4e307, 6e153, 1.5e-154  # squares of FAR and NEAR are finite and not denormal
 
 
 @jitable
@@ -219,46 +219,89 @@ def _tan(x):
     return complex(value.imag, -value.real)
 
 
-@jitable
-def _asin(x):
-    if x.real == 0.0 and x.imag != x.imag:
-        return complex(x.real, NAN)
-    return cmath.asin(x)
+# The inverse functions are Kahan's, "Branch cuts for complex elementary functions" (1987): products
+# of square roots, of which no part cancels. Where 1 is lost beside x, log(2 x) takes their place.
 
 
 @jitable
-def _acos(x):
-    if x.real == 0.0 and x.imag != x.imag:
-        return complex(0.5 * math.pi, NAN)
-    return cmath.acos(x)
+def _is_vast(x):
+    return float_absolute(x.real) > VAST or float_absolute(x.imag) > VAST
+
+
+@jitable
+def _log_twice(x):
+    """Return log|2 x|, which may be too large for a number."""
+    return math.log(math.hypot(0.5 * x.real, 0.5 * x.imag)) + 2.0 * LN2
 
 
 @jitable
 def _asinh(x):
-    if x.imag == 0.0 and x.real != x.real:
-        return complex(NAN, x.imag)
-    return cmath.asinh(x)
+    re, im = x.real, x.imag
+    if im == 0.0 and re != re:
+        return complex(NAN, im)
+    if _is_vast(x):
+        return complex(float_copysign(_log_twice(x), re), math.atan2(im, float_absolute(re)))
+    first, second = _sqrt(complex(1.0 + im, -re)), _sqrt(complex(1.0 - im, re))
+    product = first.real * second.imag - second.real * first.imag
+    under = first.real * second.real - first.imag * second.imag
+    return complex(math.asinh(product), math.atan2(im, under))
+
+
+@jitable
+def _asin(x):
+    if x.real == 0.0 and x.imag != x.imag:
+        return complex(x.real, NAN)
+    value = _asinh(complex(-x.imag, x.real))
+    return complex(value.imag, -value.real)
+
+
+@jitable
+def _acos(x):
+    re, im = x.real, x.imag
+    if re == 0.0 and im != im:
+        return complex(0.5 * math.pi, NAN)
+    if _is_vast(x):
+        return complex(math.atan2(float_absolute(im), re), float_copysign(_log_twice(x), -im))
+    first, second = _sqrt(complex(1.0 - re, -im)), _sqrt(complex(1.0 + re, im))
+    product = second.real * first.imag - second.imag * first.real
+    return complex(2.0 * math.atan2(first.real, second.real), math.asinh(product))
 
 
 @jitable
 def _acosh(x):
-    if x.real == 0.0 and x.imag != x.imag:
+    re, im = x.real, x.imag
+    if re == 0.0 and im != im:
         return complex(NAN, 0.5 * math.pi)
-    return cmath.acosh(x)
+    if _is_vast(x):
+        return complex(_log_twice(x), math.atan2(im, re))
+    first, second = _sqrt(complex(re - 1.0, im)), _sqrt(complex(re + 1.0, im))
+    product = first.real * second.real + first.imag * second.imag
+    return complex(math.asinh(product), 2.0 * math.atan2(first.imag, second.real))
 
 
 @jitable
 def _atanh(x):
     re, im = x.real, x.imag
+    size, up = float_absolute(re), float_absolute(im)
+    quarter = float_copysign(0.5 * math.pi, im)
     if re != re:
-        return complex(
-            float_copysign(0.0, re) if float_absolute(im) == INF else NAN,
-            float_copysign(0.5 * math.pi, im) if float_absolute(im) == INF else NAN,
-        )
+        return complex(float_copysign(0.0, re), quarter) if up == INF else complex(NAN, NAN)
     if im != im:
-        infinite = float_absolute(re) == INF
-        return complex(float_copysign(0.0, re) if infinite or re == 0.0 else NAN, NAN)
-    return cmath.atanh(x)
+        return complex(float_copysign(0.0, re) if size == INF or re == 0.0 else NAN, NAN)
+    if size > FAR or up > FAR:  # 1 / x
+        if size == INF or up == INF:
+            return complex(float_copysign(0.0, re), quarter)
+        half = math.hypot(0.5 * re, 0.5 * im)
+        return complex(0.25 * re / half / half, quarter)
+    if size == 1.0 and up < NEAR:
+        if im == 0.0:
+            return complex(float_copysign(INF, re), im)
+        grown = math.log(math.sqrt(math.hypot(up, 2.0)) / math.sqrt(up))
+        return complex(float_copysign(grown, re), float_copysign(0.5 * math.atan2(2.0, -up), im))
+    less, square = 1.0 - size, up * up
+    grown = 0.25 * math.log1p(4.0 * size / (less * less + square))
+    angle = 0.5 * math.atan2(2.0 * im, less * (1.0 + size) - square)
+    return complex(float_copysign(grown, re), angle)
 
 
 @jitable

@@ -9,15 +9,16 @@ only, since the hash of a closure, or of a dispatcher, differs in each process.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels.loops.rows import one_apart
-from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime import objects, threads
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Entries
-from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
+from tinygrad_cg_kernels.runtime.intrinsics import later, wide_vectors
 from tinygrad_cg_kernels.runtime.native import kernels
 from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
 from tinygrad_cg_kernels.runtime.objects.calls import call_prepare, call_prepare_in_place
@@ -29,7 +30,7 @@ from tinygrad_cg_kernels.runtime.objects.fields import (
     incref,
     nothing,
 )
-from tinygrad_cg_kernels.runtime.objects.prepare import ready
+from tinygrad_cg_kernels.runtime.objects.prepare import begin, ready
 from tinygrad_cg_kernels.runtime.views import into, put, take, vector
 
 MOST = threads.THRESHOLD - 1
@@ -50,6 +51,19 @@ def unserved(status):
 def _one(f, test, fast, ins, outs, count):
     put(ins, outs, 0, f(*take(ins, 0)))
     return 1
+
+
+@jitable
+def _apart(loop, f, test, fast, ins, outs, count):
+    """Run a loop that is compiled when it is first needed."""
+    later()
+    loop(f, test, fast, ins, outs, count)
+    return 1
+
+
+@jitable
+def _now(loop, f, test, fast, ins, outs, count):
+    return loop(f, test, fast, ins, outs, count)
 
 
 @jitable
@@ -75,6 +89,7 @@ def elementwise(
 
     tested = test is not f
     one = one_apart if tested else _one
+    with_number = _now if tested else _apart
 
     def direct1(x):
         wide_vectors()
@@ -102,9 +117,9 @@ def elementwise(
         if size == 1:
             found = one(f, test, fast, (u, v), outs, size)
         elif known.one == 1:
-            found = loop(f, test, fast, (u[0], v), outs, size)
+            found = with_number(loop, f, test, fast, (u[0], v), outs, size)
         elif known.one == 2:
-            found = loop(f, test, fast, (u, v[0]), outs, size)
+            found = with_number(loop, f, test, fast, (u, v[0]), outs, size)
         else:
             found = loop(f, test, fast, (u, v), outs, size)
         return _served(known.result, found)
@@ -176,7 +191,9 @@ class SmallKernels:
     ) -> None:
         def compiled(*dtypes: np.dtype) -> tuple[Callable, Any]:
             title = f"{name}_in_place" if in_place else f"{name}_small"
-            return kernels.objects_function(make(dtypes), title, inputs, cached)
+            begin(MOST, in_place)
+            before = partial(ready, MOST, in_place)
+            return kernels.objects_function(make(dtypes), title, inputs, cached, before)
 
         self.in_place = in_place
         self.latest: list[Callable] = [refuse]
@@ -189,7 +206,7 @@ class SmallKernels:
         for array in arrays:
             if array.size > MOST or array.flags.num & CONTIGUOUS != CONTIGUOUS:
                 return None
-        if not ready(MOST, self.in_place):
+        if not objects.supported:
             return None
         enter = self.entries[dtypes]
         got = enter(*arrays)

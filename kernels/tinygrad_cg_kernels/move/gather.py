@@ -37,7 +37,9 @@ def check_axis(name: str, axis: int, rank: int) -> int:
     return axis % rank
 
 
-def _batch(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int, count: int) -> None:
+def check_batch(
+    name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int, count: int
+) -> None:
     """Refuse `count` shared axes that are not there, or not before the axis to look up in."""
     if not 0 <= count <= min(axis, indices.ndim) or shape[:count] != indices.shape[:count]:
         raise ValueError(
@@ -53,7 +55,7 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
     """
     axis = check_axis("gather", axis, x.ndim)
     dtype = native("gather", x.dtype)
-    _batch("gather", x.shape, indices, axis, batch_dims)
+    check_batch("gather", x.shape, indices, axis, batch_dims)
     positions = check_positions("gather", indices, x.shape[axis])
     shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
     if batch_dims:
@@ -111,7 +113,7 @@ def scatter_add(
     Repeated indices add up, in order.
     """
     axis = check_axis("scatter_add", axis, len(shape))
-    _batch("scatter_add", shape, indices, axis, batch_dims)
+    check_batch("scatter_add", shape, indices, axis, batch_dims)
     expected = shape[:axis] + indices.shape[batch_dims:] + shape[axis + 1 :]
     if values.shape != expected:
         raise ValueError(f"scatter_add: values have shape {values.shape}, not {expected}")
@@ -133,7 +135,7 @@ def index_add(
 
     `key` is what NumPy takes; a position that it names several times adds up, in order.
     """
-    rank = _count_indexed(key, len(shape))
+    rank = count_indexed(key, len(shape))
     if rank > len(shape):
         raise IndexError(f"index_add: {rank} indices for shape {shape}")
     if not any(isinstance(part, np.ndarray) for part in key):
@@ -148,7 +150,7 @@ def index_add(
     return _scatter_flat(shape, dtype, middle, positions, values)
 
 
-def _count_indexed(key: tuple[Any, ...], ndim: int) -> int:
+def count_indexed(key: tuple[Any, ...], ndim: int) -> int:
     """Return the number of leading axes that a key indexes; the others stay complete, and last."""
     if any(part is Ellipsis for part in key):
         return ndim

@@ -139,7 +139,7 @@ def _non_negative_indices(name: str, indices: np.ndarray, size: int) -> np.ndarr
     return np.ascontiguousarray(indices, dtype=INT64)
 
 
-def _check_shapes(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int) -> int:
+def check_shapes(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int) -> int:
     """Return the axis, not negative; ValueError unless all other axes agree."""
     axis = check_axis(name, axis, len(shape))
     if (*shape[:axis], *shape[axis + 1 :]) != (*indices.shape[:axis], *indices.shape[axis + 1 :]):
@@ -164,7 +164,7 @@ def take_along_axis(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray
     Negative indices count from the end; one out of bounds is an IndexError.
     """
     dtype = native("take_along_axis", x.dtype)
-    axis = _check_shapes("take_along_axis", x.shape, indices, axis)
+    axis = check_shapes("take_along_axis", x.shape, indices, axis)
     positions = _non_negative_indices("take_along_axis", indices, x.shape[axis])
     out = np.empty(indices.shape, dtype)
     if out.size:
@@ -181,7 +181,7 @@ def add_along_axis(
 
     Repeated indices add up, in order.
     """
-    axis = _check_shapes("add_along_axis", shape, indices, axis)
+    axis = check_shapes("add_along_axis", shape, indices, axis)
     if values.shape != indices.shape:
         shapes = f"{values.shape}, indices {indices.shape}"
         raise ValueError(f"add_along_axis: values have shape {shapes}")

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from tinygrad_cg_kernels.reduce.combine import column_sizes
+from tinygrad_cg_kernels.reduce.combine import TOGETHER, column_sizes
 from tinygrad_cg_kernels.runtime.threads import BLOCK, THRESHOLD
 
 
@@ -28,7 +28,9 @@ class ReductionPlan(NamedTuple):
     """The plan for reducing an array of some shape and strides over some axes."""
 
     form: str
-    """"rows", "columns"; "none" if no axis has more than one element; "empty"."""
+    """The core: "rows", "fours", "strided", "columns"; "none" if no axis has more than one element;
+    "empty".
+    """
     shape: tuple[int, ...]
     """The result's shape."""
     sizes: tuple[int, ...] = ()
@@ -114,7 +116,9 @@ def _first_stage(runs: list[Run], itemsize: int) -> ReductionPlan | None:
         length = inner.size
         block = length if length < THRESHOLD else BLOCK
         pieces = -(-length // block)
-        form, sizes, units = "rows", (length, step, pieces, block, inner.step), count * pieces
+        sizes, units = (length, step, pieces, block, inner.step), count * pieces
+        form = "fours" if block <= TOGETHER and units > 1 else "rows"
+        form = form if inner.step == itemsize else "strided"
     else:
         sizes = column_sizes(reduced.size, inner.size, step, reduced.step)
         pieces = sizes[5]

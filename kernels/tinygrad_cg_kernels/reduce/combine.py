@@ -8,6 +8,7 @@ from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     largest_number,
     like,
+    outlined,
     reassociating_add,
     reassociating_multiply,
     smallest_number,
@@ -295,23 +296,23 @@ def min_rows(total, x, offset, step, height):
 
 
 @jitable
-def rows_core(total, four, first, count, sizes, x, out):
-    """Reduce rows, or blocks of long rows; `four` reduces four at once, or is None.
+def rows_core(total, unused, first, count, sizes, x, out):
+    """Reduce rows, or blocks of long rows, of contiguous elements.
 
     Sizes: length of a row, step from row to row, blocks in a row, length of a block, and the
-    step from element to element. Who shares short rows or blocks has counts that are multiples of
-    four, but for the last: which are folded together depends on their places alone.
+    step from element to element.
     """
+    _reduce_rows(total, first, first + count, sizes, x, out)
+
+
+@jitable
+def strided_core(total, unused, first, count, sizes, x, out):
+    """Reduce rows, or blocks of long rows, whose elements lie apart."""
     block, gap = sizes[3], sizes[4]
-    if gap != x.itemsize:
-        buffer, parts = np.empty(SPAN, x.dtype), np.empty(block // SPAN + 1, out.dtype)
-        for unit in range(first, first + count):
-            offset, size = _row(sizes, unit)
-            out[np.uintp(unit)] = _strided_total(total, x, offset, gap, size, buffer, parts)
-    elif four is None or block > TOGETHER or first + count == 1:
-        _reduce_rows(total, first, first + count, sizes, x, out)
-    else:
-        _reduce_four_rows(total, four, first, first + count, sizes, x, out)
+    buffer, parts = np.empty(SPAN, x.dtype), np.empty(block // SPAN + 1, out.dtype)
+    for unit in range(first, first + count):
+        offset, size = _row(sizes, unit)
+        out[np.uintp(unit)] = _strided_total(total, x, offset, gap, size, buffer, parts)
 
 
 @jitable
@@ -332,15 +333,20 @@ def _reduce_rows(total, first, last, sizes, x, out):
 
 
 @jitable
-def _reduce_four_rows(total, four, first, last, sizes, x, out):
-    """Reduce four units at a time; the last one replaces those missing from the last four."""
+def fours_core(total, four, first, count, sizes, x, out):
+    """Reduce rows of contiguous elements four at a time, by `four`.
+
+    The last row replaces those missing from the last four. Who shares them has counts that are
+    multiples of four, but for the last: which are folded together depends on their places alone.
+    """
+    last = first + count
     for unit in range(first, last, 4):
         i, j, k = min(unit + 1, last - 1), min(unit + 2, last - 1), min(unit + 3, last - 1)
         a, size = _row(sizes, unit)
         b, size_b = _row(sizes, i)
         c, size_c = _row(sizes, j)
         d, size_d = _row(sizes, k)
-        if size == size_b == size_c == size_d:
+        if last > 1 and size == size_b == size_c == size_d:
             totals = four(span(x, a, size), span(x, b, size), span(x, c, size), span(x, d, size))
             out[np.uintp(unit)], out[np.uintp(i)] = totals[0], totals[1]
             out[np.uintp(j)], out[np.uintp(k)] = totals[2], totals[3]
@@ -356,15 +362,22 @@ def _pack(x, offset, gap, out):
 
 
 @jitable
+def _row_total(total, row):
+    """Return the total of a row, by code that is there once."""
+    outlined()
+    return total(row)
+
+
+@jitable
 def _strided_total(total, x, offset, gap, size, buffer, parts):
     """Return the total of strided elements, packed a span at a time."""
     count = 0
     for first in range(0, size, SPAN):
         packed = span(buffer, 0, min(SPAN, size - first))
         _pack(x, offset + first * gap, gap, packed)
-        parts[count] = total(packed)
+        parts[count] = _row_total(total, packed)
         count += 1
-    return total(span(parts, 0, count))
+    return _row_total(total, span(parts, 0, count))
 
 
 @jitable

@@ -65,14 +65,14 @@ class Moment(Compound):
     def __init__(self, name: str, row: Callable, function: Callable, empty: float) -> None:
         rows = Ranged(f"{name}_rows", rows_core, 5, (row,), reductions.BLOCK)
         self.name, self.kernels = name, {"row": rows, **_squares.kernels}
-        self._function, self._empty = function, empty
+        self._function, self.empty = function, empty
 
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
         """Reduce `x` over `axes`."""
         result = self.result_dtype(x.dtype)
         shape = reduced_shape(x.shape, axes, keepdims)
         if not x.size:
-            return np.full(shape, self._empty, result)
+            return np.full(shape, self.empty, result)
         first = min(axes, default=0)
         if sorted(axes) != list(range(first, first + len(axes))):
             kept = [axis for axis in range(x.ndim) if axis not in axes]

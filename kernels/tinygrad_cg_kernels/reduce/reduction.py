@@ -27,7 +27,8 @@ class Reduction(Compound):
     """A reduction made into array kernels.
 
     They are made of the total of a row, that of four rows at once (or None), and the totals of the
-    columns of some rows (see `combine`).
+    columns of some rows (see `combine`). `of_two` is the function of two values that they
+    repeat, where there is one.
 
     Called with an array, the axes (distinct, not negative) and `keepdims`; the result is a
     fresh C-contiguous array. Integers keep their dtype; bool sums to int64; float16 is
@@ -43,10 +44,15 @@ class Reduction(Compound):
         rows: Callable,
         identity: float | None,
         kind: str = "number",
+        of_two: Callable | None = None,
     ) -> None:
-        self.name, self.identity, self.kind = name, identity, kind
+        self.name, self.identity, self.kind, self.of_two = name, identity, kind, of_two
+        rows_alone = Ranged(f"{name}_rows", combine.rows_core, 5, (row,), BLOCK)
+        fours = four and Ranged(f"{name}_fours", combine.fours_core, 5, (row, four), BLOCK)
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", combine.rows_core, 5, (row, four), BLOCK),
+            "rows": rows_alone,
+            "fours": fours or rows_alone,
+            "strided": Ranged(f"{name}_strided", combine.strided_core, 5, (row,), BLOCK),
             "columns": Ranged(f"{name}_columns", combine.columns_core, 8, (rows,)),
         }
         self._ready: dict[tuple, Callable[[np.ndarray], np.ndarray]] = {}
@@ -155,9 +161,11 @@ class Reduction(Compound):
         return out
 
 
-sum = Reduction("sum", combine.sum_row, combine.sum_four, combine.sum_rows, 0)
-prod = Reduction("prod", combine.prod_row, combine.prod_four, combine.prod_rows, 1)
-max = Reduction("max", combine.max_row, None, combine.max_rows, None, "order")
-min = Reduction("min", combine.min_row, None, combine.min_rows, None, "order")
-any = Reduction("any", combine.any_row, None, combine.any_rows, 0, "logical")
-all = Reduction("all", combine.all_row, None, combine.all_rows, 1, "logical")
+sum = Reduction("sum", combine.sum_row, combine.sum_four, combine.sum_rows, 0, of_two=combine.add)
+prod = Reduction(
+    "prod", combine.prod_row, combine.prod_four, combine.prod_rows, 1, of_two=combine.multiply
+)
+max = Reduction("max", combine.max_row, None, combine.max_rows, None, "order", combine.larger)
+min = Reduction("min", combine.min_row, None, combine.min_rows, None, "order", combine.smaller)
+any = Reduction("any", combine.any_row, None, combine.any_rows, 0, "logical", combine.either)
+all = Reduction("all", combine.all_row, None, combine.all_rows, 1, "logical", combine.both)

@@ -135,11 +135,13 @@ class Scan(Compound):
     """A scan made into array kernels: each result is a function of the one before it.
 
     Called with one operand or two of one shape, the axis, whether it runs `reverse`, and
-    whether results are `exclusive` of their own element. Bool counts as int64.
+    whether results are `exclusive` of their own element. Bool counts as int64. `advance` gives the
+    next state, `first` is the state at the start; it is `wide` if float32 is scanned in float64.
     """
 
-    def __init__(self, name: str, advance: Callable, start: Callable) -> None:
-        self.name = name
+    def __init__(self, name: str, advance: Callable, start: Callable, first: int) -> None:
+        self.name, self.advance, self.first = name, advance, first
+        self.wide = start is not _narrow_zero
         self.kernels = {
             "rows": Ranged(f"{name}_rows", rows_core, 3, (advance, start)),
             "columns": Ranged(f"{name}_columns", columns_core, 5, (advance, start)),
@@ -177,6 +179,6 @@ class Scan(Compound):
         return cast(out, result)
 
 
-cumsum = Scan("cumsum", _next_sum, _zero)
-cumprod = Scan("cumprod", _next_product, _one)
-recurrence = Scan("recurrence", _next_recurrence, _narrow_zero)
+cumsum = Scan("cumsum", _next_sum, _zero, 0)
+cumprod = Scan("cumprod", _next_product, _one, 1)
+recurrence = Scan("recurrence", _next_recurrence, _narrow_zero, 0)

@@ -16,9 +16,10 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import NewPassManager
 
-LEVEL, FORMULAS = 2, 3
-"""LLVM's levels for loops, and for the formulas of elementary functions. The third takes a quarter
-more time; it made no loop quicker, and sin and tanh by a fifth."""
+AS_WRITTEN, WITHOUT_LOOPS, LEVEL, FORMULAS = 0, 1, 2, 3
+"""LLVM's levels: for text that was written by hand, for functions whose loops are few rounds (no
+vectors, nothing unrolled), for loops, and for the formulas of elementary functions. The third takes
+a quarter more time than the second; it made no loop quicker, and sin and tanh by a fifth."""
 
 
 def _new_target() -> Any:
@@ -76,8 +77,8 @@ def optimised(module: Any, vectors: bool = True, alone: bool = False, level: int
     Where it is `alone` in its context, other threads may compile at the same time.
     """
     options = llvm.create_pipeline_tuning_options(speed_level=level)
-    options.loop_unrolling = True
-    options.loop_vectorization = options.slp_vectorization = vectors
+    options.loop_unrolling = level > WITHOUT_LOOPS
+    options.loop_vectorization = options.slp_vectorization = vectors and level > WITHOUT_LOOPS
     builder = llvm.create_pass_builder(_target(), options)
     passes = builder.getModulePassManager()
     _library("LLVMPY_RunNewModulePassManager", alone)(passes, module, builder)

@@ -203,13 +203,26 @@ leave:
 ; --- the cores that a worker may run on: a thread has the set that it began with, or that
 ; somebody has given it since, and the one that it keeps to -----------------------------------
 
+declare i1 @llvm.vector.reduce.and.$mask($bits)
+
 define internal void @all_cores(ptr %given, ptr %kept) {
 entry:
-  store $set 0, ptr %kept
+  store $set zeroinitializer, ptr %kept, align 8
   %got = call i32 @tinygrad_cg_getaffinity(i32 0, i64 $CORES, ptr %kept)
-  %all = load $set, ptr %kept
-  store $set %all, ptr %given
+  %all = load $set, ptr %kept, align 8
+  store $set %all, ptr %given, align 8
   ret void
+}
+
+; The word of a set that has a core's bit, and that bit.
+define internal {ptr, i64} @bit_of(ptr %set, i64 %core) alwaysinline {
+  %number = lshr i64 %core, 6
+  %word = getelementptr i64, ptr %set, i64 %number
+  %position = and i64 %core, 63
+  %bit = shl i64 1, %position
+  %half = insertvalue {ptr, i64} poison, ptr %word, 0
+  %both = insertvalue {ptr, i64} %half, i64 %bit, 1
+  ret {ptr, i64} %both
 }
 
 define internal void @leave_core(i64 %core, ptr %given, ptr %kept) {
@@ -219,21 +232,26 @@ entry:
   %failed = icmp slt i32 %got, 0
   br i1 %failed, label %end, label %look
 look:
-  %now = load $set, ptr %place
-  %before = load $set, ptr %kept
-  %ours = icmp eq $set %now, %before
-  %had = load $set, ptr %given
+  %now = load $set, ptr %place, align 8
+  %before = load $set, ptr %kept, align 8
+  %alike = icmp eq $set %now, %before
+  %ours = call i1 @llvm.vector.reduce.and.$mask($bits %alike)
+  %had = load $set, ptr %given, align 8
   %all = select i1 %ours, $set %had, $set %now
-  store $set %all, ptr %given
-  %position = zext i64 %core to $set
-  %bit = shl $set 1, %position
-  %rest = xor $set %bit, -1
-  %others = and $set %all, %rest
-  store $set %others, ptr %place
+  store $set %all, ptr %given, align 8
+  store $set %all, ptr %place, align 8
+  %found = call {ptr, i64} @bit_of(ptr %place, i64 %core)
+  %word = extractvalue {ptr, i64} %found, 0
+  %bit = extractvalue {ptr, i64} %found, 1
+  %with = load i64, ptr %word
+  %rest = xor i64 %bit, -1
+  %without = and i64 %with, %rest
+  store i64 %without, ptr %word
+  %others = load $set, ptr %place, align 8
   %refused = call i32 @tinygrad_cg_setaffinity(i32 0, i64 $CORES, ptr %place)
   %good = icmp eq i32 %refused, 0
   %result = select i1 %good, $set %others, $set %now
-  store $set %result, ptr %kept
+  store $set %result, ptr %kept, align 8
   br label %end
 end:
   ret void
@@ -252,7 +270,7 @@ late:
   %here = call i32 @tinygrad_cg_getcpu()
   %core = sext i32 %here to i64
   %cores = alloca $set, align 8
-  store $set 0, ptr %cores
+  store $set zeroinitializer, ptr %cores, align 8
   %known = icmp ult i64 %core, $most_cores
   br i1 %known, label %ask, label %wait
 ask:
@@ -261,9 +279,11 @@ ask:
   br i1 %failed, label %wait, label %bring
 bring:
   %one = alloca $set, align 8
-  %position = zext i64 %core to $set
-  %bit = shl $set 1, %position
-  store $set %bit, ptr %one
+  store $set zeroinitializer, ptr %one, align 8
+  %found = call {ptr, i64} @bit_of(ptr %one, i64 %core)
+  %word = extractvalue {ptr, i64} %found, 0
+  %bit = extractvalue {ptr, i64} %found, 1
+  store i64 %bit, ptr %word
   %brought = call i32 @tinygrad_cg_setaffinity(i32 %thread, i64 $CORES, ptr %one)
   %first = call i32 @tinygrad_cg_acquire(ptr %lock, i32 1)
   %sent = call i32 @tinygrad_cg_setaffinity(i32 %thread, i64 $CORES, ptr %cores)
@@ -580,7 +600,7 @@ def load() -> machine.Code:
     known = _store.read(text)
     if known is not None:
         return machine.Code(known[1])
-    data = machine.Text(text).compiled()
+    data = _module(text).compiled()
     _store.write(text, {}, data)
     return machine.Code(data)
 
@@ -595,9 +615,14 @@ def compile_with(
     text = _text()
     if _store.folder() is None or _store.has(text):
         return compiled(texts)
-    *codes, own = compiled([*texts, machine.Text(text)])
+    *codes, own = compiled([*texts, _module(text)])
     _store.write(text, {}, own)
     return codes
+
+
+def _module(text: str) -> machine.Text:
+    """Return the module, to be taken as it is written: to optimise it took most of its time."""
+    return machine.Text(text, level=machine.AS_WRITTEN)
 
 
 def _text() -> str:
@@ -611,7 +636,9 @@ def _text() -> str:
     lines = [f"{cores} {line}{'' if _of_cores() else NOTHING}" for line in OF_CORES.values()]
     words = {"declarations": "\n".join([declared, *lines]), "pause": pause}
     words |= {"LINE": LINE, "WAITS": WAITS, "CORES": CORES}
-    words |= {"PATIENCE": PATIENCE, "set": f"i{8 * CORES}", "most_cores": 8 * CORES}
+    words |= {"PATIENCE": PATIENCE, "most_cores": 8 * CORES}
+    count = CORES // 8
+    words |= {"set": f"<{count} x i64>", "bits": f"<{count} x i1>", "mask": f"v{count}i1"}
     return TEXT.substitute(FIELDS, **RECORD, **offsets, **words)
 
 

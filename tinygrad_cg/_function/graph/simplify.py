@@ -80,6 +80,8 @@ class _Builder:
         simpler = rule(made) if rule is not None else None
         if simpler is None and primitive.name in _MASKS:
             simpler = self._without_mask(made)
+        elif simpler is None and primitive.name == "multiply_tangent":
+            simpler = self._without_one_mask(made)
         if simpler is None and primitive.kind == "elementwise":
             simpler = _without_repeats(made)
         if simpler is not None:
@@ -108,6 +110,14 @@ class _Builder:
         if tuple(made.shape) == tuple(value.shape):
             return made
         return operation(OPS["broadcast_to"], [made], {"shape": tuple(value.shape)})
+
+    def _without_one_mask(self, value: Value) -> Value | None:
+        """Return a product that one of its factors masks, if a zero of the other meets no pole."""
+        x, y = value.inputs
+        for one, other in ((x, y), (y, x)):
+            if not self.polynomials.may_mask(one, other):
+                return operation(OPS["multiply_upstream"], [other, one], {})
+        return None
 
 
 def _constant_of(value: Value) -> Value | None:

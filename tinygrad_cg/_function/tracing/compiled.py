@@ -77,10 +77,13 @@ class Outputs:
         return found + [text for loop in loops for text in loop.sources]
 
 
-Roller = Callable[[FuncGraph, Mapping[Value, Value], Build], FuncGraph]
+Roller = Callable[..., FuncGraph]
+_FEW = 8  # rounds of loops in a program that would not be compiled without them
 
 
-def _no_roller(graph: FuncGraph, known: Mapping[Value, Value], build: Build) -> FuncGraph:
+def _no_roller(
+    graph: FuncGraph, known: Mapping[Value, Value], build: Build, least: int = 0
+) -> FuncGraph:
     return graph
 
 
@@ -95,9 +98,16 @@ def set_roller(function: Roller) -> None:
 
 def rolled(graph: FuncGraph, known: Mapping[Value, Value], build: Build) -> FuncGraph:
     """Return a graph in which what repeats itself is a loop, if it is long and compiled."""
-    if build is interpreter or sum(one.primitive is not None for one in graph.values()) <= LONG:
+    if build is interpreter or not _is_long(graph):
         return graph
-    return _roll(graph, known, build)
+    found = _roll(graph, known, build)
+    if _is_long(found) and _is_long(optimize(found, known)):
+        return _roll(graph, known, build, _FEW)
+    return found
+
+
+def _is_long(graph: FuncGraph) -> bool:
+    return sum(one.primitive is not None for one in graph.values()) > LONG
 
 
 class Program:

@@ -231,7 +231,10 @@ class Loop(LoopProgram):
                 "after it"
             )
             if before.shape != after.shape:
-                raise InvalidArgumentError(f"{said}; broadcast or reshape one of them")
+                raise InvalidArgumentError(
+                    f"{said}; broadcast or reshape one of them. What grows in a loop has to begin "
+                    "with its last shape, as zeros of which each round fills a part"
+                )
             if before.dtype != after.dtype:
                 raise _ChangedDtypeError(f"{said}; cast one of them", k, after.dtype)
 

@@ -10,7 +10,8 @@ stretch each operand is one of
   rows of an earlier loop, such as the forward pass is for the backward pass.
 
 ``x[i]`` by the number of the round is a slice of x, and the sum of its gradients is put together
-after the loop. Whatever does not fit stays unrolled.
+after the loop. A choice between branches is one operation, and the same in all rounds if its graphs
+are. Whatever does not fit stays unrolled.
 """
 
 from __future__ import annotations
@@ -28,27 +29,34 @@ from ..codegen.executable import build as fused
 from ..graph.loops import Body
 from ..graph.partition import is_cheap
 from ..graph.simplify import simplify
-from ..graph.values import FuncGraph, OutputItem, Value, constant, frozen, operation
+from ..graph.values import FuncGraph, OutputItem, Value, constant, frozen, in_order, operation
+from .choices import CHOICE
 from .compiled import set_roller
 from .loops import LOOP, LoopProgram
 from .trace import Build
 
 MOST_FUSED = 5000
 """Elementwise operations in stretches that are fused rather than made a loop, if all is fused."""
-_ROUNDS = 16  # of a loop, at least
+ROUNDS = 16
+"""The fewest rounds of a loop: fewer are quicker as one program, if it can be compiled."""
 _CANDIDATES = 12  # lengths of a round that are looked at
-_MOST_OPERANDS = 8  # of an operation in a loop
+_MOST_OPERANDS = 16  # of an operation in a loop
 
 
 class _UnfitError(Exception):
     """A stretch is no loop."""
 
 
-def roll(graph: FuncGraph, known: Mapping[Value, Value], build: Build) -> FuncGraph:
-    """Return a graph with loops for what is repeated; `known` has constants for some inputs."""
+def roll(
+    graph: FuncGraph, known: Mapping[Value, Value], build: Build, least: int = ROUNDS
+) -> FuncGraph:
+    """Return a graph with loops for what is repeated at least so often.
+
+    `known` has constants for some inputs.
+    """
     ops = [value for value in graph.values() if value.inputs or value.primitive is not None]
     ops.sort(key=lambda value: value.serial)
-    sequence = _Sequence(graph, ops, known)
+    sequence = _Sequence(graph, ops, known, least)
     loops: list[_Stretch] = []
     pending = [(0, len(ops))]
     while pending:
@@ -67,8 +75,10 @@ def roll(graph: FuncGraph, known: Mapping[Value, Value], build: Build) -> FuncGr
 class _Sequence:
     """Operations in the order of the trace, and the positions of their operands in it."""
 
-    def __init__(self, graph: FuncGraph, ops: Sequence[Value], known: Mapping[Value, Value]):
-        self.graph, self.ops, self.known = graph, ops, known
+    def __init__(
+        self, graph: FuncGraph, ops: Sequence[Value], known: Mapping[Value, Value], least: int
+    ):
+        self.graph, self.ops, self.known, self.least = graph, ops, known, least
         self.positions = {value: i for i, value in enumerate(ops)}
         numbers: dict[Any, int] = {}
         self.kinds = np.array([numbers.setdefault(_kind(value), len(numbers)) for value in ops])
@@ -86,13 +96,13 @@ class _Sequence:
         """Yield what is repeated between two positions, and is a loop; the longest first."""
         kinds = self.kinds[first:last]
         found = []
-        for period in _periods(kinds):
+        for period in _periods(kinds, self.least):
             same = np.flatnonzero(kinds[period:] != kinds[:-period])
             bounds = np.concatenate([[-1], same, [len(kinds) - period]])
             lengths = np.diff(bounds) - 1
             k = int(lengths.argmax())
             rounds = int(lengths[k] + period) // period
-            if rounds >= _ROUNDS:
+            if rounds >= self.least:
                 found.append((rounds * period, -period, int(bounds[k]) + 1))
         for covered, minus, start in sorted(found, reverse=True):
             for more in (0, 1):  # the first round may differ from the others
@@ -112,15 +122,28 @@ class _Sequence:
         return value.array
 
 
-def _periods(kinds: np.ndarray) -> list[int]:
-    """Return likely lengths of a round: distances between operations of a kind."""
+def _periods(kinds: np.ndarray, least: int) -> list[int]:
+    """Return likely lengths of a round: distances between equal operations, and rows of them.
+
+    Rows of 2, 4, 8, ... operations find rounds that repeat some of their own operations.
+    """
+    most = len(kinds) // least
+    found = {gap * k for gap in _gaps(kinds) for k in (1, 2, 3, 4)}
+    length = 1
+    while 2 * length <= most:
+        pairs = kinds[:-length].astype(np.int64) * len(kinds) + kinds[length:]
+        kinds = np.unique(pairs, return_inverse=True)[1]
+        found.update(_gaps(kinds))
+        length *= 2
+    return sorted(period for period in found if period <= most)
+
+
+def _gaps(kinds: np.ndarray) -> list[int]:
+    """Return the commonest distances between equal numbers."""
     order = np.argsort(kinds, kind="stable")
     gaps = np.diff(order)[np.diff(kinds[order]) == 0]
-    values, counts = np.unique(gaps[gaps > 0], return_counts=True)
-    likely = values[np.argsort(-counts, kind="stable")][:_CANDIDATES]
-    most = len(kinds) // _ROUNDS
-    found = {int(gap) * k for gap in likely for k in (1, 2, 3, 4)}
-    return sorted(period for period in found if period <= most)
+    values, counts = np.unique(gaps, return_counts=True)
+    return values[np.argsort(-counts, kind="stable")][:_CANDIDATES].tolist()
 
 
 def _kind(value: Value) -> Any:
@@ -129,10 +152,34 @@ def _kind(value: Value) -> Any:
     if isinstance(value, OutputItem):
         return value.index, operands
     params = value.params
+    if value.primitive is CHOICE:
+        graphs = tuple([_structure(one) for one in params["choice"].graphs])
+        return value.primitive, _type(value), graphs, operands
     if params and value.primitive in (OPS["getitem"], OPS["getitem_adjoint"]):
         params = dict(params)
         params["key"] = tuple([None if type(one) is int else one for one in params["key"]])
     return value.primitive, _type(value), frozen(params) if params else (), operands
+
+
+def _structure(graph: FuncGraph) -> Any:
+    """Return what graphs have in common that compute the same."""
+    values = in_order([*graph.inputs, *graph.outputs])
+    numbers = {value: i for i, value in enumerate(values)}
+    parts = [
+        (
+            _kind(value),
+            None if value.array is None else frozen(value.array),
+            _key(value),
+            tuple([numbers[one] for one in value.inputs]),
+        )
+        for value in values
+    ]
+    return tuple(parts), tuple([numbers[one] for one in graph.outputs])
+
+
+def _key(value: Value) -> Any:
+    """Return the key of an operation that takes a part of an array, which its kind leaves out."""
+    return frozen(value.params["key"]) if "key" in value.params else None
 
 
 def _type(value: Value) -> Any:
@@ -151,7 +198,7 @@ class _Stretch:
     """
 
     def __init__(self, sequence: _Sequence, start: int, period: int, rounds: int):
-        if rounds < _ROUNDS:
+        if rounds < sequence.least:
             raise _UnfitError
         self.sequence, self.start, self.period, self.rounds = sequence, start, period, rounds
         self.end = start + period * rounds
@@ -164,8 +211,8 @@ class _Stretch:
         self.left_out: set[int] = set()
         self.reverse = False
         for value in self.template:
-            made = value.primitive
-            if made is not None and made.kind in ("impure", "user", "control"):
+            kind = "" if value.primitive in (None, CHOICE) else value.primitive.kind
+            if kind in ("impure", "user", "control"):
                 raise _UnfitError
             if len(value.inputs) > _MOST_OPERANDS:
                 raise _UnfitError
@@ -364,7 +411,7 @@ class _Rolled:
         self.stacks = {
             value: source
             for value in sequence.ops
-            if value.primitive is OPS["stack"] and len(value.inputs) >= _ROUNDS
+            if value.primitive is OPS["stack"] and len(value.inputs) >= sequence.least
             for source in [self._source(value.inputs)]
             if source is not None
         }

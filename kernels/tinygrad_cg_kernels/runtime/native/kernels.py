@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -34,6 +35,10 @@ enabled = True
 """Whether kernels are translated."""
 _early: dict[str, bytes] = {}
 """The code of what `together` has compiled."""
+_begun: dict[str, Callable[[], bytes]] = {}
+"""What waits for the code that `begin_words` has another core compile."""
+if hasattr(os, "register_at_fork"):  # no other core goes on with it in a child
+    os.register_at_fork(after_in_child=_begun.clear)
 
 
 class CompileTarget:
@@ -74,22 +79,43 @@ class CompileTarget:
 CPU = CompileTarget()
 
 
-def words_function(function: Callable, name: str, count: int) -> tuple[int, Any]:
-    """Compile a function of so many integers, which returns one; its address and owner."""
-    code = _translated(function, name, count, WORDS)
+def words_function(
+    function: Callable, name: str, count: int, level: int = machine.LEVEL
+) -> tuple[int, Any]:
+    """Compile a function of so many integers, which returns one; its address and owner.
+
+    `level` is LLVM's, see `machine`.
+    """
+    code = _translated(function, name, count, WORDS._replace(level=level))
     if code is not None:
         return code.address("entry"), code
     return build.block_address(function, name, True, types.intp(*[types.intp] * count))
 
 
+def begin_words(function: Callable, name: str, count: int, level: int = machine.LEVEL) -> None:
+    """Have another core compile what `words_function` is asked for next, unless it is cached."""
+    with contextlib.suppress(Untranslatable, NumbaError):  # `words_function` says why
+        key, entry = _key(function, name, count), WORDS._replace(level=level)
+        if enabled and key not in _begun and not _store.has(key):
+            _begun[key] = machine.start(_Translation(function, count, entry).text().compiled)
+
+
 def objects_function(
-    function: Callable, name: str, count: int, cached: bool
+    function: Callable,
+    name: str,
+    count: int,
+    cached: bool,
+    before: Callable[[], object] = lambda: None,
 ) -> tuple[Callable, Any]:
-    """Compile a function of Python's objects that returns one; what calls it, and its owner."""
-    code = _translated(function, name, count, OBJECTS) if cached else None
+    """Compile a function of Python's objects that returns one; what calls it, and its owner.
+
+    What its code calls has to be there once `before` returns, which is called before it is loaded.
+    """
+    code = _translated(function, name, count, OBJECTS, before) if cached else None
     if code is not None:
         owner = PythonFunction(code, name)
         return owner.callable(), owner
+    before()
     owner = build.kernel(function, name, cached)
     return build.entry(owner, *[OBJECT] * count), owner
 
@@ -126,7 +152,13 @@ def _none(kind: types.Type) -> Any:
     raise Untranslatable(f"an argument of type {kind}")
 
 
-def _translated(function: Callable, name: str, kinds: Any, entry: _Entry) -> machine.Code | None:
+def _translated(
+    function: Callable,
+    name: str,
+    kinds: Any,
+    entry: _Entry,
+    before: Callable[[], object] = lambda: None,
+) -> machine.Code | None:
     """Return a function's machine code; None where that is left to Numba."""
     if not enabled:
         return None
@@ -134,6 +166,7 @@ def _translated(function: Callable, name: str, kinds: Any, entry: _Entry) -> mac
         key = _key(function, name, kinds)
         made = _Translation(function, kinds, entry)
         data = _object_code(key, name, made.text, entry)
+        before()
         has_parts = LATER.encode() in data
         return CodeOfParts(data, key, name, made) if has_parts else machine.Code(data)
     except Unsupported as error:
@@ -152,6 +185,7 @@ class _Entry(NamedTuple):
     arguments: Callable[[Any], tuple]
     """Returns the types of a translation's arguments, from what the entry's user gave."""
     uses_pool: bool = False
+    level: int = machine.LEVEL
 
 
 def _key(function: Callable, name: str, kinds: Any) -> str:
@@ -164,10 +198,10 @@ def _object_code(key: str, name: str, text: Callable[[], machine.Text], entry: _
         if known is not None:
             build.loaded.append(name)
             return known[1]
-        data = _early.pop(key, None)
+        data, begun = _early.pop(key, None), _begun.pop(key, None)
         if data is None:
             with progress.compiling():
-                (data,) = _compiled([text()], entry)
+                data = begun() if begun else _compiled([text()], entry)[0]
         _store.write(key, {}, data)
         build.compiled.append(name)
         return data
@@ -185,7 +219,7 @@ class _Translation:
         made = module.function(source_of(self._function), arguments)
         self._module = module if module.later else None
         text = self._entry.text(module, made, arguments)
-        return machine.Text("\n".join([text, module.main(made.name)]))
+        return machine.Text("\n".join([text, module.main(made.name)]), level=self._entry.level)
 
     def part(self, k: int) -> machine.Text:
         return machine.Text(self._translated().part(k))

@@ -9,8 +9,9 @@ from typing import Any
 
 import llvmlite.binding
 
-from tinygrad_cg_kernels.runtime import objects
+from tinygrad_cg_kernels.runtime import machine, objects
 from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.intrinsics import outlined
 from tinygrad_cg_kernels.runtime.native import kernels
 from tinygrad_cg_kernels.runtime.objects import DATA, FLAGS, KIND, NDIM, PREFIX, WRITEABLE
 from tinygrad_cg_kernels.runtime.objects.calls import (
@@ -58,6 +59,7 @@ def is_contiguous(array, dtype):
 @jitable
 def count(array):
     """Return the number of elements of an array."""
+    outlined()
     size, shape = 1, word(array, objects.SHAPE)
     for axis in range(half(array, NDIM)):
         size *= word(shape, 8 * axis)
@@ -67,6 +69,7 @@ def count(array):
 @jitable
 def same_shape(x, y):
     """Return whether two arrays have one shape."""
+    outlined()
     ndim = half(x, NDIM)
     if half(y, NDIM) != ndim:
         return False
@@ -80,6 +83,7 @@ def same_shape(x, y):
 @jitable
 def number(thing, width):
     """Return whether an object is a number that floats of a width represent, and its value."""
+    outlined()
     most, largest = (objects.DOUBLE, 2**53) if width == 8 else (objects.SINGLE, 2**24)
     kind = word(thing, KIND)
     if kind == float_kind():
@@ -180,15 +184,27 @@ def _make_prepare_in_place(most: int) -> Callable:
     return prepare_in_place
 
 
-_prepared: dict[str, Any] = {}
+_prepared: dict[bool, Any] = {}
+"""What was compiled: for kernels that write an operand, and for the others."""
 
 
-def ready(most: int, in_place: bool = False) -> bool:
-    """Compile what small kernels call; False if there are none here. They do `most` elements."""
-    name = "prepare_in_place" if in_place else "prepare"
-    if objects.supported and name not in _prepared:
-        made = _make_prepare_in_place(most) if in_place else _make_prepare(*objects.boxes, most)
-        owned = kernels.words_function(made, name, 6 if in_place else 10)
+def _wanted(most: int, in_place: bool) -> tuple[Callable, str, int, int]:
+    """Return what the kernels' compiler is asked for."""
+    made = _make_prepare_in_place(most) if in_place else _make_prepare(*objects.boxes, most)
+    name, count = ("prepare_in_place", 6) if in_place else ("prepare", 10)
+    return made, name, count, machine.WITHOUT_LOOPS
+
+
+def begin(most: int, in_place: bool = False) -> None:
+    """Have another core compile what small kernels call, until `ready` is called."""
+    if in_place not in _prepared:
+        kernels.begin_words(*_wanted(most, in_place))
+
+
+def ready(most: int, in_place: bool = False) -> None:
+    """Compile what small kernels call, before they are loaded. They do `most` elements."""
+    if in_place not in _prepared:
+        made, name, count, level = _wanted(most, in_place)
+        owned = kernels.words_function(made, name, count, level)
         llvmlite.binding.add_symbol(PREFIX + name, owned[0])
-        _prepared[name] = owned
-    return objects.supported
+        _prepared[in_place] = owned

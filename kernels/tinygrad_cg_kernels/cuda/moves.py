@@ -1,0 +1,253 @@
+"""Gather, scatter, sorting and products on the device, with the functions of the array library.
+
+What adds at repeated indices sorts them first, and then adds in order: the same bits at each run,
+and those of the CPU.
+"""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
+from tinygrad_cg_kernels.cuda.elementwise import define
+from tinygrad_cg_kernels.move.gather import check_axis, check_batch, check_bounds, count_indexed
+from tinygrad_cg_kernels.move.order import check_shapes
+from tinygrad_cg_kernels.runtime.promotion import (
+    INT64,
+    is_bool,
+    is_integer,
+    loop_dtype,
+    native,
+    promote,
+)
+
+_ADD = """
+def kernel(units, count, after, size, order, places, values, out):
+    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
+        column = unit % after
+        rest = unit // after
+        j = rest % count
+        line = rest // count
+        place = places[j]
+        if j == 0 or places[j - 1] != place:
+            target = (line * size + place) * after + column
+            total = out[target]
+            while j < count and places[j] == place:
+                total += values[(line * count + order[j]) * after + column]
+                j += 1
+            out[target] = total
+"""
+_kernels: list[Any] = []
+
+
+def _add_at(out: Any, positions: Any, values: Any, middle: tuple[int, int, int]) -> None:
+    """Add values at positions along the middle of three axes, in the order of `positions`."""
+    if not values.size:
+        return
+    library = adapter.array_module()
+    if not _kernels:
+        _kernels.append(define(_ADD, {}, globals()))
+    order = library.argsort(positions, kind="stable")
+    places = positions[order]
+    before, size, after = middle
+    count = positions.size
+    units = before * count * after
+    memory = [adapter.memory(array)[0] for array in (order, places, values, out)]
+    blocks = adapter.blocks_for(units)
+    adapter.launch(_kernels[0], blocks, [units, count, after, size, *memory])
+
+
+def _positions(name: str, indices: Any, size: int) -> Any:
+    """Return indices as int64 from 0 to size - 1; IndexError for any outside -size .. size - 1.
+
+    Whether one is outside is read back: the device's own functions would wrap it.
+    """
+    if not is_integer(indices.dtype):
+        raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
+    library = adapter.array_module()
+    if indices.size:
+        check_bounds(name, int(indices.min()), int(indices.max()), size)
+        indices = indices.astype(INT64, copy=False)
+        indices = library.where(indices < 0, indices + size, indices)
+    return library.ascontiguousarray(indices.astype(INT64, copy=False)).reshape(indices.shape)
+
+
+def gather(x: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Any:
+    """Return the slices of `x` at `indices` along `axis`, as the CPU's function."""
+    axis = check_axis("gather", axis, x.ndim)
+    check_batch("gather", x.shape, indices, axis, batch_dims)
+    positions = _positions("gather", indices, x.shape[axis])
+    shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
+    library = adapter.array_module()
+    if not prod(shape):
+        return library.empty(shape, dtype=x.dtype)
+    if not batch_dims:
+        return library.take(x, positions.reshape(-1), axis=axis).reshape(shape)
+    batch, before = prod(x.shape[:batch_dims]), prod(x.shape[batch_dims:axis])
+    blocks = x.reshape(batch, before, x.shape[axis], prod(x.shape[axis + 1 :]))
+    flat = positions.reshape(batch, 1, prod(indices.shape[batch_dims:]), 1)
+    return library.take_along_axis(blocks, flat, axis=2).reshape(shape)
+
+
+def scatter_add(
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    indices: Any,
+    values: Any,
+    axis: int = 0,
+    batch_dims: int = 0,
+) -> Any:
+    """Return zeros(shape) with `values` added at `indices` along `axis`, in order."""
+    axis = check_axis("scatter_add", axis, len(shape))
+    check_batch("scatter_add", shape, indices, axis, batch_dims)
+    expected = shape[:axis] + indices.shape[batch_dims:] + shape[axis + 1 :]
+    if values.shape != expected:
+        raise ValueError(f"scatter_add: values have shape {values.shape}, not {expected}")
+    size = shape[axis]
+    positions = _positions("scatter_add", indices, size)
+    middle = (prod(shape[:axis]), size, prod(shape[axis + 1 :]))
+    if batch_dims:
+        batch, before = prod(shape[:batch_dims]), prod(shape[batch_dims:axis])
+        starts = adapter.array_module().arange(batch * before, dtype=INT64)
+        flat = positions.reshape(batch, 1, prod(indices.shape[batch_dims:]))
+        positions = starts.reshape(batch, before, 1) * size + flat
+        middle = (1, middle[0] * size, middle[2])
+    return _scatter_flat("scatter_add", shape, dtype, middle, positions, values)
+
+
+def _scatter_flat(
+    name: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    middle: tuple[int, int, int],
+    positions: Any,
+    values: Any,
+) -> Any:
+    """Return zeros(shape), seen as (before, middle, after), with values added at positions."""
+    library, loop = adapter.array_module(), loop_dtype(native(name, dtype))
+    out = library.zeros(shape, dtype=loop)
+    values = library.ascontiguousarray(values.astype(loop, copy=False))
+    _add_at(out, positions.reshape(-1), values, middle)
+    return out.astype(dtype, copy=False)
+
+
+def index_add(shape: tuple[int, ...], dtype: np.dtype, key: tuple[Any, ...], values: Any) -> Any:
+    """Return zeros(shape) with `values` added at `key`: the transpose of ``x[key]``.
+
+    Arrays in `key` may be of the host.
+    """
+    library = adapter.array_module()
+    key = tuple([library.asarray(p) if isinstance(p, np.ndarray) else p for p in key])
+    rank = count_indexed(key, len(shape))
+    if rank > len(shape):
+        raise IndexError(f"index_add: {rank} indices for shape {shape}")
+    if not any(isinstance(part, library.ndarray) for part in key):
+        out = library.zeros(shape, dtype=dtype)
+        out[key] = values
+        return out
+    _check_key(shape, key)
+    places = library.arange(prod(shape[:rank]), dtype=INT64).reshape(shape[:rank])
+    positions = places[key]
+    expected = positions.shape + shape[rank:]
+    if values.shape != expected:
+        raise ValueError(f"index_add: values have shape {values.shape}, not {expected}")
+    middle = (1, prod(shape[:rank]), prod(shape[rank:]))
+    return _scatter_flat("index_add", shape, dtype, middle, positions, values)
+
+
+def _check_key(shape: tuple[int, ...], key: tuple[Any, ...]) -> None:
+    """Raise IndexError for an index array that is outside its axis: CuPy would wrap it."""
+    ndarray = adapter.array_module().ndarray
+    after = sum(_axes_of(part) for part in key)
+    axis = 0
+    for part in key:
+        if part is Ellipsis:
+            axis += len(shape) - after
+            continue
+        if isinstance(part, ndarray) and not is_bool(part.dtype) and part.size:
+            low, high, size = int(part.min()), int(part.max()), shape[axis]
+            if low < -size or high >= size:
+                raise IndexError(
+                    f"index {high if high >= size else low} is out of bounds for axis {axis} "
+                    f"with size {size}"
+                )
+        axis += _axes_of(part)
+
+
+def _axes_of(part: Any) -> int:
+    """Return how many axes a part of a key indexes."""
+    if part is None or part is Ellipsis:
+        return 0
+    is_mask = hasattr(part, "dtype") and is_bool(part.dtype)
+    return part.ndim if is_mask else 1
+
+
+def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
+    """Return the elements of `x` at `indices` along `axis`, line by line."""
+    axis = check_shapes("take_along_axis", x.shape, indices, axis)
+    positions = _positions("take_along_axis", indices, x.shape[axis])
+    library = adapter.array_module()
+    if not indices.size:
+        return library.empty(indices.shape, dtype=x.dtype)
+    return library.ascontiguousarray(library.take_along_axis(x, positions, axis=axis))
+
+
+def add_along_axis(
+    shape: tuple[int, ...], dtype: np.dtype, indices: Any, values: Any, axis: int
+) -> Any:
+    """Return zeros(shape) with `values` added at `indices` along `axis`, in order."""
+    axis = check_shapes("add_along_axis", shape, indices, axis)
+    if values.shape != indices.shape:
+        shapes = f"{values.shape}, indices {indices.shape}"
+        raise ValueError(f"add_along_axis: values have shape {shapes}")
+    positions = _positions("add_along_axis", indices, shape[axis])
+    library = adapter.array_module()
+    before, after = prod(shape[:axis]), prod(shape[axis + 1 :])
+    lines = library.arange(before, dtype=INT64).reshape(before, 1, 1) * shape[axis]
+    columns = library.arange(after, dtype=INT64)
+    places = (lines + positions.reshape(before, indices.shape[axis], after)) * after + columns
+    middle = (1, prod(shape), 1)
+    return _scatter_flat("add_along_axis", shape, dtype, middle, places, values)
+
+
+def sort(x: Any, axis: int, descending: bool = False) -> Any:
+    """Return `x` sorted along an axis; NaN is larger than all else."""
+    library = adapter.array_module()
+    found = library.sort(x.astype(native("sort", x.dtype)), axis=axis)
+    return library.ascontiguousarray(library.flip(found, axis)) if descending else found
+
+
+def argsort(x: Any, axis: int, descending: bool = False, stable: bool = True) -> Any:
+    """Return the indices (int64) that sort `x` along an axis, equal elements as they stand."""
+    library = adapter.array_module()
+    lines = library.flip(x, axis) if descending else x
+    order = library.argsort(lines, axis=axis, kind="stable").astype(INT64, copy=False)
+    if descending:
+        order = x.shape[axis] - 1 - library.flip(order, axis)
+    return library.ascontiguousarray(order)
+
+
+def one_hot(indices: Any, depth: int, axis: int, dtype: np.dtype) -> Any:
+    """Return zeros with ones at `indices` along a new axis; none for an index outside `depth`."""
+    if not is_integer(indices.dtype):
+        raise TypeError(f"one_hot: indices must be integers, got {indices.dtype}")
+    library = adapter.array_module()
+    places = library.arange(depth, dtype=INT64).reshape(-1, *(1,) * (indices.ndim - axis))
+    return (library.expand_dims(indices, axis) == places).astype(dtype)
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """Return the matrix product as `np.matmul`; float16 is multiplied in float32."""
+    if not x.ndim or not y.ndim:
+        raise ValueError(f"matmul: shapes {x.shape} and {y.shape}: operands need a dimension")
+    dtype = promote(native("matmul", x.dtype), native("matmul", y.dtype))
+    loop = loop_dtype(dtype)
+    library = adapter.array_module()
+    try:
+        product = library.matmul(x.astype(loop, copy=False), y.astype(loop, copy=False))
+    except ValueError:
+        shapes = f"{x.shape} and {y.shape}"
+        raise ValueError(f"matmul: shapes {shapes} do not fit together") from None
+    return library.ascontiguousarray(product.astype(dtype, copy=False)).reshape(product.shape)

@@ -1,0 +1,270 @@
+"""Reductions, moments, positions of extremes and softmax on the device."""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.cuda.elementwise import Map
+from tinygrad_cg_kernels.cuda.folds import Fold
+from tinygrad_cg_kernels.cuda.layouts import reduced
+from tinygrad_cg_kernels.reduce import moments, search
+from tinygrad_cg_kernels.reduce import softmax as ksoftmax
+from tinygrad_cg_kernels.reduce.combine import add, larger, smaller
+from tinygrad_cg_kernels.reduce.moments import Moment
+from tinygrad_cg_kernels.reduce.reduction import Reduction
+from tinygrad_cg_kernels.reduce.search import ArgReduction
+from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradient, finite
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.promotion import (
+    INT64,
+    is_bool,
+    is_complex,
+    is_exact,
+    loop_dtype,
+    native,
+)
+
+
+@jitable
+def _same(x: Any) -> Any:
+    return x
+
+
+@jitable
+def _truth(x: Any) -> Any:
+    return x != 0
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    """Return the least value of a dtype."""
+    if is_exact(dtype):
+        return False if is_bool(dtype) else np.iinfo(dtype).min
+    return -np.inf
+
+
+def _highest(dtype: np.dtype) -> Any:
+    if is_exact(dtype):
+        return True if is_bool(dtype) else np.iinfo(dtype).max
+    return np.inf
+
+
+class DeviceReduction:
+    """A reduction of the CPU for arrays of the device: same arguments, dtypes, shapes, errors."""
+
+    def __init__(self, kernel: Reduction) -> None:
+        assert kernel.of_two is not None
+        self._kernel = kernel
+        load = _truth if kernel.kind == "logical" else _same
+        self._fold = Fold(kernel.name, load, kernel.of_two)
+
+    def __call__(self, x: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any:
+        """Reduce `x` over `axes`."""
+        kernel = self._kernel
+        result = kernel.result_dtype(x.dtype)
+        logical = kernel.kind == "logical"
+        loop = native(kernel.name, x.dtype) if logical else loop_dtype(result)
+        if kernel.kind == "order" and is_complex(x.dtype):
+            raise TypeError(f"{kernel.name}: complex numbers have no order: take abs or real first")
+        shape = reduced(x.shape, axes, keepdims)
+        if not x.size and prod(shape) and kernel.identity is None:
+            raise ValueError(f"{kernel.name} of an empty axis has no identity")
+        if not logical and all(x.shape[axis] == 1 for axis in axes):
+            return x.astype(result).reshape(shape)
+        start = kernel.identity
+        if start is None:
+            start = _lowest(loop) if kernel.of_two is larger else _highest(loop)
+        state = result if logical else loop
+        out = self._fold((x,), axes, (loop,), state, start, keepdims)
+        return out.astype(result, copy=False)
+
+
+@jitable
+def _exp_of_finite(x: Any, shift: Any) -> Any:
+    return elementary.exp(x - finite(shift))
+
+
+@jitable
+def _plus_log(shift: Any, total: Any) -> Any:
+    return finite(shift) + elementary.log(total)
+
+
+_largest = Fold("largest", _same, larger)
+_smallest = Fold("smallest", _same, smaller)
+_exp_sum = Fold("exp_sum", _exp_of_finite, add)
+_log_of_sum = Map("logsumexp", _plus_log)
+
+
+class LogSumExp:
+    """log(sum(exp(x))) over axes, without overflow."""
+
+    def __init__(self, kernel: Reduction) -> None:
+        self._kernel = kernel
+
+    def __call__(self, x: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any:
+        """Reduce `x` over `axes`."""
+        result = self._kernel.result_dtype(x.dtype)
+        loop = loop_dtype(result)
+        if not x.size:
+            shape = reduced(x.shape, axes, keepdims)
+            return adapter.array_module().full(shape, -np.inf, dtype=result)
+        shift = _largest((x,), axes, (loop,), loop, -np.inf, True)
+        total = _exp_sum((x, shift), axes, (loop, loop), loop, 0, True)
+        out = _log_of_sum((shift, total), (loop, loop), (result,))[0]
+        return out.reshape(reduced(x.shape, axes, keepdims))
+
+
+# Moments ---------------------------------------------------------------------------------------
+
+
+@jitable
+def _square_about_mean(x: Any, total: Any, count: Any) -> Any:
+    centred = x - total / count
+    return centred * centred
+
+
+@jitable
+def _square(x: Any) -> Any:
+    return x * x
+
+
+_sum = Fold("sum", _same, add)
+_squares_about_mean = Fold("squares", _square_about_mean, add)
+_squares = Fold("squares", _square, add)
+_root = Map("root", elementary.sqrt)
+_quotient = Map("quotient", elementary.divide)
+
+
+def _variance(x: Any, axes: tuple[int, ...], loop: np.dtype) -> Any:
+    count = adapter.array_module().full((), prod([x.shape[axis] for axis in axes]), dtype=loop)
+    total = _sum((x,), axes, (loop,), loop, 0, True)
+    squares = _squares_about_mean((x, total, count), axes, (loop,) * 3, loop, 0, True)
+    return _quotient((squares, count), (loop, loop), (loop,))[0]
+
+
+def _norm(x: Any, axes: tuple[int, ...], loop: np.dtype) -> Any:
+    return _root((_squares((x,), axes, (loop,), loop, 0, True),), (loop,), (loop,))[0]
+
+
+class DeviceMoment:
+    """Variance or Euclidean norm over axes."""
+
+    def __init__(self, kernel: Moment) -> None:
+        self._kernel = kernel
+        self._run = {moments.variance: _variance, moments.norm: _norm}[kernel]
+
+    def __call__(self, x: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any:
+        """Reduce `x` over `axes`."""
+        result = self._kernel.result_dtype(x.dtype)
+        shape = reduced(x.shape, axes, keepdims)
+        if not x.size:
+            return adapter.array_module().full(shape, self._kernel.empty, dtype=result)
+        out = self._run(x, axes, loop_dtype(result))
+        return out.reshape(shape).astype(result, copy=False)
+
+
+# Positions -------------------------------------------------------------------------------------
+
+_NOWHERE = np.iinfo(np.int64).max
+
+
+@jitable
+def _position(x: Any, best: Any, position: Any) -> Any:
+    found = x == best or (x != x and best != best)
+    return position if found else np.int64(_NOWHERE)
+
+
+_first_position = Fold("position", _position, smaller)
+
+
+class DeviceArgReduction:
+    """The index of the best element along one axis; the first of equals; nan is best."""
+
+    def __init__(self, kernel: ArgReduction) -> None:
+        self._kernel, self._largest = kernel, kernel is search.argmax
+
+    def __call__(self, x: Any, axis: int, keepdims: bool = False) -> Any:
+        """Return indices along `axis`, which is dropped (or kept as 1)."""
+        kernel = self._kernel
+        kernel.result_dtype(x.dtype)
+        loop = loop_dtype(native(kernel.name, x.dtype))
+        if is_complex(loop):
+            raise TypeError(f"{kernel.name}: no kernel for dtype {loop}: take abs or real first")
+        library = adapter.array_module()
+        shape = reduced(x.shape, (axis,), keepdims)
+        if not prod(shape):
+            return library.empty(shape, dtype=INT64)
+        if not x.size:
+            raise ValueError(f"{kernel.name} of an empty axis has no identity")
+        fold, start = (_largest, _lowest(loop)) if self._largest else (_smallest, _highest(loop))
+        best = fold((x,), (axis,), (loop,), loop, start, True)
+        positions = library.arange(x.shape[axis], dtype=INT64)
+        positions = positions.reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        dtypes = (loop, loop, INT64)
+        return _first_position((x, best, positions), (axis,), dtypes, INT64, _NOWHERE, keepdims)
+
+
+# Normalisations --------------------------------------------------------------------------------
+
+
+@jitable
+def _softmax_of(x: Any, shift: Any, total: Any) -> Any:
+    return elementary.exp(x - finite(shift)) * (1 / total)
+
+
+@jitable
+def _log_softmax_of(x: Any, shift: Any, total: Any) -> Any:
+    return (x - finite(shift)) - elementary.log(total)
+
+
+@jitable
+def _of_first(dy: Any, y: Any) -> Any:
+    return dy
+
+
+_ELEMENTS: dict[Any, Callable] = {
+    ksoftmax.softmax: _softmax_of,
+    ksoftmax.log_softmax: _log_softmax_of,
+}
+_TERMS: dict[Any, Callable] = {
+    ksoftmax.softmax_grad: elementary.multiply_upstream,
+    ksoftmax.log_softmax_grad: _of_first,
+}
+
+
+class DeviceNormalisation:
+    """softmax or log_softmax along one axis, in three launches."""
+
+    def __init__(self, kernel: Normalisation) -> None:
+        self._kernel, self._map = kernel, Map(kernel.name, _ELEMENTS[kernel])
+
+    def __call__(self, x: Any, axis: int) -> Any:
+        """Return an array of the shape of `x`."""
+        result = self._kernel.result_dtype(x.dtype)
+        loop = loop_dtype(result)
+        if not x.size:
+            return adapter.array_module().empty(x.shape, dtype=result)
+        shift = _largest((x,), (axis,), (loop,), loop, -np.inf, True)
+        total = _exp_sum((x, shift), (axis,), (loop, loop), loop, 0, True)
+        return self._map((x, shift, total), (loop,) * 3, (result,))[0]
+
+
+class DeviceNormalisationGradient:
+    """The gradient of a normalisation, from the upstream one and the result."""
+
+    def __init__(self, kernel: NormalisationGradient) -> None:
+        self._kernel = kernel
+        self._total = Fold(kernel.name, _TERMS[kernel], add)
+        self._map = Map(kernel.name, kernel.kernels["columns"].function)
+
+    def __call__(self, dy: Any, y: Any, axis: int) -> Any:
+        """Return the gradient, of the shape of `dy` and `y`."""
+        result = self._kernel.result_dtype(y.dtype)
+        loop = loop_dtype(result)
+        if not y.size:
+            return adapter.array_module().empty(y.shape, dtype=result)
+        total = self._total((dy, y), (axis,), (loop, loop), loop, 0, True)
+        return self._map((dy, y, total), (loop,) * 3, (result,))[0]

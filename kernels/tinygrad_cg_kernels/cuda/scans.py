@@ -1,0 +1,113 @@
+"""Scans along an axis on the device: cumulative sums and products, linear recurrences.
+
+A line is cut into chunks of a fixed length, one for each thread. Where there are several, threads
+first compute what each chunk makes of its start; a scan of these gives every chunk its own.
+"""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
+from tinygrad_cg_kernels.cuda.elementwise import define
+from tinygrad_cg_kernels.reduce.scan import Scan, cumprod, recurrence
+from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64, loop_dtype
+
+CHUNK = 4 if adapter.simulated() else 256
+
+_SOURCE = """
+def kernel(length, after, chunk, chunks, units, backwards, exclusive, x, y, starts, out):
+    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
+        column = unit % after
+        rest = unit // after
+        line = rest // chunks
+        first = rest % chunks * chunk
+        last = min(first + chunk, length)
+        state = starts[unit]
+        for k in range(first, last):
+            i = length - 1 - k if backwards else k
+            p = (line * length + i) * after + column
+            before = state
+            state = kind(advance(state, x[p], y[p]))
+            {each}
+        {end}
+"""
+_ALL = _SOURCE.format(each="out[p] = before if exclusive else state", end="pass")
+_LAST = _SOURCE.format(each="pass", end="out[unit] = state")
+
+
+class DeviceScan:
+    """A scan of the CPU for arrays of the device: same arguments, dtypes, shapes."""
+
+    def __init__(self, kernel: Scan) -> None:
+        self._kernel = kernel
+        self._kernels: dict[tuple, Any] = {}
+
+    def __call__(
+        self,
+        x: Any,
+        axis: int,
+        reverse: bool = False,
+        exclusive: bool = False,
+        y: Any = None,
+    ) -> Any:
+        """Return the scan of `x` (with `y`) along `axis`: an array of the same shape."""
+        result = self._kernel.result_dtype(x.dtype)
+        loop, library = loop_dtype(result), adapter.array_module()
+        if not x.size:
+            return library.empty(x.shape, dtype=result)
+        shape = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
+        state = FLOAT64 if self._kernel.wide and loop == FLOAT32 else loop
+        a = library.ascontiguousarray(x.astype(loop, copy=False))
+        b = a if y is None else library.ascontiguousarray(y.astype(loop, copy=False))
+        out = self._scan(a.reshape(shape), b.reshape(shape), state, loop, reverse, exclusive)
+        return out.reshape(x.shape).astype(result, copy=False)
+
+    def _scan(
+        self, x: Any, y: Any, state: np.dtype, result: np.dtype, reverse: bool, exclusive: bool
+    ) -> Any:
+        """Return the scan of contiguous operands along the second of their three axes."""
+        library, kernel = adapter.array_module(), self._kernel
+        before, length, after = x.shape
+        chunks = -(-length // CHUNK)
+        shape = before, chunks, after
+        starts = library.full(shape, kernel.first, dtype=state)
+        if chunks > 1:
+            ends = library.empty(shape, dtype=state)
+            self._run(_LAST, x, y, starts, ends, reverse)
+            factors = ends
+            if kernel is recurrence:  # what a chunk makes of its start: ends + factors * start
+                factors = library.empty(shape, dtype=state)
+                ones = library.ones(shape, dtype=state)
+                _products._run(_LAST, x, x, ones, factors, reverse)
+            starts = self._scan(factors, ends, state, state, False, True)
+        out = library.empty(x.shape, dtype=result)
+        self._run(_ALL, x, y, starts, out, reverse, exclusive)
+        return out
+
+    def _run(
+        self,
+        source: str,
+        x: Any,
+        y: Any,
+        starts: Any,
+        out: Any,
+        reverse: bool,
+        exclusive: bool = False,
+    ) -> None:
+        key = source, x.dtype, starts.dtype, out.dtype
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            advance = adapter.scalar_function(self._kernel.advance)
+            names = {"advance": advance, "kind": starts.dtype.type}
+            kernel = self._kernels[key] = define(source, names, globals())
+        _, length, after = x.shape
+        chunks, units = starts.shape[1], starts.size
+        numbers = [length, after, CHUNK, chunks, units, reverse, exclusive]
+        memory = [adapter.memory(array)[0] for array in (x, y, starts, out)]
+        adapter.launch(kernel, adapter.blocks_for(units), [*numbers, *memory])
+
+
+_products = DeviceScan(cumprod)

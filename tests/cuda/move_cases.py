@@ -1,0 +1,115 @@
+"""Scans, gather, scatter, sorting and products on the simulated device, against the CPU: a program.
+
+It prints how many cases it compared, and what differs.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tests.cuda.comparison import difference
+from tests.cuda.reduction_cases import numbers
+from tinygrad_cg_kernels.cuda import adapter, kernels
+from tinygrad_cg_kernels.linear.matmul import matmul
+from tinygrad_cg_kernels.move import gather, order
+from tinygrad_cg_kernels.reduce import scan
+
+DTYPES = [np.dtype(code) for code in "dfeDq?"]
+TWICE = np.array([2, 0, -1, 2, 2, -4])
+ROWS = np.array([[3, 3, -1], [0, 1, 1]])
+
+
+def scans() -> Iterator[tuple[Any, list[Any]]]:
+    for k, (shape, axis) in enumerate([((19,), 0), ((2, 6), 1), ((9, 2), 0), ((2, 5, 2), 1)]):
+        for dtype in {DTYPES[0], DTYPES[k], DTYPES[-1 - k]}:
+            for kernel in (scan.cumsum, scan.cumprod):
+                yield kernel, [numbers(dtype, shape), axis, k % 2 == 1, k > 1]
+        x, y = numbers(DTYPES[k % 2], shape), numbers(DTYPES[k % 2], shape)
+        yield scan.recurrence, [x, axis, k > 1, k % 2 == 1, y]
+    yield scan.cumsum, [np.zeros((0, 3)), 0]
+    yield scan.cumsum, [np.zeros((3, 0)), 0]
+
+
+def moves() -> Iterator[tuple[Any, list[Any]]]:
+    for dtype in DTYPES:
+        x, y = numbers(dtype, (4, 2, 3)), numbers(dtype, (2, 5, 4))
+        yield gather.gather, [x, TWICE]
+        yield gather.gather, [y.transpose(0, 2, 1), ROWS, 1, 1]
+        yield gather.scatter_add, [(4, 3), dtype, TWICE, numbers(dtype, (6, 3))]
+        yield gather.index_add, [(4, 3), dtype, (TWICE,), numbers(dtype, (6, 3))]
+        yield order.sort, [y, 1, True]
+    x = numbers(DTYPES[0], (2, 4, 3))
+    ints = numbers(np.dtype("q"), (3, 7))
+    yield gather.gather, [x, np.array([[[1]], [[-3]]]), 2]
+    yield gather.gather, [x, np.zeros((0,), int), 1]
+    yield gather.scatter_add, [(2, 4, 3), x.dtype, ROWS, numbers(x.dtype, (2, 3, 3)), 1, 1]
+    yield gather.scatter_add, [(2, 3, 4), x.dtype, np.array([[3, 3], [0, -1]]), x[:, :3, :2], 2, 1]
+    yield gather.scatter_add, [(3,), x.dtype, np.zeros(0, int), np.zeros(0)]
+    yield gather.index_add, [(4, 3), x.dtype, (slice(1, 4, 2), 0), np.ones(2)]
+    yield gather.index_add, [(4, 2, 3), x.dtype, (np.array([3, 3]), slice(None), 1), x[0, :2, :2]]
+    yield gather.index_add, [(3,), x.dtype, (np.array(True),), np.ones((1, 3))]
+    yield gather.index_add, [(2, 3), x.dtype, (..., np.array([0, 0])), np.ones((2, 2))]
+    yield order.take_along_axis, [x, ROWS.reshape(2, 3, 1)[:, :2] % 3, 2]
+    yield order.take_along_axis, [numbers(DTYPES[1], (4, 2)), ROWS.T % 2 - 4, 0]
+    yield order.add_along_axis, [(4, 2), x.dtype, ROWS.T, numbers(x.dtype, (3, 2)), 0]
+    for descending in (False, True):
+        for axis in (0, 1):
+            yield order.sort, [ints, axis, descending]
+            yield order.argsort, [ints, axis, descending, True]
+        yield order.argsort, [np.array([1.0, np.nan, 1.0, -np.inf, np.nan]), 0, descending]
+    yield order.one_hot, [np.array([[0, 2, 3], [-1, 1, 1]]), 3, 1, np.dtype("i")]
+    yield order.one_hot, [np.array([1, 0]), 2, 0, np.dtype("f")]
+    for left, right in [((2, 3), (3, 2)), ((2, 2, 3), (3, 1)), ((3,), (3,)), ((0, 2), (2, 3))]:
+        for dtype in DTYPES[:5]:
+            yield matmul, [numbers(dtype, left), numbers(dtype, right)]
+    yield matmul, [numbers(DTYPES[0], (2, 3)), numbers(DTYPES[1], (3, 2))]
+
+
+def wrong() -> Iterator[tuple[Any, list[Any]]]:
+    x = np.zeros((3, 2))
+    for index in (3, -4):
+        at = np.array([0, index])
+        yield gather.gather, [x, at]
+        yield gather.scatter_add, [(3, 2), x.dtype, at, np.ones((2, 2))]
+        yield gather.index_add, [(2, 3), x.dtype, (slice(None), at), np.ones((2, 2))]
+        yield order.take_along_axis, [x, at.reshape(1, 2), 0]
+        yield order.add_along_axis, [(3, 2), x.dtype, at.reshape(1, 2), np.ones((1, 2)), 0]
+    yield gather.gather, [x, np.array([0.5])]
+    yield gather.scatter_add, [(3, 2), x.dtype, np.array([0]), np.ones(3)]
+    yield matmul, [x, x]
+    yield matmul, [x, np.array(1.0)]
+
+
+def outcome(run: Any, arguments: list[Any]) -> Any:
+    try:
+        return run(*arguments)
+    except (ValueError, IndexError) as error:
+        return error
+
+
+def compare(kernel: Any, arguments: list[Any]) -> str | None:
+    name = f"{getattr(kernel, 'name', None) or kernel.__name__} {arguments}"
+    run = kernels.device_run(kernel)
+    assert run is not None
+    to_device = adapter.array_module().asarray
+    given = [to_device(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    want, found = outcome(kernel, arguments), outcome(run, given)
+    if isinstance(want, Exception) or isinstance(found, Exception):
+        same = type(found) is type(want) and str(found) == str(want)
+        return None if same else f"{name}: {found!r}, not {want!r}"
+    exact = kernel in (gather.scatter_add, gather.index_add, order.add_along_axis)
+    if exact and found.get().tobytes() != want.tobytes():
+        return f"{name}: other bits than the CPU's"
+    return difference(name, found, want)
+
+
+def main() -> None:
+    cases = [*scans(), *moves(), *wrong()]
+    found = [compare(kernel, arguments) for kernel, arguments in cases]
+    print(json.dumps({"cases": len(cases), "differences": [one for one in found if one]}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Which devices there are, and what happens when memory runs out."""
+
+import gc
+
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg._core import devices
+from tinygrad_cg.errors import DeviceError, InvalidArgumentError, ResourceExhaustedError
+
+config = tf.config
+
+
+@pytest.fixture
+def visible():
+    yield
+    config.set_visible_devices(config.list_physical_devices())
+
+
+@pytest.fixture
+def limited():
+    """A limit of 1 MB beyond what is used."""
+    gpu = config.list_physical_devices("GPU")[0]
+    used = devices.library().get_default_memory_pool().used_bytes() / 2**20
+    config.set_logical_device_configuration(gpu, [config.LogicalDeviceConfiguration(used + 1)])
+    yield
+    config.set_logical_device_configuration(gpu, [config.LogicalDeviceConfiguration()])
+
+
+@pytest.mark.usefixtures("visible")
+def test_devices():
+    processor, gpu = config.list_physical_devices()
+    assert (processor.device_type, gpu.device_type) == ("CPU", "GPU")
+    assert gpu.name == "/physical_device:GPU:0"
+    assert config.list_physical_devices("GPU") == [gpu]
+    assert config.list_physical_devices("TPU") == []
+    assert [one.name for one in config.list_logical_devices()] == ["/device:CPU:0", "/device:GPU:0"]
+    with tf.device(config.list_logical_devices("GPU")[0].name):
+        assert tf.ones(1).device == "gpu:0"
+    x = tf.ones(2).gpu()
+    config.set_visible_devices([], "GPU")
+    assert config.get_visible_devices() == [processor]
+    assert config.list_physical_devices() == [processor, gpu]
+    with tf.device("GPU"):
+        assert tf.ones(1).device == "cpu"
+    with pytest.raises(DeviceError, match="GPUs are hidden by set_visible_devices"):
+        tf.ones(1).gpu()
+    assert (x + 1.0).numpy().tolist() == [2.0, 2.0]
+    config.set_visible_devices(gpu, "GPU")
+    assert config.get_visible_devices("GPU") == [gpu]
+
+
+def test_what_is_no_device():
+    with pytest.raises(InvalidArgumentError, match="set_visible_devices: 'GPU' is none of"):
+        config.set_visible_devices(["GPU"])
+    with pytest.raises(DeviceError, match="is no GPU that there is"):
+        config.set_logical_device_configuration(config.list_physical_devices("CPU")[0], [])
+    gpu = config.list_physical_devices("GPU")[0]
+    with pytest.raises(InvalidArgumentError, match="a GPU is one logical device, got 2"):
+        config.set_logical_device_configuration(gpu, [config.LogicalDeviceConfiguration(1)] * 2)
+
+
+@pytest.mark.usefixtures("limited")
+def test_out_of_memory_and_after():
+    x = tf.constant([1.0, 2.0]).gpu()
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = tf.exp(x)
+        with pytest.raises(ResourceExhaustedError, match=r"broadcast_to|multiply") as caught:
+            _ = tf.broadcast_to(x, (2**18, 2)) * 3.0
+    assert isinstance(caught.value, MemoryError)
+    assert "the memory of 'gpu:0' does not suffice" in str(caught.value)
+    assert "clear_cache()" in str(caught.value)
+    assert tape.gradient(y, x).numpy().tolist() == y.numpy().tolist()
+    with pytest.raises(ResourceExhaustedError, match="gpu"):
+        tf.zeros((2**19,)).gpu()
+    with pytest.raises(MemoryError), tf.device("GPU"):
+        tf.zeros((2**19,))
+
+
+def test_the_cache_is_cleared():
+    x = tf.ones(3).gpu()
+    y = x * 2.5
+    del x
+    gc.collect()
+    tf.clear_cache()
+    assert y.numpy().tolist() == [2.5, 2.5, 2.5]
+    assert (y * 2.5 + 0.25).numpy().tolist() == [6.5, 6.5, 6.5]

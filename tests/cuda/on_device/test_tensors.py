@@ -1,0 +1,194 @@
+"""Where tensors are, how they get there, and what is said where they cannot meet."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg._core import devices
+from tinygrad_cg.errors import DeviceError
+
+NAMES = ("/GPU:0", "GPU", "gpu:0", "cuda", "cuda:0", "/device:GPU:0", "/job:localhost/task:0/GPU:0")
+
+
+def here():
+    """A tensor in the processor's memory."""
+    return tf.constant([1.0, 2.0, 3.0])
+
+
+def there():
+    """The same on the GPU."""
+    return here().gpu()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_new_tensors_are_where_device_says(name):
+    with tf.device(name):
+        made = [
+            *(tf.constant(1.0), tf.constant([1, 2]), tf.constant(np.ones(2)), tf.zeros((2, 3))),
+            *(tf.ones((2,)), tf.fill((2,), 3.0), tf.eye(2), tf.range(3), tf.linspace(0.0, 1.0, 3)),
+            *(tf.Variable([1.0]), tf.sin(0.5), tf.convert_to_tensor((1.0, 2.0))),
+        ]
+        assert {one.device for one in made} == {"gpu:0"}
+    assert tf.zeros((2,)).device == "cpu"
+
+
+def test_devices_nest_and_belong_to_a_thread():
+    found = []
+    with tf.device("GPU"):
+        with tf.device("/CPU:0"):
+            found.append(tf.ones(1).device)
+        with tf.device(None):
+            found.append(tf.ones(1).device)
+        thread = threading.Thread(target=lambda: found.append(tf.ones(1).device))
+        thread.start()
+        thread.join()
+        found.append(tf.ones(1).device)
+        with pytest.raises(ZeroDivisionError), tf.device("cpu"):
+            _ = 1 // 0
+        found.append(tf.ones(1).device)
+    assert found == ["cpu", "cpu", "cpu", "gpu:0", "gpu:0"]
+
+
+def test_like_another_tensor():
+    for made in (tf.zeros_like(there()), tf.ones_like(there()), tf.fill((3,), there()[0])):
+        assert made.device == "gpu:0"
+    x = here()
+    with tf.device("GPU"):
+        assert tf.zeros_like(x).device == tf.ones_like(x).device == "cpu"
+
+
+def test_transfers():
+    x = here()
+    y = x.gpu()
+    assert (x.device, y.device, y.cpu().device) == ("cpu", "gpu:0", "cpu")
+    assert y.gpu() is y
+    assert x.cpu() is x
+    assert y.to_device("cpu").numpy().tolist() == [1.0, 2.0, 3.0]
+    assert x.to_device("cuda:0").device == "gpu:0"
+    assert type(y._data) in devices.array_types
+
+
+def test_readers_copy_back():
+    x = there()
+    assert type(x.numpy()) is np.ndarray
+    assert x.numpy().tolist() == x.tolist() == np.asarray(x).tolist() == [1.0, 2.0, 3.0]
+    assert (float(x[1]), int(x[2]), bool(x[0] > 0), len(x), x[1].item()) == (2.0, 3, True, 3, 2.0)
+    assert [float(one) for one in x] == [1.0, 2.0, 3.0]
+    assert (x.shape, x.dtype, x.ndim, x.size, x.nbytes) == ((3,), np.float32, 1, 3, 12)
+    assert repr(x) == repr(here())
+    assert str(x) == str(here())
+    assert f"{x[1]:.2f}" == "2.00"
+    with pytest.raises(ValueError, match="is ambiguous"):
+        bool(x)
+
+
+def test_copies_and_pickles():
+    x = there()
+    assert copy.deepcopy(x) is x
+    assert pickle.loads(pickle.dumps(x)).numpy().tolist() == [1.0, 2.0, 3.0]
+    v = tf.Variable(x, name="v")
+    again = pickle.loads(pickle.dumps(v))
+    assert (again.numpy().tolist(), again.name) == ([1.0, 2.0, 3.0], "v:0")
+
+
+def test_numbers_and_single_values_go_along():
+    x = there()
+    for y in (x + 1, 1.0 - x, x * tf.constant(2.0), np.float32(2) * x, tf.maximum(x, 2)):
+        assert y.device == "gpu:0"
+        assert y.dtype == np.float32
+    assert (x * tf.constant(2.0)).numpy().tolist() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("mix", "words"),
+    [
+        (lambda: there() + here(), r"add: .*: x of shape \(3,\) is on 'gpu:0', y .* on 'cpu'"),
+        (lambda: np.ones(3, "f") * there(), r"multiply: .* x of shape \(3,\) is on 'cpu'"),
+        (lambda: tf.concat([there(), here()], 0), r"tensors\[1\] of shape \(3,\) is on 'cpu'"),
+        (lambda: tf.where(here() > 0, there(), 0.0), "condition of shape .* is on 'cpu'"),
+        (lambda: tf.Variable(here()).assign(there()), r"is on 'cpu': .* tensor\.cpu\(\)"),
+        (lambda: tf.Variable(there()).assign(here()), r"is on 'gpu:0': .* tensor\.gpu\(\)"),
+    ],
+)
+def test_tensors_on_different_devices(mix, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        mix()
+
+
+def test_names_of_devices():
+    with pytest.raises(DeviceError, match="There is one GPU, 'gpu:0', and no number 3"):
+        here().to_device("cuda:3")
+    with pytest.raises(ValueError, match="'here' is not the name of a device"):
+        here().to_device("here")
+    with pytest.raises(DeviceError, match="there is no device 'tpu'"):
+        here().to_device("tpu")
+
+
+def test_indices_and_slices():
+    x = tf.reshape(tf.range(12.0), (3, 4)).gpu()
+    host = x.numpy()
+    for key in (1, (slice(None), 2), (Ellipsis, None, slice(3, 0, -1)), np.array([2, 0]), [1, 1]):
+        assert x[key].device == "gpu:0"
+        np.testing.assert_array_equal(x[key].numpy(), host[key])
+    index = tf.constant([2, 0]).gpu()
+    np.testing.assert_array_equal(x[index].numpy(), host[[2, 0]])
+    np.testing.assert_array_equal(x[x > 5.0].numpy(), host[host > 5])
+
+
+def test_moving_a_tensor_while_a_function_is_traced():
+    with pytest.raises(DeviceError, match="moved to 'gpu:0' while a function is traced"):
+        tf.function(lambda x: x.gpu() * 2.0)(here())
+
+
+class Foreign:
+    """An array of another library on a GPU."""
+
+    def __init__(self, tensor):
+        self.array = tensor._data
+        self.__cuda_array_interface__ = self.array.__cuda_array_interface__
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def address(x):
+    return x.__cuda_array_interface__["data"][0]
+
+
+def test_arrays_of_other_libraries_come_in():
+    x = there()
+    for foreign in (x._data, Foreign(x)):
+        made = tf.constant(foreign)
+        assert (made.device, made.dtype, made.numpy().tolist()) == ("gpu:0", np.float32, [1, 2, 3])
+        assert address(made) != address(x)  # its owner may write to it
+        assert (x + foreign).numpy().tolist() == [2.0, 4.0, 6.0]
+        assert tf.Variable(foreign).device == "gpu:0"
+        assert tf.constant(foreign, tf.float64).dtype == np.float64
+        shared = tf.numpy.from_dlpack(foreign, copy=False)
+        assert address(shared) == address(x)
+        copied = tf.numpy.from_dlpack(foreign)
+        assert copied.device == "gpu:0"
+        assert address(copied) != address(x)
+        assert tf.numpy.from_dlpack(foreign, device="cpu").device == "cpu"
+    with pytest.raises(BufferError, match="needs a copy"):
+        tf.numpy.from_dlpack(Foreign(x), device="cpu", copy=False)
+
+
+def test_tensors_go_out():
+    x = there()
+    library = devices.library()
+    assert x.__dlpack_device__()[0] == 2
+    assert here().__dlpack_device__() == (1, 0)
+    assert not hasattr(here(), "__cuda_array_interface__")
+    for array in (library.asarray(x), library.from_dlpack(x)):
+        assert type(array) is library.ndarray
+        assert address(array) == address(x)
+    assert tf.numpy.from_dlpack(np.ones(2), device="gpu:0").device == "gpu:0"
+    assert tf.numpy.from_dlpack(x) is x

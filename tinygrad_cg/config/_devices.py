@@ -1,0 +1,113 @@
+"""The devices that there are, and which of them are used. After ``tf.config``."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .._core import devices
+from ..errors import DeviceError, InvalidArgumentError
+
+__all__ = [
+    "LogicalDevice",
+    "LogicalDeviceConfiguration",
+    "PhysicalDevice",
+    "get_visible_devices",
+    "list_logical_devices",
+    "list_physical_devices",
+    "set_logical_device_configuration",
+    "set_visible_devices",
+]
+__dir__ = __all__.copy  # what dir() shows
+
+
+class PhysicalDevice(NamedTuple):
+    """A device that there is: the processor, or a GPU."""
+
+    name: str
+    device_type: str
+
+
+class LogicalDevice(NamedTuple):
+    """A device that tensors can be on; `tf.device` takes its name."""
+
+    name: str
+    device_type: str
+
+
+class LogicalDeviceConfiguration(NamedTuple):
+    """What `set_logical_device_configuration` sets: the memory of a GPU to use at most, in MB."""
+
+    memory_limit: float | None = None
+
+
+def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """Return the devices that there are, of type "CPU" or "GPU", or of both.
+
+    There is a GPU if NVIDIA's driver, Numba's CUDA target and CuPy are there; of several one is
+    used, the first that the environment's CUDA_VISIBLE_DEVICES names. `set_visible_devices` makes
+    no difference.
+
+    Examples
+    --------
+    >>> tf.config.list_physical_devices("CPU")
+    [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
+    """
+    return [PhysicalDevice(f"/physical_device:{one}:0", one) for one in _types(device_type, True)]
+
+
+def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
+    """Return the devices that tensors can be on, of type "CPU" or "GPU", or of both.
+
+    Examples
+    --------
+    >>> tf.config.list_logical_devices("CPU")
+    [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
+    """
+    return [LogicalDevice(f"/device:{one}:0", one) for one in _types(device_type, False)]
+
+
+def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """Return the devices of `list_physical_devices` that are used."""
+    return [PhysicalDevice(f"/physical_device:{one}:0", one) for one in _types(device_type, False)]
+
+
+def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
+    """Choose which devices are used, of `list_physical_devices`: an empty list hides the GPU.
+
+    The processor is always used. Tensors that are on the GPU stay there. InvalidArgumentError for
+    what is no device, or none of `device_type`.
+    """
+    chosen = list(visible) if isinstance(visible, list) else [visible]
+    for one in chosen:
+        if one not in list_physical_devices(device_type):
+            raise InvalidArgumentError(
+                f"set_visible_devices: {one!r} is none of {list_physical_devices(device_type)}"
+            )
+    if device_type is None or device_type.upper() == "GPU":
+        devices.set_visible(any(one.device_type == "GPU" for one in chosen))
+
+
+def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
+    """Limit the memory of a GPU that arrays may take: ``[LogicalDeviceConfiguration(MB)]``.
+
+    None is no limit. An operation that would need more raises ResourceExhaustedError. After
+    ``tf.config``, but for one logical device, and at any time.
+    """
+    if device not in list_physical_devices("GPU"):
+        raise DeviceError(f"set_logical_device_configuration: {device!r} is no GPU that there is")
+    if len(logical_devices) != 1:
+        raise InvalidArgumentError(
+            "set_logical_device_configuration: a GPU is one logical device, got "
+            f"{len(logical_devices)}"
+        )
+    limit = logical_devices[0].memory_limit
+    devices.limit_memory(0 if limit is None else int(limit * 2**20))
+
+
+def _types(device_type: str | None, hidden: bool) -> list[str]:
+    wanted = ("CPU", "GPU") if device_type is None else (str(device_type).upper(),)
+    return [
+        one
+        for one in ("CPU", "GPU")
+        if one in wanted and (one == "CPU" or devices.count_gpus(hidden) > 0)
+    ]
