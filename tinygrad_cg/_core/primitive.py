@@ -195,10 +195,18 @@ def _of_input(primitive: Primitive, error: ValueError) -> ValueError:
 def runner(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
     """Return the operation on arrays, which refuses what `apply` refuses, as it does."""
     run = primitive.run
+    return _refusing(primitive, lambda *arrays: run(*arrays, **params))
 
+
+def run_on_gpu(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
+    """Return the operation on arrays of which one is on a GPU, or a single value."""
+    return _refusing(primitive, lambda *arrays: device_runs.run(primitive, arrays, params))
+
+
+def _refusing(primitive: Primitive, run: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arrays: Any) -> Any:
         try:
-            return run(*arrays, **params)
+            return run(*arrays)
         except ValueError as error:
             raise _of_input(primitive, error) from None
 

@@ -59,26 +59,27 @@ class Rounds(NamedTuple):
         return int(arrays[0]) if self.body.limited else self.body.length
 
 
-def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
+def call_rounds(loop: Rounds, body: Callable[[], Run], library: Any = np) -> Run:
     """Return the function of constants, carries and stacks: last carries, and stacks of rows.
 
-    It calls ``body()``, the program of the body, for each round.
+    It calls ``body()``, the program of the body, for each round. `library` makes arrays.
     """
+    copy = library.array
     first, count = loop.body.constants, loop.body.carries
 
     def until(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        fixed, values, n = list(arrays[:first]), list(map(np.array, arrays[first:])), 0
+        fixed, values, n = list(arrays[:first]), list(map(copy, arrays[first:])), 0
         call = body()
         while values[-1]:
             values = call([*fixed, *values])[:count]
             n += 1
-        return [*map(np.array, values), np.array(n)]
+        return [*map(copy, values), copy(n)]
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         fixed = list(arrays[:first])
-        values = list(map(np.array, arrays[first : first + count]))
-        stacks = list(map(np.ascontiguousarray, arrays[first + count :]))
-        new = np.zeros if loop.body.limited else np.empty
+        values = list(map(copy, arrays[first : first + count]))
+        stacks = list(map(library.ascontiguousarray, arrays[first + count :]))
+        new = library.zeros if loop.body.limited else library.empty
         made = [new((loop.body.length or 0, *one.shape), one.dtype) for one in loop.body.rows]
         rounds = range(loop.count(arrays))[:: -1 if loop.body.reverse else 1]
         call: Any = body() if rounds else None
@@ -87,7 +88,7 @@ def call_rounds(loop: Rounds, body: Callable[[], Run]) -> Run:
             values = results[:count]
             for stack, row in zip(made, results[count:], strict=False):
                 stack[i] = row
-        return [*map(np.array, values), *made]  # a value may be a row of a stack
+        return [*map(copy, values), *made]  # a value may be a row of a stack
 
     return until if loop.body.length is None else run
 

@@ -1,27 +1,75 @@
-"""Running a graph operation by operation: what compiled code is compared with."""
+"""Running a graph operation by operation: what compiled code is compared with, and on a GPU."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from ..._core.primitive import runner
+from ..._core import device_runs, devices
+from ..._core.primitive import run_on_gpu, runner
 from .values import FuncGraph, OutputItem, Value
 
 
 def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
     """Return a function from the arrays of the graph's inputs to fresh arrays of its outputs."""
+    return _by_operations(graph, _compute)
+
+
+def on_gpu(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return the same function for a GPU: its constants are there, and so is what they meet.
+
+    What is computed of arrays in the processor's memory alone is there.
+    """
+    constants = [value for value in graph.values() if value.array is not None]
+    moved = {value: move_constant(value.array) for value in constants}
+
+    def compute(value: Value, operands: list) -> object:
+        if value.array is not None:
+            return moved[value]
+        if isinstance(value, OutputItem):
+            return operands[0][value.index]
+        assert value.primitive is not None
+        if any(type(one) is np.ndarray and one.ndim for one in operands):
+            pairs = list(zip(value.inputs, operands, strict=True))
+            if all(type(one) is np.ndarray or operand in moved for operand, one in pairs):
+                here = [one if operand.array is None else operand.array for operand, one in pairs]
+                return runner(value.primitive, value.params)(*here)
+        return run_on_gpu(value.primitive, value.params)(*operands)
+
+    return _by_operations(graph, compute)
+
+
+def move_constant(array: np.ndarray) -> Any:
+    """Return a constant of a program on the GPU."""
+    return devices.move(array, devices.GPU) if array.ndim else device_runs.number(array)
+
+
+on_gpu.device = devices.GPU  # pyright: ignore[reportFunctionMemberAccess]
+
+
+def device_of(build: Any) -> str:
+    """Return the device of the programs that a function makes of graphs."""
+    return getattr(build, "device", devices.CPU)
+
+
+def is_stepwise(build: Any) -> bool:
+    """Return whether a way to make programs runs them operation by operation."""
+    return build is interpreter or build is on_gpu
+
+
+def _by_operations(graph: FuncGraph, compute: Callable[[Value, list], object]) -> Callable:
     values = [value for value in graph.values() if value not in graph.inputs]
     uses = Counter(operand for value in values for operand in value.inputs)
     uses.update(graph.outputs)
 
-    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def run(arrays: Sequence[Any]) -> list[Any]:
         known: dict[Value, object] = dict(zip(graph.inputs, arrays, strict=True))
         left = Counter(uses)
         for value in values:
-            known[value] = _compute(value, [known[operand] for operand in value.inputs])
+            known[value] = compute(value, [known[operand] for operand in value.inputs])
             for operand in value.inputs:
                 left[operand] -= 1
                 if not left[operand]:
@@ -41,9 +89,8 @@ def _compute(value: Value, operands: list) -> object:
     return runner(value.primitive, value.params)(*operands)
 
 
-def _own(array: object, value: Value, taken: set[int]) -> np.ndarray:
+def _own(array: Any, value: Value, taken: set[int]) -> Any:
     """Return an array that nothing else refers to: a copy of an input, a constant or a view."""
-    assert isinstance(array, np.ndarray)
     fresh = value.primitive is not None and not value.primitive.aliases
     if fresh and id(array) not in taken:
         taken.add(id(array))

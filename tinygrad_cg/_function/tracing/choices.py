@@ -454,6 +454,7 @@ def _make(kind: str) -> Primitive:
         _run,
         ("inputs",),
         _abstract,
+        on_gpu=_run,
         save=_save,
         rule=_rule,
         kind=kind,

@@ -10,10 +10,12 @@ import numpy as np
 from tinygrad_cg_kernels.runtime.compile import no_collection
 
 from ... import nest
+from ..._core import device_runs, devices
 from ..._core.conversion import FLOAT32, FLOAT64, convert, is_tensor, is_weak
+from ..._core.devices import CPU, GPU
 from ..._core.tensor import Aval, Tensor
 from ..._reverse.variable import Variable, unrecorded_assignments
-from ..graph.interpret import interpreter
+from ..graph.interpret import device_of, is_stepwise, move_constant, on_gpu
 from ..graph.loops import optimize
 from ..graph.values import FuncGraph, Value
 from .number import TraceNumber
@@ -42,7 +44,8 @@ class Outputs:
             if value in positions:
                 self.steps.append((0, positions[value]))
             elif value.array is not None:
-                self.steps.append((1, value.array))
+                array = value.array
+                self.steps.append((1, array if device_of(build) == CPU else move_constant(array)))
             else:
                 self.steps.append((2, computed.setdefault(value, len(computed))))
         self.graph = FuncGraph(inputs, list(computed))
@@ -98,7 +101,7 @@ def set_roller(function: Roller) -> None:
 
 def rolled(graph: FuncGraph, known: Mapping[Value, Value], build: Build) -> FuncGraph:
     """Return a graph in which what repeats itself is a loop, if it is long and compiled."""
-    if build is interpreter or not _is_long(graph):
+    if is_stepwise(build) or not _is_long(graph):
         return graph
     found = _roll(graph, known, build)
     if _is_long(found) and _is_long(optimize(found, known)):
@@ -115,13 +118,19 @@ class Program:
 
     `outputs` computes the traced outputs, then what the Variables in `assigned` become, and
     after these the last random numbers, so that they are drawn, and the mark of the last call of
-    outside code.
+    outside code. It runs on the `device` of its inputs; what is made inside is there, too.
     """
 
     def __init__(
-        self, trace: FunctionTrace, outputs: Sequence[Value], assigned: Sequence, build: Build
+        self,
+        trace: FunctionTrace,
+        captured: tuple,
+        outputs: Sequence[Value],
+        assigned: Sequence,
+        build: Build,
     ):
-        captured, literals = trace.captured()
+        captured, literals = captured
+        self.device = device_of(build)
         self.captures: list[Tensor] = [tensor for tensor, _ in captured]
         self.reads: list[Variable] = [variable for variable, _ in trace.reads.values()]
         self.assigned: list[Variable] = [variable for variable, _ in assigned]
@@ -136,7 +145,8 @@ class Program:
 
     def inputs(self, leaves: Sequence) -> list:
         """Return leaves, captured tensors, and Variables, which whoever listens hears are read."""
-        return [*leaves, *self.captures, *[variable._read() for variable in self.reads]]
+        inputs = [*leaves, *self.captures, *[variable._read() for variable in self.reads]]
+        return inputs if self.device == CPU else _on_gpu(inputs)
 
     def run(self, inputs: Sequence) -> list[Tensor]:
         """Return the outputs as tensors without records, and assign Variables."""
@@ -148,6 +158,11 @@ class Program:
         if self.assigned:
             for variable, array in zip(self.assigned, results[self.count :], strict=False):
                 variable._assign(array)
+
+
+def _on_gpu(inputs: Sequence) -> list:
+    """Return inputs with single values of the processor that tapes watch on the GPU."""
+    return [device_runs.bring_along((one,))[0] if is_tensor(one) else one for one in inputs]
 
 
 def arrays_of(inputs: Sequence) -> list[np.ndarray]:
@@ -176,13 +191,20 @@ class Traced:
     def __init__(
         self, python: Callable, name: str, derive: Callable, call: FunctionCall, build: Build
     ):
-        self.python, self.name, self.derive, self.build = python, name, derive, build
+        self.python, self.name, self.derive = python, name, derive
+        self._build = build
+        self.device, self.has_tensors = call.device, call.has_tensors
         self.call_made_of = call.without_leaves()
         self.key = call.key
         self.avals = [_leaf_aval(leaf) for leaf in call.leaves]
         self.calls = OutsideCalls()
         self.program: Program
         self.structure: Any = None
+
+    @property
+    def build(self) -> Build:
+        """Return what makes programs, for the device."""
+        return self._build if self.device == CPU else on_gpu
 
     def arguments(self, trace: FunctionTrace) -> list:
         """Return the leaves of the call as a trace has them."""
@@ -205,6 +227,12 @@ class Traced:
 
         `leaves` are those of the call that it is made for, if they have values.
         """
+        found = self._trace(may_create, leaves)
+        if found is None:  # what it captures is on another device
+            found = self._trace(False, leaves)
+        return bool(found)
+
+    def _trace(self, may_create: bool, leaves: Sequence) -> bool | None:
         trace = FunctionTrace(self.name, may_create, self.calls)
         trace.build, self.calls.refused = self.build, None
         trace.given = arrays_of(leaves)
@@ -217,8 +245,21 @@ class Traced:
             raise self.calls.refused
         if trace.created:
             return False
-        self.program = Program(trace, outputs, assigned, self.build)
+        captured = trace.captured()
+        inputs = [*[tensor for tensor, _ in captured[0]], *[one for one, _ in trace.reads.values()]]
+        device = _device_of(self.has_tensors, self.device, inputs)
+        if device != self.device:
+            self.device = device
+            return None
+        self.program = Program(trace, captured, outputs, assigned, self.build)
         return True
+
+
+def _device_of(has_tensors: bool, device: str, inputs: Sequence) -> str:
+    """Return the device of a program: that of its tensors; without any the one of `tf.device`."""
+    if any(devices.device_of(one._data) == GPU for one in inputs):
+        return GPU
+    return CPU if inputs and not has_tensors else device
 
 
 def _leaf_aval(leaf: Any) -> tuple[Aval, np.dtype | None]:

@@ -68,6 +68,9 @@ class EntryWriter:
         self._inputs()
         if program.draws:
             self._unless("state.draws is None")
+        if not (self.call.has_tensors or program.captures or program.reads):
+            names["device"] = state.device
+            self._unless("state.device == device")
         if program.reads or program.assigned:
             self._unless("not state.listeners and not state.overrides")
         if program.assigned:
@@ -138,10 +141,12 @@ class EntryWriter:
                 self._unless(f"type(x{i}) is kind{i} and x{i} == static{i}")
             elif type(arg) is Tensor:
                 self.names |= {f"shape{i}": tuple(arg._data.shape), f"dtype{i}": arg._data.dtype}
+                self.names[f"array{i}"] = type(arg._data)
                 self._unless(f"type(x{i}) is Tensor")
                 self._record(f"x{i}")
                 self.checks.append(f"d{i} = x{i}._data")
-                self._unless(f"d{i}.shape == shape{i} and d{i}.dtype is dtype{i}")
+                same = f"d{i}.shape == shape{i} and d{i}.dtype is dtype{i}"
+                self._unless(f"type(d{i}) is array{i} and {same}")
                 self.leaves.append(f"x{i}")
                 self.arrays.append(f"d{i}")
             elif type(arg) is float:

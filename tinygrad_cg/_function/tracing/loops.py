@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._core import devices
 from ..._core.conversion import INT64, convert, is_weak
+from ..._core.devices import CPU
 from ..._core.kinds import is_differentiable, is_exact
 from ..._core.levels import Token, stack, state
 from ..._core.primitive import OPS, Primitive, apply
@@ -40,7 +42,7 @@ from ..._transforms.control_flow import set_looper, set_shaper
 from ...errors import InvalidArgumentError
 from ..codegen.rounds import Rounds, call_rounds, compile_rounds
 from ..codegen.scalarized import compile_scalarized
-from ..graph.interpret import interpreter
+from ..graph.interpret import device_of, is_stepwise
 from ..graph.loops import Body, in_place, known_rounds, optimize
 from ..graph.values import FuncGraph, Value
 from .compiled import Outputs
@@ -62,7 +64,7 @@ class BodyTrace(FunctionTrace):
         if known is not None:
             return known[1]
         own = isinstance(tensor, TraceTensor) and tensor.level is self
-        if own or isinstance(tensor, VariableSlice) or type(tensor._data) is np.ndarray:
+        if own or isinstance(tensor, VariableSlice) or not isinstance(tensor._data, Aval):
             return super().value(tensor)
         if getattr(tensor.level, "is_over", False):
             raise leaked_from_trace(tensor)
@@ -77,7 +79,7 @@ class BodyTrace(FunctionTrace):
     def _examples(self, values: list[Value]) -> list[np.ndarray]:
         met = self.met
         self.met = {
-            key: (tensor if type(tensor._data) is np.ndarray else Tensor(tensor._example()), value)
+            key: (Tensor(tensor._example()) if isinstance(tensor._data, Aval) else tensor, value)
             for key, (tensor, value) in met.items()
         }
         try:
@@ -86,12 +88,12 @@ class BodyTrace(FunctionTrace):
             self.met = met
 
     def captured(self) -> tuple[list[tuple[Tensor, Value]], dict[Value, Value]]:
-        abstract = [one for one in self.met.values() if type(one[0]._data) is not np.ndarray]
-        self.met = {key: one for key, one in self.met.items() if type(one[0]._data) is np.ndarray}
+        abstract = [one for one in self.met.values() if isinstance(one[0]._data, Aval)]
+        self.met = {k: one for k, one in self.met.items() if not isinstance(one[0]._data, Aval)}
         outside, literals = super().captured()
         for tensor, value in outside:
             if is_exact(tensor.dtype):  # which no gradient is asked by
-                literals[value] = literal(tensor._data)
+                literals[value] = literal(devices.to_host(tensor._data))
             else:
                 abstract.append((tensor, value))
         return abstract, literals
@@ -144,9 +146,10 @@ class LoopProgram:
         if graph is not self.body.graph:
             called_outputs = Outputs(graph.inputs, graph.outputs, self.build)
             called_rounds = Rounds(called_outputs.graph, called_outputs.steps, self.body)
-        called = call_rounds(called_rounds, lambda: called_outputs.run)
+        library = np if device_of(self.build) == CPU else devices.library()
+        called = call_rounds(called_rounds, lambda: called_outputs.run, library)
         compiled = None
-        if self.build is not interpreter:
+        if not is_stepwise(self.build):
             compiled = compile_rounds(rounds) or compile_scalarized(rounds, called)
         self._run = compiled or called
         self._outputs = outputs if compiled else called_outputs
@@ -619,6 +622,7 @@ LOOP = Primitive(
     lambda *arrays, loop: loop.run(arrays),
     ("inputs",),
     _abstract,
+    on_gpu=lambda *arrays, loop: loop.run(arrays),
     save=_save,
     rule=_rule,
     kind="control",

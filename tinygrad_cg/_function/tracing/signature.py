@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from ... import nest
+from ..._core import devices
 from ..._core.conversion import as_dtype, convert, is_tensor
-from ..._core.tensor import Tensor, TensorShape
+from ..._core.devices import CPU, GPU
+from ..._core.levels import state
+from ..._core.tensor import Aval, Tensor, TensorShape
 from ..._reverse.variable import Variable
 from ...errors import ArgumentTypeError
 from ..graph.values import frozen
@@ -112,26 +115,32 @@ def _as_list(values: Any) -> list:
 
 
 class FunctionCall:
-    """One call: `key` is its signature, `leaves` the tensors and floats a program is given."""
+    """One call: `key` is its signature, `leaves` the tensors and floats a program is given.
 
-    __slots__ = ("args", "key", "kwargs", "leaves", "statics")
+    `device` is "gpu:0" if one of its tensors is there; without tensors it is that of `tf.device`.
+    """
+
+    __slots__ = ("args", "device", "has_tensors", "key", "kwargs", "leaves", "statics")
 
     def __init__(self, args: tuple, kwargs: dict, statics: Statics):
         self.args, self.kwargs, self.statics = args, kwargs, statics
         self.leaves: list[Any] = []
+        self.device, self.has_tensors = CPU, False
         key: list[Any] = []
         for i, arg in enumerate(args):
             key.append(("static", frozen(arg)) if i in statics.numbers else self._key(arg))
         for name in sorted(kwargs):
             arg = kwargs[name]
             key += name, ("static", frozen(arg)) if name in statics.names else self._key(arg)
+        if not self.has_tensors and state.device == GPU:
+            self.device = GPU
+            key.append(GPU)
         self.key = tuple(key)
 
     def _key(self, value: Any) -> Any:
         kind = type(value)
         if kind is Tensor:
-            self.leaves.append(value)
-            return value._data.shape, value._data.dtype
+            return self._add(value)
         if kind is float:
             self.leaves.append(value)
             return float
@@ -142,10 +151,18 @@ class FunctionCall:
         leaf = as_leaf(value)
         if leaf is None:
             return frozen(value) if not isinstance(value, Variable) else (Variable, id(value))
-        self.leaves.append(leaf)
         if isinstance(leaf, Tensor):
-            return leaf._data.shape, leaf._data.dtype
+            return self._add(leaf)
+        self.leaves.append(leaf)
         return type(leaf)
+
+    def _add(self, tensor: Tensor) -> tuple:
+        self.leaves.append(tensor)
+        self.has_tensors, data = True, tensor._data
+        if type(data) is np.ndarray or not isinstance(data, devices.array_types):
+            return data.shape, data.dtype
+        self.device = GPU
+        return data.shape, data.dtype, GPU
 
     def _nest(self, value: Any) -> tuple:
         if isinstance(value, Mapping):
@@ -182,7 +199,7 @@ def _fill(structure: Any, supply: Iterator) -> Any:
 def as_leaf(value: Any) -> Any:
     """Return the argument as a program takes it: a tensor or a float; None if it is static."""
     if isinstance(value, Tensor):
-        if type(value._data) is not np.ndarray:
+        if isinstance(value._data, Aval):
             value._values()  # an error: it has none
         return value if type(value) is Tensor else value._with_record(value._rec)
     if isinstance(value, (float, np.floating, _Leaf)):

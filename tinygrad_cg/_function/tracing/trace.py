@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..._core.conversion import BOOL, convert
+from ..._core.devices import GPU, move, to_host
 from ..._core.kinds import is_exact, is_inexact
 from ..._core.levels import Level, Listener, add_level, ask_for_value, state
 from ..._core.primitive import OPS, Primitive, apply, runner
@@ -26,7 +27,7 @@ from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import Variable, VariableSlice, is_recorded
 from ..._rules.outside_runs import scratch_run
 from ...errors import OperatorNotAllowedInGraphError, is_ours, place_of, users_line
-from ..graph.interpret import interpreter
+from ..graph.interpret import device_of, interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 from .outside_calls import OutsideCalls, outside_operation
 
@@ -57,6 +58,10 @@ class TraceTensor(Tensor):
 
     def _values(self) -> np.ndarray:
         return value_or_refuse(self)
+
+    @property
+    def device(self) -> str:
+        return self.level.device
 
     def __repr__(self) -> str:
         return f"<tg.Tensor: shape={self.shape}, dtype={self.dtype}, traced>"
@@ -130,6 +135,11 @@ class FunctionTrace(Level, Listener):
         self.draws: list[Value] = []
         self.drawn_in_trial: list[str] = []  # by which methods
 
+    @property
+    def device(self) -> str:
+        """Return where the program is to run."""
+        return device_of(self.build)
+
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
         """Return a context in which this thread traces, with this level and those inside alone.
@@ -137,11 +147,12 @@ class FunctionTrace(Level, Listener):
         Whatever else records or listens sees the calls of the finished program. As in a default
         graph, everything is recorded, for `gradients`.
         """
-        here, names = state, ("frame", "listeners", "graphs", "rules", "overrides", "draws")
+        here = state
+        names = "frame", "listeners", "graphs", "rules", "overrides", "draws", "device"
         before = [getattr(here, name) for name in names]
         here.frame = add_level(None, self)
         here.listeners, here.graphs, here.rules = [self], [], []
-        here.overrides, here.draws = {}, self.draw
+        here.overrides, here.draws, here.device = {}, self.draw, None
         try:
             graph = DefaultGraph()
             graph._token.silent = True  # what has values here is a constant
@@ -197,7 +208,7 @@ class FunctionTrace(Level, Listener):
         known = self.met.get(id(tensor))
         if known is None:
             data = convert(tensor)._data
-            if type(data) is not np.ndarray:
+            if isinstance(data, Aval):
                 tensor._values()
             known = self.met[id(tensor)] = (tensor, Value(Aval(data.shape, data.dtype)))
         return known[1]
@@ -261,9 +272,9 @@ class FunctionTrace(Level, Listener):
     def _examples(self, values: list[Value]) -> list[np.ndarray]:
         generator = np.random.default_rng(0)
         known = {one: _sample(generator, one) for one in (*self.arguments, *self.draws)}
-        known |= dict(zip(self.arguments, self.given, strict=False))
-        known |= {one: tensor._data for tensor, one in self.met.values()}
-        known |= {one: variable._data for variable, one in self.reads.values()}
+        known |= dict(zip(self.arguments, map(to_host, self.given), strict=False))
+        known |= {one: to_host(tensor._data) for tensor, one in self.met.values()}
+        known |= {one: to_host(variable._data) for variable, one in self.reads.values()}
         before, self.calls.sampling = self.calls.sampling, True
         try:
             return interpreter(FuncGraph(list(known), values))(list(known.values()))
@@ -291,8 +302,8 @@ class FunctionTrace(Level, Listener):
 
         An array with the Variable's record would be an operand beside the Variable.
         """
-        known = type(data) is not np.ndarray or is_exact(data.dtype)
-        return data if known else TraceTensor(constant(data), self)
+        known = isinstance(data, Tensor) or is_exact(data.dtype)
+        return data if known else TraceTensor(constant(to_host(data)), self)
 
     def variable_assigned(self, variable: Variable) -> None:
         """Keep what is assigned in this thread, until a call of the program is over."""
@@ -317,7 +328,7 @@ class FunctionTrace(Level, Listener):
         found = []
         for key, variable in self.assigned.items():
             data = state.overrides[key]
-            if type(data) is np.ndarray:
+            if not isinstance(data, Tensor):
                 data = state.overrides[key] = TraceTensor(self.value(Tensor(data)), self)
             found.append((variable, self.value(data)))
         return found
@@ -333,10 +344,10 @@ class FunctionTrace(Level, Listener):
         literals: dict[Value, Value] = {}
         while self.met:
             tensor, value = self.met.popitem()[1]
-            if sys.getrefcount(tensor) > 2 and not _counts(tensor._data):
+            if sys.getrefcount(tensor) > 2 and not _counts(to_host(tensor._data)):
                 outside.append((tensor, value))
             else:
-                literals[value] = literal(tensor._data)
+                literals[value] = literal(to_host(tensor._data))
         return outside[::-1], literals
 
 
@@ -397,4 +408,5 @@ DRAW = Primitive(
     ("before",),
     _draw_aval,
     kind="impure",
+    on_gpu=lambda *before, method, arguments: move(draw_numbers(method, arguments), GPU),
 )

@@ -224,6 +224,7 @@ CAPPED = Primitive(
     lambda *arrays, capped: capped.run(arrays),
     ("inputs",),
     lambda *avals, capped: capped.avals,
+    on_gpu=lambda *arrays, capped: capped.run(arrays),
     save=lambda inputs, params, out: _Use(inputs, params["capped"]),
     rule=_rule,
     kind="control",
