@@ -12,11 +12,11 @@ import numpy as np
 from tinygrad_cg_kernels.cuda import adapter, programs
 
 from ..._core import devices
-from ..._core.device_runs import number
-from ...errors import ArgumentTypeError
+from ..._core.devices import number
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
 from ..fusion.nodes import FusionNode, HostNode, LiteralNode, ReduceNode
+from ..graph.interpret import on_gpu
 from ..graph.values import FuncGraph
 from .device_blocks import THREAD, DeviceBlock, DeviceScalars, tree, write_kernel
 from .emission import combine, identity
@@ -27,33 +27,35 @@ from .statements import Expression, Name, modules, render
 from .target import Kinds, Shapes, Target
 
 
-def build(graph: FuncGraph) -> DeviceExecutable:
+def build(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
     """Return an executable for arrays on a GPU, of the shapes and dtypes of the graph's inputs."""
-    return DeviceExecutable(Fusion(Lowering(graph)), len(graph.inputs), DeviceTarget())
+    return DeviceExecutable(graph)
+
+
+build.device = devices.GPU  # pyright: ignore[reportFunctionMemberAccess]
 
 
 class DeviceExecutable(Executable):
-    """A compiled graph on arrays of a GPU; single values of the processor go along."""
+    """A compiled graph on arrays of a GPU; single values of the processor go along.
 
-    def __init__(self, fusion: Fusion, inputs: int, target: Target):
-        super().__init__(fusion, inputs, target)
-        self._call, self.call = self.call, self._on_gpu
+    Of larger arrays in the processor's memory each operation decides for itself.
+    """
 
-    def _on_gpu(self, arrays: Sequence[Any]) -> list[Any]:
+    def __init__(self, graph: FuncGraph):
+        super().__init__(Fusion(Lowering(graph)), len(graph.inputs), DeviceTarget())
+        self._graph, self._fused = graph, self.call
+        self.call = self._run
+
+    def _run(self, arrays: Sequence[Any]) -> list[Any]:
         found = []
-        for position, array in enumerate(arrays):
+        for array in arrays:
             if isinstance(array, devices.array_types):
                 found.append(array)
-            elif not array.ndim:
-                found.append(number(array))
+            elif array.ndim:
+                return on_gpu(self._graph)(arrays)
             else:
-                raise ArgumentTypeError(
-                    f"function: its tensors are on different devices: number {position}, of shape "
-                    f"{array.shape}, is on 'cpu', others on 'gpu:0'. Write x.gpu() or x.cpu() for "
-                    "one of them (arguments, Variables, and tensors from outside the function "
-                    "count), so that all are on one device"
-                )
-        return self._call(found)
+                found.append(number(array))
+        return self._fused(found)
 
 
 class DeviceTarget(Target):
@@ -87,7 +89,7 @@ class DeviceTarget(Target):
 
     def operation(self, node: HostNode) -> Callable[..., Any]:
         """Return what runs an operation on arrays: its result is on the GPU, whatever it made."""
-        return lambda *arrays: _place(node.run(*arrays))
+        return lambda *arrays: _place(node.on_gpu(*arrays))
 
 
 def _place(value: Any) -> Any:
