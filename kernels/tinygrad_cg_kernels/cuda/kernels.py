@@ -26,7 +26,6 @@ from tinygrad_cg_kernels.reduce.search import ArgReduction
 from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradient
 
 
-
 def _never(*arrays: Any) -> bool:
     """Return whether the library's own matrix product serves: the device has its library's."""
     return False

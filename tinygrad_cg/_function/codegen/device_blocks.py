@@ -59,9 +59,7 @@ def tree(node: ReduceNode) -> tuple[str, Expression]:
     """Return the function that combines the values of a group of threads, and its expression."""
     found = combine(node, Name("shared[k]"), Name("shared[k + step]"))
     expression = found if isinstance(found, Expression) else Expression("{}", found)
-    text = TREE.format(
-        threads=adapter.threads(), dtype=type_name(node.dtype), combine=expression
-    )
+    text = TREE.format(threads=adapter.threads(), dtype=type_name(node.dtype), combine=expression)
     return text, expression
 
 

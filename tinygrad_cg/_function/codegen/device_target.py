@@ -247,7 +247,9 @@ class DeviceSegment:
         for key, (shape, dtype) in self._made.items():
             known[key] = library.empty(shape, dtype)
         for launch in self._launches:
-            given = [one if isinstance(one, devices.array_types) else known[one] for one in launch.given]
+            given = [
+                one if isinstance(one, devices.array_types) else known[one] for one in launch.given
+            ]
             programs.launch(launch.kernel, launch.blocks, given, launch.integers)
 
 
