@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -210,6 +210,14 @@ def import_capsule(value: Any) -> Any:
     if not count:
         raise BufferError(f"from_dlpack: the array is on a GPU. {_missing('gpu', 0)}")
     return library().from_dlpack(value)
+
+
+_ANYWHERE = nullcontext()
+
+
+def beside(tensor: Any) -> AbstractContextManager[None]:
+    """Let new tensors be where a tensor is, in this thread, within a ``with`` block."""
+    return on(home(tensor)) if array_types else _ANYWHERE
 
 
 @contextmanager

@@ -157,11 +157,13 @@ _ones: dict[tuple[tuple[int, ...], np.dtype], np.ndarray] = {}  # of one element
 
 def _seed(target: Any, gradient: Any) -> Tensor:
     if gradient is None:
+        if devices.array_types and home(target) == GPU:
+            return ones_like(target)
         data = target._data
         key = data.shape, data.dtype
         ones = _ones.get(key)
         if ones is None:
-            if data.shape not in ((), (1,)) or (devices.array_types and home(target) == GPU):
+            if data.shape not in ((), (1,)):
                 return ones_like(target)
             ones = _ones[key] = np.ones(*key)
             ones.flags.writeable = False

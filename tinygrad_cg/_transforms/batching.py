@@ -18,6 +18,7 @@ from tinygrad_cg_kernels.loops.engine import Pointwise
 
 from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
+from .._core.devices import beside
 from .._core.levels import Level, run_on, state
 from .._core.primitive import Primitive, apply
 from .._core.suggestions import reads_own_arguments
@@ -79,10 +80,15 @@ def _of_diagonals(diagonals: diagonal.Sum, level: Batch, record: Any = None) -> 
     return tensor
 
 
-def unit_vectors(shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Return the unit vectors of a space of tensors, along a first axis."""
+def unit_vectors(like: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
+    """Return the unit vectors of the space of a tensor, along a first axis, where the tensor is.
+
+    Those of another shape if that is given.
+    """
+    shape = tuple(like._data.shape) if shape is None else shape
     size = prod(shape)
-    return reshape(eye(size, dtype=dtype), (size, *shape))
+    with beside(like):
+        return reshape(eye(size, dtype=like._data.dtype), (size, *shape))
 
 
 class Batch(Level):
@@ -106,8 +112,9 @@ class Batch(Level):
         """Return the unit vectors of the space of a tensor, whose dimension is the size."""
         data = like._data
         if self.size < (diagonal.FEW if type(data) is np.ndarray else 2):
-            return BatchTensor(unit_vectors(tuple(data.shape), data.dtype), self)
-        values = ones(data.shape, data.dtype)
+            return BatchTensor(unit_vectors(like), self)
+        with beside(like):
+            values = ones(data.shape, data.dtype)
         return _of_diagonals((diagonal.Diagonal(values),), self)
 
     def below(self, function: Callable[..., Y], *args: Any) -> Y:
@@ -187,7 +194,8 @@ class Batch(Level):
                 avals = _avals_of_call(primitive, inputs, params)
             multi_output = isinstance(avals, list)
             avals = avals if multi_output else [avals]
-            found = [zeros((0, *aval.shape), aval.dtype) for aval in avals]
+            with beside(inputs[0]):
+                found = [zeros((0, *aval.shape), aval.dtype) for aval in avals]
         else:
             results, before = [], self.row
             try:

@@ -16,6 +16,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime.memory import empty
 
+from .._core.devices import beside, place
 from .._core.levels import state
 from .._core.primitive import OPS, Primitive, apply
 from .._core.record import mark_expired
@@ -57,7 +58,9 @@ class Diagonal(NamedTuple):
         else:  # in two dimensions, which fuse best
             rows = np.broadcast_to(self.rows, shape).reshape(count)
             examples = np.arange(size, dtype=np.int32).reshape(size, 1)
-            found = where(equal(Tensor(rows), Tensor(examples)), flat, 0)
+            with beside(flat):
+                ours = equal(Tensor(place(rows)), Tensor(place(examples)))
+            found = where(ours, flat, 0)
         return reshape(found, (size, *shape))
 
 
@@ -102,7 +105,11 @@ def run(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum 
     the tensor of all examples.
     """
     rule = _RULES.get(primitive.name)
-    return rule(primitive, inputs, params, size) if rule is not None else None
+    if rule is None:
+        return None
+    terms = next(one for one in inputs if type(one) is tuple)
+    with beside(terms[0].values):
+        return rule(primitive, inputs, params, size)
 
 
 # Elementwise ---------------------------------------------------------------------------------

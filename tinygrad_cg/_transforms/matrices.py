@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from .. import nest
+from .._core.devices import beside
 from .._core.kinds import is_complex
 from .._core.levels import Token, state
 from .._core.suggestions import reads_own_arguments
@@ -76,7 +77,8 @@ def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | 
 
 def _block(found: Tensor | None, source: Tensor, target: Tensor) -> Tensor:
     if found is None:
-        return zeros((*target.shape, *source.shape), source.dtype)
+        with beside(source):
+            return zeros((*target.shape, *source.shape), source.dtype)
     return cast(found, source.dtype)
 
 
@@ -197,7 +199,7 @@ def rows(token: Token, target: Tensor, sources: list, batched: bool = True) -> l
 def example_rows(token: Token, target: Tensor, source: Any, batched: bool = True) -> Tensor | None:
     """Return Jacobians of each slice of `target` along its first axis by that slice of `source`."""
     count, *rest = target._data.shape
-    units = unit_vectors(tuple(rest), target._data.dtype)
+    units = unit_vectors(target, tuple(rest))
     size = units._data.shape[0]
     upstream = repeat(reshape(units, (size, 1, *rest)), (size, count, *rest))
     (found,) = _sweeps(token, target, upstream, [source], batched)
@@ -218,7 +220,7 @@ def _sweeps(
     shape = tuple(target._data.shape)
     count = prod(shape) if upstream is None else upstream._data.shape[0]
     if count and not batched:
-        upstream = unit_vectors(shape, target._data.dtype) if upstream is None else upstream
+        upstream = unit_vectors(target) if upstream is None else upstream
         found = [
             differentiate(token, [target], [getitem(upstream, i)], sources)[0] for i in range(count)
         ]

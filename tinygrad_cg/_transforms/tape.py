@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NoReturn
 from .. import nest
 from .._core import levels
 from .._core.conversion import is_tensor
+from .._core.devices import beside
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, add_level, state
 from .._core.record import Node, find, held_nodes, is_leaf, watch_tensor
@@ -403,7 +404,7 @@ class GradientTape(levels.Listener):
         results = self._rows("jacobian", token, rows, one, flat_sources, experimental_use_pfor)
         if zero:
             results = [
-                zeros((*one._data.shape, *source._data.shape), source.dtype) if row is None else row
+                _zeros((*one._data.shape, *source._data.shape), source) if row is None else row
                 for source, row in zip(flat_sources, results, strict=True)
             ]
         return nest.pack_sequence_as(sources, results)
@@ -442,7 +443,7 @@ class GradientTape(levels.Listener):
                 f"({tuple(one._data.shape)}) and source shape ({tuple(by._data.shape)}) to match."
             )
         found = self._rows("batch_jacobian", token, example_rows, one, by, experimental_use_pfor)
-        return zeros((*one._data.shape, *by._data.shape[1:]), by.dtype) if found is None else found
+        return _zeros((*one._data.shape, *by._data.shape[1:]), by) if found is None else found
 
     def _rows(
         self, name: str, token: Token, compute: Callable, target: Any, by: Any, batched: bool
@@ -469,3 +470,9 @@ class GradientTape(levels.Listener):
                 f"{type(value).__name__}"
             )
         return value
+
+
+def _zeros(shape: tuple[int, ...], source: Any) -> Tensor:
+    """Return zeros of a shape, of the dtype of a source, and where it is."""
+    with beside(source):
+        return zeros(shape, source.dtype)

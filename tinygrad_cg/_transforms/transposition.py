@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .._core.devices import beside, device_of, move, place, to_host
 from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Token, run_on, unrecorded_frame
 from .._core.record import Node, run_recorded
@@ -49,6 +50,19 @@ def transpose_pull(
     if it is `diagonal`, that of a real elementwise operation. If it is to be taken as a `whole`,
     what it calls is not called so.
     """
+    known = next((one for one in tangents if one is not None), None)
+    with nullcontext() if known is None else beside(known):
+        return _transpose_pull(pull, outputs, tangents, definition, diagonal, whole)
+
+
+def _transpose_pull(
+    pull: Pull,
+    outputs: Sequence,
+    tangents: Sequence,
+    definition: Definition | None,
+    diagonal: bool,
+    whole: bool,
+) -> list[Tensor | None]:
     for natural in (False, True):
         try:
             with no_unit_vectors() if whole else nullcontext():
@@ -74,7 +88,7 @@ def transpose_pull(
 
 def _along_diagonal(pull: Pull, outputs: Sequence, tangents: Sequence) -> Tensor:
     """Return the tangent of an elementwise operation, whose gradients by ones are its slopes."""
-    ones = Tensor(np.ones(outputs[0].shape, outputs[0].dtype))
+    ones = Tensor(place(np.ones(outputs[0].shape, outputs[0].dtype)))
     total = zeros(outputs[0].shape, outputs[0].dtype)
     for slope, tangent in zip(pull([ones]), tangents, strict=True):
         if slope is not None and tangent is not None:
@@ -140,7 +154,7 @@ class UnitTransposition:
 
     def _upstream(self, index: int, unit: np.ndarray) -> list:
         return [
-            Tensor(np.asarray(unit if i == index else np.zeros(shape), _floating(dtype)))
+            Tensor(place(np.asarray(unit if i == index else np.zeros(shape), _floating(dtype))))
             for i, (shape, dtype) in enumerate(self.avals)
         ]
 
@@ -192,7 +206,8 @@ class Transposition:
 def _random(generator: np.random.Generator, aval: Any) -> Tensor:
     """Return a random tensor of the shape and dtype of `aval`; None if it has no derivatives."""
     values = generator.standard_normal(aval.shape)
-    return Tensor(np.asarray(values, aval.dtype if is_differentiable(aval.dtype) else values.dtype))
+    dtype = aval.dtype if is_differentiable(aval.dtype) else values.dtype
+    return Tensor(place(np.asarray(values, dtype)))
 
 
 def transpose_sweep(
@@ -203,6 +218,13 @@ def transpose_sweep(
     If the rules of the user's rules are not their transposes, it is found without them; and by unit
     vectors, where a rule is not made of operations. TypeError where one is not linear.
     """
+    with beside(targets[0]):
+        return _transpose_sweep(pull, targets, visited)
+
+
+def _transpose_sweep(
+    pull: Pull, targets: Sequence[Tensor], visited: Sequence[Node]
+) -> Transposition | UnitTransposition:
     transposition = Transposition(pull, targets)
     nodes = [node for node in tuple(visited) if getattr(node.saved, "definition", None)]
     here = unrecorded_frame()
@@ -292,7 +314,7 @@ def _elsewhere(dy: Tensor) -> Tensor:
     """Return another upstream gradient: of opposite signs, large, and no multiple of `dy`."""
     data = dy._data
     factors = -1000.0 * np.random.default_rng(1).uniform(0.5, 1.5, data.shape)
-    return Tensor(np.asarray(factors * data, data.dtype))
+    return Tensor(move(np.asarray(factors * to_host(data), data.dtype), device_of(data)))
 
 
 def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:

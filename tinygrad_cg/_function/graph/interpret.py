@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import device_runs, devices
+from ..._core import devices
 from ..._core.primitive import run_on_gpu, runner
 from .values import FuncGraph, OutputItem, Value
 

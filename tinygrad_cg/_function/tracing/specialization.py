@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import nest
 from ..._core.conversion import is_tensor
+from ..._core.devices import CPU, home
 from ..._core.levels import state
 from ..._core.record import find, find_operands, forget_dead, mark_expired
 from ..._core.tensor import Tensor
@@ -36,7 +37,7 @@ class Specialization(Traced):
 
     def enter_recorded(self, call: FunctionCall) -> Callable[[Any, tuple], Any] | None:
         """Return the entry for calls that tapes record as they did the latest."""
-        if self.latest is None or not takes(call):
+        if self.latest is None or not takes(call) or self._moves_some(call):
             return None
         if self.latest not in self._recorded_entries:
             (gradient, single), made = self.latest, None
@@ -44,6 +45,13 @@ class Specialization(Traced):
                 made = EntryWriter(call, self.program, self._pack(), gradient).recorded(single)
             self._recorded_entries[gradient, single] = made
         return self._recorded_entries[self.latest]
+
+    def _moves_some(self, call: FunctionCall) -> bool:
+        """Return whether single values of the processor go along to the GPU, as operations."""
+        if self.program.device == CPU:
+            return False
+        inputs = (*call.leaves, *self.program.captures, *self.program.reads)
+        return any(is_tensor(one) and home(one) == CPU for one in inputs)
 
     def call(self, call: FunctionCall) -> Any:
         """Run the program, for all tapes of this thread.

@@ -1,0 +1,177 @@
+"""Transformations of functions of tensors on a GPU, beside those on the processor."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+X = np.array([[0.5, 1.0, 2.0], [-1.0, 3.0, 0.25]], np.float64)
+
+
+def f(x):
+    return tf.sin(x) * x + tf.exp(-x) / (1.0 + x * x)
+
+
+def derivatives(x):
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+        first = inner.gradient(y, x)
+    return y, first, outer.gradient(first, x)
+
+
+def tangents(x):
+    with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as forward:
+        y = f(x)
+    return forward.jvp(y)
+
+
+def product(x):
+    """Forward over reverse: the Hessian times a vector."""
+    with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as forward:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        gradient = tape.gradient(y, x)
+    return forward.jvp(gradient)
+
+
+def jacobian(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x[0]) * x[1]
+    return tape.jacobian(y, x)
+
+
+def batch_jacobian(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x) * x
+    return tape.batch_jacobian(y, x)
+
+
+def gradient_of_each(x):
+    def one(row):
+        with tf.GradientTape() as tape:
+            tape.watch(row)
+            y = tf.reduce_sum(f(row) * row)
+        return tape.gradient(y, row)
+
+    return tf.vectorized_map(one, x)
+
+
+# Custom gradients ----------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def log1pexp(x):
+    """The document's first example."""
+    e = tf.exp(x)
+
+    def grad(upstream):
+        return upstream * (1 - 1 / (1 + e))
+
+    return tf.math.log(1 + e), grad
+
+
+def rule_of_log1pexp(x):
+    values = []
+    for value in (100.0, 1.0):
+        point = x * 0.0 + value
+        with tf.GradientTape() as outer:
+            outer.watch(point)
+            with tf.GradientTape() as inner:
+                inner.watch(point)
+                y = log1pexp(point)
+            first = inner.gradient(y, point)
+        values += [y, first, outer.gradient(first, point)]
+    return values
+
+
+def nested_rules(x):
+    """The document's second example: a rule whose own rule is given, too."""
+
+    @tf.custom_gradient
+    def fused(x):
+        slope = 2.0 * x
+
+        def first_order(dy):
+            @tf.custom_gradient
+            def first_order_custom(unused_x):
+                return slope, lambda ddy: 7.0 * ddy
+
+            return dy * first_order_custom(x)
+
+        return x * x, first_order
+
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = fused(x)
+        first = inner.gradient(y, x)
+    return first, outer.gradient(first, x)
+
+
+def rule_in_forward_mode(x):
+    with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as forward:
+        y = log1pexp(x)
+    return forward.jvp(y)
+
+
+def rule_of_a_batch(x):
+    def one(row):
+        with tf.GradientTape() as tape:
+            tape.watch(row)
+            y = log1pexp(row)
+        return tape.gradient(y, row)
+
+    return tf.vectorized_map(one, x)
+
+
+def rule_in_a_function(x):
+    @tf.function
+    def f(x):
+        return log1pexp(x) * x
+
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+        first = inner.gradient(y, x)
+    return first, outer.gradient(first, x)
+
+
+def products_of_functions(x):
+    def total(a):
+        return tf.reduce_sum(f(a) * a)
+
+    _, pull = tf.vjp(f, x)
+    return tf.grad(total)(x), tf.hessian(total)(x), pull(x), tf.hvp(total)(x, x)
+
+
+WAYS = (
+    *(derivatives, tangents, product, jacobian, batch_jacobian, gradient_of_each),
+    *(rule_of_log1pexp, nested_rules, rule_in_forward_mode, rule_of_a_batch, rule_in_a_function),
+    products_of_functions,
+)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_as_on_the_processor(way):
+    found, expected = way(tf.constant(X).gpu()), way(tf.constant(X))
+    for one, other in zip(*map(tf.nest.flatten, (found, expected)), strict=True):
+        assert one.device == "gpu:0"
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
+
+
+def test_seeds_of_ones_are_where_the_target_is():
+    for x in (tf.constant(3.0), tf.constant(3.0).gpu()):  # those of the processor are kept
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.identity(x)
+        assert tape.gradient(y, x).device == x.device
