@@ -19,8 +19,8 @@ THREADS = 256
 class CudaKernel:
     """A kernel made by ``numba.cuda.jit``, and how it is launched.
 
-    It is called as ``kernel(*inputs, *results, *attributes)``; what is an attribute says the name of
-    the parameter.
+    It is called as ``kernel(*inputs, *results, *attributes)``; the names of the last parameters
+    say which attributes these are.
     """
 
     def __init__(self, name: str, given: Any) -> None:

@@ -54,7 +54,7 @@ def _load(source: str, names: Sequence[str]) -> dict[str, Any]:
     if not adapter.simulated():
         scope = generated.load(source).__dict__
         return {name: adapter.device_kernel(scope[name]) for name in names}
-    scope = {"__name__": "<tinygrad_cg device program>"}
+    scope: dict[str, Any] = {"__name__": "<tinygrad_cg device program>"}
     text = source + "\n".join([SILENT.format(name=name) for name in names])
     exec(compile(text, "<tinygrad_cg device program>", "exec"), scope)
     for name, value in list(scope.items()):

@@ -103,8 +103,8 @@ class DeviceLoop(LoopCode):
 
     def _find_known(self, node: FusionNode, access: Access) -> Any:
         key = (node, access)
-        made = isinstance(node, TransposeNode) and access == ELEMENT
-        if made and key not in self._values and not self.block.is_read(node, access):
+        new = access == ELEMENT and key not in self._values
+        if isinstance(node, TransposeNode) and new and not self.block.is_read(node, access):
             name = self._values[key] = self.block.fresh(node.label)
             self._code.append(Statement(name, self.block.transposed(node, LEFT)))
         return super()._find_known(node, access)

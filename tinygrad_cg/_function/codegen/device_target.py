@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from ..._core import devices
 from ..._core.devices import number
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
-from ..fusion.nodes import FusionNode, HostNode, LiteralNode, ReduceNode
+from ..fusion.nodes import FusionNode, HostNode, ReduceNode
 from ..graph.interpret import on_gpu
 from ..graph.values import FuncGraph
 from .device_blocks import THREAD, DeviceBlock, DeviceScalars, tree, write_kernel
@@ -23,7 +22,7 @@ from .emission import combine, identity
 from .executable import Executable
 from .scalars import Sizes
 from .scope import NodeNames
-from .statements import Expression, Name, modules, render
+from .statements import Name, modules, render
 from .target import Kinds, Shapes, Target
 
 

@@ -322,8 +322,9 @@ class TransposeNode(FusionNode):
 class HostNode(FusionNode):
     """A function of arrays, run between kernels: that of the record `op`, or another.
 
-    `on_gpu` is the same function of arrays on a GPU. The result is a fresh array unless it `aliases` an operand. A `pure` function has the same
-    result for the same operands, and keeps none of them.
+    `on_gpu` is the same function of arrays on a GPU. The result is a fresh array unless it
+    `aliases` an operand. A `pure` function has the same result for the same operands, and keeps
+    none of them.
     """
 
     __slots__ = ("aliases", "is_operation", "name", "on_gpu", "pure", "run")
