@@ -282,6 +282,22 @@ def test_forward_mode_is_compared():
     assert "Fails: forward over reverse agrees" in str(report)
 
 
+def test_unnamed_variables_are_numbered():
+    right, wrong = tf.Variable(2.0), tf.Variable(3.0)
+
+    @tf.custom_gradient
+    def product(x):
+        def grad(dy, variables=None):
+            return dy * right * wrong, [dy * x * wrong, dy * x]
+
+        return x * right * wrong, grad
+
+    report = tf.check_gradients(product, 1.5, order=1)
+    verdicts = {(row.argument, row.verdict) for row in report.rows}
+    assert ("Variable:0 #1", "true") in verdicts
+    assert ("Variable:0 #2", "not a derivative") in verdicts
+
+
 def test_variables_count_as_arguments():
     v = tf.Variable([1.0, 2.0], name="v")
     report = tf.check_gradients(lambda x: v * v * x, 3.0)

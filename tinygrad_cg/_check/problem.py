@@ -142,6 +142,14 @@ class Analytic(Silent, Level):
         return True
 
 
+def _distinct(names: list[str]) -> list[str]:
+    """Return the names, numbered where several are the same, as those of unnamed Variables."""
+    return [
+        f"{name} #{names[: k + 1].count(name)}" if names.count(name) > 1 else name
+        for k, name in enumerate(names)
+    ]
+
+
 class CheckedFunction:
     """A function at a point: its sources, fixed weights and directions, and its derivatives."""
 
@@ -218,7 +226,9 @@ class CheckedFunction:
         for source in self.sources:
             used.pop(id(source.variable), None)
         variables = sorted(used.values(), key=lambda variable: variable._serial)
-        return [Primal(one.name, np.array(one._data), one, True) for one in variables]
+        names = _distinct([variable.name for variable in variables])
+        pairs = zip(names, variables, strict=True)
+        return [Primal(name, np.array(one._data), one, True) for name, one in pairs]
 
     def _compare_outputs(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
         """Return what f's outputs have more than those of the function that it is checked against.

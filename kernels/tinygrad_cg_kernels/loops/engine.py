@@ -410,7 +410,7 @@ class Elementwise:
         address = self._compile_or_explain(dtypes, self._blocks.__getitem__, key)
         work = plan.units if plan.flat else int(np.prod(plan.views[-1][-3:]))
         run = threads.bind(address, len(dtypes) + len(targets), sizes, plan.units, work)
-        run = kernels.with_parts(run, self._blocks.owners[key])
+        run = kernels.with_parts(run, self._blocks.owners[key], work)
         if not plan.outer:
             return run
 

@@ -92,10 +92,24 @@ def _reassociate(instruction: str) -> Callable:
     return combine
 
 
+def _on_device(builder: Any) -> bool:
+    """Return whether the code is for a GPU: NVIDIA's compiler takes few of LLVM's intrinsics."""
+    return builder.module.triple.startswith("nvptx")
+
+
+def _call_libdevice(builder: Any, name: str, *arguments: Any) -> Any:
+    """Call a function of NVIDIA's library for device code, by C's name for double precision."""
+    kind = arguments[0].type
+    declared = ir.FunctionType(kind, [kind] * len(arguments))
+    full = f"__nv_{name}" if kind == ir.DoubleType() else f"__nv_{name}f"
+    function = cgutils.get_or_insert_function(builder.module, declared, full)
+    return builder.call(function, arguments)
+
+
 @emitted(_same_floats)
 def float_remainder(context, builder, x, y):
     """Return C's fmod: the remainder of a division truncated towards zero."""
-    return builder.frem(x, y)
+    return _call_libdevice(builder, "fmod", x, y) if _on_device(builder) else builder.frem(x, y)
 
 
 reassociating_add = _reassociate("fadd")
@@ -184,8 +198,25 @@ estrin = _polynomial(_estrin)
 It is sooner done where several steps are taken at a time, and rounds a little more."""
 
 
+_LIBDEVICE = {"maxnum": "fmax", "minnum": "fmin"}  # other functions have LLVM's names there
+
+
+def _extreme(builder: Any, largest: bool, x: Any, y: Any) -> Any:
+    """Return IEEE's maximum or minimum in device code: nan if one is, and 0.0 is above -0.0."""
+    word = ir.IntType(64 if x.type == ir.DoubleType() else 32)
+    a, b = builder.bitcast(x, word), builder.bitcast(y, word)
+    equal = builder.bitcast(builder.and_(a, b) if largest else builder.or_(a, b), x.type)
+    picked = builder.select(builder.fcmp_ordered(">" if largest else "<", x, y), x, y)
+    found = builder.select(builder.fcmp_ordered("==", x, y), equal, picked)
+    return builder.select(builder.fcmp_unordered("uno", x, y), builder.fadd(x, y), found)
+
+
 def _float_intrinsic(name: str, operands: int, flags: tuple[str, ...] = ()) -> Callable:
     def call(builder, *arguments):
+        if _on_device(builder):
+            if name in ("maximum", "minimum"):
+                return _extreme(builder, name == "maximum", *arguments)
+            return _call_libdevice(builder, _LIBDEVICE.get(name, name), *arguments)
         kind = arguments[0].type
         suffix = "f64" if kind == ir.DoubleType() else "f32"
         declared = ir.FunctionType(kind, [kind] * operands)

@@ -171,6 +171,8 @@ class Code:
     """Loaded machine code, of objects that may call each other; freed with this object."""
 
     _freed = itertools.count(1)
+    better: Any = None
+    """What replaces this, see `native.tiers`."""
 
     def __init__(self, *objects: bytes):
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())

@@ -20,6 +20,7 @@ from numba.core.errors import NumbaError, TypingError
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import machine, objects, progress, thread_pool_code
 from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.native import tiers
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
 from tinygrad_cg_kernels.runtime.native.sources import source_of
 from tinygrad_cg_kernels.runtime.native.translate import LATER, PART, WANTED, Module
@@ -52,7 +53,7 @@ class CompileTarget:
 
     def block(self, function: Callable, name: str, cached: bool) -> tuple[int, Any]:
         """Compile a function of a table's address and a range of units; its address and owner."""
-        code = _translated(function, name, 3, BLOCK) if cached else None
+        code = _translated(function, name, 3, BLOCK, first=True) if cached else None
         if code is not None:
             return code.address("entry"), code
         return build.block_address(function, name, cached)
@@ -158,22 +159,48 @@ def _translated(
     kinds: Any,
     entry: _Entry,
     before: Callable[[], object] = lambda: None,
+    first: bool = False,
 ) -> machine.Code | None:
-    """Return a function's machine code; None where that is left to Numba."""
+    """Return a function's machine code; None where that is left to Numba.
+
+    With `first` it may be a form that is compiled sooner, see `tiers`.
+    """
     if not enabled:
         return None
     try:
         key = _key(function, name, kinds)
-        made = _Translation(function, kinds, entry)
-        data = _object_code(key, name, made.text, entry)
+        made, own = _Translation(function, kinds, entry), key
+        text = made.text
+        if first and key not in _early and not _store.has(key):
+            own, text = _first_form(key, made)
+        data = _object_code(own, name, text, entry)
         before()
-        has_parts = LATER.encode() in data
-        return CodeOfParts(data, key, name, made) if has_parts else machine.Code(data)
+        code = CodeOfParts(data, key, name, made) if LATER.encode() in data else machine.Code(data)
+        if own != key:
+            code.better = tiers.Better(code, lambda: _whole(function, name, kinds, entry))
+        return code
     except Unsupported as error:
         raise TypingError(str(error)) from error
     except (Untranslatable, NumbaError) as error:
         by_numba.append(f"{name}: {str(error).splitlines()[0]}")
         return None
+
+
+def _first_form(key: str, made: _Translation) -> tuple[str, Callable[[], Any]]:
+    """Return the key and the text of a kernel's first form, or its own if there is none."""
+    own = f"{key} first"
+    if _store.has(own):
+        return own, lambda: made.first_form()[1]
+    whole, found = made.first_form()
+    return (own, lambda: found) if found else (key, lambda: whole)
+
+
+def _whole(function: Callable, name: str, kinds: Any, entry: _Entry) -> machine.Code | None:
+    """Return a function's machine code with all its parts."""
+    code = _translated(function, name, kinds, entry)
+    if isinstance(code, CodeOfParts):
+        code.supply(every=True)
+    return code
 
 
 class _Entry(NamedTuple):
@@ -213,13 +240,22 @@ class _Translation:
     def __init__(self, function: Callable, kinds: Any, entry: _Entry):
         self._function, self._kinds, self._entry = function, kinds, entry
         self._module: Module | None = None
+        self.branches = 0
+        """How many the formulas in the last text have."""
 
     def text(self) -> machine.Text:
         module, arguments = Module(), self._entry.arguments(self._kinds)
         made = module.function(source_of(self._function), arguments)
         self._module = module if module.later else None
         text = self._entry.text(module, made, arguments)
-        return machine.Text("\n".join([text, module.main(made.name)]), level=self._entry.level)
+        whole = "\n".join([text, module.main(made.name)])
+        self.branches = module.branches()
+        return machine.Text(whole, level=self._entry.level)
+
+    def first_form(self) -> tuple[machine.Text, machine.Text | None]:
+        """Return the text, and that of a form which is compiled sooner, if there is one."""
+        text = self.text()
+        return text, tiers.first_form(text) if self.branches <= tiers.BRANCHES else None
 
     def part(self, k: int) -> machine.Text:
         return machine.Text(self._translated().part(k))
@@ -276,14 +312,20 @@ class CodeOfParts(machine.Code):
 def supply(owner: Any, every: bool = False) -> bool:
     """Compile the parts that calls of a kernel needed; return whether it is to be called again.
 
-    With `every`, compile all parts.
+    With `every`, compile all parts, and a better form if there is one.
     """
     code = getattr(owner, "code", owner)
+    if every and isinstance(code, machine.Code) and code.better is not None:
+        code.better.finish()
     return isinstance(code, CodeOfParts) and code.supply(every)
 
 
-def with_parts(run: Callable[..., object], owner: Any) -> Callable[..., object]:
-    """Return `run`, which runs a block kernel; it runs again where parts had to be compiled."""
+def with_parts(run: Callable[..., object], owner: Any, work: int) -> Callable[..., object]:
+    """Return `run`, which runs a block kernel; it runs again where parts had to be compiled.
+
+    A first form has the better one compiled, once it has done enough: `work` is what a call does.
+    """
+    run = tiers.counted(run, getattr(owner, "better", None), work)
     if not isinstance(owner, CodeOfParts):
         return run
 

@@ -99,6 +99,7 @@ class Module:
         self.metadata: list[str] = []
         self._functions: dict[Any, _Function] = {}
         self._bodies: dict[str, _Body] = {}  # those whose texts are wanting
+        self._formulas: list[str] = []  # functions of numbers
         self._arrays: dict[int, Value] = {}
 
     def function(self, source: Source | str, arguments: tuple[Any, ...]) -> _Function:
@@ -114,6 +115,8 @@ class Module:
             self._functions[key] = _Function(symbol, body.result)
             self.texts[symbol] = ""
             self._bodies[symbol] = body
+            if source.scope.get("__name__", "").startswith(ELEMENTARY):
+                self._formulas.append(symbol)
             if intrinsics.outlined in body.marks:
                 self.outlined[symbol] = body.declaration()
             if intrinsics.later in body.marks:
@@ -154,6 +157,10 @@ class Module:
             )
             self._arrays[id(thing)] = Value(Array(kind), f"@{name}", str(len(items)))
         return self._arrays[id(thing)]
+
+    def branches(self) -> int:
+        """Return how many branches the functions of numbers have, once they are written down."""
+        return sum(self.texts[symbol].count("br i1 ") for symbol in self._formulas)
 
     def loop(self, interleaved: int) -> str:
         """Return the mark of a loop that computes several vectors at a time."""

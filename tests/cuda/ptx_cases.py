@@ -1,0 +1,112 @@
+"""The kernels that the other cases launch, compiled to PTX: a program that needs no GPU.
+
+It needs the package numba-cuda with NVIDIA's compiler library. Arrays are those of the stand-in for
+CuPy, and instead of being launched a kernel is compiled for the types of its arguments. It prints
+how many it compiled, and what NVIDIA's compiler refused.
+"""
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numba
+import numpy as np
+from numba import cuda, types
+
+from tinygrad_cg_kernels.cuda import adapter, simulated
+
+CAPABILITY = 8, 0
+
+
+class Compiler:
+    """Takes the place of `adapter.launch`."""
+
+    def __init__(self) -> None:
+        self.compiled: dict[Any, Any] = {}
+        self.refused: list[str] = []
+        self.name, self.log = "", ""
+
+    def launch(self, kernel: Any, blocks: Any, arguments: Any, block: Any = None) -> None:
+        signature = tuple(map(type_of, arguments))
+        if (kernel, signature) in self.compiled:
+            return
+        self.compiled[kernel, signature] = True
+        try:
+            cuda.compile_ptx(kernel.py_func, signature, cc=CAPABILITY)
+        except Exception as error:
+            self.refused.append(f"{self.name}: {error} {self.log}")
+
+
+def type_of(value: Any) -> types.Type:
+    if isinstance(value, simulated.Memory):
+        return types.Array(numba.from_dtype(value._host.dtype), 1, "C")
+    if isinstance(value, tuple):
+        return types.UniTuple(types.int64, len(value))
+    if isinstance(value, (bool, np.bool_)):
+        return types.boolean
+    return types.int64 if isinstance(value, int) else numba.from_dtype(np.asarray(value).dtype)
+
+
+def without_a_driver(compiler: Compiler) -> None:
+    """Have numba-cuda compile for a device that is not there, and keep what the compiler says."""
+    from numba.cuda import dispatcher
+    from numba.cuda.cudadrv import nvvm
+
+    class Device:
+        compute_capability = CAPABILITY
+
+    dispatcher.get_current_device = lambda: Device
+    check = nvvm.CompilationUnit.verify
+
+    def verify(unit: Any) -> None:
+        try:
+            check(unit)
+        except Exception:
+            compiler.log = unit.get_log()
+            raise
+
+    nvvm.CompilationUnit.verify = verify
+    adapter.__dict__["arrays"] = simulated
+    adapter._vector = simulated.Memory
+    adapter.launch = compiler.launch
+
+
+def cases(which: str) -> Iterator[tuple[Any, list[Any]]]:
+    if which == "elementwise":
+        from tests.cuda import elementwise_cases
+
+        for _, kernel, operands in [*elementwise_cases.cases(), *elementwise_cases.users()]:
+            yield kernel, operands
+    elif which == "reductions":
+        from tests.cuda import reduction_cases
+
+        for _, kernel, arguments in reduction_cases.cases():
+            yield kernel, arguments
+    else:
+        from tests.cuda import move_cases
+
+        yield from [*move_cases.scans(), *move_cases.moves()]
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    compiler = Compiler()
+    without_a_driver(compiler)
+    from tinygrad_cg_kernels.cuda import kernels
+
+    for kernel, arguments in cases(sys.argv[1]):
+        compiler.name = repr(kernel)
+        run = kernels.device_run(kernel)
+        assert run is not None
+        make = simulated.asarray
+        try:
+            run(*[make(a) if isinstance(a, np.ndarray) else a for a in arguments])
+        except (ValueError, IndexError):
+            continue  # an axis without elements, or one whose numbers nobody computed
+    print(json.dumps({"compiled": len(compiler.compiled), "refused": compiler.refused}))
+
+
+if __name__ == "__main__":
+    main()
