@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .._core import devices
 from .._core.devices import beside, device_of, move, place, to_host
 from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Token, run_on, unrecorded_frame
@@ -50,9 +51,12 @@ def transpose_pull(
     if it is `diagonal`, that of a real elementwise operation. If it is to be taken as a `whole`,
     what it calls is not called so.
     """
+    asked = pull, outputs, tangents, definition, diagonal, whole
+    if not devices.array_types:
+        return _transpose_pull(*asked)
     known = next((one for one in tangents if one is not None), None)
     with nullcontext() if known is None else beside(known):
-        return _transpose_pull(pull, outputs, tangents, definition, diagonal, whole)
+        return _transpose_pull(*asked)
 
 
 def _transpose_pull(

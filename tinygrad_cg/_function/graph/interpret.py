@@ -23,11 +23,11 @@ def on_gpu(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
 
     What is computed of arrays in the processor's memory alone is there.
     """
-    constants = [value for value in graph.values() if value.array is not None]
-    moved = {value: move_constant(value.array) for value in constants}
+    arrays = {value: value.array for value in graph.values() if value.array is not None}
+    moved = {value: move_constant(array) for value, array in arrays.items()}
 
     def compute(value: Value, operands: list) -> object:
-        if value.array is not None:
+        if value in moved:
             return moved[value]
         if isinstance(value, OutputItem):
             return operands[0][value.index]
@@ -35,7 +35,7 @@ def on_gpu(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
         if any(type(one) is np.ndarray and one.ndim for one in operands):
             pairs = list(zip(value.inputs, operands, strict=True))
             if all(type(one) is np.ndarray or operand in moved for operand, one in pairs):
-                here = [one if operand.array is None else operand.array for operand, one in pairs]
+                here = [arrays.get(operand, one) for operand, one in pairs]
                 return runner(value.primitive, value.params)(*here)
         return run_on_gpu(value.primitive, value.params)(*operands)
 

@@ -407,6 +407,10 @@ def function(
     arguments, captured tensors and Variables (zeros, not None, by those that only other outputs
     depend on); in `vmap` and forward mode the operations run one by one.
 
+    The program runs where its tensors are: there is one for the processor and one for the GPU,
+    where it runs operation by operation. What is made inside is there as well, whatever
+    `tf.device` says inside; without any tensor `tf.device` around the call decides.
+
     Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `float(x)`,
     `x.numpy()`; AutographError (one of them) for control flow that cannot become operations. Code
     that has to is called from the program by `numpy_function`, `py_function` and `primitive`, or
