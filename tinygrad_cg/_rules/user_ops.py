@@ -29,6 +29,7 @@ from .._reverse.sweep import fit_shape
 from ..errors import place_of
 from .calls import Call
 from .definition import Definition, RuleSignature, source_line
+from .gpu_kernels import CudaKernel, on_gpu
 from .outside_runs import run_code
 from .pickling import travels
 from .rebinding import asked_inputs
@@ -143,6 +144,7 @@ def primitive(
     shape: Callable[..., Any] | None = None,
     elementwise: bool = False,
     replace: bool = False,
+    cuda: Any = None,
 ) -> Any:
     """Define an operation by its name and kernel; returns the function that applies it.
 
@@ -167,6 +169,16 @@ def primitive(
         dtype of the operands, integers as int64, truths as bool.
     replace:
         Take the place of a primitive of that name, as in a notebook's cell that runs again.
+    cuda:
+        What runs on a GPU: a kernel made by ``numba.cuda.jit``, or a pair (kernel,
+        configuration). It is launched as ``kernel(*inputs, *results, *attributes)``, with C-ordered
+        arrays, and fills the results, whose shapes `shape` gives; it must not write to inputs.
+        Parameters after the results have the names of attributes. The configuration is (blocks,
+        threads), each a number or a tuple of up to three, or a function of what `shape` is given
+        that returns such a pair; by default each element of the first result has a thread, in
+        blocks of 256, of which the last may have threads to spare. The gradient is the same on
+        either device. Without `cuda` the function of `elementwise` is compiled for the GPU, and
+        another kernel runs there as far as it consists of functions that CuPy has, too.
 
     The function takes tensors (or what converts to them) by position, attributes by keyword.
     Raises KeyError for a name in use, TypeError for a kernel that is no function, or for
@@ -184,7 +196,7 @@ def primitive(
             f"primitive: name must be a string, got {name!r}: write primitive(name, kernel)"
         )
     if kernel is None:
-        return lambda function: primitive(name, function, shape, elementwise, replace)
+        return lambda function: primitive(name, function, shape, elementwise, replace, cuda)
     if not callable(kernel):
         raise TypeError(f"primitive {name!r}: kernel must be callable, got {kernel!r}")
     ops.load_all()
@@ -193,7 +205,7 @@ def primitive(
             f"primitive: an operation named {name!r} is defined already; choose another name, or "
             "pass replace=True where a notebook's cell runs again"
         )
-    made = UserOperation(name, kernel, shape, elementwise)
+    made = UserOperation(name, kernel, shape, elementwise, cuda)
     USER_OPS[name] = made.primitive
     return made
 
@@ -210,8 +222,15 @@ class UserOperation:
         kernel: Callable[..., Any],
         shape: Callable[..., Any] | None,
         elementwise: bool,
+        cuda: Any = None,
     ):
-        self._given = name, kernel, shape, elementwise
+        self._given = name, kernel, shape, elementwise, cuda
+        on_cuda = None if cuda is None else CudaKernel(name, cuda)
+        if on_cuda is not None and shape is None and not elementwise:
+            raise TypeError(
+                f"primitive {name!r}: a CUDA kernel fills arrays that are there already: pass "
+                "shape=, a function of the inputs that gives the shape of the result"
+            )
         self._pointwise: Pointwise | None = _elementwise(name, kernel) if elementwise else None
         self._home: int | None = os.getpid()  # the process that has its gradient by name
         self._travelled: tuple | None = None  # its gradient, or none, where that came with it
@@ -233,6 +252,7 @@ class UserOperation:
             kind="user",
             doc=kernel.__doc__,
             kernel=compiled,
+            on_gpu=on_gpu(name, kernel, self._pointwise, on_cuda, abstract, shape is not None),
         )
         bind(self, self.primitive)
         self.__module__ = getattr(kernel, "__module__", None) or __name__

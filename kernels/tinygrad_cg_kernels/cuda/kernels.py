@@ -16,6 +16,7 @@ from tinygrad_cg_kernels.cuda.reductions import (
 )
 from tinygrad_cg_kernels.cuda.scans import DeviceScan
 from tinygrad_cg_kernels.linear.matmul import matmul
+from tinygrad_cg_kernels.linear.product import serves
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
 from tinygrad_cg_kernels.move import gather, order
 from tinygrad_cg_kernels.reduce.moments import Moment
@@ -23,6 +24,12 @@ from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.scan import Scan
 from tinygrad_cg_kernels.reduce.search import ArgReduction
 from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradient
+
+
+def _never(*arrays: Any) -> bool:
+    """Return whether the library's own matrix product serves: the device has its library's."""
+    return False
+
 
 _MAKERS: dict[type, Callable[[Any], Callable[..., Any]]] = {
     Elementwise: DeviceElementwise,
@@ -44,6 +51,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     order.argsort: moves.argsort,
     order.one_hot: moves.one_hot,
     matmul: moves.matmul,
+    serves: _never,
 }
 _made: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
 

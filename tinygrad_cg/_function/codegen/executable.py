@@ -52,7 +52,7 @@ class Executable:
         self._constants: set[FusionNode] = set()  # operations that have been run already
         hosts = [node for node in fusion.nodes if isinstance(node, HostNode)]
         self._read_by_hosts = {base(one) for node in hosts for one in node.operands}
-        self._scope: dict[str, Any] = {**target.names, "array": np.array}
+        self._scope: dict[str, Any] = dict(target.names)
         self._steps = Steps()
         self._notes: list[str] = []  # the literals of kernels, for readers of the text
         self._plan(hosts)
@@ -60,7 +60,7 @@ class Executable:
         lines = ["def call(arrays):", *self._notes, *[f"    {names}, = arrays"] * bool(names)]
         results = [self._result(position) for position in range(len(fusion.outputs))]
         returned = {self._names[base(node)] for node in fusion.outputs}
-        body, self.scratch = self._steps.finish(results, returned)
+        body, self.scratch = self._steps.finish(results, returned, target.keeps_arrays)
         if self.scratch is not None:
             self._scope |= {"take": self.scratch.take, "give": self.scratch.give}
         text = "\n".join([*lines, *[f"    {line}" for line in body], ""])
@@ -103,7 +103,7 @@ class Executable:
             if isinstance(node, ArrayNode) and node.constant is not None:
                 self._scope[name] = self._scope["contiguous"](node.constant)
             elif isinstance(node, LiteralNode):
-                self._scope[name] = np.array(node.number, node.dtype)
+                self._scope[name] = self._scope["array"](node.number, node.dtype)
         return name
 
     def _shape(self, node: FusionNode) -> tuple[int, ...]:
@@ -122,7 +122,7 @@ class Executable:
             if one.dtype != object and self._shape(one) != operand.shape:  # a view of that array
                 arguments[i] += f".reshape({operand.shape})"
         name = self._name(node)
-        text = f"{self._bind(f'run_{name}', node.run)}({', '.join(arguments)})"
+        text = f"{self._bind(f'run_{name}', self._target.operation(node))}({', '.join(arguments)})"
         if self._is_constant(node):
             self._constants.add(node)
             self._scope[name] = eval(f"contiguous({text})", self._scope)

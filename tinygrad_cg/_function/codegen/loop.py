@@ -184,18 +184,21 @@ class LoopCode:
                 self._code.append(Statement(target, value))
                 continue
             value = self.value(*block.operands(node, ELEMENT)[0])
-            if node in self.parts:
-                part = self.parts[node]
-                self._code.append(Statement(part, combine_any_order(node, part, value)))
-            else:
-                total = self.element(block.column_total(node), Expression("{}", LEFT))
-                self._code.append(Statement(total, combine(node, total, value)))
+            self._code.append(self._add(node, value))
         for node, access in self.saved:
             value = self.value(node, access)
             array, in_row = block.storage_of(node, access)
             if not in_row:  # else it is stored as a root
                 self._code.append(Statement(self.element(array, Expression("{}", LEFT)), value))
         return self._code
+
+    def _add(self, node: ReduceNode, value: Any) -> Statement:
+        """Return the statement that adds an element to what a reduction has so far."""
+        if node in self.parts:
+            part = self.parts[node]
+            return Statement(part, combine_any_order(node, part, value))
+        total = self.element(self.block.column_total(node), Expression("{}", LEFT))
+        return Statement(total, combine(node, total, value))
 
     def element(self, array: Name, start: Expression) -> Expression:
         """Return the element that the loop is at, of the section of an array from `start` on."""

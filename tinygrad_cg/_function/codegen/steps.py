@@ -40,7 +40,9 @@ class Steps:
         if keeps:
             self._shown.update(operands)
 
-    def finish(self, results: Names, returned: set[str]) -> tuple[list[str], Scratch | None]:
+    def finish(
+        self, results: Names, returned: set[str], keeps: bool
+    ) -> tuple[list[str], Scratch | None]:
         """Return the lines of a call whose `results` name arrays, and the arrays that it keeps."""
         for name, operands in reversed(self._views.items()):
             self._shown.update(operands if name in self._shown else ())
@@ -58,7 +60,7 @@ class Steps:
             if name not in returned | self._shown
         ]
         small = [one for one in inner if one.size <= SMALL]
-        kept = small if small and offsets(small)[1] <= KEPT else []
+        kept = small if keeps and small and offsets(small)[1] <= KEPT else []
         lines = self._lines(last, {one.name for one in kept})
         result = ", ".join(results)
         if not kept:

@@ -18,7 +18,7 @@ from tinygrad_cg_kernels.runtime import memory, threads
 from tinygrad_cg_kernels.runtime.native import programs
 
 from ..fusion.fuse import Fusion, Kernel
-from ..fusion.nodes import FusionNode, ReduceNode
+from ..fusion.nodes import FusionNode, HostNode, ReduceNode
 from .blocks import Block
 from .segment import Segment, cut_rows, group_blocks
 
@@ -37,10 +37,14 @@ class Target:
 
     names: dict[str, Any]
     """Names for the text of a call: ``empty(shape, dtype)`` and ``large(shape, dtype)`` make
-    arrays, ``contiguous(array)`` gives an array that kernels can read."""
+    arrays, ``array(value)`` copies, ``contiguous(array)`` gives an array that kernels can read."""
+
+    keeps_arrays = True
+    """Whether programs keep the memory of small arrays between calls."""
 
     def __init__(self) -> None:
         self.names = {"empty": empty, "large": memory.empty, "contiguous": contiguous}
+        self.names["array"] = np.array
 
     def segments(
         self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
@@ -65,6 +69,10 @@ class Target:
         It returns False, and has done nothing, where the arrays are not as kernels read them.
         """
         return programs.function(segment.source, "run", kinds)
+
+    def operation(self, node: HostNode) -> Callable[..., Any]:
+        """Return what runs an operation on arrays."""
+        return node.run
 
     def splitter(self, segment: Segment, k: int, shapes: Shapes) -> Callable[..., Any]:
         """Return a function of the arrays of a large segment's kernel that runs it on all threads.

@@ -326,10 +326,10 @@ class Fusion:
 
 def _pad(x: np.ndarray, size: int, start: int) -> np.ndarray:
     """Return an array's elements between zeros, from `start` on."""
-    out = np.zeros(size, x.dtype)
+    out = np.zeros_like(x, shape=(size,))
     out[start : start + x.size] = x.reshape(-1)
     return out
 
 
 def _expand(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    return np.array(np.broadcast_to(x, shape))
+    return np.broadcast_to(x, shape).copy()

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
-from tinygrad_cg_kernels.move.gather import check_positions
+from tinygrad_cg_kernels.move.gather import check_bounds, check_positions
 from tinygrad_cg_kernels.runtime.promotion import BOOL, INT64
 
+from ..._core import devices
 from ..._core.kinds import is_complex, is_integer
 from ..graph.values import Value, frozen
 from . import nodes
@@ -144,7 +145,10 @@ class Lookups:
         key = (made if known is None else frozen(known), size, parts)
         if key not in self._positions:
             check = partial(positions, name=name, size=size, parts=parts)
-            found: FusionNode = nodes.HostNode("positions", check, made.shape, INT64, (made,))
+            on_gpu = partial(positions_on_gpu, name=name, size=size, parts=parts)
+            found: FusionNode = nodes.HostNode(
+                "positions", check, made.shape, INT64, (made,), on_gpu=on_gpu
+            )
             if known is not None:
                 with suppress(IndexError):  # which is raised when the program runs
                     found = nodes.ArrayNode(made.shape, INT64, check(known))
@@ -169,6 +173,19 @@ def last_index(key: tuple, shape: tuple[int, ...]) -> FusionNode | None:
     if last.size != rows.shape[1] or not np.array_equal(np.reshape(others, rows.shape), rows):
         return None
     return nodes.ArrayNode(last.shape, last.dtype, last)
+
+
+def positions_on_gpu(indices: Any, name: str, size: int, parts: int) -> Any:
+    """Return the same of an array on a GPU: the least and the largest index are read back."""
+    indices = indices.astype(INT64)
+    low = int(indices.min())
+    check_bounds(name, low, int(indices.max()), size)
+    if low < 0:
+        indices = np.where(indices < 0, indices + size, indices)
+    if parts > 1:
+        starts = devices.library().arange(0, parts * size, size)
+        indices = (indices.reshape(parts, -1) + starts[:, None]).reshape(indices.shape)
+    return indices
 
 
 def positions(indices: np.ndarray, name: str, size: int, parts: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from tinygrad_cg_kernels.runtime.compile import is_ours
 from tinygrad_cg_kernels.runtime.promotion import BOOL
 
 from ..._core.kinds import is_floating, is_integer
-from ..._core.primitive import OPS, runner
+from ..._core.primitive import OPS, run_on_gpu, runner
 from ..._ops.reductions import is_narrow
 from ..graph.values import FuncGraph, OutputItem, Value
 from . import nodes
@@ -104,8 +104,8 @@ def _host(value: Value, operands: list[FusionNode]) -> FusionNode:
     assert primitive is not None
     several = isinstance(value.aval, list)
     shape, dtype = ((), np.dtype(object)) if several else (value.shape, value.dtype)
-    run = runner(primitive, value.params)
-    return nodes.HostNode("host", run, shape, dtype, operands, primitive)
+    run, on_gpu = runner(primitive, value.params), run_on_gpu(primitive, value.params)
+    return nodes.HostNode("host", run, shape, dtype, operands, primitive, on_gpu)
 
 
 def _read_in_order(graph: FuncGraph) -> set[Value]:

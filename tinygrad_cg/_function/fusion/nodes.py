@@ -322,17 +322,26 @@ class TransposeNode(FusionNode):
 class HostNode(FusionNode):
     """A function of arrays, run between kernels: that of the record `op`, or another.
 
-    The result is a fresh array unless it `aliases` an operand. A `pure` function has the same
-    result for the same operands, and keeps none of them.
+    `on_gpu` is the same function of arrays on a GPU. The result is a fresh array unless it
+    `aliases` an operand. A `pure` function has the same result for the same operands, and keeps
+    none of them.
     """
 
-    __slots__ = ("aliases", "is_operation", "name", "pure", "run")
+    __slots__ = ("aliases", "is_operation", "name", "on_gpu", "pure", "run")
 
     def __init__(
-        self, name: str, run: Any, shape: Shape, dtype: np.dtype, operands: Nodes, op: Any = None
+        self,
+        name: str,
+        run: Any,
+        shape: Shape,
+        dtype: np.dtype,
+        operands: Nodes,
+        op: Any = None,
+        on_gpu: Any = None,
     ):
         super().__init__(shape, dtype, operands)
         self.name, self.run, self.is_operation = name, run, op is not None
+        self.on_gpu = on_gpu or run
         self.aliases = op is None or op.aliases
         self.pure = op is None or op.kind not in ("impure", "user")
 

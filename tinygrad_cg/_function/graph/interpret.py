@@ -56,8 +56,8 @@ def device_of(build: Any) -> str:
 
 
 def is_stepwise(build: Any) -> bool:
-    """Return whether a way to make programs runs them operation by operation."""
-    return build is interpreter or build is on_gpu
+    """Return whether a way to make programs runs loops operation by operation, or all."""
+    return build is interpreter or device_of(build) == devices.GPU
 
 
 def _by_operations(graph: FuncGraph, compute: Callable[[Value, list], object]) -> Callable:

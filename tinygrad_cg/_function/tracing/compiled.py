@@ -15,7 +15,7 @@ from ..._core.conversion import FLOAT32, FLOAT64, convert, is_tensor, is_weak
 from ..._core.devices import CPU, GPU
 from ..._core.tensor import Aval, Tensor
 from ..._reverse.variable import Variable, unrecorded_assignments
-from ..graph.interpret import device_of, is_stepwise, move_constant, on_gpu
+from ..graph.interpret import device_of, interpreter, is_stepwise, move_constant, on_gpu
 from ..graph.loops import optimize
 from ..graph.values import FuncGraph, Value
 from .number import TraceNumber
@@ -204,7 +204,13 @@ class Traced:
     @property
     def build(self) -> Build:
         """Return what makes programs, for the device."""
-        return self._build if self.device == CPU else on_gpu
+        if self.device == CPU:
+            return self._build
+        if self._build is interpreter:
+            return on_gpu
+        from ..codegen.device_target import build  # which imports the kernels for GPUs
+
+        return build
 
     def arguments(self, trace: FunctionTrace) -> list:
         """Return the leaves of the call as a trace has them."""

@@ -1,0 +1,76 @@
+"""Generated text as kernels of the device.
+
+A text is a module: it imports the scalar functions that it calls, and has functions of device code
+(`device` stands before them) and kernels. What has the same text is compiled once.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from types import ModuleType
+from typing import Any
+
+from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.runtime import generated
+
+MOST = 256  # texts whose kernels are kept
+
+SILENT = """
+def silent_{name}(*arguments):
+    with np.errstate(all="ignore"):
+        {name}(*arguments)
+"""
+"""In the simulator kernels run as Python, where NumPy's numbers warn of what is infinite."""
+
+_lock = Lock()
+_loaded: OrderedDict[str, dict[str, Any]] = OrderedDict()
+
+
+class _Functions:
+    """A module of scalar functions, as device code calls them in the simulator."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = adapter.scalar_function(getattr(self._module, name))
+        setattr(self, name, found)
+        return found
+
+
+def kernels(source: str, names: Sequence[str]) -> list[Any]:
+    """Return the kernels of a text, of these names."""
+    with _lock:
+        found = _loaded.get(source)
+        if found is None:
+            found = _loaded[source] = _load(source, names)
+            if len(_loaded) > MOST:
+                _loaded.popitem(last=False)
+        _loaded.move_to_end(source)
+    return [found[name] for name in names]
+
+
+def _load(source: str, names: Sequence[str]) -> dict[str, Any]:
+    if not adapter.simulated():
+        scope = generated.load(source).__dict__
+        return {name: adapter.device_kernel(scope[name]) for name in names}
+    scope: dict[str, Any] = {"__name__": "<tinygrad_cg device program>"}
+    text = source + "\n".join([SILENT.format(name=name) for name in names])
+    exec(compile(text, "<tinygrad_cg device program>", "exec"), scope)
+    for name, value in list(scope.items()):
+        own = isinstance(value, ModuleType) and value is not adapter.cuda
+        if own and value.__name__.startswith("tinygrad_cg_kernels."):
+            scope[name] = _Functions(value)
+    return {name: adapter.device_kernel(scope[f"silent_{name}"]) for name in names}
+
+
+def launch(kernel: Any, blocks: int, arrays: Sequence[Any], numbers: Sequence[int] = ()) -> None:
+    """Launch a kernel of arrays in C order, and of whole numbers after them."""
+    memory = [adapter.memory(array)[0] for array in arrays]
+    adapter.launch(kernel, blocks, [*memory, *numbers])
+
+
+def clear() -> None:
+    """Forget all kernels; those in use stay."""
+    with _lock:
+        _loaded.clear()

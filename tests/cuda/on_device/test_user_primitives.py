@@ -1,0 +1,185 @@
+"""Primitives of a program's own on the simulated device: numbers, gradients, what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+from numba import cuda
+
+import tinygrad_cg as tf
+from tinygrad_cg.errors import DeviceError
+
+
+@cuda.jit
+def scaled_square(x, out, factor):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = x[i] * x[i] * factor
+
+
+@cuda.jit
+def sum_and_difference(x, y, total, difference):
+    for i in range(cuda.grid(1), total.size, cuda.gridsize(1)):
+        total[i] = x[i] + y[i]
+        difference[i] = x[i] - y[i]
+
+
+def _scaled(name, **options):
+    made = tf.primitive(
+        name,
+        kernel=lambda x, factor: x * x * factor,
+        shape=lambda x, factor: x.shape,
+        cuda=scaled_square,
+        replace=True,
+        **options,
+    )
+
+    @tf.RegisterGradient(name, replace=True)
+    def _(op, dy):
+        return 2 * op.get_attr("factor") * op.inputs[0] * dy
+
+    return made
+
+
+def both_devices(function, *arrays):
+    """Results on the processor, and on the device, as NumPy's arrays."""
+    here = function(*[tf.constant(array) for array in arrays])
+    there = function(*[tf.constant(array).gpu() for array in arrays])
+    assert {one.device for one in tf.nest.flatten(there)} == {"gpu:0"}
+    return [[one.cpu().numpy() for one in tf.nest.flatten(part)] for part in (here, there)]
+
+
+def test_a_cuda_kernel_has_the_gradients_of_the_primitive():
+    square = _scaled("CudaSquare")
+
+    def derivatives(x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = square(x, factor=3.0)
+            first = tape.gradient(y, x)
+        return y, first, outer.gradient(first, x)
+
+    for function in (derivatives, tf.function(derivatives)):
+        here, there = both_devices(function, np.arange(600.0))
+        np.testing.assert_array_equal(here, there)
+        np.testing.assert_array_equal(there[0], 3 * np.arange(600.0) ** 2)
+
+
+def test_a_cuda_kernel_with_several_results_and_its_configuration():
+    made = tf.primitive(
+        "CudaSums",
+        kernel=lambda x, y: (x + y, x - y),
+        shape=lambda x, y: [x.shape, x.shape],
+        cuda=(sum_and_difference, (2, 3)),
+        replace=True,
+    )
+    here, there = both_devices(made, np.arange(7.0), np.ones(7))
+    np.testing.assert_array_equal(here, there)
+
+
+def test_a_configuration_may_follow_from_the_inputs():
+    seen = []
+
+    def configure(x, y):
+        seen.append((x.shape, y.dtype))
+        return 1, x.shape[0]
+
+    made = tf.primitive(
+        "CudaConfigured",
+        kernel=lambda x, y: (x + y, x - y),
+        shape=lambda x, y: [x.shape, x.shape],
+        cuda=(sum_and_difference, configure),
+        replace=True,
+    )
+    here, there = both_devices(made, np.arange(4.0), np.ones(4))
+    np.testing.assert_array_equal(here, there)
+    assert seen == [((4,), np.float64)]
+
+
+def test_strided_inputs_come_in_order_and_empty_ones_launch_nothing():
+    square = _scaled("CudaStrided")
+    x = tf.constant(np.arange(12.0).reshape(3, 4)).gpu()
+    got = square(tf.transpose(x)[:, 1], factor=1.0)
+    np.testing.assert_array_equal(got.cpu().numpy(), np.arange(4.0, 8.0) ** 2)
+    assert square(tf.zeros(0).gpu(), factor=1.0).shape == (0,)
+
+
+def test_a_function_of_numbers_runs_on_both_devices():
+    made = tf.primitive(
+        "CudaBell", kernel=lambda x, y: math.exp(-x * y), elementwise=True, replace=True
+    )
+
+    @tf.RegisterGradient("CudaBell", replace=True)
+    def _(op, dy):
+        x, y = op.inputs
+        return -y * made(x, y) * dy, -x * made(x, y) * dy
+
+    def gradients(x, y):
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            z = made(x, y)
+        return (z, *tape.gradient(z, [x, y]))
+
+    for function in (gradients, tf.function(gradients)):
+        here, there = both_devices(function, np.linspace(0, 1, 6).reshape(2, 3), np.arange(3.0))
+        for want, got in zip(here, there, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-15)
+
+
+def test_a_function_of_numbers_with_several_results():
+    made = tf.primitive(
+        "CudaPair", kernel=lambda x: (x * x, x > 0.5), elementwise=True, replace=True
+    )
+    here, there = both_devices(made, np.linspace(0, 1, 5))
+    for want, got in zip(here, there, strict=True):
+        assert want.dtype == got.dtype
+        np.testing.assert_array_equal(want, got)
+
+
+def test_a_kernel_of_numpy_runs_on_copies():
+    def clear(x):
+        y = np.cumsum(x, axis=0)
+        x[...] = 0
+        return y
+
+    made = tf.primitive("CudaNumpy", kernel=clear, replace=True)
+    x = tf.constant([1.0, 2.0]).gpu()
+    np.testing.assert_array_equal(made(x).cpu().numpy(), [1.0, 3.0])
+    np.testing.assert_array_equal(x.cpu().numpy(), [1.0, 2.0])
+
+
+def test_what_a_kernel_gives_is_checked():
+    x = tf.constant([1.0, 2.0]).gpu()
+    host = tf.primitive("CudaHost", kernel=lambda x: np.zeros(2), replace=True)
+    with pytest.raises(DeviceError, match=r"CudaHost: its kernel does not run on a GPU.*cuda="):
+        host(x)
+    wrong = tf.primitive(
+        "CudaWrong", kernel=lambda x: x + 1, shape=lambda x: (3,), elementwise=True, replace=True
+    )
+    with pytest.raises(ValueError, match="the shape rule says"):
+        wrong(x)
+
+
+def test_attributes_have_the_names_of_parameters():
+    made = tf.primitive(
+        "CudaNames",
+        kernel=lambda x, scale: x * x * scale,
+        shape=lambda x, scale: x.shape,
+        cuda=scaled_square,
+        replace=True,
+    )
+    with pytest.raises(TypeError, match=r"takes \(x, out, factor\), .* attributes \(scale\)"):
+        made(tf.ones(2).gpu(), scale=1.0)
+
+
+def test_wrong_declarations():
+    with pytest.raises(TypeError, match=r"decorate the function with @numba\.cuda\.jit"):
+        tf.primitive("CudaBad", kernel=np.sin, shape=lambda x: x.shape, cuda=lambda x, out: None)
+    with pytest.raises(TypeError, match=r"pass shape=, a function of the inputs"):
+        tf.primitive("CudaBad", kernel=np.sin, cuda=scaled_square)
+    with pytest.raises(TypeError, match=r"must be \(blocks, threads\), got 7"):
+        tf.primitive("CudaBad", kernel=np.sin, shape=lambda x: x.shape, cuda=(scaled_square, 7))
+    with pytest.raises(TypeError, match=r"a pair \(kernel, configuration\), got 3 values"):
+        tf.primitive("CudaBad", kernel=np.sin, shape=lambda x: x.shape, cuda=(scaled_square, 1, 1))

@@ -1,0 +1,308 @@
+"""Kernels of a GPU: the text of one kernel, from the values that fusion assigned to it.
+
+Threads share the elements of a flat domain. In one of rows, groups of threads of a block each take
+a row, and share its columns; a value per row is there for all of the group after a pass, by a tree
+of partial results in shared memory. Values of earlier passes are computed again rather than saved.
+A total, and sums of columns, are partial results of blocks, which a further kernel combines. Which
+thread adds what depends on sizes alone, so results have the same bits at each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.runtime import generated
+
+from ..fusion.domains import ELEMENT, ROW, Access
+from ..fusion.fuse import Fusion, Kernel
+from ..fusion.nodes import FusionNode, LiteralNode, ReduceNode, TransposeNode, base
+from .blocks import Block
+from .emission import LEFT, combine, identity
+from .expressions import type_name
+from .loop import INDEX, START, LoopCode, RowCode
+from .scalars import Scalars
+from .scope import BlockScope
+from .statements import Code, Expression, Name, Statement, Suite, modules, render
+
+MOST_PARTS = 512
+"""Blocks of a kernel that sums columns, at most: each has sums of its own in memory."""
+
+THREAD = "cuda.threadIdx.x"
+PART = Name("own")  # where a group's sums of columns begin
+
+TREE = """
+@device
+def NAME(value, lane, group):
+    shared = cuda.shared.array({threads}, {dtype})
+    k = cuda.threadIdx.x
+    shared[k] = value
+    cuda.syncthreads()
+    step = group // 2
+    while step > 0:
+        if lane < step:
+            shared[k] = {combine}
+        cuda.syncthreads()
+        step = step // 2
+    found = shared[k - lane]
+    cuda.syncthreads()
+    return found
+""".strip()
+"""The values of a group of threads as one, in shared memory: half as many in each step."""
+
+
+def tree(node: ReduceNode) -> tuple[str, Expression]:
+    """Return the function that combines the values of a group of threads, and its expression."""
+    found = combine(node, Name("shared[k]"), Name("shared[k + step]"))
+    expression = found if isinstance(found, Expression) else Expression("{}", found)
+    text = TREE.format(threads=adapter.threads(), dtype=type_name(node.dtype), combine=expression)
+    return text, expression
+
+
+class DeviceLoop(LoopCode):
+    """One pass over the elements of a row, or of a range, by the threads that share it."""
+
+    block: DeviceBlock
+
+    def __init__(self, *arguments: Any, first: str, step: str, **named: Any):
+        super().__init__(*arguments, **named)
+        self.first, self.step = first, step
+
+    def code(self) -> Code:
+        """Return the statements of the pass, and after it those of its results by row."""
+        body = self._body()
+        starts: Code = [Statement(part, identity(node)) for node, part in self.parts.items()]
+        head = Expression(f"for {LEFT} in range({{}}, {{}}, {self.step})", self.first, self.end)
+        ends: Code = []
+        for node, part in self.parts.items():
+            name = self._total(node)
+            if node.result == "row":
+                found = Expression(f"{self.block.tree(node)}({{}}, lane, group)", part)
+            else:
+                found = combine(node, name, part)
+            ends.append(Statement(name, found))
+        return [*starts, Suite(head, body), *ends] if body else []
+
+    def _add(self, node: ReduceNode, value: Any) -> Statement:
+        if node in self.parts:
+            part = self.parts[node]
+            return Statement(part, combine(node, part, value))
+        index = Expression("{} + {}", PART, LEFT)
+        total = Expression("{}[{}]", self.block.column_total(node), index)
+        return Statement(total, combine(node, total, value))
+
+    def element(self, array: Name, start: Expression) -> Expression:
+        return Expression("{}[{}]", array, start)
+
+    def check(self, test: Any, operands: list) -> bool:
+        return False
+
+    def _find_known(self, node: FusionNode, access: Access) -> Any:
+        key = (node, access)
+        new = access == ELEMENT and key not in self._values
+        if isinstance(node, TransposeNode) and new and not self.block.is_read(node, access):
+            name = self._values[key] = self.block.fresh(node.label)
+            self._code.append(Statement(name, self.block.transposed(node, LEFT)))
+        return super()._find_known(node, access)
+
+
+class DeviceRow(RowCode):
+    """Statements that all threads of a group carry out for their row; the first one stores."""
+
+    block: DeviceBlock
+
+    def __init__(self, block: BlockScope):
+        super().__init__(block)
+        self.stores: Code = []
+
+    def _cell(self, node: FusionNode, access: Access, column: Any) -> Any:
+        if isinstance(node, TransposeNode) and not self.block.is_read(node, access):
+            return self.block.transposed(node, column)
+        return super()._cell(node, access, column)
+
+    def store(self, node: FusionNode) -> None:
+        """Store a value per row, or add it to a total."""
+        if not isinstance(node, ReduceNode):
+            self.store_in(node)
+            return
+        value = self.value(*self.operands(node, ROW)[0])
+        total = Name(f"total_{self.block.names[node]}")
+        self.stores.append(Statement(total, combine(node, total, value)))
+
+    def store_in(self, node: FusionNode) -> None:
+        value = self.value(node, ROW)
+        target = Expression("{}[{}]", self.block.array(node), INDEX)
+        self.stores.append(Statement(target, value))
+
+
+class DeviceScalars(Scalars):
+    """Values of one element, which each thread computes, of arrays, literals and numbers."""
+
+    def __init__(self, array: Callable[[FusionNode], Name], number: Callable[[int], Name]):
+        self.array, self.number = array, number
+        self.names, self.dtypes, self.movable, self._code = {}, {}, set(), []
+        self.literals: dict[np.dtype, list[Any]] = {}
+
+    def literal(self, node: LiteralNode) -> Expression:
+        """Return a literal of the program: an element of an array, so that no text has it."""
+        known = self.literals.setdefault(node.dtype, [])
+        known.append(node.number)
+        return Expression(f"literals_{node.dtype.name}[{len(known) - 1}]")
+
+    def load(self, node: FusionNode, position: Any) -> Expression:
+        return Expression("{}[{}]", self.array(node), position)
+
+
+class DeviceBlock(Block):
+    """The text of one kernel. Its parameters are arrays, literals, and what `numbers` are."""
+
+    def __init__(self, fusion: Fusion, kernel: Kernel):
+        self.trees: dict[str, str] = {}  # by text, the names of functions
+        self.threads = adapter.threads()
+        size, columns = kernel.domain
+        self.rows = size // columns if columns else size
+        self.group = 1
+        while columns and self.group < min(columns, self.threads):
+            self.group *= 2
+        self.computed = DeviceScalars(self.array, self.offset)
+        super().__init__(fusion, kernel)
+
+    def scalar(self, node: FusionNode) -> Any:
+        """Return the name of a value of one element, or its number."""
+        return self.computed.value(node)
+
+    def tree(self, node: ReduceNode) -> str:
+        """Return the name of the function that combines what the threads of a group have."""
+        text, expression = tree(node)
+        self.imported |= set(expression.modules)
+        return self.trees.setdefault(text, f"tree_{len(self.trees)}")
+
+    @property
+    def blocks(self) -> int:
+        """Return how many blocks run the kernel: the same for the same sizes."""
+        found = adapter.blocks_for(self.rows * self.group)
+        return min(found, MOST_PARTS) if self.columns else found
+
+    @property
+    def groups(self) -> int:
+        """Return how many rows are gone through at a time, by all blocks."""
+        return self.blocks * (self.threads // self.group)
+
+    def transposed(self, node: TransposeNode, column: Any) -> Expression:
+        """Return an element of the current row of a transpose: of a column of what it is of."""
+        rows, columns = self.offset(node.rows), Name("columns")
+        text = "{}[{} // {} * ({} * {}) + {} * {} + {} % {}]"
+        array = self.array(base(node.operands[0]))
+        return Expression(text, array, INDEX, rows, rows, columns, column, rows, INDEX, rows)
+
+    def _flat_body(self) -> Code:
+        roots = self._element_roots(0)
+        size = self.kernel.domain.size
+        pads = self._pads(roots)
+        cuts = sorted({0, size, *[end for pad in pads.values() for end in pad if 0 < end < size]})
+        code: Code = []
+        for low, high in pairwise(cuts):
+            first = f"{self.offset(low)} + cuda.grid(1)" if low else "cuda.grid(1)"
+            live = {pad for pad, (start, stop) in pads.items() if start <= low and high <= stop}
+            loop = DeviceLoop(
+                *(self, roots, first, self.offset(high), [], live),
+                first=first,
+                step="cuda.gridsize(1)",
+            )
+            code += loop.code()
+        return code
+
+    def _rows_body(self) -> Code:
+        needed = map(self._find_computed, self.kernel.roots)
+        last = max([self.pass_of(*key) for key in needed], default=0)
+        row = DeviceRow(self)
+        code: Code = []
+        for number in range(last + 1):
+            roots = self._element_roots(number)
+            if roots:
+                loop = DeviceLoop(
+                    *(self, roots, "lane", Name("end"), [], set(), row), first="lane", step="group"
+                ).code()
+                code += row.take() + loop
+        for node in self.kernel.roots:
+            if self.fusion.homes[node].access == ROW:
+                row.store(node)
+        for node in self.kernel.roots:
+            if node.result == "row" and node in self.fusion.stored:
+                row.store_in(node)
+        code += row.take()
+        if row.stores:
+            code.append(Suite(Expression("if live and lane == 0"), row.stores))
+        rows = self.offset(self.rows)
+        head: Code = [
+            Statement(INDEX, Expression("min(first + {} // group, {} - 1)", Name(THREAD), rows)),
+            Statement(Name("live"), Expression("first + {} // group < {}", Name(THREAD), rows)),
+            Statement(Name("end"), Expression("columns if live else 0")),
+            Statement(START, Expression("{} * columns", INDEX)),
+        ]
+        text = "for first in range(cuda.blockIdx.x * together, {}, cuda.gridDim.x * together)"
+        return [Suite(Expression(text, rows), [*head, *code])]
+
+    def source(self) -> tuple[str, list[Given]]:
+        """Return the text of the kernel, and what its parameters before the numbers are."""
+        totals = {node: f"total_{self.names[node]}" for node in self.totals}
+        scalars = self.computed.take()
+        lines = render(scalars)
+        if not self.flat:
+            lines += ["    together = cuda.blockDim.x // group", f"    lane = {THREAD} % group"]
+        if self.columns:
+            own = f"(cuda.blockIdx.x * together + {THREAD} // group) * columns"
+            lines += [f"    {PART} = {own}", f"    for {LEFT} in range(lane, columns, group):"]
+            for node in self.columns:
+                target = f"{self.column_total(node)}[{PART} + {LEFT}]"
+                lines.append(f"        {target} = {identity(node)}")
+        lines += [f"    {name} = {identity(node)}" for node, name in totals.items()]
+        lines += render(self.body)
+        for node, total in totals.items():
+            lines.append(f"    {total} = {self.tree(node)}({total}, {THREAD}, cuda.blockDim.x)")
+        if totals:
+            lines.append(f"    if {THREAD} == 0:")
+            lines += [
+                f"        parts_{self.names[node]}[cuda.blockIdx.x] = {total}"
+                for node, total in totals.items()
+            ]
+        given: dict[str, Given] = {name: ("array", node) for node, name in self.arrays.items()}
+        given |= {self.column_total(node): ("columns", node) for node in self.columns}
+        given |= {f"parts_{self.names[node]}": ("total", node) for node in self.totals}
+        given |= {f"literals_{one.name}": ("literals", one) for one in self.computed.literals}
+        sizes = [] if self.flat else ["columns", "group"]
+        names = [*given, *sizes, *self.numbers.values()]
+        imported = self.imported | modules(scalars)
+        return write_kernel(imported, self.trees, names, lines), list(given.values())
+
+    @property
+    def integers(self) -> list[int]:
+        """Return the numbers that the kernel is launched with, after arrays."""
+        return [*([] if self.flat else [self.kernel.domain.columns, self.group]), *self.numbers]
+
+
+Given = tuple[str, Any]
+"""What a parameter is: an "array", partial sums of "columns" or of a "total", or "literals"."""
+
+HEAD = '''"""Generated by tinygrad_cg from a traced program, for a GPU."""
+
+import numpy as np
+
+{imports}from tinygrad_cg_kernels.cuda.adapter import cuda
+from tinygrad_cg_kernels.cuda.adapter import device_function as device
+'''
+
+
+def write_kernel(
+    imported: set[str], trees: dict[str, str], names: Sequence[str], lines: Sequence[str]
+) -> str:
+    """Return the source of a module with one kernel."""
+    imports = generated.import_lines(imported)
+    head = HEAD.format(imports=f"{imports}\n" * bool(imports))
+    helpers = [text.replace("NAME", name) for text, name in trees.items()]
+    kernel = "\n".join([f"def kernel({', '.join(names)}):", *lines])
+    return "\n\n\n".join([head.rstrip(), *helpers, kernel]) + "\n"

@@ -1,0 +1,256 @@
+"""The target of programs on a GPU: each fused kernel is a kernel of CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.cuda import adapter, programs
+
+from ..._core import devices
+from ..._core.devices import number
+from ..fusion.fuse import Fusion, Kernel
+from ..fusion.lower import Lowering
+from ..fusion.nodes import FusionNode, HostNode, ReduceNode
+from ..graph.interpret import on_gpu
+from ..graph.values import FuncGraph
+from .device_blocks import THREAD, DeviceBlock, DeviceScalars, tree, write_kernel
+from .emission import combine, identity
+from .executable import Executable
+from .scalars import Sizes
+from .scope import NodeNames
+from .statements import Name, modules, render
+from .target import Kinds, Shapes, Target
+
+
+def build(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return an executable for arrays on a GPU, of the shapes and dtypes of the graph's inputs."""
+    return DeviceExecutable(graph)
+
+
+build.device = devices.GPU  # pyright: ignore[reportFunctionMemberAccess]
+
+
+class DeviceExecutable(Executable):
+    """A compiled graph on arrays of a GPU; single values of the processor go along.
+
+    Of larger arrays in the processor's memory each operation decides for itself.
+    """
+
+    def __init__(self, graph: FuncGraph):
+        super().__init__(Fusion(Lowering(graph)), len(graph.inputs), DeviceTarget())
+        self._graph, self._fused = graph, self.call
+        self.call = self._run
+
+    def _run(self, arrays: Sequence[Any]) -> list[Any]:
+        found = []
+        for array in arrays:
+            if isinstance(array, devices.array_types):
+                found.append(array)
+            elif array.ndim:
+                return on_gpu(self._graph)(arrays)
+            else:
+                found.append(number(array))
+        return self._fused(found)
+
+
+class DeviceTarget(Target):
+    """Kernels of CUDA, one for each kernel of the program and for the end of its totals."""
+
+    keeps_arrays = False  # the library of arrays has a pool
+
+    def __init__(self) -> None:
+        library = devices.library()
+        self.names = {"empty": library.empty, "large": library.empty, "array": library.array}
+        self.names["contiguous"] = library.ascontiguousarray
+
+    def segments(
+        self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
+    ) -> list[DeviceSegment]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return the kernels that run between two operations on arrays, as one segment."""
+        blocks = [DeviceBlock(fusion, kernel) for kernel in kernels]
+        return [DeviceSegment(blocks, finals)] if blocks or finals else []
+
+    def together(self, segments: Any) -> AbstractContextManager[None]:
+        """Return a context for compiling; kernels are compiled when they first run."""
+        return nullcontext()
+
+    def function(self, segment: Any, kinds: Kinds) -> tuple[Callable[..., Any], Any]:
+        """Return a segment's ``run(*arrays, sizes)``; its sizes are known to it."""
+        return segment.run, segment
+
+    def splitter(self, segment: Any, k: int, shapes: Shapes) -> Callable[..., Any]:
+        """Raise TypeError: no segment is split."""
+        raise TypeError("segments on a GPU are not split over threads")
+
+    def operation(self, node: HostNode) -> Callable[..., Any]:
+        """Return what runs an operation on arrays: its result is on the GPU, whatever it made."""
+        return lambda *arrays: _place(node.on_gpu(*arrays))
+
+
+def _place(value: Any) -> Any:
+    if type(value) is np.ndarray:
+        return devices.move(value, devices.GPU)
+    return [_place(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+class _Launch:
+    """A kernel, what it is given, and how many blocks run it."""
+
+    def __init__(self, source: str, blocks: int, given: list[Any], integers: Sequence[int]):
+        self.source, self.blocks, self.given = source, blocks, given
+        self.integers = list(integers)
+        (self.kernel,) = programs.kernels(source, ["kernel"])
+
+
+class DeviceSegment:
+    """Kernels and scalars between two operations on arrays: see `segment.Segment`.
+
+    `given` of a launch are nodes, whose arrays are the segment's or its own, pairs ("parts", node)
+    of partial results, and arrays of literals.
+    """
+
+    large = False
+
+    def __init__(self, blocks: list[DeviceBlock], finals: list[FusionNode]):
+        self.blocks, self.finals = blocks, list(finals)
+        self.arrays: dict[FusionNode, None] = {}
+        self.tables: list[list[FusionNode]] = []
+        self.sizes = Sizes()
+        self.source = ""
+        self._launches: list[_Launch] = []
+        self._made: dict[Any, tuple[tuple[int, ...], np.dtype]] = {}  # arrays of its own
+
+    def write(self) -> None:
+        """Write and compile the kernels, in order; totals are finished where they are needed."""
+        pending: list[ReduceNode] = []
+        totals = {node for block in self.blocks for node in block.totals}
+        for block in self.blocks:
+            source, given = block.source()
+            if any(node in pending for kind, node in given if kind == "array"):
+                self._finish(pending, [])
+                pending = []
+            found: list[Any] = []
+            for kind, value in given:
+                if kind == "array":
+                    found.append(self._array(value, totals))
+                elif kind == "literals":
+                    found.append(_literals(block.computed, value))
+                else:
+                    groups = block.groups if kind == "columns" else block.blocks
+                    found.append(self._parts(value, groups, totals))
+            self._add(source, block.blocks, found, block.integers)
+            pending += [node for node in block.totals if ("parts", node) in self._made]
+            for node in block.columns:
+                if ("parts", node) in self._made:
+                    self._finish_columns(node, block.groups)
+        self._finish(pending, [node for node in self.finals if node not in totals])
+        self.source = "\n\n".join([launch.source for launch in self._launches])
+
+    def _add(self, source: str, blocks: int, given: list[Any], integers: Sequence[int]) -> None:
+        self._launches.append(_Launch(source, blocks, given, integers))
+
+    def _array(self, node: FusionNode, totals: set[Any]) -> FusionNode:
+        if node in totals and node not in self.finals:
+            self._made[node] = ((1,), node.dtype)
+        else:
+            self.arrays.setdefault(node)
+        return node
+
+    def _parts(self, node: ReduceNode, groups: int, totals: set[Any]) -> Any:
+        """Return where a kernel puts partial results: a single one is the result."""
+        result = self._array(node, totals)
+        if groups == 1:
+            return result
+        self._made["parts", node] = ((groups * node.size,), node.dtype)
+        return "parts", node
+
+    def _finish_columns(self, node: ReduceNode, groups: int) -> None:
+        """Add the kernel that combines the sums of columns of all groups."""
+        text, expression = tree(node)
+        found = combine(node, Name("total"), Name("parts[k * columns + column]"))
+        lines = [
+            "    for column in range(cuda.blockIdx.x, columns, cuda.gridDim.x):",
+            f"        total = {identity(node)}",
+            f"        for k in range({THREAD}, count, cuda.blockDim.x):",
+            f"            total = {found}",
+            f"        total = tree_0(total, {THREAD}, cuda.blockDim.x)",
+            f"        if {THREAD} == 0:",
+            "            out[column] = total",
+        ]
+        imported = set(expression.modules)
+        names = ["parts", "out", "count", "columns"]
+        source = write_kernel(imported, {text: "tree_0"}, names, lines)
+        blocks = adapter.blocks_for(node.size * adapter.threads())
+        self._add(source, blocks, [("parts", node), node], [groups, node.size])
+
+    def _finish(self, totals: list[ReduceNode], finals: list[FusionNode]) -> None:
+        """Add the kernel of one block that combines totals, and computes scalars of them."""
+        if not totals and not finals:
+            return
+        names = NodeNames()
+        known: dict[FusionNode, Name] = {}
+        numbers: dict[int, Name] = {}
+
+        def array(node: FusionNode) -> Name:
+            return known.setdefault(node, Name(names[node]))
+
+        def number_of(value: int) -> Name:
+            return numbers.setdefault(value, Name(f"n{len(numbers)}"))
+
+        scalars = DeviceScalars(array, number_of)
+        trees: dict[str, str] = {}
+        imported: set[str] = set()
+        lines, given = [], {}
+        for node in totals:
+            text, expression = tree(node)
+            imported |= set(expression.modules)
+            name = trees.setdefault(text, f"tree_{len(trees)}")
+            total, parts = Name(f"total_{names[node]}"), f"parts_{names[node]}"
+            (count,), _ = self._made["parts", node]
+            found = combine(node, total, Name(f"{parts}[k]"))
+            lines += [
+                f"    {total} = {identity(node)}",
+                f"    for k in range({THREAD}, {number_of(count)}, cuda.blockDim.x):",
+                f"        {total} = {found}",
+                f"    {total} = {name}({total}, {THREAD}, cuda.blockDim.x)",
+            ]
+            given[parts] = ("parts", node)
+            scalars.define(node, total)
+        stores = [f"        {array(node)}[0] = total_{names[node]}" for node in totals]
+        for node in finals:
+            value = scalars.value(node)
+            stores.append(f"        {array(node)}[0] = {value}")
+        code = scalars.take()
+        lines += [*render(code), f"    if {THREAD} == 0:", *stores]
+        imported |= modules(code)
+        own = {node for node in totals if node in self._made}
+        for node, name in known.items():
+            given[name] = node
+            if node not in own and node not in self._made:
+                self.arrays.setdefault(node)
+        for dtype in scalars.literals:
+            given[f"literals_{dtype.name}"] = _literals(scalars, dtype)
+        source = write_kernel(imported, trees, [*given, *numbers.values()], lines)
+        self._add(source, 1, list(given.values()), list(numbers))
+
+    def run(self, *arrays: Any) -> None:
+        """Run the kernels on arrays that they read and write, after which stand sizes."""
+        library = devices.library()
+        known: dict[Any, Any] = {}
+        for node, array in zip(self.arrays, arrays, strict=False):
+            known[node] = library.ascontiguousarray(array)
+        for key, (shape, dtype) in self._made.items():
+            known[key] = library.empty(shape, dtype)
+        for launch in self._launches:
+            given = [
+                one if isinstance(one, devices.array_types) else known[one] for one in launch.given
+            ]
+            programs.launch(launch.kernel, launch.blocks, given, launch.integers)
+
+
+def _literals(scalars: DeviceScalars, dtype: np.dtype) -> Any:
+    return devices.library().asarray(np.array(scalars.literals[dtype], dtype))

@@ -1,0 +1,151 @@
+"""What runs a user's primitive on a GPU: the scalar function of `elementwise`, or a CUDA kernel."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+from .._core import devices
+from .._core.tensor import Aval
+from ..errors import DeviceError
+
+THREADS = 256
+"""In a block, where no configuration is given: one thread for each element of the first result."""
+
+
+class CudaKernel:
+    """A kernel made by ``numba.cuda.jit``, and how it is launched.
+
+    It is called as ``kernel(*inputs, *results, *attributes)``; the names of the last parameters
+    say which attributes these are.
+    """
+
+    def __init__(self, name: str, given: Any) -> None:
+        pair = isinstance(given, (tuple, list))
+        if pair and len(given) != 2:
+            raise TypeError(
+                f"primitive {name!r}: cuda must be a kernel or a pair (kernel, configuration), got "
+                f"{len(given)} values"
+            )
+        self.name = name
+        self.kernel, self.configuration = given if pair else (given, None)
+        if not hasattr(self.kernel, "__getitem__"):
+            raise TypeError(
+                f"primitive {name!r}: cuda must be a kernel of CUDA, got {self.kernel!r}: decorate "
+                "the function with @numba.cuda.jit"
+            )
+        if self.configuration is not None and not callable(self.configuration):
+            _check_configuration(name, self.configuration)
+        function = getattr(self.kernel, "py_func", getattr(self.kernel, "fn", None))
+        self._parameters = (
+            None if function is None else list(inspect.signature(function).parameters)
+        )
+
+    def run(self, abstract: Callable[..., Any], *arrays: Any, **attrs: Any) -> Any:
+        """Return new arrays, which the kernel has filled: one, or a list."""
+        from tinygrad_cg_kernels.cuda import kernels
+
+        avals = [Aval(tuple(array.shape), array.dtype) for array in arrays]
+        expected = abstract(*avals, **attrs)
+        several = isinstance(expected, list)
+        results = expected if several else [expected]
+        library = devices.library()
+        outs = [library.empty(aval.shape, aval.dtype) for aval in results]
+        blocks, threads = self._configure(avals, results, attrs)
+        if blocks:
+            ins = [library.ascontiguousarray(array) for array in arrays]
+            given = [*outs, *self._attributes(len(ins) + len(outs), attrs)]
+            kernels.launch(self.kernel, (blocks, threads), ins, given)
+        return outs if several else outs[0]
+
+    def _configure(
+        self, avals: Sequence[Aval], results: Sequence[Aval], attrs: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        if self.configuration is None:
+            return -(-prod(results[0].shape) // THREADS), THREADS
+        if not callable(self.configuration):
+            return self.configuration
+        return _check_configuration(self.name, self.configuration(*avals, **attrs))
+
+    def _attributes(self, start: int, attrs: dict[str, Any]) -> list[Any]:
+        if self._parameters is None:
+            return list(attrs.values())
+        names = self._parameters[start:]
+        if len(self._parameters) < start or set(names) != set(attrs):
+            raise TypeError(
+                f"{self.name}: the CUDA kernel takes ({', '.join(self._parameters)}), expected "
+                f"{start} arrays (inputs, then results) and after them the attributes "
+                f"({', '.join(attrs) or 'none'}), by these names"
+            )
+        return [attrs[name] for name in names]
+
+
+def _check_configuration(name: str, given: Any) -> tuple[Any, Any]:
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise TypeError(
+            f"primitive {name!r}: the configuration of a CUDA kernel must be (blocks, threads), "
+            f"got {given!r}: a pair, or a function of the inputs that returns one"
+        )
+    return given[0], given[1]
+
+
+def on_gpu(
+    name: str,
+    kernel: Callable[..., Any],
+    pointwise: Any,
+    cuda: CudaKernel | None,
+    abstract: Callable[..., Any],
+    checked: bool,
+) -> Callable[..., Any]:
+    """Return what runs a user's primitive on arrays of a GPU.
+
+    `checked`: the user gave a rule of shapes, which results have to follow.
+    """
+    if cuda is not None:
+        return partial(cuda.run, abstract)
+    return partial(_run, name, kernel if pointwise is None else pointwise, abstract, checked)
+
+
+def _run(
+    name: str,
+    kernel: Any,
+    abstract: Callable[..., Any],
+    checked: bool,
+    /,
+    *arrays: Any,
+    **attrs: Any,
+) -> Any:
+    """Run a scalar function as a kernel, or a function of NumPy's functions on the GPU's arrays."""
+    from tinygrad_cg_kernels.cuda.kernels import device_run
+
+    run = device_run(kernel)
+    if run is not None:
+        found = run(*arrays)
+    else:
+        try:  # NumPy's functions ask their operands, which are copies: a kernel may write to them
+            found = kernel(*[array.copy() for array in arrays], **attrs)
+        except (TypeError, AttributeError, NotImplementedError) as error:
+            raise _absent(name) from error
+    outs = list(found) if isinstance(found, (list, tuple)) else [found]
+    if not outs or not all(isinstance(one, devices.array_types) for one in outs):
+        raise _absent(name)
+    if checked:
+        expected = abstract(*[Aval(tuple(one.shape), one.dtype) for one in arrays], **attrs)
+        wanted = [one.shape for one in (expected if isinstance(expected, list) else [expected])]
+        got = [tuple(one.shape) for one in outs]
+        if got != wanted:
+            raise ValueError(
+                f"{name}: the shape rule says {wanted}, the kernel returned arrays of shapes {got}"
+            )
+    return outs if isinstance(found, (list, tuple)) else outs[0]
+
+
+def _absent(name: str) -> DeviceError:
+    return DeviceError(
+        f"{name}: its kernel does not run on a GPU. Pass primitive(cuda=kernel), with a kernel "
+        "made by numba.cuda.jit, or elementwise=True for a function of numbers; or write x.cpu() "
+        "for its operands, and .gpu() for the result"
+    )
