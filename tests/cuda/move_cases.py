@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from tests.cuda.comparison import difference
-from tests.cuda.reduction_cases import numbers
+from tests.cuda.reduction_cases import SPECIAL, numbers
 from tinygrad_cg_kernels.cuda import adapter, kernels
 from tinygrad_cg_kernels.linear.matmul import matmul
-from tinygrad_cg_kernels.move import gather, order
+from tinygrad_cg_kernels.move import gather, order, scatter
 from tinygrad_cg_kernels.reduce import scan
 
 DTYPES = [np.dtype(code) for code in "dfeDq?"]
@@ -40,9 +40,16 @@ def moves() -> Iterator[tuple[Any, list[Any]]]:
         yield gather.scatter_add, [(4, 3), dtype, TWICE, numbers(dtype, (6, 3))]
         yield gather.index_add, [(4, 3), dtype, (TWICE,), numbers(dtype, (6, 3))]
         yield order.sort, [y, 1, True]
+        if dtype.kind != "c":
+            yield scatter.segment_extremum, [x, np.array([2, 0, -1, 2]), 4, dtype.kind != "f"]
+            yield scatter.segment_extremum, [y, ROWS.repeat(2, 1)[:, :5], 4, True, 1]
     x = numbers(DTYPES[0], (2, 4, 3))
     ints = numbers(np.dtype("q"), (3, 7))
     yield gather.gather, [x, np.array([[[1]], [[-3]]]), 2]
+    yield scatter.last_sources, [TWICE, 5]
+    yield scatter.last_sources, [ROWS, 4, 1]
+    yield scatter.segment_extremum, [SPECIAL, np.array([0, 1, 1, 0, 2, 2, 3, 3]), 5, True]
+    yield scatter.segment_extremum, [SPECIAL, np.array([0, 1, 1, 0, 2, 2, 3, 3]), 5, False]
     yield gather.gather, [x, np.zeros((0,), int), 1]
     yield gather.scatter_add, [(2, 4, 3), x.dtype, ROWS, numbers(x.dtype, (2, 3, 3)), 1, 1]
     yield gather.scatter_add, [(2, 3, 4), x.dtype, np.array([[3, 3], [0, -1]]), x[:, :3, :2], 2, 1]
@@ -77,6 +84,7 @@ def wrong() -> Iterator[tuple[Any, list[Any]]]:
         yield order.take_along_axis, [x, at.reshape(1, 2), 0]
         yield order.add_along_axis, [(3, 2), x.dtype, at.reshape(1, 2), np.ones((1, 2)), 0]
     yield gather.gather, [x, np.array([0.5])]
+    yield scatter.last_sources, [np.array([0, 5]), 5]
     yield gather.scatter_add, [(3, 2), x.dtype, np.array([0]), np.ones(3)]
     yield matmul, [x, x]
     yield matmul, [x, np.array(1.0)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tinygrad_cg_kernels.cuda import simulated
+from tinygrad_cg_kernels.cuda import adapter, simulated
 
 pytestmark = pytest.mark.quick
 HOST = np.arange(6.0).reshape(2, 3)
@@ -77,3 +77,24 @@ def test_device_code_may_not_look_outside():
             part[index]
         with pytest.raises(IndexError, match=f"element {index} of 3"):
             part[index] = 0
+
+
+def test_kernels_on_a_gpu_get_memory_by_its_address():
+    """Without the name of a stream, for which Numba would wait."""
+    x = simulated.asarray(HOST)
+    part = adapter.Vector(x, 8, 3)
+    assert part.__cuda_array_interface__["stream"] is None
+    shared = simulated.asarray(part)
+    shared[0] = 9
+    np.testing.assert_array_equal(x.get(), [[0, 9, 2], [3, 4, 5]])
+    for view in (x.T[::-1], x[:, ::-2], x[1:, 1]):
+        memory, steps, first = _memory_of(view)
+        elements = simulated.asarray(memory).get()
+        found = [elements[first + np.dot(steps, at)] for at in np.ndindex(view.shape)]
+        np.testing.assert_array_equal(found, view.get().ravel())
+
+
+def _memory_of(array):
+    """What `adapter.memory` gives where there is no simulator."""
+    assert not adapter.simulated()
+    return adapter.memory(array)

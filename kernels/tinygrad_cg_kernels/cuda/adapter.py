@@ -183,11 +183,32 @@ def argument(value: Any) -> Any:
         from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
         return FakeCUDAArray(value._host)
+    if hasattr(value, "__cuda_array_interface__"):
+        return cuda.as_cuda_array(value, sync=False)  # the work is on the same stream
     return value
+
+
+class Vector:
+    """Elements of a device array's memory in a row, which it keeps alive.
+
+    It names no stream: kernels are launched on the one that the array's library works on, and
+    Numba would wait for a stream that is named.
+    """
+
+    __slots__ = ("__cuda_array_interface__", "owner")
+
+    def __init__(self, array: Any, offset: int, count: int) -> None:
+        self.owner = array
+        self.__cuda_array_interface__ = {
+            "shape": (count,),
+            "typestr": array.dtype.str,
+            "data": (array.data.ptr + offset, False),
+            "strides": None,
+            "version": 3,
+            "stream": None,
+        }
 
 
 def _vector(array: Any, offset: int, count: int) -> Any:
     """Return `count` elements of memory that begin some bytes from an array's first element."""
-    if simulated():
-        return array_module().Memory(array, offset, count)
-    return array_module().ndarray((count,), array.dtype, memptr=array.data + offset)
+    return (array_module().Memory if simulated() else Vector)(array, offset, count)

@@ -18,7 +18,7 @@ from tinygrad_cg_kernels.cuda.scans import DeviceScan
 from tinygrad_cg_kernels.linear.matmul import matmul
 from tinygrad_cg_kernels.linear.product import serves
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
-from tinygrad_cg_kernels.move import gather, order
+from tinygrad_cg_kernels.move import gather, order, scatter
 from tinygrad_cg_kernels.reduce.moments import Moment
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.scan import Scan
@@ -45,6 +45,8 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     gather.gather: moves.gather,
     gather.scatter_add: moves.scatter_add,
     gather.index_add: moves.index_add,
+    scatter.last_sources: moves.last_sources,
+    scatter.segment_extremum: moves.segment_extremum,
     order.take_along_axis: moves.take_along_axis,
     order.add_along_axis: moves.add_along_axis,
     order.sort: moves.sort,

@@ -4,6 +4,7 @@ What adds at repeated indices sorts them first, and then adds in order: the same
 and those of the CPU.
 """
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -14,16 +15,21 @@ from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator l
 from tinygrad_cg_kernels.cuda.elementwise import define
 from tinygrad_cg_kernels.move.gather import check_axis, check_batch, check_bounds, count_indexed
 from tinygrad_cg_kernels.move.order import check_shapes
+from tinygrad_cg_kernels.move.scatter import limits
+from tinygrad_cg_kernels.reduce.combine import larger, smaller
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import (
     INT64,
     is_bool,
+    is_complex,
     is_integer,
     loop_dtype,
     native,
+    no_kernel,
     promote,
 )
 
-_ADD = """
+_SEGMENTS = """
 def kernel(units, count, after, size, order, places, values, out):
     for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
         column = unit % after
@@ -35,28 +41,39 @@ def kernel(units, count, after, size, order, places, values, out):
             target = (line * size + place) * after + column
             total = out[target]
             while j < count and places[j] == place:
-                total += values[(line * count + order[j]) * after + column]
+                total = combine(total, values[(line * count + order[j]) * after + column])
                 j += 1
             out[target] = total
 """
-_kernels: list[Any] = []
 
 
-def _add_at(out: Any, positions: Any, values: Any, middle: tuple[int, int, int]) -> None:
-    """Add values at positions along the middle of three axes, in the order of `positions`."""
+@jitable
+def _plus(x: Any, y: Any) -> Any:
+    return x + y
+
+
+_kernels: dict[Callable, Any] = {}
+
+
+def _combine_at(
+    combine: Callable, out: Any, positions: Any, values: Any, middle: tuple[int, int, int]
+) -> None:
+    """Combine values into positions along the middle of three axes, in their order.
+
+    One thread goes through the values of a position, which sorting has put beside each other.
+    """
     if not values.size:
         return
-    library = adapter.array_module()
-    if not _kernels:
-        _kernels.append(define(_ADD, {}, globals()))
-    order = library.argsort(positions, kind="stable")
-    places = positions[order]
+    kernel = _kernels.get(combine)
+    if kernel is None:
+        names = {"combine": adapter.scalar_function(combine)}
+        kernel = _kernels[combine] = define(_SEGMENTS, names, globals())
+    order = adapter.array_module().argsort(positions, kind="stable")
     before, size, after = middle
     count = positions.size
     units = before * count * after
-    memory = [adapter.memory(array)[0] for array in (order, places, values, out)]
-    blocks = adapter.blocks_for(units)
-    adapter.launch(_kernels[0], blocks, [units, count, after, size, *memory])
+    memory = [adapter.memory(array)[0] for array in (order, positions[order], values, out)]
+    adapter.launch(kernel, adapter.blocks_for(units), [units, count, after, size, *memory])
 
 
 def _positions(name: str, indices: Any, size: int) -> Any:
@@ -129,7 +146,7 @@ def _scatter_flat(
     library, loop = adapter.array_module(), loop_dtype(native(name, dtype))
     out = library.zeros(shape, dtype=loop)
     values = library.ascontiguousarray(values.astype(loop, copy=False))
-    _add_at(out, positions.reshape(-1), values, middle)
+    _combine_at(_plus, out, positions.reshape(-1), values, middle)
     return out.astype(dtype, copy=False)
 
 
@@ -182,6 +199,41 @@ def _axes_of(part: Any) -> int:
         return 0
     is_mask = hasattr(part, "dtype") and is_bool(part.dtype)
     return part.ndim if is_mask else 1
+
+
+def _rows_of(indices: Any, size: int, batch_dims: int) -> tuple[int, Any]:
+    """Return the number of batches, and the rows that indices name among those of all batches."""
+    count = prod(indices.shape[:batch_dims])
+    rows = _positions("scatter", indices, size).reshape(count, -1)
+    batches = adapter.array_module().arange(count, dtype=INT64).reshape(count, 1)
+    return count, rows + batches * size
+
+
+def last_sources(indices: Any, size: int, batch_dims: int = 0) -> Any:
+    """Return for each of `size` places the last position in `indices` that names it, or -1."""
+    library = adapter.array_module()
+    count, rows = _rows_of(indices, size, batch_dims)
+    out = library.full((count, size), -1, dtype=INT64)
+    positions = library.broadcast_to(library.arange(rows.shape[1], dtype=INT64), rows.shape)
+    values = library.ascontiguousarray(positions)
+    _combine_at(larger, out, rows.reshape(-1), values, (1, count * size, 1))
+    return out.reshape(*indices.shape[:batch_dims], size)
+
+
+def segment_extremum(x: Any, indices: Any, size: int, largest: bool, batch_dims: int = 0) -> Any:
+    """Return `size` rows: the largest (or smallest) of those of `x` that `indices` send there."""
+    if is_complex(x.dtype):
+        raise TypeError(no_kernel("segment_extremum", x.dtype))
+    library = adapter.array_module()
+    batch, tail = x.shape[:batch_dims], x.shape[indices.ndim :]
+    count, rows = _rows_of(indices, size, batch_dims)
+    loop = loop_dtype(x.dtype)
+    start = limits(x.dtype)[0 if largest else 1]
+    out = library.full((count * size, *tail), start, dtype=loop)
+    values = library.ascontiguousarray(x.astype(loop, copy=False))
+    middle = (1, count * size, prod(tail))
+    _combine_at(larger if largest else smaller, out, rows.reshape(-1), values, middle)
+    return out.astype(x.dtype, copy=False).reshape(*batch, size, *tail)
 
 
 def take_along_axis(x: Any, indices: Any, axis: int) -> Any:

@@ -11,6 +11,7 @@ from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.elementwise import Map
 from tinygrad_cg_kernels.cuda.folds import Fold
 from tinygrad_cg_kernels.cuda.layouts import reduced
+from tinygrad_cg_kernels.move.scatter import limits
 from tinygrad_cg_kernels.reduce import moments, search
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.reduce.combine import add, larger, smaller
@@ -21,9 +22,7 @@ from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradi
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import (
     INT64,
-    is_bool,
     is_complex,
-    is_exact,
     loop_dtype,
     native,
 )
@@ -37,19 +36,6 @@ def _same(x: Any) -> Any:
 @jitable
 def _truth(x: Any) -> Any:
     return x != 0
-
-
-def _lowest(dtype: np.dtype) -> Any:
-    """Return the least value of a dtype."""
-    if is_exact(dtype):
-        return False if is_bool(dtype) else np.iinfo(dtype).min
-    return -np.inf
-
-
-def _highest(dtype: np.dtype) -> Any:
-    if is_exact(dtype):
-        return True if is_bool(dtype) else np.iinfo(dtype).max
-    return np.inf
 
 
 class DeviceReduction:
@@ -76,7 +62,7 @@ class DeviceReduction:
             return x.astype(result).reshape(shape)
         start = kernel.identity
         if start is None:
-            start = _lowest(loop) if kernel.of_two is larger else _highest(loop)
+            start = limits(loop)[0 if kernel.of_two is larger else 1]
         state = result if logical else loop
         out = self._fold((x,), axes, (loop,), state, start, keepdims)
         return out.astype(result, copy=False)
@@ -199,7 +185,8 @@ class DeviceArgReduction:
             return library.empty(shape, dtype=INT64)
         if not x.size:
             raise ValueError(f"{kernel.name} of an empty axis has no identity")
-        fold, start = (_largest, _lowest(loop)) if self._largest else (_smallest, _highest(loop))
+        fold = _largest if self._largest else _smallest
+        start = limits(loop)[0 if self._largest else 1]
         best = fold((x,), (axis,), (loop,), loop, start, True)
         positions = library.arange(x.shape[axis], dtype=INT64)
         positions = positions.reshape(-1, *(1,) * (x.ndim - 1 - axis))

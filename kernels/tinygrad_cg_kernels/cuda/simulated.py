@@ -112,6 +112,13 @@ class _Address:
         self.owner = owner
 
 
+class _Pointer:
+    """Where an array's first element is."""
+
+    def __init__(self, pointer: int) -> None:
+        self.ptr = pointer
+
+
 class ndarray:
     """An array of the simulated device."""
 
@@ -146,6 +153,10 @@ class ndarray:
     @property
     def flags(self) -> _Flags:
         return _Flags(self._host.flags)
+
+    @property
+    def data(self) -> _Pointer:
+        return _Pointer(self._host.__array_interface__["data"][0])
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Scatters that do not add: which update is the last at each place, and the extreme ones."""
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -54,15 +55,16 @@ def segment_extremum(
     count = prod(batch)
     rows = check_positions("scatter", indices, size).reshape(count, -1)
     rows = (rows + np.arange(count).reshape(count, 1) * size).reshape(-1)
-    if is_exact(x.dtype):
-        limits = (False, True) if is_bool(x.dtype) else _limits(x.dtype)
-    else:
-        limits = (-np.inf, np.inf)
-    out = np.full((count * size, *tail), limits[0 if largest else 1], x.dtype)
+    out = np.full((count * size, *tail), limits(x.dtype)[0 if largest else 1], x.dtype)
     with np.errstate(invalid="ignore"):
         (np.maximum if largest else np.minimum).at(out, rows, x.reshape(rows.size, *tail))
     return out.reshape(*batch, size, *tail)
 
 
-def _limits(dtype: np.dtype) -> tuple[int, int]:
+def limits(dtype: np.dtype) -> tuple[Any, Any]:
+    """Return the least and the largest value of a real dtype."""
+    if not is_exact(dtype):
+        return -np.inf, np.inf
+    if is_bool(dtype):
+        return False, True
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
