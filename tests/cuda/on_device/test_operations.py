@@ -10,8 +10,8 @@ from tinygrad_cg.errors import DeviceError
 
 ABSENT = {  # so far
     *("banded_triangular_solve", "candidates", "conv", "conv_filter", "conv_input"),
-    *("flat_positions", "last_sources", "max_pool", "max_pool_indices", "mean_pool"),
-    *("mean_pool_adjoint", "segment_extremum", "tridiagonal_solve"),
+    *("flat_positions", "max_pool", "max_pool_indices", "mean_pool"),
+    *("mean_pool_adjoint", "tridiagonal_solve"),
 }
 VECTORS = {"eig", "eigh", "svd"}  # their signs and phases are the library's choice
 
