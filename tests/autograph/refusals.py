@@ -1,5 +1,7 @@
 """Functions that cannot be transformed, what the error says, and the line that it names."""
 
+import itertools
+
 import numpy as np
 
 import tinygrad_cg as tf
@@ -220,3 +222,13 @@ def matches(x):
             return x
         case _:
             return -x
+
+
+@case(
+    "`count` has given more than 1000 rounds, which a tensor alone may end", "in itertools.count():"
+)
+def no_end_but_by_a_tensor(x):
+    for _ in itertools.count():
+        x = x * 0.5
+        if x < 0.1:
+            return x

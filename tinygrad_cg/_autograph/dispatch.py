@@ -6,7 +6,7 @@ import builtins
 import functools
 import linecache
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -220,9 +220,20 @@ class Helper:
             "Return a tensor at the end as well",
         )
 
-    @staticmethod
-    def next_round(flow: Any) -> Any:
-        """Return how things stand at the next round, after one that was left so."""
+    def next_round(self, flow: Any, through: Any = None) -> Any:
+        """Return how things stand at the next round, after one that was left so.
+
+        Raises AutographError where a tensor alone might end the rounds, and they do not.
+        """
+        if type(through) is _Unsized and isinstance(flow, Flow):
+            through.rounds += 1
+            if through.rounds > _MOST_ROUNDS:
+                raise self.refusal(
+                    through.line,
+                    f"`{type(through.iterable).__name__}` has given more than {_MOST_ROUNDS} "
+                    "rounds, which a tensor alone may end: Python goes through it while tracing",
+                    "Write `while True:`, which becomes a loop, or go through a list or tf.range",
+                )
         return without(flow, {CONTINUE})
 
     @staticmethod
@@ -265,8 +276,11 @@ class Helper:
         return Loop(self, number, names, cells, flow, result).run()
 
     @staticmethod
-    def iterate(iterable: Any) -> Any:
-        return Rows(iterable) if has_many_rows(iterable) else iterable
+    def iterate(iterable: Any, line: int) -> Any:
+        if has_many_rows(iterable):
+            return Rows(iterable)
+        is_sized = isinstance(iterable, (Range, Tensor)) or hasattr(iterable, "__len__")
+        return iterable if is_sized else _Unsized(iterable, line)
 
     def loops(self, iterable: Any, number: int, names: dict, cells: Callable, *left: Any) -> bool:
         """Return whether a `for` becomes a loop of the program.
@@ -297,6 +311,20 @@ class Helper:
         if isinstance(iterable, Rows):
             return iterable.result
         return RangeLoop(self, number, names, cells, iterable, flow, result).run()
+
+
+class _Unsized:
+    """What a `for` goes through that may never end."""
+
+    def __init__(self, iterable: Any, line: int):
+        self.iterable, self.line = iterable, line
+        self.rounds = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.iterable)
+
+
+_MOST_ROUNDS = 1000
 
 
 # What stands in for functions of Python ----------------------------------------------------------

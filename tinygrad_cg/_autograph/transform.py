@@ -280,8 +280,8 @@ class Statements:
         """Return whether a round may be left because of a tensor."""
         return bool(jumps(one.body))
 
-    def _round(self, one: Any, target: Any = None) -> list[ast.stmt]:
-        """Return the body of a loop that Python goes through."""
+    def _round(self, one: Any, target: Any = None, mark: str | None = None) -> list[ast.stmt]:
+        """Return the body of a loop of Python's; `mark` names what a `for` goes through."""
         self.depth += 1
         if not self._may_break(one):
             body = self.block(one.body)
@@ -292,7 +292,8 @@ class Statements:
         self.depth -= 1
         if self._may_break(one):
             self.has_flow = True
-            body.append(assign(FLOW, helper("next_round", [name(FLOW, one)], one), one))
+            through = [] if mark is None else [name(mark, one)]
+            body.append(assign(FLOW, helper("next_round", [name(FLOW, one), *through], one), one))
         return body
 
     def _after_loop(self, one: Any) -> list[ast.stmt]:
@@ -326,9 +327,11 @@ class Statements:
         traced = [*self._decide(number, "for_", extra, one), *self._otherwise(one)]
         early = self._may_break(one)
         target = ast.Name(_VALUE, ast.Store()) if early else copy.deepcopy(one.target)
-        body = self._round(one, one.target if early else None)
+        body = self._round(one, one.target if early else None, mark)
         native = ast.For(target, name(mark, one), body, self._otherwise(one))
-        value = helper("iterate", [self.expression(one.iter)], one.iter)
+        value = helper(
+            "iterate", [self.expression(one.iter), constant(one.lineno, one.iter)], one.iter
+        )
         named = located(ast.NamedExpr(name(mark, one, store=True), value), one.iter)
         here = [constant(number, one), helper("locals", [], one), self._cells(number, one)]
         question = helper("loops", [named, *here, *copy.deepcopy(flow)], one.iter)
