@@ -56,6 +56,6 @@ def test_an_array_is_released_after_its_last_use_unless_it_is_returned():
     steps.add("run(x0, v1, v2)", uses=["x0", "v1", "v2"])
     steps.operation("v3", "v3 = sort(v1)", ["v1"], views=False, keeps=False)
     steps.add("run(v2, v3)", uses=["v2", "v3"])
-    lines, scratch = steps.finish(["v2"], {"v2"})
+    lines, scratch = steps.finish(["v2"], {"v2"}, keeps=True)
     assert scratch is None
     assert lines[3:] == ["v3 = sort(v1)", "del v1", "run(v2, v3)", "return [v2]"]

@@ -43,7 +43,10 @@ class Steps:
     def finish(
         self, results: Names, returned: set[str], keeps: bool
     ) -> tuple[list[str], Scratch | None]:
-        """Return the lines of a call whose `results` name arrays, and the arrays that it keeps."""
+        """Return the lines of a call whose `results` name arrays, and the arrays that it keeps.
+
+        It keeps small ones from call to call, if `keeps`.
+        """
         for name, operands in reversed(self._views.items()):
             self._shown.update(operands if name in self._shown else ())
         last: dict[str, int] = {}  # by name the last step that uses it, in the order of first uses
