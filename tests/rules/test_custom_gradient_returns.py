@@ -581,7 +581,7 @@ def test_a_missing_return_is_named_where_several_gradients_are_due():
     @tf.custom_gradient
     def forgets(x, y):
         def grad(dy):
-            dy * y
+            _ = dy * y
 
         return x * y, grad
 
