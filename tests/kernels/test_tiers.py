@@ -1,10 +1,11 @@
-"""Block kernels in two forms: the one that is compiled first, and the better one."""
+"""Kernels in two forms: the one that is compiled first, and the better one."""
 
 import numpy as np
 import pytest
 
 from tests.kernels.test_translation import operands
 from tinygrad_cg._core.primitive import OPS
+from tinygrad_cg_kernels.loops import tiles
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import objects
@@ -78,3 +79,78 @@ def test_short_formulas_and_those_of_many_branches_have_one_form(name):
     kernel = made(name)
     kernel(*[np.ones(THRESHOLD)] * kernel.inputs)
     assert owner_of(kernel).better is None
+
+
+SMALL = ["sin", "cos", "tan", "power", "log2", "log10", "lgamma", "digamma", "erfc", "erfinv"]
+
+
+def small_owner(kernel):
+    (owner,) = (one for key, one in kernel.dispatchers.items() if key[0] == "small")
+    return owner
+
+
+def values(count, dtype):
+    """Random bits, among them numbers that are not finite, and numbers of usual sizes."""
+    rng = np.random.default_rng(0)
+    info = np.finfo(dtype)
+    some = rng.integers(-(2 ** (info.bits - 1)), 2 ** (info.bits - 1), count, f"i{info.bits // 8}")
+    usual = rng.uniform(-9, 9, count).astype(dtype)
+    return np.concatenate([some.view(dtype), usual, usual / 100])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", [*SMALL, "erfcinv", "logaddexp"])
+@pytest.mark.filterwarnings("ignore:.*encountered")
+def test_both_forms_of_small_kernels_have_the_same_bits(name, dtype, monkeypatch):
+    monkeypatch.setattr(tiers, "LONG_SMALL", 0)
+    kernel = made(name)
+    given = [values(1000, dtype)[k:] for k in range(kernel.inputs)]
+    given = [one[: len(given[-1])] for one in given]
+    first = kernel(*given)
+    better = small_owner(kernel).code.better
+    assert better is not None and better.code is None
+    while better.thread is None:
+        assert kernel(*given) is not None
+    better.thread.join()
+    assert better.code is not None
+    nan = np.isnan(first)
+    second = kernel(*given)
+    np.testing.assert_array_equal(np.isnan(second), nan)
+    bits = np.dtype(f"i{first.itemsize}")
+    np.testing.assert_array_equal(second[~nan].view(bits), first[~nan].view(bits))
+
+
+def test_a_small_kernel_asks_for_its_better_form_once():
+    kernel, x = made("sin"), np.linspace(-3, 3, 100)
+    first = kernel(x)
+    better = small_owner(kernel).code.better
+    calls = 1
+    while better.thread is None:
+        np.testing.assert_array_equal(kernel(x), first)
+        calls += 1
+    assert tiers.CALLS <= calls <= tiers.CALLS + 2
+    better.thread.join()
+    far = np.array([1e9, 2e200])  # a part that was not needed before
+    np.testing.assert_array_equal(kernel(far), made("sin")(far))
+    again, before = made("sin"), len(build.loaded)  # as in another process
+    np.testing.assert_array_equal(again(x), first)
+    assert small_owner(again).code.better is None
+    assert "sin_small" in build.loaded[before:]
+
+
+LINKED = []
+
+
+def test_the_search_for_rows_is_compiled_when_there_is_much_to_do(monkeypatch):
+    monkeypatch.setattr(tiles, "_owner", None)
+    kernel = made("add")
+    x = np.random.default_rng(0).uniform(size=(300, 300))
+    first = kernel(x, x.T)
+    LINKED.append(tiles._owner)  # kernels go on to call it
+    better = tiles._owner.better
+    assert better.thread is None
+    while better.thread is None:
+        np.testing.assert_array_equal(kernel(x, x.T), first)
+    better.thread.join()
+    np.testing.assert_array_equal(kernel(x, x.T), first)
+    np.testing.assert_array_equal(first, x + x.T)

@@ -157,22 +157,32 @@ def best(pick, row, count):
 
 
 @jitable
-def _extreme(pick, combine, row):
-    """Return the best element by `pick`; by `combine`, which knows nan, if there may be one."""
+def first_nan(row):
+    """Return the index of the first nan in a row, -1 if it has none."""
+    for i in range(np.uintp(row.size)):
+        if row[i] != row[i]:
+            return np.intp(i)
+    return -1
+
+
+@jitable
+def _extreme(pick, row):
+    """Return the best element by `pick`, nan if one is."""
     value, nan = best(pick, row, row.size)
-    return value if nan == nan else _total(combine, row[0], row)
+    index = first_nan(row) if nan != nan else -1
+    return value if index < 0 else row[index]
 
 
 @jitable
 def max_row(row):
     """Return the largest element of a row, nan if one is."""
-    return _extreme(larger_number, larger, row)
+    return _extreme(larger_number, row)
 
 
 @jitable
 def min_row(row):
     """Return the smallest element of a row, nan if one is."""
-    return _extreme(smaller_number, smaller, row)
+    return _extreme(smaller_number, row)
 
 
 # --- totals of four rows ----------------------------------------------------------------
@@ -281,15 +291,24 @@ def all_rows(total, x, offset, step, height):
 
 
 @jitable
+def _put_nan(total, x, offset, step, height):
+    """Put the nan of a column, if it has one, into a row of totals."""
+    for i in range(height):
+        line = span(x, offset + i * step, total.size)
+        for k in range(np.uintp(total.size)):
+            total[k] = line[k] if line[k] != line[k] else total[k]
+
+
+@jitable
 def max_rows(total, x, offset, step, height):
     if not _reduce_columns(larger_number, mixed, total, x, offset, step, height):
-        _reduce_columns(larger, _nothing, total, x, offset, step, height)
+        _put_nan(total, x, offset, step, height)
 
 
 @jitable
 def min_rows(total, x, offset, step, height):
     if not _reduce_columns(smaller_number, mixed, total, x, offset, step, height):
-        _reduce_columns(smaller, _nothing, total, x, offset, step, height)
+        _put_nan(total, x, offset, step, height)
 
 
 # --- cores ------------------------------------------------------------------------------
