@@ -48,7 +48,7 @@ class Reduction(Compound):
     ) -> None:
         self.name, self.identity, self.kind, self.of_two = name, identity, kind, of_two
         rows_alone = Ranged(f"{name}_rows", combine.rows_core, 5, (row,), BLOCK)
-        fours = four and Ranged(f"{name}_fours", combine.fours_core, 5, (row, four), BLOCK)
+        fours = four and Ranged(f"{name}_fours", combine.fours_core, 5, (four,), BLOCK)
         self.kernels = {
             "rows": rows_alone,
             "fours": fours or rows_alone,
