@@ -145,7 +145,9 @@ class Reduction(Compound):
             x = np.ascontiguousarray(x)
         out = empty(found.partial or found.shape, dtype)
         self.kernels[found.form]((x, out), found.sizes, found.units, x.size)
-        if found.partial is not None:
+        if found.partial is not None and self.kind == "logical":
+            out = np.asarray((np.any if self.of_two is combine.either else np.all)(out, found.rest))
+        elif found.partial is not None:
             out = self._reduce(out, plan(out.shape, found.rest, False, out.itemsize), dtype)
         if found.back is not None:
             sizes, order = found.back

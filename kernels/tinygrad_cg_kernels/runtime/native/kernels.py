@@ -335,7 +335,8 @@ def supply(owner: Any, every: bool = False) -> bool:
     if better is not None and every:
         better.finish()
     forms = [one for one in (code, better and better.code) if isinstance(one, CodeOfParts)]
-    return any([one.supply(one.every() if every else 0) for one in forms])
+    new = [one.supply(one.every() if every else 0) for one in forms]
+    return any(new)
 
 
 def improve(owner: Any) -> bool:
