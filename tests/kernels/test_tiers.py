@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from tests.kernels.test_translation import operands
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels.loops import tiles
 from tinygrad_cg_kernels.loops.engine import Elementwise
@@ -31,18 +30,41 @@ def owner_of(kernel):
     return owner
 
 
+LONG = ["sin", "cos", "tan", "power", "log2", "log10", "lgamma", "digamma", "erfc", "erfinv"]
+LONG += ["erfcinv", "logaddexp"]
+"""Operations of long formulas."""
+
+
+def values(inputs, count, dtype):
+    """Operands of random bits, among them numbers that are not finite, and of usual numbers."""
+    info, rng = np.finfo(dtype), np.random.default_rng(0)
+    word = f"i{info.bits // 8}"
+    some = rng.integers(-(2 ** (info.bits - 1)), 2 ** (info.bits - 1), count, word).view(dtype)
+    usual = rng.uniform(-9, 9, count).astype(dtype)
+    whole = np.concatenate([some, usual, usual / 100])
+    return [rng.permutation(whole) for _ in range(inputs)]
+
+
+def assert_same_bits(found, expected):
+    nan = np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(found), nan)
+    bits = np.dtype(f"i{expected.itemsize}")
+    np.testing.assert_array_equal(found[~nan].view(bits), expected[~nan].view(bits))
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", ["lgamma", "digamma", "power", "sin", "xlogy"])
-def test_both_forms_have_the_same_bits(name, dtype):
+@pytest.mark.parametrize("name", [*LONG, "xlogy"])
+@pytest.mark.filterwarnings("ignore:.*encountered")
+def test_both_forms_have_the_same_bits(name, dtype, monkeypatch):
+    monkeypatch.setattr(tiers, "LONG", 0)
     kernel = made(name)
-    given = operands(kernel.inputs, THRESHOLD + 13, dtype)
+    given = values(kernel.inputs, THRESHOLD, dtype)
     first = kernel(*given)
     owner = owner_of(kernel)
     assert owner.better.code is None
     kernels.supply(owner, every=True)
     assert owner.better.code is not None
-    bits = np.dtype(f"i{first.itemsize}")
-    np.testing.assert_array_equal(kernel(*given).view(bits), first.view(bits))
+    assert_same_bits(kernel(*given), first)
 
 
 def test_the_better_form_comes_with_work(monkeypatch):
@@ -81,31 +103,18 @@ def test_short_formulas_and_those_of_many_branches_have_one_form(name):
     assert owner_of(kernel).better is None
 
 
-SMALL = ["sin", "cos", "tan", "power", "log2", "log10", "lgamma", "digamma", "erfc", "erfinv"]
-
-
 def small_owner(kernel):
     (owner,) = (one for key, one in kernel.dispatchers.items() if key[0] == "small")
     return owner
 
 
-def values(count, dtype):
-    """Random bits, among them numbers that are not finite, and numbers of usual sizes."""
-    rng = np.random.default_rng(0)
-    info = np.finfo(dtype)
-    some = rng.integers(-(2 ** (info.bits - 1)), 2 ** (info.bits - 1), count, f"i{info.bits // 8}")
-    usual = rng.uniform(-9, 9, count).astype(dtype)
-    return np.concatenate([some.view(dtype), usual, usual / 100])
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", [*SMALL, "erfcinv", "logaddexp"])
+@pytest.mark.parametrize("name", LONG)
 @pytest.mark.filterwarnings("ignore:.*encountered")
 def test_both_forms_of_small_kernels_have_the_same_bits(name, dtype, monkeypatch):
     monkeypatch.setattr(tiers, "LONG_SMALL", 0)
     kernel = made(name)
-    given = [values(1000, dtype)[k:] for k in range(kernel.inputs)]
-    given = [one[: len(given[-1])] for one in given]
+    given = values(kernel.inputs, 1000, dtype)
     first = kernel(*given)
     better = small_owner(kernel).code.better
     assert better is not None
@@ -114,11 +123,7 @@ def test_both_forms_of_small_kernels_have_the_same_bits(name, dtype, monkeypatch
         assert kernel(*given) is not None
     better.thread.join()
     assert better.code is not None
-    nan = np.isnan(first)
-    second = kernel(*given)
-    np.testing.assert_array_equal(np.isnan(second), nan)
-    bits = np.dtype(f"i{first.itemsize}")
-    np.testing.assert_array_equal(second[~nan].view(bits), first[~nan].view(bits))
+    assert_same_bits(kernel(*given), first)
 
 
 def test_a_small_kernel_asks_for_its_better_form_once():

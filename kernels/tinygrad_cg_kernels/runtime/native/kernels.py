@@ -463,7 +463,7 @@ def _arrays_text(module: Module, function: Any, arguments: tuple) -> str:
 
 
 WORDS = _Entry(_words_text, lambda count: ("i64",) * count)
-BLOCK = WORDS._replace(uses_pool=True, first=tiers.of_block)
+BLOCK = WORDS._replace(uses_pool=True, first=tiers.of_block, first_level=machine.WITHOUT_LOOPS)
 OBJECTS = _Entry(
     _objects_text,
     lambda count: ("object",) * count,

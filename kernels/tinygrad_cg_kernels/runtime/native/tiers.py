@@ -1,11 +1,10 @@
 """Kernels in two forms: one that is compiled soon, and a better one once there is much to do.
 
-A block kernel of a long formula computes several vectors at a time, which is quicker by up to a
-quarter and takes LLVM twice as long: its first form computes one. A small kernel of a long formula
-computes vectors, which takes LLVM twice as long as single numbers: its first form computes these.
-When the first form has done `ENOUGH` another thread compiles the better one, and the first one
-passes its calls on to that. Both are one text, but for a number in a loop's mark, or LLVM's level:
-they give the same bits. The better form is kept on disk, where later processes find it at once.
+The loops of a long formula compute several vectors at a time, which takes LLVM two to three times
+as long as loops over single numbers: the first form has these. Once it has done `ENOUGH` another
+thread compiles the better one, to which the first one then passes its calls on. Both are one text
+at two of LLVM's levels: they give the same bits. The better form is kept on disk, where later
+processes find it at once.
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ CALLS = 32
 """So many calls of a small kernel are enough; a power of 2."""
 BETTER, LEFT = "tinygrad_cg_better", "tinygrad_cg_left"
 """The symbols of the better form's address, and of the calls that are left until it is wanted."""
-_COUNT = re.compile(r'("llvm.loop.interleave.count", i32) \d+')
+_ELEMENTWISE = '"llvm.loop.interleave.count"'
+"""What the texts of block kernels of elements have, and those of sums have not."""
 _ENTRY = re.compile(r"^define (\w+) @entry\((.*)\) \{$", re.MULTILINE)
 
 _lock = ForkLock()
@@ -43,9 +43,9 @@ if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has n
 
 def of_block(text: machine.Text) -> machine.Text | None:
     """Return the text of a block kernel's first form; None if it is compiled soon enough."""
-    if len(text.text) < LONG or not _COUNT.search(text.text):
+    if len(text.text) < LONG or _ELEMENTWISE not in text.text:
         return None
-    return _with_choice(text._replace(text=_COUNT.sub(r"\1 1", text.text)))
+    return _with_choice(text._replace(level=machine.WITHOUT_LOOPS))
 
 
 def of_small(text: machine.Text) -> machine.Text | None:
@@ -144,8 +144,8 @@ def counted(run: Callable[..., object], better: Better | None, work: int) -> Cal
         return run
 
     def run_counted(*arrays: Any) -> None:
-        run(*arrays)
-        if better.thread is None:
+        if better.thread is None:  # the better form may come while this call is under way
             better.count(work)
+        run(*arrays)
 
     return run_counted
