@@ -4,7 +4,8 @@ Each operation runs in processes of its own, forked from one that has imported t
 compiled nothing, with an empty cache of kernels: once on few elements, once on 100,000. By default
 such a process has used the addition of arrays of both sizes before, so that what every operation
 needs is there; with `--start` it has not: that is the first operation on a new machine. Times are
-the least of the rounds, in milliseconds: elapsed, and of the processor in all threads.
+what the first use takes more than a second one, the least of the rounds, in milliseconds: elapsed,
+and of the processor in all threads.
 """
 
 import argparse
@@ -88,13 +89,18 @@ def _measured(record: Primitive, size: int, dtype: str, start: bool) -> Times | 
             x = tf.ones(count, dtype)
             tf.add(x, x)
     with np.errstate(all="ignore"):
-        elapsed, used = time.perf_counter(), time.process_time()
         try:
-            record(*tensors, **params)
+            first = _time(record, tensors, params)
         except TypeError:
             return None
-        elapsed, used = time.perf_counter() - elapsed, time.process_time() - used
-    return elapsed * 1e3, used * 1e3
+        second = _time(record, tensors, params)
+    return first[0] - second[0], first[1] - second[1]
+
+
+def _time(record: Primitive, tensors: list[tf.Tensor], params: dict[str, Any]) -> Times:
+    elapsed, used = time.perf_counter(), time.process_time()
+    record(*tensors, **params)
+    return (time.perf_counter() - elapsed) * 1e3, (time.process_time() - used) * 1e3
 
 
 def measure(chosen: dict[str, Primitive], rounds: int, dtypes: list[str], start: bool) -> Iterator:

@@ -1,10 +1,10 @@
-"""Block kernels in two forms: the one that is compiled first, and the better one."""
+"""Kernels in two forms: the one that is compiled first, and the better one."""
 
 import numpy as np
 import pytest
 
-from tests.kernels.test_translation import operands
 from tinygrad_cg._core.primitive import OPS
+from tinygrad_cg_kernels.loops import tiles
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import objects
@@ -30,18 +30,41 @@ def owner_of(kernel):
     return owner
 
 
+LONG = ["sin", "cos", "tan", "power", "log2", "log10", "lgamma", "digamma", "erfc", "erfinv"]
+LONG += ["erfcinv", "logaddexp"]
+"""Operations of long formulas."""
+
+
+def values(inputs, count, dtype):
+    """Operands of random bits, among them numbers that are not finite, and of usual numbers."""
+    info, rng = np.finfo(dtype), np.random.default_rng(0)
+    word = f"i{info.bits // 8}"
+    some = rng.integers(-(2 ** (info.bits - 1)), 2 ** (info.bits - 1), count, word).view(dtype)
+    usual = rng.uniform(-9, 9, count).astype(dtype)
+    whole = np.concatenate([some, usual, usual / 100])
+    return [rng.permutation(whole) for _ in range(inputs)]
+
+
+def assert_same_bits(found, expected):
+    nan = np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(found), nan)
+    bits = np.dtype(f"i{expected.itemsize}")
+    np.testing.assert_array_equal(found[~nan].view(bits), expected[~nan].view(bits))
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", ["lgamma", "digamma", "power", "sin", "xlogy"])
-def test_both_forms_have_the_same_bits(name, dtype):
+@pytest.mark.parametrize("name", [*LONG, "xlogy"])
+@pytest.mark.filterwarnings("ignore:.*encountered")
+def test_both_forms_have_the_same_bits(name, dtype, monkeypatch):
+    monkeypatch.setattr(tiers, "LONG", 0)
     kernel = made(name)
-    given = operands(kernel.inputs, THRESHOLD + 13, dtype)
+    given = values(kernel.inputs, THRESHOLD, dtype)
     first = kernel(*given)
     owner = owner_of(kernel)
     assert owner.better.code is None
     kernels.supply(owner, every=True)
     assert owner.better.code is not None
-    bits = np.dtype(f"i{first.itemsize}")
-    np.testing.assert_array_equal(kernel(*given).view(bits), first.view(bits))
+    assert_same_bits(kernel(*given), first)
 
 
 def test_the_better_form_comes_with_work(monkeypatch):
@@ -78,3 +101,62 @@ def test_short_formulas_and_those_of_many_branches_have_one_form(name):
     kernel = made(name)
     kernel(*[np.ones(THRESHOLD)] * kernel.inputs)
     assert owner_of(kernel).better is None
+
+
+def small_owner(kernel):
+    (owner,) = (one for key, one in kernel.dispatchers.items() if key[0] == "small")
+    return owner
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.filterwarnings("ignore:.*encountered")
+def test_both_forms_of_small_kernels_have_the_same_bits(name, dtype, monkeypatch):
+    monkeypatch.setattr(tiers, "LONG_SMALL", 0)
+    kernel = made(name)
+    given = values(kernel.inputs, 1000, dtype)
+    first = kernel(*given)
+    better = small_owner(kernel).code.better
+    assert better is not None
+    assert better.code is None
+    while better.thread is None:
+        assert kernel(*given) is not None
+    better.thread.join()
+    assert better.code is not None
+    assert_same_bits(kernel(*given), first)
+
+
+def test_a_small_kernel_asks_for_its_better_form_once():
+    kernel, x = made("sin"), np.linspace(-3, 3, 100)
+    first = kernel(x)
+    better = small_owner(kernel).code.better
+    calls = 1
+    while better.thread is None:
+        np.testing.assert_array_equal(kernel(x), first)
+        calls += 1
+    assert tiers.CALLS <= calls <= tiers.CALLS + 2
+    better.thread.join()
+    far = np.array([1e9, 2e200])  # a part that was not needed before
+    np.testing.assert_array_equal(kernel(far), made("sin")(far))
+    again, before = made("sin"), len(build.loaded)  # as in another process
+    np.testing.assert_array_equal(again(x), first)
+    assert small_owner(again).code.better is None
+    assert "sin_small" in build.loaded[before:]
+
+
+LINKED = []
+
+
+def test_the_search_for_rows_is_compiled_when_there_is_much_to_do(monkeypatch):
+    monkeypatch.setattr(tiles, "_owner", None)
+    kernel = made("add")
+    x = np.random.default_rng(0).uniform(size=(300, 300))
+    first = kernel(x, x.T)
+    LINKED.append(tiles._owner)  # kernels go on to call it
+    better = tiles._owner.better
+    assert better.thread is None
+    while better.thread is None:
+        np.testing.assert_array_equal(kernel(x, x.T), first)
+    better.thread.join()
+    np.testing.assert_array_equal(kernel(x, x.T), first)
+    np.testing.assert_array_equal(first, x + x.T)

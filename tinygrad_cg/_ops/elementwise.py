@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.reduce import softmax as ksoftmax
+from tinygrad_cg_kernels.reduce import exponentials
 
 from .._core.conversion import convert, convert_operands
 from .._core.kinds import (
@@ -634,7 +634,7 @@ minimum = binary(
 nearest_finite = of_real(
     "nearest_finite",
     "Return x, or the largest number of its dtype for an infinite x, with its sign. No gradient.",
-    kernel=ksoftmax.finite,
+    kernel=exponentials.finite,
     ulps=None,
     spellings=(),
 )

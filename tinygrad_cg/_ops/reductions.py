@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.reduce import moments, search
+from tinygrad_cg_kernels.reduce import moments, narrow, search
 from tinygrad_cg_kernels.reduce import reduction as kreduce
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.runtime import errstate
@@ -207,35 +206,21 @@ def _finite(x: Tensor) -> Tensor:
     return where(equal(x, -np.inf), 0, x)
 
 
-NARROW = {"softmax": 8, "log_softmax": 16, "logsumexp": 16, "log_softmax_pull": 4}
-"""Columns at most of rows over which exponentials are taken for all elements at once."""
-MANY = 2**13  # elements, from which on that takes less time than a kernel that goes by rows
+NARROW = 4
+"""Elements at most of rows for which the gradient of log_softmax goes by operations on arrays."""
 
 
 def is_narrow(name: str, x: Any, axis: int | tuple[int, ...]) -> bool:
-    """Return whether an operation goes over rows too short for the vectors of a kernel."""
-    last = len(x.shape) - 1
-    if last < 1 or x.shape[last] > NARROW.get(name, 0) or not is_native_float(x.dtype):
+    """Return whether an operation has a way for narrow rows, which a program is to call."""
+    if not is_native_float(x.dtype) or not narrow.is_narrow(x.shape, axis):
         return False
-    return prod(x.shape) >= MANY and axis in (last, (last,))
-
-
-def _by_parts_if_narrow(name: str, kernel: Callable, decomposition: Callable) -> Callable:
-    """Return what runs a kernel, or the decomposition over narrow rows."""
-
-    def run(x: np.ndarray, axis: Any, *flags: bool, **params: Any) -> np.ndarray:
-        if is_narrow(name, x, axis) and x.flags.c_contiguous:
-            return decomposition(ARRAYS, x, axis, *flags, **params)
-        return kernel(x, axis, *flags, **params)
-
-    return run
+    return name in narrow.KERNELS or (name == "log_softmax_pull" and x.shape[-1] <= NARROW)
 
 
 reduce_logsumexp = reduction(
     "logsumexp",
     ksoftmax.logsumexp,
     "Return log(sum(exp(x))) over axes, without overflow.",
-    run=_by_parts_if_narrow("logsumexp", ksoftmax.logsumexp, _logsumexp_by_parts),
     decomposition=_logsumexp_by_parts,
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply_upstream(
         restore_axes(dy, shape, axis, keepdims),
@@ -317,12 +302,10 @@ euclidean_norm = reduction(
 _ALONG = [Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})]
 
 
-def _axis_operation(
-    name: str, kernel: Any, abstract: Any, run: Any = None, **record: Any
-) -> Primitive:
+def _axis_operation(name: str, kernel: Any, abstract: Any, **record: Any) -> Primitive:
     return operation(
         name,
-        run or (lambda x, axis: kernel(x, axis)),
+        lambda x, axis: kernel(x, axis),
         abstract,
         kind="reduction",
         kernel=kernel,
@@ -412,7 +395,6 @@ def _normalisation(name: str, kernel: Any, pull: Primitive, decomposition: Any) 
         name,
         kernel,
         lambda x, axis: Aval(x.shape, kernel.result_dtype(x.dtype)),
-        _by_parts_if_narrow(name, kernel, decomposition),
         vjp=(lambda dy, out, axis: apply(pull, (dy, out), {"axis": axis}),),
         decomposition=decomposition,
     )

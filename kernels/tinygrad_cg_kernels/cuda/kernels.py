@@ -8,11 +8,11 @@ from tinygrad_cg_kernels.cuda import adapter, moves
 from tinygrad_cg_kernels.cuda.elementwise import DeviceElementwise, DevicePointwise
 from tinygrad_cg_kernels.cuda.reductions import (
     DeviceArgReduction,
+    DeviceLogSumExp,
     DeviceMoment,
     DeviceNormalisation,
     DeviceNormalisationGradient,
     DeviceReduction,
-    LogSumExp,
 )
 from tinygrad_cg_kernels.cuda.scans import DeviceScan
 from tinygrad_cg_kernels.linear.matmul import matmul
@@ -23,7 +23,7 @@ from tinygrad_cg_kernels.reduce.moments import Moment
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.scan import Scan
 from tinygrad_cg_kernels.reduce.search import ArgReduction
-from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradient
+from tinygrad_cg_kernels.reduce.softmax import LogSumExp, Normalisation, NormalisationGradient
 
 
 def _never(*arrays: Any) -> bool:
@@ -34,7 +34,8 @@ def _never(*arrays: Any) -> bool:
 _MAKERS: dict[type, Callable[[Any], Callable[..., Any]]] = {
     Elementwise: DeviceElementwise,
     Pointwise: DevicePointwise,
-    Reduction: lambda kernel: (DeviceReduction if kernel.of_two else LogSumExp)(kernel),
+    Reduction: DeviceReduction,
+    LogSumExp: DeviceLogSumExp,
     Moment: DeviceMoment,
     ArgReduction: DeviceArgReduction,
     Normalisation: DeviceNormalisation,

@@ -15,10 +15,11 @@ from tinygrad_cg_kernels.move.scatter import limits
 from tinygrad_cg_kernels.reduce import moments, search
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.reduce.combine import add, larger, smaller
+from tinygrad_cg_kernels.reduce.exponentials import finite
 from tinygrad_cg_kernels.reduce.moments import Moment
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.search import ArgReduction
-from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradient, finite
+from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradient
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import (
     INT64,
@@ -84,7 +85,7 @@ _exp_sum = Fold("exp_sum", _exp_of_finite, add)
 _log_of_sum = Map("logsumexp", _plus_log)
 
 
-class LogSumExp:
+class DeviceLogSumExp:
     """log(sum(exp(x))) over axes, without overflow."""
 
     def __init__(self, kernel: Reduction) -> None:

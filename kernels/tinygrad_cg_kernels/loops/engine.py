@@ -411,6 +411,8 @@ class Elementwise:
         work = plan.units if plan.flat else int(np.prod(plan.views[-1][-3:]))
         run = threads.bind(address, len(dtypes) + len(targets), sizes, plan.units, work)
         run = kernels.with_parts(run, self._blocks.owners[key], work)
+        if not plan.flat:
+            run = tiles.counted(run, work)
         if not plan.outer:
             return run
 

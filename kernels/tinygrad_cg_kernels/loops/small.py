@@ -209,8 +209,10 @@ class SmallKernels:
         if not objects.supported:
             return None
         enter = self.entries[dtypes]
+        owner = self.entries.owners[dtypes]
+        kernels.improve(owner)
         got = enter(*arrays)
-        while got is None and kernels.supply(self.entries.owners[dtypes]):
+        while got is None and (kernels.supply(owner) or kernels.improve(owner)):
             got = enter(*arrays)
         if got is not None:
             self.latest[0] = enter

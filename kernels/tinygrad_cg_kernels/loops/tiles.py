@@ -6,6 +6,7 @@ to a buffer if not. One compiled function finds the rows of a tile for all kerne
 its address: they would take several times as long to compile with it inside, for each dtype anew.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding
@@ -14,7 +15,7 @@ from numba import types
 
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import emitted, vectorised, wide_vectors
-from tinygrad_cg_kernels.runtime.native import kernels
+from tinygrad_cg_kernels.runtime.native import kernels, tiers
 from tinygrad_cg_kernels.runtime.native.instructions import call_symbol, instruction
 from tinygrad_cg_kernels.runtime.promotion import INT64
 from tinygrad_cg_kernels.runtime.views import declare, vector
@@ -127,6 +128,11 @@ def prepare() -> None:
     """Compile what kernels of tiles call, once in a process, before they are loaded."""
     global _owner
     if _owner is None:
-        address, owner = kernels.words_function(find_rows, "find_rows", 7)
+        address, owner = kernels.words_function(find_rows, "find_rows", 7, first=True)
         llvmlite.binding.add_symbol(SYMBOL, address)
         _owner = owner
+
+
+def counted(run: Callable[..., object], work: int) -> Callable[..., object]:
+    """Return `run`, which runs a kernel of tiles on so many elements; they are counted."""
+    return tiers.counted(run, getattr(_owner, "better", None), work)

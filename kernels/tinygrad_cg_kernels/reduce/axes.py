@@ -117,7 +117,7 @@ def _first_stage(runs: list[Run], itemsize: int) -> ReductionPlan | None:
         block = length if length < THRESHOLD else BLOCK
         pieces = -(-length // block)
         sizes, units = (length, step, pieces, block, inner.step), count * pieces
-        form = "fours" if block <= TOGETHER and units > 1 else "rows"
+        form = "fours" if block * itemsize <= TOGETHER and units > 1 else "rows"
         form = form if inner.step == itemsize else "strided"
     else:
         sizes = column_sizes(reduced.size, inner.size, step, reduced.step)

@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
-from tinygrad_cg_kernels.reduce.combine import best, larger_number, mixed, smaller_number
+from tinygrad_cg_kernels.reduce.combine import best, first_nan, larger_number, mixed, smaller_number
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
 from tinygrad_cg_kernels.runtime.promotion import INT64, loop_dtype, native
@@ -27,14 +27,6 @@ def _first(row, value):
 
 
 @jitable
-def _first_nan(row):
-    for i in range(np.uintp(row.size)):
-        if row[i] != row[i]:
-            return np.intp(i)
-    return -1
-
-
-@jitable
 def _best_index(pick, better, row):
     """Return the index of the first best element, or of nan, by searching the block that has it."""
     known, nan, where = row[0], like(0, row[0]), 0
@@ -47,7 +39,7 @@ def _best_index(pick, better, row):
         nan = mixed(nan, more)
         if better(value, known):
             known, where = value, first
-    index = _first_nan(row) if nan != nan else -1
+    index = first_nan(row) if nan != nan else -1
     if index < 0:
         part = span(row, where * row.itemsize, min(SEARCH, row.size - where))
         index = where + _first(part, known)

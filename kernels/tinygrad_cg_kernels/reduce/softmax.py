@@ -1,63 +1,36 @@
-"""Exponentials over an axis: logsumexp, softmax, log_softmax, and the gradients of the two.
+"""logsumexp, softmax and log_softmax over an axis, and the gradients of the two.
 
-Every exponential is of a value less the largest of its row or column, so none overflows.
-That largest value is kept finite, so that infinities come out as limits: the logsumexp of a
-row of -inf is -inf, and with an element of +inf all others have a softmax of 0.
+`exponentials` has what their values are at infinities.
 """
 
 from collections.abc import Callable
 from math import prod
+from typing import Any
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
+from tinygrad_cg_kernels.reduce import narrow
 from tinygrad_cg_kernels.reduce import reduction as reductions
 from tinygrad_cg_kernels.reduce.combine import SPAN, max_row, max_rows, sum_row
+from tinygrad_cg_kernels.reduce.exponentials import (
+    apply,
+    exp_of_difference,
+    finite,
+    plus_log,
+    product,
+    reciprocal,
+)
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.sums import Sums, sum_terms
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import like, reassociating_add, vectorised
 from tinygrad_cg_kernels.runtime.memory import empty
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
-from tinygrad_cg_kernels.runtime.views import into, put, span, take
-
-LARGEST64, LARGEST32 = np.finfo(np.float64).max, np.finfo(np.float32).max
-
-
-def finite(x):
-    """Return the nearest finite number; nan stays."""
-    return np.clip(x, -LARGEST64, LARGEST64)
-
-
-def _finite64(x):
-    x = LARGEST64 if x > LARGEST64 else x
-    return -LARGEST64 if x < -LARGEST64 else x
-
-
-def _finite32(x):
-    x = LARGEST32 if x > LARGEST32 else x
-    return -LARGEST32 if x < -LARGEST32 else x
-
-
-by_type(finite, {types.float64: _finite64, types.float32: _finite32})
-
-
-@jitable
-def _exp_of_difference(x, shift):
-    return elementary.exp(x - shift)
-
-
-@jitable
-def _apply(f, ins, outs, count):
-    """Apply a function to rows and values: see `loops.rows`, whose loops are for longer ones."""
-    vectorised()
-    for i in range(np.uintp(count)):
-        put(ins, outs, i, f(*take(ins, i)))
-
+from tinygrad_cg_kernels.runtime.views import into, span
 
 # --- logsumexp --------------------------------------------------------------------------
 
@@ -66,13 +39,13 @@ def _apply(f, ins, outs, count):
 def _exp_total(row, shift):
     """Return the sum of exp(row - shift)."""
     vectorised()
-    return sum_terms(_exp_of_difference, (row, shift), row.size, like(0, shift))
+    return sum_terms(exp_of_difference, (row, shift), row.size, like(0, shift))
 
 
 @jitable
 def _logsumexp_row(row):
     shift = finite(max_row(row))
-    return _plus_log(shift, _exp_total(row, shift))
+    return plus_log(shift, _exp_total(row, shift))
 
 
 @jitable
@@ -81,24 +54,33 @@ def _plus_exp(total, x, shift):
 
 
 @jitable
-def _plus_log(shift, total):
-    return shift + elementary.log(total)
-
-
-@jitable
 def _logsumexp_rows(total, x, offset, step, height):
     """Compute logsumexp of columns, band by band, each with its own largest values."""
     shift = np.empty(total.size, x.dtype)
     max_rows(shift, x, offset, step, height)
-    _apply(finite, (shift,), into(0), total.size)
+    apply(finite, (shift,), into(0), total.size)
     total[:] = 0
     for i in range(height):
         line = span(x, offset + i * step, total.size)
-        _apply(_plus_exp, (total, line, shift), into(0), total.size)
-    _apply(_plus_log, (shift, total), into(1), total.size)
+        apply(_plus_exp, (total, line, shift), into(0), total.size)
+    apply(plus_log, (shift, total), into(1), total.size)
 
 
-logsumexp = Reduction("logsumexp", _logsumexp_row, None, _logsumexp_rows, -np.inf, "float")
+class LogSumExp(Reduction):
+    """A reduction that has a kernel for narrow rows, see `narrow`."""
+
+    def __init__(self) -> None:
+        super().__init__("logsumexp", _logsumexp_row, None, _logsumexp_rows, -np.inf, "float")
+        self.kernels["narrow"] = narrow.KERNELS[self.name]
+
+    def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
+        """Reduce `x` over `axes`."""
+        if narrow.serves(x, axes):
+            return narrow.logsumexp(x, keepdims)
+        return super().__call__(x, axes, keepdims)
+
+
+logsumexp = LogSumExp()
 """log(sum(exp(x))), without overflow; integers become float64; -inf over an empty axis."""
 
 # --- softmax ----------------------------------------------------------------------------
@@ -123,14 +105,9 @@ def _exp_into(row, shift, out):
 
 
 @jitable
-def _product(x, y):
-    return x * y
-
-
-@jitable
 def _softmax_row(row, out):
     total = _exp_into(row, finite(max_row(row)), out)
-    _apply(_product, (out, 1 / total), into(0), out.size)
+    apply(product, (out, 1 / total), into(0), out.size)
 
 
 @jitable
@@ -142,7 +119,7 @@ def _log_softmax_of(x, shift, total):
 def _log_softmax_row(row, out):
     shift = finite(max_row(row))
     group = row, shift, elementary.log(_exp_total(row, shift))
-    _apply(_log_softmax_of, group, (out,), out.size)
+    apply(_log_softmax_of, group, (out,), out.size)
 
 
 @jitable
@@ -182,7 +159,7 @@ def _gradient_rows(total, pull, first, count, sizes, dy, y, out):
     for unit in range(first, first + count):
         at = unit * length * y.itemsize
         a, b, target = span(dy, at, length), span(y, at, length), span(out, at, length)
-        _apply(pull, (a, b, total(a, b)), (target,), length)
+        apply(pull, (a, b, total(a, b)), (target,), length)
 
 
 @jitable
@@ -190,15 +167,10 @@ def _softmax_of(x, shift, factor):
     return elementary.exp(x - shift) * factor
 
 
-@jitable
-def _reciprocal_of(x):
-    return 1 / x
-
-
-_exp_sums = Sums("exp_sums", _exp_of_difference)
-_products = Sums("products", _product)
+_exp_sums = Sums("exp_sums", exp_of_difference)
+_products = Sums("products", product)
 _finite = Elementwise("finite", finite, 1)
-_reciprocal = Elementwise("reciprocal_of_total", _reciprocal_of, 1)
+_reciprocal = Elementwise("reciprocal_of_total", reciprocal, 1)
 _log = Elementwise("log_of_total", elementary.log, 1)
 
 
@@ -232,11 +204,18 @@ class _AlongAxis(Compound):
 class Normalisation(_AlongAxis):
     """softmax or log_softmax along one axis.
 
-    Columns take three passes: their largest values, the sums of exponentials, the result.
+    Columns take three passes: their largest values, the sums of exponentials, the result. Narrow
+    rows have a kernel of their own, see `narrow`.
     """
+
+    def __init__(self, name: str, *arguments: Any) -> None:
+        super().__init__(name, *arguments)
+        self.kernels["narrow"] = narrow.KERNELS[name]
 
     def __call__(self, x: np.ndarray, axis: int) -> np.ndarray:
         """Return an array of the shape of `x`."""
+        if narrow.serves(x, axis):
+            return narrow.normalise(self.name, x)
         return self._apply((x,), axis)
 
 

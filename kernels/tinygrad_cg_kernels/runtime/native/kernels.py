@@ -81,13 +81,13 @@ CPU = CompileTarget()
 
 
 def words_function(
-    function: Callable, name: str, count: int, level: int = machine.LEVEL
+    function: Callable, name: str, count: int, level: int = machine.LEVEL, first: bool = False
 ) -> tuple[int, Any]:
     """Compile a function of so many integers, which returns one; its address and owner.
 
-    `level` is LLVM's, see `machine`.
+    `level` is LLVM's, see `machine`. With `first` it may be as it is written: see `tiers.counted`.
     """
-    code = _translated(function, name, count, WORDS._replace(level=level))
+    code = _translated(function, name, count, WORDS._replace(level=level), first=first)
     if code is not None:
         return code.address("entry"), code
     return build.block_address(function, name, True, types.intp(*[types.intp] * count))
@@ -112,7 +112,7 @@ def objects_function(
 
     What its code calls has to be there once `before` returns, which is called before it is loaded.
     """
-    code = _translated(function, name, count, OBJECTS, before) if cached else None
+    code = _translated(function, name, count, OBJECTS, before, first=True) if cached else None
     if code is not None:
         owner = PythonFunction(code, name)
         return owner.callable(), owner
@@ -175,9 +175,13 @@ def _translated(
             own, text = _first_form(key, made)
         data = _object_code(own, name, text, entry)
         before()
-        code = CodeOfParts(data, key, name, made) if LATER.encode() in data else machine.Code(data)
+        parts, level = (own, entry.first_level) if own != key else (key, machine.LEVEL)
+        if LATER.encode() in data:
+            code = CodeOfParts(data, parts, name, made, level)
+        else:
+            code = machine.Code(data)
         if own != key:
-            code.better = tiers.Better(code, lambda: _whole(function, name, kinds, entry))
+            code.better = tiers.Better(code, lambda: _better(code, function, name, kinds, entry))
         return code
     except Unsupported as error:
         raise TypingError(str(error)) from error
@@ -195,11 +199,16 @@ def _first_form(key: str, made: _Translation) -> tuple[str, Callable[[], Any]]:
     return (own, lambda: found) if found else (key, lambda: whole)
 
 
-def _whole(function: Callable, name: str, kinds: Any, entry: _Entry) -> machine.Code | None:
-    """Return a function's machine code with all its parts."""
+def _better(
+    first: machine.Code, function: Callable, name: str, kinds: Any, entry: _Entry
+) -> machine.Code | None:
+    """Return the machine code of a better form with the parts that the first one has.
+
+    That of a block kernel has all: who calls it looks at the first form's parts alone.
+    """
     code = _translated(function, name, kinds, entry)
-    if isinstance(code, CodeOfParts):
-        code.supply(every=True)
+    if isinstance(code, CodeOfParts) and isinstance(first, CodeOfParts):
+        code.supply(code.every() if entry.uses_pool else first.known)
     return code
 
 
@@ -213,6 +222,10 @@ class _Entry(NamedTuple):
     """Returns the types of a translation's arguments, from what the entry's user gave."""
     uses_pool: bool = False
     level: int = machine.LEVEL
+    first: Callable[[machine.Text], machine.Text | None] = tiers.as_written
+    """Returns the text of a first form, see `tiers`."""
+    first_level: int = machine.LEVEL
+    """LLVM's level for the parts of a first form."""
 
 
 def _key(function: Callable, name: str, kinds: Any) -> str:
@@ -255,10 +268,10 @@ class _Translation:
     def first_form(self) -> tuple[machine.Text, machine.Text | None]:
         """Return the text, and that of a form which is compiled sooner, if there is one."""
         text = self.text()
-        return text, tiers.first_form(text) if self.branches <= tiers.BRANCHES else None
+        return text, self._entry.first(text) if self.branches <= tiers.BRANCHES else None
 
-    def part(self, k: int) -> machine.Text:
-        return machine.Text(self._translated().part(k))
+    def part(self, k: int, level: int) -> machine.Text:
+        return machine.Text(self._translated().part(k), level=level)
 
     def count(self) -> int:
         """Return how many parts there are."""
@@ -278,35 +291,38 @@ class _Translation:
 class CodeOfParts(machine.Code):
     """A kernel's machine code, and that of its parts: each is compiled when it was first called."""
 
-    def __init__(self, data: bytes, key: str, name: str, made: _Translation):
+    def __init__(self, data: bytes, key: str, name: str, made: _Translation, level: int):
         super().__init__(data)
-        self._key, self._name, self._made = key, name, made
+        self._key, self._name, self._made, self._level = key, name, made, level
         self._parts: dict[int, machine.Code] = {}
         self._wanted = ctypes.c_int64.from_address(self.address(WANTED))
+        self.known = 0
+        """The parts that are compiled, a bit for each."""
 
-    def known(self) -> tuple[int, ...]:
-        """Return which parts are compiled."""
-        return tuple(self._parts)
+    def every(self) -> int:
+        """Return the bits of all parts."""
+        return (1 << self._made.count()) - 1
 
-    def wanting(self, known: tuple[int, ...]) -> bool:
+    def wanting(self, known: int) -> bool:
         """Return whether calls of the kernel, since these parts were `known`, needed others."""
-        return bool(self._wanted.value & ~sum(1 << k for k in known))
+        return bool(self._wanted.value & ~known)
 
-    def supply(self, every: bool = False) -> bool:
-        """Compile the parts that were called, or all; return whether there are any new ones."""
+    def supply(self, more: int = 0) -> bool:
+        """Compile the parts that were called, and `more`; return whether there are any new ones."""
         with _lock:
-            wanted = (1 << self._made.count()) - 1 if every else self._wanted.value
-            new = [
-                k for k in range(wanted.bit_length()) if wanted >> k & 1 and k not in self._parts
-            ]
-            for k in new:
-                key, text = f"{self._key} part {k}", partial(self._made.part, k)
-                code = machine.Code(_object_code(key, f"{self._name}_part", text, OBJECTS))
-                place = self.address(LATER) + 8 * k
-                ctypes.c_int64.from_address(place).value = code.address(PART)
-                self._parts[k] = code
+            new = (self._wanted.value | more) & ~self.known
+            for k in range(new.bit_length()):
+                if new >> k & 1:
+                    self._supply_part(k)
             self._made.forget()
             return bool(new)
+
+    def _supply_part(self, k: int) -> None:
+        key, text = f"{self._key} part {k}", partial(self._made.part, k, self._level)
+        code = machine.Code(_object_code(key, f"{self._name}_part", text, OBJECTS))
+        ctypes.c_int64.from_address(self.address(LATER) + 8 * k).value = code.address(PART)
+        self._parts[k] = code
+        self.known |= 1 << k
 
 
 def supply(owner: Any, every: bool = False) -> bool:
@@ -315,9 +331,21 @@ def supply(owner: Any, every: bool = False) -> bool:
     With `every`, compile all parts, and a better form if there is one.
     """
     code = getattr(owner, "code", owner)
-    if every and isinstance(code, machine.Code) and code.better is not None:
-        code.better.finish()
-    return isinstance(code, CodeOfParts) and code.supply(every)
+    better = getattr(code, "better", None)
+    if better is not None and every:
+        better.finish()
+    forms = [one for one in (code, better and better.code) if isinstance(one, CodeOfParts)]
+    new = [one.supply(one.every() if every else 0) for one in forms]
+    return any(new)
+
+
+def improve(owner: Any) -> bool:
+    """Have a small kernel's better form compiled, if the first has done enough for it to ask."""
+    better = getattr(getattr(owner, "code", None), "better", None)
+    if better is None or not better.wanted():
+        return False
+    better.begin()
+    return True
 
 
 def with_parts(run: Callable[..., object], owner: Any, work: int) -> Callable[..., object]:
@@ -330,11 +358,11 @@ def with_parts(run: Callable[..., object], owner: Any, work: int) -> Callable[..
         return run
 
     def run_again(*arrays: Any) -> None:
-        known = owner.known()
+        known = owner.known
         run(*arrays)
         while owner.wanting(known):
             owner.supply()
-            known = owner.known()
+            known = owner.known
             run(*arrays)
 
     return run_again
@@ -435,6 +463,11 @@ def _arrays_text(module: Module, function: Any, arguments: tuple) -> str:
 
 
 WORDS = _Entry(_words_text, lambda count: ("i64",) * count)
-BLOCK = WORDS._replace(uses_pool=True)
-OBJECTS = _Entry(_objects_text, lambda count: ("object",) * count)
+BLOCK = WORDS._replace(uses_pool=True, first=tiers.of_block, first_level=machine.WITHOUT_LOOPS)
+OBJECTS = _Entry(
+    _objects_text,
+    lambda count: ("object",) * count,
+    first=tiers.of_small,
+    first_level=machine.WITHOUT_LOOPS,
+)
 ARRAYS = _Entry(_arrays_text, lambda kinds: tuple(map(_own_type, kinds)))

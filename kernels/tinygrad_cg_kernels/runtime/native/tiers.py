@@ -1,9 +1,9 @@
-"""Block kernels in two forms: one that is compiled soon, a quicker one once there is much to do.
+"""Kernels in two forms: one that is compiled soon, and a better one once there is much to do.
 
-The loops of a long formula compute several vectors at a time, which is quicker by up to a quarter
-and takes LLVM twice as long. The first form computes one. When it has done `ENOUGH` another thread
-compiles the better form, and the first one passes its calls on to that. Both are one text, but for
-a number in a loop's mark: they give the same bits. The better form is kept on disk, where later
+The loops of a long formula compute several vectors at a time, which takes LLVM two to three times
+as long as loops over single numbers: the first form has these. Once it has done `ENOUGH` another
+thread compiles the better one, to which the first one then passes its calls on. Both are one text
+at two of LLVM's levels: they give the same bits. The better form is kept on disk, where later
 processes find it at once.
 """
 
@@ -19,45 +19,95 @@ from typing import Any
 from tinygrad_cg_kernels.runtime import machine
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
-LONG = 14_000  # characters of a text: of shorter ones the better form takes little longer
+LONG, LONG_SMALL = 14_000, 20_000
+"""Characters of a block kernel's and a small kernel's text: of shorter ones the better form takes
+little longer.
+"""
 BRANCHES = 3
 """Branches in formulas at most. LLVM does not vectorise loops with many, as that of expint, but for
 several at a time makes choices of them; products and sums of two blocks become one operation then.
 """
 ENOUGH = 2**20  # elements
-BETTER = "tinygrad_cg_better"
-"""The symbol of the better form's address."""
-_COUNT = re.compile(r'("llvm.loop.interleave.count", i32) \d+')
-_ENTRY = "define i64 @entry("
-_CHOICE = f"""
-@{BETTER} = global ptr null
-define i64 @entry(i64 %table, i64 %begin, i64 %count) {{
-  %better = load atomic ptr, ptr @{BETTER} acquire, align 8
-  %none = icmp eq ptr %better, null
-  %form = select i1 %none, ptr @first_form, ptr %better
-  %result = call i64 %form(i64 %table, i64 %begin, i64 %count)
-  ret i64 %result
-}}
-"""
+CALLS = 32
+"""So many calls of a small kernel are enough; a power of 2."""
+BETTER, LEFT = "tinygrad_cg_better", "tinygrad_cg_left"
+"""The symbols of the better form's address, and of the calls that are left until it is wanted."""
+_ELEMENTWISE = '"llvm.loop.interleave.count"'
+"""What the texts of block kernels of elements have, and those of sums have not."""
+_ENTRY = re.compile(r"^define (\w+) @entry\((.*)\) \{$", re.MULTILINE)
 
 _lock = ForkLock()
 if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has not got it
     os.register_at_fork(before=_lock.__enter__, after_in_parent=_lock.__exit__)
 
 
-def first_form(text: machine.Text) -> machine.Text | None:
+def of_block(text: machine.Text) -> machine.Text | None:
     """Return the text of a block kernel's first form; None if it is compiled soon enough."""
-    if len(text.text) < LONG or not _COUNT.search(text.text) or _ENTRY not in text.text:
+    if len(text.text) < LONG or _ELEMENTWISE not in text.text:
         return None
-    own = _COUNT.sub(r"\1 1", text.text).replace(_ENTRY, "define internal i64 @first_form(", 1)
-    return text._replace(text=own + _CHOICE)
+    return _with_choice(text._replace(level=machine.WITHOUT_LOOPS))
+
+
+def of_small(text: machine.Text) -> machine.Text | None:
+    """Return the text of a small kernel's first form; None if it is compiled soon enough.
+
+    Vectors have the bits of single numbers, but where sums are put together in another order.
+    """
+    if len(text.text) < LONG_SMALL or " reassoc " in text.text:
+        return None
+    return _with_choice(text._replace(level=machine.WITHOUT_LOOPS), _COUNTED)
+
+
+def as_written(text: machine.Text) -> machine.Text:
+    """Return the text of a first form that LLVM does nothing for."""
+    return _with_choice(text._replace(level=machine.AS_WRITTEN))
+
+
+_PLAIN = """
+  %result = call {kind} @first_form({given})
+  ret {kind} %result
+"""
+_COUNTED = f"""
+  %left = load i64, ptr @{LEFT}
+  %less = sub i64 %left, 1
+  store i64 %less, ptr @{LEFT}
+  %low = and i64 %less, {CALLS - 1}
+  %asks = icmp eq i64 %low, 0
+  br i1 %asks, label %ask, label %run
+ask:
+  call void @Py_IncRef(ptr @_Py_NoneStruct)
+  ret ptr @_Py_NoneStruct
+run:{_PLAIN}"""
+"""After so many calls, and again and again, it does not serve: then `Better.wanted` is true."""
+
+
+def _with_choice(text: machine.Text, own: str = _PLAIN) -> machine.Text:
+    """Return a text whose entry calls what it was, or the better form as soon as there is one."""
+    found = _ENTRY.search(text.text)
+    assert found is not None
+    kind, given = found.groups()
+    first = _ENTRY.sub(r"define internal \1 @first_form(\2) {", text.text, count=1)
+    choice = f"""
+@{BETTER} = global ptr null
+@{LEFT} = global i64 {CALLS}
+define {kind} @entry({given}) {{
+  %better = load atomic ptr, ptr @{BETTER} acquire, align 8
+  %none = icmp eq ptr %better, null
+  br i1 %none, label %own, label %quick
+quick:
+  %found = call {kind} %better({given})
+  ret {kind} %found
+own:{own.format(kind=kind, given=given)}}}
+"""
+    return text._replace(text=first + choice)
 
 
 class Better:
-    """The better form of a block kernel, which is compiled when the first one has done enough."""
+    """The better form of a kernel, which is compiled when the first one has done enough."""
 
     def __init__(self, first: machine.Code, compiled: Callable[[], machine.Code | None]):
         self._place = ctypes.c_int64.from_address(first.address(BETTER))
+        self._left = ctypes.c_int64.from_address(first.address(LEFT))
         self._compiled = compiled
         self.code: machine.Code | None = None
         self._done = 0
@@ -66,7 +116,16 @@ class Better:
     def count(self, work: int) -> None:
         """Note so many elements more; have another thread compile the better form in time."""
         self._done += work
-        if self._done >= ENOUGH and self.thread is None:
+        if self._done >= ENOUGH:
+            self.begin()
+
+    def wanted(self) -> bool:
+        """Return whether a small kernel's first form has done enough."""
+        return self._left.value <= 0 and self.thread is None and self.code is None
+
+    def begin(self) -> None:
+        """Have another thread compile the better form, if none does."""
+        if self.thread is None:
             self.thread = threading.Thread(target=self.finish, name="tinygrad_cg compiler")
             self.thread.start()
 
@@ -85,8 +144,8 @@ def counted(run: Callable[..., object], better: Better | None, work: int) -> Cal
         return run
 
     def run_counted(*arrays: Any) -> None:
-        run(*arrays)
-        if better.thread is None:
+        if better.thread is None:  # the better form may come while this call is under way
             better.count(work)
+        run(*arrays)
 
     return run_counted

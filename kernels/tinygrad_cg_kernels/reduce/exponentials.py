@@ -1,0 +1,62 @@
+"""What the kernels of exponentials over an axis have in common.
+
+Every exponential is of a value less the largest of its row or column, so none overflows.
+That largest value is kept finite, so that infinities come out as limits: the logsumexp of a
+row of -inf is -inf, and with an element of +inf all others have a softmax of 0.
+"""
+
+import numpy as np
+from numba import types
+
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.intrinsics import vectorised
+from tinygrad_cg_kernels.runtime.views import put, take
+
+LARGEST64, LARGEST32 = np.finfo(np.float64).max, np.finfo(np.float32).max
+
+
+def finite(x):
+    """Return the nearest finite number; nan stays."""
+    return np.clip(x, -LARGEST64, LARGEST64)
+
+
+def _finite64(x):
+    x = LARGEST64 if x > LARGEST64 else x
+    return -LARGEST64 if x < -LARGEST64 else x
+
+
+def _finite32(x):
+    x = LARGEST32 if x > LARGEST32 else x
+    return -LARGEST32 if x < -LARGEST32 else x
+
+
+by_type(finite, {types.float64: _finite64, types.float32: _finite32})
+
+
+@jitable
+def exp_of_difference(x, shift):
+    return elementary.exp(x - shift)
+
+
+@jitable
+def plus_log(shift, total):
+    return shift + elementary.log(total)
+
+
+@jitable
+def product(x, y):
+    return x * y
+
+
+@jitable
+def reciprocal(x):
+    return 1 / x
+
+
+@jitable
+def apply(f, ins, outs, count):
+    """Apply a function to rows and values: see `loops.rows`, whose loops are for longer ones."""
+    vectorised()
+    for i in range(np.uintp(count)):
+        put(ins, outs, i, f(*take(ins, i)))

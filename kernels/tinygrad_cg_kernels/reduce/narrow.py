@@ -1,0 +1,153 @@
+"""logsumexp, softmax and log_softmax over narrow rows, of which there are many.
+
+A vector holds more than such a row. Each step is done for all elements of some rows, or for a
+column of them, before the next.
+"""
+
+from math import prod
+
+import numpy as np
+
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.loops.ranges import Ranged
+from tinygrad_cg_kernels.reduce.combine import add, larger
+from tinygrad_cg_kernels.reduce.exponentials import (
+    exp_of_difference,
+    finite,
+    plus_log,
+    product,
+    reciprocal,
+)
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.intrinsics import like, outlined
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype
+from tinygrad_cg_kernels.runtime.views import noalias, put, span, take
+
+COLUMNS = 16  # elements of a row at most
+MANY = 2**13  # elements at least: of fewer, a kernel that goes by rows takes less time
+CHUNK = 128  # rows that are done at a time
+
+
+def is_narrow(shape: tuple[int, ...], axes: int | tuple[int, ...]) -> bool:
+    """Return whether an axis of arrays of this shape has narrow rows, and many."""
+    last = len(shape) - 1
+    return last >= 1 and shape[last] <= COLUMNS and axes in (last, (last,)) and prod(shape) >= MANY
+
+
+def serves(x: np.ndarray, axes: int | tuple[int, ...]) -> bool:
+    """Return whether the kernels here are for an array."""
+    return is_narrow(x.shape, axes) and x.flags.carray and loop_dtype(x.dtype) is x.dtype
+
+
+@jitable
+def _fold(combine, start, x, width, out):
+    """Combine the elements of each row."""
+    outlined()
+    noalias()
+    for c in range(width):
+        for i in range(np.uintp(out.size)):
+            known = out[i] if c > 0 else start
+            out[i] = combine(known, x[i * width + c])
+
+
+@jitable
+def _repeat(f, values, width, out):
+    """Write a function of the value of each row for each of its elements."""
+    outlined()
+    noalias()
+    for i in range(np.uintp(values.size)):
+        value = f(values[i])
+        for c in range(width):
+            out[i * width + c] = value
+
+
+@jitable
+def _apply(f, ins, outs, count):
+    """Apply a function to rows that do not overlap."""
+    outlined()
+    noalias()
+    for i in range(np.uintp(count)):
+        put(ins, outs, i, f(*take(ins, i)))
+
+
+@jitable
+def _core(finish, unused, first, count, sizes, x, out):
+    """Take exponentials of rows. Sizes: elements of a row, and of its result."""
+    columns, results = sizes[0], sizes[1]
+    width = np.uintp(columns)
+    top, total = np.empty(CHUNK, x.dtype), np.empty(CHUNK, x.dtype)
+    repeated, powers = np.empty(CHUNK * columns, x.dtype), np.empty(CHUNK * columns, x.dtype)
+    for start in range(first, first + count, CHUNK):
+        rows = min(CHUNK, first + count - start)
+        size = rows * columns
+        some = span(x, start * columns * x.itemsize, size)
+        tops, totals = span(top, 0, rows), span(total, 0, rows)
+        same, power = span(repeated, 0, size), span(powers, 0, size)
+        _fold(larger, like(-np.inf, x[0]), some, width, tops)
+        _repeat(finite, tops, width, same)
+        _apply(exp_of_difference, (some, same), (power,), size)
+        _fold(add, like(0, x[0]), power, width, totals)
+        target = span(out, start * results * out.itemsize, rows * results)
+        finish(some, width, tops, totals, same, power, target)
+
+
+@jitable
+def _logsumexp(x, width, top, total, same, power, out):
+    _apply(_finite_plus_log, (top, total), (out,), out.size)
+
+
+@jitable
+def _softmax(x, width, top, total, same, power, out):
+    _repeat(reciprocal, total, width, same)
+    _apply(product, (power, same), (out,), out.size)
+
+
+@jitable
+def _finite_plus_log(top, total):
+    return plus_log(finite(top), total)
+
+
+@jitable
+def _difference(x, y):
+    return x - y
+
+
+@jitable
+def _itself(x):
+    return x
+
+
+@jitable
+def _log_softmax(x, width, top, total, same, power, out):
+    _apply(elementary.log, (total,), (top,), top.size)
+    _apply(_difference, (x, same), (power,), out.size)
+    _repeat(_itself, top, width, same)
+    _apply(_difference, (power, same), (out,), out.size)
+
+
+def _over_rows(kernel: Ranged, x: np.ndarray, results: int) -> np.ndarray:
+    columns = x.shape[-1]
+    out = np.empty((*x.shape[:-1], results), x.dtype)
+    kernel((x, out), (columns, results), x.size // columns, x.size)
+    return out
+
+
+KERNELS = {
+    name: Ranged(f"{name}_narrow", _core, 2, (finish,))
+    for name, finish in (
+        ("logsumexp", _logsumexp),
+        ("softmax", _softmax),
+        ("log_softmax", _log_softmax),
+    )
+}
+
+
+def normalise(name: str, x: np.ndarray) -> np.ndarray:
+    """Return softmax or log_softmax of rows that `serves` is true for."""
+    return _over_rows(KERNELS[name], x, x.shape[-1])
+
+
+def logsumexp(x: np.ndarray, keepdims: bool) -> np.ndarray:
+    """Return the logsumexp of rows that `serves` is true for."""
+    found = _over_rows(KERNELS["logsumexp"], x, 1)
+    return found if keepdims else found.reshape(x.shape[:-1])
