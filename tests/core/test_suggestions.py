@@ -84,6 +84,15 @@ def test_a_namespace_of_another_library_names_ours(module, name, words):
         getattr(home, name)
 
 
+@pytest.mark.parametrize("path", ["image", "strings", "keras.datasets", "ragged"])
+def test_parts_of_tensorflow_that_are_absent_are_called_so(path):
+    module, _, name = path.rpartition(".")
+    home = find(module) if module else tf
+    words = f"has no attribute '{name}': the library lacks this part of TensorFlow$"
+    with pytest.raises(AttributeError, match=words):
+        getattr(home, name)
+
+
 def test_an_unknown_name_is_left_to_pythons_own_suggestions():
     for home in (tf, tf.math, tf.numpy, tf.linalg):
         with pytest.raises(AttributeError, match=r"has no attribute 'functoin'$"):

@@ -96,7 +96,7 @@ NAMES = {
     "defvjp": "tf.custom_gradient",
     "deriv": "tf.elementwise_grad",
     "device_get": "x.numpy()",
-    "device_put": _CONSTANT,
+    "device_put": "x.gpu() or x.cpu()",
     "egrad": "tf.elementwise_grad",
     "fori_loop": "tf.while_loop, or a Python loop in a tf.function",
     "grad_and_value": "tf.value_and_grad, which gives the value first",
@@ -210,6 +210,32 @@ NAMES = {
     "placeholder": "a parameter of a function; tf.function compiles it",
 }
 
+# Parts of TensorFlow and Keras that are not here.
+ABSENT = {
+    "RaggedTensor",
+    "SparseTensor",
+    "TFRecordDataset",
+    "applications",
+    "datasets",
+    "distribute",
+    "estimator",
+    "feature_column",
+    "image",
+    "io",
+    "lookup",
+    "mixed_precision",
+    "preprocessing",
+    "ragged",
+    "regularizers",
+    "sparse",
+    "string",
+    "strings",
+    "summary",
+    "tpu",
+    "utils",
+    "xla",
+}
+
 # Methods and attributes of tensors.
 METHODS = {
     # PyTorch
@@ -222,7 +248,7 @@ METHODS = {
     "clone": "leave it out: tensors do not change; for a tensor of its own use tf.identity(x)",
     "contiguous": "leave it out: any layout is served",
     "copy_": "tensors do not change: use assign() of a Variable",
-    "cuda": "leave it out: tensors are on the CPU",
+    "cuda": "use x.gpu()",
     "data": "use x.numpy() for the values, or tf.stop_gradient(x)",
     "detach": "use tf.stop_gradient(x), or x.numpy() for the values",
     "detach_": "use x = tf.stop_gradient(x)",
@@ -286,7 +312,7 @@ METHODS = {
     "sub": "use x - y",
     "sub_": "tensors do not change: use x = x - y, or assign_sub() of a Variable",
     "t": "use x.T",
-    "to": "tensors are on the CPU; for another dtype use tf.cast(x, dtype)",
+    "to": "use x.gpu() or x.cpu() for a device, tf.cast(x, dtype) for a dtype",
     "topk": "use tf.math.top_k(x, k)",
     "tril": "use tf.linalg.band_part(x, -1, 0)",
     "triu": "use tf.linalg.band_part(x, 0, -1)",
@@ -418,6 +444,8 @@ def refuse_name(module: str, name: str) -> NoReturn:
     is_package = getattr(home, "__path__", None) is not None
     is_module = is_package and find_spec(f"{module}.{name}") is not None  # an import loads it now
     found = "" if is_module else suggest(name)
+    if not found and name in ABSENT and not is_module:
+        raise AttributeError(f"{message}: the library lacks this part of TensorFlow", obj=home)
     if not found:
         raise AttributeError(message)  # Python suggests what is spelled alike
     raise AttributeError(f"{message}: use {found}", obj=home)
