@@ -6,12 +6,14 @@ from weakref import WeakKeyDictionary
 
 from tinygrad_cg_kernels.cuda import adapter, moves
 from tinygrad_cg_kernels.cuda.elementwise import DeviceElementwise, DevicePointwise
+from tinygrad_cg_kernels.cuda.normalisations import (
+    DeviceNormalisation,
+    DeviceNormalisationGradient,
+)
 from tinygrad_cg_kernels.cuda.reductions import (
     DeviceArgReduction,
     DeviceLogSumExp,
     DeviceMoment,
-    DeviceNormalisation,
-    DeviceNormalisationGradient,
     DeviceReduction,
 )
 from tinygrad_cg_kernels.cuda.scans import DeviceScan

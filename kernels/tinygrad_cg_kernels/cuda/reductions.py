@@ -1,6 +1,5 @@
-"""Reductions, moments, positions of extremes and softmax on the device."""
+"""Reductions, moments and positions of extremes on the device."""
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -13,13 +12,11 @@ from tinygrad_cg_kernels.cuda.folds import Fold
 from tinygrad_cg_kernels.cuda.layouts import reduced
 from tinygrad_cg_kernels.move.scatter import limits
 from tinygrad_cg_kernels.reduce import moments, search
-from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.reduce.combine import add, larger, smaller
 from tinygrad_cg_kernels.reduce.exponentials import finite
 from tinygrad_cg_kernels.reduce.moments import Moment
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.search import ArgReduction
-from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradient
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import (
     INT64,
@@ -70,7 +67,7 @@ class DeviceReduction:
 
 
 @jitable
-def _exp_of_finite(x: Any, shift: Any) -> Any:
+def exp_of_finite(x: Any, shift: Any) -> Any:
     return elementary.exp(x - finite(shift))
 
 
@@ -79,9 +76,9 @@ def _plus_log(shift: Any, total: Any) -> Any:
     return finite(shift) + elementary.log(total)
 
 
-_largest = Fold("largest", _same, larger)
+largest = Fold("largest", _same, larger)
 _smallest = Fold("smallest", _same, smaller)
-_exp_sum = Fold("exp_sum", _exp_of_finite, add)
+exp_sum = Fold("exp_sum", exp_of_finite, add)
 _log_of_sum = Map("logsumexp", _plus_log)
 
 
@@ -98,8 +95,8 @@ class DeviceLogSumExp:
         if not x.size:
             shape = reduced(x.shape, axes, keepdims)
             return adapter.array_module().full(shape, -np.inf, dtype=result)
-        shift = _largest((x,), axes, (loop,), loop, -np.inf, True)
-        total = _exp_sum((x, shift), axes, (loop, loop), loop, 0, True)
+        shift = largest((x,), axes, (loop,), loop, -np.inf, True)
+        total = exp_sum((x, shift), axes, (loop, loop), loop, 0, True)
         out = _log_of_sum((shift, total), (loop, loop), (result,))[0]
         return out.reshape(reduced(x.shape, axes, keepdims))
 
@@ -186,73 +183,10 @@ class DeviceArgReduction:
             return library.empty(shape, dtype=INT64)
         if not x.size:
             raise ValueError(f"{kernel.name} of an empty axis has no identity")
-        fold = _largest if self._largest else _smallest
+        fold = largest if self._largest else _smallest
         start = limits(loop)[0 if self._largest else 1]
         best = fold((x,), (axis,), (loop,), loop, start, True)
         positions = library.arange(x.shape[axis], dtype=INT64)
         positions = positions.reshape(-1, *(1,) * (x.ndim - 1 - axis))
         dtypes = (loop, loop, INT64)
         return _first_position((x, best, positions), (axis,), dtypes, INT64, _NOWHERE, keepdims)
-
-
-# Normalisations --------------------------------------------------------------------------------
-
-
-@jitable
-def _softmax_of(x: Any, shift: Any, total: Any) -> Any:
-    return elementary.exp(x - finite(shift)) * (1 / total)
-
-
-@jitable
-def _log_softmax_of(x: Any, shift: Any, total: Any) -> Any:
-    return (x - finite(shift)) - elementary.log(total)
-
-
-@jitable
-def _of_first(dy: Any, y: Any) -> Any:
-    return dy
-
-
-_ELEMENTS: dict[Any, Callable] = {
-    ksoftmax.softmax: _softmax_of,
-    ksoftmax.log_softmax: _log_softmax_of,
-}
-_TERMS: dict[Any, Callable] = {
-    ksoftmax.softmax_grad: elementary.multiply_upstream,
-    ksoftmax.log_softmax_grad: _of_first,
-}
-
-
-class DeviceNormalisation:
-    """softmax or log_softmax along one axis, in three launches."""
-
-    def __init__(self, kernel: Normalisation) -> None:
-        self._kernel, self._map = kernel, Map(kernel.name, _ELEMENTS[kernel])
-
-    def __call__(self, x: Any, axis: int) -> Any:
-        """Return an array of the shape of `x`."""
-        result = self._kernel.result_dtype(x.dtype)
-        loop = loop_dtype(result)
-        if not x.size:
-            return adapter.array_module().empty(x.shape, dtype=result)
-        shift = _largest((x,), (axis,), (loop,), loop, -np.inf, True)
-        total = _exp_sum((x, shift), (axis,), (loop, loop), loop, 0, True)
-        return self._map((x, shift, total), (loop,) * 3, (result,))[0]
-
-
-class DeviceNormalisationGradient:
-    """The gradient of a normalisation, from the upstream one and the result."""
-
-    def __init__(self, kernel: NormalisationGradient) -> None:
-        self._kernel = kernel
-        self._total = Fold(kernel.name, _TERMS[kernel], add)
-        self._map = Map(kernel.name, kernel.kernels["columns"].function)
-
-    def __call__(self, dy: Any, y: Any, axis: int) -> Any:
-        """Return the gradient, of the shape of `dy` and `y`."""
-        result = self._kernel.result_dtype(y.dtype)
-        loop = loop_dtype(result)
-        if not y.size:
-            return adapter.array_module().empty(y.shape, dtype=result)
-        total = self._total((dy, y), (axis,), (loop, loop), loop, 0, True)
-        return self._map((dy, y, total), (loop,) * 3, (result,))[0]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tinygrad_cg_kernels.cuda import adapter
 
 
 @tf.custom_gradient
@@ -180,6 +181,32 @@ OPTIMIZERS = {
     "Adadelta": {},
     "Lion": {"weight_decay": 0.1},
 }
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_rows_are_normalised_in_one_launch(name, monkeypatch):
+    launches, launch = [], adapter.launch
+    monkeypatch.setattr(adapter, "launch", lambda *a: (launches.append(a[0]), launch(*a)))
+    function = getattr(tf.nn, name)
+    rows = tf.constant([[1.0, -np.inf, 3.0, 2.0, 0.5], [0.0, 4.0, -1.0, 1.0, 2.0]]).gpu()
+    for x in (rows, rows[::-1, ::-1]):
+        upstream = tf.cos(tf.where(tf.math.is_finite(x), x, 0.5))
+        for long in (100, 1):
+            monkeypatch.setattr("tinygrad_cg_kernels.cuda.normalisations.LONG", long)
+            monkeypatch.setattr("tinygrad_cg_kernels.cuda.normalisations.ROWS", 1000)
+            found = []
+            for place in (lambda x: x, lambda x: x.cpu()):
+                z = place(x)
+                with tf.GradientTape() as tape:
+                    tape.watch(z)
+                    launches.clear()
+                    y = function(z)
+                    count = len(launches)
+                found += [(y, count), tape.gradient(y, z, place(upstream)).numpy()]
+            (y, count), dx, (want, _), dz = found
+            np.testing.assert_allclose(y.numpy(), want.numpy(), 2e-6)
+            np.testing.assert_allclose(dx, dz, 1e-5, 1e-6)
+            assert count == (1 if long == 100 else 3)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

@@ -1,0 +1,205 @@
+"""softmax, log_softmax and their gradients on the device.
+
+Where memory runs along the axis, a block of threads computes a row, in one launch: each thread goes
+through every so many elements, and what they find is combined in a tree in shared memory. A few
+long rows, and columns, take a launch for each of the row's numbers, and one for the result. The
+order of additions depends on shapes alone: the same bits at each run.
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
+from tinygrad_cg_kernels.cuda.elementwise import Map, converter, define
+from tinygrad_cg_kernels.cuda.folds import THREADS, Fold
+from tinygrad_cg_kernels.cuda.layouts import split
+from tinygrad_cg_kernels.cuda.reductions import exp_of_finite, exp_sum, largest
+from tinygrad_cg_kernels.reduce import softmax as ksoftmax
+from tinygrad_cg_kernels.reduce.combine import add, larger
+from tinygrad_cg_kernels.reduce.exponentials import finite
+from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradient
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype
+
+LONG = 64 * THREADS  # elements of a row that one block takes long for
+ROWS = 2 if adapter.simulated() else 128  # so many keep a GPU busy, however long they are
+
+_ROWS = """
+def kernel(rows, length, kept, lowest, zero, {parameters}, out, u, v, w):
+    shared = cuda.shared.array(THREADS, kind)
+    thread = cuda.threadIdx.x
+    for row in range(cuda.blockIdx.x, rows, cuda.gridDim.x):
+        {begin}; q = w
+        rest = row
+        for back in range(len(kept)):
+            d = len(kept) - 1 - back
+            k = rest % kept[d]
+            rest = rest // kept[d]
+            {along}; q += k * u[d]
+{steps}
+        for j in range(thread, length, THREADS):
+            out[q + j * v[0]] = of({values}, {numbers})
+"""
+_STEP = """
+        part = {start}
+        for j in range(thread, length, THREADS):
+            part = {combine}(part, {load}({values}))
+        shared[thread] = part
+        cuda.syncthreads()
+        width = THREADS // 2
+        while width > 0:
+            if thread < width:
+                shared[thread] = {combine}(shared[thread], shared[thread + width])
+            cuda.syncthreads()
+            width = width // 2
+        {number} = shared[0]
+        cuda.syncthreads()"""
+
+
+@jitable
+def _softmax_of(x: Any, shift: Any, total: Any) -> Any:
+    return elementary.exp(x - finite(shift)) * (1 / total)
+
+
+@jitable
+def _log_softmax_of(x: Any, shift: Any, total: Any) -> Any:
+    return (x - finite(shift)) - elementary.log(total)
+
+
+@jitable
+def _same(x: Any) -> Any:
+    return x
+
+
+@jitable
+def _of_first(dy: Any, y: Any) -> Any:
+    return dy
+
+
+_ELEMENTS: dict[Any, Callable] = {
+    ksoftmax.softmax: _softmax_of,
+    ksoftmax.log_softmax: _log_softmax_of,
+}
+_TERMS: dict[Any, Callable] = {
+    ksoftmax.softmax_grad: elementary.multiply_upstream,
+    ksoftmax.log_softmax_grad: _of_first,
+}
+
+
+class _Rows:
+    """Kernels that compute a row from its elements and some numbers of the whole row.
+
+    `steps` has for each number its name, what it starts from, what loads elements, and what
+    combines them; functions get the numbers found before.
+    """
+
+    def __init__(self, function: Callable, steps: Sequence[tuple[str, str, Callable, Callable]]):
+        self._function, self._steps = function, steps
+        self._kernels: dict[tuple, Any] = {}
+
+    def __call__(
+        self, arrays: Sequence[Any], axis: int, loop: np.dtype, result: np.dtype
+    ) -> Any | None:
+        """Return the rows of arrays of one shape; None where a block for each is no good way."""
+        out = adapter.array_module().empty(arrays[0].shape, dtype=result)
+        parts = [adapter.memory(array) for array in (*arrays, out)]
+        found = split((out.shape,) * len(parts), tuple([part[1] for part in parts]), (axis,))
+        rows, length = prod(found.kept), prod(found.inner)
+        if found.by_columns or (length > LONG and rows < ROWS):
+            return None
+        arguments = [rows, length, found.kept, loop.type(-np.inf), loop.type(0)]
+        for (memory, _, first), outer, inner in zip(
+            parts, found.kept_steps, found.inner_steps, strict=True
+        ):
+            arguments += [memory, outer, inner, first]
+        kernel = self._kernel(tuple([array.dtype for array in arrays]), loop)
+        adapter.launch(kernel, adapter.blocks_for(rows * THREADS), arguments)
+        return out
+
+    def _kernel(self, dtypes: tuple[np.dtype, ...], loop: np.dtype) -> Any:
+        kernel = self._kernels.get((dtypes, loop))
+        if kernel is None:
+            scope = {
+                "of": adapter.scalar_function(self._function),
+                "kind": adapter.scalar_type(loop),
+                **{f"c{k}": converter(dtype, loop) for k, dtype in enumerate(dtypes)},
+            }
+            for name, _, load, combine in self._steps:
+                scope[f"load_{name}"] = adapter.scalar_function(load)
+                scope[f"combine_{name}"] = adapter.scalar_function(combine)
+            source = self._source(len(dtypes))
+            kernel = self._kernels[dtypes, loop] = define(source, scope, globals())
+        return kernel
+
+    def _source(self, operands: int) -> str:
+        each = range(operands)
+        values = ", ".join(f"c{k}(x{k}[p{k} + j * t{k}[0]])" for k in each)
+        names = [name for name, *_ in self._steps]
+        steps = [
+            _STEP.format(
+                start=start,
+                combine=f"combine_{name}",
+                load=f"load_{name}",
+                values=", ".join([values, *names[:k]]),
+                number=name,
+            )
+            for k, (name, start, *_) in enumerate(self._steps)
+        ]
+        return _ROWS.format(
+            parameters=", ".join(f"x{k}, s{k}, t{k}, o{k}" for k in each),
+            begin="; ".join(f"p{k} = o{k}" for k in each),
+            along="; ".join(f"p{k} += k * s{k}[d]" for k in each),
+            steps="".join(steps),
+            values=values,
+            numbers=", ".join(names),
+        )
+
+
+class DeviceNormalisation:
+    """softmax or log_softmax along one axis."""
+
+    def __init__(self, kernel: Normalisation) -> None:
+        self._kernel, self._map = kernel, Map(kernel.name, _ELEMENTS[kernel])
+        steps = [("shift", "lowest", _same, larger), ("total", "zero", exp_of_finite, add)]
+        self._rows = _Rows(_ELEMENTS[kernel], steps)
+
+    def __call__(self, x: Any, axis: int) -> Any:
+        """Return an array of the shape of `x`."""
+        result = self._kernel.result_dtype(x.dtype)
+        loop = loop_dtype(result)
+        if not x.size:
+            return adapter.array_module().empty(x.shape, dtype=result)
+        found = self._rows((x,), axis, loop, result)
+        if found is not None:
+            return found
+        shift = largest((x,), (axis,), (loop,), loop, -np.inf, True)
+        total = exp_sum((x, shift), (axis,), (loop, loop), loop, 0, True)
+        return self._map((x, shift, total), (loop,) * 3, (result,))[0]
+
+
+class DeviceNormalisationGradient:
+    """The gradient of a normalisation, from the upstream one and the result."""
+
+    def __init__(self, kernel: NormalisationGradient) -> None:
+        self._kernel = kernel
+        term, pull = _TERMS[kernel], kernel.kernels["columns"].function
+        self._total = Fold(kernel.name, term, add)
+        self._map = Map(kernel.name, pull)
+        self._rows = _Rows(pull, [("total", "zero", term, add)])
+
+    def __call__(self, dy: Any, y: Any, axis: int) -> Any:
+        """Return the gradient, of the shape of `dy` and `y`."""
+        result = self._kernel.result_dtype(y.dtype)
+        loop = loop_dtype(result)
+        if not y.size:
+            return adapter.array_module().empty(y.shape, dtype=result)
+        found = self._rows((dy, y), axis, loop, result)
+        if found is not None:
+            return found
+        total = self._total((dy, y), (axis,), (loop, loop), loop, 0, True)
+        return self._map((dy, y, total), (loop,) * 3, (result,))[0]
