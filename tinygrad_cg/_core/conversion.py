@@ -160,7 +160,8 @@ def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Ten
     if not devices.array_types and type(value) in _OF_HOST:
         return Tensor(to_array(value, dtype, copy))
     if not isinstance(value, _OF_THE_HOST):
-        adopted = _adopt(value, dtype, copy)
+        with devices.memory_for("constant"):
+            adopted = _adopt(value, dtype, copy)
         if adopted is not None:
             return Tensor(adopted)
     data = to_array(value, dtype, copy)

@@ -121,6 +121,11 @@ def limit_memory(limit: int) -> None:
     library().get_default_memory_pool().set_limit(size=limit)
 
 
+def memory_limit() -> int:
+    """Return how many bytes arrays on the GPU may take at most; 0 is no limit."""
+    return library().get_default_memory_pool().get_limit()
+
+
 def clear() -> None:
     """Give memory of the GPU that is kept for later arrays back, if it was ever used."""
     if array_types:
@@ -160,10 +165,31 @@ def arrays_like(tensor: Any) -> Any:
     return library() if home(tensor) == GPU else np
 
 
-def new_arrays() -> Any:
-    """Return the library that makes arrays where `tf.device` says that new tensors are."""
+def create(name: str, maker: str, *arguments: Any, **named: Any) -> Any:
+    """Return a new array where `tf.device` says that new tensors are, by NumPy's maker of a name.
+
+    `name` is the function that an error names.
+    """
     device = state.device
-    return np if device is None or device == CPU else library()
+    if device is None or device == CPU:
+        return getattr(np, maker)(*arguments, **named)
+    with memory_for(name):
+        return getattr(library(), maker)(*arguments, **named)
+
+
+@contextmanager
+def memory_for(name: str) -> Iterator[None]:
+    """Raise ResourceExhaustedError, in the name of a function, where memory of a GPU runs out.
+
+    NumPy's own error, of the processor's memory, stays.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        known = isinstance(error, ResourceExhaustedError)
+        if known or type(error).__module__.startswith("numpy"):
+            raise
+        raise out_of_memory(name, error) from error
 
 
 def to_host(data: Any) -> ndarray:
@@ -177,10 +203,8 @@ def move(data: Any, device: str) -> Any:
         return data
     if device == CPU:
         return to_host(data)
-    try:
+    with memory_for("gpu"):
         return library().asarray(data)
-    except MemoryError as error:
-        raise out_of_memory("gpu", error) from error
 
 
 def out_of_memory(name: str, error: MemoryError) -> ResourceExhaustedError:

@@ -1,10 +1,11 @@
 """TensorFlow's ``tf.config``, as far as it concerns this library: devices, threads; the cache."""
 
-from . import cache, threading
+from . import cache, experimental, threading
 from ._devices import (
     LogicalDevice,
     LogicalDeviceConfiguration,
     PhysicalDevice,
+    get_logical_device_configuration,
     get_visible_devices,
     list_logical_devices,
     list_physical_devices,
@@ -17,6 +18,8 @@ __all__ = [
     "LogicalDeviceConfiguration",
     "PhysicalDevice",
     "cache",
+    "experimental",
+    "get_logical_device_configuration",
     "get_visible_devices",
     "list_logical_devices",
     "list_physical_devices",
