@@ -142,9 +142,35 @@ def test_indices_and_slices():
             x[key]
 
 
-def test_moving_a_tensor_while_a_function_is_traced():
-    with pytest.raises(DeviceError, match="moved to 'gpu:0' while a function is traced"):
+def test_a_function_runs_on_one_device():
+    x = there()
+    for function in (lambda x: x.cpu() * 2.0, lambda x: tf.sin(x).cpu()):
+        with pytest.raises(DeviceError, match=r"^cpu: .* runs on 'gpu:0' .* write \.cpu\(\) for"):
+            tf.function(function)(x)
+    with pytest.raises(DeviceError, match=r"^gpu: .* runs on 'cpu' .* write \.gpu\(\) for"):
         tf.function(lambda x: x.gpu() * 2.0)(here())
+    for function in (
+        lambda x: x.gpu() * 2.0,
+        lambda x: tf.vectorized_map(lambda one: one.gpu() * 2.0, x),
+        lambda x: x * tf.constant([2.0, 2.0, 2.0]).gpu(),
+    ):
+        found = tf.function(function)(x)
+        assert found.device == "gpu:0"
+        assert found.numpy().tolist() == [2.0, 4.0, 6.0]
+    assert tf.function(lambda x: x.cpu() * 2.0)(here()).device == "cpu"
+
+
+def test_what_a_loop_without_rounds_returns_is_beside_its_operands():
+    x, start = tf.zeros((0, 3)).gpu(), there()
+    spec = tf.TensorSpec((3,), tf.float32)
+    for found in (
+        tf.map_fn(lambda one: one * 2.0, x),
+        tf.map_fn(lambda one: one * 2.0, x, fn_output_signature=spec),
+        tf.scan(lambda a, one: a + one, x, start),
+        tf.function(lambda x, start: tf.scan(lambda a, one: a + one, x, start))(x, start),
+        tf.keras.ops.scan(lambda a, one: (a + one, a), start, x)[1],
+    ):
+        assert (found.device, found.shape) == ("gpu:0", (0, 3))
 
 
 def test_indices_and_conditions_go_along():
