@@ -95,7 +95,7 @@ def _home(name: str, value: Any) -> str | None:
 def is_written(function: FunctionType, name: str | None = None) -> bool:
     """Return whether a function is the one that a statement ``def name`` of its module defines."""
     file = getattr(sys.modules[function.__module__], "__file__", None)
-    code = function.__code__
+    code = inspect.unwrap(function).__code__
     names = {code.co_qualname, function.__qualname__, name or function.__name__}
     return code.co_filename == file and len(names) == 1
 

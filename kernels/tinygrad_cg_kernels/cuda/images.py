@@ -7,6 +7,7 @@ each run.
 """
 
 from collections.abc import Iterator
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -160,11 +161,9 @@ def max_pool(images: Any, window: Window) -> Any:
     dtype = ordered_dtype("max_pool", images)
     images = cast(images, loop_dtype(dtype))
     out = window.output_size(images.shape[-3:-1])
-    padded, best = _pad(images, window.padding, _lowest(images.dtype)), None
-    for tap in _taps(window.size, out, window.strides):
-        part = padded[tap]
-        best = part.copy() if best is None else adapter.array_module().maximum(best, part)
-    return cast(best, dtype)
+    padded = _pad(images, window.padding, _lowest(images.dtype))
+    parts = [padded[tap] for tap in _taps(window.size, out, window.strides)]
+    return cast(reduce(adapter.array_module().maximum, parts, parts[0]), dtype)
 
 
 def max_pool_indices(images: Any, window: Window) -> Any:

@@ -93,7 +93,8 @@ def _positions(name: str, indices: Any, size: int) -> Any:
 
 def flat_positions(indices: Any, sizes: tuple[int, ...]) -> Any:
     """Return the row-major positions of coordinates, as the CPU's function."""
-    outside, total = False, adapter.array_module().zeros(indices.shape[:-1], dtype=INT64)
+    total: Any = adapter.array_module().zeros(indices.shape[:-1], dtype=INT64)
+    outside = total != 0
     for axis, size in enumerate(sizes):
         places = indices[..., axis].astype(INT64)
         outside = outside | (places < 0) | (places >= size)
