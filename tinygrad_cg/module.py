@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ._core.suggestions import MODULES, absent_attributes
 from ._reverse.name_scope import name_scope
 from ._reverse.variable import Variable
 
@@ -14,6 +15,7 @@ __all__ = ["Module"]
 __dir__ = __all__.copy  # what dir() shows
 
 
+@absent_attributes(MODULES)
 class Module:
     """Base of objects that hold Variables in attributes, lists, dicts and other modules.
 

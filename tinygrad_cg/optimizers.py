@@ -14,7 +14,8 @@ import numpy as np
 from . import schedules
 from ._core import devices
 from ._core.conversion import convert, is_tensor
-from ._core.tensor import Tensor
+from ._core.suggestions import OPTIMIZERS, absent_attributes, refuse_arguments
+from ._core.tensor import ArrayLike, Tensor
 from ._ops.elementwise import (
     absolute,
     add,
@@ -49,6 +50,7 @@ __all__ = [
 __dir__ = __all__.copy  # what dir() shows
 
 
+@absent_attributes(OPTIMIZERS)
 class Optimizer(ABC):
     """Base of optimizers: learning rate, count of steps, clipping, weight decay.
 
@@ -77,7 +79,10 @@ class Optimizer(ABC):
         clipvalue: float | None = None,
         global_clipnorm: float | None = None,
         name: str | None = None,
+        **others: Any,
     ):
+        if others:
+            refuse_arguments(type(self).__name__, ("learning_rate",), others)
         given = [one for one in (clipnorm, clipvalue, global_clipnorm) if one is not None]
         if len(given) > 1:
             raise ValueError("only one of clipnorm, clipvalue and global_clipnorm can be given")
@@ -148,6 +153,11 @@ class Optimizer(ABC):
         dtype. A Variable whose gradient is None stays as it is, with a warning. ValueError if all
         are None, InvalidArgumentError for another shape, TypeError for what is no Variable.
         """
+        if isinstance(grads_and_vars, ArrayLike):
+            raise TypeError(
+                "apply_gradients: needs a list of pairs (gradient, Variable), got one "
+                f"{type(grads_and_vars).__name__}: write apply_gradients([(gradient, variable)])"
+            )
         pairs = _check_pairs(list(grads_and_vars))
         gradients = self._clip([gradient for gradient, _ in pairs])
         rate = self.learning_rate

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import os
 import pickle
+import pydoc
 import re
 import subprocess
 import sys
@@ -59,6 +60,28 @@ def test_a_name_is_suggested_by_its_meaning(module, name, instead):
         getattr(home, name)
     assert caught.value.name is None  # Python would add what is spelled alike
     assert not hasattr(home, name)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "words"),
+    [
+        ("", "optim", "tf.optimizers"),
+        ("", "cuda", "`with tf.device('/GPU:0'):` around the code"),
+        ("", "losses", "tf.keras.losses"),
+        ("", "randint", "tf.random.uniform(shape, low, high, tf.int32)"),
+        ("", "compile", "tf.function"),
+        (".nn", "functional", "tf.nn for activations and losses"),
+        (".nn", "Linear", "tf.Module with Variables of its own"),
+        (".keras", "layers", "tf.Module with Variables of its own"),
+        (".config", "run_functions_eagerly", "the function without tf.function"),
+        (".random", "key", "tf.random.set_seed(seed)"),
+        (".autograd", "detect_anomaly", "tf.debug_nans()"),
+    ],
+)
+def test_a_namespace_of_another_library_names_ours(module, name, words):
+    home = importlib.import_module(f"tinygrad_cg{module}")
+    with pytest.raises(AttributeError, match=re.escape(f"has no attribute '{name}': use {words}")):
+        getattr(home, name)
 
 
 def test_an_unknown_name_is_left_to_pythons_own_suggestions():
@@ -192,6 +215,138 @@ def test_rules_of_jax_and_pytorch_say_what_to_write():
     for given in (Square, Square()):
         with pytest.raises(TypeError, match=r"got Square with `forward` and `backward`: write one"):
             tf.custom_gradient(given)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **other: tf.constant([1.0], **other),
+        lambda **other: tf.convert_to_tensor([1.0], **other),
+        lambda **other: tf.Variable([1.0], **other),
+        lambda **other: tf.zeros([2], **other),
+        lambda **other: tf.ones_like([2.0], **other),
+        lambda **other: tf.fill([2], 1.0, **other),
+        lambda **other: tf.eye(2, **other),
+        lambda **other: tf.range(3, **other),
+        lambda **other: tf.linspace(0.0, 1.0, 3, **other),
+        lambda **other: tf.random.normal([2], **other),
+        lambda **other: tf.random.uniform([2], **other),
+        lambda **other: tf.random.truncated_normal([2], **other),
+        lambda **other: tf.random.gamma([2], 1.0, **other),
+    ],
+)
+def test_makers_answer_the_arguments_of_pytorch(make):
+    made = make()  # it is the argument that is wrong
+    assert isinstance(made, (Tensor, tf.Variable))
+    with pytest.raises(TypeError, match=r"'requires_grad': a tape .* use tape.watch\(x\)"):
+        make(requires_grad=True)
+    with pytest.raises(TypeError, match=r"'device': .* write `with tf.device\(name\):`"):
+        make(device="cuda")
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'dim'$"):  # it has no axis
+        make(dim=0)
+
+
+def test_makers_of_the_array_api_have_one_device():
+    for name in ("zeros", "ones", "arange", "eye"):
+        make = getattr(tf.numpy, name)
+        np.testing.assert_array_equal(make(2, device="cpu"), make(2))
+        with pytest.raises(ValueError, match=f"{name}: device must be 'cpu', .* got 'cuda'"):
+            make(2, device="cuda")
+        with pytest.raises(TypeError, match=r"'requires_grad': a tape"):
+            make(2, requires_grad=True)
+
+
+def test_every_function_with_an_axis_answers_dim():
+    found = 0
+    for home in (tf, tf.math, tf.nn, tf.linalg, tf.numpy, tf.keras.ops):
+        for name in home.__all__:
+            function = getattr(home, name)
+            if not inspect.isfunction(function):
+                continue
+            own = inspect.signature(function).parameters
+            if "axis" not in own or "axes" in own or any(one.kind == 4 for one in own.values()):
+                continue
+            positional = [one for one in own.values() if one.kind < 2 and one.default is one.empty]
+            given = [tf.ones([2, 2]) for one in positional if one.name != "axis"]
+            with pytest.raises(TypeError, match="'dim': use axis="):
+                function(*given, dim=0)
+            found += 1
+    assert found > 150
+
+
+def test_an_axis_that_is_missing_is_an_error_as_in_python():
+    x = tf.ones([2])
+    for make in (tf.concat, tf.expand_dims, tf.reverse):
+        words = rf"^{make.__name__}\(\) missing 1 required positional argument: 'axis'$"
+        with pytest.raises(TypeError, match=words):
+            make(x)
+        assert inspect.signature(make).parameters["axis"].default is inspect.Parameter.empty
+
+
+def test_older_names_of_arguments():
+    x = tf.ones([2, 2])
+    for call, words in (
+        (lambda: tf.reduce_sum(x, keep_dims=True), "'keep_dims': use keepdims="),
+        (lambda: tf.reduce_sum(x, reduction_indices=0), "'reduction_indices': use axis="),
+        (lambda: tf.argmax(x, dimension=0), "'dimension': use axis="),
+        (lambda: tf.optimizers.SGD(lr=0.1), r"SGD\(\) .* 'lr': use learning_rate="),
+        (lambda: tf.check_gradients(tf.sin, 1.0, orders=2), "'orders': use order="),
+        (lambda: tf.check_gradients(tf.sin, 1.0, eps=1e-3), "'eps': leave it out"),
+        (lambda: tf.grad(tf.sin, holomorphic=True), "'holomorphic': leave it out"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            call()
+
+
+def test_transforms_that_are_given_the_point_too_say_how_they_are_called():
+    x = tf.constant([1.0, 2.0])
+    square = lambda x: tf.reduce_sum(x * x)  # noqa: E731
+    for name in ("grad", "value_and_grad", "jacobian", "hessian", "hvp"):
+        with pytest.raises(TypeError, match=rf"{name}: argnums must be .* {name}\(f\)\(x\)"):
+            getattr(tf, name)(square, x)
+    with pytest.raises(TypeError, match=r"hvp\(\) takes at most 2 .* write hvp\(f\)\(\.\.\.\)"):
+        tf.hvp(square, x, x)
+
+
+def test_tapes_optimizers_and_modules_say_what_to_use():
+    for made, name, words in (
+        (tf.GradientTape(), "backward", r"use tape.gradient\(y, x\)"),
+        (tf.GradientTape(), "grad", r"use tape.gradient\(y, x\)"),
+        (tf.optimizers.SGD(), "zero_grad", "leave it out"),
+        (tf.optimizers.SGD(), "step", "use apply_gradients"),
+        (tf.Module(), "parameters", "use trainable_variables"),
+    ):
+        expected = f"{type(made).__name__!r} object has no attribute '{name}': {words}"
+        with pytest.raises(AttributeError, match=expected):
+            getattr(made, name)
+
+    class Model(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.weights = tf.Variable([1.0])
+
+    assert Model().weights.shape == (1,)  # a name that a class of one's own may use
+    assert len(Model().trainable_variables) == 1
+
+
+def test_help_lists_the_names_of_other_libraries_apart():
+    text = pydoc.render_doc(tf.Tensor, renderer=pydoc.plaintext)
+    own, _, others = text.partition("inherited from tinygrad_cg._core.suggestions.NamesOf")
+    assert "backward" in others
+    assert "backward" not in own
+    assert "reshape(" in own
+
+
+def test_arguments_that_are_no_lists_are_named():
+    x = tf.constant([1.0])
+    with pytest.raises(TypeError, match=r"concatenate: the first argument must be a list .* int"):
+        tf.concat(0, [x, x])
+    with pytest.raises(TypeError, match=r"apply_gradients: needs a list of pairs .* one Tensor"):
+        tf.optimizers.SGD().apply_gradients(x)
+    with pytest.raises(
+        ValueError, match=r"matmul: shapes .* the last size of the first .* linalg.matvec"
+    ):
+        tf.matmul(tf.ones([2, 2]), x)
 
 
 def test_sizes_that_are_not_one_list_are_named():

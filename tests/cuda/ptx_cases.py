@@ -70,6 +70,7 @@ def without_a_driver(compiler: Compiler) -> None:
     nvvm.CompilationUnit.verify = verify
     adapter.__dict__["arrays"] = simulated
     adapter._vector = simulated.Memory
+    adapter.device_count = lambda: 1
     adapter.launch = compiler.launch
 
 
@@ -84,19 +85,54 @@ def cases(which: str) -> Iterator[tuple[Any, list[Any]]]:
 
         for _, kernel, arguments in reduction_cases.cases():
             yield kernel, arguments
-    else:
+    elif which == "moves":
         from tests.cuda import move_cases
 
         yield from [*move_cases.scans(), *move_cases.moves()]
 
 
-def main() -> None:
-    warnings.simplefilter("ignore")
-    compiler = Compiler()
-    without_a_driver(compiler)
+def rounds(x: Any) -> Any:
+    import tinygrad_cg as tf
+
+    for _ in range(12):
+        x = x - 0.1 * tf.sin(x * x)
+    return tf.reduce_sum(x)
+
+
+def steps(x: Any) -> Any:
+    import tinygrad_cg as tf
+
+    for _ in tf.range(3):
+        x = tf.tanh(x) * 1.5
+    return x
+
+
+def compile_programs(compiler: Compiler) -> None:
+    """Compile the kernels of programs of `function`; what they compute is never there."""
+    import tinygrad_cg as tf
+    from tests.cuda.on_device.test_programs import LINE, PROGRAMS
+
+    def gradient(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = rounds(x)
+        return tape.gradient(y, x)
+
+    for program, *arrays in [*PROGRAMS, (rounds, LINE), (steps, LINE), (gradient, LINE)]:
+        compiler.name = program.__name__
+        before = len(compiler.compiled)
+        try:
+            tf.function(program)(*[tf.constant(array).gpu() for array in arrays])
+        except (ValueError, IndexError):  # indices that no kernel computed
+            continue
+        if len(compiler.compiled) == before and all(array.size for array in arrays):
+            compiler.refused.append(f"{program.__name__}: no kernel was compiled")
+
+
+def compile_kernels(compiler: Compiler, which: str) -> None:
     from tinygrad_cg_kernels.cuda import kernels
 
-    for kernel, arguments in cases(sys.argv[1]):
+    for kernel, arguments in cases(which):
         compiler.name = repr(kernel)
         run = kernels.device_run(kernel)
         assert run is not None
@@ -105,6 +141,16 @@ def main() -> None:
             run(*[make(a) if isinstance(a, np.ndarray) else a for a in arguments])
         except (ValueError, IndexError):
             continue  # an axis without elements, or one whose numbers nobody computed
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    compiler = Compiler()
+    without_a_driver(compiler)
+    if sys.argv[1] == "programs":
+        compile_programs(compiler)
+    else:
+        compile_kernels(compiler, sys.argv[1])
     print(json.dumps({"compiled": len(compiler.compiled), "refused": compiler.refused}))
 
 

@@ -19,6 +19,8 @@ def test_in_the_simulator(file):
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, cwd=ROOT
     )
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    assert not failed, "\n".join([*failed, done.stdout[-8000:]])
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr
     assert "no tests ran" not in done.stdout
 

@@ -49,7 +49,7 @@ def test_device_code_calls_no_intrinsic_that_nvidias_compiler_lacks(name):
     importlib.util.find_spec("numba_cuda") is None,
     reason="needs the package numba-cuda with NVIDIA's compiler",
 )
-@pytest.mark.parametrize("which", ["elementwise", "reductions", "moves"])
+@pytest.mark.parametrize("which", ["elementwise", "reductions", "moves", "programs"])
 def test_nvidias_compiler_takes_every_kernel(which):
     path = os.pathsep.join([str(ROOT), str(ROOT / "kernels")])
     done = subprocess.run(

@@ -349,3 +349,32 @@ def test_bad_input():
     tape.gradient(y, x)
     with pytest.raises(ValueError, match=r"show: nothing is recorded here\. .*tape\.watch\(x\)"):
         tf.show(y)
+
+
+@pytest.mark.parametrize("make", [tf.constant, tf.Variable])
+def test_a_tape_that_has_given_its_gradient_says_that_it_keeps_nothing(make):
+    x = make([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(x * x)
+    assert "sum" in str(tf.show(tape))
+    tape.gradient(y, x)
+    with pytest.raises(ValueError, match=r"frees it with its gradient: take the picture before"):
+        tf.show(tape)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+    assert "watched by" in str(tf.show(tape))  # it still watches
+
+
+def test_a_page_is_written_and_a_png_is_not(tmp_path):
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    picture = tf.show(y)
+    picture.save(tmp_path / "tape.html")
+    page = (tmp_path / "tape.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert picture.svg in page
+    with pytest.raises(ValueError, match=r"'tape.png' must end in .* for a PNG save an SVG"):
+        picture.save(tmp_path / "tape.png")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._core.suggestions import reads_own_arguments
 from .._ops.define import as_int
 from .._rules.custom_gradient import custom_gradient
 from .._rules.definition import source_line
@@ -29,6 +30,7 @@ __all__ = [
 MODES = ("reverse", "forward")
 
 
+@reads_own_arguments
 def check_gradients(
     f: Callable[..., Any],
     *args: Any,
@@ -151,6 +153,7 @@ def _check_alone(seen: Seen, order: int, modes: Sequence[str], seed: int) -> Rul
     return RuleReport(seen.name, site, seen.order, orders.rows, orders.properties)
 
 
+@reads_own_arguments
 def assert_gradients(
     f: Callable[..., Any],
     *args: Any,

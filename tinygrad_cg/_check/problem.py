@@ -142,8 +142,18 @@ class Analytic(Silent, Level):
         return True
 
 
-def _note_lists(args: Sequence, error: Exception) -> None:
-    """Note on an error of the function which arguments are lists of numbers, and no tensors."""
+_NO_FLOATS = (
+    "check_gradients: {} returned no floats: its arguments, and what it returns, must be floats "
+    "(2.0, and not 2)"
+)
+
+
+def _note_arguments(args: Sequence, error: Exception) -> None:
+    """Note on an error of the function that it got no arguments, or lists of numbers."""
+    if not args:
+        error.add_note(
+            "check_gradients: pass the function's arguments after it: check_gradients(f, 1.0)"
+        )
     for i, one in enumerate(args):
         if isinstance(one, (list, tuple)) and all(map(is_weak, nest.flatten(one))):
             error.add_note(
@@ -187,7 +197,7 @@ class CheckedFunction:
         try:
             self.sources += self._captured_variables()
         except (AttributeError, TypeError, ValueError) as error:
-            _note_lists(args, error)
+            _note_arguments(args, error)
             raise
         if not self.sources:
             raise TypeError(
@@ -379,6 +389,8 @@ class CheckedFunction:
         for leaf in nest.flatten(result):
             if leaf is None:
                 raise TypeError(f"check_gradients: {name} returned None; return a Tensor")
+            if isinstance(leaf, int):
+                raise TypeError(_NO_FLOATS.format(name))
             if not is_tensor(leaf):
                 raise TypeError(
                     f"check_gradients: {name} returned {type(leaf).__name__}, not a Tensor; "
@@ -387,7 +399,7 @@ class CheckedFunction:
             if is_differentiable(leaf.dtype):
                 outputs.append(convert(leaf))
         if not outputs:
-            raise TypeError(f"check_gradients: {name} returned no floats")
+            raise TypeError(_NO_FLOATS.format(name))
         return outputs
 
     def outputs(self, point: Point) -> list[np.ndarray]:

@@ -206,7 +206,8 @@ def watch_tensor(tensor: Any, token: Token) -> None:
             group = frame.group
         else:
             group = frozenset((token,))
-        data = tensor._data
+        overrides = state.overrides  # a Variable may have another value here, in another dtype
+        data = overrides.get(id(tensor), tensor._data) if overrides else tensor._data
         tensor._rec = make_node(group, (), None, None, data.shape, data.dtype)
 
 

@@ -9,16 +9,20 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", bound=type)
 
 _CONSTANT = "tf.constant(values)"
 _GRADIENT = "tape.gradient(y, x) inside `with tf.GradientTape()`, or tf.grad(f)(x)"
+_MODEL = "tf.Module with Variables of its own: there are no layers of Keras or PyTorch"
+_PLACE = "`with tf.device('/GPU:0'):` around the code; tensors are on the CPU otherwise"
+_STARTS = "tf.random.normal(shape) or tf.zeros(shape) for a Variable's first value"
 _STATE = "tf.stop_gradient(x) for a tensor, or tape.stop_recording() for a block of code"
 
 # Names of functions, in any namespace.
@@ -74,15 +78,24 @@ NAMES = {
     "std": "tf.math.reduce_std",
     "sum": "tf.reduce_sum",
     "var": "tf.math.reduce_variance",
+    "allclose": "tf.numpy.allclose",
+    "flip": "tf.reverse(x, axis)",
+    "outer": "tf.tensordot(x, y, 0)",
+    "trapz": "tf.numpy.trapezoid",
     # transformations of JAX and HIPS autograd
+    "Array": "tf.Tensor",
+    "ShapeDtypeStruct": "tf.TensorSpec",
+    "block_until_ready": "the value itself: it is there when the call returns",
     "Partial": "functools.partial",
     "check_grads": "tf.check_gradients",
     "checkpoint": "tf.recompute_grad",
     "custom_jvp": "tf.custom_derivatives, which takes a jvp",
     "custom_vjp": "tf.custom_gradient",
+    "debug": "tf.print, and tf.debug_nans()",
     "defjvp": "tf.custom_derivatives",
     "defvjp": "tf.custom_gradient",
     "deriv": "tf.elementwise_grad",
+    "device_get": "x.numpy()",
     "device_put": _CONSTANT,
     "egrad": "tf.elementwise_grad",
     "fori_loop": "tf.while_loop, or a Python loop in a tf.function",
@@ -92,10 +105,18 @@ NAMES = {
     "jacrev": 'tf.jacobian(f, mode="reverse")',
     "jit": "tf.function",
     "lax": "tf.cond, tf.while_loop, tf.scan and tf.map_fn",
+    "holomorphic_grad": "tf.grad",
+    "jax_enable_x64": "dtype=tf.float64, or arrays of NumPy, which keep their dtype",
+    "key": "tf.random.set_seed(seed); random functions need no key",
+    "make_jaxpr": "tf.function(f), and its graph; tf.show draws what a tape recorded",
     "make_jvp": "tf.jvp or tf.linearize",
     "make_vjp": "tf.vjp",
     "PRNGKey": "tf.random.set_seed(seed); random functions need no key",
+    "permutation": "tf.random.shuffle(tf.range(n))",
+    "pmap": "tf.vmap",
+    "randint": "tf.random.uniform(shape, low, high, tf.int32)",
     "remat": "tf.recompute_grad",
+    "scipy": "scipy itself with tf.value_and_grad(f), and tf.math for functions",
     "special": "tf.math and tf.math.special",
     "tensor_jacobian_product": "tf.vjp",
     "tree": "tf.nest",
@@ -103,36 +124,86 @@ NAMES = {
     "tree_util": "tf.nest",
     "vector_jacobian_product": "tf.vjp",
     # PyTorch
+    "CrossEntropyLoss": "tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)",
+    "FloatTensor": _CONSTANT,
     "Function": "tf.custom_gradient",
+    "Linear": _MODEL,
+    "MSELoss": "tf.keras.losses.MeanSquaredError()",
+    "Parameter": "tf.Variable",
+    "ReLU": "tf.nn.relu",
+    "addmm": "c + x @ y",
     "as_tensor": _CONSTANT,
     "autocast": "tf.cast",
+    "backward": _GRADIENT,
+    "bernoulli": "tf.random.uniform(shape) < p",
     "bmm": "tf.matmul",
     "cat": "tf.concat",
     "clamp": "tf.clip_by_value",
+    "clip_grad_norm_": "tf.clip_by_global_norm(gradients, norm)",
+    "compile": "tf.function",
     "cross_entropy": "tf.nn.sparse_softmax_cross_entropy_with_logits",
+    "cuda": _PLACE,
     "detach": "tf.stop_gradient",
+    "detect_anomaly": "tf.debug_nans()",
     "div": "tf.divide",
     "enable_grad": "tf.GradientTape",
+    "flatten": "tf.reshape(x, [-1]) for a tensor, tf.nest.flatten for a structure",
     "from_numpy": _CONSTANT,
+    "func": "tf.grad, tf.vmap, tf.jvp and their kin",
+    "functional": "tf.nn for activations and losses, tf.jacobian, tf.hessian and tf.hvp for "
+    "derivatives",
+    "ger": "tf.tensordot(x, y, 0)",
     "gradcheck": "tf.check_gradients",
     "gradgradcheck": "tf.check_gradients, which checks all orders",
+    "index_add": "x.at[index].add(y)",
     "index_select": "tf.gather",
     "inference_mode": _STATE,
+    "inverse": "tf.linalg.inv",
     "is_grad_enabled": "tf.executing_eagerly; a tape records what is inside its block",
+    "lerp": "x + weight * (y - x)",
+    "long": "tf.int64",
     "manual_seed": "tf.random.set_seed",
+    "masked_select": "tf.boolean_mask(x, mask)",
     "mm": "tf.matmul",
     "mse_loss": "tf.keras.losses.mean_squared_error",
     "mul": "tf.multiply",
+    "mv": "tf.linalg.matvec",
     "neg": "tf.negative",
     "no_grad": _STATE,
+    "numel": "tf.size",
+    "optim": "tf.optimizers",
     "permute": "tf.transpose(x, perm)",
     "rand": "tf.random.uniform",
     "randn": "tf.random.normal",
+    "randn_like": "tf.random.normal(x.shape)",
+    "randperm": "tf.random.shuffle(tf.range(n))",
+    "scatter_add": "x.at[index].add(y)",
+    "set_default_dtype": "dtype=tf.float64, or arrays of NumPy, which keep their dtype",
+    "set_detect_anomaly": "tf.debug_nans()",
     "set_grad_enabled": _STATE,
+    "set_printoptions": "numpy.set_printoptions, which tensors follow",
     "sub": "tf.subtract",
     "tensor": _CONSTANT,
     "topk": "tf.math.top_k",
     "unsqueeze": "tf.expand_dims",
+    # TensorFlow and Keras
+    "GlorotUniform": _STARTS,
+    "Input": _MODEL,
+    "Model": _MODEL,
+    "Sequential": _MODEL,
+    "activations": "tf.nn, or tf.keras.ops",
+    "callbacks": _MODEL,
+    "global_variables_initializer": "no initializer: a Variable has its value from the start",
+    "initializers": _STARTS,
+    "layers": _MODEL,
+    "list_logical_devices": "tf.config.list_physical_devices",
+    "losses": "tf.keras.losses",
+    "metrics": "tf.keras.metrics",
+    "raw_ops": "the operation's own name, as tf.add",
+    "run_functions_eagerly": "the function without tf.function, or its python_function",
+    "saved_model": "pickle, which takes tensors, Variables and modules",
+    "save": "pickle, which takes tensors, Variables and modules",
+    "train": "tf.optimizers for optimizers, and pickle for checkpoints",
     # TensorFlow 1
     "Session": "the values themselves: operations run when they are called",
     "get_variable": "tf.compat.v1.get_variable",
@@ -143,39 +214,89 @@ NAMES = {
 METHODS = {
     # PyTorch
     "add_": "tensors do not change: use x = x + y, or assign_add() of a Variable",
+    "add": "use x + y",
     "backward": "gradients come from a tape: use " + _GRADIENT,
+    "bmm": "use x @ y or tf.matmul(x, y)",
+    "chunk": "use tf.split(x, count, axis)",
     "clamp": "use tf.clip_by_value(x, low, high)",
     "clone": "leave it out: tensors do not change; for a tensor of its own use tf.identity(x)",
     "contiguous": "leave it out: any layout is served",
+    "copy_": "tensors do not change: use assign() of a Variable",
     "cuda": "leave it out: tensors are on the CPU",
+    "data": "use x.numpy() for the values, or tf.stop_gradient(x)",
     "detach": "use tf.stop_gradient(x), or x.numpy() for the values",
+    "detach_": "use x = tf.stop_gradient(x)",
+    "diag": "use tf.linalg.diag(x), or tf.linalg.diag_part(x) of a matrix",
+    "dim": "use x.ndim",
+    "div": "use x / y",
     "double": "use tf.cast(x, tf.float64)",
+    "eq": "use x == y",
     "expand": "use tf.broadcast_to(x, shape)",
+    "fill_": "tensors do not change: use tf.fill(shape, value)",
+    "flip": "use tf.reverse(x, axis)",
     "float": "use tf.cast(x, tf.float32)",
+    "gather": "use tf.gather(x, indices, axis=axis)",
+    "ge": "use x >= y",
     "grad": "gradients are returned, not stored: use " + _GRADIENT,
     "grad_fn": "tf.show(tape) draws how a tensor was computed",
+    "gt": "use x > y",
     "half": "use tf.cast(x, tf.float16)",
+    "index_select": "use tf.gather(x, indices, axis=axis)",
     "int": "use tf.cast(x, tf.int32)",
+    "inverse": "use tf.linalg.inv(x)",
+    "is_contiguous": "leave it out: any layout is served",
+    "is_cuda": "use x.device",
+    "is_leaf": "a tape records what it watches: tensors have no such state",
+    "isfinite": "use tf.math.is_finite(x)",
+    "isinf": "use tf.math.is_inf(x)",
+    "isnan": "use tf.math.is_nan(x)",
+    "le": "use x <= y",
+    "logsumexp": "use tf.reduce_logsumexp(x, axis=axis)",
     "long": "use tf.cast(x, tf.int64)",
+    "lt": "use x < y",
     "masked_fill": "use tf.where(mask, value, x)",
+    "masked_select": "use x[mask]",
     "matmul": "use x @ y or tf.matmul(x, y)",
     "mm": "use x @ y or tf.matmul(x, y)",
     "mul": "use x * y",
+    "mul_": "tensors do not change: use x = x * y, or assign() of a Variable",
+    "mv": "use tf.linalg.matvec(x, y)",
+    "ne": "use x != y",
+    "neg": "use -x",
+    "ndimension": "use x.ndim",
+    "nelement": "use x.size",
     "norm": "use tf.norm(x)",
     "numel": "use x.size",
+    "parameters": "a Variable is its own parameter; a tf.Module has trainable_variables",
     "permute": "use tf.transpose(x, perm)",
     "pow": "use x ** y",
+    "reciprocal": "use 1 / x",
     "register_hook": "use tf.grad_pass_through or tf.custom_gradient to change a gradient",
     "relu": "use tf.nn.relu(x)",
     "requires_grad": "a tape records what it watches: use tape.watch(x), or a tf.Variable",
     "requires_grad_": "a tape records what it watches: use tape.watch(x), or a tf.Variable",
+    "repeat_interleave": "use x.repeat(count, axis)",
     "retain_grad": "use tape.gradient(y, x) with the tensor in the middle as x",
+    "roll": "use tf.roll(x, shift, axis)",
+    "scatter_": "tensors do not change: use x.at[index].set(value)",
     "sigmoid": "use tf.sigmoid(x)",
     "softmax": "use tf.nn.softmax(x)",
+    "split": "use tf.split(x, count, axis)",
+    "stride": "leave it out: any layout is served",
+    "sub": "use x - y",
+    "sub_": "tensors do not change: use x = x - y, or assign_sub() of a Variable",
+    "t": "use x.T",
     "to": "tensors are on the CPU; for another dtype use tf.cast(x, dtype)",
+    "topk": "use tf.math.top_k(x, k)",
+    "tril": "use tf.linalg.band_part(x, -1, 0)",
+    "triu": "use tf.linalg.band_part(x, 0, -1)",
     "type": "use tf.cast(x, dtype)",
+    "type_as": "use tf.cast(x, y.dtype)",
+    "unique": "use tf.unique(x)",
+    "unbind": "use tf.unstack(x, axis=axis)",
     "unsqueeze": "use tf.expand_dims(x, axis)",
     "view": "use tf.reshape(x, shape); for other bits tf.bitcast(x, dtype)",
+    "zero_": "tensors do not change: use tf.zeros_like(x)",
     "zero_grad": "leave it out: gradients are returned anew by each call, not added up",
     # functions that are methods elsewhere
     "cos": "use tf.cos(x)",
@@ -191,6 +312,42 @@ METHODS = {
     "set_shape": "use tf.ensure_shape(x, shape)",
 }
 
+_FUNCTIONS = {  # by what they are called as methods
+    "math": "acos asin atan ceil erf floor log1p rsqrt sign square tan",
+    "": "abs",
+    "linalg": "det",
+    "nn": "log_softmax",
+}
+METHODS |= {
+    name: f"use tf.{home}{'.' if home else ''}{name}(x)"
+    for home, names in _FUNCTIONS.items()
+    for name in names.split()
+}
+
+# Attributes of tapes.
+TAPES = {
+    "backward": "use tape.gradient(y, x), which returns the gradient",
+    "grad": "use tape.gradient(y, x)",
+    "gradients": "use tape.gradient(y, [x, w]), which takes several",
+    "hessian": "use tf.hessian(f)(x), or tape.jacobian(gradient, x) with a tape around this one",
+}
+
+# Attributes of optimizers.
+OPTIMIZERS = {
+    "lr": "use learning_rate",
+    "minimize": "use apply_gradients([(tape.gradient(loss, w), w)])",
+    "step": "use apply_gradients([(gradient, variable)]): gradients are not stored",
+    "zero_grad": "leave it out: gradients are returned anew by each call, not added up",
+}
+
+# Attributes of modules.
+MODULES = {
+    "parameters": "use trainable_variables",
+    "state_dict": "use named_variables, or pickle",
+    "weights": "use variables",
+    "zero_grad": "leave it out: gradients are returned anew by each call, not added up",
+}
+
 # Attributes of what `custom_gradient` returns.
 RULES = {
     "apply": "call it, as the function that it was made of",
@@ -204,15 +361,30 @@ RULES = {
 ARGUMENTS = {
     "argnum": "argnums",
     "dim": "axis",
+    "dimension": "axis",
     "dims": "axis",
     "in_dims": "in_axes",
+    "keep_dims": "keepdims",
     "keepdim": "keepdims",
+    "lr": "learning_rate",
+    "orders": "order",
     "out_dims": "out_axes",
+    "reduction_indices": "axis",
 }
 
 # What to do instead of an argument that has no other name here.
+_TOLERANCE = "leave it out: each reference is compared within its own error"
 NO_ARGUMENTS = {
+    "allow_int": "integers have no gradient: cast to floats first",
+    "atol": _TOLERANCE,
+    "create_graph": "leave it out: for a higher order put a tape around the tape",
+    "device": "leave it out for the CPU; elsewhere write `with tf.device(name):` around the call",
+    "eps": _TOLERANCE,
+    "holomorphic": "leave it out: complex arguments have gradients",
     "requires_grad": "a tape records what it watches: use tape.watch(x), or a tf.Variable",
+    "retain_graph": "use GradientTape(persistent=True)",
+    "rtol": _TOLERANCE,
+    "tol": _TOLERANCE,
 }
 
 _NAMESPACES = ("", "math", "nn", "linalg", "signal", "random", "keras.ops", "numpy", "nest")
@@ -255,11 +427,19 @@ def reads_own_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function of keywords: one that another library has is answered by ours."""
     code = function.__code__
     own = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    is_transform = code.co_varnames[0] == "f" and not code.co_flags & inspect.CO_VARARGS
+    most = code.co_argcount if is_transform else sys.maxsize
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         if not own.issuperset(kwargs):
-            refuse_argument(function.__name__, next(name for name in kwargs if name not in own))
+            refuse_arguments(function.__name__, own, [name for name in kwargs if name not in own])
+        if len(args) > most:
+            name = function.__name__
+            raise TypeError(
+                f"{name}() takes at most {most} positional arguments, got {len(args)}: it returns "
+                f"a function, which takes those of f: write {name}(f)(...)"
+            )
         return function(*args, **kwargs)
 
     return run
@@ -290,13 +470,43 @@ class FixedAttribute(AbsentAttribute):
         )
 
 
-def refuse_argument(function: str, name: str) -> NoReturn:
-    """Raise TypeError for an argument that a function does not have, as Python does."""
+def absent_attributes(texts: dict[str, str]) -> Callable[[T], T]:
+    """Decorate a class: what reads one of these attributes learns what to use."""
+
+    def add(owner: T) -> T:
+        for name, words in texts.items():
+            setattr(owner, name, AbsentAttribute(name, words))
+        return owner
+
+    return add
+
+
+class NamesOfOtherLibraries:
+    """Attributes that tensors do not have. To read one is an error that says what to use."""
+
+    __slots__ = ()
+
+
+for _name, _words in METHODS.items():
+    setattr(NamesOfOtherLibraries, _name, FixedAttribute(_name, _words))
+
+
+def refuse_argument(function: str, name: str, own: Container[str] | None = None) -> NoReturn:
+    """Raise TypeError for an argument that a function does not have, as Python does.
+
+    It names the function's argument for that; with `own` only if that is one of them.
+    """
     message = f"{function}() got an unexpected keyword argument {name!r}"
     if name in NO_ARGUMENTS:
         raise TypeError(f"{message}: {NO_ARGUMENTS[name]}")
     known = ARGUMENTS.get(name)
-    raise TypeError(f"{message}: use {known}=" if known else message)
+    is_ours = known is not None and (own is None or known in own)
+    raise TypeError(f"{message}: use {known}=" if is_ours else message)
+
+
+def refuse_arguments(function: str, own: Container[str], others: Iterable[str]) -> NoReturn:
+    """Raise TypeError for the first of arguments that a function with others does not have."""
+    refuse_argument(function, next(iter(others)), own)
 
 
 def refuse_others(function: str, **others: Any) -> None:
@@ -306,14 +516,26 @@ def refuse_others(function: str, **others: Any) -> None:
             refuse_argument(function, name)
 
 
-OTHERS = ("dim", "keepdim", "requires_grad")
+class Required:
+    """The default of a parameter that has none, in a function that reads all keywords first."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+REQUIRED = Required()
+OTHERS = ("dim", "keepdim", "others")
 """Parameters of ours that are there for the error alone."""
 
 
 def own_signature(function: Any) -> inspect.Signature:
     """Return the signature of a function without the arguments of other libraries."""
     signature = inspect.signature(function)
-    own = [one for name, one in signature.parameters.items() if name not in OTHERS]
+    own = [
+        one.replace(default=inspect.Parameter.empty) if one.default is REQUIRED else one
+        for name, one in signature.parameters.items()
+        if name not in OTHERS
+    ]
     return signature.replace(parameters=own)
 
 

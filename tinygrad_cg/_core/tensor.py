@@ -18,7 +18,7 @@ from numpy import ndarray
 from ..errors import InaccessibleTensorError
 from . import devices
 from .levels import ask_for_value, state
-from .suggestions import METHODS, FixedAttribute
+from .suggestions import METHODS, NamesOfOtherLibraries
 
 
 class TensorShape(tuple):
@@ -230,7 +230,7 @@ _OF_MASKED_ARRAYS = frozenset(
 )
 
 
-class ArrayLike:
+class ArrayLike(NamesOfOtherLibraries):
     """Base of Tensors and Variables: the views that Python and NumPy have of a value."""
 
     __slots__ = ()
@@ -565,10 +565,6 @@ class ArrayLike:
             return "<no value yet>"
         text = repr(self._data) if self._data.ndim else str(self._data)
         return f"\n{text}" if "\n" in text else text
-
-
-for _name, _words in METHODS.items():  # what PyTorch's and JAX's tensors have
-    setattr(ArrayLike, _name, FixedAttribute(_name, _words))
 
 
 class Tensor(ArrayLike):

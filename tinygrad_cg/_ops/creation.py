@@ -24,7 +24,7 @@ from .._core.conversion import (
     weak_dtype,
 )
 from .._core.kinds import is_complex, is_floating, is_inexact
-from .._core.suggestions import hides_others, refuse_argument
+from .._core.suggestions import hides_others, refuse_arguments
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
 from .define import as_int, as_sizes, broadcast_shapes
@@ -37,8 +37,7 @@ def constant(
     dtype: Any = None,
     shape: Any = None,
     name: str | None = None,
-    *,
-    requires_grad: None = None,
+    **others: Any,
 ) -> Tensor:
     """Return a tensor of `value`: a number, a nested list of numbers, or an array (copied).
 
@@ -53,8 +52,8 @@ def constant(
     >>> tf.constant([1, 2])
     <tg.Tensor: shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>
     """
-    if requires_grad is not None:
-        refuse_argument("constant", "requires_grad")
+    if others:
+        refuse_arguments("constant", ("value", "dtype", "shape", "name"), others)
     tensor = convert_to_tensor(value, dtype)
     if shape is None:
         return tensor
@@ -72,8 +71,13 @@ def constant(
     return reshape(tensor, sizes)
 
 
+@hides_others
 def convert_to_tensor(
-    value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
+    value: Any,
+    dtype: Any = None,
+    dtype_hint: Any = None,
+    name: str | None = None,
+    **others: Any,
 ) -> Tensor:
     """Return `value` as a Tensor: itself if it is one, else converted as `constant` does.
 
@@ -84,6 +88,8 @@ def convert_to_tensor(
     >>> tf.convert_to_tensor(np.eye(2)).dtype
     dtype('float64')
     """
+    if others:
+        refuse_arguments("convert_to_tensor", ("value", "dtype", "dtype_hint", "name"), others)
     wanted = None if dtype is None else as_dtype(dtype)
     if wanted is None and dtype_hint is not None and not is_tensor(value):
         wanted = as_dtype(dtype_hint)

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._core.conversion import FLOAT32, as_dtype, convert
 from .._core.kinds import is_integer
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
 from .creation import constant
@@ -25,6 +26,7 @@ from .shape import cast, expand_dims, stop_gradient
 _LARGEST = 2**64
 
 
+@reads_own_arguments
 def truncated_normal(
     shape: Any,
     mean: Any = 0.0,

@@ -215,6 +215,7 @@ def _refuse(
         for one, transposed in ((x, transposed_x), (y, transposed_y))
     )
     raise InvalidArgumentError(
-        f"{name}: shapes {left} and {right} do not fit: the folded sizes "
-        "must be equal, and neither operand may be a scalar"
+        f"{name}: shapes {left} and {right} do not fit: the last size of "
+        "the first and the last but one of the second must be equal, and neither may be a scalar; "
+        "a matrix times a vector is linalg.matvec(a, x)"
     )

@@ -17,6 +17,7 @@ from .._core import devices
 from .._core.conversion import FLOAT32, FLOAT64, any_tensor, as_dtype, convert, is_tensor, to_array
 from .._core.kinds import is_floating, is_integer
 from .._core.levels import state
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .comparison import equal
@@ -53,6 +54,7 @@ def set_seed(seed: int) -> None:
         _generator = generator
 
 
+@reads_own_arguments
 def uniform(
     shape: Any,
     minval: Any = 0,
@@ -95,6 +97,7 @@ def uniform(
     return Tensor(values)
 
 
+@reads_own_arguments
 def normal(
     shape: Any,
     mean: Any = 0.0,

@@ -357,7 +357,15 @@ _stack = operation(
 def _operands(name: str, tensors: Any) -> tuple[Tensor, ...]:
     if isinstance(tensors, Tensor):
         tensors = list(tensors)
-    converted = convert_operands(tuple(tensors))
+    try:
+        operands = tuple(tensors)
+    except TypeError:
+        if isinstance(tensors, Tensor):  # a scalar, or one without a value
+            raise
+        raise TypeError(
+            f"{name}: the first argument must be a list of tensors, got {type(tensors).__name__}"
+        ) from None
+    converted = convert_operands(operands)
     if not converted:
         raise InvalidArgumentError(f"{name}: needs at least one tensor, got none")
     return converted

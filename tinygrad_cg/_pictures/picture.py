@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from .. import nest
 from .._core.conversion import is_tensor
 from .._core.levels import Token
-from .._core.record import Node
+from .._core.record import Node, is_leaf
 from .._transforms.tape import GradientTape
 from ..errors import ArgumentTypeError
 from ..optimizers import Optimizer
@@ -94,6 +94,15 @@ class Picture:
         width, height = self._options.size
         return min(width / self._drawing.width, height / self._drawing.height)
 
+    @property
+    def _page(self) -> str:
+        """Return an HTML page that shows the picture, and needs no other file."""
+        title = escape(self._title)
+        return (
+            f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{title}</title>'
+            f"</head>\n<body>\n{self.svg}\n</body>\n</html>\n"
+        )
+
     @cached_property
     def mermaid(self) -> str:
         """Return a Mermaid flowchart, as JupyterLab and GitHub draw it in Markdown."""
@@ -101,8 +110,8 @@ class Picture:
         return "\n".join(text.Flowchart(self._sketch, sideways).lines()) + "\n"
 
     def save(self, path: Any) -> None:
-        """Write the picture: SVG for ``.svg``, PDF for ``.pdf``, Mermaid for ``.mmd``, Markdown for
-        ``.md``, lines for ``.txt``. Raises ValueError for other endings.
+        """Write the picture: SVG for ``.svg``, PDF for ``.pdf``, a page for ``.html``, Mermaid for
+        ``.mmd``, Markdown for ``.md``, lines for ``.txt``. Raises ValueError for other endings.
         """
         path = Path(path)
         writers = {
@@ -110,12 +119,13 @@ class Picture:
             ".pdf": lambda: self.pdf,
             ".mmd": lambda: self.mermaid,
             ".md": lambda: f"```mermaid\n{self.mermaid}```\n",
+            ".html": lambda: self._page,
             ".txt": lambda: f"{self}\n",
         }
         if path.suffix not in writers:
             raise ValueError(
-                f"Picture.save: {path.name!r} must end in {', '.join(writers)}; for other formats "
-                "convert the SVG"
+                f"Picture.save: {path.name!r} must end in {', '.join(writers)}: for a PNG save an "
+                "SVG, and convert it in a browser, Inkscape or rsvg-convert"
             )
         found = writers[path.suffix]()
         path.write_bytes(found if isinstance(found, bytes) else found.encode("utf-8"))
@@ -253,7 +263,8 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None, options: Op
     roots = [n for n in found if not _is_freed(n) and (not wanted or n.group & wanted)]
     if not tensors:
         roots = _all(names, wanted)
-    if not roots:
+    is_spent = bool(tapes) and not any(tape._token for tape in tapes)
+    if not roots or (is_spent and all(is_leaf(node) for node in roots)):
         raise ValueError(
             "show: nothing is recorded here. Tensors carry a record while a tape watches what they "
             "are computed from: `with tf.GradientTape() as tape: tape.watch(x); y = f(x)`, and "

@@ -18,6 +18,7 @@ from .._core import devices
 from .._core.conversion import Weak, as_dtype, cast_in_range, check_dtype, convert, to_array
 from .._core.kinds import is_integer
 from .._core.levels import state
+from .._core.suggestions import refuse_arguments
 from .._core.tensor import ArrayLike, Aval, NoValueError, Tensor
 from .._ops.elementwise import add, subtract, where
 from .._ops.indexing import gather, getitem
@@ -77,7 +78,10 @@ class Variable(ArrayLike):
         synchronization: Any = None,
         aggregation: Any = None,
         shape: Any = None,
+        **others: Any,
     ):
+        if others:
+            refuse_arguments("Variable", ("dtype", "shape"), others)
         if callable(initial_value) and not isinstance(initial_value, ArrayLike):
             initial_value = initial_value()
         if initial_value is None:

@@ -18,7 +18,7 @@ from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.kinds import is_differentiable
 from .._core.levels import Listener, remove_listener, state
-from .._core.suggestions import RULES, AbsentAttribute
+from .._core.suggestions import RULES, absent_attributes
 from .._core.tensor import Tensor
 from .._ops.define import as_int
 from .._reverse.variable import Variable
@@ -67,8 +67,7 @@ class Bind:
         return f"<custom gradient {getattr(self, '__qualname__', self._function)!r}>"
 
 
-for _name, _words in RULES.items():  # what JAX's and PyTorch's have
-    setattr(Bind, _name, AbsentAttribute(_name, _words))
+absent_attributes(RULES)(Bind)
 
 
 @overload

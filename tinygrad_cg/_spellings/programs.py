@@ -17,6 +17,7 @@ from .._core import devices
 from .._core.conversion import as_dtype, convert, convert_operands, is_tensor
 from .._core.levels import stack as levels_of
 from .._core.levels import state
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor, TensorShape
 from .._ops.blocks import rearrange
 from .._ops.creation import constant
@@ -85,6 +86,7 @@ def _tiled(x: Any, multiples: Any) -> Tensor:
     return rearrange(lambda indices: np.tile(indices, times), x)
 
 
+@reads_own_arguments
 def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Return `input` with each slice along `axis` `repeats` times; flattened if it is None.
 
@@ -100,6 +102,7 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     return rearrange(lambda indices: np.repeat(indices, times.reshape(-1), dim), x)
 
 
+@reads_own_arguments
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """Return `input` with its elements moved on by `shift` along axes, and round. See ``tf.roll``.
 

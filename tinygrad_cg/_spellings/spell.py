@@ -25,7 +25,7 @@ import numpy as np
 from .. import _ops as ops
 from .._core.examples import with_example, without_example
 from .._core.primitive import OPS
-from .._core.suggestions import own_signature, refuse_argument, refuse_name
+from .._core.suggestions import REQUIRED, own_signature, refuse_arguments, refuse_name
 from .._ops import operators, protocol
 from . import adapt
 
@@ -45,14 +45,18 @@ _NAMES = {id(function): name for name, function in _OPERATIONS.items()}
 _DTYPES = {
     name: np.dtype(name) for name in ("int32", "int64", "uint32", "uint64", "float32", "float64")
 }
-_SCOPE = {**_DTYPES, **vars(adapt), "refuse_argument": refuse_argument}
-_CHECK = " if {0} is not None: refuse_argument('{1}', '{0}')\n"
-_FOREIGN = {
-    "dim": re.compile(r"\baxis\b"),
-    "keepdim": re.compile(r"\bkeepdims\b"),
-    "requires_grad": re.compile(r"^(shape|dims)\b.*\bdtype\b"),
-}
-"""Arguments of PyTorch's, which are no parameters but for the error, and what they are here."""
+_REFUSAL = {"refuse_arguments": refuse_arguments, "REQUIRED": REQUIRED}
+_SCOPE = {**_DTYPES, **vars(adapt), **_REFUSAL}
+_CHECK = " if others: refuse_arguments({0!r}, {1!r}, others)\n"
+_MISSING = """ if axis is REQUIRED:
+  raise TypeError("{0}() missing 1 required positional argument: 'axis'")
+"""
+_MAKER = (
+    r"(?:shape|dims|num_rows|start|object|N|input, dtype=None|(?:a|prototype)\b.*\bshape=None)\b"
+)
+_KNOWN_ELSEWHERE = re.compile(rf"\b(?:axis|keepdims)\b|^{_MAKER}")
+"""Parameters of functions that other libraries have with further names, which get an answer."""
+_REQUIRED_AXIS = re.compile(r"\baxis(?=[,)])")
 _TAKES_ALL = re.compile(r"\*\w")  # arguments of any number or name
 _NEXT_ROW = re.compile(r"\n {4}(?=\S)")
 _MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a text
@@ -119,22 +123,20 @@ def spell(
             return scope[target] if target in scope else _operation(target)
         if target not in made:
             parameters, expression, text = rows[target]
-            foreign = (
-                []
-                if _TAKES_ALL.search(parameters)
-                else [one for one, ours in _FOREIGN.items() if ours.search(parameters)]
-            )
-            star = ", *" if foreign and "*," not in parameters else ""
-            given = star + "".join([f", {one}=None" for one in foreign]) + ")"
-            checks = "".join([_CHECK.format(one, target) for one in foreign])
-            given = given.join(parameters.rsplit(")", 1))
+            checks, given, own = "", parameters, re.findall(r"\w+(?=[,=)])", parameters)
+            if _KNOWN_ELSEWHERE.search(parameters) and not _TAKES_ALL.search(parameters):
+                checks = _CHECK.format(target, tuple(own))
+                given = ", **others)".join(given.rsplit(")", 1))
+                if _REQUIRED_AXIS.search(given):
+                    given = _REQUIRED_AXIS.sub("axis=REQUIRED", given)
+                    checks += _MISSING.format(target)
             source = f"def {target}({given}:\n{checks} return {expression}\n"
             code = compile(source, f"<{namespace['__name__']}>", "exec")
             result = re.findall(r"\w+", parameters.rpartition("->")[2])
             later = (_names(code).union(result) & ops.HOMES.keys()) - scope.keys()
             scope.update({one: _operation(one) for one in later})
             exec(code, scope, made)
-            if foreign:
+            if checks:
                 made[target].__signature__ = own_signature(made[target])
             home = namespace["__name__"].partition(".")[2]
             text = text or _inherited(expression, readers)

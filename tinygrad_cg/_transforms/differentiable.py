@@ -43,6 +43,11 @@ class Differentiable:
         self.name = name
         self.f = f
         self.single = not isinstance(argnums, (tuple, list))
+        if is_tensor(argnums) or isinstance(argnums, np.ndarray):
+            raise TypeError(
+                f"{name}: argnums must be an integer, got {type(argnums).__name__}: {name} returns "
+                f"a function, so write {name}(f)(x)"
+            )
         numbers = [argnums] if self.single else list(argnums)
         self.argnums = [as_int(name, "argnums", one) for one in numbers]
         self.has_aux = has_aux

@@ -18,6 +18,7 @@ from .._core.devices import beside
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, add_level, state
 from .._core.record import Node, find, held_nodes, is_leaf, watch_tensor
+from .._core.suggestions import TAPES, absent_attributes
 from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
 from .._reverse.arguments import (
@@ -38,6 +39,7 @@ _KINDS = 6  # of operations that `repr` names
 _NONE = UnconnectedGradients.NONE
 
 
+@absent_attributes(TAPES)
 class GradientTape(levels.Listener):
     """Records operations on watched tensors, to differentiate them in reverse.
 

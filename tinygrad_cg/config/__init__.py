@@ -1,5 +1,8 @@
 """TensorFlow's ``tf.config``, as far as it concerns this library: devices, threads; the cache."""
 
+from functools import partial as _partial
+
+from .._core.suggestions import refuse_name as _refuse_name
 from . import cache, threading
 from ._devices import (
     LogicalDevice,
@@ -24,3 +27,5 @@ __all__ = [
     "set_visible_devices",
     "threading",
 ]
+
+__getattr__ = _partial(_refuse_name, __name__)

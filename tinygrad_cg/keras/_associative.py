@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import nest
 from .._core.conversion import convert
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops.define import normalize_axis
 from .._ops.indexing import getitem
@@ -14,6 +15,7 @@ from .._ops.shape import concatenate, reshape, stack
 from ..errors import InvalidArgumentError
 
 
+@reads_own_arguments
 def associative_scan(
     f: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

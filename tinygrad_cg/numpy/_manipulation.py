@@ -8,6 +8,7 @@ import numpy as np
 
 from .._core import devices
 from .._core.conversion import convert
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.define import as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
@@ -67,6 +68,7 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
     return transpose(x, order)
 
 
+@reads_own_arguments
 def rollaxis(a: Any, axis: Any, start: Any = 0) -> Tensor:
     """Return `a` with `axis` moved back to stand before the axis that is at `start` now."""
     x = _array(a)
@@ -85,6 +87,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
     return swapaxes(x, -1, -2)
 
 
+@reads_own_arguments
 def flip(m: Any, axis: Any = None) -> Tensor:
     """Return `m` in reversed order along `axis`: one axis, several, or all (None)."""
     x = _array(m)
@@ -92,6 +95,7 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     return getitem(x, tuple([slice(None, None, -1 if i in axes else 1) for i in range(x.ndim)]))
 
 
+@reads_own_arguments
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     """Return `a` with elements moved on by `shift` along `axis` and round; flattened if None."""
     x = _array(a)
@@ -193,6 +197,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:
 # Some of the elements ------------------------------------------------------------------------
 
 
+@reads_own_arguments
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     """Return `filt` without the zeros at the front ("f"), the back ("b") or both ends."""
     x = _array(filt)
@@ -232,6 +237,7 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Tensor
 
 
+@reads_own_arguments
 def unique(
     ar: Any,
     return_index: bool = False,
@@ -324,6 +330,7 @@ def _taken(x: Tensor, indices: Any, axis: Any, mode: str) -> Tensor:
     return gather(x, index, dim)
 
 
+@reads_own_arguments
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: Any = 0
 ) -> Tensor:
@@ -367,6 +374,7 @@ def _sliding_window_view(
     return x
 
 
+@reads_own_arguments
 def logspace(
     start: Any,
     stop: Any,
@@ -547,6 +555,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 
 @devices.beside_operands
+@reads_own_arguments
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
     """Return `arr` with `values` before the rows `obj` of `axis`, or of it flattened.
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._core.conversion import convert, convert_operands, promote
 from .._core.kinds import is_complex, is_exact, is_floating, is_inexact
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops.comparison import (
     equal,
@@ -68,6 +69,7 @@ def angle(z: Any, deg: bool = False) -> Tensor:
     return multiply(found, 180 / pi) if deg else found
 
 
+@reads_own_arguments
 def unwrap(
     p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * pi
 ) -> Tensor:

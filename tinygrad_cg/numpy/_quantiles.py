@@ -10,6 +10,7 @@ import numpy as np
 from .._core import devices
 from .._core.conversion import any_tensor, is_tensor
 from .._core.kinds import is_floating
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
 from .._ops.comparison import (
     equal,
@@ -121,6 +122,7 @@ def _percent(q: Any) -> Any:
     return divide(_array(q), 100) if _is_recorded(q) else np.asarray(q) / 100
 
 
+@reads_own_arguments
 def quantile(
     a: Any,
     q: Any,
@@ -202,6 +204,7 @@ def _places_by_weight(
 
 
 @devices.beside_operands
+@reads_own_arguments
 def nanquantile(
     a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -255,6 +258,7 @@ def _interpolate(positions: Tensor, last: Any, pick: Callable[[Tensor], Tensor])
     return where(near, inside, where(equal(share, 0), low, both))
 
 
+@reads_own_arguments
 def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return positions (int64) of the largest elements along `axis`, NaN left out.
 
@@ -264,6 +268,7 @@ def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return _nan_position("nanargmax", argmax, -np.inf, a, axis, keepdims)
 
 
+@reads_own_arguments
 def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return positions (int64) of the smallest elements along `axis`, NaN left out.
 

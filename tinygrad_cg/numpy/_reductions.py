@@ -10,6 +10,7 @@ import numpy as np
 from .._core import devices
 from .._core.conversion import IndexedSlices, convert
 from .._core.kinds import is_bool, is_floating, is_integer
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops.comparison import equal, isnan, logical_not, not_equal
 from .._ops.complex import conj, real
@@ -37,12 +38,14 @@ from ._readers import _array, _as, _no_out, _real, _widen
 from ._totals import _degrees, _mask
 
 
+@reads_own_arguments
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the difference of the largest and smallest element over axes; ties share gradients."""
     x = _array(a)
     return subtract(reduce_max(x, axis, keepdims), reduce_min(x, axis, keepdims))
 
 
+@reads_own_arguments
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
@@ -89,6 +92,7 @@ def _without_nan(a: Any, dtype: Any, filler: int) -> Tensor:
     return where(isnan(x), filler, x)
 
 
+@reads_own_arguments
 def nanmean(
     a: Any,
     axis: Any = None,
@@ -114,6 +118,7 @@ def _count(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     return reduce_sum(cast(logical_not(isnan(x)), real(x).dtype), axis, keepdims)
 
 
+@reads_own_arguments
 def nanvar(
     a: Any,
     axis: Any = None,
@@ -143,6 +148,7 @@ def nanvar(
     return divide(total, _choose(left > 0, left, np.nan))
 
 
+@reads_own_arguments
 def nanstd(
     a: Any,
     axis: Any = None,
@@ -210,6 +216,7 @@ def _part(x: Tensor, axis: int, start: Any, stop: Any) -> Tensor:
     return getitem(x, (*[slice(None)] * axis, slice(start, stop)))
 
 
+@reads_own_arguments
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Return the `n`-th differences of neighbours along `axis`, with what is put at the ends first.
 
@@ -239,6 +246,7 @@ def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
     return broadcast_to(edge, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
 
 
+@reads_own_arguments
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Return the integral of samples `y` along `axis`, at `x` or in steps `dx`, by trapezoids."""
     y = _real(y)
@@ -255,6 +263,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
 
 
 @devices.beside_operands
+@reads_own_arguments
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Return central differences of samples `f` along each axis, or `axis`; for several a tuple.
 

@@ -21,14 +21,15 @@ from tinygrad_cg_kernels.linear.product import serves
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
 from tinygrad_cg_kernels.move import gather, order, scatter
 from tinygrad_cg_kernels.reduce.moments import Moment
+from tinygrad_cg_kernels.reduce.narrow import is_narrow
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.scan import Scan
 from tinygrad_cg_kernels.reduce.search import ArgReduction
 from tinygrad_cg_kernels.reduce.softmax import LogSumExp, Normalisation, NormalisationGradient
 
 
-def _never(*arrays: Any) -> bool:
-    """Return whether the library's own matrix product serves: the device has its library's."""
+def _never(*arguments: Any) -> bool:
+    """Return whether a way of the CPU's own serves, for some matrix products or for narrow rows."""
     return False
 
 
@@ -64,6 +65,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     pool.mean_pool: images.mean_pool,
     pool.mean_pool_adjoint: images.mean_pool_adjoint,
     serves: _never,
+    is_narrow: _never,
 }
 _made: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
 

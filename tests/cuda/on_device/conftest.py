@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.simulator import pause_between_looks
+
 HERE = Path(__file__).parent
 
 
@@ -17,6 +19,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in mine]
         config.hook.pytest_deselected(items=mine)
         return
+    if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
+        pause_between_looks()
     from tinygrad_cg._core import devices
 
     missing = devices.count_gpus() == 0
