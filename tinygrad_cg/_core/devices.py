@@ -8,9 +8,10 @@ simulator a stand-in takes the place of CuPy.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy import ndarray
@@ -19,6 +20,7 @@ from ..errors import DeviceError, ResourceExhaustedError
 from .levels import state
 
 CPU, GPU = "cpu", "gpu:0"
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 array_types: tuple[type, ...] = ()
 """The classes of arrays on a GPU: none before a GPU is first used."""
@@ -243,6 +245,25 @@ _ANYWHERE = nullcontext()
 def beside(tensor: Any) -> AbstractContextManager[None]:
     """Let new tensors be where a tensor is, in this thread, within a ``with`` block."""
     return on(home(tensor)) if array_types else _ANYWHERE
+
+
+def beside_operands(function: Function) -> Function:
+    """Decorate a function: what it makes is on the GPU if an argument is a tensor there."""
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        if array_types and any(_is_there(one) for one in (*arguments, *named.values())):
+            with on(GPU):
+                return function(*arguments, **named)
+        return function(*arguments, **named)
+
+    return cast(Function, call)
+
+
+def _is_there(argument: Any) -> bool:
+    if isinstance(argument, (list, tuple)):
+        return any(map(_is_there, argument))
+    return hasattr(argument, "_data") and home(argument) == GPU
 
 
 @contextmanager
