@@ -104,7 +104,7 @@ EXTRAS = {  # imported where they are used
     LIBRARY / "_core" / "tracking.py": {"tqdm"},
     LIBRARY / "_pictures" / "curves.py": {"matplotlib"},
     LIBRARY / "_pictures" / "embedding.py": {"matplotlib", "fontTools"},
-    KERNELS / "tinygrad_cg_kernels" / "cuda" / "adapter.py": {"cupy"},
+    KERNELS / "tinygrad_cg_kernels" / "cuda" / "adapter.py": {"cupy", "cuda"},
 }
 
 
