@@ -6,6 +6,7 @@ how many it compiled, and what NVIDIA's compiler refused.
 """
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import numba
 import numpy as np
 from numba import cuda, types
 
-from tinygrad_cg_kernels.cuda import adapter, simulated
+from tinygrad_cg_kernels.cuda import adapter, launches, simulated
 
 CAPABILITY = 8, 0
 
@@ -26,6 +27,7 @@ class Compiler:
     def __init__(self) -> None:
         self.compiled: dict[Any, Any] = {}
         self.refused: list[str] = []
+        self.launched = 0
         self.name, self.log = "", ""
 
     def launch(self, kernel: Any, blocks: Any, arguments: Any, block: Any = None) -> None:
@@ -34,9 +36,24 @@ class Compiler:
             return
         self.compiled[kernel, signature] = True
         try:
-            cuda.compile_ptx(kernel.py_func, signature, cc=CAPABILITY)
+            text, _ = cuda.compile_ptx(kernel.py_func, signature, cc=CAPABILITY)
         except Exception as error:
             self.refused.append(f"{self.name}: {error} {self.log}")
+            return
+        if all(type(one) in (int, tuple, simulated.Memory) for one in arguments):
+            self._check_launch(text, signature, arguments)
+
+    def _check_launch(self, text: str, signature: Any, arguments: Any) -> None:
+        """Compare what a launch that is kept ready gives with what the kernel takes."""
+        if signature != tuple(map(adapter.argument_type, launches.kinds(arguments))):
+            self.refused.append(f"{self.name}: is prepared for other types than {signature}")
+        head = text.partition(".entry")[2].partition(")")[0]
+        taken = re.findall(r"^\s*\.param\s+\.(\w+)", head, re.MULTILINE)
+        if len(adapter.entries(text)) != 1 or ".extern .func" in text:
+            self.refused.append(f"{self.name}: is not one kernel that calls nothing outside")
+        if taken != ["u64"] * len(launches.words(arguments)):
+            self.refused.append(f"{self.name}: takes {taken}")
+        self.launched += 1
 
 
 def type_of(value: Any) -> types.Type:
@@ -71,6 +88,7 @@ def without_a_driver(compiler: Compiler) -> None:
     adapter.__dict__["arrays"] = simulated
     adapter._vector = simulated.Memory
     adapter.device_count = lambda: 1
+    adapter.driver = lambda: None
     adapter.launch = compiler.launch
 
 
@@ -151,7 +169,8 @@ def main() -> None:
         compile_programs(compiler)
     else:
         compile_kernels(compiler, sys.argv[1])
-    print(json.dumps({"compiled": len(compiler.compiled), "refused": compiler.refused}))
+    counts = {"compiled": len(compiler.compiled), "launched": compiler.launched}
+    print(json.dumps({**counts, "refused": compiler.refused}))
 
 
 if __name__ == "__main__":

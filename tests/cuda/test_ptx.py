@@ -64,3 +64,4 @@ def test_nvidias_compiler_takes_every_kernel(which):
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["refused"] == []
     assert told["compiled"] > 10
+    assert told["launched"] > 10 or which not in ("elementwise", "programs")

@@ -18,6 +18,7 @@ from tinygrad_cg._spellings import stubs
 LIBRARY = Path(tinygrad_cg.__file__).parent
 PUBLIC = (
     *("", ".autodiff", ".compat", ".compat.v1", ".config", ".config.cache", ".config.threading"),
+    ".config.experimental",
     *(".contrib", ".contrib.eager", ".debugging", ".dtypes", ".errors", ".experimental", ".keras"),
     *(
         ".keras.backend",

@@ -160,7 +160,8 @@ def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Ten
     if not devices.array_types and type(value) in _OF_HOST:
         return Tensor(to_array(value, dtype, copy))
     if not isinstance(value, _OF_THE_HOST):
-        adopted = _adopt(value, dtype, copy)
+        with devices.memory_for("constant"):
+            adopted = _adopt(value, dtype, copy)
         if adopted is not None:
             return Tensor(adopted)
     data = to_array(value, dtype, copy)
@@ -430,7 +431,21 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
             dtype = None if strong is None else weak_dtype(value, strong)
             here = strong is None or isinstance(value, Weak)
             tensors[i] = convert(value, dtype) if here else Tensor(to_array(value, dtype))
-    return tuple(tensors)
+    return _beside(values, tensors) if devices.array_types else tuple(tensors)
+
+
+def _beside(values: tuple, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+    """Return operands with those made of arrays and lists on the GPU, if a tensor is there."""
+    if not any(is_tensor(value) and devices.home(value) == devices.GPU for value in values):
+        return tuple(tensors)
+    return tuple(
+        [
+            tensor
+            if is_tensor(value) or type(tensor._data) is not np.ndarray
+            else Tensor(devices.move(tensor._data, devices.GPU))
+            for value, tensor in zip(values, tensors, strict=True)
+        ]
+    )
 
 
 def _is_weak_list(value: Any) -> bool:

@@ -8,9 +8,10 @@ simulator a stand-in takes the place of CuPy.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy import ndarray
@@ -19,6 +20,7 @@ from ..errors import DeviceError, ResourceExhaustedError
 from .levels import state
 
 CPU, GPU = "cpu", "gpu:0"
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 array_types: tuple[type, ...] = ()
 """The classes of arrays on a GPU: none before a GPU is first used."""
@@ -121,6 +123,11 @@ def limit_memory(limit: int) -> None:
     library().get_default_memory_pool().set_limit(size=limit)
 
 
+def memory_limit() -> int:
+    """Return how many bytes arrays on the GPU may take at most; 0 is no limit."""
+    return library().get_default_memory_pool().get_limit()
+
+
 def clear() -> None:
     """Give memory of the GPU that is kept for later arrays back, if it was ever used."""
     if array_types:
@@ -160,10 +167,31 @@ def arrays_like(tensor: Any) -> Any:
     return library() if home(tensor) == GPU else np
 
 
-def new_arrays() -> Any:
-    """Return the library that makes arrays where `tf.device` says that new tensors are."""
+def create(name: str, maker: str, *arguments: Any, **named: Any) -> Any:
+    """Return a new array where `tf.device` says that new tensors are, by NumPy's maker of a name.
+
+    `name` is the function that an error names.
+    """
     device = state.device
-    return np if device is None or device == CPU else library()
+    if device is None or device == CPU:
+        return getattr(np, maker)(*arguments, **named)
+    with memory_for(name):
+        return getattr(library(), maker)(*arguments, **named)
+
+
+@contextmanager
+def memory_for(name: str) -> Iterator[None]:
+    """Raise ResourceExhaustedError, in the name of a function, where memory of a GPU runs out.
+
+    NumPy's own error, of the processor's memory, stays.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        known = isinstance(error, ResourceExhaustedError)
+        if known or type(error).__module__.startswith("numpy"):
+            raise
+        raise out_of_memory(name, error) from error
 
 
 def to_host(data: Any) -> ndarray:
@@ -177,10 +205,8 @@ def move(data: Any, device: str) -> Any:
         return data
     if device == CPU:
         return to_host(data)
-    try:
+    with memory_for("gpu"):
         return library().asarray(data)
-    except MemoryError as error:
-        raise out_of_memory("gpu", error) from error
 
 
 def out_of_memory(name: str, error: MemoryError) -> ResourceExhaustedError:
@@ -219,6 +245,25 @@ _ANYWHERE = nullcontext()
 def beside(tensor: Any) -> AbstractContextManager[None]:
     """Let new tensors be where a tensor is, in this thread, within a ``with`` block."""
     return on(home(tensor)) if array_types else _ANYWHERE
+
+
+def beside_operands(function: Function) -> Function:
+    """Decorate a function: what it makes is on the GPU if an argument is a tensor there."""
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        if array_types and any(_is_there(one) for one in (*arguments, *named.values())):
+            with on(GPU):
+                return function(*arguments, **named)
+        return function(*arguments, **named)
+
+    return cast(Function, call)
+
+
+def _is_there(argument: Any) -> bool:
+    if isinstance(argument, (list, tuple)):
+        return any(map(_is_there, argument))
+    return hasattr(argument, "_data") and home(argument) == GPU
 
 
 @contextmanager

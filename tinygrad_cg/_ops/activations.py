@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_exact
 from .._core.tensor import Tensor
@@ -183,6 +184,7 @@ def sparse_sigmoid(x: Any) -> Tensor:
     return clip(multiply(add(x, 1), 0.5), 0, 1)
 
 
+@devices.beside_operands
 def sparsemax(x: Any, axis: Any = -1) -> Tensor:
     """Return the nearest point of the probability simplex, of rows along `axis`.
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import convert, convert_operands
 from .._core.kinds import is_exact, is_integer
 from .._core.primitive import apply
@@ -118,10 +119,16 @@ def _run(seed: np.ndarray, sampler: str, count: int, size: int, unique: bool) ->
     return found.reshape(*seed.shape, count + 1)
 
 
+def _run_on_gpu(seed: Any, **params: Any) -> Any:
+    """Return the same numbers on the GPU: NumPy's generator draws them."""
+    return devices.move(_run(devices.to_host(seed), **params), devices.GPU)
+
+
 _candidates = operation(
     "candidates",
     _run,
     lambda seed, sampler, count, size, unique: Aval((*seed.shape, count + 1), np.dtype(np.int64)),
+    on_gpu=_run_on_gpu,
     inputs=("seed",),
     batch=lambda params, size: params,
     core=(0,),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import as_dtype, convert, convert_operands
 from .._core.kinds import is_exact, is_integer
 from .._core.primitive import apply
@@ -41,6 +42,7 @@ def _check_ids(name: str, argument: str, x: Tensor) -> np.ndarray:
     return values
 
 
+@devices.beside_operands
 def bincount(
     arr: Any,
     weights: Any = None,

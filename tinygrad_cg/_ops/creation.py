@@ -120,33 +120,39 @@ def full(shape: Any, value: Any, dtype: Any = None) -> Tensor:
         return broadcast_to(cast(tensor, wanted or tensor.dtype), sizes)
     data = to_array(_as_value(value), wanted)
     _check_scalar("full", "value", data)
-    return Tensor(devices.new_arrays().full(sizes, data[()], data.dtype))
+    return Tensor(devices.create("full", "full", sizes, data[()], data.dtype))
 
 
 def zeros(shape: Any, dtype: Any = FLOAT32) -> Tensor:
     """Return a tensor of zeros, float32 by default. InvalidArgumentError for negative sizes."""
-    return Tensor(devices.new_arrays().zeros(as_sizes("zeros", shape), as_dtype(dtype)))
+    return Tensor(devices.create("zeros", "zeros", as_sizes("zeros", shape), as_dtype(dtype)))
 
 
 def ones(shape: Any, dtype: Any = FLOAT32) -> Tensor:
     """Return a tensor of ones, float32 by default. InvalidArgumentError for negative sizes."""
-    return Tensor(devices.new_arrays().ones(as_sizes("ones", shape), as_dtype(dtype)))
+    return Tensor(devices.create("ones", "ones", as_sizes("ones", shape), as_dtype(dtype)))
 
 
 def zeros_like(x: Any, dtype: Any = None) -> Tensor:
     """Return zeros with the shape and, unless `dtype` is given, the dtype of `x`."""
     tensor = convert(x)
     aval = tensor._data
-    library = devices.arrays_like(tensor) if devices.array_types else np
-    return Tensor(library.zeros(aval.shape, _dtype(dtype) or aval.dtype))
+    wanted = _dtype(dtype) or aval.dtype
+    if not devices.array_types:
+        return Tensor(np.zeros(aval.shape, wanted))
+    with devices.beside(tensor):
+        return Tensor(devices.create("zeros_like", "zeros", aval.shape, wanted))
 
 
 def ones_like(x: Any, dtype: Any = None) -> Tensor:
     """Return ones with the shape and, unless `dtype` is given, the dtype of `x`."""
     tensor = convert(x)
     aval = tensor._data
-    library = devices.arrays_like(tensor) if devices.array_types else np
-    ones = library.empty(aval.shape, _dtype(dtype) or aval.dtype)
+    wanted = _dtype(dtype) or aval.dtype
+    if devices.array_types:
+        with devices.beside(tensor):
+            return Tensor(devices.create("ones_like", "ones", aval.shape, wanted))
+    ones = np.empty(aval.shape, wanted)
     ones.fill(1)  # np.ones takes three times as long for few
     return Tensor(ones)
 
@@ -173,7 +179,7 @@ def eye(rows: Any, columns: Any = None, dtype: Any = FLOAT32) -> Tensor:
         raise InvalidArgumentError(
             f"eye: rows and columns must not be negative, got {height} and {width}"
         )
-    return Tensor(devices.new_arrays().eye(height, width, dtype=as_dtype(dtype)))
+    return Tensor(devices.create("eye", "eye", height, width, dtype=as_dtype(dtype)))
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:

@@ -276,7 +276,8 @@ def _with_row(x: np.ndarray, value: np.ndarray, index: np.ndarray, batch_dims: i
 
 def _zero_row(dy: Tensor, shape: tuple[int, ...], batch_dims: int) -> Tensor:
     row = (*shape[:batch_dims], *shape[batch_dims + 1 :])
-    return Tensor(devices.arrays_like(dy).zeros(row, dy._data.dtype))
+    with devices.beside(dy):
+        return Tensor(devices.create("set_row", "zeros", row, dy._data.dtype))
 
 
 _set_row = operation(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_complex, is_exact, is_floating
 from .._core.tensor import Tensor
@@ -204,6 +205,7 @@ def _listed(name: str, tensors: Any) -> list:
 # Dropout, and rows of a table ----------------------------------------------------------------
 
 
+@devices.beside_operands
 def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None) -> Tensor:
     """Return `x` with a share `rate` of its elements set to 0, the others divided by 1 - rate.
 

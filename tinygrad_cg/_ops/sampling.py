@@ -13,6 +13,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
+from .._core import devices
 from .._core.conversion import FLOAT32, FLOAT64, any_tensor, as_dtype, convert, is_tensor, to_array
 from .._core.kinds import is_floating, is_integer
 from .._core.levels import state
@@ -141,7 +142,9 @@ def _integers(sizes: tuple, minval: Any, maxval: Any, dtype: np.dtype, seed: Any
 
 
 def _as_tensor(draws: Any, dtype: np.dtype) -> Tensor:
-    return cast(draws, dtype) if isinstance(draws, Tensor) else Tensor(cast_array(draws, dtype))
+    if isinstance(draws, Tensor):
+        return cast(draws, dtype)
+    return Tensor(devices.place(cast_array(draws, dtype)))
 
 
 def _check_float(name: str, dtype: np.dtype, remedy: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.move import scatter as kscatter
 
+from .._core import devices
 from .._core.conversion import convert
 from .._core.kinds import REAL, is_exact, is_integer
 from .._core.primitive import apply
@@ -150,6 +151,7 @@ _REDUCTIONS = {
 }
 
 
+@devices.beside_operands
 def unsorted_segments(how: str, data: Any, segment_ids: Any, num_segments: Any = None) -> Tensor:
     """Return a reduction of the rows of `data` into `num_segments` rows, by their `segment_ids`.
 
@@ -181,6 +183,7 @@ def unsorted_segments(how: str, data: Any, segment_ids: Any, num_segments: Any =
     return getitem(found, slice(0, size))
 
 
+@devices.beside_operands
 def sorted_segments(how: str, data: Any, segment_ids: Any) -> Tensor:
     """Return a reduction of the rows of `data` by their `segment_ids`, which do not decrease.
 

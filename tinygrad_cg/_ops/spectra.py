@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import convert, convert_operands
 from .._core.kinds import is_complex, is_exact
 from .._core.tensor import Tensor
@@ -183,6 +184,7 @@ def _whole_length(frame_length: Any, fft_length: Any) -> int:
     return 1 << (as_int("stft", "frame_length", frame_length) - 1).bit_length()
 
 
+@devices.beside_operands
 def stft(
     signals: Any, frame_length: Any, frame_step: Any, fft_length: Any, window_fn: Any, pad_end: bool
 ) -> Tensor:
@@ -361,6 +363,7 @@ def mdct(
     return cosines(concatenate([left, right], -1), 4, None, -1, norm)
 
 
+@devices.beside_operands
 def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None) -> Tensor:
     """Return the signals of which ``mdct`` gives `mdcts`, for the same window and `norm`.
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import convert, convert_operands
 from .._core.kinds import is_exact, is_floating, is_integer
 from .._core.primitive import apply
@@ -112,6 +113,7 @@ _blocks = operation(
 
 
 @public(_blocks)
+@devices.beside_operands
 def isotonic_regression(
     inputs: Any, decreasing: bool = True, axis: Any = -1
 ) -> tuple[Tensor, Tensor]:

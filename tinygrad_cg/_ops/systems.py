@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import convert, convert_operands, is_tensor
 from .._core.kinds import is_complex
 from .._core.primitive import apply
@@ -46,21 +47,22 @@ def _by_rows(name: str, solve: Callable[..., list]) -> Callable[..., np.ndarray]
     """Return a kernel on stacks of coefficients (c, m) and right sides (m, k).
 
     `solve` takes lists: for each of c a list of m coefficients, and the m rows of the right side.
-    It returns the rows of the solution. Each entry is for one system, or one row for each system.
+    It returns the rows of the solution. Each entry is for one system, or one row for each system:
+    that is for more than a few systems, and for arrays of a GPU.
     """
 
     def run(coefficients: np.ndarray, rhs: np.ndarray) -> np.ndarray:
         lead = np.broadcast_shapes(coefficients.shape[:-2], rhs.shape[:-2])
         bands, (size, width) = coefficients.shape[-2], rhs.shape[-2:]
-        kind = np.result_type(coefficients, rhs, np.float64)
+        kind = np.result_type(coefficients.dtype, rhs.dtype, np.float64)
         left = np.broadcast_to(coefficients, (*lead, bands, size)).reshape(-1, bands, size)
         right = np.broadcast_to(rhs, (*lead, size, width)).reshape(-1, size, width)
         left, right = left.astype(kind), right.astype(kind)
-        out = np.empty(right.shape, kind)
+        out = np.empty_like(right)
         with np.errstate(all="ignore"):
             if not out.size:
                 pass
-            elif len(right) > _FEW:
+            elif len(right) > _FEW or type(right) is not np.ndarray:
                 lists = [[left[:, c, i, None] for i in range(size)] for c in range(bands)]
                 found = solve(lists, [right[:, i] for i in range(size)], np.where)
                 out[...] = np.stack(found, 1)
@@ -461,6 +463,7 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any) -> Tensor:
     return triangular_solve(x, triangular_solve(_lower(x), y), lower=False)
 
 
+@devices.beside_operands
 def lu_matrix_inverse(lower_upper: Any, perm: Any) -> Tensor:
     """Return the inverses of the matrices of which ``lu`` gives `lower_upper` and `perm`.
 

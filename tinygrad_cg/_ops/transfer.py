@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from .._core import devices
+from .._core import devices, levels
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Tensor, transfers
 from ..errors import DeviceError
 
 
 def _refuse_trace(x: Any, device: str, source: str) -> NoReturn:
+    name = "cpu" if device == devices.CPU else "gpu"
     raise DeviceError(
-        f"a tensor was moved to {device!r} while a function is traced, where it has no value: move "
-        "the arguments before the call, or the result after it"
+        f"{name}: a tensor of a function that runs on {source!r} was to move to {device!r} inside. "
+        f"A function runs on one device, that of its tensors: write .{name}() for the arguments "
+        "before the call, or for the result after it"
     )
 
 
@@ -29,10 +31,25 @@ _transfer = Primitive(
 )
 
 
+def _device_of(x: Any) -> str:
+    """Return where a tensor is; one of a program that is traced, where the program runs."""
+    while getattr(x, "physical", None) is not None:
+        x = x.physical
+    return x.device
+
+
+def _is_tracing() -> bool:
+    return any(level.is_abstract for level in levels.stack(levels.state.frame))
+
+
 def to_device(x: Tensor, device: str) -> Tensor:
     """Return `x` on a device of `devices`, itself if it is there; its gradient goes back."""
-    source = devices.home(x)
-    return x if source == device else apply(_transfer, (x,), {"device": device, "source": source})
+    source = _device_of(x)
+    if source == device:
+        return x
+    if type(x) is Tensor and x._rec is None and _is_tracing():  # a constant of the program
+        return Tensor(devices.move(x._data, device))
+    return apply(_transfer, (x,), {"device": device, "source": source})
 
 
 transfers.to_device = to_device

@@ -91,10 +91,12 @@ class Variable(ArrayLike):
         if isinstance(initial_value, (ArrayLike, list, tuple)):
             data = convert(initial_value, wanted)._raw()
             data = np.array(data) if type(data) is ndarray else data
-            data = data if wanted is None else data.astype(wanted)
+            with devices.memory_for("Variable"):
+                data = data if wanted is None else data.astype(wanted)
         else:
-            data = devices.adopt(initial_value)
-            data = to_array(initial_value, wanted) if data is None else data.astype(wanted)
+            with devices.memory_for("Variable"):
+                data = devices.adopt(initial_value)
+                data = to_array(initial_value, wanted) if data is None else data.astype(wanted)
         data = devices.place(data)
         if shape is not None and tuple(shape) != data.shape:
             raise ValueError(

@@ -188,7 +188,8 @@ def _inherited(expression: str, readers: Container[str]) -> str:
         return ""
     operation = _operation(name)
     positional = [name for one in call.args for name in _parameters(one, readers)]
-    given = dict(zip(operation.__code__.co_varnames, positional, strict=False))
+    names = inspect.unwrap(operation).__code__.co_varnames
+    given = dict(zip(names, positional, strict=False))
     given |= {str(one.arg): _parameters(one.value, readers)[0] for one in call.keywords}
     if not all(given.values()):
         return ""

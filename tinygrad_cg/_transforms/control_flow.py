@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from importlib import import_module
 from math import prod
 from opcode import opmap
 from operator import itemgetter
@@ -19,7 +20,7 @@ from typing import Any
 from numpy import ndarray
 
 from .. import nest
-from .._core import levels
+from .._core import devices, levels
 from .._core.conversion import BOOL, INT32, Weak, as_dtype, convert, is_weak
 from .._core.kinds import is_differentiable, is_exact
 from .._core.levels import Listener, ask_for_value, remove_listener, state
@@ -568,7 +569,8 @@ def _map_nothing(fn: Callable[[Any], Any], slices: Slices, wanted: Any) -> Any:
     """Return stacks without rows, of the shapes and dtypes that `fn` or its signature gives."""
     specs = nest.flatten(wanted)
     if specs and all(getattr(one, "is_known", False) for one in specs):  # TensorSpec
-        rows = [zeros((0, *one.shape), one.dtype) for one in specs]
+        with devices.beside(slices.leaves[0]):
+            rows = [zeros((0, *one.shape), one.dtype) for one in specs]
         return nest.pack_sequence_as(wanted, rows)
     try:
         return no_rounds("map_fn", lambda _, one: ((), fn(one)), (), slices)
@@ -638,7 +640,8 @@ def scan(
     if initializer is None:
         states.insert(len(states) if reverse else 0, first)
     if not states:
-        return nest.map_structure(lambda one: zeros((0, *one.shape), one.dtype), first)
+        with devices.beside(slices.leaves[0] if slices.leaves else nest.flatten(first)[0]):
+            return nest.map_structure(lambda one: zeros((0, *one.shape), one.dtype), first)
     return _stack("scan", states)
 
 
@@ -816,7 +819,14 @@ def _no_looper(*args: Any) -> Any:
 
 _loop: Looper = _no_looper
 _while: Callable[..., list[Tensor]] = _no_looper
-_shapes: Callable[..., list[Aval]] = _no_looper
+
+
+def _load_shapes(*args: Any) -> list[Aval]:
+    import_module("tinygrad_cg._function.tracing.loops")  # it sets what finds them
+    return _shapes(*args)
+
+
+_shapes: Callable[..., list[Aval]] = _load_shapes
 
 
 def set_looper(function: Looper) -> None:
@@ -924,7 +934,9 @@ def no_rounds(
         one = next(made)
         return zeros((0, *one.shape), one.dtype)
 
-    return None if result is None else nest.map_structure(stacked, result)
+    sources = [*slices.leaves, *nest.flatten(start)]
+    with devices.beside(convert(sources[0])) if sources else nullcontext():
+        return None if result is None else nest.map_structure(stacked, result)
 
 
 def _in_segments(

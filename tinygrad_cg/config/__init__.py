@@ -3,11 +3,12 @@
 from functools import partial as _partial
 
 from .._core.suggestions import refuse_name as _refuse_name
-from . import cache, threading
+from . import cache, experimental, threading
 from ._devices import (
     LogicalDevice,
     LogicalDeviceConfiguration,
     PhysicalDevice,
+    get_logical_device_configuration,
     get_visible_devices,
     list_logical_devices,
     list_physical_devices,
@@ -20,6 +21,8 @@ __all__ = [
     "LogicalDeviceConfiguration",
     "PhysicalDevice",
     "cache",
+    "experimental",
+    "get_logical_device_configuration",
     "get_visible_devices",
     "list_logical_devices",
     "list_physical_devices",

@@ -11,6 +11,7 @@ __all__ = [
     "LogicalDevice",
     "LogicalDeviceConfiguration",
     "PhysicalDevice",
+    "get_logical_device_configuration",
     "get_visible_devices",
     "list_logical_devices",
     "list_physical_devices",
@@ -93,8 +94,7 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
     None is no limit. An operation that would need more raises ResourceExhaustedError. After
     ``tf.config``, but for one logical device, and at any time.
     """
-    if device not in list_physical_devices("GPU"):
-        raise DeviceError(f"set_logical_device_configuration: {device!r} is no GPU that there is")
+    check_gpu("set_logical_device_configuration", device)
     if len(logical_devices) != 1:
         raise InvalidArgumentError(
             "set_logical_device_configuration: a GPU is one logical device, got "
@@ -102,6 +102,19 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
         )
     limit = logical_devices[0].memory_limit
     devices.limit_memory(0 if limit is None else int(limit * 2**20))
+
+
+def get_logical_device_configuration(device: Any) -> list[LogicalDeviceConfiguration] | None:
+    """Return the limit that `set_logical_device_configuration` set for a GPU; None without one."""
+    check_gpu("get_logical_device_configuration", device)
+    limit = devices.memory_limit()
+    return [LogicalDeviceConfiguration(limit / 2**20)] if limit else None
+
+
+def check_gpu(function: str, device: Any) -> None:
+    """Raise DeviceError for what is none of the GPUs that there are."""
+    if device not in list_physical_devices("GPU"):
+        raise DeviceError(f"{function}: {device!r} is no GPU that there is")
 
 
 def _types(device_type: str | None, hidden: bool) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import IndexedSlices
 from .._core.tensor import Aval, Tensor
 from .._ops.creation import constant, zeros
@@ -86,6 +87,7 @@ def polyfit(
     return found, inverse
 
 
+@devices.beside_operands
 def poly(seq_of_zeros: Any) -> Tensor:
     """Return the coefficients of the polynomial with the given zeros, the highest power, 1, first.
 
@@ -106,6 +108,7 @@ def poly(seq_of_zeros: Any) -> Tensor:
     return found.real if is_real else found
 
 
+@devices.beside_operands
 def roots(p: Any) -> Tensor:
     """Return the complex zeros of a polynomial of coefficients `p`, the highest power first.
 
@@ -133,6 +136,7 @@ def roots(p: Any) -> Tensor:
     return concatenate([found, constant(np.zeros(ends, found.dtype))]) if ends else found
 
 
+@devices.beside_operands
 def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     """Return quotient and remainder of polynomials, the highest power first.
 

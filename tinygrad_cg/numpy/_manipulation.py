@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import convert
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
@@ -553,6 +554,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple(grids) if sparse else broadcast_arrays(*grids)
 
 
+@devices.beside_operands
 @reads_own_arguments
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
     """Return `arr` with `values` before the rows `obj` of `axis`, or of it flattened.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import any_tensor, is_tensor
 from .._core.kinds import is_floating
 from .._core.suggestions import reads_own_arguments
@@ -202,6 +203,7 @@ def _places_by_weight(
     return take_along_axis(order, place, -1), wrong
 
 
+@devices.beside_operands
 @reads_own_arguments
 def nanquantile(
     a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False

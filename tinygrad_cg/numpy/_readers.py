@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import any_tensor, convert, is_tensor, refuse_masked
 from .._core.kinds import is_exact, is_floating, is_unsigned, rank
 from .._core.tensor import NoValueError, Tensor
@@ -194,6 +195,7 @@ def _converted(name: str, x: Any, dtype: Any, copy: Any, device: Any) -> Tensor:
     return _on(name, device, found)
 
 
+@devices.beside_operands
 def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Tensor:
     x = _array(a)
     sizes = tuple(x.shape) if shape is None else as_sizes(name, shape)

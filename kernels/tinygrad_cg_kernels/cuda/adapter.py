@@ -7,9 +7,11 @@ it, so arrays may pass between threads at either end of such a block.
 """
 
 import contextlib
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numba
@@ -158,6 +160,64 @@ def launch(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any = None
         kernel[blocks, block, stream()](*arguments)
 
 
+class Driver:
+    """NVIDIA's driver, by the packages cuda.core and cuda.bindings, which numba-cuda comes with."""
+
+    def __init__(self, core: Any, bindings: Any) -> None:
+        self._core, self._bindings = core, bindings
+        self._threads = threading.local()
+
+    def load(self, kernel: Any, kinds: Sequence[Any]) -> tuple[Any, Any]:
+        """Return a kernel, compiled by Numba for arguments of some kinds, as the driver knows it.
+
+        What it is part of comes with it, and has to live as long. See `launches` for kinds.
+        """
+        signature = tuple(map(argument_type, kinds))
+        text, _ = cuda.compile_ptx_for_current_device(kernel.py_func, signature)
+        (name,) = entries(text)
+        found = self._core.ObjectCode.from_ptx(text.encode()).get_kernel(name)
+        return self._bindings.CUfunction(int(found.handle)), found
+
+    def launch(self, loaded: tuple[Any, Any], blocks: int, block: int, room: int) -> None:
+        """Launch a kernel on the stream of this thread; `room` holds its arguments' addresses."""
+        if not hasattr(self._threads, "known"):
+            self._core.Device(0).set_current()
+            self._threads.known = True
+        pointer = array_module().cuda.get_current_stream().ptr
+        sizes = blocks, 1, 1, block, 1, 1, 0
+        (status,) = self._bindings.cuLaunchKernel(loaded[0], *sizes, pointer, room, 0)
+        if status:
+            raise RuntimeError(
+                f"the driver did not launch a kernel of {blocks} blocks of {block} threads: "
+                f"{status.name}"
+            )
+
+
+@cache
+def driver() -> Driver | None:
+    """Return the driver for kernels that are kept ready; None without its packages."""
+    if simulated():
+        return None
+    try:
+        from cuda import core  # pyright: ignore
+        from cuda.bindings import driver as bindings  # pyright: ignore
+    except ImportError:
+        return None
+    return Driver(core, bindings) if hasattr(core, "ObjectCode") else None
+
+
+def argument_type(kind: Any) -> Any:
+    """Return Numba's type of an argument of a kind, see `launches`."""
+    if isinstance(kind, np.dtype):
+        return numba.types.Array(numba.from_dtype(kind), 1, "C")
+    return numba.types.int64 if kind is None else numba.types.UniTuple(numba.types.int64, kind)
+
+
+def entries(text: str) -> list[str]:
+    """Return the names of the kernels of a text in PTX."""
+    return re.findall(r"\.visible\s+\.entry\s+([\w$]+)", text)
+
+
 # Arrays ----------------------------------------------------------------------------------------
 
 
@@ -195,14 +255,18 @@ class Vector:
     Numba would wait for a stream that is named.
     """
 
-    __slots__ = ("__cuda_array_interface__", "owner")
+    __slots__ = ("dtype", "owner", "pointer", "size")
 
     def __init__(self, array: Any, offset: int, count: int) -> None:
-        self.owner = array
-        self.__cuda_array_interface__ = {
-            "shape": (count,),
-            "typestr": array.dtype.str,
-            "data": (array.data.ptr + offset, False),
+        self.owner, self.dtype = array, array.dtype
+        self.pointer, self.size = array.data.ptr + offset, count
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": (self.size,),
+            "typestr": self.dtype.str,
+            "data": (self.pointer, False),
             "strides": None,
             "version": 3,
             "stream": None,

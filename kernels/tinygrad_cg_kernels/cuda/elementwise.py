@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.cuda import adapter, launches
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.layouts import Layout, merge
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
@@ -128,9 +128,9 @@ class Map:
             function = adapter.scalar_function(self._function)
             pairs = enumerate(zip(dtypes, loop, strict=True))
             names = {"f": function, **{f"c{k}": converter(*pair) for k, pair in pairs}}
-            kernel = self._kernels[key] = define(source, names, globals())
+            kernel = self._kernels[key] = launches.Kernel(define(source, names, globals()))
         targets = [adapter.memory(out)[0] for out in outs]
-        adapter.launch(kernel, adapter.blocks_for(layout.count), _arguments(layout, parts, targets))
+        kernel.launch(adapter.blocks_for(layout.count), _arguments(layout, parts, targets))
         return list(outs)
 
     def _merge(self, arrays: Sequence[Any], parts: Sequence[tuple]) -> Layout:

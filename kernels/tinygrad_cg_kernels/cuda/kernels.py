@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from tinygrad_cg_kernels.cuda import adapter, moves
+from tinygrad_cg_kernels.cuda import adapter, images, moves
 from tinygrad_cg_kernels.cuda.elementwise import DeviceElementwise, DevicePointwise
 from tinygrad_cg_kernels.cuda.reductions import (
     DeviceArgReduction,
@@ -15,6 +15,7 @@ from tinygrad_cg_kernels.cuda.reductions import (
     DeviceReduction,
 )
 from tinygrad_cg_kernels.cuda.scans import DeviceScan
+from tinygrad_cg_kernels.linear import conv, pool
 from tinygrad_cg_kernels.linear.matmul import matmul
 from tinygrad_cg_kernels.linear.product import serves
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
@@ -47,6 +48,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     gather.gather: moves.gather,
     gather.scatter_add: moves.scatter_add,
     gather.index_add: moves.index_add,
+    scatter.flat_positions: moves.flat_positions,
     scatter.last_sources: moves.last_sources,
     scatter.segment_extremum: moves.segment_extremum,
     order.take_along_axis: moves.take_along_axis,
@@ -55,6 +57,13 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     order.argsort: moves.argsort,
     order.one_hot: moves.one_hot,
     matmul: moves.matmul,
+    conv.conv: images.conv,
+    conv.conv_input: images.conv_input,
+    conv.conv_filter: images.conv_filter,
+    pool.max_pool: images.max_pool,
+    pool.max_pool_indices: images.max_pool_indices,
+    pool.mean_pool: images.mean_pool,
+    pool.mean_pool_adjoint: images.mean_pool_adjoint,
     serves: _never,
     is_narrow: _never,
 }

@@ -13,9 +13,9 @@ import numpy as np
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.elementwise import define
+from tinygrad_cg_kernels.move import scatter
 from tinygrad_cg_kernels.move.gather import check_axis, check_batch, check_bounds, count_indexed
 from tinygrad_cg_kernels.move.order import check_shapes
-from tinygrad_cg_kernels.move.scatter import limits
 from tinygrad_cg_kernels.reduce.combine import larger, smaller
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import (
@@ -89,6 +89,19 @@ def _positions(name: str, indices: Any, size: int) -> Any:
         indices = indices.astype(INT64, copy=False)
         indices = library.where(indices < 0, indices + size, indices)
     return library.ascontiguousarray(indices.astype(INT64, copy=False)).reshape(indices.shape)
+
+
+def flat_positions(indices: Any, sizes: tuple[int, ...]) -> Any:
+    """Return the row-major positions of coordinates, as the CPU's function."""
+    total: Any = adapter.array_module().zeros(indices.shape[:-1], dtype=INT64)
+    outside = total != 0
+    for axis, size in enumerate(sizes):
+        places = indices[..., axis].astype(INT64)
+        outside = outside | (places < 0) | (places >= size)
+        total += places * prod(sizes[axis + 1 :])
+    if indices.size and bool(outside.any()):
+        scatter.flat_positions(indices.get(), sizes)  # says which
+    return total
 
 
 def gather(x: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Any:
@@ -228,7 +241,7 @@ def segment_extremum(x: Any, indices: Any, size: int, largest: bool, batch_dims:
     batch, tail = x.shape[:batch_dims], x.shape[indices.ndim :]
     count, rows = _rows_of(indices, size, batch_dims)
     loop = loop_dtype(x.dtype)
-    start = limits(x.dtype)[0 if largest else 1]
+    start = scatter.limits(x.dtype)[0 if largest else 1]
     out = library.full((count * size, *tail), start, dtype=loop)
     values = library.ascontiguousarray(x.astype(loop, copy=False))
     middle = (1, count * size, prod(tail))

@@ -10,7 +10,7 @@ from threading import Lock
 from types import ModuleType
 from typing import Any
 
-from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.cuda import adapter, launches
 from tinygrad_cg_kernels.runtime import generated
 
 MOST = 256  # texts whose kernels are kept
@@ -38,7 +38,7 @@ class _Functions:
         return found
 
 
-def kernels(source: str, names: Sequence[str]) -> list[Any]:
+def kernels(source: str, names: Sequence[str]) -> list[launches.Kernel]:
     """Return the kernels of a text, of these names."""
     with _lock:
         found = _loaded.get(source)
@@ -53,7 +53,7 @@ def kernels(source: str, names: Sequence[str]) -> list[Any]:
 def _load(source: str, names: Sequence[str]) -> dict[str, Any]:
     if not adapter.simulated():
         scope = generated.load(source).__dict__
-        return {name: adapter.device_kernel(scope[name]) for name in names}
+        return {name: launches.Kernel(adapter.device_kernel(scope[name])) for name in names}
     scope: dict[str, Any] = {"__name__": "<tinygrad_cg device program>"}
     text = source + "\n".join([SILENT.format(name=name) for name in names])
     exec(compile(text, "<tinygrad_cg device program>", "exec"), scope)
@@ -61,13 +61,15 @@ def _load(source: str, names: Sequence[str]) -> dict[str, Any]:
         own = isinstance(value, ModuleType) and value is not adapter.cuda
         if own and value.__name__.startswith("tinygrad_cg_kernels."):
             scope[name] = _Functions(value)
-    return {name: adapter.device_kernel(scope[f"silent_{name}"]) for name in names}
+    return {name: launches.Kernel(adapter.device_kernel(scope[f"silent_{name}"])) for name in names}
 
 
-def launch(kernel: Any, blocks: int, arrays: Sequence[Any], numbers: Sequence[int] = ()) -> None:
+def launch(
+    kernel: launches.Kernel, blocks: int, arrays: Sequence[Any], numbers: Sequence[int] = ()
+) -> None:
     """Launch a kernel of arrays in C order, and of whole numbers after them."""
     memory = [adapter.memory(array)[0] for array in arrays]
-    adapter.launch(kernel, blocks, [*memory, *numbers])
+    kernel.launch(blocks, [*memory, *numbers])
 
 
 def clear() -> None:

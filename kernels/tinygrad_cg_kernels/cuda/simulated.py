@@ -256,6 +256,14 @@ class Memory:
         self._host = np.asarray(_Address({**data, "data": (address + offset, read_only)}, array))
         self.size, self.shape = count, (count,)
 
+    @property
+    def dtype(self) -> np.dtype:
+        return self._host.dtype
+
+    @property
+    def pointer(self) -> int:
+        return self._host.__array_interface__["data"][0]
+
     def __getitem__(self, index: int) -> Any:
         if not 0 <= index < self.size:
             raise IndexError(f"device code reads element {index} of {self.size}")

@@ -303,7 +303,7 @@ def _correlate_depthwise(
 # The three maps ------------------------------------------------------------------------------
 
 
-def _promote(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarray]]:
+def promote_operands(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarray]]:
     """Return the dtype of the result, and the operands in that to compute in."""
     dtype = promote(*[native(name, operand.dtype) for operand in operands])
     if is_bool(dtype):
@@ -311,7 +311,7 @@ def _promote(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarra
     return dtype, [cast(operand, loop_dtype(dtype)) for operand in operands]
 
 
-def _fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry) -> None:
+def fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry) -> None:
     """Raise ValueError unless the three shapes are those of a convolution; kernels do not check."""
     size, window = images[1:3], filters[:2]
     out = images[0], *geometry.output_size(size, window), filters[3]
@@ -342,12 +342,12 @@ def conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndar
     """
     if filters.ndim > 4:
         return _each(conv, images, filters, geometry)
-    dtype, (images, filters) = _promote("conv", images, filters)
+    dtype, (images, filters) = promote_operands("conv", images, filters)
     lead, groups = images.shape[:-3], geometry.groups
     images = images.reshape(-1, *images.shape[-3:])
     window, outputs = filters.shape[:2], filters.shape[3]
     size = geometry.output_size(images.shape[1:3], window)
-    _fit("conv", images.shape, filters.shape, (images.shape[0], *size, outputs), geometry)
+    fit("conv", images.shape, filters.shape, (images.shape[0], *size, outputs), geometry)
     if _alone(filters, groups):
         out = _sum_alone(images, filters, geometry)
         return cast(out, dtype).reshape(*lead, *out.shape[1:])
@@ -370,12 +370,12 @@ def conv_input(
     """
     if filters.ndim > 4:
         return _each(conv_input, upstream, filters, geometry, size)
-    dtype, (upstream, filters) = _promote("conv_input", upstream, filters)
+    dtype, (upstream, filters) = promote_operands("conv_input", upstream, filters)
     lead, groups = upstream.shape[:-3], geometry.groups
     upstream = upstream.reshape(-1, *upstream.shape[-3:])
     channels, outputs = filters.shape[2] * groups, filters.shape[3]
     shape = upstream.shape[0], *size, channels
-    _fit("conv_input", shape, filters.shape, upstream.shape, geometry)
+    fit("conv_input", shape, filters.shape, upstream.shape, geometry)
     if _alone(filters, groups):
         out = np.ascontiguousarray(_transpose_depthwise(upstream, filters, geometry, size))
         return cast(out, dtype).reshape(*lead, *size, channels)
@@ -401,10 +401,10 @@ def conv_filter(
     """
     if max(images.ndim, upstream.ndim) > 4:
         return _each(conv_filter, images, upstream, geometry, window)
-    dtype, (images, upstream) = _promote("conv_filter", images, upstream)
+    dtype, (images, upstream) = promote_operands("conv_filter", images, upstream)
     groups, outputs = geometry.groups, upstream.shape[3]
     shape = *window, images.shape[3] // groups, outputs
-    _fit("conv_filter", images.shape, shape, upstream.shape, geometry)
+    fit("conv_filter", images.shape, shape, upstream.shape, geometry)
     if groups == images.shape[3] > 1:
         return cast(_correlate_depthwise(images, upstream, geometry, window), dtype)
     patches = _Patches(_pad(images, geometry), window, upstream.shape[1:3], geometry)

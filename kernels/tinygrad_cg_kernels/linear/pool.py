@@ -149,7 +149,8 @@ def _plan(shape: tuple[int, ...], out: Pair, window: Window) -> tuple[int, ...]:
     return (prod(shape[:-3]), *shape[-3:], *out, *window.size, *window.strides, top, left)
 
 
-def _check_ordered(name: str, images: np.ndarray) -> np.dtype:
+def ordered_dtype(name: str, images: np.ndarray) -> np.dtype:
+    """Return the native dtype of images; TypeError for complex ones."""
     dtype = native(name, images.dtype)
     if is_complex(dtype):
         raise TypeError(f"{name}: complex numbers have no order: use abs, real or imag first")
@@ -171,14 +172,14 @@ def _pool(
 
 def max_pool(images: np.ndarray, window: Window) -> np.ndarray:
     """Return the largest element under each window, channel by channel; NaN if there is one."""
-    dtype = _check_ordered("max_pool", images)
+    dtype = ordered_dtype("max_pool", images)
     loop = loop_dtype(dtype)
     return cast(_pool(_max, cast(images, loop), window, loop), dtype)
 
 
 def max_pool_indices(images: np.ndarray, window: Window) -> np.ndarray:
     """Return the indices of `max_pool` (int64): row * width + column, the first of equals."""
-    dtype = loop_dtype(_check_ordered("max_pool_indices", images))
+    dtype = loop_dtype(ordered_dtype("max_pool_indices", images))
     best = np.empty(images.shape[-1], dtype)
     return _pool(_argmax, cast(images, dtype), window, INT64, best)
 

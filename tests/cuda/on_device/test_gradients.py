@@ -199,3 +199,39 @@ def test_optimizers(name, within):
     found = train(within, start.gpu())
     assert found.device == "gpu:0"
     np.testing.assert_allclose(found.numpy(), train(None, start).numpy(), 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "float16"])
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+def test_pooling_of_other_dtypes(dtype, padding):
+    images = (np.random.default_rng(0).normal(size=(2, 5, 4, 3)) * 9).astype(dtype)
+    if dtype == "float32":
+        images[0, 2, 1], images[1, :3, :3] = np.nan, -np.inf
+    x = tf.constant(images)
+    for pool in (
+        lambda x: tf.nn.max_pool2d(x, 3, 2, padding),
+        lambda x: tf.nn.max_pool_with_argmax(x, 3, 2, padding)[1],
+        lambda x: tf.nn.avg_pool2d(x, 3, 2, padding),
+    ):
+        want, found = pool(x), pool(x.gpu())
+        assert (found.device, found.dtype, found.shape) == ("gpu:0", want.dtype, want.shape)
+        np.testing.assert_allclose(
+            found.numpy(), want.numpy(), 1e-3 if dtype == "float16" else 1e-6
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "complex128", "int64"])
+def test_convolution_of_other_dtypes(dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    x, filters = (
+        tf.constant((rng.normal(size=shape) * 3).astype(dtype))
+        for shape in ((5, 6, 5, 4), (3, 2, 2, 4))
+    )
+    want = tf.nn.conv2d(x, filters, (2, 1), "SAME")
+    for limit in (2**28, 1):  # all patches at once, and an image at a time
+        monkeypatch.setattr("tinygrad_cg_kernels.cuda.images.PATCHES", limit)
+        found = tf.nn.conv2d(x.gpu(), filters.gpu(), (2, 1), "SAME")
+        assert (found.device, found.dtype) == ("gpu:0", want.dtype)
+        np.testing.assert_allclose(
+            found.numpy(), want.numpy(), 2e-3 if dtype == "float16" else 1e-12
+        )

@@ -2,6 +2,7 @@
 
 import gc
 
+import numpy as np
 import pytest
 
 import tinygrad_cg as tf
@@ -76,6 +77,65 @@ def test_out_of_memory_and_after():
         tf.zeros((2**19,)).gpu()
     with pytest.raises(MemoryError), tf.device("GPU"):
         tf.zeros((2**19,))
+
+
+MANY = 2**19
+
+
+@pytest.mark.usefixtures("limited")
+@pytest.mark.parametrize(
+    ("name", "create"),
+    [
+        ("zeros", lambda x: tf.zeros((MANY,))),
+        ("ones", lambda x: tf.ones((MANY,))),
+        ("full", lambda x: tf.fill((MANY,), 2.0)),
+        ("eye", lambda x: tf.eye(2**10)),
+        ("gpu", lambda x: tf.range(MANY)),
+        ("gpu", lambda x: tf.Variable(np.zeros(MANY))),
+        ("zeros_like", lambda x: tf.zeros_like(x, tf.complex128)),
+        ("ones_like", lambda x: tf.ones_like(x, tf.complex128)),
+        ("Variable", lambda x: tf.Variable(x, dtype=tf.float64)),
+        ("constant", lambda x: tf.constant(x._data, tf.complex128)),
+        ("function", tf.function(lambda x: tf.sin(x) * tf.constant([[1.0], [2.0]]))),
+    ],
+)
+def test_out_of_memory_where_arrays_are_made(name, create):
+    with tf.device("GPU"):
+        x = tf.constant(np.linspace(0, 1, 2**16, dtype=np.float32))
+        _rest = tf.zeros(2**17)  # of 1 MB, 3/4 are taken
+        with pytest.raises(ResourceExhaustedError, match=f"^{name}: the memory of 'gpu:0' does"):
+            create(x)
+        with tf.GradientTape() as tape:
+            few = x[:3]
+            tape.watch(few)
+            y = tf.reduce_sum(few * few)
+        np.testing.assert_array_equal(tape.gradient(y, few).numpy(), 2.0 * few.numpy())
+
+
+def test_the_processors_memory_is_another():
+    with pytest.raises(MemoryError) as caught, tf.device("CPU"):
+        tf.zeros((2**50,))
+    assert not isinstance(caught.value, ResourceExhaustedError)
+
+
+def test_memory_grows():
+    gpu = config.list_physical_devices("GPU")[0]
+    assert config.experimental.get_memory_growth(gpu) is True
+    config.experimental.set_memory_growth(gpu, True)
+    with pytest.raises(InvalidArgumentError, match="set_memory_growth: memory of a GPU is taken"):
+        config.experimental.set_memory_growth(gpu, False)
+    with pytest.raises(DeviceError, match="set_memory_growth: 'GPU' is no GPU that there is"):
+        config.experimental.set_memory_growth("GPU", True)
+
+
+def test_the_limit_can_be_read():
+    gpu = config.list_physical_devices("GPU")[0]
+    assert config.get_logical_device_configuration(gpu) is None
+    limit = config.LogicalDeviceConfiguration(memory_limit=64)
+    config.set_logical_device_configuration(gpu, [limit])
+    assert config.get_logical_device_configuration(gpu) == [limit]
+    config.set_logical_device_configuration(gpu, [config.LogicalDeviceConfiguration()])
+    assert config.get_logical_device_configuration(gpu) is None
 
 
 def test_the_cache_is_cleared():

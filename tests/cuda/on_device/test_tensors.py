@@ -103,11 +103,23 @@ def test_numbers_and_single_values_go_along():
     assert (x * tf.constant(2.0)).numpy().tolist() == [2.0, 4.0, 6.0]
 
 
+def test_arrays_and_lists_go_along():
+    x = there()
+    for found in (
+        x * np.ones(3, "f"),
+        np.ones(3, "f") * x,
+        x * [1.0, 1.0, 1.0],
+        tf.add([0, 0, 0], x),
+    ):
+        assert (found.device, found.dtype) == ("gpu:0", "float32")
+        np.testing.assert_array_equal(found.numpy(), x.numpy())
+
+
 @pytest.mark.parametrize(
     ("mix", "words"),
     [
         (lambda: there() + here(), r"add: .*: x of shape \(3,\) is on 'gpu:0', y .* on 'cpu'"),
-        (lambda: np.ones(3, "f") * there(), r"multiply: .* x of shape \(3,\) is on 'cpu'"),
+        (lambda: here() * there(), r"multiply: .* x of shape \(3,\) is on 'cpu'"),
         (lambda: tf.concat([there(), here()], 0), r"tensors\[1\] of shape \(3,\) is on 'cpu'"),
         (lambda: tf.where(here() > 0, there(), here()), "condition .* is on 'cpu', x .* 'gpu:0'"),
         (lambda: tf.Variable(here()).assign(there()), r"is on 'cpu': .* tensor\.cpu\(\)"),
@@ -142,9 +154,35 @@ def test_indices_and_slices():
             x[key]
 
 
-def test_moving_a_tensor_while_a_function_is_traced():
-    with pytest.raises(DeviceError, match="moved to 'gpu:0' while a function is traced"):
+def test_a_function_runs_on_one_device():
+    x = there()
+    for function in (lambda x: x.cpu() * 2.0, lambda x: tf.sin(x).cpu()):
+        with pytest.raises(DeviceError, match=r"^cpu: .* runs on 'gpu:0' .* write \.cpu\(\) for"):
+            tf.function(function)(x)
+    with pytest.raises(DeviceError, match=r"^gpu: .* runs on 'cpu' .* write \.gpu\(\) for"):
         tf.function(lambda x: x.gpu() * 2.0)(here())
+    for function in (
+        lambda x: x.gpu() * 2.0,
+        lambda x: tf.vectorized_map(lambda one: one.gpu() * 2.0, x),
+        lambda x: x * tf.constant([2.0, 2.0, 2.0]).gpu(),
+    ):
+        found = tf.function(function)(x)
+        assert found.device == "gpu:0"
+        assert found.numpy().tolist() == [2.0, 4.0, 6.0]
+    assert tf.function(lambda x: x.cpu() * 2.0)(here()).device == "cpu"
+
+
+def test_what_a_loop_without_rounds_returns_is_beside_its_operands():
+    x, start = tf.zeros((0, 3)).gpu(), there()
+    spec = tf.TensorSpec((3,), tf.float32)
+    for found in (
+        tf.map_fn(lambda one: one * 2.0, x),
+        tf.map_fn(lambda one: one * 2.0, x, fn_output_signature=spec),
+        tf.scan(lambda a, one: a + one, x, start),
+        tf.function(lambda x, start: tf.scan(lambda a, one: a + one, x, start))(x, start),
+        tf.keras.ops.scan(lambda a, one: (a + one, a), start, x)[1],
+    ):
+        assert (found.device, found.shape) == ("gpu:0", (0, 3))
 
 
 def test_indices_and_conditions_go_along():
@@ -214,3 +252,22 @@ def test_tensors_go_out():
         assert address(array) == address(x)
     assert tf.numpy.from_dlpack(np.ones(2), device="gpu:0").device == "gpu:0"
     assert tf.numpy.from_dlpack(x) is x
+
+
+def test_what_functions_make_themselves_is_beside_their_operands():
+    x, ids = tf.constant([3.0, 1.0, 2.0, 5.0]).gpu(), np.array([0, 1, 1, 2])
+    for function in (
+        lambda x: tf.math.unsorted_segment_prod(x, ids, 4),
+        lambda x: tf.math.segment_max(x, ids),
+        lambda x: tf.signal.stft(x, 2, 1),
+        lambda x: tf.keras.ops.sparsemax(x),
+        lambda x: tf.numpy.convolve(x, [1.0, 2.0]),
+        lambda x: tf.numpy.gradient(x),
+        lambda x: tf.numpy.nanquantile(x, 0.3),
+        lambda x: tf.numpy.polyadd(x, [1.0, 2.0]),
+        lambda x: tf.numpy.zeros_like(x),
+        lambda x: tf.nn.dropout(x, 0.5, seed=1),
+    ):
+        found, want = function(x), function(x.cpu())
+        assert (found.device, found.dtype, found.shape) == ("gpu:0", want.dtype, want.shape)
+        np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-6)

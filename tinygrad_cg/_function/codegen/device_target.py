@@ -46,6 +46,10 @@ class DeviceExecutable(Executable):
         self.call = self._run
 
     def _run(self, arrays: Sequence[Any]) -> list[Any]:
+        with devices.memory_for("function"):
+            return self._run_there(arrays)
+
+    def _run_there(self, arrays: Sequence[Any]) -> list[Any]:
         found = []
         for array in arrays:
             if isinstance(array, devices.array_types):

@@ -1,0 +1,238 @@
+"""Convolution and pooling of images on the device, with the functions of the array library.
+
+A tap of a window is a strided part of the images. Patches are these parts side by side, so that a
+convolution is a matrix product for each group, as on the CPU; its transpose adds the parts of a
+product where the taps lie, one tap after another, and so do sums over windows: the same bits at
+each run.
+"""
+
+from collections.abc import Iterator
+from functools import reduce
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.linear import conv as of_host
+from tinygrad_cg_kernels.linear.conv import Geometry, Pair
+from tinygrad_cg_kernels.linear.pool import Window, mean_dtype, ordered_dtype
+from tinygrad_cg_kernels.move.scatter import limits
+from tinygrad_cg_kernels.runtime.errstate import cast
+from tinygrad_cg_kernels.runtime.promotion import INT64, is_floating, loop_dtype
+
+PATCHES = 2**28
+"""The bytes that patches may take at a time."""
+
+
+def _pad(images: Any, padding: tuple[Pair, Pair], value: Any = 0) -> Any:
+    """Return images (..., height, width, channels) with a value around them."""
+    if padding == ((0, 0), (0, 0)):
+        return images
+    pairs = ((0, 0),) * (images.ndim - 3) + (*padding, (0, 0))
+    return adapter.array_module().pad(images, pairs, constant_values=value)
+
+
+def _inside(padded: Any, size: Pair, padding: tuple[Pair, Pair]) -> Any:
+    """Return the images that have been padded."""
+    (top, _), (left, _) = padding
+    return padded[..., top : top + size[0], left : left + size[1], :]
+
+
+def _taps(window: Pair, out: Pair, strides: Pair, dilations: Pair = (1, 1)) -> Iterator[tuple]:
+    """Return for each tap of a window the index of its elements in padded images."""
+    for tap in np.ndindex(*window):
+        starts = [place * step for place, step in zip(tap, dilations, strict=True)]
+        reach = [(count - 1) * step + 1 for count, step in zip(out, strides, strict=True)]
+        rows, columns = (
+            slice(start, start + length, step)
+            for start, length, step in zip(starts, reach, strides, strict=True)
+        )
+        yield ..., rows, columns, slice(None)
+
+
+# Convolution -----------------------------------------------------------------------------------
+
+
+def _each(function: Any, x: Any, y: Any, *rest: Any) -> Any:
+    """Return the map over the axes before an operand's last four, which broadcast."""
+    library = adapter.array_module()
+    lead = np.broadcast_shapes(x.shape[:-4], y.shape[:-4])
+    x, y = (library.broadcast_to(one, lead + one.shape[-4:]) for one in (x, y))
+    parts = [function(x[index], y[index], *rest) for index in np.ndindex(lead)]
+    if not parts:
+        raise ValueError(f"{function.__name__}: a batch of no images has no result")
+    return library.stack(parts).reshape(lead + parts[0].shape)
+
+
+def _patches(images: Any, window: Pair, out: Pair, geometry: Geometry) -> Any:
+    """Return the windows on padded images as (groups, windows, taps * channels of a group)."""
+    taps = _taps(window, out, geometry.strides, geometry.dilations)
+    parts = adapter.array_module().stack([images[tap] for tap in taps], axis=3)
+    count, groups = images.shape[0] * prod(out), geometry.groups
+    parts = parts.reshape(count, prod(window), groups, images.shape[3] // groups)
+    return parts.transpose(2, 0, 1, 3).reshape(groups, count, -1)
+
+
+def _by_group(windows: Any, groups: int) -> Any:
+    """Return windows (..., groups * outputs) as (groups, windows, outputs)."""
+    return windows.reshape(-1, groups, windows.shape[-1] // groups).transpose(1, 0, 2)
+
+
+def _some(images: Any, window: Pair, out: Pair) -> Iterator[slice]:
+    """Return the images, some at a time."""
+    size = prod(out) * prod(window) * images.shape[3] * images.dtype.itemsize
+    step = max(1, PATCHES // max(size, 1))
+    for start in range(0, images.shape[0], step):
+        yield slice(start, start + step)
+
+
+def conv(images: Any, filters: Any, geometry: Geometry) -> Any:
+    """Return the convolution of images with filters, as the CPU's function."""
+    if filters.ndim > 4:
+        return _each(conv, images, filters, geometry)
+    dtype, (images, filters) = of_host.promote_operands("conv", images, filters)
+    lead, groups = images.shape[:-3], geometry.groups
+    images = images.reshape(-1, *images.shape[-3:])
+    window, outputs = filters.shape[:2], filters.shape[3]
+    size = geometry.output_size(images.shape[1:3], window)
+    of_host.fit("conv", images.shape, filters.shape, (images.shape[0], *size, outputs), geometry)
+    weights = _by_group(filters, groups)
+    library = adapter.array_module()
+    out = library.empty((images.shape[0], *size, outputs), dtype=images.dtype)
+    for some in _some(images, window, size):
+        part = _patches(_pad(images[some], geometry.padding), window, size, geometry)
+        product = library.matmul(part, weights).transpose(1, 0, 2)
+        out[some] = product.reshape(out[some].shape)
+    return cast(out, dtype).reshape(*lead, *size, outputs)
+
+
+def conv_input(upstream: Any, filters: Any, geometry: Geometry, size: Pair) -> Any:
+    """Return the transpose of `conv` by its images, as the CPU's function."""
+    if filters.ndim > 4:
+        return _each(conv_input, upstream, filters, geometry, size)
+    dtype, (upstream, filters) = of_host.promote_operands("conv_input", upstream, filters)
+    lead, groups = upstream.shape[:-3], geometry.groups
+    upstream = upstream.reshape(-1, *upstream.shape[-3:])
+    own, window, out = filters.shape[2], filters.shape[:2], upstream.shape[1:3]
+    count, channels = upstream.shape[0], own * groups
+    shape = count, *size, channels
+    of_host.fit("conv_input", shape, filters.shape, upstream.shape, geometry)
+    weights = _by_group(filters, groups).transpose(0, 2, 1)
+    library = adapter.array_module()
+    padded = library.zeros((count, *geometry.padded_size(size), channels), dtype=upstream.dtype)
+    for some in _some(padded, window, out):
+        product = library.matmul(_by_group(upstream[some], groups), weights)
+        parts = product.reshape(groups, -1, *out, prod(window), own).transpose(4, 1, 2, 3, 0, 5)
+        for tap, part in zip(
+            _taps(window, out, geometry.strides, geometry.dilations), parts, strict=True
+        ):
+            padded[some][tap] += part.reshape(-1, *out, channels)
+    images = library.ascontiguousarray(_inside(padded, size, geometry.padding))
+    return cast(images, dtype).reshape(*lead, *size, channels)
+
+
+def conv_filter(images: Any, upstream: Any, geometry: Geometry, window: Pair) -> Any:
+    """Return the transpose of `conv` by its filters, as the CPU's function."""
+    if max(images.ndim, upstream.ndim) > 4:
+        return _each(conv_filter, images, upstream, geometry, window)
+    dtype, (images, upstream) = of_host.promote_operands("conv_filter", images, upstream)
+    groups, outputs = geometry.groups, upstream.shape[3]
+    shape = *window, images.shape[3] // groups, outputs
+    of_host.fit("conv_filter", images.shape, shape, upstream.shape, geometry)
+    library = adapter.array_module()
+    total = library.zeros((groups, prod(shape[:3]), outputs // groups), dtype=images.dtype)
+    out = upstream.shape[1:3]
+    for some in _some(images, window, out):
+        part = _patches(_pad(images[some], geometry.padding), window, out, geometry)
+        total += library.matmul(part.transpose(0, 2, 1), _by_group(upstream[some], groups))
+    return cast(library.ascontiguousarray(total.transpose(1, 0, 2).reshape(shape)), dtype)
+
+
+# Pooling ---------------------------------------------------------------------------------------
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    return limits(dtype)[0]
+
+
+def max_pool(images: Any, window: Window) -> Any:
+    """Return the largest element under each window, as the CPU's function."""
+    dtype = ordered_dtype("max_pool", images)
+    images = cast(images, loop_dtype(dtype))
+    out = window.output_size(images.shape[-3:-1])
+    padded = _pad(images, window.padding, _lowest(images.dtype))
+    parts = [padded[tap] for tap in _taps(window.size, out, window.strides)]
+    return cast(reduce(adapter.array_module().maximum, parts, parts[0]), dtype)
+
+
+def max_pool_indices(images: Any, window: Window) -> Any:
+    """Return the indices of `max_pool`, as the CPU's function."""
+    images = cast(images, loop_dtype(ordered_dtype("max_pool_indices", images)))
+    library, (height, width) = adapter.array_module(), images.shape[-3:-1]
+    out = window.output_size((height, width))
+    (top, _), (left, _) = window.padding
+    padded = _pad(images, window.padding, _lowest(images.dtype))
+    starts = [
+        np.maximum(np.arange(count) * step - before, 0)
+        for count, step, before in zip(out, window.strides, (top, left), strict=True)
+    ]
+    shape = *images.shape[:-3], *out, images.shape[-1]
+    found = library.asarray(starts[0][:, None, None] * width + starts[1][:, None])
+    found = library.ascontiguousarray(library.broadcast_to(found, shape)).astype(INT64)
+    best = library.full(shape, _lowest(images.dtype), dtype=images.dtype)
+    for (i, j), tap in zip(
+        np.ndindex(*window.size), _taps(window.size, out, window.strides), strict=True
+    ):
+        part = padded[tap]
+        better = part > best
+        if is_floating(part.dtype):
+            better |= (part != part) & (best == best)
+        rows, columns = (
+            np.arange(count) * step - before + place
+            for count, step, before, place in zip(
+                out, window.strides, (top, left), (i, j), strict=True
+            )
+        )
+        index = library.asarray(rows[:, None, None] * width + columns[:, None])
+        best, found = library.where(better, part, best), library.where(better, index, found)
+    return found
+
+
+def _counts(window: Window, out: Pair, size: Pair, dtype: np.dtype) -> Any:
+    """Return how many elements of images each window holds, (rows, columns, 1)."""
+    counts = []
+    for axis in (0, 1):
+        first = np.arange(out[axis]) * window.strides[axis] - window.padding[axis][0]
+        last = np.minimum(first + window.size[axis], size[axis])
+        counts.append(last - np.maximum(first, 0))
+    whole = (counts[0][:, None, None] * counts[1][:, None]).astype(dtype)
+    return adapter.array_module().asarray(whole)
+
+
+def mean_pool(images: Any, window: Window) -> Any:
+    """Return the mean of the elements under each window, as the CPU's function."""
+    dtype = mean_dtype(images.dtype)
+    images, size = cast(images, loop_dtype(dtype)), images.shape[-3:-1]
+    out = window.output_size(size)
+    padded, library = _pad(images, window.padding), adapter.array_module()
+    total = library.zeros((*images.shape[:-3], *out, images.shape[-1]), dtype=images.dtype)
+    for tap in _taps(window.size, out, window.strides):
+        total += padded[tap]
+    total /= _counts(window, out, size, images.dtype)
+    return cast(total, dtype)
+
+
+def mean_pool_adjoint(upstream: Any, window: Window, size: Pair) -> Any:
+    """Return the transpose of `mean_pool` on images of `size`, as the CPU's function."""
+    dtype = mean_dtype(upstream.dtype)
+    out = window.output_size(size)
+    if out != (upstream.shape[-3], upstream.shape[-2]):
+        raise ValueError(f"mean_pool_adjoint: {window} on {size} gives {out}, not {upstream.shape}")
+    upstream, library = cast(upstream, loop_dtype(dtype)), adapter.array_module()
+    room = Geometry(padding=window.padding).padded_size(size)
+    padded = library.zeros((*upstream.shape[:-3], *room, upstream.shape[-1]), dtype=upstream.dtype)
+    share = upstream / _counts(window, out, size, upstream.dtype)
+    for tap in _taps(window.size, out, window.strides):
+        padded[tap] += share
+    return cast(library.ascontiguousarray(_inside(padded, size, window.padding)), dtype)

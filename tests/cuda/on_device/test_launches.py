@@ -1,0 +1,209 @@
+"""Kernels that are kept ready: what their launches give the driver, with a driver of Python."""
+
+import ctypes
+import warnings
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.cuda.on_device.test_programs import LABELS, MATRIX, VECTOR, gradient_of_cross_entropy
+from tests.cuda.on_device.test_programs import totals as program_of_totals
+from tinygrad_cg._core import devices
+from tinygrad_cg_kernels.cuda import adapter, launches, simulated
+
+pytestmark = pytest.mark.skipif(
+    devices.count_gpus() > 0 and not adapter.simulated(), reason="replaces the driver"
+)
+
+
+class Driver:
+    """Reads the arguments of a launch where the driver would, and runs the simulated kernel."""
+
+    def __init__(self):
+        self.loaded, self.launched = [], []
+
+    def load(self, kernel, kinds):
+        self.loaded.append((kernel, kinds))
+        return kernel, kinds
+
+    def launch(self, loaded, blocks, threads, room):
+        kernel, kinds = loaded
+        count = sum(7 if isinstance(one, np.dtype) else 1 if one is None else one for one in kinds)
+        addresses = (ctypes.c_uint64 * count).from_address(room)
+        words = iter([ctypes.c_int64.from_address(one).value for one in addresses])
+        arguments = []
+        for kind in kinds:
+            if isinstance(kind, np.dtype):
+                arguments.append(self.memory(kind, [next(words) for _ in range(7)]))
+            else:
+                found = tuple([next(words) for _ in range(1 if kind is None else kind)])
+                arguments.append(found[0] if kind is None else found)
+        self.launched.append((blocks, threads))
+        adapter.launch(kernel, blocks, arguments, threads)
+
+    @staticmethod
+    def memory(dtype, words):
+        unused, parent, count, size, pointer, length, step = words
+        assert (unused, parent) == (0, 0)
+        assert (count, size) == (length, step)
+        assert size == dtype.itemsize
+        data = {"shape": (count,), "typestr": dtype.str, "strides": None, "version": 3}
+        whole = simulated.ndarray(
+            np.asarray(simulated._Address({**data, "data": (pointer, False)}, None))
+        )
+        return simulated.Memory(whole, 0, count)
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    found = Driver()
+    monkeypatch.setattr(adapter, "driver", lambda: found)
+    return found
+
+
+def test_elementwise_kernels_get_their_arguments(driver):
+    x, v = tf.constant(MATRIX), tf.constant(VECTOR)
+    for one, other in [(x, x), (x, v), (tf.transpose(x)[1:, ::-2], tf.constant(2.0))]:
+        want = tf.math.atan2(one, other)
+        found = tf.math.atan2(one.gpu(), other.gpu())
+        np.testing.assert_allclose(found.cpu().numpy(), want.numpy(), rtol=1e-6)
+    flat, strided = [kinds for _, kinds in driver.loaded][:2]
+    assert flat == (None, *[np.dtype("f")] * 3)
+    assert strided[:2] == (None, 2)
+
+
+def test_a_kernel_is_loaded_once_for_arguments_of_the_same_kinds(driver):
+    x = tf.constant(MATRIX).gpu()
+    first, wide = tf.math.asinh(x), tf.cast(x, tf.float64)
+    rows = x[1:]
+    loaded, launched = len(driver.loaded), len(driver.launched)
+    np.testing.assert_array_equal(tf.math.asinh(rows).cpu(), first.cpu()[1:])
+    assert (len(driver.loaded), len(driver.launched)) == (loaded, launched + 1)
+    tf.math.asinh(wide)
+    assert (len(driver.loaded), len(driver.launched)) == (loaded + 1, launched + 2)
+
+
+def test_programs_get_their_arguments(driver):
+    for program, *arrays in [
+        (gradient_of_cross_entropy, MATRIX, LABELS),
+        (program_of_totals, MATRIX),
+    ]:
+        compiled = tf.function(program)
+        operands = [tf.constant(array) for array in arrays]
+        wanted = tf.nest.flatten(compiled(*operands))
+        for _ in range(2):  # at the second call all is ready
+            loaded = len(driver.loaded)
+            found = tf.nest.flatten(compiled(*[operand.gpu() for operand in operands]))
+            for want, got in zip(wanted, found, strict=True):
+                np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), 5e-6, 5e-6)
+        assert len(driver.loaded) == loaded
+
+
+def test_numba_launches_what_cannot_be_prepared(driver, monkeypatch):
+    def load(kernel, kinds):
+        raise OSError("no such version")
+
+    monkeypatch.setattr(driver, "load", load)
+    x = tf.constant([0.5, 2.0]).gpu()
+    with pytest.warns(RuntimeWarning, match=r"OSError: no such version\): Numba launches it"):
+        found = tf.math.acosh(x + 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = tf.math.acosh(x + 1.0)
+    assert driver.launched == []
+    np.testing.assert_allclose(found.cpu().numpy(), np.arccosh([1.5, 3.0]), rtol=1e-6)
+    np.testing.assert_array_equal(again.cpu(), found.cpu())
+
+
+# The library's own driver, on packages of Python ------------------------------------------------
+
+
+class Packages:
+    """What the library uses of cuda.core, cuda.bindings and CuPy; `status` is a launch's answer."""
+
+    status = 0
+
+    def __init__(self):
+        self.calls = []
+        self.ObjectCode = self.Device = self.cuda = self
+
+    def from_ptx(self, text):
+        self.calls.append(("load", text))
+        return self
+
+    def get_kernel(self, name):
+        self.calls.append(("kernel", name))
+        return self
+
+    handle = 77
+
+    def CUfunction(self, handle):
+        return "function", handle
+
+    def __call__(self, number):
+        self.calls.append(("device", number))
+        return self
+
+    def set_current(self):
+        self.calls.append(("current",))
+
+    def get_current_stream(self):
+        return self
+
+    ptr = 5
+
+    def cuLaunchKernel(self, *arguments):
+        self.calls.append(arguments)
+        return (self.status,)
+
+
+class Status(int):
+    name = "CUDA_ERROR_OUT_OF_MEMORY"
+
+
+def test_the_driver_is_called_with_the_address_of_the_arguments(monkeypatch):
+    packages = Packages()
+    text = ".version 8.0\n.visible .entry _Z6kernel_1$(\n\t.param .u64 a\n)\n{}"
+    compiled = []
+
+    class Numba:
+        @staticmethod
+        def compile_ptx_for_current_device(function, signature):
+            compiled.append((function, signature))
+            return text, None
+
+    class Function:
+        py_func = staticmethod(print)
+
+    monkeypatch.setattr(adapter, "cuda", Numba)
+    monkeypatch.setattr(adapter, "array_module", lambda: packages)
+    real = adapter.Driver(packages, packages)
+    monkeypatch.setattr(adapter, "driver", lambda: real)
+    kernel = launches.Kernel(Function)
+    vector = simulated.Memory(simulated.asarray(np.arange(6.0)), 16, 3)
+    for count in (3, 4):
+        kernel.launch(8, [count, (1, 2), vector])
+    ((function, signature),) = compiled
+    assert function is print
+    assert [str(one) for one in signature] == [
+        *("int64", "UniTuple(int64 x 2)", "array(float64, 1d, C)")
+    ]
+    load, named, device, current, first, second = packages.calls
+    assert load == ("load", text.encode())
+    assert named == ("kernel", "_Z6kernel_1$")
+    assert (device, current) == (("device", 0), ("current",))
+    assert first == second
+    *sizes, room, extra = second
+    assert sizes == [("function", 77), 8, 1, 1, adapter.threads(), 1, 1, 0, 5]
+    assert extra == 0
+    addresses = (ctypes.c_uint64 * 10).from_address(room)
+    words = [ctypes.c_int64.from_address(one).value for one in addresses]
+    assert words == [4, 1, 2, 0, 0, 3, 8, vector.pointer, 3, 8]
+    packages.status = Status(2)
+    with pytest.raises(RuntimeError, match=r"8 blocks of 4 threads: CUDA_ERROR_OUT_OF_MEMORY"):
+        kernel.launch(8, [3, (1, 2), vector])
+
+
+def test_the_simulator_has_no_driver():
+    assert adapter.driver() is None
