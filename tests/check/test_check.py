@@ -578,6 +578,21 @@ def test_rules_of_variables_are_checked_in_float64():
         assert max(row.error for row in report.rows if row.mode == "reverse") < 1e-8
 
 
+def test_a_variable_that_a_tape_watches_is_checked_in_float64():
+    @tf.custom_gradient
+    def cube(x):
+        return x**3, lambda dy: dy * 3 * x**2
+
+    x = tf.Variable([2.0, 3.0])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(x * x)
+        report = tf.check_gradients(cube, x)
+    assert report.ok
+    assert not report.findings
+    assert tf.check_gradients(cube, x).findings == []  # the tape is alive
+    np.testing.assert_array_equal(tape.gradient(y, x), [4.0, 6.0])
+
+
 def test_integers_and_missing_arguments_are_named():
     with pytest.raises(TypeError, match=r"must be floats \(2.0, and not 2\)"):
         tf.check_gradients(lambda x: x * x, 2)

@@ -312,6 +312,10 @@ class CheckedFunction:
         }
         state.observers, state.frame = (observer or Silent(),), None
         level = level or self.level
+        variables = [source.variable for source, _ in pairs if source.variable is not None]
+        records = [variable._rec for variable in variables]
+        for variable in variables:
+            variable._rec = None  # a tape elsewhere watches it in its own dtype
         assigned = _Assigned()
         state.listeners.append(assigned)
         if level is not None:
@@ -331,6 +335,8 @@ class CheckedFunction:
                 remove(level)
             remove_listener(assigned)
             assigned.restore()
+            for variable, record in zip(variables, records, strict=True):
+                variable._rec = record
             state.overrides, state.observers, state.frame = before
             self._point = outer
 
