@@ -54,6 +54,7 @@ def set_seed(seed: int) -> None:
         _generator = generator
 
 
+@devices.beside_operands
 @reads_own_arguments
 def uniform(
     shape: Any,
@@ -94,9 +95,10 @@ def uniform(
         rounded_up = values == high.astype(wanted)
         if rounded_up.any():  # the largest draws: they begin again at the lower end
             values = np.where(rounded_up, low.astype(wanted), values)
-    return Tensor(values)
+    return Tensor(devices.place(values))
 
 
+@devices.beside_operands
 @reads_own_arguments
 def normal(
     shape: Any,
@@ -126,7 +128,7 @@ def normal(
     if isinstance(draws, Tensor):
         return cast(center + draws * scale, wanted)
     with np.errstate(all="ignore"):
-        return Tensor(np.asarray(center + draws * scale).astype(wanted))
+        return Tensor(devices.place(np.asarray(center + draws * scale).astype(wanted)))
 
 
 def _integers(sizes: tuple, minval: Any, maxval: Any, dtype: np.dtype, seed: Any) -> Tensor:

@@ -271,3 +271,31 @@ def test_what_functions_make_themselves_is_beside_their_operands():
         found, want = function(x), function(x.cpu())
         assert (found.device, found.dtype, found.shape) == ("gpu:0", want.dtype, want.shape)
         np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-6)
+
+
+def test_random_numbers_are_those_of_the_cpu_where_the_device_or_a_parameter_says():
+    for draw in (
+        lambda: tf.random.normal((3,), seed=1),
+        lambda: tf.random.uniform((3,), seed=1),
+        lambda: tf.random.uniform((3,), maxval=9, dtype=tf.int32, seed=1),
+        lambda: tf.random.truncated_normal((3,), seed=1),
+        lambda: tf.random.gamma((3,), 2.0, seed=1),
+        lambda: tf.random.stateless_normal((3,), (1, 2)),
+    ):
+        with tf.device("/GPU:0"):
+            found = draw()
+        want = draw()
+        assert (found.device, want.device) == ("gpu:0", "cpu")
+        np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-6)
+    x = tf.constant([1.0, 2.0])
+    for function in (
+        lambda x: tf.random.normal((2,), x, seed=1),
+        lambda x: tf.random.uniform((2,), 0.0, x, seed=1),
+        lambda x: tf.random.truncated_normal((2,), x, seed=1),
+        lambda x: tf.random.gamma((3,), x, seed=1),
+        lambda x: tf.random.poisson((3,), x, seed=1),
+        lambda x: tf.random.categorical(tf.reshape(x, (1, 2)), 3, seed=1),
+    ):
+        found, want = function(x.gpu()), function(x)
+        assert (found.device, found.dtype) == ("gpu:0", want.dtype)
+        np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-6)
