@@ -363,7 +363,8 @@ class Part:
                 "them first"
             )
         values = cast(values, x.dtype)
-        if not values._data.ndim:  # a single value goes along
+        alone = not values._data.ndim
+        if alone and devices.home(values) != devices.home(x):  # a single value goes along
             values = values.to_device(devices.home(x))
         if values._data.shape == shape:
             return values

@@ -173,7 +173,8 @@ def _seed(target: Any, gradient: Any) -> Tensor:
         seed._data = ones
         seed._rec = None
         return seed
-    if devices.array_types and not gradient._data.ndim:  # a single value goes along
+    alone = devices.array_types and not gradient._data.ndim
+    if alone and home(gradient) != home(target):  # a single value goes along
         gradient = gradient.to_device(home(target))
     if gradient.dtype != target.dtype:
         gradient = cast(gradient, target.dtype)
