@@ -54,17 +54,6 @@ def _taps(window: Pair, out: Pair, strides: Pair, dilations: Pair = (1, 1)) -> I
 # Convolution -----------------------------------------------------------------------------------
 
 
-def _each(function: Any, x: Any, y: Any, *rest: Any) -> Any:
-    """Return the map over the axes before an operand's last four, which broadcast."""
-    library = adapter.array_module()
-    lead = np.broadcast_shapes(x.shape[:-4], y.shape[:-4])
-    x, y = (library.broadcast_to(one, lead + one.shape[-4:]) for one in (x, y))
-    parts = [function(x[index], y[index], *rest) for index in np.ndindex(lead)]
-    if not parts:
-        raise ValueError(f"{function.__name__}: a batch of no images has no result")
-    return library.stack(parts).reshape(lead + parts[0].shape)
-
-
 def _patches(images: Any, window: Pair, out: Pair, geometry: Geometry) -> Any:
     """Return the windows on padded images as (groups, windows, taps * channels of a group)."""
     taps = _taps(window, out, geometry.strides, geometry.dilations)
@@ -90,7 +79,7 @@ def _some(images: Any, window: Pair, out: Pair) -> Iterator[slice]:
 def conv(images: Any, filters: Any, geometry: Geometry) -> Any:
     """Return the convolution of images with filters, as the CPU's function."""
     if filters.ndim > 4:
-        return _each(conv, images, filters, geometry)
+        return of_host.each(conv, images, filters, geometry)
     dtype, (images, filters) = of_host.promote_operands("conv", images, filters)
     lead, groups = images.shape[:-3], geometry.groups
     images = images.reshape(-1, *images.shape[-3:])
@@ -110,7 +99,7 @@ def conv(images: Any, filters: Any, geometry: Geometry) -> Any:
 def conv_input(upstream: Any, filters: Any, geometry: Geometry, size: Pair) -> Any:
     """Return the transpose of `conv` by its images, as the CPU's function."""
     if filters.ndim > 4:
-        return _each(conv_input, upstream, filters, geometry, size)
+        return of_host.each(conv_input, upstream, filters, geometry, size)
     dtype, (upstream, filters) = of_host.promote_operands("conv_input", upstream, filters)
     lead, groups = upstream.shape[:-3], geometry.groups
     upstream = upstream.reshape(-1, *upstream.shape[-3:])
@@ -135,7 +124,7 @@ def conv_input(upstream: Any, filters: Any, geometry: Geometry, size: Pair) -> A
 def conv_filter(images: Any, upstream: Any, geometry: Geometry, window: Pair) -> Any:
     """Return the transpose of `conv` by its filters, as the CPU's function."""
     if max(images.ndim, upstream.ndim) > 4:
-        return _each(conv_filter, images, upstream, geometry, window)
+        return of_host.each(conv_filter, images, upstream, geometry, window)
     dtype, (images, upstream) = of_host.promote_operands("conv_filter", images, upstream)
     groups, outputs = geometry.groups, upstream.shape[3]
     shape = *window, images.shape[3] // groups, outputs

@@ -323,7 +323,7 @@ def fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry) 
         )
 
 
-def _each(function: Any, x: np.ndarray, y: np.ndarray, *rest: Any) -> np.ndarray:
+def each(function: Any, x: np.ndarray, y: np.ndarray, *rest: Any) -> np.ndarray:
     """Return the map over the axes before an operand's last four, which broadcast."""
     lead = np.broadcast_shapes(x.shape[:-4], y.shape[:-4])
     x, y = (np.broadcast_to(one, lead + one.shape[-4:]) for one in (x, y))
@@ -341,7 +341,7 @@ def conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndar
     float32; bool is a TypeError.
     """
     if filters.ndim > 4:
-        return _each(conv, images, filters, geometry)
+        return each(conv, images, filters, geometry)
     dtype, (images, filters) = promote_operands("conv", images, filters)
     lead, groups = images.shape[:-3], geometry.groups
     images = images.reshape(-1, *images.shape[-3:])
@@ -369,7 +369,7 @@ def conv_input(
     Upstream (n, rows, columns, out) gives (n, height, width, channels); the rest as in `conv`.
     """
     if filters.ndim > 4:
-        return _each(conv_input, upstream, filters, geometry, size)
+        return each(conv_input, upstream, filters, geometry, size)
     dtype, (upstream, filters) = promote_operands("conv_input", upstream, filters)
     lead, groups = upstream.shape[:-3], geometry.groups
     upstream = upstream.reshape(-1, *upstream.shape[-3:])
@@ -400,7 +400,7 @@ def conv_filter(
     (height, width, channels / groups, out); the rest as in `conv`.
     """
     if max(images.ndim, upstream.ndim) > 4:
-        return _each(conv_filter, images, upstream, geometry, window)
+        return each(conv_filter, images, upstream, geometry, window)
     dtype, (images, upstream) = promote_operands("conv_filter", images, upstream)
     groups, outputs = geometry.groups, upstream.shape[3]
     shape = *window, images.shape[3] // groups, outputs

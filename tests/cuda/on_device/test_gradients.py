@@ -262,3 +262,20 @@ def test_convolution_of_other_dtypes(dtype, monkeypatch):
         np.testing.assert_allclose(
             found.numpy(), want.numpy(), 2e-3 if dtype == "float16" else 1e-12
         )
+
+
+def test_a_batch_of_convolutions():
+    rng = np.random.default_rng(0)
+    x, filters = (rng.normal(size=shape) for shape in ((3, 1, 4, 4, 2), (3, 2, 2, 2, 3)))
+
+    def loss(x, filters):
+        return tf.reduce_sum(tf.nn.conv2d(x, filters, 1, "SAME") ** 2)
+
+    each = tf.vmap(tf.grad(loss, (0, 1)))
+    for want, found in zip(
+        each(tf.constant(x), tf.constant(filters)),
+        each(tf.constant(x).gpu(), tf.constant(filters).gpu()),
+        strict=True,
+    ):
+        assert found.device == "gpu:0"
+        np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-12)
