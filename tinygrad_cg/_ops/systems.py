@@ -58,7 +58,7 @@ def _by_rows(name: str, solve: Callable[..., list]) -> Callable[..., np.ndarray]
         left = np.broadcast_to(coefficients, (*lead, bands, size)).reshape(-1, bands, size)
         right = np.broadcast_to(rhs, (*lead, size, width)).reshape(-1, size, width)
         left, right = left.astype(kind), right.astype(kind)
-        out = np.empty_like(right)
+        out = np.empty_like(right, order="C")
         with np.errstate(all="ignore"):
             if not out.size:
                 pass
