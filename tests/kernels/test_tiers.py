@@ -6,6 +6,8 @@ import pytest
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels.loops import tiles
 from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.loops.ranges import Ranged
+from tinygrad_cg_kernels.reduce import narrow
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import objects
 from tinygrad_cg_kernels.runtime.native import kernels, tiers
@@ -160,3 +162,20 @@ def test_the_search_for_rows_is_compiled_when_there_is_much_to_do(monkeypatch):
     better.thread.join()
     np.testing.assert_array_equal(kernel(x, x.T), first)
     np.testing.assert_array_equal(first, x + x.T)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
+def test_both_forms_of_kernels_of_narrow_rows_have_the_same_bits(name, dtype):
+    finish = getattr(narrow, f"_{name}")
+    kernel = Ranged(f"{name}_narrow", narrow._core, 2, (finish,))
+    x = np.random.default_rng(0).normal(0, 9, (5000, 7)).astype(dtype)
+    x[0], x[1, 2], x[2, 3] = -np.inf, np.nan, np.inf
+    width = 1 if name == "logsumexp" else 7
+    first, second = np.empty((5000, width), dtype), np.empty((5000, width), dtype)
+    kernel((x, first), (7, width), 5000, x.size)
+    (owner,) = kernel.dispatchers.values()
+    assert owner.better.code is None
+    kernels.supply(owner, every=True)
+    kernel((x, second), (7, width), 5000, x.size)
+    assert_same_bits(second, first)

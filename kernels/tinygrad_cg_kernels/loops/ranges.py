@@ -15,6 +15,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
+from tinygrad_cg_kernels.runtime.native import kernels
 from tinygrad_cg_kernels.runtime.promotion import INT64, real_float
 from tinygrad_cg_kernels.runtime.views import layout, operands, vector
 
@@ -60,7 +61,8 @@ class Ranged:
         self, dtypes: tuple[np.dtype, ...], sizes: tuple[int, ...], units: int, work: int
     ) -> Callable[..., object]:
         """Return the same function for arrays of these dtypes."""
-        return threads.bind(self.blocks[dtypes], len(dtypes), sizes, units, work, self.block)
+        run = threads.bind(self.blocks[dtypes], len(dtypes), sizes, units, work, self.block)
+        return kernels.with_parts(run, self.blocks.owners[dtypes], work)
 
 
 def _kernel(core: Callable, f: Any, g: Any, dtypes: tuple[np.dtype, ...], sizes: int) -> Callable:

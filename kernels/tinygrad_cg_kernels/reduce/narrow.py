@@ -10,7 +10,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.ranges import Ranged
-from tinygrad_cg_kernels.reduce.combine import add, larger
+from tinygrad_cg_kernels.reduce.combine import larger
 from tinygrad_cg_kernels.reduce.exponentials import (
     exp_of_difference,
     finite,
@@ -37,6 +37,11 @@ def is_narrow(shape: tuple[int, ...], axes: int | tuple[int, ...]) -> bool:
 def serves(x: np.ndarray, axes: int | tuple[int, ...]) -> bool:
     """Return whether the kernels here are for an array."""
     return is_narrow(x.shape, axes) and x.flags.carray and loop_dtype(x.dtype) is x.dtype
+
+
+@jitable
+def _sum(x, y):
+    return x + y
 
 
 @jitable
@@ -86,7 +91,7 @@ def _core(finish, unused, first, count, sizes, x, out):
         _fold(larger, like(-np.inf, x[0]), some, width, tops)
         _repeat(finite, tops, width, same)
         _apply(exp_of_difference, (some, same), (power,), size)
-        _fold(add, like(0, x[0]), power, width, totals)
+        _fold(_sum, like(0, x[0]), power, width, totals)
         target = span(out, start * results * out.itemsize, rows * results)
         finish(some, width, tops, totals, same, power, target)
 
@@ -108,8 +113,8 @@ def _finite_plus_log(top, total):
 
 
 @jitable
-def _difference(x, y):
-    return x - y
+def _less_both(x, shift, total):
+    return (x - shift) - total
 
 
 @jitable
@@ -120,9 +125,8 @@ def _itself(x):
 @jitable
 def _log_softmax(x, width, top, total, same, power, out):
     _apply(elementary.log, (total,), (top,), top.size)
-    _apply(_difference, (x, same), (power,), out.size)
-    _repeat(_itself, top, width, same)
-    _apply(_difference, (power, same), (out,), out.size)
+    _repeat(_itself, top, width, power)
+    _apply(_less_both, (x, same, power), (out,), out.size)
 
 
 def _over_rows(kernel: Ranged, x: np.ndarray, results: int) -> np.ndarray:

@@ -32,8 +32,8 @@ CALLS = 32
 """So many calls of a small kernel are enough; a power of 2."""
 BETTER, LEFT = "tinygrad_cg_better", "tinygrad_cg_left"
 """The symbols of the better form's address, and of the calls that are left until it is wanted."""
-_ELEMENTWISE = '"llvm.loop.interleave.count"'
-"""What the texts of block kernels of elements have, and those of sums have not."""
+_REORDERED = " reassoc "
+"""What stands in sums that vectors put together in another order: only one form has their bits."""
 _ENTRY = re.compile(r"^define (\w+) @entry\((.*)\) \{$", re.MULTILINE)
 
 _lock = ForkLock()
@@ -43,17 +43,14 @@ if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has n
 
 def of_block(text: machine.Text) -> machine.Text | None:
     """Return the text of a block kernel's first form; None if it is compiled soon enough."""
-    if len(text.text) < LONG or _ELEMENTWISE not in text.text:
+    if len(text.text) < LONG or _REORDERED in text.text:
         return None
     return _with_choice(text._replace(level=machine.WITHOUT_LOOPS))
 
 
 def of_small(text: machine.Text) -> machine.Text | None:
-    """Return the text of a small kernel's first form; None if it is compiled soon enough.
-
-    Vectors have the bits of single numbers, but where sums are put together in another order.
-    """
-    if len(text.text) < LONG_SMALL or " reassoc " in text.text:
+    """Return the text of a small kernel's first form; None if it is compiled soon enough."""
+    if len(text.text) < LONG_SMALL or _REORDERED in text.text:
         return None
     return _with_choice(text._replace(level=machine.WITHOUT_LOOPS), _COUNTED)
 
