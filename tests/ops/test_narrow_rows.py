@@ -92,3 +92,13 @@ def test_the_operand_is_not_written_to():
     for operation in OPERATIONS.values():
         operation(tensor)
     assert_array_equal(tensor.numpy(), x)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_integers_and_arrays_that_are_not_writeable(name):
+    x = np.random.default_rng(0).integers(-3, 4, (ROWS, 3))
+    assert_allclose(OPERATIONS[name](tf.constant(x)).numpy(), reference(name, x), rtol=1e-14)
+    fixed = x.astype("float64")
+    expected = OPERATIONS[name](tf.constant(fixed)).numpy()
+    fixed.flags.writeable = False
+    assert_array_equal(OPERATIONS[name](fixed).numpy(), expected)

@@ -20,7 +20,7 @@ from tinygrad_cg_kernels.reduce.exponentials import (
 )
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import like, outlined
-from tinygrad_cg_kernels.runtime.promotion import loop_dtype
+from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64
 from tinygrad_cg_kernels.runtime.views import noalias, put, span, take
 
 COLUMNS = 16  # elements of a row at most
@@ -35,8 +35,9 @@ def is_narrow(shape: tuple[int, ...], axes: int | tuple[int, ...]) -> bool:
 
 
 def serves(x: np.ndarray, axes: int | tuple[int, ...]) -> bool:
-    """Return whether the kernels here are for an array."""
-    return is_narrow(x.shape, axes) and x.flags.carray and loop_dtype(x.dtype) is x.dtype
+    """Return whether the kernels here are for an array: one of native floats, in order."""
+    in_order = x.flags.c_contiguous and x.flags.aligned
+    return is_narrow(x.shape, axes) and in_order and x.dtype in (FLOAT32, FLOAT64)
 
 
 @jitable
