@@ -1,9 +1,14 @@
 """Kernels in two forms: the one that is compiled first, and the better one."""
 
+import os
+import threading
+
 import numpy as np
 import pytest
 
-from tinygrad_cg._core.primitive import OPS
+import tinygrad_cg as tf
+from tinygrad_cg._core.primitive import OPS, public_function
+from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg_kernels.loops import tiles
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.loops.ranges import Ranged
@@ -144,6 +149,62 @@ def test_a_small_kernel_asks_for_its_better_form_once():
     np.testing.assert_array_equal(again(x), first)
     assert small_owner(again).code.better is None
     assert "sin_small" in build.loaded[before:]
+
+
+def of_tensors(kernel):
+    """The public function of an operation, with this kernel."""
+    return public_function(
+        OPS[kernel.name],
+        kernel=kernel.small_kernel,
+        otherwise=lambda x: Tensor(kernel(np.asarray(x))),
+    )
+
+
+@pytest.mark.parametrize("convert", [np.asarray, tf.constant])
+def test_operations_have_the_better_forms_of_small_kernels(convert):
+    kernel, x = made("sin"), convert(np.linspace(-3, 3, 100))
+    sin = of_tensors(kernel)
+    first = sin(x)
+    better = small_owner(kernel).code.better
+    for _ in range(tiers.CALLS + 2):
+        np.testing.assert_array_equal(sin(x), first)
+    better.thread.join()
+    assert better.code is not None
+    np.testing.assert_array_equal(sin(x), first)
+
+
+def test_the_first_form_serves_where_there_are_no_more_threads(monkeypatch):
+    def refuse(*args):
+        raise RuntimeError("can't start new thread")
+
+    kernel, x = made("sin"), np.linspace(-3, 3, 100)
+    first = kernel(x)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    for _ in range(3 * tiers.CALLS):
+        np.testing.assert_array_equal(kernel(x), first)
+    assert small_owner(kernel).code.better.code is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_compiles_what_the_parent_had_not_begun(monkeypatch):
+    kernel, x = made("sin"), np.linspace(-3, 3, 100)
+    kernel(x)
+    better = small_owner(kernel).code.better
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", lambda thread: None)  # as if it waited
+        for _ in range(tiers.CALLS):
+            kernel(x)
+    assert better.thread is not None
+    child = os.fork()
+    if not child:
+        try:
+            for _ in range(tiers.CALLS + 1):
+                kernel(x)
+            better.thread.join(60)
+        finally:
+            os._exit(better.code is None)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 LINKED = []
