@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import os
 import re
 import sys
@@ -21,6 +22,7 @@ from weakref import WeakSet
 
 from tinygrad_cg_kernels.runtime import machine
 from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.native.translate import SUMS
 
 LONG, LONG_SMALL = 14_000, 20_000
 """Characters of a block kernel's and a small kernel's text: of shorter ones the better form takes
@@ -37,8 +39,8 @@ MANY = 2**62
 """Calls that are left to a small kernel whose better form is under way."""
 BETTER, LEFT = "tinygrad_cg_better", "tinygrad_cg_left"
 """The symbols of the better form's address, and of the calls that are left until it is wanted."""
-_REORDERED = " reassoc "
-"""What stands in sums that vectors put together in another order: only one form has their bits."""
+FIRST_MARK = 10_000
+"""The number of the first mark of a loop that a first form has."""
 _ENTRY = re.compile(r"^define (\w+) @entry\((.*)\) \{$", re.MULTILINE)
 
 _lock = ForkLock()
@@ -58,16 +60,31 @@ if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has n
 
 def of_block(text: machine.Text) -> machine.Text | None:
     """Return the text of a block kernel's first form; None if it is compiled soon enough."""
-    if len(text.text) < LONG or _REORDERED in text.text:
+    if len(text.text) < LONG:
         return None
-    return _with_choice(text._replace(level=machine.WITHOUT_LOOPS))
+    return _with_choice(_without_loops(text))
 
 
 def of_small(text: machine.Text) -> machine.Text | None:
     """Return the text of a small kernel's first form; None if it is compiled soon enough."""
-    if len(text.text) < LONG_SMALL or _REORDERED in text.text:
+    if len(text.text) < LONG_SMALL:
         return None
-    return _with_choice(text._replace(level=machine.WITHOUT_LOOPS), _COUNTED)
+    return _with_choice(_without_loops(text), _COUNTED)
+
+
+def _without_loops(text: machine.Text) -> machine.Text:
+    """Return a text whose loops compute single numbers, but for sums, which have the same bits."""
+    count = itertools.count(FIRST_MARK, 2)
+
+    def vectors(found: re.Match) -> str:
+        at = next(count)
+        marks.append(f"!{at} = distinct !{{!{at}, !{at + 1}}}")
+        marks.append(f'!{at + 1} = !{{!"llvm.loop.vectorize.enable", i1 true}}')
+        return f", !llvm.loop !{at}"
+
+    marks: list[str] = []
+    lines = [re.sub(f" {SUMS}$", vectors, text.text, flags=re.MULTILINE), *marks]
+    return text._replace(text="\n".join(lines), level=machine.WITHOUT_LOOPS)
 
 
 def as_written(text: machine.Text) -> machine.Text:
