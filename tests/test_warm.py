@@ -58,7 +58,9 @@ def test_errors(arguments, words, capsys):
     assert words in capsys.readouterr().err
 
 
-def test_progress_counts_the_operations_of_all_processes(monkeypatch, capfd):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_progress_counts_the_operations_of_all_processes(unbuffered, monkeypatch, capfd):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     counted = []
 
     def track(items, label, total=None):

@@ -72,7 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with _no_progress():
                 _warm(known[name])
             if given.report:
-                print(name, flush=True)
+                sys.stdout.write(f"{name}\n")  # at once, even if the stream has no buffer
+                sys.stdout.flush()
     else:
         failed = _share(names, min(given.processes, len(names)), given.quiet)
     if not given.quiet:

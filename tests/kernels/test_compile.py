@@ -1,5 +1,8 @@
 """The disk cache, in processes of its own, and what kernels are made of."""
 
+import ast
+import importlib
+import linecache
 import os
 import shutil
 import signal
@@ -20,6 +23,9 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import generated
 from tinygrad_cg_kernels.runtime.native import kernels
+from tinygrad_cg_kernels.runtime.native.sources import source_of
+from tinygrad_cg_kernels.runtime.native.values import Untranslatable
+from tinygrad_cg_kernels.runtime.store import Store
 
 KERNELS = Path(build.__file__).parents[2]
 
@@ -160,6 +166,13 @@ def test_no_writable_folder_is_no_error(tmp_path):
     assert blocked.read_text() == "not a folder"
 
 
+def test_files_that_the_system_refuses_to_look_for_are_not_there():
+    store = Store("a name that is too long for a folder" * 20)
+    assert not store.has("anything")
+    store.write("anything", {}, b"code")
+    assert store.read("anything") is None
+
+
 @pytest.mark.quick
 def test_importing_compiles_nothing_and_writes_nothing(tmp_path):
     program = (
@@ -201,6 +214,25 @@ def test_the_stamp_covers_all_rooms_and_versions(tmp_path):
     (inner / "a.py").rename(tmp_path / "room" / "a.py")
     assert build.stamp(tmp_path, "1.0") not in (first, second)
     assert build.stamp(build.PACKAGE, np.__version__, without=build.NATIVE) == build.STAMP
+
+
+def test_a_function_is_not_read_from_a_file_that_changed_since_it_was_imported(
+    tmp_path, monkeypatch
+):
+    file = tmp_path / "kernels_of_a_test.py"
+    file.write_text("def twice(x):\n    return x + x\n\n\ndef half(x):\n    return x / 2\n")
+    monkeypatch.setattr(build, "_sources", build._sources | build.digests(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("kernels_of_a_test")
+    assert ast.unparse(source_of(module.twice).body[0]) == "return x + x"
+    linecache.clearcache()
+    file.write_text("def twice(x):\n    return x + y\n\n\ndef half(x):\n    return x / 3\n")
+    with pytest.raises(Untranslatable, match="which has changed"):
+        source_of(module.half)
+    file.unlink()
+    linecache.clearcache()
+    with pytest.raises(Untranslatable):
+        source_of(module.half)
 
 
 def test_numba_keeps_its_own_cache_setting():

@@ -193,6 +193,15 @@ def test_memory_can_be_given_back():
 # Forks -------------------------------------------------------------------------------------------
 
 
+def test_jobs_are_done_once_the_pool_takes_none(monkeypatch):
+    """As after the main thread has ended, when others go on."""
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    monkeypatch.setattr(machine, "cores", lambda: 2)
+    monkeypatch.setattr(machine, "_pool", lambda count: pool)
+    assert machine.start(lambda: 5)() == 5
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_waits_for_what_another_thread_compiles():

@@ -1,15 +1,22 @@
 """Kernels in two forms: the one that is compiled first, and the better one."""
 
+import copy
+import os
+import threading
+
 import numpy as np
 import pytest
 
-from tinygrad_cg._core.primitive import OPS
+import tinygrad_cg as tf
+from tinygrad_cg._core.primitive import OPS, public_function
+from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg_kernels.loops import tiles
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.loops.ranges import Ranged
-from tinygrad_cg_kernels.reduce import narrow
+from tinygrad_cg_kernels.reduce import combine, narrow, softmax
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import objects
+from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.native import kernels, tiers
 from tinygrad_cg_kernels.runtime.threads import THRESHOLD
 
@@ -146,6 +153,62 @@ def test_a_small_kernel_asks_for_its_better_form_once():
     assert "sin_small" in build.loaded[before:]
 
 
+def of_tensors(kernel):
+    """The public function of an operation, with this kernel."""
+    return public_function(
+        OPS[kernel.name],
+        kernel=kernel.small_kernel,
+        otherwise=lambda x: Tensor(kernel(np.asarray(x))),
+    )
+
+
+@pytest.mark.parametrize("convert", [np.asarray, tf.constant])
+def test_operations_have_the_better_forms_of_small_kernels(convert):
+    kernel, x = made("sin"), convert(np.linspace(-3, 3, 100))
+    sin = of_tensors(kernel)
+    first = sin(x)
+    better = small_owner(kernel).code.better
+    for _ in range(tiers.CALLS + 2):
+        np.testing.assert_array_equal(sin(x), first)
+    better.thread.join()
+    assert better.code is not None
+    np.testing.assert_array_equal(sin(x), first)
+
+
+def test_the_first_form_serves_where_there_are_no_more_threads(monkeypatch):
+    def refuse(*args):
+        raise RuntimeError("can't start new thread")
+
+    kernel, x = made("sin"), np.linspace(-3, 3, 100)
+    first = kernel(x)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    for _ in range(3 * tiers.CALLS):
+        np.testing.assert_array_equal(kernel(x), first)
+    assert small_owner(kernel).code.better.code is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_compiles_what_the_parent_had_not_begun(monkeypatch):
+    kernel, x = made("sin"), np.linspace(-3, 3, 100)
+    kernel(x)
+    better = small_owner(kernel).code.better
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", lambda thread: None)  # as if it waited
+        for _ in range(tiers.CALLS):
+            kernel(x)
+    assert better.thread is not None
+    child = os.fork()
+    if not child:
+        try:
+            for _ in range(tiers.CALLS + 1):
+                kernel(x)
+            better.thread.join(60)
+        finally:
+            os._exit(better.code is None)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 LINKED = []
 
 
@@ -179,3 +242,64 @@ def test_both_forms_of_kernels_of_narrow_rows_have_the_same_bits(name, dtype):
     kernels.supply(owner, every=True)
     kernel((x, second), (7, width), 5000, x.size)
     assert_same_bits(second, first)
+
+
+ROWS = {
+    "softmax": softmax.softmax,
+    "log_softmax": softmax.log_softmax,
+    "logsumexp": softmax.logsumexp,
+    "log_softmax_grad": softmax.log_softmax_grad,
+}
+"""Functions of rows that have long formulas, and sums that vectors put together."""
+
+
+def run_rows(kernel, name, arrays, width):
+    rows = arrays[0].size // width
+    result = (rows,) if name == "logsumexp" else (rows, width)
+    out = np.empty(result, arrays[0].dtype)
+    step = width * out.itemsize
+    sizes = (width, step, 1, width, out.itemsize) if name == "logsumexp" else (width,)
+    kernel((*arrays, out), sizes, rows, out.size)
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ROWS)
+def test_both_forms_of_kernels_of_rows_have_the_same_bits(name, dtype):
+    kernel = copy.copy(ROWS[name].kernels["rows"])
+    kernel.blocks = Blocks(name, kernel.blocks.template)
+    rng, first = np.random.default_rng(0), {}
+    operands = {}
+    for width in (1, 2, 5, 8, 17, 31, 33, 64, 100, 127, 1000, 1024, 1025, 3001):
+        x = rng.normal(0, 9, (12, width)).astype(dtype)
+        x[0], x[1, width // 2], x[2, -1], x[3, 0] = -np.inf, np.nan, np.inf, -0.0
+        operands[width] = [x, x] if name.endswith("grad") else [x]
+        first[width] = run_rows(kernel, name, operands[width], width)
+    (owner,) = kernel.blocks.owners.values()
+    assert owner.better.code is None
+    kernels.supply(owner, every=True)
+    assert owner.better.code is not None
+    for width, arrays in operands.items():
+        assert_same_bits(run_rows(kernel, name, arrays, width), first[width])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_both_forms_of_small_logsumexp_have_the_same_bits(dtype):
+    kernel = softmax.LogSumExp()
+    rng = np.random.default_rng(0)
+    given = [rng.normal(0, 9, size).astype(dtype) for size in (1, 3, 17, 100, 1000, 2000)]
+    first = [kernel(x, (0,)) for x in given]
+    (owner,) = kernel._small.entries.owners.values()
+    better = owner.code.better
+    assert better.code is None
+    better.finish()
+    for x, found in zip(given, first, strict=True):
+        assert_same_bits(kernel(x, (0,)), found)
+
+
+def test_sums_alone_have_one_form():
+    kernel = Ranged("sum_rows", combine.rows_core, 5, (combine.sum_row,))
+    x, out = np.ones((3, 5)), np.empty(3)
+    kernel((x, out), (5, 40, 1, 5, 8), 3, 15)
+    (owner,) = kernel.dispatchers.values()
+    assert owner.better is None

@@ -82,7 +82,7 @@ def multiply(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     numbers = [rows, inner, columns, *addresses, *x.strides, y.strides[0], chunks]
     table = np.array(numbers, np.int64)
     if (x.dtype,) not in _multiply:
-        compile_together((x.dtype,), _pack, _multiply)
+        compile_together((_pack, (x.dtype,)), (_multiply, (x.dtype,)))
     for kernel, units in ((_pack, panels), (_multiply, panels * chunks)):
         address = kernel[x.dtype,]
         threads.carry_out(threads.Task(address, data_address(table), 0, units, 1, inner))

@@ -8,6 +8,7 @@ from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     largest_number,
     like,
+    nan_of_either,
     outlined,
     reassociating_add,
     reassociating_multiply,
@@ -94,7 +95,7 @@ def _nothing(x, y):
     return like(0, x)
 
 
-by_type(mixed, {types.Float: lambda x, y: reassociating_add(x, y), types.Type: _nothing})
+by_type(mixed, {types.Float: lambda x, y: nan_of_either(x, y), types.Type: _nothing})
 
 
 @jitable
@@ -117,10 +118,16 @@ def _total(combine, start, row):
     total = start
     for first in range(0, row.size, SPAN):
         part = span(row, first * row.itemsize, min(SPAN, row.size - first))
-        value = start
-        for i in range(np.uintp(part.size)):
-            value = combine(value, part[i])
-        total = combine(total, value)
+        total = combine(total, _span_total(combine, start, part))
+    return total
+
+
+@jitable
+def _span_total(combine, start, row):
+    vectorised()
+    total = start
+    for i in range(np.uintp(row.size)):
+        total = combine(total, row[i])
     return total
 
 
@@ -128,6 +135,12 @@ def _total(combine, start, row):
 def sum_row(row):
     """Return the sum of a row."""
     return _total(add, like(0, row[0]), row)
+
+
+@jitable
+def sum_span(row):
+    """Return the sum of a row of no more elements than a span."""
+    return _span_total(add, like(0, row[0]), row)
 
 
 @jitable
@@ -334,7 +347,7 @@ def rows_core(total, unused, first, count, sizes, x, out):
     step from element to element.
     """
     for unit in range(first, first + count):
-        offset, size = _row(sizes, unit)
+        offset, size = row_of(sizes, unit)
         out[np.uintp(unit)] = total(span(x, offset, size))
 
 
@@ -344,12 +357,12 @@ def strided_core(total, unused, first, count, sizes, x, out):
     block, gap = sizes[3], sizes[4]
     buffer, parts = np.empty(SPAN, x.dtype), np.empty(block // SPAN + 1, out.dtype)
     for unit in range(first, first + count):
-        offset, size = _row(sizes, unit)
+        offset, size = row_of(sizes, unit)
         out[np.uintp(unit)] = _strided_total(total, x, offset, gap, size, buffer, parts)
 
 
 @jitable
-def _row(sizes, unit):
+def row_of(sizes, unit):
     """Return the byte offset of a unit, and its length."""
     length, step, blocks, block, gap = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
     if blocks == 1:

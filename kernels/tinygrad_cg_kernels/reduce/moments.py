@@ -85,7 +85,8 @@ class Moment(Compound):
             out = np.empty(before, x.dtype)
             sizes = (length, length * x.itemsize, 1, length, x.itemsize)
             self.kernels["row"]((x, out), sizes, before, x.size)
-        else:
+        else:  # the mean, and blocks of long rows, are sums
+            _squares.compile("rows" if after == 1 else "columns", x.dtype)
             out = self._function(x)
         return cast(out.reshape(shape), result)
 

@@ -12,9 +12,10 @@ import numpy as np
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
+from tinygrad_cg_kernels.loops.rows import run
 from tinygrad_cg_kernels.reduce import narrow
 from tinygrad_cg_kernels.reduce import reduction as reductions
-from tinygrad_cg_kernels.reduce.combine import SPAN, max_row, max_rows, sum_row
+from tinygrad_cg_kernels.reduce.combine import SPAN, max_row, max_rows, row_of, sum_row, sum_span
 from tinygrad_cg_kernels.reduce.exponentials import (
     apply,
     exp_of_difference,
@@ -27,7 +28,7 @@ from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.sums import Sums, sum_terms
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.errstate import cast
-from tinygrad_cg_kernels.runtime.intrinsics import like, reassociating_add, vectorised
+from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
 from tinygrad_cg_kernels.runtime.memory import empty
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 from tinygrad_cg_kernels.runtime.views import into, span
@@ -36,16 +37,39 @@ from tinygrad_cg_kernels.runtime.views import into, span
 
 
 @jitable
-def _exp_total(row, shift):
-    """Return the sum of exp(row - shift)."""
-    vectorised()
-    return sum_terms(exp_of_difference, (row, shift), row.size, like(0, shift))
+def _exp_total(row, shift, powers):
+    """Return the sum of exp(row - shift). Its terms are in `powers`, which holds a span or all.
+
+    They are summed up apart: see `tiers`.
+    """
+    total = like(0, shift)
+    for first in range(0, row.size, SPAN):
+        size = min(SPAN, row.size - first)
+        at = 0 if powers.size < row.size else first * powers.itemsize
+        part, power = span(row, first * row.itemsize, size), span(powers, at, size)
+        run(exp_of_difference, None, None, (part, shift), (power,), size)
+        total += sum_span(power)
+    return total
+
+
+@jitable
+def _logsumexp_of(row, powers):
+    shift = finite(max_row(row))
+    return plus_log(shift, _exp_total(row, shift, powers))
 
 
 @jitable
 def _logsumexp_row(row):
-    shift = finite(max_row(row))
-    return plus_log(shift, _exp_total(row, shift))
+    return _logsumexp_of(row, np.empty(min(SPAN, row.size), row.dtype))
+
+
+@jitable
+def _logsumexp_core(unused, none, first, count, sizes, x, out):
+    """Compute logsumexp of rows, or of blocks of long rows: see `rows_core` for the sizes."""
+    powers = np.empty(SPAN, x.dtype)
+    for unit in range(first, first + count):
+        offset, size = row_of(sizes, unit)
+        out[np.uintp(unit)] = _logsumexp_of(span(x, offset, size), powers)
 
 
 @jitable
@@ -71,6 +95,8 @@ class LogSumExp(Reduction):
 
     def __init__(self) -> None:
         super().__init__("logsumexp", _logsumexp_row, None, _logsumexp_rows, -np.inf, "float")
+        rows = Ranged("logsumexp_rows", _logsumexp_core, 5, (), reductions.BLOCK)
+        self.kernels["rows"] = self.kernels["fours"] = rows
         self.kernels["narrow"] = narrow.KERNELS[self.name]
 
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
@@ -87,26 +113,8 @@ logsumexp = LogSumExp()
 
 
 @jitable
-def _exp_into(row, shift, out):
-    """Write exp(row - shift) to `out`, and return its sum."""
-    vectorised()
-    total = like(0, shift)
-    for first in range(0, row.size, SPAN):
-        size = min(SPAN, row.size - first)
-        part = span(row, first * row.itemsize, size)
-        target = span(out, first * out.itemsize, size)
-        value = like(0, shift)
-        for i in range(np.uintp(size)):
-            power = elementary.exp(part[i] - shift)
-            target[i] = power
-            value = reassociating_add(value, power)
-        total += value
-    return total
-
-
-@jitable
 def _softmax_row(row, out):
-    total = _exp_into(row, finite(max_row(row)), out)
+    total = _exp_total(row, finite(max_row(row)), out)
     apply(product, (out, 1 / total), into(0), out.size)
 
 
@@ -118,7 +126,7 @@ def _log_softmax_of(x, shift, total):
 @jitable
 def _log_softmax_row(row, out):
     shift = finite(max_row(row))
-    group = row, shift, elementary.log(_exp_total(row, shift))
+    group = row, shift, elementary.log(_exp_total(row, shift, out))
     apply(_log_softmax_of, group, (out,), out.size)
 
 

@@ -11,6 +11,7 @@ from tinygrad_cg_kernels.reduce import reduction as reductions
 from tinygrad_cg_kernels.reduce.combine import SPAN, add, column_sizes
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.entries import compile_together
 from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
 from tinygrad_cg_kernels.runtime.views import parts, span, take
 
@@ -113,6 +114,12 @@ class Sums(Compound):
             "rows": Ranged(f"{name}_rows", rows_core, 4, (term,)),
             "columns": Ranged(f"{name}_columns", columns_core, 10, (term,)),
         }
+
+    def compile(self, form: str, dtype: np.dtype) -> None:
+        """Compile a kernel beside that of plain sums, for who needs both."""
+        own, total = self.kernels[form].blocks, reductions.sum.kernels[form].blocks
+        if (dtype,) * 3 not in own and (dtype,) * 2 not in total:
+            compile_together((own, (dtype,) * 3), (total, (dtype,) * 2))
 
     def __call__(self, x: np.ndarray, y: np.ndarray, axis: int, result: np.dtype) -> np.ndarray:
         """Return sums of dtype `result`, with `axis` kept as 1.

@@ -49,23 +49,45 @@ GENERATED = "tinygrad_cg_generated_"
 PACKAGE = Path(__file__).parent.parent
 
 
-def stamp(package: Path, *versions: str, without: str = "") -> str:
+def digests(package: Path) -> dict[Path, bytes]:
+    """Return the hashes of all sources under a folder."""
+    sources = sorted(package.rglob("*.py"))
+    return {source: hashlib.sha256(source.read_bytes()).digest() for source in sources}
+
+
+def stamp(
+    package: Path, *versions: str, without: str = "", known: dict[Path, bytes] | None = None
+) -> str:
     """Return the hash of all sources under a folder but for one in it, and of versions."""
     digest = hashlib.sha256("\0".join(versions).encode())
-    for source in sorted(package.rglob("*.py")):
-        name = source.relative_to(package)
-        if not without or not name.as_posix().startswith(without):
-            digest.update(name.as_posix().encode())
-            digest.update(source.read_bytes())
+    for source, own in (digests(package) if known is None else known).items():
+        name = source.relative_to(package).as_posix()
+        if not without or not name.startswith(without):
+            digest.update(name.encode())
+            digest.update(own)
     return digest.hexdigest()
 
 
 NATIVE = "runtime/native/"
-STAMP = stamp(PACKAGE, np.__version__, without=NATIVE)
+_sources = digests(PACKAGE)
+"""The sources as they were when they were imported."""
+STAMP = stamp(PACKAGE, np.__version__, without=NATIVE, known=_sources)
 """sha256 of the kernels' sources and of NumPy's version. It names the cache folder, since Numba's
 own cache key knows neither helper functions in other files nor compiler flags, and where NumPy's
 arrays keep their fields is compiled in (see `objects`). What `native` compiles is no file of
 Numba's, and has a stamp of its own."""
+_native = {source: own for source, own in _sources.items() if PACKAGE / NATIVE in source.parents}
+NATIVE_STAMP = stamp(PACKAGE / NATIVE, known=_native)
+
+
+def is_changed(file: str) -> bool:
+    """Return whether a source of ours is another one than was imported: of a later version, say."""
+    known = _sources.get(Path(file))
+    try:
+        return known is not None and hashlib.sha256(Path(file).read_bytes()).digest() != known
+    except OSError:
+        return True
+
 
 # Of the fast-math flags only contraction keeps results: reassociation breaks the two-step
 # argument reductions, nnan breaks isnan. The numpy error model removes the check (and the

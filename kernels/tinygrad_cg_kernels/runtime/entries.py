@@ -70,11 +70,11 @@ class Blocks(Entries):
         self.template, self.target = template, target
 
 
-def compile_together(key: tuple, *several: Blocks) -> None:
-    """Compile kernels of several operations for the same dtypes, on all cores."""
-    made = [one.template(*key) for one in several]
-    with several[0].target.together((function, title) for title, function in made):
-        for one in several:
+def compile_together(*several: tuple[Blocks, tuple]) -> None:
+    """Compile kernels, each of an operation for a key of dtypes, on all cores."""
+    made = [one.template(*key) for one, key in several]
+    with several[0][0].target.together((function, title) for title, function in made):
+        for one, key in several:
             one[key]
 
 

@@ -84,10 +84,10 @@ def _same_floats(x, *others):
     return x(x, *others) if isinstance(x, types.Float) and {x, *others} == {x} else None
 
 
-def _reassociate(instruction: str) -> Callable:
+def _reassociate(instruction: str, *flags: str) -> Callable:
     @emitted(_same_floats)
     def combine(context, builder, x, y):
-        return getattr(builder, instruction)(x, y, flags=("reassoc", "contract"))
+        return getattr(builder, instruction)(x, y, flags=("reassoc", "contract", *flags))
 
     return combine
 
@@ -114,6 +114,8 @@ def float_remainder(context, builder, x, y):
 
 reassociating_add = _reassociate("fadd")
 reassociating_multiply = _reassociate("fmul")
+nan_of_either = _reassociate("fadd", "nsz")
+"""A sum of which nothing is used but whether it is nan: its order makes no difference."""
 
 
 @emitted(lambda value: (types.int64 if value == types.float64 else types.int32)(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import itertools
 import os
@@ -148,9 +149,16 @@ if hasattr(os, "register_at_fork"):  # a child has no threads but its own
 
 
 def start(job: Callable[[], Made]) -> Callable[[], Made]:
-    """Have another core do a job; return what waits for its result. One core does it then."""
+    """Have another core do a job; return what waits for its result.
+
+    It is done then where there is one core, where there are no more threads, and once the main
+    thread has ended.
+    """
     count = cores()
-    return _pool(count).submit(job).result if count > 1 else cache(job)
+    with contextlib.suppress(RuntimeError):
+        if count > 1:
+            return _pool(count).submit(job).result
+    return cache(job)
 
 
 def _library(name: str, alone: bool) -> Callable[..., Any]:

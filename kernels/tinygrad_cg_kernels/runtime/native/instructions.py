@@ -133,6 +133,8 @@ def _llvm_function(name: str, flags: str = "") -> Emit:
     return emit
 
 
+REORDERED = " reassoc"
+"""The flag of sums whose bits depend on their order."""
 _ANY_ORDER = "nnan nsz reassoc "
 for _target, _name, _flags in (
     (intrinsics.float_maximum, "maximum", ""),
@@ -177,8 +179,9 @@ def _operation(name: str) -> Emit:
 
 
 instruction(intrinsics.float_remainder)(_operation("frem"))
-instruction(intrinsics.reassociating_add)(_operation("fadd reassoc"))
-instruction(intrinsics.reassociating_multiply)(_operation("fmul reassoc"))
+instruction(intrinsics.reassociating_add)(_operation(f"fadd{REORDERED}"))
+instruction(intrinsics.reassociating_multiply)(_operation(f"fmul{REORDERED}"))
+instruction(intrinsics.nan_of_either)(_operation("fadd nsz reassoc"))
 
 
 # --- arrays -------------------------------------------------------------------------------

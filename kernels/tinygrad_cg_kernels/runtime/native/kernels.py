@@ -253,8 +253,7 @@ class _Translation:
     def __init__(self, function: Callable, kinds: Any, entry: _Entry):
         self._function, self._kinds, self._entry = function, kinds, entry
         self._module: Module | None = None
-        self.branches = 0
-        """How many the formulas in the last text have."""
+        self._has_first_form = False
 
     def text(self) -> machine.Text:
         module, arguments = Module(), self._entry.arguments(self._kinds)
@@ -262,13 +261,13 @@ class _Translation:
         self._module = module if module.later else None
         text = self._entry.text(module, made, arguments)
         whole = "\n".join([text, module.main(made.name)])
-        self.branches = module.branches()
+        self._has_first_form = module.has_first_form(tiers.BRANCHES)
         return machine.Text(whole, level=self._entry.level)
 
     def first_form(self) -> tuple[machine.Text, machine.Text | None]:
         """Return the text, and that of a form which is compiled sooner, if there is one."""
         text = self.text()
-        return text, self._entry.first(text) if self.branches <= tiers.BRANCHES else None
+        return text, self._entry.first(text) if self._has_first_form else None
 
     def part(self, k: int, level: int) -> machine.Text:
         return machine.Text(self._translated().part(k), level=level)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
+from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.native.values import Untranslatable
 
 
@@ -52,11 +53,25 @@ _Definitions = dict[int, list[Any]]
 """Definitions and lambda expressions, by their first lines."""
 
 
+_known: dict[str, list[str]] = {}
+"""The lines of files that are those which were imported."""
+
+
+def _lines(function: Any, file: str) -> list[str]:
+    """Return the lines of a file; Untranslatable if they are not those which were imported."""
+    lines = linecache.getlines(file, function.__globals__)
+    if _known.get(file) is not lines:
+        if build.is_changed(file):
+            raise Untranslatable(f"{file}, which has changed since it was imported")
+        _known[file] = lines
+    return lines
+
+
 class _File:
     """The definitions of a file: those at its top first, since a walk of all takes longer."""
 
     def __init__(self, function: Any, file: str):
-        self._tree = ast.parse("".join(linecache.getlines(file, function.__globals__)))
+        self._tree = ast.parse("".join(_lines(function, file)))
 
     @cached_property
     def top(self) -> _Definitions:
@@ -132,7 +147,7 @@ def _lambda(lines: list[str], code: Any) -> ast.Lambda | None:
 def _tree(function: Any, code: Any) -> Any:
     file = _files.get(code.co_filename)
     if file is None:
-        lines = linecache.getlines(code.co_filename, function.__globals__)
+        lines = _lines(function, code.co_filename)
         read = _lambda if code.co_name == "<lambda>" else _definition
         found = read(lines, code) if lines else None
         if found is not None:

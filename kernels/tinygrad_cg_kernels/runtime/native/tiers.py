@@ -9,15 +9,20 @@ processes find it at once.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import itertools
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 from tinygrad_cg_kernels.runtime import machine
 from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.native.translate import SUMS
 
 LONG, LONG_SMALL = 14_000, 20_000
 """Characters of a block kernel's and a small kernel's text: of shorter ones the better form takes
@@ -29,30 +34,57 @@ several at a time makes choices of them; products and sums of two blocks become 
 """
 ENOUGH = 2**20  # elements
 CALLS = 32
-"""So many calls of a small kernel are enough; a power of 2."""
+"""So many calls of a small kernel are enough."""
+MANY = 2**62
+"""Calls that are left to a small kernel whose better form is under way."""
 BETTER, LEFT = "tinygrad_cg_better", "tinygrad_cg_left"
 """The symbols of the better form's address, and of the calls that are left until it is wanted."""
-_REORDERED = " reassoc "
-"""What stands in sums that vectors put together in another order: only one form has their bits."""
+FIRST_MARK = 10_000
+"""The number of the first mark of a loop that a first form has."""
 _ENTRY = re.compile(r"^define (\w+) @entry\((.*)\) \{$", re.MULTILINE)
 
 _lock = ForkLock()
+_begun: WeakSet[Better] = WeakSet()
+
+
+def _forget_threads() -> None:
+    for one in _begun:
+        one.enter_child()
+    _begun.clear()
+
+
 if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has not got it
     os.register_at_fork(before=_lock.__enter__, after_in_parent=_lock.__exit__)
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 def of_block(text: machine.Text) -> machine.Text | None:
     """Return the text of a block kernel's first form; None if it is compiled soon enough."""
-    if len(text.text) < LONG or _REORDERED in text.text:
+    if len(text.text) < LONG:
         return None
-    return _with_choice(text._replace(level=machine.WITHOUT_LOOPS))
+    return _with_choice(_without_loops(text))
 
 
 def of_small(text: machine.Text) -> machine.Text | None:
     """Return the text of a small kernel's first form; None if it is compiled soon enough."""
-    if len(text.text) < LONG_SMALL or _REORDERED in text.text:
+    if len(text.text) < LONG_SMALL:
         return None
-    return _with_choice(text._replace(level=machine.WITHOUT_LOOPS), _COUNTED)
+    return _with_choice(_without_loops(text), _COUNTED)
+
+
+def _without_loops(text: machine.Text) -> machine.Text:
+    """Return a text whose loops compute single numbers, but for sums, which have the same bits."""
+    count = itertools.count(FIRST_MARK, 2)
+
+    def vectors(found: re.Match) -> str:
+        at = next(count)
+        marks.append(f"!{at} = distinct !{{!{at}, !{at + 1}}}")
+        marks.append(f'!{at + 1} = !{{!"llvm.loop.vectorize.enable", i1 true}}')
+        return f", !llvm.loop !{at}"
+
+    marks: list[str] = []
+    lines = [re.sub(f" {SUMS}$", vectors, text.text, flags=re.MULTILINE), *marks]
+    return text._replace(text="\n".join(lines), level=machine.WITHOUT_LOOPS)
 
 
 def as_written(text: machine.Text) -> machine.Text:
@@ -68,14 +100,13 @@ _COUNTED = f"""
   %left = load i64, ptr @{LEFT}
   %less = sub i64 %left, 1
   store i64 %less, ptr @{LEFT}
-  %low = and i64 %less, {CALLS - 1}
-  %asks = icmp eq i64 %low, 0
+  %asks = icmp sle i64 %less, 0
   br i1 %asks, label %ask, label %run
 ask:
   call void @Py_IncRef(ptr @_Py_NoneStruct)
   ret ptr @_Py_NoneStruct
 run:{_PLAIN}"""
-"""After so many calls, and again and again, it does not serve: then `Better.wanted` is true."""
+"""After so many calls it does not serve, until somebody has seen that `Better.wanted` is true."""
 
 
 def _with_choice(text: machine.Text, own: str = _PLAIN) -> machine.Text:
@@ -122,9 +153,19 @@ class Better:
 
     def begin(self) -> None:
         """Have another thread compile the better form, if none does."""
-        if self.thread is None:
-            self.thread = threading.Thread(target=self.finish, name="tinygrad_cg compiler")
-            self.thread.start()
+        if self.thread is not None:
+            return
+        self._left.value = MANY
+        self.thread = threading.Thread(target=self.finish, name="tinygrad_cg compiler")
+        _begun.add(self)
+        if not sys.is_finalizing():  # a thread would wait for the interpreter for ever
+            with contextlib.suppress(RuntimeError):  # there are no more threads
+                self.thread.start()
+
+    def enter_child(self) -> None:
+        """Let a forked child begin anew: it has none of the threads."""
+        if self.code is None:
+            self.thread, self._left.value = None, CALLS
 
     def finish(self) -> None:
         """Compile the better form now, and have it used."""

@@ -56,6 +56,10 @@ MARKS = {
     intrinsics.vectorised,
     views.noalias,
 }
+LONG = 100
+"""Lines, of a function of numbers, from which on LLVM takes long to compute vectors by them."""
+SUMS = ";sums"
+"""What stands where a loop ends that sums up in any order."""
 SEVERAL = 3
 """Long formulas in a function from which on they are called, a vector at a time: fewer are inlined,
 which is quicker by up to a half and takes longer to compile."""
@@ -66,12 +70,22 @@ ELEMENTARY = "tinygrad_cg_kernels.elementary"
 PART, LATER, WANTED = "tinygrad_cg_part", "tinygrad_cg_later", "tinygrad_cg_wanted"
 """The symbols of what is compiled later: a function, the addresses, and which were called."""
 _SYMBOL = re.compile(r"@([\w.]+)")
+_REORDERED = re.compile(rf" = f(add|mul){instructions.REORDERED} ")
 CASTS = {float: np.float64, int: np.int64, bool: np.bool_}
 
 
 class _Function(NamedTuple):
     name: str
     result: Any
+
+
+class _Contents(NamedTuple):
+    """What some lines have, with the functions that they call."""
+
+    count: int
+    loops: bool
+    reorders: bool
+    """Whether they have sums that may be put together in any order."""
 
 
 class Module:
@@ -100,6 +114,8 @@ class Module:
         self._functions: dict[Any, _Function] = {}
         self._bodies: dict[str, _Body] = {}  # those whose texts are wanting
         self._formulas: list[str] = []  # functions of numbers
+        self._contents: dict[str, _Contents] = {}
+        self._reorders_formulas = False
         self._arrays: dict[int, Value] = {}
 
     def function(self, source: Source | str, arguments: tuple[Any, ...]) -> _Function:
@@ -113,6 +129,7 @@ class Module:
             self._functions[key] = _Function(symbol, None)
             body = _Body(self, source, arguments, symbol)
             self._functions[key] = _Function(symbol, body.result)
+            self._contents[symbol] = self._contents_of(body.lines)
             self.texts[symbol] = ""
             self._bodies[symbol] = body
             if source.scope.get("__name__", "").startswith(ELEMENTARY):
@@ -158,9 +175,40 @@ class Module:
             self._arrays[id(thing)] = Value(Array(kind), f"@{name}", str(len(items)))
         return self._arrays[id(thing)]
 
-    def branches(self) -> int:
-        """Return how many branches the functions of numbers have, once they are written down."""
-        return sum(self.texts[symbol].count("br i1 ") for symbol in self._formulas)
+    def has_first_form(self, branches: int) -> bool:
+        """Return whether functions of numbers, of few branches, can be compiled apart from sums.
+
+        Sums have the bits of one order only as loops over vectors: other loops need not be that.
+        Asked for once they are written down.
+        """
+        if sum(self.texts[symbol].count("br i1 ") for symbol in self._formulas) > branches:
+            return False
+        if not any(one.reorders for one in self._contents.values()):
+            return True
+        long = any(self._contents[symbol].count > LONG for symbol in self._formulas)
+        return long and not self._reorders_formulas
+
+    def sums(self, lines: list[str]) -> bool:
+        """Return whether the lines of a loop are sums that LLVM makes of vectors."""
+        found = self._contents_of(lines)
+        if found.loops or not found.reorders:
+            return False
+        self._reorders_formulas |= found.count > LONG
+        return True
+
+    def _contents_of(self, lines: list[str]) -> _Contents:
+        count, loops, reorders = len(lines), False, False
+        for line in lines:
+            loops |= line.startswith("head")
+            reorders |= _REORDERED.search(line) is not None
+            if "call " in line:
+                for name in _SYMBOL.findall(line):
+                    called = self._contents.get(name)
+                    if called is not None:
+                        count += called.count
+                        loops |= called.loops
+                        reorders |= called.reorders
+        return _Contents(count, loops, reorders)
 
     def loop(self, interleaved: int) -> str:
         """Return the mark of a loop that computes several vectors at a time."""
@@ -348,8 +396,9 @@ class _Body(Writer):
         several = sum(one.is_long for one in self._formulas) > SEVERAL
         count = INTERLEAVED if several else self.interleaved
         for k, line in enumerate(lines):
-            if line.endswith(";latch"):
-                lines[k] = line[:-7] + (self.module.loop(count) if count else "")
+            code, latch, kind = line.partition(" ;latch")
+            if latch:
+                lines[k] = code + (self.module.loop(count) if count else kind)
         text = "\n".join(lines)
         for one in dict.fromkeys(self._formulas):
             if several and one.is_long:
@@ -480,6 +529,7 @@ class _Body(Writer):
         self.lines.append(f"  store i64 {begin.text}, ptr {counter}")
         self.jump(head)
         self.begin(head)
+        first = len(self.lines)
         at = self.emit(f"load i64, ptr {counter}")
         order = "sgt" if step.startswith("-") else "slt" if kind == "i64" else "ult"
         self.branch(self.emit(f"icmp {order} i64 {at}, {end}"), body, exit_)
@@ -495,7 +545,8 @@ class _Body(Writer):
         flags = "nsw" if kind == "i64" else "nuw nsw"
         after = self.emit(f"add {flags} i64 {again}, {step}")
         self.lines.append(f"  store i64 {after}, ptr {counter}")
-        self.lines.append(f"  br label %{head} ;latch")
+        kind = f" {SUMS}" if self.module.sums(self.lines[first:]) else ""
+        self.lines.append(f"  br label %{head} ;latch{kind}")
         self.begin(exit_)
 
     def _on_for(self, one: ast.For) -> None:
