@@ -212,7 +212,7 @@ def test_each_example_of_a_batch_has_rounds_of_its_own():
 def test_a_body_of_elementwise_operations_is_one_function_in_machine_code(monkeypatch):
     compiled = []
 
-    def compile_rounds(loop):
+    def compile_rounds(loop, quicker):
         made = rounds.compile_rounds(loop)
         compiled.append(made is not None)
         return made
@@ -225,9 +225,6 @@ def test_a_body_of_elementwise_operations_is_one_function_in_machine_code(monkey
         tf.function(tf.value_and_grad(f, (0, 1)))(tf.constant(X), tf.constant(STEPS))
         assert compiled
         assert all(compiled), name
-    compiled.clear()
-    tf.function(flat(FUNCTIONS["products"]))(tf.constant(X), tf.constant(STEPS))
-    assert compiled == [False]
 
 
 def test_machine_code_is_for_any_number_of_rounds():
@@ -502,6 +499,6 @@ def test_the_texts_of_loops_are_shown():
     for function in (small, elementwise):
         texts = tf.function(function).kernels(tf.constant(X))
         assert sum("def rounds(" in text for text in texts) == 1
-    large = tf.function(lambda x: ops.fori_loop(0, 2, lambda i, x: tf.sin(x @ x), x))
+    large = tf.function(lambda x: ops.fori_loop(0, 2, lambda i, x: tf.sin(tf.cumsum(x)), x))
     texts = large.kernels(tf.ones((80, 80)))
     assert sum("def call(" in text for text in texts) == 2  # of the program, and of the body

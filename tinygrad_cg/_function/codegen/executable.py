@@ -77,7 +77,7 @@ class Executable:
         for node in hosts:
             by_stage.setdefault(self._fusion.available[node], []).append(node)
         cuts = sorted(by_stage)
-        stages = cut_segments(self._fusion, self._target, cuts)
+        stages = _cut_segments(self._fusion, self._target, cuts)
         with self._target.together([(one, self._kinds(one)) for some in stages for one in some]):
             for k, segments in enumerate(stages):
                 for node in by_stage[cuts[k - 1]] if k else ():
@@ -198,13 +198,8 @@ class Executable:
         return f"array({name}, order='C').reshape({shape})"
 
 
-def cut_segments(
-    fusion: Fusion, target: Target, cuts: Sequence[int], layout: Any = None
-) -> list[list[Segment]]:
-    """Return the segments before each cut, and after the last one, written down.
-
-    With a `layout` those that are small are loops.
-    """
+def cut_stages(fusion: Fusion, cuts: Sequence[int]) -> list[tuple[list[Kernel], list[FusionNode]]]:
+    """Return kernels and stored values of one element: before each cut, and after the last one."""
     kernels: list[list[Kernel]] = [[] for _ in range(len(cuts) + 1)]
     finals: list[list[FusionNode]] = [[] for _ in range(len(cuts) + 1)]
     for kernel in sorted(fusion.kernels.values(), key=lambda one: one.stage):
@@ -212,17 +207,18 @@ def cut_segments(
     for node in fusion.nodes:
         if node in fusion.stored and node.size == 1 and node.among_scalars:
             finals[bisect_left(cuts, fusion.available[node])].append(node)
+    return list(zip(kernels, finals, strict=True))
+
+
+def _cut_segments(fusion: Fusion, target: Target, cuts: Sequence[int]) -> list[list[Segment]]:
+    """Return the segments before each cut, and after the last one, written down."""
     wanted = {node for node in fusion.stored if node.result == "total"}
-    pairs = zip(kernels, finals, strict=True)
-    found = [target.segments(fusion, *parts) for parts in pairs]
+    found = [target.segments(fusion, *parts) for parts in cut_stages(fusion, cuts)]
     for segment in reversed([one for segments in found for one in segments]):
         if not segment.large:  # it stores the totals that a later one reads
             totals = [root for root in _roots(segment) if root.result == "total"]
             segment.finals += [root for root in totals if root in wanted]
-        if layout is None or segment.large:
-            segment.write()
-        else:
-            segment.write_rounds(layout)
+        segment.write()
         wanted.update(segment.arrays, *segment.tables)
     return found
 

@@ -1,4 +1,4 @@
-"""Loops as functions of arrays: one function in machine code, where the body is one segment.
+"""Loops as functions of arrays: one function in machine code, if the body is kernels and products.
 
 Otherwise the body's program is called for each round.
 """
@@ -6,6 +6,7 @@ Otherwise the body's program is called for each round.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -13,17 +14,23 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime.native import programs
 
-from ..fusion.fuse import Fusion
+from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
 from ..fusion.nodes import ArrayNode, FusionNode, HostNode, LiteralNode, base
 from ..graph.loops import Body
 from ..graph.values import FuncGraph
-from .executable import cut_segments
-from .target import Target, contiguous
+from .array_operations import Operations, UnfitError
+from .blocks import Block
+from .executable import cut_stages
+from .loop_segment import LoopSegment, Operation, Stage
+from .segment import is_large
+from .target import contiguous
 
 Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 AT_ONCE = 2**16
 """Rounds of a call of machine code: Python can be interrupted between two of them."""
+WORK = 2**26
+"""Products of numbers in such a call, where matrices are multiplied."""
 
 
 class Part(NamedTuple):
@@ -93,21 +100,47 @@ def call_rounds(loop: Rounds, body: Callable[[], Run], library: Any = np) -> Run
     return until if loop.body.length is None else run
 
 
-def compile_rounds(loop: Rounds) -> Run | None:
-    """Return the same function as one in machine code; None where the body is not one segment."""
+def compile_rounds(loop: Rounds, quicker: Callable[[], Run | None] | None = None) -> Run | None:
+    """Return the same function as one in machine code; None where operations on arrays forbid it.
+
+    Where there are such operations, ``quicker()`` is returned instead if that is not None.
+    """
     graph = loop.graph
     if not graph.outputs or loop.body.length == 0:
         return None
     if not all(prod(value.shape) for value in (*graph.inputs, *graph.outputs)):
         return None
-    fusion, target = Fusion(Lowering(graph)), Target()
+    lowered = Lowering(graph)
+    fusion = Fusion(lowered)
     if any(isinstance(node, HostNode) for node in fusion.nodes):
+        found = quicker() if quicker else None
+        if found is not None:
+            return found
+    blocks = {kernel: Block(fusion, kernel) for kernel in fusion.kernels.values()}
+    if is_large(list(blocks.values())):
         return None
-    layout = _Layout(loop, fusion)
-    (segments,) = cut_segments(fusion, target, [], layout)
-    if len(segments) != 1 or segments[0].large:
+    try:
+        operations = Operations(lowered, fusion)
+    except UnfitError:
         return None
-    return layout.compiled(segments[0])
+    segment = _segment(fusion, blocks, operations)
+    return _Layout(loop, fusion, operations).compiled(segment)
+
+
+def _segment(fusion: Fusion, blocks: dict[Kernel, Block], operations: Operations) -> LoopSegment:
+    """Return the body of a loop, not yet written down."""
+    by_cut: dict[int, list[Operation]] = {}
+    for node in fusion.nodes:
+        if node in operations.by_node:
+            by_cut.setdefault(fusion.available[node], []).append(operations.by_node[node])
+    cuts = sorted(by_cut)
+    stages = []
+    for k, (kernels, finals) in enumerate(cut_stages(fusion, cuts)):
+        roots = [root for kernel in kernels for root in kernel.roots]
+        totals = [root for root in roots if root.result == "total" and root in fusion.stored]
+        own = [blocks[kernel] for kernel in kernels]
+        stages.append(Stage(by_cut[cuts[k - 1]] if k else (), own, [*finals, *totals]))
+    return LoopSegment(stages)
 
 
 class _Layout:
@@ -117,8 +150,8 @@ class _Layout:
     the round began with, in as many rows as there are rounds, and one more.
     """
 
-    def __init__(self, loop: Rounds, fusion: Fusion):
-        self.loop = loop
+    def __init__(self, loop: Rounds, fusion: Fusion, operations: Operations):
+        self.loop, self._operations = loop, operations
         n = loop.body.length or 0
         self.flag: Sequence[int] | None = None
         self.own_starts: list[tuple[int, int]] = []  # with the elements of a row
@@ -208,9 +241,10 @@ class _Layout:
             self.flag = words
         return words
 
-    def compiled(self, segment: Any) -> Run:
-        """Return the function of a segment that is written down with this layout."""
+    def compiled(self, segment: LoopSegment) -> Run:
+        """Return the function of a loop's body."""
         loop = self.loop
+        segment.write_rounds(self)
         kinds = [(node.dtype, 1) for node in segment.arrays]
         work = {
             part.array[1]: (node.size, node.dtype)
@@ -223,24 +257,37 @@ class _Layout:
             kinds += [(dtype, 1)] * 2
         kinds.append((np.dtype(np.int64), 1))
         function, owner = programs.function(segment.source, "rounds", kinds)
+        at_once = max(1, min(AT_ONCE, WORK // max(self._operations.work, 1)))
         shape = loop.body.length or 0
         first, graph, kept, limited = loop.body.constants, loop.graph, self.kept, loop.body.limited
         used = {part.array[1] for part in parts if part.array[0] == "row"}
-        base_sizes = segment.sizes.array()
+        given_back = {item for kind, item in loop.steps if kind == 0}
+        transposable = self._operations.transposable(first)
+        transposable = {k: one for k, one in transposable.items() if k not in given_back}
 
-        def sizes_for(n: int) -> np.ndarray:
-            """Return the sizes for `n` rounds: where those begin that go backwards."""
-            if n == shape or not loop.body.reverse:
-                return base_sizes
+        @lru_cache(8)
+        def sizes_for(n: int, transposes: frozenset[int]) -> np.ndarray:
+            """Return the sizes for `n` rounds, where some inputs are transposes of what is given.
+
+            What goes backwards begins where the rounds do.
+            """
             sizes = segment.sizes.array()
             for (position, elements), part in zip(self.own_starts, parts, strict=True):
                 if part.step < 0:
                     sizes[position] -= (shape - n) * elements
+            nodes = {transposable[k] for k in transposes}
+            for product, position in segment.products.items() if nodes else ():
+                words = product.words(nodes)
+                sizes[position : position + len(words)] = words
             return sizes
 
         def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+            transposes = frozenset([k for k in transposable if _is_transpose(arrays[k])])
             inputs = [contiguous(one) for one in arrays]
-            n = AT_ONCE if loop.body.length is None else loop.count(arrays)
+            for k in transposes:
+                inputs[k] = arrays[k].T
+            n = shape if loop.body.length is None else loop.count(arrays)
+            sizes = sizes_for(n, transposes)
             carried = []
             for k in range(loop.body.carries):
                 value = graph.inputs[first + k]
@@ -262,11 +309,11 @@ class _Layout:
             given = [tables[part.array[0]][part.array[1]].reshape(-1) for part in parts]
             if loop.body.length is None:
                 flags = carried[-1]
-                n = run_until(function, given, base_sizes, lambda n: flags[n & 1])
+                n = run_until(function, given, sizes, lambda n: flags[n & 1], at_once)
             else:
-                sizes, plan = sizes_for(n), np.empty(2, np.int64)
-                for start in range(0, n, AT_ONCE):
-                    plan[:] = start, min(start + AT_ONCE, n)
+                plan = np.empty(2, np.int64)
+                for start in range(0, n, at_once):
+                    plan[:] = start, min(start + at_once, n)
                     check(function(*given, plan, sizes))
             for k, r in kept.items():
                 rows[r] = carried[k][1:] if loop.body.reverse else carried[k][:-1]
@@ -300,16 +347,22 @@ def run_until(
     given: list[np.ndarray],
     sizes: np.ndarray,
     goes_on: Callable[[int], Any],
+    at_once: int = AT_ONCE,
 ) -> int:
     """Return the number of rounds that a loop without a length has run; -1 if it cannot run."""
     n, plan = 0, np.empty(2, np.int64)
     while goes_on(n):
-        plan[:] = n, n + AT_ONCE
+        plan[:] = n, n + at_once
         check(function(*given, plan, sizes))
         if plan[0] < 0:
             return -1
         n = int(plan[1])
     return n
+
+
+def _is_transpose(array: np.ndarray) -> bool:
+    flags = array.flags
+    return flags.f_contiguous and not flags.c_contiguous and flags.aligned
 
 
 def check(done: bool) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +150,8 @@ class LoopProgram:
         called = call_rounds(called_rounds, lambda: called_outputs.run, library)
         compiled = None
         if not is_stepwise(self.build):
-            compiled = compile_rounds(rounds) or compile_scalarized(rounds, called)
+            scalarized = cache(lambda: compile_scalarized(rounds, called))
+            compiled = compile_rounds(rounds, scalarized) or scalarized()
         self._run = compiled or called
         self._outputs = outputs if compiled else called_outputs
 

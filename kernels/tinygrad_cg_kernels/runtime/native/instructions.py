@@ -20,7 +20,7 @@ from tinygrad_cg_kernels.runtime.native.values import (
     Value,
     llvm_type,
 )
-from tinygrad_cg_kernels.runtime.objects import calls, fields
+from tinygrad_cg_kernels.runtime.objects import calls, fields, ufuncs
 
 Emit = Callable[..., Value]
 _known: dict[int, tuple[Any, Emit]] = {}
@@ -432,3 +432,10 @@ def _prepare(name: str) -> Emit:
 
 instruction(calls.call_prepare)(_prepare("prepare"))
 instruction(calls.call_prepare_in_place)(_prepare("prepare_in_place"))
+
+
+@instruction(ufuncs.call_loop)
+def _call_loop(body: Any, loop: Value, *addresses: Value) -> Value:
+    given = ", ".join(f"ptr {_pointer(body, one)}" for one in addresses)
+    body.lines.append(f"  call void {_pointer(body, loop)}({given})")
+    return NOTHING

@@ -1,0 +1,340 @@
+"""Operations on arrays inside loops in machine code: products, and moves of elements.
+
+A product calls the loop inside NumPy's `matmul`, which calls BLAS: the same routine that runs where
+a product is an operation of its own, so that results have the same bits. A transpose or a part of
+an array that products alone read is no work: they get its strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from tinygrad_cg_kernels.linear.product import serves
+from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime.objects import ufuncs
+
+from ..fusion.fuse import Fusion
+from ..fusion.lower import FUSED, Lowering
+from ..fusion.nodes import ArrayNode, FusionNode, HostNode, ViewNode, base
+from ..graph.values import Value
+from .expressions import number_text
+from .loop_segment import LoopSegment, Operation
+from .statements import Code, Expression, Statement, Suite
+
+MOVING = {"broadcast_to", "concatenate", "expand_dims", "flip", "getitem", "gather", "reshape"}
+MOVING |= {"roll", "squeeze", "stack", "tile", "transpose"}
+"""Operations that move elements, if no index of theirs is computed."""
+
+RUNS = 4096  # of elements in an operation at most
+
+_MOVE = '''
+@jitable
+def NAME(out, x, runs, first, last):
+    """Move elements by runs: where each goes, where it is from, how many, and how far apart."""
+    outlined()
+    noalias()
+    for r in range(first, last):
+        target = section(out, runs[4 * r], runs[4 * r + 2])
+        start, step = runs[4 * r + 1], runs[4 * r + 3]
+        if step == 1:
+            source = section(x, start, target.size)
+            for j in range(np.uintp(target.size)):
+                target[j] = source[j]
+        else:
+            for k in range(target.size):
+                target[np.uintp(k)] = x[np.uintp(start + k * step)]
+    return 0
+'''.strip()
+
+
+class UnfitError(Exception):
+    """An operation on arrays is none that a loop in machine code can run."""
+
+
+class Operand(NamedTuple):
+    """An operand of a product: an array, and what makes the operand from it, as a view."""
+
+    base: FusionNode
+    view: Callable[[np.ndarray], np.ndarray]
+
+    def samples(self, transposed: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Return an array without values, the transpose of one perhaps, and the operand of it."""
+        shape, dtype = self.base.shape, self.base.dtype
+        array = np.empty(shape[::-1], dtype).T if transposed else np.empty(shape, dtype)
+        return array, self.view(array)
+
+    @property
+    def rank(self) -> int:
+        return self.samples()[1].ndim
+
+    def then(self, change: Callable[[np.ndarray], np.ndarray]) -> Operand:
+        """Return what a function makes of the operand."""
+        return Operand(self.base, lambda array: change(self.view(array)))
+
+    def is_view(self, transposed: bool = False) -> bool:
+        """Return whether the operand needs no memory of its own."""
+        return np.may_share_memory(*self.samples(transposed))
+
+
+class Operations:
+    """The operations on arrays of a loop's body: by their nodes, those that are work.
+
+    Raises UnfitError if there is one that no loop in machine code can run.
+    """
+
+    def __init__(self, lowered: Lowering, fusion: Fusion):
+        self._values: dict[FusionNode, Value] = {}
+        for value, node in lowered.nodes.items():
+            self._values.setdefault(node, value)
+        hosts = [node for node in fusion.nodes if isinstance(node, HostNode)]
+        products = [node for node in hosts if self._name(node) in ("matmul", "matvec")]
+        self._moves = set(hosts) - set(products)
+        if not all(map(self._is_move, self._moves)):
+            raise UnfitError
+        self.products = [self._product(node) for node in products]
+        read = {base(node) for node in fusion.outputs}
+        for node in fusion.nodes:
+            if not isinstance(node, (HostNode, ViewNode)):
+                read.update(map(base, node.operands))
+        self._read_in_order = read.copy()
+        read.update(one.base for product in self.products for one in product.operands)
+        moves = [self._move(node) for node in hosts if node in self._moves & read]
+        self._read_in_order.update(source for one in moves for source in one.sources)
+        self.by_node: dict[FusionNode, Operation] = {one.node: one for one in self.products}
+        self.by_node.update((one.node, one) for one in moves)
+        self.work = sum(one.work for one in (*self.products, *moves))
+
+    def transposable(self, constants: int) -> dict[int, FusionNode]:
+        """Return which of the loop's constants, its first inputs, may be given transposed.
+
+        These are matrices that products alone read.
+        """
+        found = {one.base: None for product in self.products for one in product.operands}
+        return {
+            node.source: node
+            for node in found
+            if isinstance(node, ArrayNode)
+            and isinstance(node.source, int)
+            and node.source < constants
+            and len(node.shape) == 2
+            and min(node.shape) > 1
+            and node not in self._read_in_order
+            and all(product.takes_transpose(node) for product in self.products)
+        }
+
+    def _name(self, node: HostNode) -> str:
+        value = self._values.get(node)
+        return node.name if value is None or value.primitive is None else value.primitive.name
+
+    def _is_move(self, node: HostNode) -> bool:
+        name, operands = self._name(node), node.operands
+        if name == "gather":
+            if _constant(operands[1]) is None:
+                return False
+            operands = operands[:1]
+        elif name == "getitem_adjoint":
+            if any(isinstance(part, np.ndarray) for part in self._values[node].params["key"]):
+                return False
+        elif name not in MOVING and name not in ("expand", "pad"):
+            return False
+        known = node.dtype in FUSED and all(one.dtype == node.dtype for one in operands)
+        return known and all(0 < one.size < threads.THRESHOLD for one in (node, *operands))
+
+    def _product(self, node: HostNode) -> Product:
+        return Product(node, self._name(node), list(map(self._operand, node.operands)))
+
+    def _operand(self, node: FusionNode) -> Operand:
+        """Return a product's operand, as a view of what a view or a transpose is of."""
+        made = base(node)
+        own = Operand(made, lambda array: array.reshape(node.shape))
+        if isinstance(node, ViewNode):
+            change = own.view
+        elif node in self._moves and len(node.operands) == 1:
+            assert isinstance(node, HostNode)
+            change = node.run
+        else:
+            return own
+        inner = self._operand(node.operands[0])
+        found = inner.then(change)
+        return found if found.is_view() else own
+
+    def _move(self, node: HostNode) -> Move:
+        """Return an operation that moves elements; it does so with their positions now."""
+        sources: dict[FusionNode, int] = {}  # where the elements of each begin, counted from 1
+
+        def positions(one: FusionNode) -> np.ndarray:
+            if isinstance(one, ViewNode):
+                return positions(one.operands[0]).reshape(one.shape)
+            if one in self._moves:
+                assert isinstance(one, HostNode)
+                operands = [_constant(other) for other in one.operands[1:]]
+                if self._name(one) != "gather":
+                    operands = map(positions, one.operands[1:])
+                return np.asarray(one.run(positions(one.operands[0]), *operands))
+            start = sources.setdefault(one, 1 + sum(other.size for other in sources))
+            return np.arange(start, start + one.size).reshape(one.shape)
+
+        try:
+            return Move(node, positions(node).reshape(-1), sources)
+        except IndexError:  # it is raised when the loop runs
+            raise UnfitError from None
+
+
+class Product:
+    """A product of matrices, or of matrices and vectors, by the loop inside `np.matmul`."""
+
+    def __init__(self, node: FusionNode, name: str, operands: Sequence[Operand]):
+        loop = ufuncs.inner_loop(np.matmul, node.dtype) if node.dtype in FUSED else None
+        if loop is None or any(one.base.dtype != node.dtype for one in operands):
+            raise UnfitError
+        x, y = operands
+        if name == "matvec" and x.rank == 2 <= y.rank != 1:  # as the operation does it
+            x, y = y, x.then(np.transpose)
+        elif name == "matvec":
+            y = y.then(lambda array: array[..., None])
+        self.node, self.operands, self._loop = node, (x, y), loop
+        self.work = prod(self.words()[4:8])
+
+    def takes_transpose(self, node: FusionNode) -> bool:
+        """Return whether an array that is given may be a transpose, as far as this reads it."""
+        if not all(one.is_view(True) for one in self.operands if one.base is node):
+            return False
+        try:
+            self.words({node})
+        except UnfitError:
+            return False
+        return True
+
+    def words(self, transposes: Collection[FusionNode] = ()) -> list[int]:
+        """Return what NumPy's loop needs, where arrays are transposes of what is given.
+
+        These are its address, what it is given, where operands begin in their arrays in bytes, four
+        sizes (of batches, rows, terms, columns), and nine strides.
+        """
+        samples = [one.samples(one.base in transposes) for one in self.operands]
+        x, y = [operand for _, operand in samples]
+        if y.ndim == 2 < x.ndim and x.flags.c_contiguous:  # one product in place of many
+            x = x.reshape(-1, x.shape[-1])
+        batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        x, y = (np.broadcast_to(one, (*batch, *one.shape[-2:])) for one in (x, y))
+        if not (x.size and y.size) or serves(x, y):
+            raise UnfitError
+        out = np.empty((*batch, x.shape[-2], y.shape[-1]), self.node.dtype)
+        pairs = zip((x, y), samples, strict=True)
+        starts = [_address(one) - _address(array) for one, (array, _) in pairs]
+        count, strides = _batches(x, y, out)
+        sizes = [count, *x.shape[-2:], y.shape[-1]]
+        return [
+            *self._loop,
+            *starts,
+            *sizes,
+            *strides,
+            *x.strides[-2:],
+            *y.strides[-2:],
+            *out.strides[-2:],
+        ]
+
+    def write(self, segment: LoopSegment) -> Code:
+        """Return the call of NumPy's loop, with a table of addresses."""
+        segment.work["    addresses = np.empty(3, np.int64)"] = None
+        words = [segment.sizes.add(word) for word in self.words()]
+        segment.products[self] = words[0]
+        code: Code = []
+        for k, node in enumerate((*[one.base for one in self.operands], self.node)):
+            address = Expression("address_of({})", segment.array(node))
+            if k < 2:
+                address = Expression(f"{{}} + sizes[{words[2 + k]}]", address)
+            code.append(Statement(Expression(f"addresses[{k}]"), address))
+        numbers = [f"address_of(sizes) + {8 * words[k]}" for k in (4, 8)]
+        given = ", ".join(
+            [f"sizes[{words[0]}]", "address_of(addresses)", *numbers, f"sizes[{words[1]}]"]
+        )
+        call = Expression(f"ufuncs.call_loop({given})", modules=(ufuncs.__name__,))
+        return [*code, Statement(None, call)]
+
+
+class Move:
+    """Elements of arrays in another order, and zeros."""
+
+    def __init__(self, node: FusionNode, positions: np.ndarray, sources: dict[FusionNode, int]):
+        """Begin with the positions of the elements among those of all `sources`, or 0."""
+        self.node, self.sources, self.work = node, list(sources), node.size
+        starts = np.array([0, *sources.values()])
+        owners = np.searchsorted(starts, positions, "right") - 1
+        runs = _runs(positions, owners)
+        self._filled = bool((owners == 0).any())
+        tables = []
+        for k, start in enumerate(starts[1:], 1):
+            own = runs[owners[runs[:, 0]] == k]
+            tables.append(own - [0, start, 0, 0])
+        self._counts = [len(one) for one in tables]
+        table = np.concatenate(tables).reshape(-1)
+        if len(table) > 4 * RUNS:
+            raise UnfitError
+        self._table = ArrayNode(table.shape, table.dtype, table)
+
+    def write(self, segment: LoopSegment) -> Code:
+        """Return the calls that move the runs of each array."""
+        out, table = segment.array(self.node), segment.array(self._table)
+        code: Code = []
+        if self._filled:
+            zero = Statement(Expression("{}[j]", out), number_text(0, self.node.dtype))
+            size = segment.sizes.number(self.node.size)
+            code.append(Suite(Expression("for j in range(np.uintp({}))", size), [zero]))
+        first = 0
+        for source, count in zip(self.sources, self._counts, strict=True):
+            ends = [segment.sizes.number(one) for one in (first, first + count)]
+            given = [out, segment.array(source), table, *ends]
+            name = segment.once(_MOVE, "move")
+            code.append(
+                Statement(None, Expression(f"{name}({{}}, {{}}, {{}}, {{}}, {{}})", *given))
+            )
+            first += count
+        return code
+
+
+def _constant(node: FusionNode) -> np.ndarray | None:
+    made = base(node)
+    known = made.constant if isinstance(made, ArrayNode) else None
+    return None if known is None else known.reshape(node.shape)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _batches(*arrays: np.ndarray) -> tuple[int, list[int]]:
+    """Return the number of matrices in stacks, and the steps from one to the next."""
+    axes = [axis for axis, size in enumerate(arrays[-1].shape[:-2]) if size > 1]
+    if not axes:
+        return 1, [0] * len(arrays)
+    for one in arrays:
+        for outer, inner in pairwise(axes):
+            if one.strides[outer] != one.strides[inner] * one.shape[inner]:
+                raise UnfitError
+    return prod(arrays[-1].shape[:-2]), [one.strides[axes[-1]] for one in arrays]
+
+
+def _runs(positions: np.ndarray, owners: np.ndarray) -> np.ndarray:
+    """Return runs of elements that lie equally far apart in one array.
+
+    Each is where it goes, where it is from, how many elements it has, and how far apart they are.
+    """
+    steps, last = np.diff(positions), len(positions) - 1
+    breaks = (steps[1:] != steps[:-1]) | (owners[2:] != owners[1:-1])
+    ends = np.flatnonzero(breaks) + 1
+    found, start = [], 0
+    while start <= last:
+        end = start
+        if start < last and owners[start + 1] == owners[start]:
+            k = np.searchsorted(ends, start, "right")
+            end = int(ends[k]) if k < len(ends) else last
+        step = int(steps[start]) if end > start else 1
+        found.append((start, int(positions[start]), end - start + 1, step))
+        start = end + 1
+    return np.array(found, np.int64)

@@ -1,0 +1,118 @@
+"""A loop around kernels, and around operations on arrays between them, as one function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ..fusion.nodes import FusionNode
+from .blocks import Block
+from .scalars import Scalars
+from .segment import Segment
+from .statements import Code, render
+
+FEW_ELEMENTS = 64  # in a loop's arrays: its sizes are numbers in its text
+
+
+class Layout(Protocol):
+    """Where the arrays of a round are: start, shift, mask, step, and size, in elements.
+
+    In round i that is ``section(array, start + ((i + shift) & mask) * step, size)``.
+    """
+
+    copies: list[tuple[Sequence[int], Sequence[int]]]
+    flag: Sequence[int] | None  # of an array of one bool: rounds end when it is False
+    own_starts: list[
+        tuple[int, int]
+    ]  # to be filled: the elements of `sizes` with starts, and sizes
+
+    def part(self, node: FusionNode) -> Sequence[int]: ...
+
+
+class Operation(Protocol):
+    """An operation on arrays that runs in each round."""
+
+    def write(self, segment: LoopSegment) -> Code:
+        """Return the statements that run it."""
+        ...
+
+
+class Stage(NamedTuple):
+    """What runs in a row: operations on arrays, kernels, and then values of one element."""
+
+    operations: Sequence[Operation]
+    blocks: Sequence[Block]
+    finals: Sequence[FusionNode]
+
+
+class LoopSegment(Segment):
+    """Stages of a loop's body, the rounds around them."""
+
+    def __init__(self, stages: Sequence[Stage]):
+        super().__init__([block for stage in stages for block in stage.blocks], [])
+        self._stages = stages
+        self.work: dict[str, None] = {}  # lines before the rounds
+        self.products: dict[Any, int] = {}  # where their words begin, among the sizes
+
+    def write_rounds(self, layout: Layout) -> None:
+        """Write the source of a small segment, with the function `rounds`.
+
+        If there are few elements, sizes are in the text, and functions become part of the loop.
+        """
+        few = all(block.kernel.domain.size <= FEW_ELEMENTS for block in self.blocks)
+        self.sizes.in_text = few
+        rounds = self._rounds(layout)
+        if few:
+            self._texts = {
+                text.replace("    outlined()", "    inlined()"): name
+                for text, name in self._texts.items()
+            }
+        self._join(rounds)
+
+    def _body(self) -> tuple[list[str], list[str]]:
+        work: Code = []
+        code: Code = []
+        scalars = Scalars(self.sizes, self.array)
+        for stage in self._stages:
+            for operation in stage.operations:
+                code += operation.write(self)
+            own, more = self._stage(stage.blocks, stage.finals, scalars)
+            work += own
+            code += more
+        return [*self.work, *render(work)], self._finish(code, scalars)
+
+    def _rounds(self, layout: Layout) -> str:
+        """Return a function that runs the segment in rounds from plan[0] to plan[1].
+
+        In each round an array is a part of one of the loop's. After the segment's arrays come pairs
+        of which the first is copied to the second in each round.
+        """
+        work, body = self._body()
+        parts: dict[str, Sequence[int]] = {
+            self.names[node]: layout.part(node) for node in self.arrays
+        }
+        pairs = [(f"source_{k}", f"target_{k}") for k in range(len(layout.copies))]
+        for names, copied in zip(pairs, layout.copies, strict=True):
+            parts.update(zip(names, copied, strict=True))
+        lines = [f"def rounds({', '.join([*parts, 'plan', 'sizes'])}):", "    wide_vectors()"]
+        places = []
+        for name, part in parts.items():
+            shift, mask, step, size = map(self.sizes.number, part[1:])
+            layout.own_starts.append((len(self.sizes.values), part[4]))
+            at = f"{self.sizes.element(part[0])} + ((i + {shift}) & {mask}) * {step}"
+            places.append(f"        {name}_ = section({name}, {at}, {size})")
+        if self.sizes.literals:
+            lines += self.sizes.views(self.sizes.own_address())
+        lines += [*work, "    for i in range(plan[0], plan[1]):", *places]
+        lines += [f"    {line}" for line in body]
+        for source, target in pairs:
+            lines.append(f"        for j in range(np.uintp({source}_.size)):")
+            lines.append(f"            {target}_[j] = {source}_[j]")
+        if layout.flag is not None:
+            flag = next(name for name, part in parts.items() if part is layout.flag)
+            lines += [
+                f"        if not {flag}_[0]:",
+                "            plan[1] = i + 1",
+                "            break",
+            ]
+        return "\n".join([*lines, "    return True"])
