@@ -162,8 +162,8 @@ def compile_kernels(compiler: Compiler, which: str) -> None:
 
 
 def compile_draws(compiler: Compiler) -> None:
-    """Compile the kernels of random numbers."""
-    from tinygrad_cg_kernels.cuda import draws
+    """Compile the kernels of random numbers, and of places in sorted rows."""
+    from tinygrad_cg_kernels.cuda import draws, places
 
     generator = np.random.Philox(1)
     for dtype in (np.dtype("d"), np.dtype("f")):
@@ -172,6 +172,10 @@ def compile_draws(compiler: Compiler) -> None:
     for high in (2**20, 2**40):
         compiler.name = f"random integers below {high}"
         draws.integers(generator, 5, 0, high, np.dtype("q"))
+    for code in "dfqQ?":
+        compiler.name = f"search in rows of {code}"
+        rows = simulated.asarray(np.zeros((2, 3), code))
+        places.search(rows, rows, False)
 
 
 def main() -> None:

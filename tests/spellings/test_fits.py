@@ -123,3 +123,12 @@ def test_counts_on_a_grid():
     assert_array_equal(slope, expected)
     with pytest.raises(ValueError, match="a weight for each of 50 points"):
         tnp.histogram2d(x, y, weights=[1.0])
+
+
+def test_what_counts_takes_no_values_out_of_what_is_differentiated():
+    """It warned so: of numbers that only say where others belong."""
+    x = tf.constant([3.0, 1.0, 2.0, 1.0])
+    slope = tf.grad(lambda x: tf.reduce_sum(tf.unique(x * x)[0]))(x)
+    assert_array_equal(slope, [6.0, 2.0, 4.0, 0.0])
+    slope = tf.grad(lambda x: tnp.histogram(x, [0.0, 1.5, 3.0], weights=x)[0][0])(x)
+    assert_array_equal(slope, [0.0, 1.0, 0.0, 1.0])

@@ -613,6 +613,8 @@ tf.roll([1, 2, 3], [1], [0]) -> [3, 1, 2] int32
 tf.saturate_cast([300.5, -1.0], tf.uint8) -> [255, 0] uint8
 tf.searchsorted([1, 3, 5], [3, 6], side="right") -> [2, 3] int32
 tf.searchsorted([[1, 3], [2, 4]], [[3], [3]]) -> [[1], [1]] int32
+tf.searchsorted(np.ones((2, 0)), np.ones((2, 3))) -> [[0, 0, 0], [0, 0, 0]] int32
+tf.searchsorted(np.ones((2, 3)), np.ones((2, 0))) -> [[], []] int32
 tf.sequence_mask([1, 3]) -> [[True, False, False], [True, True, True]] bool
 tf.sequence_mask([1], 2, tf.int32) -> [[1, 0]] int32
 tf.shape_n([[1.0], [[2]]]) -> [1] int32; [1, 1] int32

@@ -88,6 +88,7 @@ _LATER = {
     ),
     "norms": "matrix_norm norm normalized reduce_euclidean_norm vector_norm",
     "padding": "pad",
+    "places": "true_rows",
     "pooling": "adaptive_pool average_pool max_pool",
     "sampling": "draw normal set_seed uniform",
     "segments": "segment_extremum segment_product sorted_segments unsorted_segments",

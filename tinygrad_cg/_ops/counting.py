@@ -153,6 +153,7 @@ def histogram_bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Ten
     return cast(clip(floor(multiply(share, count)), 0, count - 1), as_dtype(dtype))
 
 
+@devices.beside_operands
 def histogram(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Tensor:
     """Return how many of `values` fall into each of `nbins` equal bins of a range, a pair.
 

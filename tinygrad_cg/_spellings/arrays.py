@@ -166,7 +166,7 @@ _TABLE = """
         # Return the slices of `value` along `axis`, as a list, which must have `num` parts if that
         is given.
     where(condition, x=None, y=None, name=None)
-        = constant(np.argwhere(convert(condition)._values())) if neither(x, y)
+        = true_rows(convert(condition)) if neither(x, y)
         else where(condition, x, y)
         # Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
         what is true, one row each.

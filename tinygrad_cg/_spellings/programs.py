@@ -19,13 +19,14 @@ from .._core.levels import stack as levels_of
 from .._core.levels import state
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor, TensorShape
+from .._ops import places
 from .._ops.blocks import rearrange
 from .._ops.creation import constant
 from .._ops.define import as_shape, normalize_axes, normalize_axis
 from .._ops.elementwise import add, floor_divide, multiply
 from .._ops.indexing import gather, getitem
 from .._ops.reductions import reduce_all
-from .._ops.shape import broadcast_to, cast, reshape
+from .._ops.shape import broadcast_to, cast, reshape, stop_gradient
 from ..errors import InvalidArgumentError
 from .spell import spell
 
@@ -70,11 +71,11 @@ def _unique(name: str, x: Any, kind: Any) -> tuple[Tensor, Tensor, Tensor]:
     x = convert(x)
     if x.ndim != 1:
         raise InvalidArgumentError(f"{name}: x must be 1-D, got {x.shape}")
-    _, first, inverse, counts = np.unique(x._values(), True, True, True)
+    first, inverse, counts = places.different(places.values_of(stop_gradient(x)))
     order = np.argsort(first)
-    rank = np.argsort(order)
-    places, numbers = (constant(one, as_dtype(kind)) for one in (rank[inverse], counts[order]))
-    return gather(x, first[order], 0), places, numbers
+    wanted = np.argsort(order)[inverse], counts[order]
+    found, numbers = (cast(places.tensor_of(one), as_dtype(kind)) for one in wanted)
+    return gather(x, places.tensor_of(first[order]), 0), found, numbers
 
 
 def _tiled(x: Any, multiples: Any) -> Tensor:
@@ -315,15 +316,13 @@ def _reversed(x: Any, axis: Any) -> Tensor:
 
 def _placed(rows: Any, values: Any, side: str, kind: Any) -> Tensor:
     """Return where values stand in sorted rows, which have the same axes before the last."""
-    table, found = _values(rows), _values(values)
+    table, found = map(places.values_of, (convert(rows), convert(values)))
     if table.shape[:-1] != found.shape[:-1] or not table.ndim:
         raise InvalidArgumentError(
             "searchsorted: sorted_sequence and values must have the same axes before the last, got "
             f"shapes {table.shape} and {found.shape}"
         )
-    lines = zip(table.reshape(-1, table.shape[-1]), found.reshape(-1, found.shape[-1]), strict=True)
-    places = [np.searchsorted(row, one, side) for row, one in lines]  # pyright: ignore
-    return constant(np.reshape(places, found.shape), as_dtype(kind))
+    return cast(places.tensor_of(places.search_rows(table, found, side)), as_dtype(kind))
 
 
 _TABLE = """

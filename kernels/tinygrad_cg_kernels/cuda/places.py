@@ -1,0 +1,96 @@
+"""Places on the device: where values stand in sorted rows, and which elements are the first alike.
+
+Comparisons are those of NumPy's sorting: NaN is larger than all else, and alike to NaN.
+"""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.cuda import adapter, launches
+from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
+from tinygrad_cg_kernels.cuda.elementwise import define
+from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, is_complex, loop_dtype, promote
+
+_SEARCH = """
+def kernel(units, length, count, after_equal, table, values, out):
+    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
+        start = unit // count * length
+        value = values[unit]
+        low = 0
+        high = length
+        while low < high:
+            middle = (low + high) // 2
+            other = table[start + middle]
+            if after_equal:
+                stands_before = not is_below(value, other)
+            else:
+                stands_before = is_below(other, value)
+            if stands_before:
+                low = middle + 1
+            else:
+                high = middle
+        out[unit] = low
+"""
+_kernels: list[launches.Kernel] = []
+
+
+def _is_below(x: Any, y: Any) -> Any:
+    return x < y or (y != y and x == x)
+
+
+def serves(dtype: np.dtype) -> bool:
+    """Return whether values of a dtype are compared here: not complex ones."""
+    return not is_complex(dtype)
+
+
+def search(table: Any, values: Any, right: bool) -> Any:
+    """Return where values stand in sorted rows, before those equal to them or behind (`right`).
+
+    Both have the same axes before the last. One thread halves a row for each value.
+    """
+    library = adapter.array_module()
+    out = library.empty(values.shape, dtype=INT64)
+    if not values.size:
+        return out
+    kind = loop_dtype(promote(table.dtype, values.dtype))
+    kind = np.dtype(np.uint8) if is_bool(kind) else kind
+    operands = [library.ascontiguousarray(one.astype(kind, copy=False)) for one in (table, values)]
+    if not _kernels:
+        names = {"is_below": adapter.device_function(_is_below)}
+        _kernels.append(launches.Kernel(define(_SEARCH, names, globals())))
+    numbers = [values.size, table.shape[-1], values.shape[-1], int(right)]
+    memory = [adapter.memory(array)[0] for array in (*operands, out)]
+    _kernels[0].launch(adapter.blocks_for(values.size), [*numbers, *memory])
+    return out
+
+
+def coordinates(x: Any) -> tuple[Any, ...]:
+    """Return the coordinates of the elements that are not 0, one array for each axis."""
+    library = adapter.array_module()
+    found = library.nonzero(x)
+    return tuple([library.ascontiguousarray(one.astype(INT64, copy=False)) for one in found])
+
+
+def different(x: Any, equal_nan: bool = True) -> tuple[Any, Any, Any]:
+    """Return the first of each of the different elements, as ``numpy.unique`` of all of `x`.
+
+    Its position, by ascending elements; which of them each element is; and how many it is of each.
+    """
+    library = adapter.array_module()
+    flat = x.reshape(-1)
+    if not flat.size:
+        none = library.empty(0, dtype=INT64)
+        return none, none.reshape(x.shape), none
+    order = library.argsort(flat, kind="stable").astype(INT64, copy=False)
+    rows = flat[order]
+    begins = library.ones(rows.shape, dtype=np.bool_)
+    begins[1:] = rows[1:] != rows[:-1]
+    if equal_nan:
+        begins[1:] &= (rows[1:] == rows[1:]) | (rows[:-1] == rows[:-1])
+    starts = np.nonzero(begins)[0].astype(INT64, copy=False)
+    inverse = library.empty(rows.shape, dtype=INT64)
+    inverse[order] = np.cumsum(begins.astype(INT64)) - 1
+    ends = np.concatenate([starts[1:], library.full(1, prod(x.shape), dtype=INT64)])
+    return order[starts], inverse.reshape(x.shape), ends - starts
