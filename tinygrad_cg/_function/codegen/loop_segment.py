@@ -52,7 +52,7 @@ class LoopSegment(Segment):
         super().__init__([block for stage in stages for block in stage.blocks], [])
         self._stages = stages
         self.work: dict[str, None] = {}  # lines before the rounds
-        self.products: dict[Any, int] = {}  # where their words begin, among the sizes
+        self.calls: dict[Any, int] = {}  # where their words begin, among the sizes
 
     def write_rounds(self, layout: Layout) -> None:
         """Write the source of a small segment, with the function `rounds`.
