@@ -36,6 +36,7 @@ DECOMPOSITIONS = {"solve": "solve", "inverse": "inv", "determinant": "det"}
 DECOMPOSITIONS["log_abs_determinant"] = "slogdet"
 """Functions of matrices by LAPACK, and the ufuncs that compute them."""
 
+_UFUNCS = ufuncs.__name__
 RUNS = 4096  # of elements in an operation at most
 
 _MOVE = '''
@@ -265,25 +266,32 @@ class MatrixCall:
         segment.work["    addresses = np.empty(4, np.int64)"] = None
         words = [segment.sizes.add(word) for word in self.words()]
         segment.calls[self] = words[0]
-        addresses: list[Any] = []
-        for one, start in zip(self.operands, words[2:], strict=False):
-            address = f"address_of({{}}) + sizes[{start}]"
-            addresses.append(Expression(address, segment.array(one.base)))
-        if len(self._ranks) == len(self.operands) + 2:
-            count = self.work if not self._ranks[-1] else 1
-            segment.work[f"    unread_{words[0]} = np.empty({count}, np.float64)"] = None
-            addresses.append(f"address_of(unread_{words[0]})")
+        arrays: list[Any] = [segment.array(one.base) for one in self.operands]
+        if len(self._ranks) == len(arrays) + 2:
+            name = Name(f"unread_{words[0]}")
+            segment.work[f"    {name} = np.empty({self.work}, np.float64)"] = None
+            arrays.append(name)
         out = segment.array(self.node)
-        addresses.append(Expression("address_of({})", out))
-        code: Code = [
-            Statement(Expression(f"addresses[{k}]"), one) for k, one in enumerate(addresses)
-        ]
-        first = 2 + len(self.operands)
-        numbers = [f"address_of(sizes) + {8 * words[k]}" for k in (first, first + self._sizes)]
-        given = [f"sizes[{words[0]}]", "address_of(addresses)", *numbers, f"sizes[{words[1]}]"]
-        text = f"ufuncs.call_loop({', '.join(given)})"
-        code.append(Statement(None, Expression(text, modules=(ufuncs.__name__,))))
-        return [*code, *self._check(segment, out, words[first])] if self.checked else code
+        table = f"section(sizes, {words[0]}, {len(words)})"
+        given = [segment.once(self._text(len(arrays) + 1), "call"), *arrays, out, table]
+        slots = ", ".join(["{}"] * len(arrays))
+        call = Expression(f"{{}}({slots}, {{}}, addresses, {{}})", *given, modules=(_UFUNCS,))
+        code: Code = [Statement(None, call)]
+        count = words[2 + len(self.operands)]
+        return [*code, *self._check(segment, out, count)] if self.checked else code
+
+    def _text(self, count: int) -> str:
+        """Return a function of the arrays, the table and words that calls NumPy's loop."""
+        operands = len(self.operands)
+        names = [f"x{k}" for k in range(count)]
+        lines = [f"def NAME({', '.join(names)}, addresses, words):", "    outlined()"]
+        for k, name in enumerate(names):
+            offset = f" + words[{2 + k}]" if k < operands else ""
+            lines.append(f"    addresses[{k}] = address_of({name}){offset}")
+        first = 2 + operands
+        numbers = [f"address_of(words) + {8 * k}" for k in (first, first + self._sizes)]
+        given = ", ".join(["words[0]", "address_of(addresses)", *numbers, "words[1]"])
+        return "\n".join(["@jitable", *lines, f"    ufuncs.call_loop({given})", "    return 0"])
 
     def _check(self, segment: LoopSegment, out: Name, count: int) -> Code:
         """Return statements that end the loop where a matrix was singular."""

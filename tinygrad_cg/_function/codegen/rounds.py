@@ -1,4 +1,4 @@
-"""Loops as functions of arrays: one function in machine code, if the body is kernels and products.
+"""Loops as functions of arrays: one function in machine code, where the body allows it.
 
 Otherwise the body's program is called for each round.
 """
