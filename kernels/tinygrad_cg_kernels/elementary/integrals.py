@@ -20,6 +20,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     float_copysign,
     float_floor,
     float_fma,
+    number_by_number,
     polynomial,
 )
 
@@ -186,6 +187,7 @@ E1_NEAR = tuple((-1.0) ** k / ((k + 1) * math.factorial(k + 1)) for k in range(1
 @jitable
 def _expint64(x):
     """Return the integral of exp(t) / t from -inf to x, its principal value above 0."""
+    number_by_number()  # takes .75 of the time of vectors, and a fifth to compile
     if x != x:
         return NAN
     if x == 0.0:

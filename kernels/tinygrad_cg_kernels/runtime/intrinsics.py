@@ -73,6 +73,10 @@ vectorised = _attribute(WIDE, INLINE)
 outlined = _attribute(WIDE, "noinline")
 """Called in a function, keeps its code out of its callers."""
 
+number_by_number = _attribute()
+"""Called in a function of numbers with many branches, keeps loops of it in a library's kernel from
+being vectorised: LLVM would compute all branches for all elements."""
+
 later = _attribute()
 """Called in a function of a library's kernel, has it compiled when the kernel first calls it. The
 function returns a positive integer. Until it is compiled a call does nothing and gives 0: whoever

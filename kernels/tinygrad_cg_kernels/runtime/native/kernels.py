@@ -261,8 +261,8 @@ class _Translation:
         self._module = module if module.later else None
         text = self._entry.text(module, made, arguments)
         whole = "\n".join([text, module.main(made.name)])
-        self._has_first_form = module.has_first_form(tiers.BRANCHES)
-        return machine.Text(whole, level=self._entry.level)
+        self._has_first_form = module.has_first_form()
+        return machine.Text(whole, level=min(self._entry.level, module.level))
 
     def first_form(self) -> tuple[machine.Text, machine.Text | None]:
         """Return the text, and that of a form which is compiled sooner, if there is one."""
@@ -270,7 +270,8 @@ class _Translation:
         return text, self._entry.first(text) if self._has_first_form else None
 
     def part(self, k: int, level: int) -> machine.Text:
-        return machine.Text(self._translated().part(k), level=level)
+        module = self._translated()
+        return machine.Text(module.part(k), level=min(level, module.level))
 
     def count(self) -> int:
         """Return how many parts there are."""

@@ -28,10 +28,6 @@ LONG, LONG_SMALL = 14_000, 20_000
 """Characters of a block kernel's and a small kernel's text: of shorter ones the better form takes
 little longer.
 """
-BRANCHES = 3
-"""Branches in formulas at most. LLVM does not vectorise loops with many, as that of expint, but for
-several at a time makes choices of them; products and sums of two blocks become one operation then.
-"""
 ENOUGH = 2**20  # elements
 CALLS = 32
 """So many calls of a small kernel are enough."""

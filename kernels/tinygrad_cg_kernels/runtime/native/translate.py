@@ -53,6 +53,7 @@ MARKS = {
     intrinsics.outlined,
     intrinsics.inlined,
     intrinsics.later,
+    intrinsics.number_by_number,
     intrinsics.vectorised,
     views.noalias,
 }
@@ -116,6 +117,8 @@ class Module:
         self._formulas: list[str] = []  # functions of numbers
         self._contents: dict[str, _Contents] = {}
         self._reorders_formulas = False
+        self.level = machine.FORMULAS
+        """LLVM's level at most."""
         self._arrays: dict[int, Value] = {}
 
     def function(self, source: Source | str, arguments: tuple[Any, ...]) -> _Function:
@@ -134,6 +137,8 @@ class Module:
             self._bodies[symbol] = body
             if source.scope.get("__name__", "").startswith(ELEMENTARY):
                 self._formulas.append(symbol)
+            if intrinsics.number_by_number in body.marks:
+                self.level = machine.WITHOUT_LOOPS
             if intrinsics.outlined in body.marks:
                 self.outlined[symbol] = body.declaration()
             if intrinsics.later in body.marks:
@@ -175,13 +180,12 @@ class Module:
             self._arrays[id(thing)] = Value(Array(kind), f"@{name}", str(len(items)))
         return self._arrays[id(thing)]
 
-    def has_first_form(self, branches: int) -> bool:
-        """Return whether functions of numbers, of few branches, can be compiled apart from sums.
+    def has_first_form(self) -> bool:
+        """Return whether functions of numbers can be compiled apart from sums.
 
         Sums have the bits of one order only as loops over vectors: other loops need not be that.
-        Asked for once they are written down.
         """
-        if sum(self.texts[symbol].count("br i1 ") for symbol in self._formulas) > branches:
+        if self.level == machine.WITHOUT_LOOPS:
             return False
         if not any(one.reorders for one in self._contents.values()):
             return True
