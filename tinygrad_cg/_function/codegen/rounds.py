@@ -284,13 +284,17 @@ class _Layout:
                 sizes[position : position + len(words)] = words
             return sizes
 
+        usual = sizes_for(shape, frozenset())
+
         def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-            transposes = frozenset([k for k in transposable if _is_transpose(arrays[k])])
+            transposes = [k for k in transposable if _is_transpose(arrays[k])]
             inputs = [contiguous(one) for one in arrays]
             for k in transposes:
                 inputs[k] = arrays[k].T
             n = shape if loop.body.length is None else loop.count(arrays)
-            sizes = sizes_for(n, transposes)
+            sizes = usual
+            if transposes or n != shape:
+                sizes = sizes_for(n, frozenset(transposes))
             carried = []
             for k in range(loop.body.carries):
                 value = graph.inputs[first + k]
