@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,6 +45,8 @@ __all__ = [
 __dir__ = __all__.copy  # what dir() shows
 
 
+IMPORTED = time.time()
+"""When the library was imported."""
 _OURS = (str(Path(__file__).parent) + os.sep, "<tinygrad_cg", "<rule of ")
 
 

@@ -99,3 +99,44 @@ def test_a_changed_file_is_refused(tmp_path, monkeypatch):
     path.write_text("def double(x, y):\n    return 2 * x * y\n")
     with pytest.raises(source.NoSource, match="not what it was compiled from"):
         source.find_definition(module.double)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("2 * x", "3 * x"), ("2 * x", "2 + x"), ("abs(x)", "int(x)"), ("a.y", "a.z")],
+)
+def test_a_changed_line_is_refused(before, after, tmp_path, monkeypatch):
+    name = f"of_{before}_and_{after}".translate({ord(c): "_" for c in " *+()."})
+    text = f"""
+from __future__ import annotations
+
+
+def around(a):
+    class Owner:
+        def __private(self, x: float = 3, *, y=4):
+            "What it does."
+            return [{before} for x in range(x)]
+
+        def method(self, x):
+            return super().method(self.__private(x), a)
+
+    return (lambda x: {before}), Owner.method, Owner._Owner__private
+
+
+functions = around(5)
+"""
+    path = tmp_path / f"{name}.py"
+    path.write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    functions = importlib.import_module(name).functions
+    for function in functions:
+        assert source.find_definition(function)
+    path.write_text("# a comment that moves what follows\n" + text)
+    for function in functions:
+        with pytest.raises(source.NoSource, match="not what it was compiled from"):
+            source.find_definition(function)
+    path.write_text(text.replace(before, after))
+    for function in (functions[0], functions[2]):
+        with pytest.raises(source.NoSource, match="not what it was compiled from"):
+            source.find_definition(function)
+    assert source.find_definition(functions[1])

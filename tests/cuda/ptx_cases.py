@@ -161,12 +161,27 @@ def compile_kernels(compiler: Compiler, which: str) -> None:
             continue  # an axis without elements, or one whose numbers nobody computed
 
 
+def compile_draws(compiler: Compiler) -> None:
+    """Compile the kernels of random numbers."""
+    from tinygrad_cg_kernels.cuda import draws
+
+    generator = np.random.Philox(1)
+    for dtype in (np.dtype("d"), np.dtype("f")):
+        compiler.name = f"random numbers of {dtype}"
+        draws.numbers(generator, 5, dtype)
+    for high in (2**20, 2**40):
+        compiler.name = f"random integers below {high}"
+        draws.integers(generator, 5, 0, high, np.dtype("q"))
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     compiler = Compiler()
     without_a_driver(compiler)
     if sys.argv[1] == "programs":
         compile_programs(compiler)
+    elif sys.argv[1] == "draws":
+        compile_draws(compiler)
     else:
         compile_kernels(compiler, sys.argv[1])
     counts = {"compiled": len(compiler.compiled), "launched": compiler.launched}

@@ -49,7 +49,7 @@ def test_device_code_calls_no_intrinsic_that_nvidias_compiler_lacks(name):
     importlib.util.find_spec("numba_cuda") is None,
     reason="needs the package numba-cuda with NVIDIA's compiler",
 )
-@pytest.mark.parametrize("which", ["elementwise", "reductions", "moves", "programs"])
+@pytest.mark.parametrize("which", ["elementwise", "reductions", "moves", "programs", "draws"])
 def test_nvidias_compiler_takes_every_kernel(which):
     path = os.pathsep.join([str(ROOT), str(ROOT / "kernels")])
     done = subprocess.run(
@@ -63,5 +63,6 @@ def test_nvidias_compiler_takes_every_kernel(which):
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["refused"] == []
-    assert told["compiled"] > 10
-    assert told["launched"] > 10 or which not in ("elementwise", "programs")
+    few = which == "draws"
+    assert told["compiled"] > (3 if few else 10)
+    assert told["launched"] > (3 if few else 10) or which in ("reductions", "moves")

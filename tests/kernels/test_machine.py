@@ -38,7 +38,9 @@ def threads_used(monkeypatch):
     compiled, found = machine.Text.compiled, []
 
     def compile_slowly(text):
-        found.append(threading.current_thread())
+        thread = threading.current_thread()
+        if thread.name != "tinygrad_cg compiler":  # one of those makes better forms of kernels
+            found.append(thread)
         time.sleep(0.05)  # so that no thread takes all
         return compiled(text)
 

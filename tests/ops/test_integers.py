@@ -24,6 +24,19 @@ def test_as_in_numpy(dtype):
     np.testing.assert_array_equal((~tf.constant(x)).numpy(), ~x)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [200, 2000])  # small kernels, block kernels
+def test_numbers_of_the_whole_range_as_in_numpy(dtype, size):
+    limits, rng = np.iinfo(dtype), np.random.default_rng(0)
+    x, y = rng.integers(limits.min, limits.max, (2, size), dtype, endpoint=True)
+    x[:2], y[1:3], y[y == 0] = (limits.min, limits.max), (limits.max, limits.min), 3
+    for name in (*NAMES, "power", "floor_divide", "remainder", "maximum", "multiply", "less"):
+        other = np.where(y < 0, ~y, y) if name == "power" else y
+        expected = getattr(np, name)(x, other)
+        for function in (getattr(tf.numpy, name), tf.function(getattr(tf.numpy, name))):
+            np.testing.assert_array_equal(function(x, other).numpy(), expected, name)
+
+
 def test_operators():
     x = tf.constant([6, 5])
     for op in (operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift):

@@ -6,11 +6,13 @@ import __future__
 import ast
 import functools
 import linecache
+import os
 from collections import OrderedDict
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..errors import place_of
+from ..errors import IMPORTED, place_of
+from .detection import codes_in
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -20,6 +22,8 @@ _FUTURES = functools.reduce(
     0,
 )
 _MOST = 16  # files whose trees are kept
+_COARSE = 1.0  # seconds by which the times of files may be off
+_NAMES = ("co_names", "co_varnames", "co_cellvars", "co_freevars")
 _trees: OrderedDict[str, tuple[list[str], dict[int, list[Definition]]]] = OrderedDict()
 
 
@@ -43,14 +47,49 @@ def find_definition(function: FunctionType) -> Definition:
         )
     alone = _alone(code, lines)
     if alone is not None and _is_of(alone, code):
-        return alone
-    found = [one for one in _definitions(code, lines) if _is_of(one, code)]
-    if len(found) != 1:
+        found = [alone]
+    else:
+        found = [one for one in _definitions(code, lines) if _is_of(one, code)]
+    if len(found) != 1 or (_is_recent(code.co_filename) and not _gives(lines, code)):
         raise NoSource(
             f"the source of `{function.__name__}` is not what it was compiled from "
             f"({place_of(code.co_filename, code.co_firstlineno)}): import it again"
         )
     return found[0]
+
+
+def _is_recent(file: str) -> bool:
+    """Return whether a file was written since the library was imported, or just before."""
+    try:
+        return os.stat(file).st_mtime > IMPORTED - _COARSE
+    except OSError:
+        return False
+
+
+def _gives(lines: list[str], code: CodeType) -> bool:
+    """Return whether the lines of a file compile to some code, as what imported it may not.
+
+    What pytest has written into code is no sign of a change.
+    """
+    if any(name.startswith("@py") for name in (*code.co_varnames, *code.co_names)):
+        return True
+    try:
+        whole = compile("".join(lines), code.co_filename, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return any(_same(one, code) for one in codes_in(whole) if one.co_name == code.co_name)
+
+
+def _same(one: CodeType, other: CodeType) -> bool:
+    """Return whether two codes do the same, wherever they stand."""
+    if one.co_code != other.co_code or len(one.co_consts) != len(other.co_consts):
+        return False
+    if any(getattr(one, names) != getattr(other, names) for names in _NAMES):
+        return False
+    return all(
+        _same(x, y) if isinstance(x, CodeType) and isinstance(y, CodeType) else repr(x) == repr(y)
+        for x, y in zip(one.co_consts, other.co_consts, strict=True)
+    )
 
 
 def _alone(code: CodeType, lines: list[str]) -> Definition | None:

@@ -6,6 +6,7 @@ Ranges, means and deviations may be tensors: the gradient flows to them, with th
 from __future__ import annotations
 
 import os
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,12 @@ def uniform(
     _check_float("uniform", wanted, "cast(uniform(shape, 0, 2, int32), bool), for example")
     bounds = {"minval": minval, "maxval": 1 if maxval is None else maxval}
     low, high = _parameters("uniform", sizes, bounds)
-    draws = _draw("uniform", "random", seed, sizes)
+    if _drawn_by_gpu():
+        if not isinstance(low, Tensor) and not isinstance(high, Tensor):
+            return _uniform_on_gpu(sizes, low, high, wanted, seed)
+        draws = _numbers_on_gpu("uniform", "numbers", seed, sizes, FLOAT64)
+    else:
+        draws = _draw("uniform", "random", seed, sizes)
     if isinstance(draws, Tensor) and not isinstance(low, Tensor) and not isinstance(high, Tensor):
         values = cast(low + draws * (high - low), wanted)
         return where(equal(values, cast_array(high, wanted)), cast_array(low, wanted), values)
@@ -140,12 +146,59 @@ def _integers(sizes: tuple, minval: Any, maxval: Any, dtype: np.dtype, seed: Any
         raise InvalidArgumentError(
             f"uniform: minval must be below maxval, and both within {dtype}: got {low} and {high}"
         )
+    if _drawn_by_gpu():
+        from tinygrad_cg_kernels.cuda.draws import bits_of
+
+        if bits_of(low, high, dtype) is not None:
+            found = _numbers_on_gpu("uniform", "integers", seed, sizes, low, high, dtype)
+            return Tensor(found)
     return _as_tensor(_draw("uniform", "integers", seed, low, high, sizes, dtype), dtype)
+
+
+def _drawn_by_gpu() -> bool:
+    """Return whether uniform numbers are drawn where they are to be, on a GPU.
+
+    Those of a traced function, and of a generator with a state of its own, come from the CPU.
+    """
+    return state.device == devices.GPU and state.draws is None
+
+
+def _numbers_on_gpu(
+    name: str, kind: str, seed: Any, sizes: tuple[int, ...], *arguments: Any
+) -> Any:
+    """Return an array of the GPU: the numbers that the CPU would draw, by a function for them."""
+    from tinygrad_cg_kernels.cuda import draws
+
+    draw = getattr(draws, kind)
+    with devices.memory_for(name):
+        if seed is not None:
+            own = _seed_generator(name, seed)
+            return draw(own.bit_generator, prod(sizes), *arguments).reshape(sizes)
+        with _lock:
+            return draw(_generator.bit_generator, prod(sizes), *arguments).reshape(sizes)
+
+
+def _uniform_on_gpu(
+    sizes: tuple[int, ...], low: np.ndarray, high: np.ndarray, dtype: np.dtype, seed: Any
+) -> Tensor:
+    """Return what `uniform` computes of bounds that are arrays of the CPU."""
+    if dtype in (FLOAT32, FLOAT64) and not low.any() and (high == 1).all():
+        found = _numbers_on_gpu("uniform", "numbers", seed, sizes, dtype)
+        return Tensor(found)
+    draws = _numbers_on_gpu("uniform", "numbers", seed, sizes, FLOAT64)
+    with np.errstate(all="ignore"):
+        given = low, high - low, cast_array(low, dtype), cast_array(high, dtype)
+    with devices.memory_for("uniform"):
+        start, width, first, end = [devices.move(np.asarray(one), devices.GPU) for one in given]
+        values = (start + draws * width).astype(dtype)  # each rounds, as on the CPU
+        return Tensor(devices.library().where(values == end, first, values))
 
 
 def _as_tensor(draws: Any, dtype: np.dtype) -> Tensor:
     if isinstance(draws, Tensor):
         return cast(draws, dtype)
+    if isinstance(draws, devices.array_types):
+        return Tensor(draws.astype(dtype, copy=False))
     return Tensor(devices.place(cast_array(draws, dtype)))
 
 

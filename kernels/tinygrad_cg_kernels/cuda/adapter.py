@@ -130,8 +130,19 @@ def scalar_function(function: Callable) -> Callable:
 
 
 def device_function(function: Callable) -> Callable:
-    """Return a helper of the library as device code calls it: by itself in the simulator."""
-    return function if simulated() else cuda.jit(device=True)(function)
+    """Return a helper of the library as device code calls it.
+
+    In the simulator it runs as Python, without warnings as compiled code does.
+    """
+    return _silent(function) if simulated() else cuda.jit(device=True)(function)
+
+
+def _silent(function: Callable) -> Callable:
+    def call(*numbers: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*numbers)
+
+    return call
 
 
 def scalar_type(dtype: np.dtype) -> Any:

@@ -143,7 +143,7 @@ def _power_integer(x, y):
         if y & 1:
             result = like(result * x, x)
         x = like(x * x, x)
-        y = like(y >> 1, y)
+        y = like(y >> like(1, y), y)  # by 1 of its own type: a large uint64 would be negative
     return result
 
 

@@ -17,17 +17,23 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import NewPassManager
 
-AS_WRITTEN, WITHOUT_LOOPS, LEVEL, FORMULAS = 0, 1, 2, 3
-"""LLVM's levels: for text that was written by hand, for functions whose loops are few rounds (no
-vectors, nothing unrolled), for loops, and for the formulas of elementary functions. The third takes
-a quarter more time than the second; it made no loop quicker, and sin and tanh by a fifth."""
+UNOPTIMISED, AS_WRITTEN, WITHOUT_LOOPS, LEVEL, FORMULAS = -1, 0, 1, 2, 3
+"""LLVM's levels: for text that is soon replaced and has no products of floats to be put together
+with sums (its machine code is not optimised either, which takes a quarter of the time); for text
+that was written by hand; for functions whose loops are few rounds (no vectors, nothing unrolled);
+for loops; for the formulas of elementary functions. The last takes a quarter more time than the one
+before; it made no loop quicker, and sin and tanh by a fifth."""
 
 
-def _new_target() -> Any:
+def _new_target(level: int = LEVEL) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=_features(), opt=3, codemodel="jitdefault", jit=True
+        cpu=llvm.get_host_cpu_name(),
+        features=_features(),
+        opt=0 if level == UNOPTIMISED else 3,
+        codemodel="jitdefault",
+        jit=True,
     )
 
 
@@ -77,7 +83,7 @@ def optimised(module: Any, vectors: bool = True, alone: bool = False, level: int
 
     Where it is `alone` in its context, other threads may compile at the same time.
     """
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options = llvm.create_pipeline_tuning_options(speed_level=max(level, AS_WRITTEN))
     options.loop_unrolling = level > WITHOUT_LOOPS
     options.loop_vectorization = options.slp_vectorization = vectors and level > WITHOUT_LOOPS
     builder = llvm.create_pass_builder(_target(), options)
@@ -89,10 +95,11 @@ def optimised(module: Any, vectors: bool = True, alone: bool = False, level: int
     return module
 
 
-def object_code(module: Any, alone: bool = False) -> bytes:
+def object_code(module: Any, alone: bool = False, level: int = LEVEL) -> bytes:
     emit = _library("LLVMPY_TargetMachineEmitToMemory", alone)
+    target = _new_target(level) if level == UNOPTIMISED else _target()
     with ffi.OutputString() as error:
-        buffer = emit(_target(), module, 1, error)
+        buffer = emit(target, module, 1, error)
         if not buffer:
             raise RuntimeError(f"LLVM made no machine code: {error}")
     try:
@@ -120,7 +127,7 @@ class Text(NamedTuple):
     def compiled(self) -> bytes:
         """Return the object code; several threads may do so at the same time."""
         module = optimised(self.parsed(), alone=True, level=self.level)
-        return object_code(module, alone=True)
+        return object_code(module, alone=True, level=self.level)
 
     @property
     def size(self) -> int:

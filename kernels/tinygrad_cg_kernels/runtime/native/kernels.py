@@ -222,7 +222,7 @@ class _Entry(NamedTuple):
     """Returns the types of a translation's arguments, from what the entry's user gave."""
     uses_pool: bool = False
     level: int = machine.LEVEL
-    first: Callable[[machine.Text], machine.Text | None] = tiers.as_written
+    first: Callable[[machine.Text], machine.Text | None] = tiers.unoptimised
     """Returns the text of a first form, see `tiers`."""
     first_level: int = machine.LEVEL
     """LLVM's level for the parts of a first form."""
@@ -253,7 +253,7 @@ class _Translation:
     def __init__(self, function: Callable, kinds: Any, entry: _Entry):
         self._function, self._kinds, self._entry = function, kinds, entry
         self._module: Module | None = None
-        self._has_first_form = False
+        self._has_first_form, self._first_level = False, machine.WITHOUT_LOOPS
 
     def text(self) -> machine.Text:
         module, arguments = Module(), self._entry.arguments(self._kinds)
@@ -262,12 +262,15 @@ class _Translation:
         text = self._entry.text(module, made, arguments)
         whole = "\n".join([text, module.main(made.name)])
         self._has_first_form = module.has_first_form()
+        if module.later and not module.calls_formulas(made.name):
+            self._first_level = machine.UNOPTIMISED
         return machine.Text(whole, level=min(self._entry.level, module.level))
 
     def first_form(self) -> tuple[machine.Text, machine.Text | None]:
         """Return the text, and that of a form which is compiled sooner, if there is one."""
         text = self.text()
-        return text, self._entry.first(text) if self._has_first_form else None
+        found = self._entry.first(text) if self._has_first_form else None
+        return text, found and found._replace(level=min(found.level, self._first_level))
 
     def part(self, k: int, level: int) -> machine.Text:
         module = self._translated()

@@ -83,9 +83,9 @@ def _without_loops(text: machine.Text) -> machine.Text:
     return text._replace(text="\n".join(lines), level=machine.WITHOUT_LOOPS)
 
 
-def as_written(text: machine.Text) -> machine.Text:
+def unoptimised(text: machine.Text) -> machine.Text:
     """Return the text of a first form that LLVM does nothing for."""
-    return _with_choice(text._replace(level=machine.AS_WRITTEN))
+    return _with_choice(text._replace(level=machine.UNOPTIMISED))
 
 
 _PLAIN = """

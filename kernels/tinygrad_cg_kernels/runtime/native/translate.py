@@ -243,6 +243,10 @@ class Module:
         texts = (text for name, text in self.texts.items() if name in used)
         return self._with_declarations([*table, *texts])
 
+    def calls_formulas(self, symbol: str) -> bool:
+        """Return whether a function calls functions of numbers, but for what is compiled later."""
+        return not self._used_by(symbol).isdisjoint(self._formulas)
+
     def part(self, k: int) -> str:
         """Return the text of a function that is compiled later, there as `PART`."""
         self._write()

@@ -1,0 +1,208 @@
+"""Random numbers on the device, those of NumPy's Philox generator: the same bits, the same state.
+
+The generator numbers its blocks of four words by a counter, and a block is a function of its number
+and the key alone. So threads compute blocks by themselves; the generator on the host is then sent
+on, to where drawing as many words there would have left it.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.cuda import adapter, launches
+from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
+from tinygrad_cg_kernels.cuda.elementwise import define
+from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64
+
+LANES = 4  # words in a block
+_ROUNDS = 10
+_COUNTERS = 1 << 256
+_LOW_HALF = (1 << 32) - 1
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_HALF, _MASK = np.uint64(32), np.uint64(_LOW_HALF)
+_FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
+_FIRST_STEP, _SECOND_STEP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
+_FRACTION, _STEP = np.uint64(11), 2.0**-53  # a number from 0 to 1 has 53 of a word's 64 bits
+
+
+def _high_product(x: Any, y: Any) -> Any:
+    """Return the upper 64 bits of a product of two words."""
+    x0, x1, y0, y1 = x & _MASK, x >> _HALF, y & _MASK, y >> _HALF
+    first, second = x0 * y1, x1 * y0
+    middle = (x0 * y0 >> _HALF) + (first & _MASK) + (second & _MASK)
+    return x1 * y1 + (first >> _HALF) + (second >> _HALF) + (middle >> _HALF)
+
+
+def _block(number: Any, seed: Any) -> Any:
+    """Return the four words of a block, counted from the generator's present one.
+
+    `seed` is the present counter, of four words, and the key, of two, each by its halves.
+    """
+    c0 = (np.uint64(seed[1]) << _HALF | np.uint64(seed[0])) + np.uint64(number)
+    c1 = np.uint64(seed[3]) << _HALF | np.uint64(seed[2])
+    c2 = np.uint64(seed[5]) << _HALF | np.uint64(seed[4])
+    c3 = np.uint64(seed[7]) << _HALF | np.uint64(seed[6])
+    if c0 < np.uint64(number):  # carry
+        c1 = c1 + _ONE
+        if c1 == _ZERO:
+            c2 = c2 + _ONE
+            if c2 == _ZERO:
+                c3 = c3 + _ONE
+    k0 = np.uint64(seed[9]) << _HALF | np.uint64(seed[8])
+    k1 = np.uint64(seed[11]) << _HALF | np.uint64(seed[10])
+    for _ in range(_ROUNDS):
+        high0, low0 = high_product(_FIRST_FACTOR, c0), _FIRST_FACTOR * c0
+        high1, low1 = high_product(_SECOND_FACTOR, c2), _SECOND_FACTOR * c2
+        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
+        k0, k1 = k0 + _FIRST_STEP, k1 + _SECOND_STEP
+    return c0, c1, c2, c3
+
+
+def _double(word: Any) -> Any:
+    return np.float64(word >> _FRACTION) * _STEP
+
+
+def _single(word: Any) -> Any:
+    """Return a number below 1: what would round up to it begins again at 0."""
+    found = np.float32(np.float64(word >> _FRACTION) * _STEP)
+    return found if found < np.float32(1) else np.float32(0)
+
+
+high_product = adapter.device_function(_high_product)
+block = adapter.device_function(_block)
+
+_NUMBERS = """
+def kernel(units, before, count, seed, out):
+    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
+        first = 4 * unit - before
+        words = block(unit, seed)
+        for lane in range(4):
+            i = first + lane
+            if i >= 0 and i < count:
+                out[i] = number(words[lane])
+"""
+_INTEGERS = """
+def kernel(units, before, count, shift, kept, low, seed, out):
+    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
+        first = 4 * unit - before
+        words = block(unit, seed)
+        for lane in range(4):
+            i = first + lane
+            if i >= 0 and i < count:
+                out[i] = integer(words[lane], shift, low)
+"""
+_HALVES = """
+def kernel(units, before, count, shift, kept, low, seed, out):
+    if cuda.grid(1) == 0 and kept >= 0:
+        out[0] = integer(np.uint64(kept), shift, low)
+    skipped = 1 if kept >= 0 else 0
+    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
+        first = 8 * unit - 2 * before + skipped
+        words = block(unit, seed)
+        for lane in range(8):
+            i = first + lane
+            if i >= skipped and i < count:
+                word = words[lane // 2]
+                part = word >> _HALF if lane % 2 else word & _MASK
+                out[i] = integer(part, shift, low)
+"""
+
+
+def _integer(word: Any, shift: Any, low: Any) -> Any:
+    """Return the upper bits of a word, from `low` on; it begins again at 0 after the largest."""
+    return (word >> np.uint64(shift)) + (np.uint64(low[1]) << _HALF | np.uint64(low[0]))
+
+
+@cache
+def _kernel(source: str, name: str, function: Callable) -> launches.Kernel:
+    return launches.Kernel(define(source, {name: adapter.device_function(function)}, globals()))
+
+
+def numbers(generator: Any, count: int, dtype: np.dtype) -> Any:
+    """Return `count` draws from 0 up to 1, as ``Generator.random`` gives them, cast to a dtype.
+
+    `generator` is a bit generator of NumPy, Philox, and goes on as there. The dtype is float64 or
+    float32; of that no draw is 1 by rounding, it is 0 then.
+    """
+    if dtype not in (FLOAT32, FLOAT64):
+        raise TypeError(f"random numbers on the device are float64 or float32, not {dtype}")
+    out = adapter.array_module().empty(count, dtype=dtype)
+    if count:
+        kernel = _kernel(_NUMBERS, "number", _double if dtype == FLOAT64 else _single)
+        _launch(kernel, generator.state, count, out, [count])
+        _skip(generator, count)
+    return out
+
+
+def bits_of(low: int, high: int, dtype: np.dtype) -> int | None:
+    """Return how many bits an integer from `low` to `high` - 1 takes of a word of the generator.
+
+    None where NumPy rejects words, as it does unless the range is a power of two, and for integers
+    of one or two bytes, for which it divides words further.
+    """
+    span = high - low
+    return span.bit_length() - 1 if span & (span - 1) == 0 and dtype.itemsize >= 4 else None
+
+
+def integers(generator: Any, count: int, low: int, high: int, dtype: np.dtype) -> Any:
+    """Return `count` integers as ``Generator.integers``, which goes on as there; see `bits_of`."""
+    bits = bits_of(low, high, dtype)
+    if bits is None:
+        raise ValueError(f"integers from {low} to {high} of {dtype} are not drawn on the device")
+    library = adapter.array_module()
+    if not bits or not count:
+        return library.full(count, low, dtype=dtype)
+    out, state = library.empty(count, dtype=np.uint64), generator.state
+    start = tuple(_halves(low % (1 << 64), 1))
+    if bits > 32:
+        kernel = _kernel(_INTEGERS, "integer", _integer)
+        _launch(kernel, state, count, out, [count, 64 - bits, -1, start])
+        _skip(generator, count)
+    else:
+        # A word has two halves, of which the generator keeps the second for the next integer.
+        kept = state["uinteger"] if state["has_uint32"] else -1
+        halves = count - state["has_uint32"]
+        words = -(-halves // 2)
+        kernel = _kernel(_HALVES, "integer", _integer)
+        _launch(kernel, state, words, out, [count, 32 - bits, kept, start])
+        last = _skip(generator, words) >> 32 if words else kept
+        generator.state = {**generator.state, "has_uint32": halves % 2, "uinteger": last}
+    return out.astype(dtype, copy=False)
+
+
+def _launch(kernel: launches.Kernel, state: Any, words: int, out: Any, rest: list[Any]) -> None:
+    """Launch a kernel for the blocks that the next words of a generator are in."""
+    used, position = divmod(state["buffer_pos"], LANES)  # 1 and 0 where the block is used up
+    units = max(1, -(-(position + words) // LANES))
+    counter = (_number(state["state"]["counter"]) + used) % _COUNTERS
+    seed = (*_halves(counter, 4), *_halves(_number(state["state"]["key"]), 2))
+    arguments = [units, position, *rest, seed, adapter.memory(out)[0]]
+    kernel.launch(adapter.blocks_for(units), arguments)
+
+
+def _skip(generator: Any, words: int) -> int:
+    """Send a generator on by a number of words; return the last of them."""
+    state = generator.state
+    blocks, lane = divmod(state["buffer_pos"] + words - 1, LANES)
+    if blocks:  # to the end of the block before
+        counter = (_number(state["state"]["counter"]) + blocks - 1) % _COUNTERS
+        known = {**state["state"], "counter": _words(counter, 4)}
+        generator.state = {**state, "state": known, "buffer_pos": LANES}
+        words = lane + 1
+    return int(generator.random_raw(words)[-1])
+
+
+def _number(words: Any) -> int:
+    """Return the number that words are, the lowest first."""
+    return sum(int(word) << 64 * i for i, word in enumerate(words))
+
+
+def _words(number: int, count: int) -> np.ndarray:
+    return np.array([number >> 64 * i & (1 << 64) - 1 for i in range(count)], np.uint64)
+
+
+def _halves(number: int, count: int) -> list[int]:
+    return [number >> 32 * i & _LOW_HALF for i in range(2 * count)]
