@@ -212,8 +212,8 @@ def test_each_example_of_a_batch_has_rounds_of_its_own():
 def test_a_body_of_elementwise_operations_is_one_function_in_machine_code(monkeypatch):
     compiled = []
 
-    def compile_rounds(loop, quicker):
-        made = rounds.compile_rounds(loop)
+    def compile_rounds(loop, otherwise, quicker):
+        made = rounds.compile_rounds(loop, otherwise)
         compiled.append(made is not None)
         return made
 

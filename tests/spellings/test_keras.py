@@ -8,7 +8,7 @@ import pytest
 import tinygrad_cg as tf
 import tinygrad_cg.keras.ops
 from tests.support.spelling_cases import IMAGES, assert_gives, rows, spelled_by_records
-from tinygrad_cg.keras import losses, ops
+from tinygrad_cg.keras import activations, losses, ops
 
 HEADS = np.float32([[[[[1, 0]], [[0, 2]]]], [[[[1, 1]], [[2, 0]]]], [[[[1, 2]], [[3, 4]]]]])
 NAMES = {"ops": ops, "losses": losses, "floats": np.float32, "HEADS": HEADS} | IMAGES
@@ -543,11 +543,45 @@ def test_random():
 
 @pytest.mark.parametrize(
     "call",
-    ["max([1], None, False, 5)", "prod([1], None, False, int)", "linspace(0, 1, 3, True, True)"],
+    ["amax([1], None, False, 5)", "prod([1], None, False, int)"],
 )
 def test_parameters_that_are_not_there_are_refused(call):
     with pytest.raises(TypeError, match="positional argument"):
         eval(f"ops.{call}", {"ops": ops})
+
+
+def test_extrema_start_from_initial():
+    assert float(ops.max([1.0, 2.0], initial=5)) == 5
+    assert ops.min([[1.0, 2.0]], axis=1, keepdims=True, initial=0.5).numpy().tolist() == [[0.5]]
+    assert float(ops.max(np.zeros(0, np.float32), initial=0.0)) == 0
+    assert ops.max([1, 2], initial=0).dtype == "int32"
+
+
+def test_linspace_has_axes_and_steps():
+    spaced, step = ops.linspace(0, 10, num=5, endpoint=False, retstep=True)
+    assert (spaced.numpy().tolist(), float(step)) == ([0, 2, 4, 6, 8], 2)
+    columns = ops.linspace([0, 1], [2, 3], 3, axis=-1).numpy()
+    assert columns.tolist() == [[0, 1, 2], [1, 2, 3]]
+    assert np.isnan(ops.linspace(0, 1, 1, retstep=True)[1])
+
+
+def test_full_like_rounds_towards_zero_for_integers():
+    assert ops.full_like([1, 2], 7.9).numpy().tolist() == [7, 7]
+
+
+def test_activations():
+    x = np.float32([-2.0, 0.1, 3.0])
+    relu = activations.relu(x, negative_slope=0.1, max_value=2.0, threshold=0.2)
+    np.testing.assert_allclose(relu, [-0.22, -0.01, 2.0], rtol=1e-6)
+    np.testing.assert_allclose(activations.relu(x, 0.5), [-1.0, 0.1, 3.0], rtol=1e-6)
+    np.testing.assert_allclose(activations.relu(x, max_value=1.0), [0, 0.1, 1.0], rtol=1e-6)
+    np.testing.assert_array_equal(activations.gelu(x), ops.gelu(x, approximate=False))
+    np.testing.assert_allclose(activations.mish(x), x * np.tanh(np.log1p(np.exp(x))), rtol=1e-6)
+    np.testing.assert_allclose(activations.exponential(x), np.exp(x), rtol=1e-6)
+    np.testing.assert_array_equal(activations.get(None)(x), x)
+    assert activations.get("relu") is activations.get(activations.relu) is activations.relu
+    with pytest.raises(ValueError, match=r"activations.get: identifier must be .*got 'get'"):
+        activations.get("get")
 
 
 def test_where_needs_both_or_neither():

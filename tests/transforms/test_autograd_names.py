@@ -8,19 +8,29 @@ import pytest
 import tinygrad_cg as tf
 from tinygrad_cg import numpy as tnp
 from tinygrad_cg.autograd import (
+    builtins,
+    checkpoint,
+    deriv,
     elementwise_grad,
+    extend,
     grad,
     grad_and_aux,
+    grad_named,
     hessian,
     hessian_vector_product,
+    holomorphic_grad,
     jacobian,
+    make_ggnvp,
     make_hvp,
     make_jvp,
+    make_jvp_reversemode,
     make_vjp,
+    multigrad_dict,
+    tensor_jacobian_product,
     value_and_grad,
 )
 from tinygrad_cg.autograd import numpy as anp
-from tinygrad_cg.autograd.extend import defvjp, primitive
+from tinygrad_cg.autograd.extend import defjvp, defvjp, notrace_primitive, primitive
 from tinygrad_cg.autograd.misc.fixed_points import fixed_point
 from tinygrad_cg.autograd.misc.flatten import flatten, flatten_func
 from tinygrad_cg.autograd.misc.optimizers import adam, rmsprop, sgd
@@ -520,3 +530,92 @@ def test_floats_are_float64_in_products_with_vectors_too():
     for one, wanted in zip(found, [sine, cosine, sine, cosine, cosine, -sine], strict=True):
         assert one.dtype == np.float64
         assert abs(float(one) - wanted) < 1e-15
+
+
+def test_complex_gradients_are_those_of_autograd():
+    z = np.array([1 + 2j, -0.5 + 0.1j])
+    one = z[0]
+    np.testing.assert_allclose(grad(lambda z: np.real(z**3))(one), 3 * one**2)
+    np.testing.assert_allclose(holomorphic_grad(lambda z: z**3)(one), 3 * one**2)
+    np.testing.assert_allclose(grad(lambda z: np.abs(z) ** 2)(one), 2 * np.conj(one))
+    np.testing.assert_allclose(value_and_grad(lambda z: anp.sum(np.real(z**2)))(z)[1], 2 * z)
+    pull, _ = make_vjp(lambda z: z**2)(z)
+    np.testing.assert_allclose(pull(z), 2 * z**2)
+
+    @primitive
+    def square(z):
+        return z**2
+
+    defvjp(square, lambda out, z: lambda dy: dy * 2 * z)
+    pull, _ = make_vjp(square)(z)
+    np.testing.assert_allclose(pull(z), 2 * z**2)
+
+
+def test_more_operators():
+    def f(a, b=2.0):
+        return anp.sum(a * b**2)
+
+    np.testing.assert_allclose(grad_named(f, "b")(X, X), 2 * X**2)
+    with pytest.raises(
+        ValueError, match=r"grad_named: argname must be one of \['a', 'b'\], got 'c'"
+    ):
+        grad_named(f, "c")
+    found = multigrad_dict(f)(X)
+    assert list(found) == ["a", "b"]
+    np.testing.assert_allclose(found["a"], np.full(3, 4.0))
+    np.testing.assert_allclose(found["b"], 4 * X.sum())
+    assert deriv(np.sin)(0.4) == pytest.approx(math.cos(0.4))
+    np.testing.assert_allclose(grad(checkpoint(lambda x: anp.sum(x**3)))(X), 3 * X**2)
+    np.testing.assert_allclose(tensor_jacobian_product(lambda x: x**2)(X, X), 2 * X**2)
+    np.testing.assert_allclose(make_jvp_reversemode(lambda x: x**2)(X)(X), 2 * X**2)
+    np.testing.assert_allclose(make_ggnvp(lambda x: x**2)(X)(X), 4 * X**3)
+    product = make_ggnvp(lambda x: x**2, lambda y: anp.sum(y**3))(X)(X)
+    np.testing.assert_allclose(product, 24 * X**5)
+
+
+def test_a_primitive_has_the_forward_mode_that_defjvp_defines():
+    @primitive
+    def product(a, b, k=1):
+        return k * a * b
+
+    defjvp(product, "same", lambda g, out, a, b, k=1: k * a * g)
+    np.testing.assert_allclose(make_jvp(lambda a: product(a, a, k=3))(X)(X)[1], 6 * X**2)
+    np.testing.assert_allclose(grad(lambda a: anp.sum(product(a, a)))(X), 2 * X)
+    with pytest.raises(TypeError, match=r'defjvp: each jvpfun must be a function, "same" or None'):
+        defjvp(product, 3)
+
+
+def test_an_argument_without_a_maker_has_no_gradient():
+    @primitive
+    def product(a, b):
+        return a * b
+
+    defvjp(product, lambda out, a, b: lambda g: g * a, argnums=(1,))
+    np.testing.assert_allclose(grad(lambda b: anp.sum(product(X, b)))(X), X)
+    with pytest.raises(NotImplementedError, match="product has no gradient by argument 0: call"):
+        grad(lambda a: anp.sum(product(a, X)))(X)
+    steps = notrace_primitive(np.floor)
+    np.testing.assert_allclose(grad(lambda x: anp.sum(steps(x) * x))(X), np.floor(X))
+
+
+def test_builtins_see_the_value_of_a_tensor():
+    found = []
+
+    def look(x):
+        found.append((builtins.isinstance(x, float), builtins.isinstance(x, np.ndarray)))
+        found.append(builtins.type(x))
+        return anp.sum(x**2)
+
+    grad(look)(3.0)
+    grad(look)(X)
+    assert found == [(True, False), float, (False, True), np.ndarray]
+    assert builtins.isinstance(2, int)
+    assert builtins.type([]) is builtins.list
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("vspace", "tf.nest"), ("defvjp_argnums", "defvjp"), ("Box", "tf.Tensor")]
+)
+def test_what_extend_lacks_has_a_remedy(name, remedy):
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}': use {remedy}"):
+        getattr(extend, name)

@@ -3,12 +3,14 @@
 ``from tinygrad_cg.autograd import grad`` in place of ``from autograd import grad``; NumPy may stay,
 or become `tinygrad_cg.autograd.numpy`. `misc`, `scipy`, `extend` and `test_util` are those of
 autograd, made of this library's operations: SciPy is not needed. What
-this library has under its own names differs by ``argnums`` only, which autograd calls ``argnum``.
+this library has under its own names differs by ``argnums``, which autograd calls ``argnum``, and
+for complex arguments: gradients are conjugated there, as TensorFlow's are, and not here.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,21 +20,31 @@ from .. import nest
 from .._core.suggestions import refuse_name
 from .._core.tensor import Tensor
 from .._transforms import functional, matrices
-from .extend import primitive
+from .._transforms.recompute import recompute_grad
+from .extend import conjugated, primitive
 
 __all__ = [
+    "checkpoint",
+    "deriv",
     "elementwise_grad",
     "grad",
     "grad_and_aux",
+    "grad_named",
     "hessian",
     "hessian_tensor_product",
     "hessian_vector_product",
+    "holomorphic_grad",
     "jacobian",
+    "make_ggnvp",
     "make_hvp",
     "make_jvp",
+    "make_jvp_reversemode",
     "make_vjp",
+    "multigrad_dict",
     "primitive",
+    "tensor_jacobian_product",
     "value_and_grad",
+    "vector_jacobian_product",
 ]
 __dir__ = __all__.copy
 
@@ -49,7 +61,8 @@ def grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[.
     in all functions of this module. Errors are those of ``tinygrad_cg.value_and_grad``. After
     ``autograd.grad``.
     """
-    return _float64(functional.grad(_of_one_number(fun), argnum))
+    derivative = functional.grad(_of_one_number(fun), argnum)
+    return _float64(lambda *args, **kwargs: conjugated(derivative(*args, **kwargs)))
 
 
 def value_and_grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -57,19 +70,74 @@ def value_and_grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> 
 
     The value is a scalar, of shape ().
     """
-    return _float64(functional.value_and_grad(_of_one_number(fun), argnum))
+    derivative = functional.value_and_grad(_of_one_number(fun), argnum)
+
+    def run(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        value, gradient = derivative(*args, **kwargs)
+        return value, conjugated(gradient)
+
+    return _float64(run)
 
 
 def grad_and_aux(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[..., Any]:
     """Return `grad` of a function that gives (scalar, anything): (gradient, anything)."""
-    return _float64(functional.grad(fun, argnum, has_aux=True))
+    derivative = functional.grad(fun, argnum, has_aux=True)
+
+    def run(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        gradient, aux = derivative(*args, **kwargs)
+        return conjugated(gradient), aux
+
+    return _float64(run)
 
 
 def elementwise_grad(
     fun: Callable[..., Any], argnum: int | Sequence[int] = 0
 ) -> Callable[..., Any]:
     """Return a function that gives the gradient of the sum of fun's result, of any shape."""
-    return _float64(functional.elementwise_grad(fun, argnum))
+    derivative = functional.elementwise_grad(fun, argnum)
+    return _float64(lambda *args, **kwargs: conjugated(derivative(*args, **kwargs)))
+
+
+deriv = elementwise_grad
+
+
+def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
+    """Return `grad` of `fun` by the positional argument of that name.
+
+    Raises ValueError for a name that is no argument of `fun`. After ``autograd.grad_named``.
+    """
+    names = list(inspect.signature(fun).parameters)
+    if argname not in names:
+        raise ValueError(f"grad_named: argname must be one of {names}, got {argname!r}")
+    return grad(fun, names.index(argname))
+
+
+def holomorphic_grad(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
+    """Return the complex derivative of a holomorphic function of one number."""
+    return grad(lambda *args, **kwargs: np.real(fun(*args, **kwargs)), argnum)
+
+
+def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
+    """Return a function that gives the gradients by all arguments, as a dict with their names.
+
+    Arguments that are not passed have their defaults. After ``autograd.multigrad_dict``.
+    """
+    signature = inspect.signature(fun)
+
+    def run(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+
+        def of_dict(arguments: dict[str, Any]) -> Any:
+            call = inspect.BoundArguments(signature, arguments)  # type: ignore[arg-type]
+            return fun(*call.args, **call.kwargs)
+
+        return grad(of_dict)(dict(bound.arguments))
+
+    return run
+
+
+checkpoint = recompute_grad
 
 
 def jacobian(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
@@ -90,6 +158,22 @@ def hessian_vector_product(fun: Callable[..., Any], argnum: int = 0) -> Callable
 hessian_tensor_product = hessian_vector_product
 
 
+def tensor_jacobian_product(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
+    """Return a function of fun's arguments and a tensor: the tensor times the Jacobian of `fun`.
+
+    The sum runs over all axes of the tensor, which are the first ones of fun's result.
+    """
+
+    def product(*args: Any, **kwargs: Any) -> Any:
+        *inputs, tensor = args
+        return np.tensordot(tensor, fun(*inputs, **kwargs), np.ndim(tensor))
+
+    return jacobian(product, argnum)
+
+
+vector_jacobian_product = tensor_jacobian_product
+
+
 def make_vjp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function that gives ``(vjp, fun(*args))``.
 
@@ -99,7 +183,7 @@ def make_vjp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
 
     def run(*args: Any, **kwargs: Any) -> tuple[Callable[[Any], Any], Any]:
         value, pullback = functional.vjp(_at(fun, argnum, args, kwargs), args[argnum])
-        return _float64(lambda cotangent: pullback(cotangent)[0]), value
+        return _float64(lambda dy: conjugated(pullback(conjugated(dy))[0])), value
 
     return _float64(run)
 
@@ -117,6 +201,35 @@ def make_jvp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
 def make_hvp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function that gives ``(hvp, gradient)``: ``hvp(vector)`` is Hessian times vector."""
     return make_vjp(grad(fun, argnum), argnum)
+
+
+def make_jvp_reversemode(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
+    """Return a function that gives a function of a tangent, which gives the tangent of `fun`."""
+
+    def run(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+        forward = make_jvp(fun, argnum)(*args, **kwargs)
+        return lambda tangent: forward(tangent)[1]
+
+    return run
+
+
+def make_ggnvp(
+    f: Callable[..., Any], g: Callable[[Any], Any] | None = None, f_argnum: int = 0
+) -> Callable[..., Any]:
+    """Return a function of f's arguments that gives the product with the Gauss-Newton matrix.
+
+    The matrix is ``J.T @ H @ J``, with the Jacobian J of `f` and the Hessian H of the scalar
+    function `g` of its result: by default half the sum of squares, whose Hessian is 1. After
+    ``autograd.make_ggnvp``.
+    """
+
+    def run(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+        pullback, value = make_vjp(f, f_argnum)(*args, **kwargs)
+        forward = make_jvp_reversemode(f, f_argnum)(*args, **kwargs)
+        outer = (lambda dy: dy) if g is None else make_hvp(g)(value)[0]
+        return lambda vector: pullback(outer(forward(vector)))
+
+    return run
 
 
 def _float64(derivative: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,32 +1,54 @@
-"""Functions with gradients of one's own: autograd's ``primitive`` and ``defvjp``."""
+"""Functions with gradients of one's own: autograd's ``primitive``, ``defvjp`` and ``defjvp``."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+import numpy as np
+
+from .. import nest
+from .._core.suggestions import refuse_name
+from .._core.tensor import Tensor
+from .._derivatives import custom_derivatives
+from .._ops.shape import stop_gradient
 from .._rules.custom_gradient import custom_gradient
 
-__all__ = ["defvjp", "primitive"]
+__all__ = ["defjvp", "defvjp", "notrace_primitive", "primitive"]
 __dir__ = __all__.copy
+
+_Makers = dict[int, Callable[..., Any] | None]
+
+
+def __getattr__(name: str) -> NoReturn:
+    refuse_name(__name__, name)
 
 
 def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     """Return `f_raw` as a function whose gradient `defvjp` defines; its body is not recorded.
 
-    Before `defvjp` has been called for it, a call raises TypeError. After
-    ``autograd.extend.primitive``.
+    `defjvp` defines its forward mode, and both modes where there is no `defvjp`. Before either has
+    been called for it, a call raises TypeError. A gradient by an argument that has no maker raises
+    NotImplementedError. After ``autograd.extend.primitive``.
     """
-    makers: dict[int, Callable[..., Any] | None] = {}
+    vjp_makers: _Makers = {}
+    jvp_makers: _Makers = {}
 
     @functools.wraps(f_raw)
     def run(*args: Any, **kwargs: Any) -> Any:
-        if not makers:
+        if not vjp_makers and not jvp_makers:
             raise TypeError(
                 f"primitive: {f_raw.__name__} has no gradient yet: call defvjp(function, maker, "
                 "...) with a maker for each argument before you call the function"
             )
+        makers = vjp_makers or jvp_makers
+        inputs = [
+            x if i in makers else _without_gradient(x, f_raw.__name__, i)
+            for i, x in enumerate(args)
+        ]
+        if not vjp_makers:
+            return _by_jvp(f_raw, jvp_makers, kwargs)(*inputs)
 
         @custom_gradient
         @functools.wraps(f_raw)
@@ -34,20 +56,34 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
             answer = f_raw(*inputs, **kwargs)
 
             def gradient(upstream: Any) -> Any:
+                upstream = conjugated(upstream)
                 found = []
-                for position in range(len(inputs)):
-                    if position not in makers:
-                        found.append(None)
+                for position, x in enumerate(inputs):
+                    if position not in vjp_makers:
+                        found.append(np.zeros_like(x) if isinstance(x, Tensor) else None)
                         continue
-                    maker = makers[position]
-                    found.append(maker and maker(answer, *inputs, **kwargs)(upstream))
+                    maker = vjp_makers[position]
+                    product = maker and maker(answer, *inputs, **kwargs)(upstream)
+                    found.append(conjugated(product))
                 return found[0] if len(found) == 1 else found
 
             return answer, gradient
 
-        return ruled(*args)
+        return ruled(*inputs)
 
-    run.__dict__["_vjp_makers"] = makers
+    run.__dict__["_vjp_makers"] = vjp_makers
+    run.__dict__["_jvp_makers"] = jvp_makers
+    return run
+
+
+def notrace_primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `f_raw` as a function of values: its result is a constant to all derivatives."""
+
+    @functools.wraps(f_raw)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        values = [stop_gradient(x) if isinstance(x, Tensor) else x for x in args]
+        return f_raw(*values, **kwargs)
+
     return run
 
 
@@ -63,12 +99,98 @@ def defvjp(
     Written with differentiable functions it is right at every order. Raises TypeError for a
     function that `primitive` has not made. After ``autograd.extend.defvjp``.
     """
-    makers = getattr(fun, "_vjp_makers", None)
-    if makers is None:
+    _declare("defvjp", fun, "_vjp_makers", vjpmakers, argnums)
+
+
+def defjvp(
+    fun: Callable[..., Any],
+    *jvpfuns: Callable[..., Any] | str | None,
+    argnums: Sequence[int] | None = None,
+) -> None:
+    """Define the forward mode of a function that `primitive` has made.
+
+    ``jvpfun(tangent, answer, *args)`` gives the tangent of the result for that of one argument,
+    the first, second, ... or those of `argnums`; "same" for an argument that the function is
+    linear in; None for an argument that has none. Where `defvjp` has been called for the function
+    too, forward mode is the transpose of its rule, the same number. Raises TypeError for a
+    function that `primitive` has not made. After ``autograd.extend.defjvp``.
+    """
+    for jvpfun in jvpfuns:
+        if jvpfun is not None and jvpfun != "same" and not callable(jvpfun):
+            raise TypeError(
+                f'defjvp: each jvpfun must be a function, "same" or None, got {jvpfun!r}'
+            )
+    numbers = range(len(jvpfuns)) if argnums is None else argnums
+    found = [
+        _linear(getattr(fun, "__wrapped__", fun), i) if jvpfun == "same" else jvpfun
+        for i, jvpfun in zip(numbers, jvpfuns, strict=False)
+    ]
+    _declare("defjvp", fun, "_jvp_makers", found, argnums)
+
+
+def conjugated(structure: Any) -> Any:
+    """Return a structure with its complex numbers conjugated.
+
+    A gradient is the conjugate of autograd's, as TensorFlow's is.
+    """
+    return nest.map_structure(_conjugate, structure)
+
+
+def _conjugate(leaf: Any) -> Any:
+    return np.conj(leaf) if np.dtype(getattr(leaf, "dtype", type(leaf))).kind == "c" else leaf
+
+
+def _linear(f_raw: Callable[..., Any], position: int) -> Callable[..., Any]:
+    return lambda tangent, _, *args, **kwargs: f_raw(
+        *args[:position], tangent, *args[position + 1 :], **kwargs
+    )
+
+
+def _declare(
+    caller: str,
+    fun: Callable[..., Any],
+    attribute: str,
+    makers: Sequence[Any],
+    argnums: Sequence[int] | None,
+) -> None:
+    declared = getattr(fun, attribute, None)
+    if declared is None:
         raise TypeError(
-            f"defvjp: fun must be a function that primitive has made, got {fun!r}: write "
+            f"{caller}: fun must be a function that primitive has made, got {fun!r}: write "
             "@primitive above its definition"
         )
-    makers.update(
-        zip(range(len(vjpmakers)) if argnums is None else argnums, vjpmakers, strict=False)
+    declared.update(zip(range(len(makers)) if argnums is None else argnums, makers, strict=False))
+
+
+def _by_jvp(f_raw: Callable[..., Any], makers: _Makers, kwargs: dict) -> Callable[..., Any]:
+    def forward(ways: Any, *args: Any) -> Any:
+        answer = f_raw(*args, **kwargs)
+        total: Any = None
+        for i, way in enumerate(ways if len(args) > 1 else (ways,)):
+            maker = makers.get(i)
+            if maker is not None and way is not None:
+                part = maker(way, answer, *args, **kwargs)
+                total = part if total is None else total + part
+        return np.zeros_like(answer) if total is None else total
+
+    return custom_derivatives(
+        lambda *args: f_raw(*args, **kwargs), jvp=forward, beyond="differentiate"
     )
+
+
+def _without_gradient(x: Any, name: str, position: int) -> Any:
+    """Return `x`, if it is a tensor so that a derivative by it is an error."""
+    if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
+        return x
+
+    def refuse(_: Any) -> NoReturn:
+        raise NotImplementedError(
+            f"primitive: {name} has no gradient by argument {position}: call defvjp(function, "
+            f"maker, argnums=({position},)), with None for maker if the gradient is zero"
+        )
+
+    @custom_gradient
+    def identity(x: Any) -> tuple[Any, Callable[[Any], Any]]:
+        return x, refuse
+
+    return identity(x)

@@ -3,7 +3,7 @@
 from functools import partial as _partial
 
 from .._core.suggestions import refuse_name as _refuse_name
-from . import backend, config, losses, metrics, ops, optimizers, random
+from . import activations, backend, config, losses, metrics, ops, optimizers, random
 
-__all__ = ["backend", "config", "losses", "metrics", "ops", "optimizers", "random"]
+__all__ = ["activations", "backend", "config", "losses", "metrics", "ops", "optimizers", "random"]
 __getattr__ = _partial(_refuse_name, __name__)

@@ -32,7 +32,7 @@ from .._ops.settings import settings
 from .._ops.shape import broadcast_to, cast, concatenate, expand_dims, reshape, transpose
 from .._ops.sorting import one_hot
 from .._rules.custom_gradient import custom_gradient
-from .._spellings.adapt import arg_extremum
+from .._spellings.adapt import arg_extremum, space_evenly
 from .._spellings.spell import spell
 from .._transforms.batching import vectorized_map
 from .._transforms.control_flow import cond
@@ -202,6 +202,17 @@ def _reduction(reduction: Any) -> str:
 
 def _values(x: Any) -> np.ndarray:
     return convert(x)._values()
+
+
+def _linspace(
+    start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int
+) -> Any:
+    spaced = space_evenly(start, stop, num, endpoint, dtype)
+    spaced = spaced if axis == 0 else numpy.moveaxis(spaced, 0, axis)
+    if not retstep:
+        return spaced
+    intervals = num - 1 if endpoint else num
+    return spaced, cast(subtract(stop, start), dtype) / (intervals or np.nan)
 
 
 def _of_ends(*ends: Any) -> np.dtype:
@@ -448,7 +459,8 @@ _TABLE = """
     full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or settings.floatx)
         # Return a tensor of `shape` filled with `fill_value`, float32 by default.
     full_like(x, fill_value, dtype=None)
-        = full_like(x, fill_value, dtype) if convert(fill_value).ndim == 0
+        = full_like(x, cast(fill_value, dtype or convert(x).dtype), dtype)
+        if convert(fill_value).ndim == 0
         else numpy.full_like(convert(x), convert(fill_value), dtype)
         # Return `fill_value`, which broadcasts, with the shape and, unless `dtype` is given, the
         dtype of `x`. Its gradient is that of a broadcast value.
@@ -471,10 +483,11 @@ _TABLE = """
     irfft(x, fft_length=None) = irfft(_complex(x), fft_length)
         # Return the inverse of `rfft`, real, of `fft_length` elements; `x` is a pair of real and
         imaginary parts.
-    linspace(start, stop, num=50, endpoint=True, *, dtype=None)
-        = space_evenly(start, stop, num, endpoint, dtype or _of_ends(start, stop))
-        # Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
-        rounded down if integers are asked for.
+    linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0) -> Any
+        = _linspace(start, stop, num, endpoint, retstep, dtype or _of_ends(start, stop), axis)
+        # Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes,
+        along a new `axis`; rounded down if integers are asked for. With `retstep`, a pair of them
+        and the step between them.
     log_sigmoid(x) = log_sigmoid(_real(x))
         # Return the logarithm of sigmoid(x), without overflow; booleans and integers are float32
         first.
@@ -498,10 +511,18 @@ _TABLE = """
     matmul(x1, x2) = matmul(x1, x2)
         # Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
         operand is a row on the left or a column on the right.
-    max amax(x, axis=None, keepdims=False) = reduce_max(x, axis, keepdims)
+    amax(x, axis=None, keepdims=False) = reduce_max(x, axis, keepdims)
+    max(x, axis=None, keepdims=False, initial=None)
+        = reduce_max(x, axis, keepdims) if initial is None
+        else numpy.max(convert(x), axis, keepdims=keepdims, initial=initial)
+        # Return the maximum over axes, and of `initial`, if it is given.
     mean(x, axis=None, keepdims=False) = reduce_mean(_real(x), axis, keepdims)
         # Return the mean of elements over axes; booleans and integers are float32 first.
-    min amin(x, axis=None, keepdims=False) = reduce_min(x, axis, keepdims)
+    amin(x, axis=None, keepdims=False) = reduce_min(x, axis, keepdims)
+    min(x, axis=None, keepdims=False, initial=None)
+        = reduce_min(x, axis, keepdims) if initial is None
+        else numpy.min(convert(x), axis, keepdims=keepdims, initial=initial)
+        # Return the minimum over axes, and of `initial`, if it is given.
     moments(x, axes, keepdims=False, synchronized=False) -> tuple[Tensor, Tensor]
         = mean_and_variance(_real(x), axes, keepdims)
         # Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in

@@ -680,11 +680,13 @@ def linspace(
     stop: TensorLike,
     num: int = 50,
     endpoint: bool = True,
-    *,
+    retstep: bool = False,
     dtype: DTypeLike | None = None,
+    axis: Axes = 0,
 ) -> Tensor:
-    """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
-    rounded down if integers are asked for."""
+    """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes,
+    along a new `axis`; rounded down if integers are asked for. With `retstep`, a pair of them
+    and the step between them."""
 
 def log(x: TensorLike) -> Tensor:
     """Return the natural logarithm of x: -inf at 0, NaN below."""
@@ -756,9 +758,13 @@ def matrix_rank(x: TensorLike, tol: Any = None) -> Tensor:
     """Return the number (int32) of singular values above `tol`, by default a multiple of the
     largest. It has no gradient."""
 
-def max(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the largest element over axes; elements that tie share the gradient. NaN if one
-    is."""
+def max(
+    x: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    initial: Any = None,
+) -> Tensor:
+    """Return the maximum over axes, and of `initial`, if it is given."""
 
 def max_pool(
     inputs: TensorLike,
@@ -783,9 +789,13 @@ def meshgrid(*x: Any, indexing: str = "xy") -> list[Tensor]:
     """Return the coordinates of the points of a grid, a tensor for each axis; `indexing` is
     "xy" or "ij"."""
 
-def min(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest element over axes; elements that tie share the gradient. NaN if one
-    is."""
+def min(
+    x: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    initial: Any = None,
+) -> Tensor:
+    """Return the minimum over axes, and of `initial`, if it is given."""
 
 def minimum(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the smaller of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole

@@ -1,8 +1,9 @@
-"""Operations on arrays inside loops in machine code: products, and moves of elements.
+"""Operations on arrays inside loops in machine code: functions of matrices, moves of elements.
 
 A product calls the loop inside NumPy's `matmul`, which calls BLAS: the same routine that runs where
-a product is an operation of its own, so that results have the same bits. A transpose or a part of
-an array that products alone read is no work: they get its strides.
+a product is an operation of its own, so that results have the same bits. So do solutions of linear
+equations, inverses and determinants, by LAPACK. A transpose or a part of an array that these alone
+read is no work: they get its strides.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,12 +25,18 @@ from ..fusion.nodes import ArrayNode, FusionNode, HostNode, ViewNode, base
 from ..graph.values import Value
 from .expressions import number_text
 from .loop_segment import LoopSegment, Operation
-from .statements import Code, Expression, Statement, Suite
+from .statements import Code, Expression, Name, Statement, Suite
 
 MOVING = {"broadcast_to", "concatenate", "expand_dims", "flip", "getitem", "gather", "reshape"}
 MOVING |= {"roll", "squeeze", "stack", "tile", "transpose"}
 """Operations that move elements, if no index of theirs is computed."""
 
+PRODUCTS = {"matmul", "matvec"}
+DECOMPOSITIONS = {"solve": "solve", "inverse": "inv", "determinant": "det"}
+DECOMPOSITIONS["log_abs_determinant"] = "slogdet"
+"""Functions of matrices by LAPACK, and the ufuncs that compute them."""
+
+_UFUNCS = ufuncs.__name__
 RUNS = 4096  # of elements in an operation at most
 
 _MOVE = '''
@@ -92,29 +99,29 @@ class Operations:
         for value, node in lowered.nodes.items():
             self._values.setdefault(node, value)
         hosts = [node for node in fusion.nodes if isinstance(node, HostNode)]
-        products = [node for node in hosts if self._name(node) in ("matmul", "matvec")]
-        self._moves = set(hosts) - set(products)
+        called = [node for node in hosts if self._name(node) in {*PRODUCTS, *DECOMPOSITIONS}]
+        self._moves = set(hosts) - set(called)
         if not all(map(self._is_move, self._moves)):
             raise UnfitError
-        self.products = [self._product(node) for node in products]
+        self.calls = [self._call(node) for node in called]
         read = {base(node) for node in fusion.outputs}
         for node in fusion.nodes:
             if not isinstance(node, (HostNode, ViewNode)):
                 read.update(map(base, node.operands))
         self._read_in_order = read.copy()
-        read.update(one.base for product in self.products for one in product.operands)
+        read.update(one.base for call in self.calls for one in call.operands)
         moves = [self._move(node) for node in hosts if node in self._moves & read]
         self._read_in_order.update(source for one in moves for source in one.sources)
-        self.by_node: dict[FusionNode, Operation] = {one.node: one for one in self.products}
+        self.by_node: dict[FusionNode, Operation] = {one.node: one for one in self.calls}
         self.by_node.update((one.node, one) for one in moves)
-        self.work = sum(one.work for one in (*self.products, *moves))
+        self.work = sum(one.work for one in (*self.calls, *moves))
 
     def transposable(self, constants: int) -> dict[int, FusionNode]:
         """Return which of the loop's constants, its first inputs, may be given transposed.
 
-        These are matrices that products alone read.
+        These are matrices that functions of matrices alone read.
         """
-        found = {one.base: None for product in self.products for one in product.operands}
+        found = {one.base: None for call in self.calls for one in call.operands}
         return {
             node.source: node
             for node in found
@@ -124,7 +131,7 @@ class Operations:
             and len(node.shape) == 2
             and min(node.shape) > 1
             and node not in self._read_in_order
-            and all(product.takes_transpose(node) for product in self.products)
+            and all(call.takes_transpose(node) for call in self.calls)
         }
 
     def _name(self, node: HostNode) -> str:
@@ -133,10 +140,13 @@ class Operations:
 
     def _is_move(self, node: HostNode) -> bool:
         name, operands = self._name(node), node.operands
-        if name == "gather":
-            if _constant(operands[1]) is None:
+        if name in ("gather", "gather_adjoint"):
+            index = _constant(operands[1])
+            if index is None:
                 return False
             operands = operands[:1]
+            if name == "gather_adjoint" and not _are_apart(node, index):
+                return False
         elif name == "getitem_adjoint":
             if any(isinstance(part, np.ndarray) for part in self._values[node].params["key"]):
                 return False
@@ -145,8 +155,9 @@ class Operations:
         known = node.dtype in FUSED and all(one.dtype == node.dtype for one in operands)
         return known and all(0 < one.size < threads.THRESHOLD for one in (node, *operands))
 
-    def _product(self, node: HostNode) -> Product:
-        return Product(node, self._name(node), list(map(self._operand, node.operands)))
+    def _call(self, node: HostNode) -> MatrixCall:
+        name, operands = self._name(node), list(map(self._operand, node.operands))
+        return (Product if name in PRODUCTS else Decomposition)(node, name, operands)
 
     def _operand(self, node: FusionNode) -> Operand:
         """Return a product's operand, as a view of what a view or a transpose is of."""
@@ -173,7 +184,7 @@ class Operations:
             if one in self._moves:
                 assert isinstance(one, HostNode)
                 operands = [_constant(other) for other in one.operands[1:]]
-                if self._name(one) != "gather":
+                if self._name(one) not in ("gather", "gather_adjoint"):
                     operands = map(positions, one.operands[1:])
                 return np.asarray(one.run(positions(one.operands[0]), *operands))
             start = sources.setdefault(one, 1 + sum(other.size for other in sources))
@@ -185,27 +196,32 @@ class Operations:
             raise UnfitError from None
 
 
-class Product:
-    """A product of matrices, or of matrices and vectors, by the loop inside `np.matmul`."""
+class MatrixCall:
+    """A function of stacks of matrices, by the loop inside a ufunc of NumPy's.
 
-    def __init__(self, node: FusionNode, name: str, operands: Sequence[Operand]):
-        loop = ufuncs.inner_loop(np.matmul, node.dtype) if node.dtype in FUSED else None
+    `ranks` are those of a matrix, a vector or a number in each operand and result. Where there are
+    two results, the second is the node's. A `checked` loop has NaN for a matrix that is singular.
+    """
+
+    checked = False
+
+    def __init__(
+        self, node: FusionNode, ufunc: Any, operands: Sequence[Operand], ranks: Sequence[int]
+    ):
+        loop = ufuncs.inner_loop(ufunc, node.dtype) if node.dtype in FUSED else None
         if loop is None or any(one.base.dtype != node.dtype for one in operands):
             raise UnfitError
-        x, y = operands
-        if name == "matvec" and x.rank == 2 <= y.rank != 1:  # as the operation does it
-            x, y = y, x.then(np.transpose)
-        elif name == "matvec":
-            y = y.then(lambda array: array[..., None])
-        self.node, self.operands, self._loop = node, (x, y), loop
-        self.work = prod(self.words()[4:8])
+        self.node, self.operands = node, operands
+        self._loop, self._ranks = loop, ranks
+        numbers = self._numbers(())
+        self._sizes, self.work = len(numbers.sizes), prod(numbers.sizes)
 
     def takes_transpose(self, node: FusionNode) -> bool:
         """Return whether an array that is given may be a transpose, as far as this reads it."""
         if not all(one.is_view(True) for one in self.operands if one.base is node):
             return False
         try:
-            self.words({node})
+            self._numbers({node})
         except UnfitError:
             return False
         return True
@@ -213,49 +229,125 @@ class Product:
     def words(self, transposes: Collection[FusionNode] = ()) -> list[int]:
         """Return what NumPy's loop needs, where arrays are transposes of what is given.
 
-        These are its address, what it is given, where operands begin in their arrays in bytes, four
-        sizes (of batches, rows, terms, columns), and nine strides.
+        These are its address, what it is given, where operands begin in their arrays in bytes, the
+        number of matrices and their sizes, and strides.
         """
+        found = self._numbers(transposes)
+        return [*self._loop, *found.starts, *found.sizes, *found.strides]
+
+    def _numbers(self, transposes: Collection[FusionNode]) -> _Numbers:
         samples = [one.samples(one.base in transposes) for one in self.operands]
-        x, y = [operand for _, operand in samples]
-        if y.ndim == 2 < x.ndim and x.flags.c_contiguous:  # one product in place of many
-            x = x.reshape(-1, x.shape[-1])
-        batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-        x, y = (np.broadcast_to(one, (*batch, *one.shape[-2:])) for one in (x, y))
-        if not (x.size and y.size) or serves(x, y):
+        operands = self._prepared(*[operand for _, operand in samples])
+        if not all(one.size for one in operands):
             raise UnfitError
-        out = np.empty((*batch, x.shape[-2], y.shape[-1]), self.node.dtype)
-        pairs = zip((x, y), samples, strict=True)
-        starts = [_address(one) - _address(array) for one, (array, _) in pairs]
-        count, strides = _batches(x, y, out)
-        sizes = [count, *x.shape[-2:], y.shape[-1]]
-        return [
-            *self._loop,
-            *starts,
-            *sizes,
-            *strides,
-            *x.strides[-2:],
-            *y.strides[-2:],
-            *out.strides[-2:],
-        ]
+        ranks = self._ranks[: len(operands)]
+        pairs = list(zip(operands, ranks, strict=True))
+        batch = np.broadcast_shapes(*[one.shape[: one.ndim - rank] for one, rank in pairs])
+        arrays = [np.broadcast_to(x, batch + x.shape[x.ndim - rank :]) for x, rank in pairs]
+        addresses = zip(arrays, samples, strict=True)
+        starts = [_address(one) - _address(array) for one, (array, _) in addresses]
+        sizes, shapes = self._shapes(*[one.shape[len(batch) :] for one in arrays])
+        arrays += [np.empty(batch + shape, self.node.dtype) for shape in shapes]
+        count, strides = _batches(batch, arrays)
+        cores = [step for one in arrays for step in one.strides[len(batch) :]]
+        return _Numbers(starts, [count, *sizes], [*strides, *cores])
+
+    def _prepared(self, *operands: np.ndarray) -> Sequence[np.ndarray]:
+        """Return what the ufunc is called with."""
+        return operands
+
+    def _shapes(self, *shapes: tuple[int, ...]) -> tuple[Sequence[int], Sequence[tuple[int, ...]]]:
+        """Return the sizes of matrices, and the shapes of results, from those of operands."""
+        results = [shapes[-1][:rank] for rank in self._ranks[len(shapes) :]]
+        return shapes[-1], results
 
     def write(self, segment: LoopSegment) -> Code:
         """Return the call of NumPy's loop, with a table of addresses."""
-        segment.work["    addresses = np.empty(3, np.int64)"] = None
+        segment.work["    addresses = np.empty(4, np.int64)"] = None
         words = [segment.sizes.add(word) for word in self.words()]
-        segment.products[self] = words[0]
-        code: Code = []
-        for k, node in enumerate((*[one.base for one in self.operands], self.node)):
-            address = Expression("address_of({})", segment.array(node))
-            if k < 2:
-                address = Expression(f"{{}} + sizes[{words[2 + k]}]", address)
-            code.append(Statement(Expression(f"addresses[{k}]"), address))
-        numbers = [f"address_of(sizes) + {8 * words[k]}" for k in (4, 8)]
-        given = ", ".join(
-            [f"sizes[{words[0]}]", "address_of(addresses)", *numbers, f"sizes[{words[1]}]"]
-        )
-        call = Expression(f"ufuncs.call_loop({given})", modules=(ufuncs.__name__,))
-        return [*code, Statement(None, call)]
+        segment.calls[self] = words[0]
+        arrays: list[Any] = [segment.array(one.base) for one in self.operands]
+        if len(self._ranks) == len(arrays) + 2:
+            name = Name(f"unread_{words[0]}")
+            segment.work[f"    {name} = np.empty({self.work}, np.float64)"] = None
+            arrays.append(name)
+        out = segment.array(self.node)
+        table = f"section(sizes, {words[0]}, {len(words)})"
+        given = [segment.once(self._text(len(arrays) + 1), "call"), *arrays, out, table]
+        slots = ", ".join(["{}"] * len(arrays))
+        call = Expression(f"{{}}({slots}, {{}}, addresses, {{}})", *given, modules=(_UFUNCS,))
+        code: Code = [Statement(None, call)]
+        count = words[2 + len(self.operands)]
+        return [*code, *self._check(segment, out, count)] if self.checked else code
+
+    def _text(self, count: int) -> str:
+        """Return a function of the arrays, the table and words that calls NumPy's loop."""
+        operands = len(self.operands)
+        names = [f"x{k}" for k in range(count)]
+        lines = [f"def NAME({', '.join(names)}, addresses, words):", "    outlined()"]
+        for k, name in enumerate(names):
+            offset = f" + words[{2 + k}]" if k < operands else ""
+            lines.append(f"    addresses[{k}] = address_of({name}){offset}")
+        first = 2 + operands
+        numbers = [f"address_of(words) + {8 * k}" for k in (first, first + self._sizes)]
+        given = ", ".join(["words[0]", "address_of(addresses)", *numbers, "words[1]"])
+        return "\n".join(["@jitable", *lines, f"    ufuncs.call_loop({given})", "    return 0"])
+
+    def _check(self, segment: LoopSegment, out: Name, count: int) -> Code:
+        """Return statements that end the loop where a matrix was singular."""
+        size = segment.sizes.number(prod(self.node.shape[-self._ranks[-1] :]))
+        first = Expression("{}[matrix * {}]", out, size)
+        failed = Statement(Expression("plan[0]"), "-1")
+        test = Suite(Expression("if {0} != {0}", first), [failed])
+        ended = Suite(Expression("if plan[0] < 0"), [Statement(None, "break")])
+        return [Suite(Expression(f"for matrix in range(sizes[{count}])"), [test]), ended]
+
+
+class _Numbers(NamedTuple):
+    """What a loop of NumPy's is given, but for addresses."""
+
+    starts: list[int]
+    sizes: list[int]
+    strides: list[int]
+
+
+class Product(MatrixCall):
+    """A product of matrices, or of matrices and vectors."""
+
+    def __init__(self, node: FusionNode, name: str, operands: Sequence[Operand]):
+        x, y = operands
+        if name == "matvec" and x.rank == 2 <= y.rank != 1:  # as the operation does it
+            x, y = y, x.then(np.transpose)
+        elif name == "matvec":
+            y = y.then(lambda array: array[..., None])
+        super().__init__(node, np.matmul, (x, y), (2, 2, 2))
+
+    def _prepared(self, x: np.ndarray, y: np.ndarray) -> Sequence[np.ndarray]:
+        if y.ndim == 2 < x.ndim and x.flags.c_contiguous:  # one product in place of many
+            x = x.reshape(-1, x.shape[-1])
+        if x.size and y.size and serves(x, y):
+            raise UnfitError
+        return x, y
+
+    def _shapes(self, x: tuple[int, ...], y: tuple[int, ...]) -> Any:
+        return (*x, y[1]), [(x[0], y[1])]
+
+
+class Decomposition(MatrixCall):
+    """A solution of linear equations, an inverse or a determinant, in float64."""
+
+    def __init__(self, node: FusionNode, name: str, operands: Sequence[Operand]):
+        ufunc = getattr(getattr(np.linalg, "_umath_linalg", None), DECOMPOSITIONS[name], None)
+        if ufunc is None or node.dtype != np.float64 or min(one.rank for one in operands) < 2:
+            raise UnfitError
+        self.checked = name in ("solve", "inverse")
+        result = (2,) if self.checked else (0,) * ufunc.nout
+        super().__init__(node, ufunc, operands, (*[2] * len(operands), *result))
+
+    def _shapes(self, *shapes: tuple[int, ...]) -> Any:
+        if not self.checked:
+            return shapes[0][:1], [()] * (len(self._ranks) - 1)
+        return shapes[-1][: len(shapes)], [shapes[-1]]
 
 
 class Move:
@@ -304,20 +396,25 @@ def _constant(node: FusionNode) -> np.ndarray | None:
     return None if known is None else known.reshape(node.shape)
 
 
+def _are_apart(node: HostNode, index: np.ndarray) -> bool:
+    """Return whether no two elements are added up at indices."""
+    return node.run(np.ones(node.operands[0].shape, np.int64), index).max(initial=0) < 2
+
+
 def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _batches(*arrays: np.ndarray) -> tuple[int, list[int]]:
+def _batches(batch: tuple[int, ...], arrays: Sequence[np.ndarray]) -> tuple[int, list[int]]:
     """Return the number of matrices in stacks, and the steps from one to the next."""
-    axes = [axis for axis, size in enumerate(arrays[-1].shape[:-2]) if size > 1]
+    axes = [axis for axis, size in enumerate(batch) if size > 1]
     if not axes:
         return 1, [0] * len(arrays)
     for one in arrays:
         for outer, inner in pairwise(axes):
             if one.strides[outer] != one.strides[inner] * one.shape[inner]:
                 raise UnfitError
-    return prod(arrays[-1].shape[:-2]), [one.strides[axes[-1]] for one in arrays]
+    return prod(batch), [one.strides[axes[-1]] for one in arrays]
 
 
 def _runs(positions: np.ndarray, owners: np.ndarray) -> np.ndarray:

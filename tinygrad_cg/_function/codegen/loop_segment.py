@@ -9,7 +9,7 @@ from ..fusion.nodes import FusionNode
 from .blocks import Block
 from .scalars import Scalars
 from .segment import Segment
-from .statements import Code, render
+from .statements import Code, Expression, render
 
 FEW_ELEMENTS = 64  # in a loop's arrays: its sizes are numbers in its text
 
@@ -51,8 +51,9 @@ class LoopSegment(Segment):
     def __init__(self, stages: Sequence[Stage]):
         super().__init__([block for stage in stages for block in stage.blocks], [])
         self._stages = stages
+        self._calls = any(stage.operations for stage in stages)
         self.work: dict[str, None] = {}  # lines before the rounds
-        self.products: dict[Any, int] = {}  # where their words begin, among the sizes
+        self.calls: dict[Any, int] = {}  # where their words begin, among the sizes
 
     def write_rounds(self, layout: Layout) -> None:
         """Write the source of a small segment, with the function `rounds`.
@@ -60,6 +61,7 @@ class LoopSegment(Segment):
         If there are few elements, sizes are in the text, and functions become part of the loop.
         """
         few = all(block.kernel.domain.size <= FEW_ELEMENTS for block in self.blocks)
+        few = few and not self._calls
         self.sizes.in_text = few
         rounds = self._rounds(layout)
         if few:
@@ -81,6 +83,18 @@ class LoopSegment(Segment):
             code += more
         return [*self.work, *render(work)], self._finish(code, scalars)
 
+    def _place(self, part: Sequence[int], layout: Layout) -> tuple[str, Expression]:
+        """Return where an array of a round begins, and its size, with few numbers to be loaded."""
+        start, shift, mask, step, elements = part
+        layout.own_starts.append((len(self.sizes.values), elements))
+        first, size = self.sizes.element(start), self.sizes.number(elements)
+        if not mask:
+            return f"{first}", size
+        moved = "i" if not shift else f"(i + {shift if shift == 1 else self.sizes.number(shift)})"
+        row = moved if mask == -1 else f"({moved} & {mask})"
+        assert abs(step) == elements
+        return f"{first} {'-' if step < 0 else '+'} {row} * {size}", size
+
     def _rounds(self, layout: Layout) -> str:
         """Return a function that runs the segment in rounds from plan[0] to plan[1].
 
@@ -95,15 +109,21 @@ class LoopSegment(Segment):
         for names, copied in zip(pairs, layout.copies, strict=True):
             parts.update(zip(names, copied, strict=True))
         lines = [f"def rounds({', '.join([*parts, 'plan', 'sizes'])}):", "    wide_vectors()"]
-        places = []
+        places, fixed = [], []
         for name, part in parts.items():
+            if self._calls:  # there may be many arrays
+                at, size = self._place(part, layout)
+                line = f"    {name}_ = section({name}, {at}, {size})"
+                (places if part[2] else fixed).append(line)
+                continue
             shift, mask, step, size = map(self.sizes.number, part[1:])
             layout.own_starts.append((len(self.sizes.values), part[4]))
             at = f"{self.sizes.element(part[0])} + ((i + {shift}) & {mask}) * {step}"
-            places.append(f"        {name}_ = section({name}, {at}, {size})")
+            places.append(f"    {name}_ = section({name}, {at}, {size})")
         if self.sizes.literals:
             lines += self.sizes.views(self.sizes.own_address())
-        lines += [*work, "    for i in range(plan[0], plan[1]):", *places]
+        lines += [*fixed, *work, "    for i in range(plan[0], plan[1]):"]
+        lines += [f"    {line}" for line in places]
         lines += [f"    {line}" for line in body]
         for source, target in pairs:
             lines.append(f"        for j in range(np.uintp({source}_.size)):")

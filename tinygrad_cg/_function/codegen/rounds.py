@@ -1,4 +1,4 @@
-"""Loops as functions of arrays: one function in machine code, if the body is kernels and products.
+"""Loops as functions of arrays: one function in machine code, where the body allows it.
 
 Otherwise the body's program is called for each round.
 """
@@ -100,10 +100,13 @@ def call_rounds(loop: Rounds, body: Callable[[], Run], library: Any = np) -> Run
     return until if loop.body.length is None else run
 
 
-def compile_rounds(loop: Rounds, quicker: Callable[[], Run | None] | None = None) -> Run | None:
+def compile_rounds(
+    loop: Rounds, otherwise: Run, quicker: Callable[[], Run | None] | None = None
+) -> Run | None:
     """Return the same function as one in machine code; None where operations on arrays forbid it.
 
     Where there are such operations, ``quicker()`` is returned instead if that is not None.
+    `otherwise` runs the loop where a matrix is singular, and raises the error.
     """
     graph = loop.graph
     if not graph.outputs or loop.body.length == 0:
@@ -124,7 +127,7 @@ def compile_rounds(loop: Rounds, quicker: Callable[[], Run | None] | None = None
     except UnfitError:
         return None
     segment = _segment(fusion, blocks, operations)
-    return _Layout(loop, fusion, operations).compiled(segment)
+    return _Layout(loop, fusion, operations).compiled(segment, otherwise)
 
 
 def _segment(fusion: Fusion, blocks: dict[Kernel, Block], operations: Operations) -> LoopSegment:
@@ -241,7 +244,7 @@ class _Layout:
             self.flag = words
         return words
 
-    def compiled(self, segment: LoopSegment) -> Run:
+    def compiled(self, segment: LoopSegment, otherwise: Run) -> Run:
         """Return the function of a loop's body."""
         loop = self.loop
         segment.write_rounds(self)
@@ -276,18 +279,22 @@ class _Layout:
                 if part.step < 0:
                     sizes[position] -= (shape - n) * elements
             nodes = {transposable[k] for k in transposes}
-            for product, position in segment.products.items() if nodes else ():
-                words = product.words(nodes)
+            for call, position in segment.calls.items() if nodes else ():
+                words = call.words(nodes)
                 sizes[position : position + len(words)] = words
             return sizes
 
+        usual = sizes_for(shape, frozenset())
+
         def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-            transposes = frozenset([k for k in transposable if _is_transpose(arrays[k])])
+            transposes = [k for k in transposable if _is_transpose(arrays[k])]
             inputs = [contiguous(one) for one in arrays]
             for k in transposes:
                 inputs[k] = arrays[k].T
             n = shape if loop.body.length is None else loop.count(arrays)
-            sizes = sizes_for(n, transposes)
+            sizes = usual
+            if transposes or n != shape:
+                sizes = sizes_for(n, frozenset(transposes))
             carried = []
             for k in range(loop.body.carries):
                 value = graph.inputs[first + k]
@@ -310,11 +317,15 @@ class _Layout:
             if loop.body.length is None:
                 flags = carried[-1]
                 n = run_until(function, given, sizes, lambda n: flags[n & 1], at_once)
+                if n < 0:
+                    return otherwise(arrays)
             else:
                 plan = np.empty(2, np.int64)
                 for start in range(0, n, at_once):
                     plan[:] = start, min(start + at_once, n)
                     check(function(*given, plan, sizes))
+                    if plan[0] < 0:
+                        return otherwise(arrays)
             for k, r in kept.items():
                 rows[r] = carried[k][1:] if loop.body.reverse else carried[k][:-1]
             for r, kind, item in self.filled:

@@ -151,7 +151,7 @@ class LoopProgram:
         compiled = None
         if not is_stepwise(self.build):
             scalarized = cache(lambda: compile_scalarized(rounds, called))
-            compiled = compile_rounds(rounds, scalarized) or scalarized()
+            compiled = compile_rounds(rounds, called, scalarized) or scalarized()
         self._run = compiled or called
         self._outputs = outputs if compiled else called_outputs
 

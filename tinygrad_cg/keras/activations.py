@@ -1,0 +1,134 @@
+"""Keras's ``keras.activations``: those of ``keras.ops``, some with other arguments, and `get`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._core.suggestions import refuse_name
+from . import ops
+from .ops import (
+    celu,
+    elu,
+    glu,
+    hard_shrink,
+    hard_sigmoid,
+    hard_silu,
+    hard_swish,
+    hard_tanh,
+    leaky_relu,
+    log_sigmoid,
+    log_softmax,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    soft_shrink,
+    softmax,
+    softplus,
+    softsign,
+    sparse_plus,
+    sparse_sigmoid,
+    sparsemax,
+    squareplus,
+    swish,
+    tanh,
+    tanh_shrink,
+    threshold,
+)
+
+__all__ = [
+    "celu",
+    "elu",
+    "exponential",
+    "gelu",
+    "get",
+    "glu",
+    "hard_shrink",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "leaky_relu",
+    "linear",
+    "log_sigmoid",
+    "log_softmax",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "soft_shrink",
+    "softmax",
+    "softplus",
+    "softsign",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "sparsemax",
+    "squareplus",
+    "swish",
+    "tanh",
+    "tanh_shrink",
+    "threshold",
+]
+__dir__ = __all__.copy
+
+
+def __getattr__(name: str) -> Any:
+    refuse_name(__name__, name)
+
+
+def relu(
+    x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0
+) -> Any:
+    """Return `x` above `threshold`, at most `max_value`, and a line of `negative_slope` below.
+
+    The line is ``negative_slope * (x - threshold)``. After ``keras.activations.relu``.
+    """
+    if not threshold and not negative_slope:
+        above = ops.relu(x)
+    elif not threshold:
+        above = ops.leaky_relu(x, negative_slope)
+    else:
+        x = ops.convert_to_tensor(x)
+        above = ops.where(x > threshold, x, negative_slope * (x - threshold))
+    return above if max_value is None else ops.minimum(above, max_value)
+
+
+def gelu(x: Any, approximate: bool = False) -> Any:
+    """Return ``x * P(X <= x)`` for a normal X; by tanh if `approximate`, by erf otherwise."""
+    return ops.gelu(x, approximate)
+
+
+def exponential(x: Any) -> Any:
+    """Return ``exp(x)``."""
+    return ops.exp(x)
+
+
+def linear(x: Any) -> Any:
+    """Return `x`."""
+    return ops.convert_to_tensor(x)
+
+
+def mish(x: Any) -> Any:
+    """Return ``x * tanh(softplus(x))``."""
+    return x * ops.tanh(ops.softplus(x))
+
+
+def get(identifier: str | Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return the activation of that name; a function as it is; `linear` for None.
+
+    Raises ValueError for a name that is none. After ``keras.activations.get``.
+    """
+    if identifier is None:
+        return linear
+    if callable(identifier):
+        return identifier
+    if identifier not in __all__ or identifier == "get":
+        names = ", ".join(name for name in __all__ if name != "get")
+        raise ValueError(
+            f"keras.activations.get: identifier must be a function or one of {names}; "
+            f"got {identifier!r}"
+        )
+    return globals()[identifier]
