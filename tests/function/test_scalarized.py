@@ -193,3 +193,23 @@ def test_constants_of_a_loop_without_rounds(made):
         normal(2)
     )
     assert found.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda x, m: tf.concat([x @ m, x], 1)[:, ::2][:, :3],  # the second part is all of the first
+        lambda x, m: tf.transpose(tf.reshape(tf.concat([x, x], 0), [2, 3]))[:, :1][:3, 0][None],
+        lambda x, m: tf.tanh(tf.reduce_sum(x @ m, 0, keepdims=True) + x),  # of one row
+        lambda x, m: tf.reduce_max(x @ m, 0)[None] * 0.5,
+    ],
+)
+def test_parts_that_are_all_and_reductions_of_one_row(step, made):
+    x, m = normal(1, 3), normal(3, 3)
+
+    def program(x, m):
+        return tf.while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, step(x, m)), (0, x))[1]
+
+    np.testing.assert_allclose(tf.function(program)(x, m), program(x, m), rtol=1e-12)
+    assert made
+    assert all(made)

@@ -584,6 +584,19 @@ def test_activations():
         activations.get("get")
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "remedy"),
+    [
+        (losses, "dice", "1 - 2"),
+        (losses, "ctc", "tf.keras.ops.ctc_loss"),
+        (tf.keras.random, "SeedGenerator", "seed="),
+    ],
+)
+def test_what_keras_has_besides_has_a_remedy(module, name, remedy):
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}': use {remedy}"):
+        getattr(module, name)
+
+
 def test_where_needs_both_or_neither():
     with pytest.raises(ValueError, match="both be given"):
         ops.where([True], 1.0)

@@ -133,6 +133,15 @@ NAMES = {
     "tree_map": "tf.nest.map_structure",
     "tree_util": "tf.nest",
     "vector_jacobian_product": "tf.vjp",
+    # Keras
+    "Accuracy": "tf.reduce_mean(tf.cast(tf.equal(labels, predictions), tf.float32))",
+    "BinaryFocalCrossentropy": "a function: (1 - p) ** gamma times the cross entropy at p",
+    "Dice": "1 - 2 * tf.reduce_sum(y * p) / (tf.reduce_sum(y) + tf.reduce_sum(p))",
+    "SeedGenerator": "seed=, an argument of random functions, or tf.random.set_seed(seed)",
+    "binary_focal_crossentropy": "a function: (1 - p) ** gamma times the cross entropy at p",
+    "categorical_focal_crossentropy": "a function: (1 - p) ** gamma times the cross entropy at p",
+    "ctc": "tf.keras.ops.ctc_loss",
+    "dice": "1 - 2 * tf.reduce_sum(y * p) / (tf.reduce_sum(y) + tf.reduce_sum(p))",
     # PyTorch
     "CrossEntropyLoss": "tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)",
     "FloatTensor": _CONSTANT,

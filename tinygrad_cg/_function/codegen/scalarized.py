@@ -77,7 +77,9 @@ class _Elements:
         self.tables: set[int] = set()  # inputs that are read at indices
         self._first, self._carries = loop.body.constants + loop.body.carries, loop.body.carries
         self._known: dict[Any, Name] = {}
-        self._values = {node: value for value, node in lowered.nodes.items()}
+        self._values: dict[FusionNode, Value] = {}
+        for value, node in lowered.nodes.items():  # others are the same elements again
+            self._values.setdefault(node, value)
         self._arrays: dict[FusionNode, np.ndarray] = {}
         for node in in_order([*lowered.outputs, *lowered.checks], "operands"):
             if not isinstance(node, nodes.ArrayNode):
@@ -175,7 +177,9 @@ class _Elements:
             return self._product(value, *operands)
         if name in _REDUCTIONS and value.inputs[0].dtype == value.dtype:
             made = nodes.reduce(name, node.operands[0], value.params["axis"], False)
-            return self._reduce(made, operands[0])
+            if isinstance(made, nodes.ReduceNode):
+                return self._reduce(made, operands[0])
+            return operands[0]  # of rows of one element
         if name in ("gather_adjoint", "getitem_adjoint"):
             return self._add_up(value, operands)
         if value.primitive.decomposition is not None:
