@@ -118,8 +118,9 @@ def float_remainder(context, builder, x, y):
 
 reassociating_add = _reassociate("fadd")
 reassociating_multiply = _reassociate("fmul")
-nan_of_either = _reassociate("fadd", "nsz")
-"""A sum of which nothing is used but whether it is nan: its order makes no difference."""
+nan_of_either = _reassociate("fadd", "arcp")
+"""A sum of which nothing is used but whether it is nan: its order makes no difference. The flag
+that tells it from others means nothing for sums; with nsz LLVM would make one chain of several."""
 
 
 @emitted(lambda value: (types.int64 if value == types.float64 else types.int32)(value))

@@ -181,7 +181,7 @@ def _operation(name: str) -> Emit:
 instruction(intrinsics.float_remainder)(_operation("frem"))
 instruction(intrinsics.reassociating_add)(_operation(f"fadd{REORDERED}"))
 instruction(intrinsics.reassociating_multiply)(_operation(f"fmul{REORDERED}"))
-instruction(intrinsics.nan_of_either)(_operation("fadd nsz reassoc"))
+instruction(intrinsics.nan_of_either)(_operation("fadd arcp reassoc"))
 
 
 # --- arrays -------------------------------------------------------------------------------
