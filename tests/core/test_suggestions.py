@@ -399,3 +399,33 @@ def test_a_name_that_is_asked_for_during_an_import_is_no_suggestion():
     command = [sys.executable, "-c", f"{program}; tf.show, tf.optimizers"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment())
     assert (done.stdout.split(), done.stderr) == (["False", "False"], "")
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (
+            "from tinygrad_cg import expit",
+            "cannot import name 'expit' from 'tinygrad_cg': use tf.sigmoid",
+        ),
+        ("from tinygrad_cg import matmul, expit", "use tf.sigmoid"),
+        ("from tinygrad_cg.math import gammaln as g", "use tf.math.lgamma"),
+        ("from tinygrad_cg.numpy import expit", "use tf.sigmoid"),
+        ("from tinygrad_cg.autograd.extend import vspace", "'tinygrad_cg.autograd.extend': use "),
+        ("from tinygrad_cg import RaggedTensor", "lacks this part of TensorFlow"),
+        ("from tinygrad_cg import nothing_like_it", "cannot import name 'nothing_like_it'"),
+    ],
+)
+def test_an_import_of_an_absent_name_says_what_to_use(statement, words):
+    with pytest.raises(ImportError) as error:
+        exec(statement, {})
+    assert words in str(error.value)
+    assert not isinstance(error.value, AttributeError)
+
+
+def test_an_absent_name_is_no_attribute_within_an_import_of_another():
+    assert not hasattr(tf, "expit")
+    assert getattr(tf.autograd, "vspace", None) is None
+    space = {}
+    exec("from tinygrad_cg import autograd, keras", space)
+    assert space["autograd"] is tf.autograd

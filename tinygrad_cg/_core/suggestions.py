@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Container, Iterable
 from importlib import import_module
 from importlib.util import find_spec
+from opcode import opmap
+from types import FrameType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -455,7 +457,11 @@ def suggest(name: str) -> str:
 
 
 def refuse_name(module: str, name: str) -> NoReturn:
-    """Raise AttributeError for a name that a module does not have, with what to use instead."""
+    """Raise AttributeError for a name that a module does not have, with what to use instead.
+
+    For a module's ``__getattr__``. ``from module import name`` would lose the words of such an
+    error: there it is an ImportError.
+    """
     message = f"module {module!r} has no attribute {name!r}"
     if name.startswith("_"):
         raise AttributeError(message)
@@ -463,11 +469,26 @@ def refuse_name(module: str, name: str) -> NoReturn:
     is_package = getattr(home, "__path__", None) is not None
     is_module = is_package and find_spec(f"{module}.{name}") is not None  # an import loads it now
     found = "" if is_module else suggest(name)
+    remedy = f"use {found}" if found else ""
     if not found and name in ABSENT and not is_module:
-        raise AttributeError(f"{message}: the library lacks this part of TensorFlow", obj=home)
-    if not found:
+        remedy = "the library lacks this part of TensorFlow"
+    if not remedy:
         raise AttributeError(message)  # Python suggests what is spelled alike
-    raise AttributeError(f"{message}: use {found}", obj=home)
+    if _is_asked_by_import():
+        raise ImportError(f"cannot import name {name!r} from {module!r}: {remedy}", name=name)
+    raise AttributeError(f"{message}: {remedy}", obj=home)
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == _LIBRARY
+
+
+def _is_asked_by_import() -> bool:
+    """Return whether an import statement outside of the library asks for a module's attribute."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
 
 
 def reads_own_arguments(function: Callable[P, R]) -> Callable[P, R]:
