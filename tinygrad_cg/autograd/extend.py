@@ -17,12 +17,9 @@ from .._rules.custom_gradient import custom_gradient
 
 __all__ = ["defjvp", "defvjp", "notrace_primitive", "primitive"]
 __dir__ = __all__.copy
+__getattr__ = functools.partial(refuse_name, __name__)
 
 _Makers = dict[int, Callable[..., Any] | None]
-
-
-def __getattr__(name: str) -> NoReturn:
-    refuse_name(__name__, name)
 
 
 def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .._core.suggestions import refuse_name
@@ -73,10 +74,7 @@ __all__ = [
     "threshold",
 ]
 __dir__ = __all__.copy
-
-
-def __getattr__(name: str) -> Any:
-    refuse_name(__name__, name)
+__getattr__ = partial(refuse_name, __name__)
 
 
 def relu(

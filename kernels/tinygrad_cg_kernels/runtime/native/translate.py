@@ -132,7 +132,8 @@ class Module:
             self._functions[key] = _Function(symbol, None)
             body = _Body(self, source, arguments, symbol)
             self._functions[key] = _Function(symbol, body.result)
-            self._contents[symbol] = self._contents_of(body.lines)
+            if self.find is None:
+                self._contents[symbol] = self._contents_of(body.lines)
             self.texts[symbol] = ""
             self._bodies[symbol] = body
             if source.scope.get("__name__", "").startswith(ELEMENTARY):
@@ -193,7 +194,9 @@ class Module:
         return long and not self._reorders_formulas
 
     def sums(self, lines: list[str]) -> bool:
-        """Return whether the lines of a loop are sums that LLVM makes of vectors."""
+        """Return whether the lines of a kernel's loop are sums that LLVM makes of vectors."""
+        if self.find is not None:  # programs have no first form
+            return False
         found = self._contents_of(lines)
         if found.loops or not found.reorders:
             return False
