@@ -60,11 +60,17 @@ def power_of_two(exponent):
 
 
 @jitable
-def nearest(x):
-    """Return the integer nearest x, as an integer and as a float, for |x| below 2**51 (2**22)."""
+def nearest_product(x, y):
+    """Return the integer nearest x * y, as an integer and a float, for one below 2**51 (2**22)."""
     shift = by_width(x, SHIFT, SHIFT_32)
-    shifted = x + shift
+    shifted = x * y + shift
     return like(bits(shifted) - bits(shift), bits(shift)), shifted - shift
+
+
+@jitable
+def nearest(x):
+    """Return `nearest_product` of x and 1."""
+    return nearest_product(x, like(1, x))
 
 
 @jitable
@@ -72,7 +78,7 @@ def exp_parts(x):
     """Return n, r and t with e**x = 2**n * (1 + r + t); t is at most a fifth of r."""
     inlined()
     ln2_hi, ln2_lo = by_width(x, (LN2_HI, LN2_LO), (LN2_HI_32, LN2_LO_32))
-    n, count = nearest(x * like(LOG2E, x))
+    n, count = nearest_product(x, like(LOG2E, x))
     nearly = x - count * ln2_hi
     r = nearly - count * ln2_lo
     lost = (nearly - r) - count * ln2_lo

@@ -13,7 +13,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
     LN2_TAIL,
     LOG2E,
     exp_parts,
-    nearest,
+    nearest_product,
     power_of_two,
     scale_by_power,
 )
@@ -79,7 +79,7 @@ def _parts(magnitude):
     """Return r, sinh(r) - r, cosh(r) - 1, and a quarter of 2**n and of 2**-n, of a magnitude."""
     inlined()
     y = float_minimum(magnitude, by_width(magnitude, 710.6, 89.5))
-    n, count = nearest(y * like(LOG2E, y))
+    n, count = nearest_product(y, like(LOG2E, y))
     high, low = _rest(y, count)
     r = high - low
     z = r * r
@@ -153,7 +153,7 @@ def _tanh64(x):
     """Return (1 - e**y) / (1 + e**y) with y = -2 |x|."""
     inlined()
     magnitude = float_minimum(float_absolute(x), 22.0)
-    n, count = nearest(magnitude * (-2.0 * LOG2E))
+    n, count = nearest_product(magnitude, -2.0 * LOG2E)
     high, low = _rest(-(magnitude + magnitude), count)
     w = _expm1_near(high, low, high)
     s = power_of_two(n)
@@ -171,7 +171,7 @@ def _tanh32(x):
     inlined()
     one, magnitude = F(1.0), float_absolute(x)
     limited = float_minimum(magnitude, F(10.0))
-    n, count = nearest(limited * F(2.0 * LOG2E))
+    n, count = nearest_product(limited, F(2.0 * LOG2E))
     r = float_fma(-count, F(LN2), limited + limited)
     square = r * r
     w = float_fma(square, float_fma(r, estrin(r, CUBIC_32), F(0.5)), r)
@@ -201,7 +201,7 @@ def _logistic_parts(x, lowest, highest, shift):
     """Return s = 2**(n + shift) and w with e**-x = 2**n (1 + w)."""
     inlined()
     y = -float_minimum(float_maximum(x, lowest), highest)
-    n, count = nearest(y * like(LOG2E, y))
+    n, count = nearest_product(y, like(LOG2E, y))
     high, low = _rest(y, count)
     return power_of_two(like(n + shift, n)), _expm1_near(high, low, high - low)
 

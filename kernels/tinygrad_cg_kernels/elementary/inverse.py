@@ -156,11 +156,11 @@ def _arctan_real(x):
     size = float_minimum(float_absolute(x), limit)
     inverse = one / size
     # What rounding took from it, times the derivative of arctan at 1; farther out it is lost.
-    lost = float_fma(-inverse, size, one) * (like(0.5, x) * inverse)
+    lost = float_fma(-inverse, size, one)
     large = size > one
     t = -inverse if large else size
     high = right + t
-    low = ((right - high) + t) + (right_low - lost)
+    low = ((right - high) + t) + (right_low - lost * (like(0.5, x) * inverse))
     value = _arctan_sum(high if large else t, low if large else like(0, x), t)
     return float_copysign(value, x)
 
@@ -220,8 +220,8 @@ def _arcsin_parts(size):
     lost = like(0, size) if size == one else lost
     t = root if large else size
     z = t * t
-    tail = (t * z) * polynomial(z, by_width(z, ARCSIN, ARCSIN_32))
-    return large, t, tail + (lost if large else like(0, size))
+    series = polynomial(z, by_width(z, ARCSIN, ARCSIN_32))
+    return large, t, (t * z) * series + (lost if large else like(0, size))
 
 
 @jitable

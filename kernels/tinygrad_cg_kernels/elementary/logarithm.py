@@ -102,8 +102,7 @@ def log_sum(k, f, correction):
     ln2_hi, ln2_lo = by_width(f, (LN2_HI, LN2_LO), (LOG_LN2_HI_32, LOG_LN2_LO_32))
     s = f / (like(2, f) + f)
     z = s * s
-    series = z * polynomial(z, by_width(f, LG, LG_32))
-    low = s * (f - series) - (k * ln2_lo + correction)
+    low = s * (f - z * polynomial(z, by_width(f, LG, LG_32))) - (k * ln2_lo + correction)
     return (f - low) + k * ln2_hi
 
 
@@ -127,11 +126,10 @@ def log_pair(x):
     s = f / (like(2, x) + f)
     z = s * s
     w = z * z
-    even = w * polynomial(w, by_width(x, LG[1::2], LG_32[1::2]))
-    odd = z * polynomial(w, by_width(x, LG[::2], LG_32[::2]))
-    rest = s * (half_square + (even + odd))
+    even = polynomial(w, by_width(x, LG[1::2], LG_32[1::2]))
+    odd = polynomial(w, by_width(x, LG[::2], LG_32[::2]))
     near = f - half_square
-    lost = ((f - near) - half_square) + rest
+    lost = ((f - near) - half_square) + s * (half_square + (w * even + z * odd))
     k_high = k * ln2_hi
     high = k_high + near
     return high, (near - (high - k_high)) + (lost + k * ln2_lo)
@@ -144,8 +142,8 @@ def _log_to_base(f, factor, factor_low, series, k_low):
     s = f / (like(2, f) + f)
     z = s * s
     square, half = f * f, like(0.5, f) * factor
-    rest = s * float_fma(z, polynomial(z, series), half * square)
-    low = float_fma(f, factor_low, k_low) + rest
+    rest = float_fma(z, polynomial(z, series), half * square)
+    low = float_fma(f, factor_low, k_low) + s * rest
     return float_fma(f, factor, float_fma(-half, square, low))
 
 

@@ -15,7 +15,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
     MANTISSA_BITS,
     MANTISSA_BITS_32,
     limited,
-    nearest,
+    nearest_product,
     scale_by_power,
 )
 from tinygrad_cg_kernels.elementary.logarithm import (
@@ -139,7 +139,7 @@ def _log_sum32(r, base, base_low):
 def _exp_pair64(p, lost):
     """Return n and a value in [0.7, 1.42] with exp(p + lost) = 2**n * value."""
     inlined()
-    n, count = nearest(p * LOG2E)
+    n, count = nearest_product(p, LOG2E)
     r = float_fma(-count, LN2_HI, p) + float_fma(-count, LN2_LO, lost)
     return n, 1.0 + (r + (r * r) * estrin(r, EXP_TAIL))
 
@@ -148,7 +148,7 @@ def _exp_pair64(p, lost):
 def _exp_pair32(p, lost):
     """Return `_exp_pair64` with fewer roundings, since the logarithm brings some already."""
     inlined()
-    n, count = nearest(p * F(LOG2E))
+    n, count = nearest_product(p, F(LOG2E))
     most = float_fma(-count, F(LOG_LN2_HI_32), p)
     rest = float_fma(-count, F(LOG_LN2_LO_32), lost)
     r = most + rest

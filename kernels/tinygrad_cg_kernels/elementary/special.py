@@ -16,6 +16,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
     LN2_LO,
     LOG2E,
     nearest,
+    nearest_product,
     power_of_two,
     scale_by_power,
 )
@@ -145,7 +146,7 @@ def _erfc64(x):
     quotient = over * inverse
     lost = float_fma(-quotient, under, over) + (over_low - quotient * under_low)
     square = a * a
-    exponent, n = nearest(-square * LOG2E)
+    exponent, n = nearest_product(square, -LOG2E)
     nearly = float_fma(-n, LN2_HI, -square)
     low = float_fma(-n, LN2_LO, -float_fma(a, a, -square))
     r = nearly + low

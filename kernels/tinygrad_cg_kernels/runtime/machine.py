@@ -6,9 +6,10 @@ import contextlib
 import ctypes
 import itertools
 import os
+import struct
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
@@ -17,21 +18,21 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import NewPassManager
 
-UNOPTIMISED, AS_WRITTEN, WITHOUT_LOOPS, LEVEL, FORMULAS = -1, 0, 1, 2, 3
-"""LLVM's levels: for text that is soon replaced and has no products of floats to be put together
-with sums (its machine code is not optimised either, which takes a quarter of the time); for text
-that was written by hand; for functions whose loops are few rounds (no vectors, nothing unrolled);
-for loops; for the formulas of elementary functions. The last takes a quarter more time than the one
-before; it made no loop quicker, and sin and tanh by a fifth."""
+UNOPTIMISED, SUMS, AS_WRITTEN, WITHOUT_LOOPS, LEVEL, FORMULAS = -2, -1, 0, 1, 2, 3
+"""LLVM's levels: for text that is soon replaced (its variables become registers, and little else is
+done); for such text with loops that say themselves whether they are vectors; for text that was
+written by hand; for functions whose loops are few rounds (no vectors, nothing unrolled); for loops;
+for the formulas of elementary functions. The last takes a quarter more time than the one before; it
+made no loop quicker, and sin and tanh by a fifth."""
 
 
-def _new_target(level: int = LEVEL) -> Any:
+def _new_target(quick: bool = False) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=_features(),
-        opt=0 if level == UNOPTIMISED else 3,
+        opt=0 if quick else 3,
         codemodel="jitdefault",
         jit=True,
     )
@@ -45,11 +46,15 @@ def _features() -> str:
 _own = threading.local()
 
 
-def _target() -> Any:
-    """Return the thread's target: one of them emits one module at a time."""
-    if not hasattr(_own, "target"):
-        _own.target = _new_target()
-    return _own.target
+def _target(quick: bool = False) -> Any:
+    """Return the thread's target: one of them emits one module at a time.
+
+    A `quick` one makes machine code that is not optimised.
+    """
+    known = _own.__dict__
+    if quick not in known:
+        known[quick] = _new_target(quick)
+    return known[quick]
 
 
 def cores() -> int:
@@ -83,11 +88,11 @@ def optimised(module: Any, vectors: bool = True, alone: bool = False, level: int
 
     Where it is `alone` in its context, other threads may compile at the same time.
     """
-    options = llvm.create_pipeline_tuning_options(speed_level=max(level, AS_WRITTEN))
+    options = llvm.create_pipeline_tuning_options(WITHOUT_LOOPS if level < AS_WRITTEN else level)
     options.loop_unrolling = level > WITHOUT_LOOPS
     options.loop_vectorization = options.slp_vectorization = vectors and level > WITHOUT_LOOPS
     builder = llvm.create_pass_builder(_target(), options)
-    passes = builder.getModulePassManager()
+    passes = _few_passes() if level == UNOPTIMISED else builder.getModulePassManager()
     _library("LLVMPY_RunNewModulePassManager", alone)(passes, module, builder)
     if type(passes)._dispose is ffi.ObjectRef._dispose:  # a method that does nothing hides theirs
         NewPassManager._dispose(passes)
@@ -95,9 +100,21 @@ def optimised(module: Any, vectors: bool = True, alone: bool = False, level: int
     return module
 
 
+def _few_passes() -> Any:
+    """Return what makes variables registers, before they are inlined: there are fewer then."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    return passes
+
+
 def object_code(module: Any, alone: bool = False, level: int = LEVEL) -> bytes:
     emit = _library("LLVMPY_TargetMachineEmitToMemory", alone)
-    target = _new_target(level) if level == UNOPTIMISED else _target()
+    target = _target(quick=level < AS_WRITTEN)
     with ffi.OutputString() as error:
         buffer = emit(target, module, 1, error)
         if not buffer:
@@ -110,11 +127,15 @@ def object_code(module: Any, alone: bool = False, level: int = LEVEL) -> bytes:
 
 
 class Text(NamedTuple):
-    """The text of a module, those of modules that are linked in, and LLVM's level for it."""
+    """The text of a module, those of modules that are linked in, and LLVM's level for it.
+
+    `apart` wait for the object codes of modules whose functions it calls.
+    """
 
     text: str
     linked: Sequence[str] = ()
     level: int = LEVEL
+    apart: Sequence[Callable[[], bytes]] = ()
 
     def parsed(self) -> Any:
         """Return the module, alone in its context."""
@@ -125,7 +146,7 @@ class Text(NamedTuple):
         return module
 
     def compiled(self) -> bytes:
-        """Return the object code; several threads may do so at the same time."""
+        """Return the module's object code; several threads may do so at the same time."""
         module = optimised(self.parsed(), alone=True, level=self.level)
         return object_code(module, alone=True, level=self.level)
 
@@ -135,12 +156,39 @@ class Text(NamedTuple):
 
 
 def compiled_together(texts: Sequence[Text]) -> list[bytes]:
-    """Return the object codes of modules, compiled on all cores."""
+    """Return the object codes of texts, compiled on all cores."""
     if len(texts) == 1:
-        return [texts[0].compiled()]
+        return [_joined([texts[0].compiled(), *(wait() for wait in texts[0].apart)])]
     longest = sorted(range(len(texts)), key=lambda k: (texts[k].level, texts[k].size), reverse=True)
     codes = {k: start(texts[k].compiled) for k in longest}
-    return [codes[k]() for k in range(len(texts))]
+    waits = ((codes[k], *texts[k].apart) for k in range(len(texts)))
+    return [_joined([wait() for wait in some]) for some in waits]
+
+
+_JOINED = b"tinygrad_cg objects"
+"""What a text of several modules begins with."""
+
+
+def _joined(codes: Sequence[bytes]) -> bytes:
+    """Return several object codes as one."""
+    if len(codes) == 1:
+        return codes[0]
+    sizes = [len(one) for one in codes]
+    return b"".join([_JOINED, struct.pack(f"<{1 + len(sizes)}q", len(sizes), *sizes), *codes])
+
+
+def _objects(data: bytes) -> Iterator[bytes]:
+    """Yield the object codes that were joined."""
+    if not data.startswith(_JOINED):
+        yield data
+        return
+    at = len(_JOINED)
+    (count,) = struct.unpack_from("<q", data, at)
+    sizes = struct.unpack_from(f"<{count}q", data, at + 8)
+    at += 8 * (1 + count)
+    for size in sizes:
+        yield data[at : at + size]
+        at += size
 
 
 Made = TypeVar("Made")
@@ -191,7 +239,7 @@ class Code:
 
     def __init__(self, *objects: bytes):
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
-        for one in objects:
+        for one in itertools.chain.from_iterable(map(_objects, objects)):
             self._engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(one))
         self._engine.finalize_object()
 

@@ -8,8 +8,6 @@ give the same bits.
 
 from __future__ import annotations
 
-import collections
-import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,7 +29,7 @@ from tinygrad_cg_kernels.runtime.native.values import (
 )
 from tinygrad_cg_kernels.runtime.store import Store
 
-LONG = 30  # instructions: a longer formula is called, where a loop has several
+LONG = 25  # instructions: a longer formula is called, where a loop has several
 
 _store = Store("functions")
 by_numba: list[str] = []
@@ -177,7 +175,8 @@ def _compiled(
         f"  %value = load {kind}, ptr %result",
         f"  ret {kind} %value",
     ]
-    module = llvm.parse_assembly(compiled.library.get_llvm_str())
+    text = compiled.library.get_llvm_str().replace(" contract ", " ")  # in all forms alike
+    module = llvm.parse_assembly(text)
     for one in (*module.functions, *module.global_variables):
         if not one.is_declaration:
             one.linkage = "internal"
@@ -190,60 +189,7 @@ def _plain(text: str, symbol: str) -> str:
         machine.Text(text).parsed(), vectors=False, alone=True, level=machine.FORMULAS
     )
     head = re.compile(rf"^define (.*@{re.escape(symbol)}\(.*)\{{$", re.M)
-    return head.sub(r"define linkonce_odr \1alwaysinline {", _contracted(str(module)))
-
-
-_NAME = r'%(?:"[^"]*"|[\w.$-]+)'
-_OPERAND = rf"(?:{_NAME}|[-+.\w]+)"
-_CONTRACT = re.compile(
-    rf"^  ({_NAME}) = (fmul|fadd|fsub) contract (double|float) ({_OPERAND}), ({_OPERAND})", re.M
-)
-
-
-def _contracted(text: str) -> str:
-    """Return a text with products and sums put together as `contract` allows.
-
-    LLVM would do so later, and not the same way in each place that a function is inlined in: here
-    a product that one sum alone uses becomes part of it, by a fused multiplication and addition.
-    """
-    uses: collections.Counter[str] = collections.Counter()
-    products: dict[str, tuple[str, str]] = {}
-    kinds: set[str] = set()
-    count = itertools.count()
-
-    def change(found: re.Match) -> str:
-        name, operation, kind, x, y = found.groups()
-        if operation == "fmul":
-            products[name] = x, y
-            return f"  {name} = fmul {kind} {x}, {y}"
-        for product, other in ((x, y), (y, x)):
-            if product in products and uses[product] == 2 and product != other:
-                break
-        else:
-            return f"  {name} = {operation} {kind} {x}, {y}"
-        a, b = products[product]
-        lines = []
-        if operation == "fsub":  # of the product, or from it
-            sign = f"%negated.{next(count)}"
-            lines.append(f"  {sign} = fneg {kind} {a if product == y else other}")
-            a, other = (sign, other) if product == y else (a, sign)
-        kinds.add(kind)
-        suffix = "f64" if kind == "double" else "f32"
-        given = f"{kind} {a}, {kind} {b}, {kind} {other}"
-        return "\n".join([*lines, f"  {name} = call {kind} @llvm.fma.{suffix}({given})"])
-
-    if not machine.fuses():
-        return text.replace(" contract ", " ")
-    functions = re.split(r"(?m)^(?=define )", text)
-    for k, one in enumerate(functions):
-        products.clear()
-        uses = collections.Counter(re.findall(_NAME, one))  # each once where it is defined
-        functions[k] = _CONTRACT.sub(change, one)
-    text = "".join(functions).replace(" contract ", " ")
-    for kind, suffix in (("double", "f64"), ("float", "f32")):
-        if kind in kinds and f"declare {kind} @llvm.fma.{suffix}(" not in text:
-            text += f"\ndeclare {kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})\n"
-    return text
+    return head.sub(r"define linkonce_odr \1alwaysinline {", str(module))
 
 
 def _instructions(text: str, symbol: str) -> int:

@@ -102,10 +102,8 @@ def _sum_of_powers(sum_up: Callable) -> Emit:
 
 def _horner(body: Any, x: Value, values: list[Value]) -> Value:
     *others, total = values
-    kind = llvm_type(x.type)
     for other in reversed(others):
-        product = body.emit(f"fmul contract {kind} {x.text}, {total.text}")
-        total = Value(x.type, body.emit(f"fadd contract {kind} {product}, {other.text}"))
+        total = body.add(body.product(x, total), other)
     return total
 
 

@@ -23,7 +23,7 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import tiers
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
 from tinygrad_cg_kernels.runtime.native.sources import source_of
-from tinygrad_cg_kernels.runtime.native.translate import LATER, PART, WANTED, Module
+from tinygrad_cg_kernels.runtime.native.translate import LATER, PART, SUMS, WANTED, Module
 from tinygrad_cg_kernels.runtime.native.values import NAMES, Array, Unsupported, Untranslatable
 from tinygrad_cg_kernels.runtime.objects.fields import OBJECT
 from tinygrad_cg_kernels.runtime.store import Store
@@ -175,9 +175,8 @@ def _translated(
             own, text = _first_form(key, made)
         data = _object_code(own, name, text, entry)
         before()
-        parts, level = (own, entry.first_level) if own != key else (key, machine.LEVEL)
         if LATER.encode() in data:
-            code = CodeOfParts(data, parts, name, made, level)
+            code = CodeOfParts(data, own, name, made, first=own != key)
         else:
             code = machine.Code(data)
         if own != key:
@@ -222,10 +221,10 @@ class _Entry(NamedTuple):
     """Returns the types of a translation's arguments, from what the entry's user gave."""
     uses_pool: bool = False
     level: int = machine.LEVEL
-    first: Callable[[machine.Text], machine.Text | None] = tiers.unoptimised
-    """Returns the text of a first form, see `tiers`."""
-    first_level: int = machine.LEVEL
-    """LLVM's level for the parts of a first form."""
+    long: int = 0
+    """Characters of a text from which on there is a first form, see `tiers`."""
+    choice: str = tiers.PLAIN
+    """How a first form runs."""
 
 
 def _key(function: Callable, name: str, kinds: Any) -> str:
@@ -253,28 +252,35 @@ class _Translation:
     def __init__(self, function: Callable, kinds: Any, entry: _Entry):
         self._function, self._kinds, self._entry = function, kinds, entry
         self._module: Module | None = None
-        self._has_first_form, self._first_level = False, machine.WITHOUT_LOOPS
 
     def text(self) -> machine.Text:
-        module, arguments = Module(), self._entry.arguments(self._kinds)
-        made = module.function(source_of(self._function), arguments)
-        self._module = module if module.later else None
-        text = self._entry.text(module, made, arguments)
-        whole = "\n".join([text, module.main(made.name)])
-        self._has_first_form = module.has_first_form()
-        if module.later and not module.calls_formulas(made.name):
-            self._first_level = machine.UNOPTIMISED
-        return machine.Text(whole, level=min(self._entry.level, module.level))
+        return self._texts()[0]
 
     def first_form(self) -> tuple[machine.Text, machine.Text | None]:
         """Return the text, and that of a form which is compiled sooner, if there is one."""
-        text = self.text()
-        found = self._entry.first(text) if self._has_first_form else None
-        return text, found and found._replace(level=min(found.level, self._first_level))
+        whole, module, symbol, entry = self._texts(begins=True)
+        if not module.has_first_form(len(whole.text) >= self._entry.long):
+            return whole, None
+        own, apart = module.first(symbol)
+        text = tiers.with_choice(f"{entry}\n{own}", self._entry.choice)
+        return whole, machine.Text(text, level=machine.UNOPTIMISED, apart=apart)
 
-    def part(self, k: int, level: int) -> machine.Text:
+    def _texts(self, begins: bool = False) -> tuple[machine.Text, Module, str, str]:
+        """Return the text; the module, its main function's symbol, and the way in."""
+        module, arguments = Module(begins=begins), self._entry.arguments(self._kinds)
+        made = module.function(source_of(self._function), arguments)
+        self._module = module if module.later else None
+        entry = self._entry.text(module, made, arguments)
+        text = f"{entry}\n{module.main(made.name)}"
+        level = min(self._entry.level, module.level)
+        return machine.Text(text, level=level), module, made.name, entry
+
+    def part(self, k: int, first: bool) -> machine.Text:
         module = self._translated()
-        return machine.Text(module.part(k), level=min(level, module.level))
+        text, level = module.part(k), min(machine.LEVEL, module.level)
+        return machine.Text(
+            text, level=machine.UNOPTIMISED if first and SUMS not in text else level
+        )
 
     def count(self) -> int:
         """Return how many parts there are."""
@@ -294,9 +300,9 @@ class _Translation:
 class CodeOfParts(machine.Code):
     """A kernel's machine code, and that of its parts: each is compiled when it was first called."""
 
-    def __init__(self, data: bytes, key: str, name: str, made: _Translation, level: int):
+    def __init__(self, data: bytes, key: str, name: str, made: _Translation, first: bool):
         super().__init__(data)
-        self._key, self._name, self._made, self._level = key, name, made, level
+        self._key, self._name, self._made, self._first = key, name, made, first
         self._parts: dict[int, machine.Code] = {}
         self._wanted = ctypes.c_int64.from_address(self.address(WANTED))
         self.known = 0
@@ -321,7 +327,7 @@ class CodeOfParts(machine.Code):
             return bool(new)
 
     def _supply_part(self, k: int) -> None:
-        key, text = f"{self._key} part {k}", partial(self._made.part, k, self._level)
+        key, text = f"{self._key} part {k}", partial(self._made.part, k, self._first)
         code = machine.Code(_object_code(key, f"{self._name}_part", text, OBJECTS))
         ctypes.c_int64.from_address(self.address(LATER) + 8 * k).value = code.address(PART)
         self._parts[k] = code
@@ -466,11 +472,11 @@ def _arrays_text(module: Module, function: Any, arguments: tuple) -> str:
 
 
 WORDS = _Entry(_words_text, lambda count: ("i64",) * count)
-BLOCK = WORDS._replace(uses_pool=True, first=tiers.of_block, first_level=machine.WITHOUT_LOOPS)
+BLOCK = WORDS._replace(uses_pool=True, long=tiers.LONG)
 OBJECTS = _Entry(
     _objects_text,
     lambda count: ("object",) * count,
-    first=tiers.of_small,
-    first_level=machine.WITHOUT_LOOPS,
+    long=tiers.LONG_SMALL,
+    choice=tiers.COUNTED,
 )
 ARRAYS = _Entry(_arrays_text, lambda kinds: tuple(map(_own_type, kinds)))

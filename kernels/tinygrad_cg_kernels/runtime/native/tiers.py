@@ -1,17 +1,16 @@
 """Kernels in two forms: one that is compiled soon, and a better one once there is much to do.
 
-The loops of a long formula compute several vectors at a time, which takes LLVM two to three times
-as long as loops over single numbers: the first form has these. Once it has done `ENOUGH` another
-thread compiles the better one, to which the first one then passes its calls on. Both are one text
-at two of LLVM's levels: they give the same bits. The better form is kept on disk, where later
-processes find it at once.
+The loops of a long formula compute several vectors at a time, which takes LLVM ten times as long as
+loops over single numbers that it does little for: the first form has these. Once it has done
+`ENOUGH` another thread compiles the better one, to which the first one then passes its calls on.
+Both are one text at two of LLVM's levels: they give the same bits. The better form is kept on disk,
+where later processes find it at once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import itertools
 import os
 import re
 import sys
@@ -22,21 +21,18 @@ from weakref import WeakSet
 
 from tinygrad_cg_kernels.runtime import machine
 from tinygrad_cg_kernels.runtime.locks import ForkLock
-from tinygrad_cg_kernels.runtime.native.translate import SUMS
 
 LONG, LONG_SMALL = 14_000, 20_000
 """Characters of a block kernel's and a small kernel's text: of shorter ones the better form takes
 little longer.
 """
-ENOUGH = 2**20  # elements
+ENOUGH = 2**18  # elements
 CALLS = 32
 """So many calls of a small kernel are enough."""
 MANY = 2**62
 """Calls that are left to a small kernel whose better form is under way."""
 BETTER, LEFT = "tinygrad_cg_better", "tinygrad_cg_left"
 """The symbols of the better form's address, and of the calls that are left until it is wanted."""
-FIRST_MARK = 10_000
-"""The number of the first mark of a loop that a first form has."""
 _ENTRY = re.compile(r"^define (\w+) @entry\((.*)\) \{$", re.MULTILINE)
 
 _lock = ForkLock()
@@ -54,45 +50,11 @@ if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has n
     os.register_at_fork(after_in_child=_forget_threads)
 
 
-def of_block(text: machine.Text) -> machine.Text | None:
-    """Return the text of a block kernel's first form; None if it is compiled soon enough."""
-    if len(text.text) < LONG:
-        return None
-    return _with_choice(_without_loops(text))
-
-
-def of_small(text: machine.Text) -> machine.Text | None:
-    """Return the text of a small kernel's first form; None if it is compiled soon enough."""
-    if len(text.text) < LONG_SMALL:
-        return None
-    return _with_choice(_without_loops(text), _COUNTED)
-
-
-def _without_loops(text: machine.Text) -> machine.Text:
-    """Return a text whose loops compute single numbers, but for sums, which have the same bits."""
-    count = itertools.count(FIRST_MARK, 2)
-
-    def vectors(found: re.Match) -> str:
-        at = next(count)
-        marks.append(f"!{at} = distinct !{{!{at}, !{at + 1}}}")
-        marks.append(f'!{at + 1} = !{{!"llvm.loop.vectorize.enable", i1 true}}')
-        return f", !llvm.loop !{at}"
-
-    marks: list[str] = []
-    lines = [re.sub(f" {SUMS}$", vectors, text.text, flags=re.MULTILINE), *marks]
-    return text._replace(text="\n".join(lines), level=machine.WITHOUT_LOOPS)
-
-
-def unoptimised(text: machine.Text) -> machine.Text:
-    """Return the text of a first form that LLVM does nothing for."""
-    return _with_choice(text._replace(level=machine.UNOPTIMISED))
-
-
-_PLAIN = """
+PLAIN = """
   %result = call {kind} @first_form({given})
   ret {kind} %result
 """
-_COUNTED = f"""
+COUNTED = f"""
   %left = load i64, ptr @{LEFT}
   %less = sub i64 %left, 1
   store i64 %less, ptr @{LEFT}
@@ -101,16 +63,16 @@ _COUNTED = f"""
 ask:
   call void @Py_IncRef(ptr @_Py_NoneStruct)
   ret ptr @_Py_NoneStruct
-run:{_PLAIN}"""
+run:{PLAIN}"""
 """After so many calls it does not serve, until somebody has seen that `Better.wanted` is true."""
 
 
-def _with_choice(text: machine.Text, own: str = _PLAIN) -> machine.Text:
+def with_choice(text: str, own: str = PLAIN) -> str:
     """Return a text whose entry calls what it was, or the better form as soon as there is one."""
-    found = _ENTRY.search(text.text)
+    found = _ENTRY.search(text)
     assert found is not None
     kind, given = found.groups()
-    first = _ENTRY.sub(r"define internal \1 @first_form(\2) {", text.text, count=1)
+    first = _ENTRY.sub(r"define internal \1 @first_form(\2) {", text, count=1)
     choice = f"""
 @{BETTER} = global ptr null
 @{LEFT} = global i64 {CALLS}
@@ -123,7 +85,7 @@ quick:
   ret {kind} %found
 own:{own.format(kind=kind, given=given)}}}
 """
-    return text._replace(text=first + choice)
+    return first + choice
 
 
 class Better:

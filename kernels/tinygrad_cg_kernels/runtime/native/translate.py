@@ -13,7 +13,7 @@ import ast
 import builtins
 import importlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -24,7 +24,6 @@ from tinygrad_cg_kernels.runtime import intrinsics, machine, views
 from tinygrad_cg_kernels.runtime.native import instructions
 from tinygrad_cg_kernels.runtime.native.sources import Source, source_of
 from tinygrad_cg_kernels.runtime.native.values import (
-    FLOATS,
     NOTHING,
     NUMBA,
     PARTS,
@@ -37,16 +36,14 @@ from tinygrad_cg_kernels.runtime.native.values import (
     Untranslatable,
     Value,
     constant,
-    float_of,
     itemsize,
     leaf_types,
     leaves,
     llvm_type,
     name_of,
-    number,
     rebuilt,
 )
-from tinygrad_cg_kernels.runtime.native.writer import Writer, holds, is_harmless
+from tinygrad_cg_kernels.runtime.native.writer import Product, Writer, holds, is_harmless
 
 MARKS = {
     intrinsics.wide_vectors,
@@ -93,8 +90,10 @@ class Module:
     """Functions of one translation: of a text, or of the kernels' own, with what they call.
 
     `scope` is that of the text. The kernels' scalar functions are those that `find` returns.
-    Without it they are translated as well, and products and sums of floats may be contracted. With
-    `whole`, all that the first function calls becomes part of it.
+    Without it they are translated as well, and the product of two floats becomes part of the sum
+    that it is written in: it is not rounded. With `whole`, all that the first function calls
+    becomes part of it. With `begins`, other cores compile long formulas for a first form from when
+    they are translated on, see `tiers`.
     """
 
     def __init__(
@@ -102,8 +101,9 @@ class Module:
         scope: dict[str, Any] | None = None,
         find: Callable[..., Function] | None = None,
         whole: bool = False,
+        begins: bool = False,
     ):
-        self.find, self.whole = find, whole
+        self.find, self.whole, self.begins = find, whole, begins
         self.scope = scope or {}
         self.texts: dict[str, str] = {}
         self.outlined: dict[str, str] = {}
@@ -114,7 +114,10 @@ class Module:
         self.metadata: list[str] = []
         self._functions: dict[Any, _Function] = {}
         self._bodies: dict[str, _Body] = {}  # those whose texts are wanting
-        self._formulas: list[str] = []  # functions of numbers
+        self._apart: dict[str, str] = {}  # long formulas and sums, and their declarations
+        self._sizes: dict[str, int] = {}
+        self._has_formulas = self._has_sums = False
+        self._begun: dict[str, Callable[[], bytes]] = {}
         self._contents: dict[str, _Contents] = {}
         self._reorders_formulas = False
         self.level = machine.FORMULAS
@@ -136,15 +139,31 @@ class Module:
                 self._contents[symbol] = self._contents_of(body.lines)
             self.texts[symbol] = ""
             self._bodies[symbol] = body
-            if source.scope.get("__name__", "").startswith(ELEMENTARY):
-                self._formulas.append(symbol)
             if intrinsics.number_by_number in body.marks:
                 self.level = machine.WITHOUT_LOOPS
             if intrinsics.outlined in body.marks:
                 self.outlined[symbol] = body.declaration()
             if intrinsics.later in body.marks:
                 self.later.append(symbol)
+            if self.find is None:
+                self._look_at(symbol, body, source)
         return self._functions[key]
+
+    def _look_at(self, symbol: str, body: _Body, source: Source) -> None:
+        """Note what a first form has apart, and begin with it: long formulas, and sums."""
+        elementary = source.scope.get("__name__", "").startswith(ELEMENTARY)
+        names = {name for line in body.lines if "call " in line for name in _SYMBOL.findall(line)}
+        size = len(body.lines) + sum(self._sizes.get(name, 0) for name in names)
+        formula = elementary and size > LONG
+        sums = any(line.endswith(SUMS) for line in body.lines)
+        self._has_formulas |= formula
+        self._has_sums |= sums
+        if not (formula or sums):
+            self._sizes[symbol] = size
+            return
+        self._apart[symbol] = body.declaration()
+        if self.begins:
+            self._begin(symbol)
 
     def declare(self, name: str, text: str) -> str:
         self.declared[name] = f"declare {text}"
@@ -181,17 +200,15 @@ class Module:
             self._arrays[id(thing)] = Value(Array(kind), f"@{name}", str(len(items)))
         return self._arrays[id(thing)]
 
-    def has_first_form(self) -> bool:
-        """Return whether functions of numbers can be compiled apart from sums.
+    def has_first_form(self, short: bool) -> bool:
+        """Return whether functions of numbers can be compiled apart from sums, and are long.
 
         Sums have the bits of one order only as loops over vectors: other loops need not be that.
+        With `short`, the rest is long enough.
         """
-        if self.level == machine.WITHOUT_LOOPS:
-            return False
-        if not any(one.reorders for one in self._contents.values()):
-            return True
-        long = any(self._contents[symbol].count > LONG for symbol in self._formulas)
-        return long and not self._reorders_formulas
+        if self._has_sums:
+            return self._has_formulas and not self._reorders_formulas
+        return self._has_formulas or short
 
     def sums(self, lines: list[str]) -> bool:
         """Return whether the lines of a kernel's loop are sums that LLVM makes of vectors."""
@@ -217,11 +234,11 @@ class Module:
                         reorders |= called.reorders
         return _Contents(count, loops, reorders)
 
-    def loop(self, interleaved: int) -> str:
-        """Return the mark of a loop that computes several vectors at a time."""
+    def loop(self, name: str, value: str) -> str:
+        """Return the mark of a loop for which LLVM has an option of this value."""
         at = len(self.metadata)
         self.metadata.append(f"!{at} = distinct !{{!{at}, !{at + 1}}}")
-        self.metadata.append(f'!{at + 1} = !{{!"llvm.loop.interleave.count", i32 {interleaved}}}')
+        self.metadata.append(f'!{at + 1} = !{{!"llvm.loop.{name}", {value}}}')
         return f", !llvm.loop !{at}"
 
     def text(self) -> str:
@@ -235,29 +252,59 @@ class Module:
         `LATER` has the addresses of these functions, once they are known, and `WANTED` a bit for
         each that was called before.
         """
-        if not self.later:
-            return self.text()
         self._write()
-        used = self._used_by(symbol)
-        table = [
-            f"@{LATER} = global [{len(self.later)} x ptr] zeroinitializer",
-            f"@{WANTED} = global i64 0",
-        ]
-        texts = (text for name, text in self.texts.items() if name in used)
-        return self._with_declarations([*table, *texts])
+        return self._main(self._used_by(symbol)) if self.later else self.text()
 
-    def calls_formulas(self, symbol: str) -> bool:
-        """Return whether a function calls functions of numbers, but for what is compiled later."""
-        return not self._used_by(symbol).isdisjoint(self._formulas)
+    def first(self, symbol: str) -> tuple[str, list[Callable[[], bytes]]]:
+        """Return the text of `main` without long formulas and sums, and what waits for these."""
+        self._write()
+        own, called = self._without_apart(symbol)
+        waits: dict[str, Callable[[], bytes]] = {}
+        left = [*called]
+        while left:
+            name = left.pop()
+            if name not in waits:
+                waits[name] = self._begun.get(name) or self._begin(name)
+                left += self._without_apart(name)[1]
+        return self._main(own, called.values()), [*waits.values()]
+
+    def _begin(self, symbol: str) -> Callable[[], bytes]:
+        """Have another core compile a part of a first form.
+
+        Its loops compute single numbers, but for sums: as vectors these have the same bits.
+        """
+        self._write()
+        used, called = self._without_apart(symbol)
+        texts = "\n".join(self._those(used, [symbol]))
+        level = machine.SUMS if SUMS in texts else machine.UNOPTIMISED
+        while SUMS in texts:
+            texts = texts.replace(f" {SUMS}", self.loop("vectorize.enable", "i1 true"), 1)
+        made = machine.Text(self._with_declarations([*called.values(), texts]), level=level)
+        wait = self._begun[symbol] = machine.start(made.compiled)
+        return wait
+
+    def _without_apart(self, symbol: str) -> tuple[set[str], dict[str, str]]:
+        """Return a function and what it uses but for what is apart; this, and its declarations."""
+        used = self._used_by(symbol, self._apart)
+        names = {name for one in used for name in _SYMBOL.findall(self.texts[one])}
+        called = {name: text for name, text in self._apart.items() if name in names - {symbol}}
+        return used, called
+
+    def _main(self, used: Container[str], declared: Iterable[str] = ()) -> str:
+        table = []
+        if self.later:
+            table = [
+                f"@{LATER} = global [{len(self.later)} x ptr] zeroinitializer",
+                f"@{WANTED} = global i64 0",
+            ]
+        return self._with_declarations([*table, *declared, *self._those(used)])
 
     def part(self, k: int) -> str:
         """Return the text of a function that is compiled later, there as `PART`."""
         self._write()
         symbol = self.later[k]
-        used = self._used_by(symbol)
-        texts = [text for name, text in self.texts.items() if name in used and name != symbol]
-        own = self.texts[symbol].replace("define internal", "define", 1)
-        return self._with_declarations([*texts, own.replace(f"@{symbol}(", f"@{PART}(", 1)])
+        text = self._with_declarations(self._those(self._used_by(symbol), [symbol]))
+        return text.replace(f"@{symbol}(", f"@{PART}(")
 
     def _write(self) -> None:
         """Write down the functions. Their formulas are optimised on other cores until now."""
@@ -275,20 +322,25 @@ class Module:
         self._write()
         found = []
         for one in (None, *self.outlined):
-            used = self._used_by(one) if one else self.texts.keys() - self.outlined.keys()
-            others = [text for name, text in self.outlined.items() if name != one]
-            texts = [text for name, text in self.texts.items() if name in used]
+            used = self.texts.keys() - self.outlined.keys()
             if one:
-                texts[-1] = texts[-1].replace("define internal", "define", 1)
-            found.append(self._with_declarations([*others, *texts]))
+                used = self._used_by(one, self.outlined)
+            others = [text for name, text in self.outlined.items() if name != one]
+            found.append(self._with_declarations([*others, *self._those(used, self.outlined)]))
         return found
 
-    def _used_by(self, symbol: str) -> set[str]:
-        """Return a function, and all that it calls here or reads."""
+    def _those(self, names: Container[str], public: Container[str] = ()) -> Iterator[str]:
+        """Yield the texts of functions, which other modules call where they are `public`."""
+        for name, text in self.texts.items():
+            if name in names:
+                yield text.replace("define internal", "define", 1) if name in public else text
+
+    def _used_by(self, symbol: str, without: Container[str] = ()) -> set[str]:
+        """Return a function, and all that it calls here or reads, `without` some."""
         used, left = {symbol}, [symbol]
         while left:
             for name in _SYMBOL.findall(self.texts[left.pop()]):
-                if name in self.texts and name not in used and name not in self.outlined:
+                if name in self.texts and name not in used and name not in without:
                     used.add(name)
                     left.append(name)
         return used
@@ -357,7 +409,7 @@ class _Body(Writer):
     """One function for one choice of types."""
 
     def __init__(self, module: Module, source: Source, arguments: tuple, symbol: str):
-        super().__init__(module.declare, "" if module.find else " contract")
+        super().__init__(module.declare, fuses=module.find is None and machine.fuses())
         self.module, self.symbol, self.result = module, symbol, None
         self.ended = False
         self.interleaved = 0
@@ -376,7 +428,10 @@ class _Body(Writer):
             for one, operand in zip(leaf_types(kind), operands, strict=True):
                 self._given.append(f"{one}{restrict if one == 'ptr' else ''} {operand}")
             self._assign(name, rebuilt(kind, operands))
+        begins = module.begins
+        module.begins = begins and intrinsics.later not in self.marks
         self._run(source.body)
+        module.begins = begins
         if not self.ended:
             self._return(Value("i64", "0") if self.result is None else self._nothing_more())
 
@@ -409,7 +464,9 @@ class _Body(Writer):
         for k, line in enumerate(lines):
             code, latch, kind = line.partition(" ;latch")
             if latch:
-                lines[k] = code + (self.module.loop(count) if count else kind)
+                lines[k] = code + (
+                    self.module.loop("interleave.count", f"i32 {count}") if count else kind
+                )
         text = "\n".join(lines)
         for one in dict.fromkeys(self._formulas):
             if several and one.is_long:
@@ -721,21 +778,8 @@ class _Body(Writer):
             if test in ("true", "false"):
                 return Value("b1", "false" if test == "true" else "true")
             return Value("b1", self.emit(f"xor i1 {test}, true"))
-        if isinstance(one.op, ast.USub) and value.is_number:
-            if value.is_complex:
-                word = llvm_type(PARTS[value.type])
-                return Value(value.type, tuple(self.emit(f"fneg {word} {x}") for x in value.text))
-            if value.type in FLOATS:
-                known = float_of(value.text)
-                if known is not None:
-                    return Value(value.type, number(-known, value.type))
-                return Value(value.type, self.emit(f"fneg {llvm_type(value.type)} {value.text}"))
-            if value.type[0] in "iu":
-                kind = f"{value.type[0]}64"
-                value = self.cast(value, kind)
-                if value.integer is not None:
-                    return Value(kind, str(-value.integer))
-                return Value(kind, self.emit(f"sub i64 0, {value.text}"))
+        if isinstance(one.op, ast.USub):
+            return self.opposite(value)
         if isinstance(one.op, ast.Invert) and value.type == "i64":
             return Value("i64", self.emit(f"xor i64 {value.text}, -1"))
         raise Untranslatable("a sign")
@@ -808,7 +852,7 @@ class _Body(Writer):
     def _of_binop(self, one: ast.BinOp) -> Value:
         if isinstance(one.op, ast.Pow):
             return self._power(one)
-        return self._operate(type(one.op).__name__, self._value(one.left), one.right)
+        return self._operate(type(one.op).__name__, self._term(one.left), one.right)
 
     def _power(self, one: ast.BinOp) -> Value:
         if isinstance(one.left, ast.Constant) and isinstance(one.right, ast.Constant | ast.UnaryOp):
@@ -818,8 +862,22 @@ class _Body(Writer):
             raise Untranslatable(f"Pow of {x.type} and {y.type}")
         return Value(x.type, self.call_intrinsic("pow", x, y))
 
-    def _operate(self, symbol: str, x: Value, right: ast.expr) -> Value:
-        return self.operate(symbol, x, self._value(right))
+    def _operate(self, symbol: str, x: Value | Product, right: ast.expr) -> Value:
+        y = self._term(right)
+        if symbol in ("Add", "Sub"):
+            return self.add(x, y, symbol)
+        return self.operate(symbol, self.whole(x), self.whole(y))
+
+    def _term(self, one: ast.expr) -> Value | Product:
+        """Return an operand, or its factors if it is a product that a sum may take in."""
+        if isinstance(one, ast.UnaryOp) and isinstance(one.op, ast.USub):
+            term = self._term(one.operand)
+            if isinstance(term, Product):
+                return Product(self.opposite(term.x), term.y)
+            return self.opposite(term)
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult):
+            return self.product(self.whole(self._term(one.left)), self._value(one.right))
+        return self._value(one)
 
     def _of_compare(self, one: ast.Compare) -> Value:
         values = [self._value(one.left)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,12 +31,19 @@ BITWISE = {"BitOr": "or", "BitAnd": "and", "BitXor": "xor"}
 _HARMFUL = ("call", "load", "store", "sdiv", "srem", "udiv", "urem", "br ", "phi")
 
 
+class Product(NamedTuple):
+    """The factors of a product of floats of one type."""
+
+    x: Value
+    y: Value
+
+
 class Writer:
     """Writes down instructions, and gives their results names."""
 
-    def __init__(self, declare: Any, flags: str):
+    def __init__(self, declare: Any, fuses: bool):
         self.lines: list[str] = []
-        self._declare, self._flags = declare, flags
+        self._declare, self._fuses = declare, fuses
         self._slots: list[str] = []  # stack memory
         self._count = itertools.count()
         self._labels = itertools.count()
@@ -242,14 +249,7 @@ class Writer:
         return Value(kind, tuple(parts))
 
     def _operate_complex(self, symbol: str, x: Value, y: Value) -> Value:
-        """Return what an operator makes of complex numbers: never contracted, as NumPy's."""
-        flags, self._flags = self._flags, ""
-        try:
-            return self._operate_parts(symbol, x, y)
-        finally:
-            self._flags = flags
-
-    def _operate_parts(self, symbol: str, x: Value, y: Value) -> Value:
+        """Return what an operator makes of complex numbers: all parts are rounded, as NumPy's."""
         kind = self._common_complex(x.type, y.type)
         x, y = self.cast(x, kind), self.cast(y, kind)
         a, b, c, d = (self.part(value, k) for value in (x, y) for k in range(2))
@@ -308,8 +308,7 @@ class Writer:
             x, y = self.cast(x, kind), self.cast(y, kind)
             if symbol == "Mod":
                 return self._remainder(x, y)
-            flags = self._flags if symbol != "Div" else ""
-            return Value(kind, self.emit(f"{name}{flags} {llvm_type(kind)} {x.text}, {y.text}"))
+            return Value(kind, self.emit(f"{name} {llvm_type(kind)} {x.text}, {y.text}"))
         kind = "u64" if x.type[0] == y.type[0] == "u" else "i64"
         x, y = self.cast(x, kind), self.cast(y, kind)
         if symbol in ("FloorDiv", "Mod"):
@@ -322,6 +321,33 @@ class Writer:
             a, b = x.integer, y.integer
             return Value(kind, str({"add": a + b, "sub": a - b, "mul": a * b}[name]))
         return Value(kind, self.emit(f"{name} i64 {x.text}, {y.text}"))
+
+    def product(self, x: Value, y: Value) -> Value | Product:
+        """Return a product, as its factors where a sum may take it in."""
+        floats = {x.type, y.type} & {*FLOATS}
+        if not (self._fuses and floats and all(one.is_number for one in (x, y))):
+            return self.operate("Mult", x, y)
+        if x.is_complex or y.is_complex or "b1" in (x.type, y.type):
+            return self.operate("Mult", x, y)
+        kind = x.type if x.type == y.type else "f64"
+        return Product(self.cast(x, kind), self.cast(y, kind))
+
+    def whole(self, term: Value | Product) -> Value:
+        return self.operate("Mult", *term) if isinstance(term, Product) else term
+
+    def add(self, x: Value | Product, y: Value | Product, symbol: str = "Add") -> Value:
+        """Return a sum or a difference. A product of its type in it is not rounded: one of two."""
+        for term, other in ((x, y), (y, x)):
+            own = other.x.type if isinstance(other, Product) else other.type
+            if not isinstance(term, Product) or not isinstance(own, str):
+                continue
+            kind = term.x.type
+            if own == kind or (kind == "f64" and own not in PARTS and own != "b1"):
+                (a, b), c = term, self.cast(self.whole(other), kind)
+                if symbol == "Sub":
+                    b, c = (b, self.opposite(c)) if term is x else (self.opposite(b), c)
+                return Value(kind, self.call_intrinsic("fma", a, b, c))
+        return self.operate(symbol, self.whole(x), self.whole(y))
 
     def _remainder(self, x: Value, y: Value) -> Value:
         """Return the remainder of floats, which has the sign of the divisor."""
@@ -426,6 +452,24 @@ class Writer:
             raise Untranslatable(f"{name} of {[value.type for value in values]}")
         word, symbol = STORED[kind], name if kind == "f64" else f"{name}f"
         return Value(kind, self.call(symbol, word, *[(word, value.text) for value in values]))
+
+    def opposite(self, value: Value) -> Value:
+        kind = value.type
+        if not value.is_number or kind[0] not in "iufc":
+            raise Untranslatable("a sign")
+        if value.is_complex:
+            word = llvm_type(PARTS[kind])
+            return Value(kind, tuple(self.emit(f"fneg {word} {x}") for x in value.text))
+        if kind in FLOATS:
+            known = float_of(value.text)
+            if known is not None:
+                return Value(kind, number(-known, kind))
+            return Value(kind, self.emit(f"fneg {llvm_type(kind)} {value.text}"))
+        kind = f"{kind[0]}64"
+        value = self.cast(value, kind)
+        if value.integer is not None:
+            return Value(kind, str(-value.integer))
+        return Value(kind, self.emit(f"sub i64 0, {value.text}"))
 
     def absolute(self, value: Value) -> Value:
         if value.is_complex:
