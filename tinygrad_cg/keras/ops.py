@@ -16,7 +16,7 @@ from .. import numpy
 from .._core.conversion import any_tensor, convert, convert_operands, is_tensor
 from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
-from .._ops import places
+from .._ops import searching
 from .._ops.comparison import less, not_equal
 from .._ops.complex import imag, real
 from .._ops.complex_parts import complex_of
@@ -115,8 +115,8 @@ def _as_int32(x: Any) -> Tensor:
 def _true_coordinates(condition: Any) -> list[Tensor]:
     """Return the coordinates of the true elements, one tensor for each axis."""
     return [
-        cast(places.tensor_of(one), int32)
-        for one in places.coordinates(places.values_of(convert(condition)))
+        cast(searching.tensor_of(one), int32)
+        for one in searching.coordinates(searching.values_of(convert(condition)))
     ]
 
 

@@ -1,4 +1,4 @@
-"""What counts, or finds places: on the device for operands there, as on the CPU."""
+"""What counts, or finds indices: on the device for operands there, as on the CPU."""
 
 import numpy as np
 import pytest
