@@ -131,7 +131,10 @@ def memory_limit() -> int:
 def clear() -> None:
     """Give memory of the GPU that is kept for later arrays back, if it was ever used."""
     if array_types:
+        from tinygrad_cg_kernels.cuda import graphs
+
         _numbers.clear()
+        graphs.clear()
         library().get_default_memory_pool().free_all_blocks()
 
 
