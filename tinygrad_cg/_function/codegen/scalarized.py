@@ -77,9 +77,7 @@ class _Elements:
         self.tables: set[int] = set()  # inputs that are read at indices
         self._first, self._carries = loop.body.constants + loop.body.carries, loop.body.carries
         self._known: dict[Any, Name] = {}
-        self._values: dict[FusionNode, Value] = {}
-        for value, node in lowered.nodes.items():  # others are the same elements again
-            self._values.setdefault(node, value)
+        self._values = lowered.values()
         self._arrays: dict[FusionNode, np.ndarray] = {}
         for node in in_order([*lowered.outputs, *lowered.checks], "operands"):
             if not isinstance(node, nodes.ArrayNode):

@@ -56,6 +56,10 @@ class Lowering:
         self.outputs = [self.nodes[value] for value in graph.outputs]
         self.checks = lookups.checks
 
+    def values(self) -> dict[FusionNode, Value]:
+        """Return the value of each node: the first of those that share it."""
+        return {node: value for value, node in reversed(self.nodes.items())}
+
     def _lower(self, value: Value) -> FusionNode:
         if value.array is not None:
             return _constant(value.array)
