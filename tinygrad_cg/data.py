@@ -184,7 +184,10 @@ class Dataset:
         if times < 0:
             return Dataset(lambda: _forever(self), _INFINITE if self._size else 0)
         size = self._size * times if self._size >= 0 else self._size
-        loops = lambda: itertools.chain.from_iterable(itertools.repeat(self, times))  # noqa: E731
+
+        def loops() -> Iterator[Any]:
+            return itertools.chain.from_iterable(itertools.repeat(self, times))
+
         return Dataset(loops, size if times else 0)
 
     def take(self, count: Any, name: Any = None) -> Dataset:

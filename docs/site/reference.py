@@ -10,6 +10,7 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy
 
@@ -154,11 +155,11 @@ def _methods(value: type) -> dict[str, object]:
     return found
 
 
-def _signature(value: object) -> str:
+def _signature(value: Any) -> str:
     if isinstance(value, property):
         return ""
     try:
-        signature = inspect.signature(value)  # pyright: ignore[reportArgumentType]
+        signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
     shown = []

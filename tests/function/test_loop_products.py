@@ -312,7 +312,7 @@ def test_loops_without_rounds_or_elements():
     w = normal(5, 5)
     for length in (0, 1):
         h = normal(3, 5)
-        loop = lambda h: ops.scan(lambda h, x: (tf.tanh(h @ w), h), h, None, length)  # noqa: B023, E731
+        loop = lambda h: ops.scan(lambda h, x: (tf.tanh(h @ w), h), h, None, length)  # noqa: B023
         same(tf.function(loop)(h), loop(h))
     for shape in ((0, 5), (3, 5)):
         loop = again(

@@ -189,7 +189,7 @@ def test_a_library_that_cannot_be_loaded_is_left_out(monkeypatch):
     def fails(x):
         raise OSError("no such processor")
 
-    works = lambda x: lambda: speed.by_hand(x)  # noqa: E731
+    works = lambda x: lambda: speed.by_hand(x)
     makers = {"works": ("numpy", works), "broken": ("numpy", fails), "absent": ("nope", fails)}
     monkeypatch.setattr(peers, "MAKERS", makers)
     assert [name for name, _ in peers.installed()] == ["works"]

@@ -69,7 +69,7 @@ def convert(function: Any) -> Any:
 
 def _convert_wrapped(function: FunctionType) -> FunctionType:
     """Return the library's function of a user's, `grad(f)` for one, with that transformed."""
-    old: Any = function.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+    old: Any = function.__wrapped__
     new = convert(old)
     if new is old:
         return function

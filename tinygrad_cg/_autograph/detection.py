@@ -68,7 +68,7 @@ def _has_branches(function: Any, seen: set[Any]) -> bool:
     if isinstance(function, MethodType):
         instance, function = function.__self__, function.__func__
     while isinstance(function, FunctionType) and wraps_users(function):
-        function = function.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+        function = function.__wrapped__
     if isinstance(function, MethodType):
         return _has_branches(function, seen)
     if not isinstance(function, FunctionType) or id(function) in seen or is_left(function):

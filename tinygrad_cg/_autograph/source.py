@@ -9,7 +9,6 @@ import linecache
 import os
 from collections import OrderedDict
 from types import CodeType, FunctionType
-from typing import Any
 
 from ..errors import IMPORTED, place_of
 from .detection import codes_in
@@ -186,8 +185,7 @@ def _unmangled(code: CodeType) -> list[str]:
     ]
 
 
-def compile_tree(node: ast.AST, parents: CodeType) -> CodeType:
+def compile_tree(node: ast.Module, parents: CodeType) -> CodeType:
     """Return a module's code, with the file name and the future features of another's code."""
     flags = parents.co_flags & _FUTURES
-    compiled: Any = compile(node, parents.co_filename, "exec", flags, True)  # type: ignore
-    return compiled
+    return compile(node, parents.co_filename, "exec", flags, True)

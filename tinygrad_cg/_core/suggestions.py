@@ -612,5 +612,5 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def hides_others(function: F) -> F:
     """Decorate a function whose arguments of other libraries are there for the error alone."""
-    function.__signature__ = own_signature(function)  # type: ignore[attr-defined]
+    function.__signature__ = own_signature(function)
     return function

@@ -222,6 +222,7 @@ class Batch(Level):
         If anything of it is batched, all of its outputs are, so that each example's upstream
         gradient stays separate from the others'.
         """
+        transformed: Any = call  # `jvp` and `push` are for a TransformedCall
         batched = [self.has(tensor) for tensor in inputs]
         for_each = any(batched) or any(map(self.has, outputs))
         avals = [None if one is None else Aval(one._data.shape, one._data.dtype) for one in inputs]
@@ -248,7 +249,7 @@ class Batch(Level):
         def jvp(tangent: Tensor, token: Any) -> Tensor:
             with self:
                 example = BatchTensor(tangent, self) if for_each else tangent
-                moved = getattr(call, "jvp")(example, token)  # noqa: B009
+                moved = transformed.jvp(example, token)
             return self.physical(moved) if for_each else moved
 
         def push(tangents: Sequence) -> list:
@@ -257,17 +258,17 @@ class Batch(Level):
                     BatchTensor(one, self) if one is not None and flag else one
                     for one, flag in zip(tangents, batched, strict=True)
                 ]
-                moved = getattr(call, "push")(examples)  # noqa: B009
+                moved = transformed.push(examples)
             return [self.physical(one) if one is not None and for_each else one for one in moved]
 
         passes = type(call) is TransformedCall and call.jvp is not None
         pushes = type(call) is TransformedCall and call.push is not None
-        transformed = TransformedCall(
+        lowered = TransformedCall(
             call.definition, pull, jvp if passes else None, push if pushes else None
         )
         lower = [one.physical if self.has(one) else one for one in inputs]
         outer = list(map(self.physical, outputs)) if for_each else outputs
-        results = rebind_outputs(state.frame, transformed, lower, outer)
+        results = rebind_outputs(state.frame, lowered, lower, outer)
         return [BatchTensor(result, self) for result in results] if for_each else results
 
     def _lower(self, gradient: Tensor, batched: bool, for_each: bool) -> Tensor:

@@ -694,7 +694,10 @@ def _last(
 ) -> Any:
     check_checkpoint(name, checkpoint)
     state, slices = _start(name, fn, elems, initializer, reverse)
-    step = lambda state, one: (_next(name, fn, state, one), None)  # noqa: E731
+
+    def step(state: Any, one: Any) -> tuple[Any, None]:
+        return _next(name, fn, state, one), None
+
     if slices.is_long:
         state, _ = loop(name, step, state, slices, reverse, checkpoint)
     else:

@@ -314,8 +314,9 @@ class GradientTape(levels.Listener):
 
     def _warn_unwatched(self, sources: list, results: list) -> None:
         """Warn that gradients are None because this tape was never told what to watch."""
-        has_gradient = lambda one: is_differentiable(one.dtype) and getattr(one, "trainable", True)  # noqa: E731
-        if all(one is None for one in results) and any(map(has_gradient, sources)):
+        if all(one is None for one in results) and any(
+            is_differentiable(one.dtype) and getattr(one, "trainable", True) for one in sources
+        ):
             warn(
                 "GradientTape.gradient: this tape watches nothing, so the gradient is None: call "
                 "tape.watch(x) before x is used, or make x a Variable, which is watched when it is "

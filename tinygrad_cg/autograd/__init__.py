@@ -129,7 +129,7 @@ def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
         bound.apply_defaults()
 
         def of_dict(arguments: dict[str, Any]) -> Any:
-            call = inspect.BoundArguments(signature, arguments)  # type: ignore[arg-type]
+            call = inspect.BoundArguments(signature, arguments)
             return fun(*call.args, **call.kwargs)
 
         return grad(of_dict)(dict(bound.arguments))

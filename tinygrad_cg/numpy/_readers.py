@@ -144,7 +144,7 @@ def _searchsorted(a: Any, v: Any, side: str, sorter: Any) -> Tensor:
         arrays = searching.values_of(table), searching.values_of(values)
         return Tensor(searching.search(*arrays, side))
     operands = map(_as_array, (table, values, side, sorter))
-    found = constant(np.searchsorted(*operands))  # pyright: ignore
+    found = constant(np.searchsorted(*operands))
     return found.gpu() if on_gpu else found
 
 

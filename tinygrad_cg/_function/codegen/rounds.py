@@ -336,8 +336,8 @@ class _Layout:
                 ends.append(made[last if k in kept else n & 1, ...].copy())
             return [*ends, *rows] if loop.body.length is not None else [*ends, np.array(n)]
 
-        run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]
-        run.source = segment.source  # pyright: ignore[reportFunctionMemberAccess]
+        run.owner = owner
+        run.source = segment.source
         return run
 
     def _filled(

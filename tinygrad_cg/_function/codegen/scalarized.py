@@ -253,8 +253,10 @@ class _Elements:
         at = self.compute(("wrapped", at, size), lambda: _where(_below(at, 0), if_negative, at))
         self.guards[at] = size
         zero = number_text(0, INT64)
-        inside = lambda: _where(_below(at, size), _where(_below(at, 0), zero, at), zero)  # noqa: E731
-        return self.compute(("inside", at, size), inside)
+        return self.compute(
+            ("inside", at, size),
+            lambda: _where(_below(at, size), _where(_below(at, 0), zero, at), zero),
+        )
 
     def _read(self, source: int, size: int, at: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Return a part of an input's array, which stays in memory."""

@@ -47,7 +47,7 @@ def move_constant(array: np.ndarray) -> Any:
     return devices.move(array, devices.GPU) if array.ndim else devices.number(array)
 
 
-on_gpu.device = devices.GPU  # pyright: ignore[reportFunctionMemberAccess]
+on_gpu.device = devices.GPU
 
 
 def device_of(build: Any) -> str:

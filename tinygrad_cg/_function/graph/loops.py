@@ -111,7 +111,8 @@ def known_rounds(graph: FuncGraph, constants: int, starts: Sequence[np.ndarray |
             return count(value.inputs[0])
         if name == "logical_and":
             counts = [count(one) for one in value.inputs]
-            return None if None in counts else min(counts)  # pyright: ignore[reportArgumentType]
+            known = [one for one in counts if one is not None]
+            return min(known) if len(known) == len(counts) else None
         if name not in ("less", "less_equal", "greater", "greater_equal"):
             return None
         left, right = value.inputs

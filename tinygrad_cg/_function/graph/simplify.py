@@ -235,24 +235,29 @@ def _joined(value: Value) -> Value | None:
             return None
         if len(terms) + len(pending) > _MOST_PARTS:
             return None
-    places = [_place_along_axis(one) for one in terms]
-    axes = {None if one is None else one[0] for one in places}
+    spans: list[tuple[int, int, int, int]] = []
+    for k, one in enumerate(terms):
+        span = _span_along_axis(one)
+        if span is None:
+            return None
+        spans.append((*span, k))
+    axes = {axis for axis, _, _, _ in spans}
     axis = axes.pop()
     if axes or not axis:
         return None
-    ordered = sorted(zip(places, range(len(terms)), strict=True))
+    ordered = [(start, stop, k) for _, start, stop, k in sorted(spans)]
     end = 0
-    for (_, start, stop), _ in ordered:  # type: ignore[misc]
+    for start, stop, _ in ordered:
         if start != end:
             return None
         end = stop
-    parts = [terms[k].inputs[0] for _, k in ordered]
+    parts = [terms[k].inputs[0] for _, _, k in ordered]
     if end != value.shape[axis] or any(one.dtype != value.dtype for one in parts):
         return None
     return operation(OPS["concatenate"], parts, {"axis": axis})
 
 
-def _place_along_axis(value: Value) -> tuple[int, int, int] | None:
+def _span_along_axis(value: Value) -> tuple[int, int, int] | None:
     """Return an axis, and from where to where along it a part is put, which is all of the others;
     None if it is no such part.
     """

@@ -8,6 +8,7 @@ of gradients, tangents (the transpose of the gradient) and batches are choices a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -71,7 +72,7 @@ class Pullback(NamedTuple):
     positions: list[int]
 
 
-class Choice:
+class Choice(ABC):
     """Several graphs of the same operands, one of which is run.
 
     Besides its outputs it gives the results of code in it that cannot be run twice, as `kept`;
@@ -120,16 +121,17 @@ class Choice:
                 self._pullbacks[wanted] = found
         return found
 
+    @abstractmethod
     def _make_graphs(self) -> list[FuncGraph]:
-        raise NotImplementedError
+        """Return the graph of each branch."""
 
+    @abstractmethod
     def _make_pullback(self, wanted: tuple[int, ...]) -> tuple[Pullback, bool]:
         """Return the gradient, and whether it is the same each time: it draws no numbers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def select(self, index: int) -> Choice:
         """Return one of the branches, as a choice of one."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<{self.label}>"
