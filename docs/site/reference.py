@@ -17,9 +17,9 @@ import numpy
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
-import tinygrad_cg  # noqa: E402 (found through the line above)
-from tinygrad_cg._core.levels import Listener  # noqa: E402
-from tinygrad_cg._core.suggestions import AbsentAttribute  # noqa: E402
+import tinygrad_cg
+from tinygrad_cg._core.levels import Listener
+from tinygrad_cg._core.suggestions import AbsentAttribute
 
 NAMES = {
     "tf": tinygrad_cg,
