@@ -11,6 +11,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.compiled import orders, same
+from tests.support.recurrences import lstm
 from tinygrad_cg._function.codegen import array_operations, rounds
 from tinygrad_cg._function.tracing import loops
 from tinygrad_cg.keras import ops
@@ -65,23 +66,6 @@ def recurrence(w, u, xs):
 
     h, hs = ops.scan(step, tf.zeros((xs.shape[1], w.shape[0]), w.dtype), xs)
     return tf.reduce_sum(h * h) + tf.reduce_mean(hs)
-
-
-def lstm(w, u, b, xs):
-    """Return the mean square of the last output of an LSTM."""
-    hidden = u.shape[0]
-
-    def step(carry, x):
-        h, c = carry
-        gates = x @ w + h @ u + b
-        i, f, o = (tf.sigmoid(gates[:, k * hidden : (k + 1) * hidden]) for k in range(3))
-        c = f * c + i * tf.tanh(gates[:, 3 * hidden :])
-        h = o * tf.tanh(c)
-        return (h, c), h
-
-    start = tf.zeros((xs.shape[1], hidden), w.dtype)
-    (h, _), hs = ops.scan(step, (start, start), xs)
-    return tf.reduce_mean(h * h) + tf.reduce_mean(hs)
 
 
 def markov(moves, shows):

@@ -47,10 +47,7 @@ __all__ = [
     "vector_jacobian_product",
 ]
 __dir__ = __all__.copy
-
-
-def __getattr__(name: str) -> Any:
-    refuse_name(__name__, name)
+__getattr__ = functools.partial(refuse_name, __name__)
 
 
 def grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[..., Any]:
