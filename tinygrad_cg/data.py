@@ -170,11 +170,11 @@ class Dataset:
             elements = iter(self)
             buffer = list(itertools.islice(elements, size))
             for one in elements:
-                place = int(draws.integers(len(buffer)))
-                yield buffer[place]
-                buffer[place] = one
-            for place in draws.permutation(len(buffer)):
-                yield buffer[place]
+                index = int(draws.integers(len(buffer)))
+                yield buffer[index]
+                buffer[index] = one
+            for index in draws.permutation(len(buffer)):
+                yield buffer[index]
 
         return Dataset(begin, self._size)
 

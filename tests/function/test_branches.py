@@ -1,4 +1,4 @@
-"""Choices by tensors without a value: values and derivatives in all modes, beside eager runs."""
+"""Choices by tensors without a value: values and derivatives are those of eager runs."""
 
 import numpy as np
 import pytest

@@ -183,7 +183,7 @@ PROGRAMS = {
     "vmap": (mapped, (3, 9, 9), (3, 5, 8, 9)),
     "while": (until, (7, 9), (9, 9)),
     "a transpose of before": (of_a_transpose, (7, 9), (9, 9)),
-    "two that change places": (swapping, (9, 9), (9, 9)),
+    "two that are exchanged": (swapping, (9, 9), (9, 9)),
     "by its transpose": (again(lambda x: tf.sin(x @ tf.transpose(x))), (9, 9)),
     "by itself": (again(lambda x: x @ x), (9, 9)),
     "matrix and vector": (again(lambda x, w: tf.sin(tf.linalg.matvec(w, x))), (12,), (12, 12)),

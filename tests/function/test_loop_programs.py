@@ -88,7 +88,7 @@ def newton(x):
 
 
 def leapfrog(q, p):
-    """Return the energy, and the place, of a path of Hamiltonian Monte Carlo."""
+    """Return the energy and the position of a path of Hamiltonian Monte Carlo."""
 
     def potential(q):
         return tf.reduce_sum(0.25 * q**4 - tf.cos(q)) + 0.1 * q[0] * q[1]

@@ -149,17 +149,17 @@ def first_line(node: Definition) -> int:
 
 
 def _is_of(node: Definition, code: CodeType) -> bool:
-    """Return whether a definition is that of `code`: names agree, and so do the places."""
+    """Return whether a definition is that of `code`: names agree, and so do the positions."""
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
     if name != code.co_name or _arguments(node) != _unmangled(code):
         return False
     last = node.end_lineno or node.lineno
-    places = [one for one in code.co_positions() if one[0] is not None and one[2] is not None]
-    if any(not first_line(node) <= one[0] <= last for one in places if one[0]):
+    positions = [one for one in code.co_positions() if one[0] is not None and one[2] is not None]
+    if any(not first_line(node) <= one[0] <= last for one in positions if one[0]):
         return False
     if isinstance(node, ast.Lambda):
         start, end = (node.lineno, node.col_offset), (last, node.end_col_offset or 0)
-        inner = [(one[0], one[2]) for one in places if one[1] is not None and one[3]]
+        inner = [(one[0], one[2]) for one in positions if one[1] is not None and one[3]]
         body = (node.body.lineno, node.body.col_offset)
         return body in inner and all(start <= one <= end for one in inner)
     return True

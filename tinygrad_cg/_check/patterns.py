@@ -391,7 +391,7 @@ def _of_outputs(one: Elements) -> str | None:
 
 
 def _placed(one: Elements) -> str | None:
-    """Name a gradient whose elements stand in other places."""
+    """Name a gradient whose elements stand at other positions."""
     given, right = one.given, one.right
     if given.size < 2 or not np.isfinite(right).all():
         return None
@@ -640,7 +640,7 @@ def _terms(one: Elements) -> str | None:
 
 
 def _where(one: Elements) -> str | None:
-    """Name the places of false elements, where others are right."""
+    """Name the positions of false elements, where others are right."""
     false = ~one.agree(one.given)
     count = int(false.sum())
     if not 0 < count < false.size:
@@ -688,9 +688,9 @@ def _where_false(one: Elements, false: np.ndarray) -> str | None:
 
 def _named(one: Elements, false: np.ndarray) -> Iterator[str]:
     for index in np.argwhere(false):
-        place = tuple(int(i) for i in index)
-        given, right = one.given[place] + 0.0, one.right[place] + 0.0  # no -0
-        yield f"{one.name}{list(place)} ({given:.6g} in place of {right:.6g})"
+        position = tuple(int(i) for i in index)
+        given, right = one.given[position] + 0.0, one.right[position] + 0.0  # no -0
+        yield f"{one.name}{list(position)} ({given:.6g} in place of {right:.6g})"
 
 
 def _digits(one: Elements) -> str | None:

@@ -218,7 +218,7 @@ def out_of_memory(name: str, error: MemoryError) -> ResourceExhaustedError:
     )
 
 
-def place(data: ndarray) -> Any:
+def to_current(data: ndarray) -> Any:
     """Return a new array where `tf.device` says that new tensors are."""
     return data if state.device in (None, CPU) else move(data, GPU)
 
@@ -242,12 +242,12 @@ def import_capsule(value: Any) -> Any:
 _ANYWHERE = nullcontext()
 
 
-def beside(tensor: Any) -> AbstractContextManager[None]:
+def on_device_of(tensor: Any) -> AbstractContextManager[None]:
     """Let new tensors be where a tensor is, in this thread, within a ``with`` block."""
     return on(home(tensor)) if array_types else _ANYWHERE
 
 
-def beside_operands(function: Function) -> Function:
+def on_device_of_operands(function: Function) -> Function:
     """Decorate a function: what it makes is on the GPU if an argument is a tensor there."""
 
     @wraps(function)

@@ -18,7 +18,7 @@ from tinygrad_cg_kernels.loops.engine import Pointwise
 
 from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
-from .._core.devices import beside
+from .._core.devices import on_device_of
 from .._core.levels import Level, run_on, state
 from .._core.primitive import Primitive, apply
 from .._core.suggestions import reads_own_arguments
@@ -87,7 +87,7 @@ def unit_vectors(like: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
     """
     shape = tuple(like._data.shape) if shape is None else shape
     size = prod(shape)
-    with beside(like):
+    with on_device_of(like):
         return reshape(eye(size, dtype=like._data.dtype), (size, *shape))
 
 
@@ -113,7 +113,7 @@ class Batch(Level):
         data = like._data
         if self.size < (diagonal.FEW if type(data) is np.ndarray else 2):
             return BatchTensor(unit_vectors(like), self)
-        with beside(like):
+        with on_device_of(like):
             values = ones(data.shape, data.dtype)
         return _of_diagonals((diagonal.Diagonal(values),), self)
 
@@ -194,7 +194,7 @@ class Batch(Level):
                 avals = _avals_of_call(primitive, inputs, params)
             multi_output = isinstance(avals, list)
             avals = avals if multi_output else [avals]
-            with beside(inputs[0]):
+            with on_device_of(inputs[0]):
                 found = [zeros((0, *aval.shape), aval.dtype) for aval in avals]
         else:
             results, before = [], self.row

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 from .. import nest
 from .._core import levels
 from .._core.conversion import is_tensor
-from .._core.devices import beside
+from .._core.devices import on_device_of
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, add_level, state
 from .._core.record import Node, find, held_nodes, is_leaf, watch_tensor
@@ -477,5 +477,5 @@ class GradientTape(levels.Listener):
 
 def _zeros(shape: tuple[int, ...], source: Any) -> Tensor:
     """Return zeros of a shape, of the dtype of a source, and where it is."""
-    with beside(source):
+    with on_device_of(source):
         return zeros(shape, source.dtype)

@@ -214,7 +214,7 @@ def _converted(name: str, x: Any, dtype: Any, copy: Any, device: Any) -> Tensor:
     return _on(name, device, found)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Tensor:
     x = _array(a)
     sizes = tuple(x.shape) if shape is None else as_sizes(name, shape)

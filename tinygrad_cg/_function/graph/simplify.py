@@ -36,10 +36,10 @@ _MASKS = {
 
 def simplify(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
     """Return an equivalent graph with the same inputs; `known` replaces some of its values."""
-    builder, replaced, built = _Builder(), {}, {}
+    builder, roots, built = _Builder(), {}, {}
     for value, replacement in (known or {}).items():
-        builder.build_all([replacement], replaced)
-        built[value] = replaced[replacement]
+        builder.build_all([replacement], roots)
+        built[value] = roots[replacement]
     builder.build_all(graph.outputs, built)
     return FuncGraph(graph.inputs, [built[output] for output in graph.outputs])
 
@@ -96,8 +96,8 @@ class _Builder:
     def _without_mask(self, value: Value) -> Value | None:
         """Return an ordinary product or quotient, if no zero upstream meets a pole."""
         assert value.primitive is not None
-        place, name = _MASKS[value.primitive.name]
-        upstream, slope = value.inputs[place], value.inputs[1]
+        position, name = _MASKS[value.primitive.name]
+        upstream, slope = value.inputs[position], value.inputs[1]
         if name.startswith("divide"):
             masks = not (
                 self.polynomials.is_nonzero(upstream) or self.polynomials.is_nonzero(slope)

@@ -235,15 +235,15 @@ class FunctionTrace(Level, Listener):
         """Return the results of code that computes on values, called at each call."""
         code = params.get("code") if primitive.kernel is None else None  # no primitive of the user
         key = getattr(code, "key", None)
-        place = (self.outside, primitive.name, key, *[one.aval for one in operands])
+        call = (self.outside, primitive.name, key, *[one.aval for one in operands])
         self.outside += 1
         run = runner(primitive, params)
         if (self.has_samples_only or self.trials) and getattr(code, "dtypes", None) == []:
             avals = []  # a call would tell nothing, and might print
         else:
-            avals = self.calls.find_avals(place, code, run, lambda: self._examples(operands))
+            avals = self.calls.find_avals(call, code, run, lambda: self._examples(operands))
         ordered = getattr(code, "stateful", False)
-        called = outside_operation(self.calls, place, primitive, params, avals, ordered)
+        called = outside_operation(self.calls, call, primitive, params, avals, ordered)
         if ordered:
             before = self.effects[-1:] or [constant(np.zeros((), BOOL))]
             operands = [*operands, *before]
@@ -300,7 +300,7 @@ class FunctionTrace(Level, Listener):
     def _own(self, data: Any) -> Any:
         """Return the value of a Variable as a tensor of this trace.
 
-        An array with the Variable's record would be an operand beside the Variable.
+        An array with the Variable's record would be another operand, next to the Variable.
         """
         known = isinstance(data, Tensor) or is_exact(data.dtype)
         return data if known else TraceTensor(constant(to_host(data)), self)
