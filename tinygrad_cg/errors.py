@@ -86,7 +86,7 @@ class ArgumentTypeError(TypeError, ValueError):
 
 
 class NonFiniteError(WithFields, InvalidArgumentError, FloatingPointError):
-    """A NaN or an infinity, where somebody watches for them (see `debugging`)."""
+    """A NaN or an infinity was made where a context watches for them (see `debugging`)."""
 
     order: int | None = None
     """The number of derivatives that had been taken."""

@@ -1,4 +1,4 @@
-"""Whether a function has control flow, by its compiled code: without it, nothing is transformed.
+"""Detection of control flow in compiled code: a function without any is not transformed.
 
 Most programs have none, so this module imports nothing of what transforms them.
 """

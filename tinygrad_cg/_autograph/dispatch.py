@@ -1,4 +1,4 @@
-"""What transformed functions call where they ask whether a tensor decides, and where one does."""
+"""Helpers that transformed functions call, to ask whether a tensor decides and where one does."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from .units import HELPER, INSIDE, Unit
 
 
 class Helper:
-    """What one transformed function calls; `call` says what runs instead of a function."""
+    """The helper of one transformed function; `call` says what runs instead of a function."""
 
     undefined = undefined
     locals = staticmethod(builtins.locals)
@@ -314,7 +314,7 @@ class Helper:
 
 
 class _Unsized:
-    """What a `for` goes through that may never end."""
+    """An iterable of a `for` that may never end."""
 
     def __init__(self, iterable: Any, line: int):
         self.iterable, self.line = iterable, line

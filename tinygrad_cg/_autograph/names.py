@@ -1,4 +1,4 @@
-"""What statements read, assign and leave, and which names are live after them."""
+"""Names that statements read and assign, how they are left, and names live after them."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ _MOST_TRIALS = 4  # until the types of a loop's names have to be found
 
 
 class Watch:
-    """What functions may change while they run once for what is done several times, or not at all.
+    """Locations that functions may change where one run stands for several, or for none.
 
     `locations` are those that are known, and `before` their values. Where a transformed function is
     entered meanwhile, what it may change is noted, too, as far as it was there before.

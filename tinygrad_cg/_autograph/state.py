@@ -1,4 +1,4 @@
-"""What a region may change: names, cells, attributes and containers, saved and put back.
+"""State that a region may change: names, cells, attributes and containers, saved and restored.
 
 A branch that a tensor decides runs at once for both cases, and a body for all rounds: what one of
 them changes must not be seen by the other.

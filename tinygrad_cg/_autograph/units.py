@@ -58,7 +58,7 @@ class Unit:
 
 
 class Effects:
-    """What statements may change: attributes, containers, cells and global names.
+    """Targets that statements may change: attributes, containers, cells and global names.
 
     `mentioned` are the function's own names, `outer` global ones.
     """

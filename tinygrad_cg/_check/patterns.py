@@ -71,7 +71,7 @@ class Elements(NamedTuple):
 
 
 class TooMuch(Exception):
-    """What it would take to look at the elements of an argument, in words."""
+    """The cost of looking at the elements of an argument, in words."""
 
 
 class Work(Level):

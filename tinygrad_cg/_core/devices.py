@@ -1,4 +1,4 @@
-"""Where tensors are: in the memory of the processor, or in that of an NVIDIA GPU.
+"""Devices of tensors: the memory of the processor, or that of an NVIDIA GPU.
 
 The value of a tensor on a GPU is an array of CuPy, and kernels for it are those of
 ``tinygrad_cg_kernels.cuda``, which is imported when a GPU is first asked for. In Numba's CUDA
@@ -119,7 +119,7 @@ def library() -> Any:
 
 
 def limit_memory(limit: int) -> None:
-    """Let arrays on the GPU take so many bytes at most; 0 is no limit."""
+    """Limit the bytes that arrays on the GPU may take; 0 is no limit."""
     library().get_default_memory_pool().set_limit(size=limit)
 
 

@@ -116,7 +116,7 @@ def is_leaf(node: Node) -> bool:
 
 
 def held_nodes(tokens: Iterable[Token]) -> list[Node]:
-    """Return everything that tapes have recorded and somebody still holds.
+    """Return all nodes that tapes have recorded and that are still referenced.
 
     Nobody keeps a list of that, so that it is freed at once: the tapes' tokens are asked for who
     refers to them. It takes a look at all objects of the process, and is for people to read: a list

@@ -1,4 +1,4 @@
-"""What else moves over images: separable filters, adjoints, responses, morphology."""
+"""Other filters of images: separable filters, adjoints, responses, morphology."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def dynamic_stitch(indices: Any, data: Any) -> Tensor:
 
 
 class At:
-    """What ``x.at`` is: ``x.at[key].set(y)`` is x with other elements at `key`; x stays as it is.
+    """The class of ``x.at``: ``x.at[key].set(y)`` is x with other elements at `key`; x is kept.
 
     After ``jax.numpy.ndarray.at``. `key` is what ``x[key]`` takes; an index out of bounds is an
     IndexError.

@@ -59,7 +59,7 @@ class Area:
 
 
 Source = tuple[Item, str]
-"""Where lines come from: an item, and their kind."""
+"""The origin of lines: an item, and their kind."""
 Lines = dict[Source, tuple[Vertex, float, dict[Any, tuple[Vertex, float]]]]
 """The lines in a frame: their start and its offset, and by what they lead to their ends."""
 

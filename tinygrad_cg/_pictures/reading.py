@@ -52,7 +52,7 @@ def known_nodes(record: Any) -> Iterator[Node]:
 
 
 def live_nodes(tokens: Iterable[Token]) -> list[Node]:
-    """Return everything that tapes have recorded and somebody still holds."""
+    """Return all nodes that tapes have recorded and that are still referenced."""
     return [one for one in held_nodes(tokens) if one.rule is not _no_rule]
 
 

@@ -35,8 +35,8 @@ class Code:
     """A Python function from tensors with values to tensors, and how it is called.
 
     ``call(*tensors)`` gives a list of tensors, as many each time. `key` is the same for calls
-    from the same place in a program. `structure` is that of the results, for who packs them. Of
-    `stateful` code a program makes all calls, in order.
+    from the same position in a program. `structure` is that of the results, for the caller that
+    packs them. Of `stateful` code a program makes all calls, in order.
     """
 
     structure: Any = None

@@ -146,7 +146,7 @@ def primitive(
     replace: bool = False,
     cuda: Any = None,
 ) -> Any:
-    """Define an operation by its name and kernel; returns the function that applies it.
+    """Define an operation by its name and kernel, and return the function that applies it.
 
     Parameters
     ----------

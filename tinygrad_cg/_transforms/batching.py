@@ -40,7 +40,7 @@ Y = TypeVar("Y")
 class BatchTensor(Tensor):
     """A tensor for each example of a batch, of `shape`; along a first axis `physical` holds all.
 
-    It may be made of `diagonals` instead: then `physical` is computed when somebody asks for it.
+    It may be made of `diagonals` instead: then `physical` is computed when it is asked for.
     """
 
     __slots__ = ("diagonals", "level", "physical")

@@ -225,7 +225,7 @@ class GradientTape(levels.Listener):
         levels.insert(self._ready(), index)
 
     def __repr__(self) -> str:
-        """Return what this tape watches and has recorded, as far as somebody still holds it."""
+        """Return what this tape watches and has recorded, as far as it is still referenced."""
         state = "recording" if self._recording else "closed"
         words = [state, "persistent"] if self._persistent else [state]
         parts = [", ".join(words)]

@@ -301,7 +301,7 @@ class MatrixCall:
 
 
 class _Numbers(NamedTuple):
-    """What a loop of NumPy's is given, but for addresses."""
+    """The arguments of a loop of NumPy's, but for addresses."""
 
     starts: list[int]
     sizes: list[int]

@@ -15,7 +15,7 @@ FEW_ELEMENTS = 64  # in a loop's arrays: its sizes are numbers in its text
 
 
 class Layout(Protocol):
-    """Where the arrays of a round are: start, shift, mask, step, and size, in elements.
+    """The positions of the arrays of a round: start, shift, mask, step, and size, in elements.
 
     In round i that is ``section(array, start + ((i + shift) & mask) * step, size)``.
     """
@@ -38,7 +38,7 @@ class Operation(Protocol):
 
 
 class Stage(NamedTuple):
-    """What runs in a row: operations on arrays, kernels, and then values of one element."""
+    """A sequence of operations on arrays, then kernels, and then values of one element."""
 
     operations: Sequence[Operation]
     blocks: Sequence[Block]

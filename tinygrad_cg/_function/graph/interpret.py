@@ -56,7 +56,7 @@ def device_of(build: Any) -> str:
 
 
 def is_stepwise(build: Any) -> bool:
-    """Return whether a way to make programs runs loops operation by operation, or all."""
+    """Return whether programs made in this way run loops, or all, operation by operation."""
     return build is interpreter or device_of(build) == devices.GPU
 
 

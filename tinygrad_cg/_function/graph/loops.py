@@ -36,7 +36,7 @@ _MOST_BYTES = 2**28
 
 
 class Body(NamedTuple):
-    """What a loop does in a round.
+    """The body of a loop: what it does in a round.
 
     The inputs of `graph` are constants of the loop, loop variables, and a slice of each stack; its
     outputs are the loop variables, and a row of each output. If it is `limited`, the first constant

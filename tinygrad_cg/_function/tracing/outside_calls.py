@@ -20,7 +20,7 @@ from ...errors import InvalidArgumentError
 
 
 class OutsideCalls:
-    """What is known of the calls of outside code in a function with one signature.
+    """The known calls of outside code in a function with one signature.
 
     They are known by their keys: their numbers in the order of Python, and by their operands'
     shapes. `sampling` is True while a trace computes sample values.

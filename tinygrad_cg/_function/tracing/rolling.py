@@ -373,7 +373,7 @@ class _Stretch:
 
 
 class _Part(NamedTuple):
-    """Which part of an array a round takes: one of a range along an axis, and a key after it."""
+    """A part of an array that a round takes: one of a range along an axis, and a key after it."""
 
     axis: int
     range: slice

@@ -32,7 +32,7 @@ from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 from .outside_calls import OutsideCalls, outside_operation
 
 Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
-"""What makes a program of a graph: `interpreter`, or `executable.build`, which fuses."""
+"""A function that makes a program of a graph: `interpreter`, or `executable.build`, which fuses."""
 
 MOST_SIZES = 64  # integers of a tensor that is computed with while tracing
 
