@@ -183,7 +183,7 @@ def is_ours(file: str) -> bool:
     return file.startswith(_OURS)
 
 
-def place_of(file: str, line: int) -> str:
+def location_of(file: str, line: int) -> str:
     """Return how messages name a line of code: of a file, or of a notebook's cell."""
     if not file.startswith("Cell In["):
         shell = _shell()

@@ -19,7 +19,7 @@ from .._debugging import printing
 from .._ops.elementwise import equal, logical_and, logical_not, logical_or
 from .._ops.shape import stop_gradient
 from .._rules.outside_code import numpy_function
-from ..errors import AutographError, FailedAssertion, place_of
+from ..errors import AutographError, FailedAssertion, location_of
 from .detection import codes_in
 from .merging import Mismatch, describe, plan, undefined
 from .names import BREAK, CONTINUE, NORMAL
@@ -69,7 +69,7 @@ class Helper:
 
     def where(self, line: int) -> str:
         text = linecache.getline(self.unit.file, line).strip()
-        return f"{place_of(self.unit.file, line)}, in {self.unit.name}: `{text}`"
+        return f"{location_of(self.unit.file, line)}, in {self.unit.name}: `{text}`"
 
     def refusal(self, line: int, why: str, remedy: str) -> AutographError:
         """Return the error for what cannot become part of a program.

@@ -10,7 +10,7 @@ import os
 from collections import OrderedDict
 from types import CodeType, FunctionType
 
-from ..errors import IMPORTED, place_of
+from ..errors import IMPORTED, location_of
 from .detection import codes_in
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -52,7 +52,7 @@ def find_definition(function: FunctionType) -> Definition:
     if len(found) != 1 or (_is_recent(code.co_filename) and not _gives(lines, code)):
         raise NoSource(
             f"the source of `{function.__name__}` is not what it was compiled from "
-            f"({place_of(code.co_filename, code.co_firstlineno)}): import it again"
+            f"({location_of(code.co_filename, code.co_firstlineno)}): import it again"
         )
     return found[0]
 

@@ -310,7 +310,7 @@ def name_pattern(one: Elements) -> str | None:
     """Return a sentence for the first pattern that explains every element; None without one."""
     if not _largest(one.right) or one.match(one.given):
         return None
-    patterns = (_zero, _ratio, _of_complex, _of_outputs, _placed, _summed, _parts, _factors)
+    patterns = (_zero, _ratio, _of_complex, _of_outputs, _permuted, _summed, _parts, _factors)
     patterns += (_quadratic, _softmax, _centred, _offset, _terms, _where)
     found = (pattern(one) for pattern in (*patterns, _digits))
     return next((text for text in found if text), None)
@@ -390,7 +390,7 @@ def _of_outputs(one: Elements) -> str | None:
     return f"{text} {inside}" if inside else text
 
 
-def _placed(one: Elements) -> str | None:
+def _permuted(one: Elements) -> str | None:
     """Name a gradient whose elements stand at other positions."""
     given, right = one.given, one.right
     if given.size < 2 or not np.isfinite(right).all():

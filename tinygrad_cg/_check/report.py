@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._rules.definition import source_line
-from ..errors import GradientError, is_ours, place_of
+from ..errors import GradientError, is_ours, location_of
 from .orders import Property
 from .recorder import SourceLine
 from .verdicts import FAILED, INCONCLUSIVE, KINK, DerivativeRow
@@ -209,5 +209,5 @@ def _lines(report: GradientReport) -> str:
 
 def where(site: SourceLine) -> str:
     """Return a line as reports name it: the file without its folder, or a notebook's cell."""
-    location = place_of(*site)
+    location = location_of(*site)
     return location if location.startswith("Cell") else f"{Path(site[0]).name}:{site[1]}"

@@ -26,7 +26,7 @@ from ..._ops.shape import identity
 from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import Variable, VariableSlice, is_recorded
 from ..._rules.outside_runs import scratch_run
-from ...errors import OperatorNotAllowedInGraphError, is_ours, place_of, users_line
+from ...errors import OperatorNotAllowedInGraphError, is_ours, location_of, users_line
 from ..graph.interpret import device_of, interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 from .outside_calls import OutsideCalls, outside_operation
@@ -86,7 +86,7 @@ def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
     text = linecache.getline(file, line).strip()
     raise OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
-        f"`{level.name}` is traced ({place_of(file, line)}: `{text}`){_reason()}. Choose by "
+        f"`{level.name}` is traced ({location_of(file, line)}: `{text}`){_reason()}. Choose by "
         "element with where(); declare an argument that decides on Python's way static, "
         "function(static_argnums=...); call code that needs values by numpy_function or "
         "py_function; or keep loops, conditions and NumPy calls that need values outside of the "
