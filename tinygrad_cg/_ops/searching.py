@@ -51,18 +51,18 @@ def true_rows(condition: Tensor) -> Tensor:
         return Tensor(devices.library().empty((int(bool(x != 0)), 0), dtype=np.int64))
 
 
-def search(table: Any, values: Any, side: str) -> Any:
+def search(table: Any, values: Any, side: Any) -> Any:
     """Return the indices of values in one sorted row, as ``numpy.searchsorted``.
 
     If one of both is on a GPU, the other is copied there, and so is a result of the CPU.
     """
     if not is_on_gpu(table, values):
-        return np.searchsorted(table, values, side)  # pyright: ignore
+        return np.searchsorted(table, values, side)
     from tinygrad_cg_kernels.cuda import searching
 
     known = searching.serves(table.dtype) and searching.serves(values.dtype)
     if table.ndim != 1 or side not in ("left", "right") or not known:
-        found = np.searchsorted(*map(devices.to_host, (table, values)), side)  # pyright: ignore
+        found = np.searchsorted(devices.to_host(table), devices.to_host(values), side)
         return devices.move(np.asarray(found), devices.GPU)
     with devices.memory_for("searchsorted"):
         operands = [devices.move(one, devices.GPU) for one in (table, values)]
@@ -70,7 +70,7 @@ def search(table: Any, values: Any, side: str) -> Any:
         return searching.search(operands[0], flat, side == "right").reshape(values.shape)
 
 
-def search_rows(table: Any, values: Any, side: str) -> Any:
+def search_rows(table: Any, values: Any, side: Any) -> Any:
     """Return the indices of values in sorted rows, which have the same axes before the last."""
     if is_on_gpu(table, values):
         from tinygrad_cg_kernels.cuda import searching
@@ -84,7 +84,7 @@ def search_rows(table: Any, values: Any, side: str) -> Any:
         return devices.move(found, devices.GPU)
     found = np.empty(values.shape, np.int64)
     for line in np.ndindex(table.shape[:-1]):
-        found[line] = np.searchsorted(table[line], values[line], side)  # pyright: ignore
+        found[line] = np.searchsorted(table[line], values[line], side)
     return found
 
 

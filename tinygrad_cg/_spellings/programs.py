@@ -314,7 +314,7 @@ def _reversed(x: Any, axis: Any) -> Tensor:
     )
 
 
-def _placed(rows: Any, values: Any, side: str, kind: Any) -> Tensor:
+def _searchsorted(rows: Any, values: Any, side: str, kind: Any) -> Tensor:
     """Return where values stand in sorted rows, which have the same axes before the last."""
     table, found = map(searching.values_of, (convert(rows), convert(values)))
     if table.shape[:-1] != found.shape[:-1] or not table.ndim:
@@ -370,7 +370,7 @@ _TABLE = """
         each of the batch along `batch_axis`, by default the first axis.
     saturate_cast(value, dtype, name=None) = saturate_cast(value, dtype)
     searchsorted(sorted_sequence, values, side="left", out_type=int32, name=None)
-        = _placed(sorted_sequence, values, side, out_type)
+        = _searchsorted(sorted_sequence, values, side, out_type)
         # Return where `values` stand in the last axis of `sorted_sequence` (int32): before those
         equal to them, or with side="right" behind. The axes before the last are the same.
     shape_n(input, out_type=int32, name=None) -> list[Tensor]

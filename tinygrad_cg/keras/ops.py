@@ -42,6 +42,7 @@ from ..dtypes import int32, uint32
 from ..errors import InvalidArgumentError
 from ._associative import associative_scan
 from ._loops import fori_loop, map, scan, switch, while_loop
+from ._operands import as_real as _real
 
 __all__ = [
     "associative_scan",
@@ -73,12 +74,6 @@ def _small(epsilon: float | None) -> float:
 def _order(data_format: str | None) -> str:
     """Return the order of an image's axes: what `set_image_data_format` says where it is None."""
     return data_format or settings.image_data_format
-
-
-def _real(x: Any) -> Tensor:
-    """Return integers and booleans as `floatx`, float32 unless it is set."""
-    x = convert(x)
-    return cast(x, settings.floatx) if is_exact(x.dtype) else x
 
 
 def _reals(x1: Any, x2: Any) -> list[Tensor]:

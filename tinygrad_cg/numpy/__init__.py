@@ -53,7 +53,7 @@ _FORWARDED = (  # NumPy's own: questions, indices, files, texts, and what has no
     "triu_indices_from typename ufunc uint unpackbits unravel_index unsignedinteger"
 )
 __all__ = ["c_", "fft", "from_dlpack", "linalg", "r_", "random"]
-__all__ += _OF_NUMPY.split()  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ += _OF_NUMPY.split()
 
 _TABLE = """
     append(arr, values, axis=None) = concatenate(*_flat((arr, values), axis))

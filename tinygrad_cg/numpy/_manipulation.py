@@ -554,7 +554,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple(grids) if sparse else broadcast_arrays(*grids)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 @reads_own_arguments
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
     """Return `arr` with `values` before the rows `obj` of `axis`, or of it flattened.

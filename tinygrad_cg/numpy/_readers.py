@@ -144,7 +144,7 @@ def _searchsorted(a: Any, v: Any, side: str, sorter: Any) -> Tensor:
         arrays = searching.values_of(table), searching.values_of(values)
         return Tensor(searching.search(*arrays, side))
     operands = map(_as_array, (table, values, side, sorter))
-    found = constant(np.searchsorted(*operands))  # pyright: ignore
+    found = constant(np.searchsorted(*operands))
     return found.gpu() if on_gpu else found
 
 
@@ -214,7 +214,7 @@ def _converted(name: str, x: Any, dtype: Any, copy: Any, device: Any) -> Tensor:
     return _on(name, device, found)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Tensor:
     x = _array(a)
     sizes = tuple(x.shape) if shape is None else as_sizes(name, shape)

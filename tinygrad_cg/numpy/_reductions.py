@@ -264,7 +264,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     return reduce_sum(divide(multiply(pairs, steps), 2), dim)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 @reads_own_arguments
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Return central differences of samples `f` along each axis, or `axis`; for several a tuple.
@@ -450,7 +450,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
 # Counting ------------------------------------------------------------------------------------
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tensor:
     """Count how often each of 0, 1, 2, ... occurs in the integers `x`, or sum their `weights`."""
     ids = _array(x)

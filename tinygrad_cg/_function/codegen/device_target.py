@@ -273,7 +273,7 @@ class DeviceSegment:
             del self.arrays[node]
             self._made[node] = node.shape, node.dtype
         if graphs.wanted():
-            roles = [self._role(node, written) for node in self.arrays]
+            roles: list[graphs.Role] = [self._role(node, written) for node in self.arrays]
             self.repeated = graphs.Repeated(self._launch, self._make, roles, len(self._launches))
 
     def _written(self) -> set[FusionNode]:
