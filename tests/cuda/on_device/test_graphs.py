@@ -380,7 +380,7 @@ def test_a_replay_waits_for_the_one_before_on_its_own_stream(monkeypatch, cuda):
 
     def note(owner, name, seen):
         method = getattr(owner, name)
-        changed = lambda one, *given: order.append(seen(one, *given)) or method(one, *given)  # noqa: E731
+        changed = lambda one, *given: order.append(seen(one, *given)) or method(one, *given)
         monkeypatch.setattr(owner, name, changed)
 
     note(cuda.Stream, "wait_event", lambda stream, event: ("wait", stream.ptr, id(event)))
