@@ -70,7 +70,7 @@ def _panel(panel: Any, measured: dict[Work, dict[Peer, float]], shown: set[Peer]
 
 
 def _labels(panel: Any, ends: list[tuple[float, Peer]]) -> None:
-    """Return names beside the lines' left ends, moved apart where they would meet."""
+    """Return names at the lines' left ends, moved apart where they would meet."""
     distance, last = 1.7, 0.0
     for taken, peer in sorted(ends, key=lambda end: end[0]):
         last = max(taken, last * distance)

@@ -37,6 +37,27 @@ class Library:
     matvec: Any
     where: Any
 
+    # and so its derivatives, the functions whose rules differ, and its ways with arrays.
+
+    value_and_grads: Callable[..., Program]
+    """Of ``(function, count=1)``: its value, and its gradients by the first `count` arguments."""
+    custom: Callable[[Any], Any]
+    """Of x: log(1 + exp(x)), whose rule is dy * (1 - 1 / (1 + exp(x)))."""
+    decorated: Callable[[Any], Any]
+    """Of x: x**3, whose rule 3 * x**2 * dy has as its own rule the derivative by dy alone."""
+    wrapped: Callable[[Any], Any]
+    """Of x: x**3, in whose rule the slope 3 * x**2 has a rule of its own."""
+    mean_cross_entropy: Callable[[Any, Any], Any]
+    """Of ``(logits, labels)``: the mean over rows of logsumexp(row) - row[label]."""
+    hessian: Callable[[Callable[..., Any], Any], Any]
+    """Of ``(function, x)``: the matrix of second derivatives at x."""
+    hvp: Callable[[Callable[..., Any], Any, Any], Any]
+    """Of ``(function, x, v)``: the product of that matrix and a vector, without the matrix."""
+    jacobian: Callable[[Callable[..., Any], Any], Any]
+    """Of ``(function, x)``: the matrix of first derivatives at x."""
+    array: Callable[[np.ndarray, bool], Any]
+    """Of ``(values, wanted)``: the library's own array; `wanted` if gradients by it are."""
+
     def __init__(self) -> None:
         self.log1pexp = self.value_and_grads(lambda x: self.sum(self.custom(x)))
         self.second_order = self.value_and_grads(lambda x: self.sum(self.log1pexp(x)[1]))
@@ -56,44 +77,6 @@ class Library:
         self.attention = self.value_and_grads(self._attention, 3)
         self.decorated_twice = self._second_derivative(lambda x: self.decorated(x) ** 2)
         self.wrapped_twice = self._second_derivative(lambda x: self.wrapped(x) ** 2)
-
-    # and so its derivatives, the functions whose rules differ, and its ways with arrays.
-
-    def value_and_grads(self, function: Callable[..., Any], count: int = 1) -> Program:
-        """Return a function's value, and its gradients by the first `count` arguments."""
-        raise NotImplementedError
-
-    def custom(self, x: Any) -> Any:
-        """Return log(1 + exp(x)), whose rule is dy * (1 - 1 / (1 + exp(x)))."""
-        raise NotImplementedError
-
-    def decorated(self, x: Any) -> Any:
-        """Return x**3, whose rule 3 * x**2 * dy has as its own rule the derivative by dy alone."""
-        raise NotImplementedError
-
-    def wrapped(self, x: Any) -> Any:
-        """Return x**3, in whose rule the slope 3 * x**2 has a rule of its own."""
-        raise NotImplementedError
-
-    def mean_cross_entropy(self, logits: Any, labels: Any) -> Any:
-        """Return the mean over rows of logsumexp(row) - row[label]."""
-        raise NotImplementedError
-
-    def hessian(self, function: Callable[..., Any], x: Any) -> Any:
-        """Return the matrix of second derivatives at x."""
-        raise NotImplementedError
-
-    def hvp(self, function: Callable[..., Any], x: Any, v: Any) -> Any:
-        """Return the product of that matrix and a vector, without the matrix."""
-        raise NotImplementedError
-
-    def jacobian(self, function: Callable[..., Any], x: Any) -> Any:
-        """Return the matrix of first derivatives at x."""
-        raise NotImplementedError
-
-    def array(self, values: np.ndarray, wanted: bool) -> Any:
-        """Return the library's own array; `wanted` if gradients by it are."""
-        raise NotImplementedError
 
     def compiled(self, program: Program) -> Program:
         """Return the program as it is called in this mode."""

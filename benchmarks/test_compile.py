@@ -63,7 +63,7 @@ def test_failure_is_told():
 
 
 def test_table(capsys):
-    """Each row has its ratios to JAX; beside functions known, others have nothing cached."""
+    """Each row has its ratios to JAX; with functions known, others have nothing cached."""
     torch = next(peer for peer in PEERS if peer.name == "torch compile")
     measured = {
         PROGRAMS[0]: {

@@ -49,7 +49,7 @@ PROGRAMS = (
     Work("the same, (4096, 1000), f32", "elementwise", partial(matrix, 4096, 1000)),
     Work("cross-entropy, (4096, 1000), f32", "cross_entropy", partial(logits, 4096, 1000)),
 )
-"""What is timed beside a busy process."""
+"""What is timed next to a busy process."""
 LOAD = "import os\n{pin}\nprint(flush=True)\nwhile True:\n    pass"
 JAX = next(peer for peer in PEERS if (peer.package, peer.mode) == ("jax", "jit"))
 Taken = list[list[list[float]]]
@@ -218,9 +218,9 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.threads", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a moment each, to see that it runs")
-    parser.add_argument("--busy", action="store_true", help="beside a busy process, and JAX")
+    parser.add_argument("--busy", action="store_true", help="next to a busy process, and JAX")
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has JAX")
-    parser.add_argument("--rounds", type=int, default=10, help="turns of each, beside a process")
+    parser.add_argument("--rounds", type=int, default=10, help="turns of each, next to a process")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.serve:

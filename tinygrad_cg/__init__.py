@@ -105,7 +105,7 @@ _LAZY = {
     ".signal": "fftnd ifftnd irfftnd rfftnd",
 }
 _HOMES = {name: home for table in (_EAGER, _LAZY) for home in table for name in table[home].split()}
-__all__ = sorted([*_HOMES, "newaxis"])  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted([*_HOMES, "newaxis"])
 
 __version__ = "0.1.0"
 newaxis = None

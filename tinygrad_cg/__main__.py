@@ -17,7 +17,7 @@ A tour of tinygrad_cg in five parts:
   2. custom gradients inside custom gradients, order by order
   3. a wrong rule: found, explained and drawn
   4. a logistic model fitted to real, unscaled data by Newton's method
-  5. timings of tapes and of compiled functions, beside NumPy and other libraries"""
+  5. timings of tapes and of compiled functions, compared with NumPy and other libraries"""
 PARTS = (1, 2, 3, 4, 5)
 FIT = 4
 

@@ -170,11 +170,11 @@ class Dataset:
             elements = iter(self)
             buffer = list(itertools.islice(elements, size))
             for one in elements:
-                place = int(draws.integers(len(buffer)))
-                yield buffer[place]
-                buffer[place] = one
-            for place in draws.permutation(len(buffer)):
-                yield buffer[place]
+                index = int(draws.integers(len(buffer)))
+                yield buffer[index]
+                buffer[index] = one
+            for index in draws.permutation(len(buffer)):
+                yield buffer[index]
 
         return Dataset(begin, self._size)
 
@@ -184,7 +184,10 @@ class Dataset:
         if times < 0:
             return Dataset(lambda: _forever(self), _INFINITE if self._size else 0)
         size = self._size * times if self._size >= 0 else self._size
-        loops = lambda: itertools.chain.from_iterable(itertools.repeat(self, times))  # noqa: E731
+
+        def loops() -> Iterator[Any]:
+            return itertools.chain.from_iterable(itertools.repeat(self, times))
+
         return Dataset(loops, size if times else 0)
 
     def take(self, count: Any, name: Any = None) -> Dataset:

@@ -13,6 +13,6 @@ _NAMES = (
 )
 DType = np.dtype
 globals().update({name: np.dtype(name) for name in _NAMES.split()})
-__all__ = ["DType", "as_dtype", *_NAMES.split()]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["DType", "as_dtype", *_NAMES.split()]
 
 spell(globals(), "cast(x, dtype, name=None) = cast(x, dtype)")

@@ -86,7 +86,7 @@ class ArgumentTypeError(TypeError, ValueError):
 
 
 class NonFiniteError(WithFields, InvalidArgumentError, FloatingPointError):
-    """A NaN or an infinity, where somebody watches for them (see `debugging`)."""
+    """A NaN or an infinity was made where a context watches for them (see `debugging`)."""
 
     order: int | None = None
     """The number of derivatives that had been taken."""
@@ -183,7 +183,7 @@ def is_ours(file: str) -> bool:
     return file.startswith(_OURS)
 
 
-def place_of(file: str, line: int) -> str:
+def location_of(file: str, line: int) -> str:
     """Return how messages name a line of code: of a file, or of a notebook's cell."""
     if not file.startswith("Cell In["):
         shell = _shell()

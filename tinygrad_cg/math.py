@@ -17,7 +17,7 @@ _LAZY = {
     ".nn": "approx_max_k approx_min_k zero_fraction",
 }
 _HOMES = {name: home for home in _LAZY for name in _LAZY[home].split()}
-__all__ = ["special", *_HOMES]  # noqa: F822  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["special", *_HOMES]  # noqa: F822 (they are found when asked for)
 
 
 def __getattr__(name: str) -> Any:

@@ -53,7 +53,7 @@ class LearningRateSchedule(ABC):
 
 
 class _Decay(LearningRateSchedule):
-    """What begins at `initial_learning_rate`, and changes over `decay_steps`."""
+    """A schedule that begins at `initial_learning_rate`, and changes over `decay_steps`."""
 
     def __init__(self, initial_learning_rate: Any, decay_steps: Any):
         self.initial_learning_rate = initial_learning_rate

@@ -10,15 +10,16 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
-import tinygrad_cg  # noqa: E402 (found through the line above)
-from tinygrad_cg._core.levels import Listener  # noqa: E402
-from tinygrad_cg._core.suggestions import AbsentAttribute  # noqa: E402
+import tinygrad_cg
+from tinygrad_cg._core.levels import Listener
+from tinygrad_cg._core.suggestions import AbsentAttribute
 
 NAMES = {
     "tf": tinygrad_cg,
@@ -154,11 +155,11 @@ def _methods(value: type) -> dict[str, object]:
     return found
 
 
-def _signature(value: object) -> str:
+def _signature(value: Any) -> str:
     if isinstance(value, property):
         return ""
     try:
-        signature = inspect.signature(value)  # pyright: ignore[reportArgumentType]
+        signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
     shown = []

@@ -589,7 +589,7 @@ def nonlocal_state(x):
 
 @case(*BOTH)
 def lambdas(x):
-    pick = lambda v, k=3.0: v * k if v > 0 else v / k  # noqa: E731
+    pick = lambda v, k=3.0: v * k if v > 0 else v / k
     return pick(x) + pick(-x, k=2.0)
 
 

@@ -41,7 +41,7 @@ def assigned_inside(x):
     for v in x:
         y = v * v
         z = y * v
-    return y + z  # pyright: ignore
+    return y + z
 
 
 def left_early(x):
@@ -264,7 +264,7 @@ def test_state_of_the_program_in_a_loop(traced, capfd):
 def test_errors_are_those_of_python():
     def reads_too_early(x):
         for v in x:
-            y = y + v  # noqa: F821 # pyright: ignore
+            y = y + v  # noqa: F821
         return y
 
     def raises(x):

@@ -248,7 +248,7 @@ def test_full_of_a_surrogate_is_batched():
         def product(x):
             calls.append(None)
             rounded = tf.round(x)
-            rule = lambda dy: (dy @ tf.transpose(x) + tf.transpose(x) @ dy) * mask  # noqa: E731
+            rule = lambda dy: (dy @ tf.transpose(x) + tf.transpose(x) @ dy) * mask
             return rounded @ rounded, rule
 
         return product

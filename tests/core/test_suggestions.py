@@ -140,7 +140,7 @@ def test_methods_of_other_libraries_say_what_to_use(make):
 
 def test_an_argument_of_another_library_names_ours():
     x = tf.constant([[1.0, 2.0]])
-    square = lambda x: tf.reduce_sum(x * x)  # noqa: E731
+    square = lambda x: tf.reduce_sum(x * x)
     calls = [
         (lambda: tf.reduce_sum(x, dim=0), "reduce_sum", "dim"),
         (lambda: tf.math.reduce_std(x, dim=0), "reduce_std", "dim"),
@@ -309,7 +309,7 @@ def test_older_names_of_arguments():
 
 def test_transforms_that_are_given_the_point_too_say_how_they_are_called():
     x = tf.constant([1.0, 2.0])
-    square = lambda x: tf.reduce_sum(x * x)  # noqa: E731
+    square = lambda x: tf.reduce_sum(x * x)
     for name in ("grad", "value_and_grad", "jacobian", "hessian", "hvp"):
         with pytest.raises(TypeError, match=rf"{name}: argnums must be .* {name}\(f\)\(x\)"):
             getattr(tf, name)(square, x)
@@ -375,7 +375,7 @@ def test_signatures_have_our_arguments_alone():
 
 
 def test_a_gradient_of_one_element_says_how_to_make_it_a_scalar():
-    square = lambda x: x * x  # noqa: E731
+    square = lambda x: x * x
     with pytest.raises(ValueError, match=r"shape \(1,\); .* y\[0\], or reduce_sum\(y\)"):
         tf.grad(square)(tf.constant([3.0]))
     with pytest.raises(ValueError, match=r"shape \(1, 1\); .* y\[0, 0\], or reduce_sum"):

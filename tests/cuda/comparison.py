@@ -1,4 +1,4 @@
-"""Results of the simulated device beside those of the CPU."""
+"""Results of the simulated device compared with those of the CPU."""
 
 from typing import Any
 

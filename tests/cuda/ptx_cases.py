@@ -162,8 +162,8 @@ def compile_kernels(compiler: Compiler, which: str) -> None:
 
 
 def compile_draws(compiler: Compiler) -> None:
-    """Compile the kernels of random numbers, and of places in sorted rows."""
-    from tinygrad_cg_kernels.cuda import draws, places
+    """Compile the kernels of random numbers, and of searches in sorted rows."""
+    from tinygrad_cg_kernels.cuda import draws, searching
 
     generator = np.random.Philox(1)
     for dtype in (np.dtype("d"), np.dtype("f")):
@@ -175,7 +175,7 @@ def compile_draws(compiler: Compiler) -> None:
     for code in "dfqQ?":
         compiler.name = f"search in rows of {code}"
         rows = simulated.asarray(np.zeros((2, 3), code))
-        places.search(rows, rows, False)
+        searching.search(rows, rows, False)
 
 
 def main() -> None:

@@ -116,7 +116,7 @@ def test_products_of_several_arguments_and_of_an_implicit_function():
     reverse = tf.custom_derivatives(solve, vjp=vjp, beyond="differentiate")
 
     def hessian(f):
-        loss = lambda a, b: tf.reduce_sum(f(a, b) ** 2)  # noqa: E731
+        loss = lambda a, b: tf.reduce_sum(f(a, b) ** 2)
         return tf.nest.flatten(tf.hessian(loss, argnums=(0, 1))(a, b))
 
     for f in (forward, reverse):

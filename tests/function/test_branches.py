@@ -1,4 +1,4 @@
-"""Choices by tensors without a value: values and derivatives in all modes, beside eager runs."""
+"""Choices by tensors without a value: values and derivatives are those of eager runs."""
 
 import numpy as np
 import pytest
@@ -351,7 +351,7 @@ def test_numbers_take_the_dtype_of_the_other_branch():
 
 def test_errors_show_both_branches():
     x = tf.constant([1.0, 2.0])
-    total = lambda x: tf.reduce_sum(x) > 0  # noqa: E731
+    total = lambda x: tf.reduce_sum(x) > 0
     cases = [
         (lambda: x, lambda: (x, x), r"`false_fn` returned \(float32\(2,\), float32\(2,\)\), `true"),
         (lambda: x[:1], lambda: x, r"float32\(2,\) of `false_fn`, float32\(1,\) of `true_fn`"),

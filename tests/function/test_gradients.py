@@ -65,7 +65,7 @@ def test_tapes_inside(function):
 def test_tapes_inside_and_outside(function):
     x = tf.constant(X)
     compiled = unfused(lambda x: [one for one in orders(function, x, 1) if one is not None][-1])
-    eager = lambda x: [one for one in orders(function, x, 1) if one is not None][-1]  # noqa: E731
+    eager = lambda x: [one for one in orders(function, x, 1) if one is not None][-1]
     same(orders(compiled, x, 2), orders(eager, x, 2))
 
 
@@ -436,7 +436,7 @@ def test_a_rule_with_a_rule_that_is_not_its_transpose():
         return x**3, grad_fn
 
     x = tf.constant(X)
-    tangent = lambda x: tf.jvp(op, [x], [tf.ones_like(x)])[1]  # noqa: E731
+    tangent = lambda x: tf.jvp(op, [x], [tf.ones_like(x)])[1]
     same(unfused(tangent)(x), tangent(x))
     same(unfused(tf.vmap(tangent))(tf.stack([x, x])), tf.vmap(tangent)(tf.stack([x, x])))
 

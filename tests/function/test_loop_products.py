@@ -11,6 +11,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.compiled import orders, same
+from tests.support.recurrences import lstm
 from tinygrad_cg._function.codegen import array_operations, rounds
 from tinygrad_cg._function.tracing import loops
 from tinygrad_cg.keras import ops
@@ -65,23 +66,6 @@ def recurrence(w, u, xs):
 
     h, hs = ops.scan(step, tf.zeros((xs.shape[1], w.shape[0]), w.dtype), xs)
     return tf.reduce_sum(h * h) + tf.reduce_mean(hs)
-
-
-def lstm(w, u, b, xs):
-    """Return the mean square of the last output of an LSTM."""
-    hidden = u.shape[0]
-
-    def step(carry, x):
-        h, c = carry
-        gates = x @ w + h @ u + b
-        i, f, o = (tf.sigmoid(gates[:, k * hidden : (k + 1) * hidden]) for k in range(3))
-        c = f * c + i * tf.tanh(gates[:, 3 * hidden :])
-        h = o * tf.tanh(c)
-        return (h, c), h
-
-    start = tf.zeros((xs.shape[1], hidden), w.dtype)
-    (h, _), hs = ops.scan(step, (start, start), xs)
-    return tf.reduce_mean(h * h) + tf.reduce_mean(hs)
 
 
 def markov(moves, shows):
@@ -199,7 +183,7 @@ PROGRAMS = {
     "vmap": (mapped, (3, 9, 9), (3, 5, 8, 9)),
     "while": (until, (7, 9), (9, 9)),
     "a transpose of before": (of_a_transpose, (7, 9), (9, 9)),
-    "two that change places": (swapping, (9, 9), (9, 9)),
+    "two that are exchanged": (swapping, (9, 9), (9, 9)),
     "by its transpose": (again(lambda x: tf.sin(x @ tf.transpose(x))), (9, 9)),
     "by itself": (again(lambda x: x @ x), (9, 9)),
     "matrix and vector": (again(lambda x, w: tf.sin(tf.linalg.matvec(w, x))), (12,), (12, 12)),
@@ -312,7 +296,7 @@ def test_loops_without_rounds_or_elements():
     w = normal(5, 5)
     for length in (0, 1):
         h = normal(3, 5)
-        loop = lambda h: ops.scan(lambda h, x: (tf.tanh(h @ w), h), h, None, length)  # noqa: B023, E731
+        loop = lambda h: ops.scan(lambda h, x: (tf.tanh(h @ w), h), h, None, length)  # noqa: B023
         same(tf.function(loop)(h), loop(h))
     for shape in ((0, 5), (3, 5)):
         loop = again(

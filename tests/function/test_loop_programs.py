@@ -1,9 +1,10 @@
-"""Programs that are loops, compiled, beside the same programs run eagerly, to second order."""
+"""Programs that are loops, compared with the same programs run eagerly, to second order."""
 
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support import recurrences
 from tests.support.compiled import unfused
 from tinygrad_cg.keras import ops
 
@@ -18,20 +19,8 @@ XS = normal(7, 3, 4)
 
 
 def lstm(w, u, b):
-    """Return the mean square of the last output of an LSTM, of 5 units, on a batch of 3."""
-    hidden = u.shape[0]
-
-    def step(carry, x):
-        h, c = carry
-        gates = x @ w + h @ u + b
-        i, f, o = (tf.sigmoid(gates[:, k * hidden : (k + 1) * hidden]) for k in range(3))
-        c = f * c + i * tf.tanh(gates[:, 3 * hidden :])
-        h = o * tf.tanh(c)
-        return (h, c), h
-
-    start = tf.zeros((XS.shape[1], hidden), w.dtype)
-    (h, _), hs = ops.scan(step, (start, start), tf.constant(XS))
-    return tf.reduce_mean(h * h) + tf.reduce_mean(hs)
+    """Return what an LSTM of 5 units makes of a batch of 3."""
+    return recurrences.lstm(w, u, b, tf.constant(XS))
 
 
 OBSERVED = np.cumsum(normal(9)) + normal(9)
@@ -99,7 +88,7 @@ def newton(x):
 
 
 def leapfrog(q, p):
-    """Return the energy, and the place, of a path of Hamiltonian Monte Carlo."""
+    """Return the energy and the position of a path of Hamiltonian Monte Carlo."""
 
     def potential(q):
         return tf.reduce_sum(0.25 * q**4 - tf.cos(q)) + 0.1 * q[0] * q[1]

@@ -174,7 +174,7 @@ def test_other_dtypes(name, dtype):
     if dtype == "complex128":
         x, xs = x + 0.1j, xs - 0.2j
     if name == "products":
-        body = lambda x, xs: tf.foldl(  # noqa: E731
+        body = lambda x, xs: tf.foldl(
             lambda c, s: tf.tanh(c @ tf.constant(W.astype(dtype)) + s), xs, tf.reshape(x, (1, 3))
         )
     for transform in (lambda f: f, lambda f: tf.grad(f, (0, 1))):
@@ -186,10 +186,10 @@ def test_other_dtypes(name, dtype):
 
 
 def test_third_derivatives_of_a_loop_that_its_values_end():
-    f = lambda x: tf.reduce_sum(halves(x, None))  # noqa: E731
+    f = lambda x: tf.reduce_sum(halves(x, None))
     for _ in range(3):
         before = f
-        f = lambda x, before=before: tf.reduce_sum(tf.grad(before)(x) ** 2)  # noqa: E731
+        f = lambda x, before=before: tf.reduce_sum(tf.grad(before)(x) ** 2)
     x = tf.constant(X)
     np.testing.assert_allclose(unfused(f)(x), f(x), rtol=1e-9)
 
@@ -333,7 +333,7 @@ def test_gradients_flow_through_recorded_assignments_of_each_round():
         return lambda x: tf.reduce_sum(tf.foldl(step, rows, x) * v)
 
     def until(x):
-        goes_on = lambda c: tf.reduce_sum(c) < 9.0  # noqa: E731
+        goes_on = lambda c: tf.reduce_sum(c) < 9.0
         return tf.reduce_sum(tf.while_loop(goes_on, lambda c: (learn(c, c) * 2.0,), (x,))[0] * v)
 
     def around(f):

@@ -232,7 +232,7 @@ def test_a_gradient_from_outside_of_the_program(rolled):
 
 def test_batches_and_forward_mode(rolled):
     given = tf.constant(X), tf.constant(Y)
-    run = lambda x, xs: tf.jvp(recurrent, (x, xs), (tf.cos(x), tf.sin(xs)))  # noqa: E731
+    run = lambda x, xs: tf.jvp(recurrent, (x, xs), (tf.cos(x), tf.sin(xs)))
     assert_close(unfused(run)(*given), run(*given))
     batch = tf.stack([given[0], 2.0 * given[0]]), tf.stack([given[1], -given[1]])
     run = tf.vmap(tf.grad(recurrent, (0, 1)))

@@ -43,7 +43,7 @@ def filter_of(x, xs):
 
 
 def swapped(x, xs):
-    """Variables of the loop that trade places, in reverse; one stays, and rows are slices."""
+    """Variables of the loop that are exchanged, in reverse; one stays, and rows are slices."""
 
     def step(carry, x):
         a, b, c = carry

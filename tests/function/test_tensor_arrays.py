@@ -166,7 +166,7 @@ def test_values_and_derivatives_are_those_of_eager_runs(f):
     ):
         found = tf.function(transform(loss))(x, n)
         np.testing.assert_allclose(found, transform(loss)(x, n), rtol=1e-9, atol=1e-12)
-    third = lambda g: tf.grad(tf.grad(lambda s: g(s * x, n)))(tf.constant(1.1, x.dtype))  # noqa: E731
+    third = lambda g: tf.grad(tf.grad(lambda s: g(s * x, n)))(tf.constant(1.1, x.dtype))
     np.testing.assert_allclose(third(tf.function(loss)), third(loss), rtol=1e-9)
     xs = tf.stack([x, 0.9 * x])
     each = tf.function(tf.vmap(tf.grad(loss), (0, None)))(xs, n)

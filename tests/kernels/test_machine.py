@@ -164,7 +164,7 @@ def test_compiling_leaves_no_memory_behind():
     lines = [f"  %y{k} = fadd double %x, {k}.5\n  store double %y{k}, ptr %p" for k in range(300)]
     text = "\n".join(["define void @entry(ptr %p, double %x) {", *lines, "  ret void", "}"])
     text = machine.Text(text)
-    plain = lambda: machine.object_code(machine.optimised(text.parsed()))  # noqa: E731
+    plain = lambda: machine.object_code(machine.optimised(text.parsed()))
     for compile_it in (plain, text.compiled):
         for _ in range(3):
             compile_it()

@@ -32,7 +32,7 @@ def values(size, dtype, far):
 
 def apart_and_whole(name, inputs, kind, monkeypatch):
     """A kernel with parts, and one that is compiled as a whole."""
-    make = lambda: Elementwise(name, getattr(elementary, name), inputs, kind)  # noqa: E731
+    make = lambda: Elementwise(name, getattr(elementary, name), inputs, kind)
     apart, whole = make(), make()
 
     def run_whole(*arrays):

@@ -32,7 +32,7 @@ def stderr(monkeypatch):
 
 
 def replace_stderr(monkeypatch, stream):
-    """Put another stream in the place of stderr, for the module alone: pytest has its own."""
+    """Replace stderr by another stream, for the module alone: pytest has its own."""
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))
     return stream
 

@@ -72,7 +72,7 @@ def test_batches_and_compiled_functions():
     for name, options in CALLS[::3]:
         x, function = operand(name), getattr(tf.numpy.fft, name)
         expected = np.stack([getattr(np.fft, name)(one, **options) for one in (x, 2 * x)])
-        call = lambda one, f=function, options=options: f(one, **options)  # noqa: E731
+        call = lambda one, f=function, options=options: f(one, **options)
         batch = tf.constant(np.stack([x, 2 * x]))
         for found in (tf.vmap(call)(batch), unfused(tf.vmap(call))(batch)):
             np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13, atol=1e-13)
@@ -197,7 +197,7 @@ def test_windows_and_the_mel_scale_in_all_modes():
     assert_right_in_all_modes(
         lambda beta: tf.signal.kaiser_bessel_derived_window(6, beta[0], tf.float64), [2.5]
     )
-    weights = lambda ends: tf.signal.linear_to_mel_weight_matrix(  # noqa: E731
+    weights = lambda ends: tf.signal.linear_to_mel_weight_matrix(
         3, 9, 8000, ends[0], ends[1], tf.float64
     )
     expected = numeric_gradients(
@@ -269,7 +269,7 @@ def test_their_gradients_are_finite_differences():
         lambda x: keras.istft(keras.stft(x, 4, 2, 6), 4, 2, 6, window="hamming"),
         lambda x: keras.stft(x, 3, 2, 4, None, False)[1],
     ):
-        loss = lambda x, f=function: tf.reduce_sum(f(x) ** 3)  # noqa: E731
+        loss = lambda x, f=function: tf.reduce_sum(f(x) ** 3)
         expected = numeric_gradients(lambda one, f=loss: f(one).numpy(), (SIGNAL,), [0], 1e-5)[0]
         found = np.asarray(tf.grad(loss)(SIGNAL))
         scale = np.abs(expected).max()

@@ -73,9 +73,7 @@ def test_the_loss_in_all_modes():
 @pytest.mark.parametrize("hits", [True, False])
 @pytest.mark.parametrize("loss", ["sampled_softmax_loss", "nce_loss"])
 def test_losses_by_samples_in_all_modes(loss, hits):
-    call = lambda w, b, x: getattr(nn, loss)(  # noqa: E731
-        w, b, TRUE, x, 3, 7, 2, SAMPLE, hits
-    )
+    call = lambda w, b, x: getattr(nn, loss)(w, b, TRUE, x, 3, 7, 2, SAMPLE, hits)
     assert_right_in_all_modes(call, WEIGHTS, BIASES, INPUTS)
     parts = [WEIGHTS[:3], WEIGHTS[3:]]
     assert_array_equal(call(parts, BIASES, INPUTS), call(WEIGHTS, BIASES, INPUTS))

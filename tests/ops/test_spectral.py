@@ -84,7 +84,7 @@ def test_complex_derivatives_in_all_modes(case):
     """First order by differences of values, second by those of the first, forward and reverse."""
     function, x = case
     weights = RNG.normal(size=function(tf.constant(x)).shape)
-    loss = lambda one: tf.reduce_sum(function(one) * weights)  # noqa: E731
+    loss = lambda one: tf.reduce_sum(function(one) * weights)
     slope = tf.grad(loss)
     expected = numeric_gradients(lambda one: loss(tf.constant(one)).numpy(), (x,), [0], 1e-6)[0]
     scale = np.abs(expected).max()
@@ -95,7 +95,7 @@ def test_complex_derivatives_in_all_modes(case):
     scale = np.abs(expected).max()
     _, forward = tf.jvp(slope, (tf.constant(x),), (tf.constant(way),))
     np.testing.assert_allclose(forward.numpy(), expected, rtol=0, atol=1e-6 * scale)
-    product = lambda one: tf.reduce_sum(tf.math.real(slope(one) * np.conj(way)))  # noqa: E731
+    product = lambda one: tf.reduce_sum(tf.math.real(slope(one) * np.conj(way)))
     reverse = tf.grad(product)(tf.constant(x)).numpy()
     np.testing.assert_allclose(reverse, forward.numpy(), rtol=0, atol=1e-9 * scale)
     batch = tf.constant(np.stack([x, x + 0.01 * way]))
@@ -130,7 +130,7 @@ def test_symmetric_functions_of_equal_values_have_their_gradient(x):
 
 
 def test_the_trace_by_eigenvalues_has_no_second_derivative():
-    trace = lambda x: tf.reduce_sum(linalg.eigvalsh(x))  # noqa: E731
+    trace = lambda x: tf.reduce_sum(linalg.eigvalsh(x))
     slope = tf.grad(lambda x: tf.reduce_sum(tf.grad(trace)(x) * WAY))
     np.testing.assert_allclose(slope(tf.constant(np.eye(3))).numpy(), np.zeros((3, 3)), atol=1e-13)
 
@@ -173,7 +173,7 @@ def test_functions_of_matrices_are_right_for_equal_values_and_jordan_blocks():
     jordan = np.array([[2.0, 1.0, 0.0], [0.0, 2.0, 1.0], [0.0, 0.0, 2.0]])
     for x in (EQUAL, np.eye(3), jordan):
         for function in (linalg.expm, linalg.logm, linalg.sqrtm):
-            loss = lambda x, f=function: tf.reduce_sum(f(x) * WAY)  # noqa: E731
+            loss = lambda x, f=function: tf.reduce_sum(f(x) * WAY)
             expected = numeric_gradients(
                 lambda one, f=loss: f(tf.constant(one)).numpy(), (x,), [0], 1e-5
             )[0]
@@ -214,7 +214,7 @@ def test_singular_values_that_are_zero():
     for order in (2, -2, "nuc", "fro"):
         found = tf.grad(lambda x, o=order: norms.matrix_norm(x, o))(tf.zeros((2, 2)))
         np.testing.assert_array_equal(found.numpy(), np.zeros((2, 2)))
-    squares = lambda x: tf.reduce_sum(linalg.svd(x, compute_uv=False) ** 2)  # noqa: E731
+    squares = lambda x: tf.reduce_sum(linalg.svd(x, compute_uv=False) ** 2)
     curvature = tf.hessian(squares)(tf.constant(np.diag([2.0, 1.0, 0.0]))).numpy()
     np.testing.assert_allclose(curvature.reshape(9, 9), 2 * np.eye(9), atol=1e-13)
 
@@ -268,7 +268,7 @@ def test_pseudo_inverse_and_solution_of_low_rank():
     assert int(linalg.matrix_rank(low)) == 1
     assert linalg.matrix_rank(np.stack([low, MIX[:, :3]])).numpy().tolist() == [1, 3]
     assert int(linalg.matrix_rank(MIX, tol=1e3)) == 0
-    along = lambda s: linalg.pinv(s * tf.constant(low))  # noqa: E731
+    along = lambda s: linalg.pinv(s * tf.constant(low))
     found = tf.jacobian(along)(tf.constant(2.0, dtype=tf.float64))
     np.testing.assert_allclose(found.numpy(), -np.linalg.pinv(low) / 4, atol=1e-13)
 

@@ -19,7 +19,7 @@ MATRIX = RNG.normal(size=(2, 4, 4))
 
 
 def dense(bands, lower=True):
-    """The triangular matrix whose bands are the main diagonal and those beside it."""
+    """The triangular matrix whose bands are the main diagonal and its neighbours."""
     count, size = bands.shape
     if lower:
         return sum(np.diag(bands[k, k:], -k) for k in range(count))

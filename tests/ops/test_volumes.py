@@ -186,8 +186,8 @@ def test_adjoints_of_depthwise_convolutions_are_gradients():
         strides, padding, form, gaps = given
         x = IMAGE if form == "NHWC" else IMAGE.transpose(0, 3, 1, 2)
         gaps = gaps if gaps == 1 else gaps[2:]
-        run = lambda x, f, p=padding, s=strides, d=form, g=gaps: (  # noqa: E731
-            nn.depthwise_conv2d(x, f, s, p, d, g)
+        run = lambda x, f, p=padding, s=strides, d=form, g=gaps: nn.depthwise_conv2d(
+            x, f, s, p, d, g
         )
         out, pull = tf.vjp(run, tf.constant(x), tf.constant(PLANE))
         dy = RNG.normal(size=out.shape)

@@ -577,6 +577,9 @@ def test_activations():
     np.testing.assert_allclose(activations.relu(x, max_value=1.0), [0, 0.1, 1.0], rtol=1e-6)
     np.testing.assert_array_equal(activations.gelu(x), ops.gelu(x, approximate=False))
     np.testing.assert_allclose(activations.mish(x), x * np.tanh(np.log1p(np.exp(x))), rtol=1e-6)
+    limits = activations.mish(np.array([-np.inf, np.inf]))
+    np.testing.assert_array_equal(limits, [0, np.inf])
+    assert activations.mish([1, 2]).dtype == tf.float32
     np.testing.assert_allclose(activations.exponential(x), np.exp(x), rtol=1e-6)
     np.testing.assert_array_equal(activations.get(None)(x), x)
     assert activations.get("relu") is activations.get(activations.relu) is activations.relu

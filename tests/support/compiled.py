@@ -1,4 +1,4 @@
-"""Compiled functions beside eager ones: derivatives of both, and whether they are the same."""
+"""Compiled and eager functions: derivatives of both, and whether they are the same."""
 
 import functools
 from collections.abc import Callable

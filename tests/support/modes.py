@@ -36,13 +36,13 @@ def assert_right_in_all_modes(function: Callable[..., Any], *arrays: Any) -> Non
     positions = list(range(len(arrays)))
     tensors = [tf.constant(array) for array in arrays]
     gradients = first(*tensors)
-    value = lambda *moved: float(loss(*map(tf.constant, moved)))  # noqa: E731
+    value = lambda *moved: float(loss(*map(tf.constant, moved)))
     for found, expected in zip(
         gradients, numeric_gradients(value, arrays, positions, 1e-5), strict=True
     ):
         assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
     second = tf.grad(slope, argnums=tuple(positions))(*tensors)
-    way = lambda *moved: float(slope(*map(tf.constant, moved)))  # noqa: E731
+    way = lambda *moved: float(slope(*map(tf.constant, moved)))
     for found, expected in zip(
         second, numeric_gradients(way, arrays, positions, 1e-5), strict=True
     ):

@@ -189,7 +189,7 @@ def test_a_library_that_cannot_be_loaded_is_left_out(monkeypatch):
     def fails(x):
         raise OSError("no such processor")
 
-    works = lambda x: lambda: speed.by_hand(x)  # noqa: E731
+    works = lambda x: lambda: speed.by_hand(x)
     makers = {"works": ("numpy", works), "broken": ("numpy", fails), "absent": ("nope", fails)}
     monkeypatch.setattr(peers, "MAKERS", makers)
     assert [name for name, _ in peers.installed()] == ["works"]
@@ -330,7 +330,7 @@ UNUSABLE = [
     ("", "is empty"),
     ("x,y\n", "must have two different values, has 0"),
     ("x,z\n1,2\n", "no column 'y'; its columns are x, z"),
-    ("y\n1\n", "no column beside 'y'"),
+    ("y\n1\n", "no column other than 'y'"),
     ("x,x,y\n1,1,0\n", "names the column 'x' more than once"),
     ("x,y\n" + ROWS + "1\n", "line 12 has 1 fields, the header has 2"),
     ("x,y\n" + ROWS + "one,1\n", "line 12, column 'x': 'one' is not a number"),

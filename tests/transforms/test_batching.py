@@ -122,7 +122,7 @@ class TestAxes:
         assert_array_equal(found.numpy(), expected)
 
     def test_one_for_each_argument(self):
-        f = lambda a, b, c: a[:, 0] * c + b  # noqa: E731
+        f = lambda a, b, c: a[:, 0] * c + b
         found = vmap(f, in_axes=(0, 1, None))(tf.constant(self.A), tf.constant(self.B), 10.0)
         expected = self.A[:, :, 0] * 10.0 + self.B.T
         assert_array_equal(found.numpy(), expected)
@@ -172,7 +172,7 @@ class TestAxes:
     @pytest.mark.parametrize("size", [0, 1])
     def test_small_batches(self, size):
         x = tf.constant(np.ones((size, 3)))
-        f = lambda x: (tf.reduce_sum(tf.tanh(x)), x[None], tf.grad(loss, 1)(tf.constant(W), x))  # noqa: E731
+        f = lambda x: (tf.reduce_sum(tf.tanh(x)), x[None], tf.grad(loss, 1)(tf.constant(W), x))
         found = vmap(f)(x)
         assert [one.shape for one in found] == [(size,), (size, 1, 3), (size, 3)]
         assert vmap(tf.jacobian(tf.sin))(x).shape == (size, 3, 3)

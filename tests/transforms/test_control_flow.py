@@ -79,7 +79,7 @@ def test_a_condition_that_differs_between_examples():
     assert_array_equal(counts, [3, 2, 0, 3])
     slopes = tf.vmap(tf.grad(lambda x: doubled(x)[0]))(x)
     assert_allclose(slopes, [8 * 1.5**7, 108.0, 1.0, 8 * 1.1**7], rtol=1e-6)
-    inner = lambda x: tf.vmap(lambda s: doubled(x * s)[0])(tf.constant([1.0, 2.0]))  # noqa: E731
+    inner = lambda x: tf.vmap(lambda s: doubled(x * s)[0])(tf.constant([1.0, 2.0]))
     assert_allclose(tf.vmap(inner)(x)[1], [81.0, 36.0], rtol=1e-6)
     with pytest.raises(ValueError, match=r"shape \(\) before the round, and of \(2,\) after"):
         tf.vmap(lambda x: tf.while_loop(lambda y: y < 9, lambda y: (tf.stack([y, y]),), (x,)))(x)
@@ -271,7 +271,7 @@ def test_derivatives_go_through_a_tensor_array_in_all_modes():
 
 
 def test_what_a_tensor_array_refuses():
-    new = lambda: tf.TensorArray(tf.float32, size=2)  # noqa: E731
+    new = lambda: tf.TensorArray(tf.float32, size=2)
     with pytest.raises(tf.errors.OutOfRangeError, match="write to index 2 but array is not resize"):
         new().write(2, 1.0)
     with pytest.raises(IndexError, match="index -1"):

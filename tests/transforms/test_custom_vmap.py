@@ -144,10 +144,10 @@ def test_jacobians_inside_where_the_rows_are_a_batch_of_their_own():
         return x * tf.reduce_sum(x * w, -1, keepdims=True), True
 
     xs, w = tf.constant(np.arange(6.0).reshape(2, 3)), tf.constant([1.0, -1.0, 0.5], tf.float64)
-    natural = lambda x, w: x * tf.reduce_sum(x * w)  # noqa: E731
+    natural = lambda x, w: x * tf.reduce_sum(x * w)
     found = tf.vmap(tf.jacobian(scaled), (0, None))(xs, w)
     np.testing.assert_allclose(found, tf.vmap(tf.jacobian(natural), (0, None))(xs, w))
-    total = lambda f: lambda x, w: tf.reduce_sum(f(x, w) ** 2)  # noqa: E731
+    total = lambda f: lambda x, w: tf.reduce_sum(f(x, w) ** 2)
     found = tf.vmap(tf.hessian(total(scaled)), (0, None))(xs, w)
     np.testing.assert_allclose(found, tf.vmap(tf.hessian(total(natural)), (0, None))(xs, w))
     assert "one" not in calls
@@ -211,7 +211,7 @@ def test_numpy_code_for_all_examples_at_once():
     def loss(solve):
         return lambda a, b: tf.reduce_sum(solve(a, b) ** 3)
 
-    natural = lambda a, b: tf.linalg.solve(a, b[:, None])[:, 0]  # noqa: E731
+    natural = lambda a, b: tf.linalg.solve(a, b[:, None])[:, 0]
     for argnum in (0, 1):
         gradient = tf.vmap(tf.grad(loss(solve), argnum), (0, None))(tf.constant(a), tf.constant(b))
         expected = tf.vmap(tf.grad(loss(natural), argnum), (0, None))(

@@ -270,7 +270,7 @@ class TestCustomGradients:
             return x**3, first_order
 
         x, one = tf.constant(2.0), tf.constant(1.0)
-        f = lambda x: op(x) ** power  # noqa: E731
+        f = lambda x: op(x) ** power
         found = [
             outer(lambda x, inner=inner: inner(tf.identity(x)))(x)
             for outer in (gradient_function, lambda f: tangent_function(f, one))

@@ -31,7 +31,7 @@ def sine_by_numpy_function():
     @tf.custom_gradient
     def slope(dy, x):
         def rule(u):
-            both = lambda u, dy, x: (u * np.cos(x), -u * dy * np.sin(x))  # noqa: E731
+            both = lambda u, dy, x: (u * np.cos(x), -u * dy * np.sin(x))
             return tf.numpy_function(both, [u, dy, x], [tf.float64, tf.float64])
 
         return tf.numpy_function(lambda dy, x: dy * np.cos(x), [dy, x], tf.float64), rule

@@ -128,7 +128,7 @@ def test_stiff_differential_equations(stack):
 def test_arrays_for_arrays():
     """Decision 25: in each transform, in the arguments' structure, and ready to be written to."""
     x = np.array([1.0, 2.0, 3.0])
-    f = lambda x: tf.reduce_sum(x**3)  # noqa: E731
+    f = lambda x: tf.reduce_sum(x**3)
     value, gradient = tf.value_and_grad(f)(x)
     assert type(value) is np.float64
     assert value == 36.0

@@ -197,7 +197,7 @@ class TestVjp:
 
 class TestForward:
     def test_structures(self):
-        f = lambda p, k: {"a": p[0] * k, "b": p[1]}  # noqa: E731
+        f = lambda p, k: {"a": p[0] * k, "b": p[1]}
         y, tangent = tf.jvp(f, ([X, 5.0], 2.0), ([X, 1.0], 10.0))
         assert numbers(y) == {"a": [2.0, 4.0, 6.0], "b": 5.0}
         assert numbers(tangent) == {"a": [12.0, 24.0, 36.0], "b": 1.0}
@@ -241,7 +241,7 @@ class TestForward:
             assert numbers(push(lambda x: tf.ones(2), X, X)) == [0.0, 0.0]
 
     def test_aux(self):
-        f = lambda x: (x * x, "aux")  # noqa: E731
+        f = lambda x: (x * x, "aux")
         assert tf.jvp(f, (X,), (X,), has_aux=True)[2] == "aux"
         assert tf.linearize(f, X, has_aux=True)[2] == "aux"
 
@@ -347,7 +347,7 @@ class TestErrors:
         )
 
     def test_tangents(self):
-        square = lambda x: x * x  # noqa: E731
+        square = lambda x: x * x
         self.refused(
             ValueError,
             r"jvp: tangent 0 has shape \(2,\), but needs shape \(3,\)",

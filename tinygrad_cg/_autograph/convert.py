@@ -69,7 +69,7 @@ def convert(function: Any) -> Any:
 
 def _convert_wrapped(function: FunctionType) -> FunctionType:
     """Return the library's function of a user's, `grad(f)` for one, with that transformed."""
-    old: Any = function.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+    old: Any = function.__wrapped__
     new = convert(old)
     if new is old:
         return function
@@ -79,7 +79,7 @@ def _convert_wrapped(function: FunctionType) -> FunctionType:
 def _replaced(value: Any, known: dict[int, tuple[Any, Any]]) -> Any:
     """Return a value with a function in place of another, also inside of what the library made.
 
-    `known` has by its id what was replaced, and what stands for it.
+    `known` has pairs by the id of the first: an object, and the one that replaces it.
     """
     if id(value) in known:
         return known[id(value)][1]

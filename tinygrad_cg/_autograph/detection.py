@@ -1,4 +1,4 @@
-"""Whether a function has control flow, by its compiled code: without it, nothing is transformed.
+"""Detection of control flow in compiled code: a function without any is not transformed.
 
 Most programs have none, so this module imports nothing of what transforms them.
 """
@@ -68,7 +68,7 @@ def _has_branches(function: Any, seen: set[Any]) -> bool:
     if isinstance(function, MethodType):
         instance, function = function.__self__, function.__func__
     while isinstance(function, FunctionType) and wraps_users(function):
-        function = function.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+        function = function.__wrapped__
     if isinstance(function, MethodType):
         return _has_branches(function, seen)
     if not isinstance(function, FunctionType) or id(function) in seen or is_left(function):

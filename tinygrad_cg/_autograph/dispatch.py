@@ -1,4 +1,4 @@
-"""What transformed functions call where they ask whether a tensor decides, and where one does."""
+"""Helpers that transformed functions call, to ask whether a tensor decides and where one does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .._debugging import printing
 from .._ops.elementwise import equal, logical_and, logical_not, logical_or
 from .._ops.shape import stop_gradient
 from .._rules.outside_code import numpy_function
-from ..errors import AutographError, FailedAssertion, place_of
+from ..errors import AutographError, FailedAssertion, location_of
 from .detection import codes_in
 from .merging import Mismatch, describe, plan, undefined
 from .names import BREAK, CONTINUE, NORMAL
@@ -47,7 +47,7 @@ from .units import HELPER, INSIDE, Unit
 
 
 class Helper:
-    """What one transformed function calls; `call` says what runs instead of a function."""
+    """The helper of one transformed function; `call` says what runs instead of a function."""
 
     undefined = undefined
     locals = staticmethod(builtins.locals)
@@ -69,7 +69,7 @@ class Helper:
 
     def where(self, line: int) -> str:
         text = linecache.getline(self.unit.file, line).strip()
-        return f"{place_of(self.unit.file, line)}, in {self.unit.name}: `{text}`"
+        return f"{location_of(self.unit.file, line)}, in {self.unit.name}: `{text}`"
 
     def refusal(self, line: int, why: str, remedy: str) -> AutographError:
         """Return the error for what cannot become part of a program.
@@ -314,7 +314,7 @@ class Helper:
 
 
 class _Unsized:
-    """What a `for` goes through that may never end."""
+    """An iterable of a `for` that may never end."""
 
     def __init__(self, iterable: Any, line: int):
         self.iterable, self.line = iterable, line

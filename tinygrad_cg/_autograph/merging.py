@@ -1,4 +1,4 @@
-"""What two branches, or the rounds of a loop, make of a value: one type for all of them.
+"""Types of values that two branches, or the rounds of a loop, compute: one type for all.
 
 Tensors keep their dtype. Python's numbers stay weak: a float is carried as float64 and is a number
 again afterwards, so that it takes the dtype of the tensor that it meets, as it does in Python.

@@ -1,4 +1,4 @@
-"""What statements read, assign and leave, and which names are live after them."""
+"""Names that statements read and assign, how they are left, and names live after them."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def writes(nodes: Any) -> list[str]:
     """Return the names that are assigned or deleted, in the order of the text."""
     found: dict[tuple[int, int], str] = {}
     for node in own_nodes(nodes):
-        place = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        position = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            found[place] = node.id
+            found[position] = node.id
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found[place] = node.name
+            found[position] = node.name
         elif isinstance(node, ast.alias):
-            found[place] = (node.asname or node.name).partition(".")[0]
+            found[position] = (node.asname or node.name).partition(".")[0]
         elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
-            found[place] = node.name
+            found[position] = node.name
         elif isinstance(node, ast.MatchMapping) and node.rest:
-            found[place] = node.rest
-    return list(dict.fromkeys(found[place] for place in sorted(found)))
+            found[position] = node.rest
+    return list(dict.fromkeys(found[position] for position in sorted(found)))
 
 
 def captured(body: Sequence[ast.AST]) -> Names:

@@ -37,13 +37,13 @@ from ..errors import AutographError, InaccessibleTensorError
 from .merging import Carried, Kept, Mismatch, Plan, plan, undefined
 from .names import CONTINUE, NORMAL, RETURN
 from .state import (
-    ContainerPlace,
-    ElementsPlace,
-    Place,
+    ContainerLocation,
+    ElementsLocation,
+    Location,
     Reachable,
     is_same,
+    locations_of,
     matters,
-    places_of,
 )
 from .traced import (
     Flow,
@@ -68,34 +68,35 @@ _MOST_TRIALS = 4  # until the types of a loop's names have to be found
 
 
 class Watch:
-    """What functions may change while they run once for what is done several times, or not at all.
+    """Locations that functions may change where one run stands for several, or for none.
 
-    `places` are those that are known, and `before` what was there. Where a transformed function is
+    `locations` are those that are known, and `before` their values. Where a transformed function is
     entered meanwhile, what it may change is noted, too, as far as it was there before.
     """
 
-    def __init__(self, places: Sequence[Place], roots: Iterable[Any]):
-        self.places: list[Place] = []
+    def __init__(self, locations: Sequence[Location], roots: Iterable[Any]):
+        self.locations: list[Location] = []
         self.before: list[Any] = []
         self._known: set[tuple[int, str]] = set()
         self._roots = list(roots)
         self._there: Reachable | None = None
-        for one in places:
+        for one in locations:
             self._add(one)
 
-    def _add(self, place: Place) -> None:
-        owner, name = place.owner_and_name
-        key = id(owner), type(place).__name__ + name
+    def _add(self, location: Location) -> None:
+        owner, name = location.owner_and_name
+        key = id(owner), type(location).__name__ + name
         if key not in self._known:
             self._known.add(key)
-            self.places.append(place)
-            self.before.append(place.get())
+            self.locations.append(location)
+            self.before.append(location.get())
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Return a context in which functions that are entered say what they may change."""
         if self._there is None:
-            self._there = Reachable([*self._roots, *[one.owner_and_name[0] for one in self.places]])
+            owners = [one.owner_and_name[0] for one in self.locations]
+            self._there = Reachable([*self._roots, *owners])
         watches = _watches()
         watches.append(self)
         try:
@@ -103,17 +104,17 @@ class Watch:
         finally:
             watches.remove(self)
 
-    def entered(self, places: Sequence[Place], effects: Effects) -> None:
+    def entered(self, locations: Sequence[Location], effects: Effects) -> None:
         """Note what a function may change, if it was there before."""
         assert self._there is not None
         known = {*effects.outer, *effects.globals}
-        for one in places:
+        for one in locations:
             if one.text.partition(".")[0] in known or one.owner_and_name[0] in self._there:
                 self._add(one)
 
     def put_back(self) -> None:
-        for place, value in zip(self.places, self.before, strict=True):
-            place.set(value)
+        for location, value in zip(self.locations, self.before, strict=True):
+            location.set(value)
 
 
 _thread = threading.local()
@@ -129,9 +130,9 @@ def enter(effects: Effects, values: dict, cells: dict, names: dict) -> None:
     """Note what a function that is entered may change, where somebody watches."""
     watches = _watches()
     if watches:
-        places = places_of(effects, values, cells, names)
+        locations = locations_of(effects, values, cells, names)
         for one in watches:
-            one.entered(places, effects)
+            one.entered(locations, effects)
 
 
 class ChangedObjectError(AutographError, InaccessibleTensorError):
@@ -159,11 +160,11 @@ def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Ite
         if not control_flow.is_users(error):  # the loop may be tried in another way
             watch.put_back()
         raise
-    for place, before in zip(watch.places, watch.before, strict=True):
-        if not is_same(before, place.get()) and matters(before, place.get()):
+    for location, before in zip(watch.locations, watch.before, strict=True):
+        if not is_same(before, location.get()) and matters(before, location.get()):
             watch.put_back()
             error = ChangedObjectError(
-                f"{name}: `{place.text}` is changed by a function that is traced once, while a "
+                f"{name}: `{location.text}` is changed by a function that is traced once, while a "
                 "tensor decides whether it runs, or it runs in each round of a loop. Return the "
                 "value as a result, or assign a Variable"
             )
@@ -194,11 +195,11 @@ class Run(Watch):
         self.value = names.get("@value", undefined)
         outer = [helper.names[one] for one in self.site.outer if one in helper.names]
         super().__init__(
-            places_of(self.site, self.names, self.cells, helper.names),
+            locations_of(self.site, self.names, self.cells, helper.names),
             [*self.names.values(), *self.cells.values(), *outer],
         )
         self.dense: dict[int, tuple[int, ...]] = {}  # arrays that are tensors, by their shapes
-        self.own = len(self.places)  # the others are of functions that are called
+        self.own = len(self.locations)  # the others are of functions that are called
 
     def region(self, which: str) -> Callable:
         return self.helper.function(self.number, which, self.cells)
@@ -216,7 +217,7 @@ class Run(Watch):
             else:
                 with self.watching():
                     found = function(*arguments)
-            after = [one.get() for one in self.places]
+            after = [one.get() for one in self.locations]
             for i, shape in self.dense.items():
                 after[i] = self._rows(i, after[i], shape)
             if not self.strict:
@@ -239,8 +240,8 @@ class Run(Watch):
         """Return what is in a TensorArray as one tensor."""
         if isinstance(state, Tensor):
             return state
-        place: Any = self.places[i]
-        return place.array.rows_of(state, shape)
+        location: Any = self.locations[i]
+        return location.array.rows_of(state, shape)
 
     def _find_dense(self, tables: Sequence[dict]) -> list[int]:
         """Find the arrays that differ, and have to be tensors; return which are new.
@@ -248,9 +249,9 @@ class Run(Watch):
         In the tables, which are those of a trial, they are tensors then.
         """
         new = []
-        for i, place in enumerate(self.places):
+        for i, location in enumerate(self.locations):
             states = [one[i] for one in tables]
-            if not isinstance(place, ElementsPlace) or all(
+            if not isinstance(location, ElementsLocation) or all(
                 is_same(one, states[0]) for one in states
             ):
                 continue
@@ -270,7 +271,7 @@ class Run(Watch):
         return new
 
     def text(self, key: Any) -> str:
-        return self.places[key].text if isinstance(key, int) else key
+        return self.locations[key].text if isinstance(key, int) else key
 
     # Branches --------------------------------------------------------------------------------
 
@@ -335,9 +336,9 @@ class Run(Watch):
 
     def assign(self, values: dict, flow: Any) -> Any:
         """Set what is outside of the function's names; return the names, and how it was left."""
-        for i, place in enumerate(self.places):
+        for i, location in enumerate(self.locations):
             if i in values:
-                place.set(values[i])
+                location.set(values[i])
         ways = self.site.leaves
         if self.site.kind in ("while", "for"):
             ways = ways - {CONTINUE}
@@ -401,7 +402,7 @@ class Loop(Run):
             values["@value"] = item
         for key, value in names.items():
             if isinstance(key, int):
-                self.places[key].set(value)
+                self.locations[key].set(value)
         found = self.outcome("then", {**self.names, **values})
         return found._replace(flow=without(found.flow, {CONTINUE}))
 
@@ -410,7 +411,7 @@ class Loop(Run):
             return True
         for key, value in names.items():
             if isinstance(key, int):
-                self.places[key].set(value)
+                self.locations[key].set(value)
         return self.outcome("test", {**self.names, **names}).result
 
     def run(self) -> Any:
@@ -502,9 +503,9 @@ class Loop(Run):
     def _loop_plan(self, key: Any, one: Any, other: Any) -> Plan:
         """Return the type of a value before a round, and after it."""
         if isinstance(key, int):
-            is_container = isinstance(self.places[key], (ContainerPlace, ElementsPlace))
+            is_container = isinstance(self.locations[key], (ContainerLocation, ElementsLocation))
             if is_container and len(one) != len(other):
-                is_array = isinstance(self.places[key], ElementsPlace)
+                is_array = isinstance(self.locations[key], ElementsLocation)
                 raise self.helper.refusal(
                     self.site.line,
                     f"`{self.text(key)}` grows or shrinks in a loop that a tensor decides",

@@ -9,9 +9,8 @@ import linecache
 import os
 from collections import OrderedDict
 from types import CodeType, FunctionType
-from typing import Any
 
-from ..errors import IMPORTED, place_of
+from ..errors import IMPORTED, location_of
 from .detection import codes_in
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -53,7 +52,7 @@ def find_definition(function: FunctionType) -> Definition:
     if len(found) != 1 or (_is_recent(code.co_filename) and not _gives(lines, code)):
         raise NoSource(
             f"the source of `{function.__name__}` is not what it was compiled from "
-            f"({place_of(code.co_filename, code.co_firstlineno)}): import it again"
+            f"({location_of(code.co_filename, code.co_firstlineno)}): import it again"
         )
     return found[0]
 
@@ -150,17 +149,17 @@ def first_line(node: Definition) -> int:
 
 
 def _is_of(node: Definition, code: CodeType) -> bool:
-    """Return whether a definition is that of `code`: names agree, and so do the places."""
+    """Return whether a definition is that of `code`: names agree, and so do the positions."""
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
     if name != code.co_name or _arguments(node) != _unmangled(code):
         return False
     last = node.end_lineno or node.lineno
-    places = [one for one in code.co_positions() if one[0] is not None and one[2] is not None]
-    if any(not first_line(node) <= one[0] <= last for one in places if one[0]):
+    positions = [one for one in code.co_positions() if one[0] is not None and one[2] is not None]
+    if any(not first_line(node) <= one[0] <= last for one in positions if one[0]):
         return False
     if isinstance(node, ast.Lambda):
         start, end = (node.lineno, node.col_offset), (last, node.end_col_offset or 0)
-        inner = [(one[0], one[2]) for one in places if one[1] is not None and one[3]]
+        inner = [(one[0], one[2]) for one in positions if one[1] is not None and one[3]]
         body = (node.body.lineno, node.body.col_offset)
         return body in inner and all(start <= one <= end for one in inner)
     return True
@@ -186,8 +185,7 @@ def _unmangled(code: CodeType) -> list[str]:
     ]
 
 
-def compile_tree(node: ast.AST, parents: CodeType) -> CodeType:
+def compile_tree(node: ast.Module, parents: CodeType) -> CodeType:
     """Return a module's code, with the file name and the future features of another's code."""
     flags = parents.co_flags & _FUTURES
-    compiled: Any = compile(node, parents.co_filename, "exec", flags, True)  # type: ignore
-    return compiled
+    return compile(node, parents.co_filename, "exec", flags, True)

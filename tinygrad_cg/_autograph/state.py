@@ -1,4 +1,4 @@
-"""What a region may change: names, cells, attributes and containers, saved and put back.
+"""State that a region may change: names, cells, attributes and containers, saved and restored.
 
 A branch that a tensor decides runs at once for both cases, and a body for all rounds: what one of
 them changes must not be seen by the other.
@@ -7,6 +7,7 @@ them changes must not be seen by the other.
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -40,25 +41,27 @@ def write_cell(cell: CellType, value: Any) -> None:
             del cell.cell_contents
 
 
-class Place:
+class Location(ABC):
     """Something outside of a region that it may change; `text` is what the user calls it."""
 
     def __init__(self, text: str):
         self.text = text
 
+    @abstractmethod
     def get(self) -> Any:
-        raise NotImplementedError
+        """Return the value there, or `undefined`."""
 
+    @abstractmethod
     def set(self, value: Any) -> None:
-        raise NotImplementedError
+        """Make it hold a value, or none if that is `undefined`."""
 
     @property
+    @abstractmethod
     def owner_and_name(self) -> tuple[Any, str]:
-        """Return what holds the value, and under which name: two places are the same by these."""
-        raise NotImplementedError
+        """Return what holds the value, and under which name; they say whether two are the same."""
 
 
-class CellPlace(Place):
+class CellLocation(Location):
     """A name that functions inside, or outside, share."""
 
     def __init__(self, text: str, cell: CellType):
@@ -76,7 +79,7 @@ class CellPlace(Place):
         return self.cell, ""
 
 
-class GlobalPlace(Place):
+class GlobalLocation(Location):
     """A global name."""
 
     def __init__(self, text: str, names: dict):
@@ -97,7 +100,7 @@ class GlobalPlace(Place):
         return self.names, self.text
 
 
-class AttributePlace(Place):
+class AttributeLocation(Location):
     """An attribute of an object."""
 
     def __init__(self, text: str, owner: Any, attribute: str):
@@ -119,7 +122,7 @@ class AttributePlace(Place):
         return self.owner, self.attribute
 
 
-class ContainerPlace(Place):
+class ContainerLocation(Location):
     """The elements of a list, dictionary or array; those of a set are compared only."""
 
     def __init__(self, text: str, container: Any):
@@ -144,7 +147,7 @@ class ContainerPlace(Place):
         return self.container, ""
 
 
-class ElementsPlace(Place):
+class ElementsLocation(Location):
     """The elements of a TensorArray."""
 
     def __init__(self, text: str, array: TensorArray):
@@ -204,12 +207,12 @@ def _elements(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple, set)) else [value]
 
 
-def places_of(
+def locations_of(
     site: Effects, values: Mapping[str, Any], cells: Mapping[str, CellType], names: dict
-) -> list[Place]:
+) -> list[Location]:
     """Return all that a region may change, but for its own names."""
-    found: list[Place] = [CellPlace(one, cells[one]) for one in site.changed_cells]
-    found += [GlobalPlace(one, names) for one in site.globals]
+    found: list[Location] = [CellLocation(one, cells[one]) for one in site.changed_cells]
+    found += [GlobalLocation(one, names) for one in site.globals]
 
     def find(text: str, evaluate: bool = False) -> Any:
         root, *path = text.split(".")
@@ -229,16 +232,16 @@ def places_of(
         path, _, last = text.rpartition(".")
         owner = find(path, evaluate=True)
         if owner is not undefined:
-            found.append(AttributePlace(text, owner, last))
+            found.append(AttributeLocation(text, owner, last))
     seen: set[int] = set()
     for name in (*site.mentioned, *site.cells, *site.paths, *site.outer):
         for one in _containers(find(name), seen):
             if isinstance(one, np.ndarray) and name in site.outer:
                 continue  # a table, most likely
             if isinstance(one, TensorArray):
-                found.append(ElementsPlace(name, one))
+                found.append(ElementsLocation(name, one))
             else:
-                found.append(ContainerPlace(name, one))
+                found.append(ContainerLocation(name, one))
     return found
 
 

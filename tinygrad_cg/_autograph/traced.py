@@ -23,14 +23,14 @@ from .names import NORMAL
 
 
 class Flow(NamedTuple):
-    """How a region was left where a tensor decides that: a number, and the numbers possible."""
+    """A way of leaving a region that a tensor decides: a number, and the numbers possible."""
 
     number: Tensor
     possible: frozenset[int]
 
 
 class Outcome(NamedTuple):
-    """How a region was left, what it returned, and its names."""
+    """The end of a region: how it was left, what it returned, and its names."""
 
     flow: Any
     result: Any

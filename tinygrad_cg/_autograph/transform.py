@@ -6,8 +6,8 @@ is a call for the case that a traced tensor decides; what that call runs, a bran
 function of its own, is compiled when it is called for the first time (`regions`).
 
 In what is generated, names begin with "@", so that no user's name is met. "@flow" says whether a
-tensor has decided to leave what runs now: 0, or a `Flow`. Statements that come after a place where
-that may happen are guarded by it.
+tensor has decided to leave what runs now: 0, or a `Flow`. Statements that come after a
+statement where that may happen are guarded by it.
 """
 
 from __future__ import annotations

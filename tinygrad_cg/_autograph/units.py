@@ -1,4 +1,4 @@
-"""Functions that are transformed, the sites found in them, and nodes at the places of others."""
+"""Functions that are transformed, the sites found in them, and nodes at the positions of others."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Unit:
 
 
 class Effects:
-    """What statements may change: attributes, containers, cells and global names.
+    """Targets that statements may change: attributes, containers, cells and global names.
 
     `mentioned` are the function's own names, `outer` global ones.
     """
@@ -85,7 +85,7 @@ class Effects:
 
 
 class Site(Effects):
-    """A place where a tensor may decide: the statements there, and what is live after them.
+    """A branch or loop that a tensor may decide: its statements, and what is live after them.
 
     `kind` is "if", "while", "for" or "guard". `then` and `other` are what runs in the two cases of
     a branch; of a loop `then` is the body. `outs` are the names that it may change, as far as
@@ -152,11 +152,11 @@ def name(identifier: str, at: Any, store: bool = False) -> ast.Name:
 
 
 def located(node: Any, at: Any) -> Any:
-    """Give a new node, and those in it that have none, the place of another."""
+    """Give a new node, and those in it that have none, the position of another."""
     end = at.lineno, at.col_offset
     if getattr(at, "end_lineno", None) == at.lineno:
         end = at.end_lineno, at.end_col_offset
-    place = {
+    position = {
         "lineno": at.lineno,
         "col_offset": at.col_offset,
         "end_lineno": end[0],
@@ -164,13 +164,13 @@ def located(node: Any, at: Any) -> Any:
     }
     for one in ast.walk(node):
         if "lineno" in one._attributes and not hasattr(one, "lineno"):
-            for key, value in place.items():
+            for key, value in position.items():
                 setattr(one, key, value)
     return node
 
 
 def helper(method: str, arguments: list, at: Any) -> ast.Call:
-    """Return a call of a method of the helper, at the place of another node."""
+    """Return a call of a method of the helper, at the position of another node."""
     called = ast.Attribute(ast.Name(HELPER, ast.Load()), method, ast.Load())
     return located(ast.Call(called, arguments, []), at)
 

@@ -104,7 +104,7 @@ class Evidence:
                 row.verdict = verdicts.WRONG
         self._attribute()
 
-    def place(self, site: SourceLine) -> str:
+    def location(self, site: SourceLine) -> str:
         """Return a line of the user's in parentheses; nothing for the line of the check itself."""
         if site == users_line()[:2]:
             return ""
@@ -179,9 +179,9 @@ def _errors(evidence: Evidence) -> Iterator[Finding]:
         else:
             frames = traceback.extract_tb(error.__traceback__)
             users = [frame for frame in frames if not is_ours(frame.filename)]
-            place = f" ({where((users[-1].filename, users[-1].lineno or 0))})" if users else ""
+            location = f" ({where((users[-1].filename, users[-1].lineno or 0))})" if users else ""
             name = type(error).__name__
-            yield Finding(f"Order {order} cannot be computed: {name}: {words}{place}")
+            yield Finding(f"Order {order} cannot be computed: {name}: {words}{location}")
 
 
 def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Finding:
@@ -310,7 +310,7 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow], code: str |
     if cut.what == "NumPy":
         how = "takes NumPy or Python values from a tensor"
     text = (
-        f"{whose} {how}{evidence.place(cut.site)}: derivatives of order {cut.order} and higher "
+        f"{whose} {how}{evidence.location(cut.site)}: derivatives of order {cut.order} and higher "
         f"take this for a constant. {_describe(evidence, rows)}"
     )
     text += " Use tensor operations."
@@ -390,11 +390,11 @@ def _hunt(evidence: Evidence, order: int, argument: str, of_values: str = "") ->
     kinds = (of_values,) if of_values else ("infinite", "NaN")
     made = [_of_bad(evidence, first[what]) for what in kinds if what in first]
     found = problem.values if of_values else gradients
-    place = _place_of(evidence, argument, found) if made else ""
-    return f"{'; '.join(made)}{place}. " if made else ""
+    location = _location_of(evidence, argument, found) if made else ""
+    return f"{'; '.join(made)}{location}. " if made else ""
 
 
-def _place_of(evidence: Evidence, argument: str, arrays: Sequence) -> str:
+def _location_of(evidence: Evidence, argument: str, arrays: Sequence) -> str:
     """Return words for the first element of an argument where gradients are not finite."""
     problem = evidence.orders.problem
     j = next((j for j, one in enumerate(problem.sources) if one.name == argument), 0)
@@ -416,10 +416,10 @@ def _of_bad(evidence: Evidence, bad: Bad) -> str:
         and bad.what == "NaN"
         and bad.operands[-1:] in (("inf",), ("-inf",))
     ):
-        return f"a slope at {bad.operands[-1]} is not known{evidence.place(bad.site)}"
+        return f"a slope at {bad.operands[-1]} is not known{evidence.location(bad.site)}"
     if bad.operation == "divide" and bad.what == "NaN":
-        return f"{' / '.join(bad.operands)} is NaN{evidence.place(bad.site)}"
-    return f"`{bad.operation}` of {operands} {does}{evidence.place(bad.site)}"
+        return f"{' / '.join(bad.operands)} is NaN{evidence.location(bad.site)}"
+    return f"`{bad.operation}` of {operands} {does}{evidence.location(bad.site)}"
 
 
 def _not_linear(evidence: Evidence) -> Iterator[Finding]:
@@ -463,9 +463,9 @@ def _wrong(
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
         text += f" The rule of `{one.name}` ({one.site}) is false by itself."
     elif inner := [seen for seen in evidence.calls if seen.order == order > 1]:
-        name, place = inner[-1].name, where(source_line(inner[-1].function))
+        name, location = inner[-1].name, where(source_line(inner[-1].function))
         text += (
-            f" The rule of `{name}` ({place}) serves this order: it must be the "
+            f" The rule of `{name}` ({location}) serves this order: it must be the "
             f"derivative of what `{name}` returns."
         )
     yield Finding(f"{text} {hint}".strip())
@@ -576,14 +576,14 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
     what = what.replace("<lambda>", "f") if row.path == "both" else ""
     index = "" if row.index is None else str(list(row.index))
     by = f" by {row.argument}{index}" if len(names) > 1 or index or not what else ""
-    place = f" beside the point, at {row.beside}" if row.beside else ""
+    location = f" beside the point, at {row.beside}" if row.beside else ""
     if row.detail.startswith("outside"):
         return (
-            f"For order {row.order}{what}{by}{place} there is a kink, and the value lies "
+            f"For order {row.order}{what}{by}{location} there is a kink, and the value lies "
             f"{row.detail}: got {number(row.value)}."
         )
     only = f" ({row.detail})" if "; right in" in row.detail else ""
-    return f"For order {row.order}{what}{by}{place}: expected {_pair(row)}{only}."
+    return f"For order {row.order}{what}{by}{location}: expected {_pair(row)}{only}."
 
 
 def _pair(row: DerivativeRow) -> str:

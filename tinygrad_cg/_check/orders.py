@@ -352,12 +352,12 @@ class Orders:
             second.run()
         except Exception:  # it is not defined there
             return
-        place = ", ".join(
+        point = ", ".join(
             f"{source.name} = {_text(value)}"
             for source, value in zip(problem.sources, problem.point, strict=True)
         )
         for row in second.rows:
-            row.beside = place
+            row.beside = point
 
         def label(row: DerivativeRow) -> tuple:
             return row.order, row.argument, row.path, row.mode, row.index
@@ -740,7 +740,7 @@ class Orders:
         """Compare the gradients of multiples of an upstream with the multiples of its gradient."""
         if not self._linear or not math.isfinite(one.number):
             return
-        for place, (factor, found) in enumerate(multiples.items()):
+        for k, (factor, found) in enumerate(multiples.items()):
             expected, got = factor * one.number, found.number
             if not math.isfinite(got) and factor > 1.0:
                 continue  # too large for its dtype
@@ -750,9 +750,9 @@ class Orders:
             if abs(expected - got) <= allowed:
                 continue
 
-            def difference(factor: float = factor, place: int = place) -> float:
+            def difference(factor: float = factor, k: int = k) -> float:
                 found = parts(j)
-                return factor * found[0].number - found[3 + place].number
+                return factor * found[0].number - found[3 + k].number
 
             if math.isfinite(got) and abs(expected - got) <= allowed + self._noise(difference):
                 continue

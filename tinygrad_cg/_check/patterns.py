@@ -71,7 +71,7 @@ class Elements(NamedTuple):
 
 
 class TooMuch(Exception):
-    """What it would take to look at the elements of an argument, in words."""
+    """The cost of looking at the elements of an argument, in words."""
 
 
 class Work(Level):
@@ -310,7 +310,7 @@ def name_pattern(one: Elements) -> str | None:
     """Return a sentence for the first pattern that explains every element; None without one."""
     if not _largest(one.right) or one.match(one.given):
         return None
-    patterns = (_zero, _ratio, _of_complex, _of_outputs, _placed, _summed, _parts, _factors)
+    patterns = (_zero, _ratio, _of_complex, _of_outputs, _permuted, _summed, _parts, _factors)
     patterns += (_quadratic, _softmax, _centred, _offset, _terms, _where)
     found = (pattern(one) for pattern in (*patterns, _digits))
     return next((text for text in found if text), None)
@@ -390,8 +390,8 @@ def _of_outputs(one: Elements) -> str | None:
     return f"{text} {inside}" if inside else text
 
 
-def _placed(one: Elements) -> str | None:
-    """Name a gradient whose elements stand in other places."""
+def _permuted(one: Elements) -> str | None:
+    """Name a gradient whose elements stand at other positions."""
     given, right = one.given, one.right
     if given.size < 2 or not np.isfinite(right).all():
         return None
@@ -640,7 +640,7 @@ def _terms(one: Elements) -> str | None:
 
 
 def _where(one: Elements) -> str | None:
-    """Name the places of false elements, where others are right."""
+    """Name the positions of false elements, where others are right."""
     false = ~one.agree(one.given)
     count = int(false.sum())
     if not 0 < count < false.size:
@@ -688,9 +688,9 @@ def _where_false(one: Elements, false: np.ndarray) -> str | None:
 
 def _named(one: Elements, false: np.ndarray) -> Iterator[str]:
     for index in np.argwhere(false):
-        place = tuple(int(i) for i in index)
-        given, right = one.given[place] + 0.0, one.right[place] + 0.0  # no -0
-        yield f"{one.name}{list(place)} ({given:.6g} in place of {right:.6g})"
+        position = tuple(int(i) for i in index)
+        given, right = one.given[position] + 0.0, one.right[position] + 0.0  # no -0
+        yield f"{one.name}{list(position)} ({given:.6g} in place of {right:.6g})"
 
 
 def _digits(one: Elements) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._rules.definition import source_line
-from ..errors import GradientError, is_ours, place_of
+from ..errors import GradientError, is_ours, location_of
 from .orders import Property
 from .recorder import SourceLine
 from .verdicts import FAILED, INCONCLUSIVE, KINK, DerivativeRow
@@ -185,14 +185,14 @@ def _lines(report: GradientReport) -> str:
     """Return a line each for references, properties and rules."""
     kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
     lines = [f"References: {', '.join(kinds)}."] if kinds else []
-    places = dict.fromkeys(row.beside for row in report.rows if row.beside)
-    lines += [f"The point beside: {place}." for place in places]
+    points = dict.fromkeys(row.beside for row in report.rows if row.beside)
+    lines += [f"The point beside: {point}." for point in points]
     if report.against is not None:
         name = getattr(report.against, "__name__", type(report.against).__name__)
         site = source_line(report.against)
-        place = f" ({where(site)})" if Path(site[0]).is_file() and not is_ours(site[0]) else ""
+        location = f" ({where(site)})" if Path(site[0]).is_file() and not is_ours(site[0]) else ""
         words = "Order 1 is compared with the derivative of the surrogate"
-        lines.append(f"{words} `{name}`{place}.")
+        lines.append(f"{words} `{name}`{location}.")
     fulfilled = [one.name for one in report.properties if one.holds]
     lines += [f"Holds: {'; '.join(fulfilled)}."] if fulfilled else []
     failed = [one for one in report.properties if one.holds is False]
@@ -209,5 +209,5 @@ def _lines(report: GradientReport) -> str:
 
 def where(site: SourceLine) -> str:
     """Return a line as reports name it: the file without its folder, or a notebook's cell."""
-    place = place_of(*site)
-    return place if place.startswith("Cell") else f"{Path(site[0]).name}:{site[1]}"
+    location = location_of(*site)
+    return location if location.startswith("Cell") else f"{Path(site[0]).name}:{site[1]}"

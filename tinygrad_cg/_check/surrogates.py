@@ -57,8 +57,8 @@ def recognise_surrogate(orders: Orders) -> str | None:
             f"`{name}` returns elements of its argument as they are, and its rule is not that of "
             "such a function: is it a straight-through estimator, or a gradient reversal?"
         )
-    places = [(i, "") for i in range(len(problem.structure[0]))]
-    arguments = ", ".join([name, *problem.definition.input_names(places)])
+    positions = [(i, "") for i in range(len(problem.structure[0]))]
+    arguments = ", ".join([name, *problem.definition.input_names(positions)])
     found = _find_surrogate(orders, point)
     if found is None and not constant:
         return None

@@ -165,7 +165,7 @@ def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Ten
         if adopted is not None:
             return Tensor(adopted)
     data = to_array(value, dtype, copy)
-    return Tensor(data if state.device is None else devices.place(data))
+    return Tensor(data if state.device is None else devices.to_current(data))
 
 
 _OF_THE_HOST = (float, int, np.ndarray, list, tuple, np.generic)
@@ -235,9 +235,9 @@ def _refuse_objects(array: np.ndarray, where: str) -> None:
     """Raise TypeError for an array of objects of which some are no numbers: it names the first."""
     for index, one in np.ndenumerate(array) if array.dtype == object else ():
         if not isinstance(one, (Number, np.bool_)):
-            place = f"[{', '.join(map(str, index))}]" if index else ""
+            position = f"[{', '.join(map(str, index))}]" if index else ""
             raise TypeError(
-                f"{where}: dtype=object; element {place} is {one!r:.60} of type "
+                f"{where}: dtype=object; element {position} is {one!r:.60} of type "
                 f"{type(one).__name__}, no number: replace it"
             )
 

@@ -76,13 +76,13 @@ def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
         return devices.move(data, devices.GPU)
     names = [*primitive.inputs, *[primitive.inputs[-1]] * len(arrays)]
     numbered = len(arrays) > len(primitive.inputs)
-    places = ", ".join(
+    homes = ", ".join(
         f"{names[i]}{f'[{i}]' if numbered else ''} of shape {tuple(one.shape)} is on "
         f"'{devices.device_of(one)}'"
         for i, one in enumerate(arrays)
     )
     raise ArgumentTypeError(
-        f"{primitive.label}: its operands are on different devices: {places}. Write x.gpu() or "
+        f"{primitive.label}: its operands are on different devices: {homes}. Write x.gpu() or "
         "x.cpu() for one of them, so that all are on one device"
     )
 
@@ -135,7 +135,7 @@ def on_gpu(kernel: Any) -> Any:
 
 
 class _Absent:
-    """In place of a kernel that there is none of for a GPU."""
+    """Stands for a kernel that does not exist for a GPU, and says so where it is called."""
 
     def __init__(self, label: str) -> None:
         self.label = label

@@ -1,4 +1,4 @@
-"""Where tensors are: in the memory of the processor, or in that of an NVIDIA GPU.
+"""Devices of tensors: the memory of the processor, or that of an NVIDIA GPU.
 
 The value of a tensor on a GPU is an array of CuPy, and kernels for it are those of
 ``tinygrad_cg_kernels.cuda``, which is imported when a GPU is first asked for. In Numba's CUDA
@@ -119,7 +119,7 @@ def library() -> Any:
 
 
 def limit_memory(limit: int) -> None:
-    """Let arrays on the GPU take so many bytes at most; 0 is no limit."""
+    """Limit the bytes that arrays on the GPU may take; 0 is no limit."""
     library().get_default_memory_pool().set_limit(size=limit)
 
 
@@ -131,7 +131,10 @@ def memory_limit() -> int:
 def clear() -> None:
     """Give memory of the GPU that is kept for later arrays back, if it was ever used."""
     if array_types:
+        from tinygrad_cg_kernels.cuda import graphs
+
         _numbers.clear()
+        graphs.clear()
         library().get_default_memory_pool().free_all_blocks()
 
 
@@ -218,7 +221,7 @@ def out_of_memory(name: str, error: MemoryError) -> ResourceExhaustedError:
     )
 
 
-def place(data: ndarray) -> Any:
+def to_current(data: ndarray) -> Any:
     """Return a new array where `tf.device` says that new tensors are."""
     return data if state.device in (None, CPU) else move(data, GPU)
 
@@ -242,12 +245,12 @@ def import_capsule(value: Any) -> Any:
 _ANYWHERE = nullcontext()
 
 
-def beside(tensor: Any) -> AbstractContextManager[None]:
+def on_device_of(tensor: Any) -> AbstractContextManager[None]:
     """Let new tensors be where a tensor is, in this thread, within a ``with`` block."""
     return on(home(tensor)) if array_types else _ANYWHERE
 
 
-def beside_operands(function: Function) -> Function:
+def on_device_of_operands(function: Function) -> Function:
     """Decorate a function: what it makes is on the GPU if an argument is a tensor there."""
 
     @wraps(function)

@@ -84,7 +84,7 @@ class Expired(tuple):
     __slots__ = ()
     group: frozenset[Token] = _NoTapes()
     next = None
-    tokens: frozenset[Token] = property(itemgetter(0))  # type: ignore[assignment]
+    tokens = property(itemgetter(0))
 
 
 new_mark: Callable[[tuple[frozenset[Token]]], Expired] = partial(tuple.__new__, Expired)
@@ -116,7 +116,7 @@ def is_leaf(node: Node) -> bool:
 
 
 def held_nodes(tokens: Iterable[Token]) -> list[Node]:
-    """Return everything that tapes have recorded and somebody still holds.
+    """Return all nodes that tapes have recorded and that are still referenced.
 
     Nobody keeps a list of that, so that it is freed at once: the tapes' tokens are asked for who
     refers to them. It takes a look at all objects of the process, and is for people to read: a list
@@ -434,12 +434,18 @@ class _Attach(dict):
         return found
 
 
+def _leave(name: str, rule: Callable, parameters: tuple[str, ...]) -> Callable:
+    return rule
+
+
+def _never_in_place(rule: Callable, fused: Callable, parameters: tuple[str, ...]) -> None:
+    return None
+
+
 RuleCompiler = Callable[[str, Callable, tuple[str, ...]], Callable]
-fuse_rule: RuleCompiler = lambda name, rule, parameters: rule  # noqa: E731
-
-
 InPlaceCompiler = Callable[[Callable, Callable, tuple[str, ...]], Callable | None]
-run_in_place: InPlaceCompiler = lambda rule, fused, parameters: None  # noqa: E731
+fuse_rule: RuleCompiler = _leave
+run_in_place: InPlaceCompiler = _never_in_place
 
 
 def set_rule_compiler(fuse: RuleCompiler, in_place: InPlaceCompiler) -> None:

@@ -1,4 +1,4 @@
-"""What to use instead: for names, methods and arguments that other libraries have and we do not.
+"""Replacements for names, methods and arguments that other libraries have and we do not.
 
 One table for each. A suggestion goes by meaning: ``expit`` is `tf.sigmoid`, though `exp` is spelled
 more like it. ``tf`` is this library, as users import it.
@@ -612,5 +612,5 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def hides_others(function: F) -> F:
     """Decorate a function whose arguments of other libraries are there for the error alone."""
-    function.__signature__ = own_signature(function)  # type: ignore[attr-defined]
+    function.__signature__ = own_signature(function)
     return function

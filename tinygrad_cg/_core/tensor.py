@@ -45,9 +45,9 @@ class TensorShape(tuple):
 
     dims = property(as_list)
 
-    def num_elements(self) -> int:
+    def num_elements(self) -> int | None:
         """Return the number of elements; None if a size is not known."""
-        return prod(self) if self.is_fully_defined() else None  # pyright: ignore[reportReturnType]
+        return prod(self.as_list()) if self.is_fully_defined() else None
 
     def is_fully_defined(self) -> bool:
         return None not in self
@@ -243,8 +243,8 @@ class ArrayLike(NamesOfOtherLibraries):
 
         def __add__(self, y: Any) -> Tensor: ...
         def __neg__(self) -> Tensor: ...
-        def __eq__(self, other: Any) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
-        def __ne__(self, other: Any) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+        def __eq__(self, other: Any) -> Tensor: ...
+        def __ne__(self, other: Any) -> Tensor: ...
         def __getitem__(self, key: Any) -> Tensor: ...
         @property
         def T(self) -> Tensor: ...
@@ -344,7 +344,7 @@ class ArrayLike(NamesOfOtherLibraries):
 
     @property
     def size(self) -> int:
-        return self.shape.num_elements()
+        return prod(self._data.shape)
 
     @property
     def itemsize(self) -> int:

@@ -1,4 +1,4 @@
-"""How far a long loop has come, on stderr: a bar of tqdm where that is installed, lines otherwise.
+"""Progress of long loops, on stderr: a bar of tqdm where that is installed, lines otherwise.
 
 Nothing is said in the first second, and nothing where nobody reads it: where stderr is neither a
 terminal nor the output of a notebook's cell. ``TINYGRAD_CG_PROGRESS`` (1 or 0) decides otherwise.

@@ -10,7 +10,7 @@ import numpy as np
 from .._core.kinds import is_floating, is_real_number
 from .._core.levels import stack, state
 from .._core.primitive import OPS
-from ..errors import NonFiniteError, place_of
+from ..errors import NonFiniteError, location_of
 from .table import source
 from .watcher import Line, Site, Watcher, values
 
@@ -108,7 +108,7 @@ def _example(site: Site, index: tuple[int, ...], operands: list, out: np.ndarray
 
 def _where(label: str, line: Line) -> str:
     text = source(line)
-    return f"  {label} {place_of(*line)}" + (f": `{text}`" if text else "")
+    return f"  {label} {location_of(*line)}" + (f": `{text}`" if text else "")
 
 
 def _range(array: Any) -> str:

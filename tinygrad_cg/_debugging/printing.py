@@ -69,7 +69,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
 
 
 class _Slot(int):
-    """The place of a tensor's value in what is printed."""
+    """Stands for a tensor's value in what is printed: its index among the arrays."""
 
 
 def _text(part: Any, arrays: tuple[np.ndarray, ...], summarize: int) -> str:

@@ -279,7 +279,7 @@ def _any(targets: Sequence) -> bool:
 
 
 def _spread(found: Sequence, like: Sequence) -> list:
-    """Return `found` at the places where `like` has something, and None at the others."""
+    """Return `found` where `like` has something, in order, and None elsewhere."""
     remaining = iter(found)
     return [None if one is None else next(remaining) for one in like]
 

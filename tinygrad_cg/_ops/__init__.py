@@ -88,9 +88,9 @@ _LATER = {
     ),
     "norms": "matrix_norm norm normalized reduce_euclidean_norm vector_norm",
     "padding": "pad",
-    "places": ("coordinates different is_on_gpu search search_rows tensor_of true_rows values_of"),
     "pooling": "adaptive_pool average_pool max_pool",
     "sampling": "draw normal set_seed uniform",
+    "searching": "coordinates is_on_gpu search search_rows tensor_of true_rows unique values_of",
     "segments": "segment_extremum segment_product sorted_segments unsorted_segments",
     "sequences": "ctc_loss",
     "spectra": (

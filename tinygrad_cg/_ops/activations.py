@@ -184,7 +184,7 @@ def sparse_sigmoid(x: Any) -> Tensor:
     return clip(multiply(add(x, 1), 0.5), 0, 1)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def sparsemax(x: Any, axis: Any = -1) -> Tensor:
     """Return the nearest point of the probability simplex, of rows along `axis`.
 

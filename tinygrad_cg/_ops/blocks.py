@@ -27,7 +27,7 @@ def rearrange(move: Callable[..., np.ndarray], *tensors: Tensor) -> Tensor:
     """
     indices, first = [], 0
     for tensor in tensors:
-        count = tensor.shape.num_elements()
+        count = tensor.size
         indices.append(np.arange(first, first + count).reshape(tensor.shape))
         first += count
     flat = [reshape(tensor, (-1,)) for tensor in tensors]
@@ -176,8 +176,8 @@ def reverse_sequence(x: Any, lengths: Any, axis: Any, batch_axis: Any = 0) -> Te
             f"{name}: lengths must be a number from 0 to {size} for each of axis {across} of "
             f"shape {tuple(x.shape)}, got {counts.tolist()}"
         )
-    places = np.arange(size)
-    turned = np.where(places < counts[:, None], counts[:, None] - 1 - places, places)
+    positions = np.arange(size)
+    turned = np.where(positions < counts[:, None], counts[:, None] - 1 - positions, positions)
     sizes = [1] * x.ndim
     sizes[along], sizes[across] = size, len(counts)
     turned = (turned if across < along else turned.T).reshape(sizes)
@@ -198,7 +198,7 @@ def frames(x: Any, length: Any, step: Any) -> Tensor:
 
 
 def _patches(name: str, shape: Any, sizes: Any, gaps: Any, border: Any, steps: Any) -> tuple:
-    """Return positions in padded planes (window, place), the padded sizes, and the border."""
+    """Return positions in padded planes (window, position), the padded sizes, and the border."""
     pairs = [as_shape(name, one) for one in (sizes, gaps, border, steps)]
     sizes, gaps, border, steps = (one * 2 if len(one) == 1 else one for one in pairs)
     wholes = [one + 2 * more for one, more in zip(shape, border, strict=True)]
@@ -217,7 +217,7 @@ def _patches(name: str, shape: Any, sizes: Any, gaps: Any, border: Any, steps: A
 
 
 def unfold(x: Any, size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Return the patches under a window that moves over images: (batch, elements, places).
+    """Return the patches under a window that moves over images: (batch, elements, positions).
 
     `x` is (batch, channels, height, width). After ``keras.ops.unfold``. InvalidArgumentError if no
     window fits.
@@ -226,12 +226,12 @@ def unfold(x: Any, size: Any, dilation: Any = 1, padding: Any = 0, stride: Any =
     if x.ndim != 4:
         raise InvalidArgumentError(f"unfold: needs 4 dimensions, got shape {tuple(x.shape)}")
     batch, channels, height, width = x.shape
-    places, wholes, (above, left) = _patches(
+    positions, wholes, (above, left) = _patches(
         "unfold", (height, width), size, dilation, padding, stride
     )
     padded = pad(x, [(0, 0), (0, 0), (above, above), (left, left)])
-    found = gather(reshape(padded, (batch, channels, prod(wholes))), places, 2)
-    return reshape(found, (batch, channels * places.shape[0], places.shape[1]))
+    found = gather(reshape(padded, (batch, channels, prod(wholes))), positions, 2)
+    return reshape(found, (batch, channels * positions.shape[0], positions.shape[1]))
 
 
 def fold(
@@ -243,15 +243,15 @@ def fold(
     """
     x, shape = convert(x), as_shape("fold", output_size)
     shape = shape * 2 if len(shape) == 1 else shape
-    places, wholes, (above, left) = _patches("fold", shape, size, dilation, padding, stride)
-    if x.ndim != 3 or x.shape[1] % places.shape[0] or x.shape[2] != places.shape[1]:
+    positions, wholes, (above, left) = _patches("fold", shape, size, dilation, padding, stride)
+    elements, count = positions.shape
+    if x.ndim != 3 or x.shape[1] % elements or x.shape[2] != count:
         raise InvalidArgumentError(
-            f"fold: x must have shape (batch, channels * {places.shape[0]}, {places.shape[1]}), "
-            f"got {tuple(x.shape)}"
+            f"fold: x must have shape (batch, channels * {elements}, {count}), got {tuple(x.shape)}"
         )
-    batch, channels = x.shape[0], x.shape[1] // places.shape[0]
-    parts = reshape(x, (batch, channels, *places.shape))
-    flat = put_at(parts, (batch, channels, prod(wholes)), (slice(None), slice(None), places))
+    batch, channels = x.shape[0], x.shape[1] // elements
+    parts = reshape(x, (batch, channels, *positions.shape))
+    flat = put_at(parts, (batch, channels, prod(wholes)), (slice(None), slice(None), positions))
     whole = reshape(flat, (batch, channels, *wholes))
     (height, width) = shape
     cut = (slice(above, above + height), slice(left, left + width))

@@ -209,8 +209,8 @@ def all_candidates(true_classes: Any, num_true: Any, num_sampled: Any) -> Candid
     """Return all `num_sampled` classes, each expected once. After ``all_candidate_sampler``."""
     true = _true("all_candidate_sampler", true_classes, num_true)
     count = as_int("all_candidate_sampler", "num_sampled", num_sampled)
-    places = constant(np.arange(count))
-    return Candidates(places, ones(true.shape, np.float32), ones((count,), np.float32))
+    classes = constant(np.arange(count))
+    return Candidates(classes, ones(true.shape, np.float32), ones((count,), np.float32))
 
 
 def accidental_hits(
@@ -223,9 +223,9 @@ def accidental_hits(
     """
     true = _true("compute_accidental_hits", true_classes, num_true)._values()
     drawn = convert(sampled_candidates)._values()
-    rows, _, places = np.nonzero(true[:, :, None] == drawn)
+    rows, _, columns = np.nonzero(true[:, :, None] == drawn)
     least = np.full(len(rows), np.finfo(np.float32).min, np.float32)
-    return constant(rows.astype(np.int32)), constant(places.astype(np.int64)), constant(least)
+    return constant(rows.astype(np.int32)), constant(columns.astype(np.int64)), constant(least)
 
 
 def _sampled_logits(

@@ -29,11 +29,17 @@ imag = unary(
     analytic=False,
     spellings=("keras.ops.imag",),
 )
+
+
+def _conjugate(dy: Any) -> Tensor:
+    return conj(dy)
+
+
 _conj = unary(
     "conj",
     "Return the complex conjugate of x.",
     kind="same",
-    vjp=lambda dy: conj(dy),  # pyright: ignore[reportGeneralTypeIssues]
+    vjp=_conjugate,
     analytic=False,
     spellings=("keras.ops.conj", "keras.ops.conjugate", "numpy.conj", "numpy.conjugate"),
 )

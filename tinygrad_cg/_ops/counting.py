@@ -35,14 +35,14 @@ def _check_ids(name: str, argument: str, x: Tensor) -> np.ndarray:
     """Return the values; InvalidArgumentError if one is negative."""
     values = x._values()
     if values.size and values.min() < 0:
-        place = tuple(map(int, np.unravel_index(int(values.argmin()), values.shape)))
+        index = tuple(map(int, np.unravel_index(int(values.argmin()), values.shape)))
         raise InvalidArgumentError(
-            f"{name}: {argument} contains negative values: {values.min()} at {place}"
+            f"{name}: {argument} contains negative values: {values.min()} at {index}"
         )
     return values
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def bincount(
     arr: Any,
     weights: Any = None,
@@ -127,8 +127,8 @@ def confusion_matrix(
             f"{name}: weights must have the shape of predictions, {tuple(rows.shape)}, got "
             f"{tuple(shares.shape)}"
         )
-    places = add(multiply(rows, count), columns)
-    return reshape(unsorted_segments("sum", shares, places, count * count), (count, count))
+    bins = add(multiply(rows, count), columns)
+    return reshape(unsorted_segments("sum", shares, bins, count * count), (count, count))
 
 
 def histogram_bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Tensor:
@@ -153,14 +153,14 @@ def histogram_bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Ten
     return cast(clip(floor(multiply(share, count)), 0, count - 1), as_dtype(dtype))
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def histogram(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Tensor:
     """Return how many of `values` fall into each of `nbins` equal bins of a range, a pair.
 
     After ``tf.histogram_fixed_width``; see ``histogram_fixed_width_bins``.
     """
-    places = reshape(histogram_bins(values, value_range, nbins, np.int64), (-1,))
-    return unsorted_segments("sum", ones(places.shape, as_dtype(dtype)), places, nbins)
+    bins = reshape(histogram_bins(values, value_range, nbins, np.int64), (-1,))
+    return unsorted_segments("sum", ones(bins.shape, as_dtype(dtype)), bins, nbins)
 
 
 def _invert(x: np.ndarray) -> np.ndarray:

@@ -140,7 +140,7 @@ def zeros_like(x: Any, dtype: Any = None) -> Tensor:
     wanted = _dtype(dtype) or aval.dtype
     if not devices.array_types:
         return Tensor(np.zeros(aval.shape, wanted))
-    with devices.beside(tensor):
+    with devices.on_device_of(tensor):
         return Tensor(devices.create("zeros_like", "zeros", aval.shape, wanted))
 
 
@@ -150,7 +150,7 @@ def ones_like(x: Any, dtype: Any = None) -> Tensor:
     aval = tensor._data
     wanted = _dtype(dtype) or aval.dtype
     if devices.array_types:
-        with devices.beside(tensor):
+        with devices.on_device_of(tensor):
             return Tensor(devices.create("ones_like", "ones", aval.shape, wanted))
     ones = np.empty(aval.shape, wanted)
     ones.fill(1)  # np.ones takes three times as long for few
@@ -197,7 +197,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
         raise InvalidArgumentError("range: step must not be 0")
     wanted = _dtype(dtype) or _common_dtype(values)
     try:
-        return Tensor(devices.place(np.arange(*values, dtype=wanted)))
+        return Tensor(devices.to_current(np.arange(*values, dtype=wanted)))
     except (ValueError, OverflowError) as error:
         bounds = "from {} to {} in steps of {}".format(*values)
         raise InvalidArgumentError(
@@ -224,7 +224,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
     first, last = _as_value(start), _as_value(stop)
     try:
         with np.errstate(all="ignore"):
-            return Tensor(devices.place(np.linspace(first, last, count, dtype=wanted)))
+            return Tensor(devices.to_current(np.linspace(first, last, count, dtype=wanted)))
     except ValueError:
         broadcast_shapes("linspace", np.shape(first), np.shape(last))
         raise
@@ -235,9 +235,9 @@ def _interpolate(start: Any, stop: Any, count: int, dtype: np.dtype) -> Tensor:
     wide = COMPLEX128 if is_complex(dtype) else FLOAT64
     first, last = convert(start, wide), convert(stop, wide)
     axes = [1] * len(broadcast_shapes("linspace", first._data.shape, last._data.shape))
-    places = (np.arange(count) / max(count - 1, 1)).reshape(count, *axes)
+    shares = (np.arange(count) / max(count - 1, 1)).reshape(count, *axes)
     on_gpu = devices.GPU in (devices.home(first), devices.home(last))
-    share = Tensor(devices.move(places, devices.GPU) if on_gpu else places)
+    share = Tensor(devices.move(shares, devices.GPU) if on_gpu else shares)
     points = cast(first, wide) * (1.0 - share) + cast(last, wide) * share
     return cast(points, dtype)
 

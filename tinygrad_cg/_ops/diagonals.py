@@ -178,8 +178,8 @@ def matrix_diag_part(
             ],
             -2,
         )
-    places = np.arange(_length("diag_part", tuple(x._data.shape), offset))
-    return getitem(x, (Ellipsis, places - min(offset, 0), places + max(offset, 0)))
+    indices = np.arange(_length("diag_part", tuple(x._data.shape), offset))
+    return getitem(x, (Ellipsis, indices - min(offset, 0), indices + max(offset, 0)))
 
 
 def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:

@@ -27,7 +27,7 @@ from .shape import cast, expand_dims, stop_gradient
 _LARGEST = 2**64
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 @reads_own_arguments
 def truncated_normal(
     shape: Any,
@@ -60,7 +60,7 @@ def _fixed(name: str, argument: str, value: Any, lowest: float = 0.0) -> np.ndar
     return values
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def gamma_draws(
     shape: Any, alpha: Any, beta: Any = None, dtype: Any = FLOAT32, seed: int | None = None
 ) -> Tensor:
@@ -75,7 +75,7 @@ def gamma_draws(
     return gamma_of_shape(sizes, alpha, beta, dtype, seed)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def gamma_of_shape(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | None) -> Tensor:
     """Return `gamma` draws of this very `shape`, with which the parameters broadcast."""
     wanted = as_dtype(dtype)
@@ -92,7 +92,7 @@ def gamma_of_shape(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | No
     return draws if beta is None else divide(draws, cast(beta, wanted))
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def poisson_draws(shape: Any, lam: Any, dtype: Any = FLOAT32, seed: int | None = None) -> Tensor:
     """Return draws from the Poisson distributions of means `lam`; it has no gradient.
 
@@ -103,7 +103,7 @@ def poisson_draws(shape: Any, lam: Any, dtype: Any = FLOAT32, seed: int | None =
     return poisson_of_shape(sizes, lam, dtype, seed)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def poisson_of_shape(shape: Any, lam: Any, dtype: Any, seed: int | None) -> Tensor:
     """Return `poisson` draws of this very `shape`, with which `lam` broadcasts."""
     sizes, means = as_sizes("poisson", shape), _fixed("poisson", "lam", lam)
@@ -111,7 +111,7 @@ def poisson_of_shape(shape: Any, lam: Any, dtype: Any, seed: int | None) -> Tens
     return _as_tensor(_draw("poisson", "poisson", seed, sizes, means), as_dtype(dtype))
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def binomial_draws(shape: Any, counts: Any, probs: Any, dtype: Any, seed: int | None) -> Tensor:
     """Return how many of `counts` trials, of probability `probs` each, succeed: draws of `shape`.
 
@@ -145,7 +145,7 @@ def _fits(name: str, sizes: tuple[int, ...], *shapes: tuple[int, ...]) -> None:
         )
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def categorical(
     logits: Any, num_samples: Any, dtype: Any = None, seed: int | None = None
 ) -> Tensor:

@@ -201,6 +201,6 @@ def lu_factors(x: Any) -> tuple[Tensor, Tensor, Tensor]:
     size = min(height, width)
     unit = np.eye(height, size, dtype=packed.dtype)
     lower = add(band(columns(packed, 0, size), None, -1), unit)
-    places = np.arange(height, dtype=np.int32)[:, None]
-    permutation = cast(equal(places, expand_dims(order, -2)), packed.dtype)
+    positions = np.arange(height, dtype=np.int32)[:, None]
+    permutation = cast(equal(positions, expand_dims(order, -2)), packed.dtype)
     return permutation, lower, band(rows(packed, 0, size), 0, None)

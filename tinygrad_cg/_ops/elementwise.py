@@ -89,7 +89,7 @@ divide = binary(
 )
 # Rules multiply or divide the upstream gradient by these. Where it is 0 the result is 0, and so are
 # its derivatives, although the slope is infinite or NaN: what a mask keeps out of the result does
-# not spoil the gradient (decision 21).
+# not spoil the gradient (docs/behaviour.md, decision 21).
 
 
 def _is_shut(x: Tensor, y: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ PyTorch's documentation describe which functions of eigenvectors have a derivati
 
 Eigenvectors of equal eigenvalues are any basis of the space that they span. A derivative by them
 exists only where the function does not depend on that choice, and then the terms between them are
-0 unless it depends on the eigenvalues beside them: `_check_coincident` warns where those terms are
+0 unless it also depends on the eigenvalues: `_check_coincident` warns where those terms are
 asked for. Eigenvalues alone need none of them.
 """
 

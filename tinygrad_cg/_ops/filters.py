@@ -1,4 +1,4 @@
-"""What else moves over images: separable filters, adjoints, responses, morphology."""
+"""Other filters of images: separable filters, adjoints, responses, morphology."""
 
 from __future__ import annotations
 
@@ -249,8 +249,8 @@ def max_pool_with_argmax(
     span, steps = layout.pair("the size of the window", size), layout.pair("strides", strides)
     batch, height, width, channels = x.shape
     window = Window(span, steps, layout.padding(padding, (height, width), span, steps))
-    places = apply(_max_indices, (x,), {"window": window})
-    places = add(multiply(places, channels), np.arange(channels))
+    indices = apply(_max_indices, (x,), {"window": window})
+    indices = add(multiply(indices, channels), np.arange(channels))
     if include_batch_in_index:
-        places = add(places, np.arange(batch)[:, None, None, None] * (height * width * channels))
-    return values, cast(layout.back(places), as_dtype(output_dtype))
+        indices = add(indices, np.arange(batch)[:, None, None, None] * (height * width * channels))
+    return values, cast(layout.back(indices), as_dtype(output_dtype))

@@ -269,14 +269,14 @@ def _with_row(x: np.ndarray, value: np.ndarray, index: np.ndarray, batch_dims: i
         made[int(index)] = value
         return made
     shared = x.shape[:batch_dims]
-    places = np.nonzero(np.broadcast_to(fits, shared))
-    made[(*places, np.broadcast_to(index, shared)[places])] = value[places]
+    positions = np.nonzero(np.broadcast_to(fits, shared))
+    made[(*positions, np.broadcast_to(index, shared)[positions])] = value[positions]
     return made
 
 
 def _zero_row(dy: Tensor, shape: tuple[int, ...], batch_dims: int) -> Tensor:
     row = (*shape[:batch_dims], *shape[batch_dims + 1 :])
-    with devices.beside(dy):
+    with devices.on_device_of(dy):
         return Tensor(devices.create("set_row", "zeros", row, dy._data.dtype))
 
 

@@ -1,4 +1,4 @@
-"""What operations on stacks of matrices share: LAPACK's dtypes, builders, triangles, checks."""
+"""Helpers of operations on stacks of matrices: LAPACK's dtypes, builders, triangles, checks."""
 
 from __future__ import annotations
 

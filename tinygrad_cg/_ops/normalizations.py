@@ -205,7 +205,7 @@ def _listed(name: str, tensors: Any) -> list:
 # Dropout, and rows of a table ----------------------------------------------------------------
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None) -> Tensor:
     """Return `x` with a share `rate` of its elements set to 0, the others divided by 1 - rate.
 

@@ -55,7 +55,7 @@ def set_seed(seed: int) -> None:
         _generator = generator
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 @reads_own_arguments
 def uniform(
     shape: Any,
@@ -101,10 +101,10 @@ def uniform(
         rounded_up = values == high.astype(wanted)
         if rounded_up.any():  # the largest draws: they begin again at the lower end
             values = np.where(rounded_up, low.astype(wanted), values)
-    return Tensor(devices.place(values))
+    return Tensor(devices.to_current(values))
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 @reads_own_arguments
 def normal(
     shape: Any,
@@ -134,7 +134,7 @@ def normal(
     if isinstance(draws, Tensor):
         return cast(center + draws * scale, wanted)
     with np.errstate(all="ignore"):
-        return Tensor(devices.place(np.asarray(center + draws * scale).astype(wanted)))
+        return Tensor(devices.to_current(np.asarray(center + draws * scale).astype(wanted)))
 
 
 def _integers(sizes: tuple, minval: Any, maxval: Any, dtype: np.dtype, seed: Any) -> Tensor:
@@ -199,7 +199,7 @@ def _as_tensor(draws: Any, dtype: np.dtype) -> Tensor:
         return cast(draws, dtype)
     if isinstance(draws, devices.array_types):
         return Tensor(draws.astype(dtype, copy=False))
-    return Tensor(devices.place(cast_array(draws, dtype)))
+    return Tensor(devices.to_current(cast_array(draws, dtype)))
 
 
 def _check_float(name: str, dtype: np.dtype, remedy: str) -> None:

@@ -71,9 +71,9 @@ def segment_extremum(x: Tensor, rows: Tensor, size: int, largest: bool) -> Tenso
 def _rows(ids: np.ndarray, size: int, name: str) -> np.ndarray:
     """Return where rows go: what is dropped goes to one more, after the last."""
     if ids.size and ids.max() >= size:
-        place = np.unravel_index(int(ids.argmax()), ids.shape)
+        index = np.unravel_index(int(ids.argmax()), ids.shape)
         raise InvalidArgumentError(
-            f"{name}: segment_ids{[int(i) for i in place]} = {ids.max()} is not below the "
+            f"{name}: segment_ids{[int(i) for i in index]} = {ids.max()} is not below the "
             f"{size} segments"
         )
     ids = ids.astype(np.int64)
@@ -151,7 +151,7 @@ _REDUCTIONS = {
 }
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def unsorted_segments(how: str, data: Any, segment_ids: Any, num_segments: Any = None) -> Tensor:
     """Return a reduction of the rows of `data` into `num_segments` rows, by their `segment_ids`.
 
@@ -183,7 +183,7 @@ def unsorted_segments(how: str, data: Any, segment_ids: Any, num_segments: Any =
     return getitem(found, slice(0, size))
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def sorted_segments(how: str, data: Any, segment_ids: Any) -> Tensor:
     """Return a reduction of the rows of `data` by their `segment_ids`, which do not decrease.
 

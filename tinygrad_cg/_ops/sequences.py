@@ -93,8 +93,8 @@ def ctc_loss(
     wanted = broadcast_to(expand_dims(path, 1), (batch, frames, states))
     emitted = take_along_axis(scores, wanted, 2)
     # A state follows itself, the one before it, and the label before that if it is another.
-    places = np.arange(states)[:, None] - np.arange(3)
-    places = np.where(places < 0, states, places)
+    previous = np.arange(states)[:, None] - np.arange(3)
+    previous = np.where(previous < 0, states, previous)
     skips = not_equal(getitem(path, (slice(None), slice(2, None))), getitem(path, (..., slice(-2))))
     odd = np.arange(2, states) % 2 == 1
     allowed = pad(where(odd, skips, False), [(0, 0), (states - len(odd), 0)])
@@ -105,7 +105,7 @@ def ctc_loss(
     start[0] = 0.0
     running = broadcast_to(convert(start.astype(scores.dtype)), (batch, states))
     for i, frame in enumerate(unstack(emitted, 1)):
-        before = gather(pad(running, [(0, 0), (0, 1)], value=_NOTHING), places, 1)
+        before = gather(pad(running, [(0, 0), (0, 1)], value=_NOTHING), previous, 1)
         ahead = add(reduce_logsumexp(add(before, closed), -1), frame)
         running = where(expand_dims(greater(ends, i), 1), ahead, running)
     last = multiply(counts, 2)

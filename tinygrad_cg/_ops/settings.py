@@ -1,4 +1,4 @@
-"""What programs set once: Keras's default dtype, its small number, and its order of axes."""
+"""Settings of Keras: the default dtype, the small number, and the order of axes."""
 
 from __future__ import annotations
 

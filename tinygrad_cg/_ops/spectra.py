@@ -184,7 +184,7 @@ def _whole_length(frame_length: Any, fft_length: Any) -> int:
     return 1 << (as_int("stft", "frame_length", frame_length) - 1).bit_length()
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def stft(
     signals: Any, frame_length: Any, frame_step: Any, fft_length: Any, window_fn: Any, pad_end: bool
 ) -> Tensor:
@@ -310,22 +310,22 @@ def cosines(x: Any, kind: Any, n: Any, axis: Any, norm: Any) -> Tensor:
     size = x.shape[-1]
     if size < 1 + (kind == 1):
         raise InvalidArgumentError(f"dct: type {kind} of {size} elements is not defined")
-    places = np.arange(size)
+    indices = np.arange(size)
     scale = np.full(size, 1 / np.sqrt(2 * size) if norm else 1.0)
     if kind == 1:
         mirrored = _part(x, size - 2, 0, -1)
         return real(rfftn(concatenate([x, mirrored], -1), None, (-1,)))
-    first = np.where(places == 0, np.sqrt(0.5 if kind == 2 else 2) if norm else 1.0, 1.0)
+    first = np.where(indices == 0, np.sqrt(0.5 if kind == 2 else 2) if norm else 1.0, 1.0)
     if kind == 2:
         half = _part(rfftn(x, (2 * size,), (-1,)), None, size)
-        found = multiply(real(_turned(half, -np.pi * places / (2 * size))), 2)
+        found = multiply(real(_turned(half, -np.pi * indices / (2 * size))), 2)
         return multiply(found, (scale * first).astype(x.dtype))
     if kind == 3:
         x = multiply(x, (scale * first).astype(x.dtype))
-        half = _wider(_turned(x, np.pi * places / (2 * size)), 0, 1)
+        half = _wider(_turned(x, np.pi * indices / (2 * size)), 0, 1)
         return _part(irfftn(half, (2 * size,), (-1,), "forward"), None, size)
-    whole = fftn(_turned(x, -np.pi * places / (2 * size)), (2 * size,), (-1,))
-    found = real(_turned(_part(whole, None, size), -np.pi * (2 * places + 1) / (4 * size)))
+    whole = fftn(_turned(x, -np.pi * indices / (2 * size)), (2 * size,), (-1,))
+    found = real(_turned(_part(whole, None, size), -np.pi * (2 * indices + 1) / (4 * size)))
     return multiply(found, (2 * scale).astype(x.dtype))
 
 
@@ -363,7 +363,7 @@ def mdct(
     return cosines(concatenate([left, right], -1), 4, None, -1, norm)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None) -> Tensor:
     """Return the signals of which ``mdct`` gives `mdcts`, for the same window and `norm`.
 

@@ -113,7 +113,7 @@ _blocks = operation(
 
 
 @public(_blocks)
-@devices.beside_operands
+@devices.on_device_of_operands
 def isotonic_regression(
     inputs: Any, decreasing: bool = True, axis: Any = -1
 ) -> tuple[Tensor, Tensor]:
@@ -225,10 +225,10 @@ def unique_labels(labels: Any) -> tuple[Tensor, Tensor]:
     labels are int64, the numbers int32.
     """
     rows = _labels("ctc_unique_labels", labels)
-    found, places = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
-    for row, line, place in zip(rows, found, places, strict=True):
+    found, ranks = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
+    for row, line, rank in zip(rows, found, ranks, strict=True):
         values, first, inverse = np.unique(row, True, True)
         order = np.argsort(first)
         line[: len(order)] = values[order]
-        place[:] = np.argsort(order)[inverse]
-    return constant(found), constant(places)
+        rank[:] = np.argsort(order)[inverse]
+    return constant(found), constant(ranks)

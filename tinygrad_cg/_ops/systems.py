@@ -463,7 +463,7 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any) -> Tensor:
     return triangular_solve(x, triangular_solve(_lower(x), y), lower=False)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def lu_matrix_inverse(lower_upper: Any, perm: Any) -> Tensor:
     """Return the inverses of the matrices of which ``lu`` gives `lower_upper` and `perm`.
 

@@ -219,30 +219,30 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any) -> list[T
 
 
 def dynamic_stitch(indices: Any, data: Any) -> Tensor:
-    """Return the rows of several tensors, each at its place: the inverse of `dynamic_partition`.
+    """Return the rows of several tensors, each at its position: the inverse of `dynamic_partition`.
 
     ``data[m][i, ...]`` goes to row ``indices[m][i]``; of several for one row the last counts, and
     a row that none goes to is 0. The tensors of `data` have the axes of their `indices`, then those
     of a row (else InvalidArgumentError). Inside ``function`` and ``vmap`` indices must be known.
     """
-    places, parts = [convert(one) for one in indices], [convert(one) for one in data]
-    if not places or len(places) != len(parts):
+    positions, parts = [convert(one) for one in indices], [convert(one) for one in data]
+    if not positions or len(positions) != len(parts):
         raise InvalidArgumentError(
-            f"dynamic_stitch: needs as many indices as data, at least one: got {len(places)} and "
-            f"{len(parts)}"
+            f"dynamic_stitch: needs as many indices as data, at least one: got "
+            f"{len(positions)} and {len(parts)}"
         )
-    tail = parts[0]._data.shape[places[0]._data.ndim :]
-    for place, part in zip(places, parts, strict=True):
-        if part._data.shape != (*place._data.shape, *tail) or not is_integer(place.dtype):
+    tail = parts[0]._data.shape[positions[0]._data.ndim :]
+    for position, part in zip(positions, parts, strict=True):
+        if part._data.shape != (*position._data.shape, *tail) or not is_integer(position.dtype):
             raise InvalidArgumentError(
                 f"dynamic_stitch: data of shape {tuple(part.shape)} does not fit indices of shape "
-                f"{tuple(place.shape)}, with rows of shape {tuple(tail)}"
+                f"{tuple(position.shape)}, with rows of shape {tuple(tail)}"
             )
-    rows = np.concatenate([place._values().reshape(-1) for place in places])
+    rows = np.concatenate([position._values().reshape(-1) for position in positions])
     if rows.size and rows.min() < 0:
         raise InvalidArgumentError(f"dynamic_stitch: index {rows.min()} is negative")
     size = int(rows.max(initial=-1)) + 1
-    count = [place.size for place in places]
+    count = [position.size for position in positions]
     values = concatenate(
         [reshape(part, (n, *tail)) for n, part in zip(count, parts, strict=True)], 0
     )
@@ -253,7 +253,7 @@ def dynamic_stitch(indices: Any, data: Any) -> Tensor:
 
 
 class At:
-    """What ``x.at`` is: ``x.at[key].set(y)`` is x with other elements at `key`; x stays as it is.
+    """The class of ``x.at``: ``x.at[key].set(y)`` is x with other elements at `key`; x is kept.
 
     After ``jax.numpy.ndarray.at``. `key` is what ``x[key]`` takes; an index out of bounds is an
     IndexError.
@@ -349,9 +349,9 @@ class Part:
     def _change(self, change: Callable[[Tensor, Tensor, Tensor], Tensor], values: Any) -> Tensor:
         x = self._x
         shape, size = x._data.shape, x.size
-        places = getitem(Tensor(np.arange(size).reshape(shape)), self._key)
-        parts = self._fit(values, places._data.shape)
-        found = change(reshape(x, (size,)), reshape(places, (-1,)), reshape(parts, (-1,)))
+        positions = getitem(Tensor(np.arange(size).reshape(shape)), self._key)
+        parts = self._fit(values, positions._data.shape)
+        found = change(reshape(x, (size,)), reshape(positions, (-1,)), reshape(parts, (-1,)))
         return reshape(found, shape)
 
     def _fit(self, values: Any, shape: tuple[int, ...]) -> Tensor:

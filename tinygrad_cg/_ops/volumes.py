@@ -136,7 +136,7 @@ def conv3d(
     window, sizes = filters.shape[:3], x.shape[1:4]
     reach = [gap * (count - 1) + 1 for gap, count in zip(gaps, window, strict=True)]
     rooms = layout.padding(padding, sizes, reach, steps)
-    places = _starts("conv3d", sizes[0], window[0], gaps[0], steps[0], rooms[0])
+    starts = _starts("conv3d", sizes[0], window[0], gaps[0], steps[0], rooms[0])
     batch, _, height, width, channels = x.shape
     own = filters.shape[3]
     if not own or channels % own:
@@ -146,11 +146,11 @@ def conv3d(
         )
     x = reshape(x, (batch, sizes[0], height, width, channels // own, own))
     x = _pad_depth(x, rooms[0])
-    slices = [slice(int(one[0]), int(one[-1]) + 1, steps[0]) for one in places.T]
+    slices = [slice(int(one[0]), int(one[-1]) + 1, steps[0]) for one in starts.T]
     x = concatenate([getitem(x, (slice(None), one)) for one in slices], -1)
-    x = reshape(x, (batch * len(places), height, width, channels * window[0]))
+    x = reshape(x, (batch * len(starts), height, width, channels * window[0]))
     found = conv(x, _flat_filters(filters), steps[1:], rooms[1:], "NHWC", gaps[1:])
-    return layout.back(reshape(found, (batch, len(places), *found.shape[1:])))
+    return layout.back(reshape(found, (batch, len(starts), *found.shape[1:])))
 
 
 def conv3d_transpose(
@@ -182,11 +182,11 @@ def conv3d_transpose(
     window = filters.shape[:3]
     reach = [gap * (count - 1) + 1 for gap, count in zip(gaps, window, strict=True)]
     rooms = layout.padding(padding, sizes, reach, steps)
-    places = _starts(name, sizes[0], window[0], gaps[0], steps[0], rooms[0])
+    starts = _starts(name, sizes[0], window[0], gaps[0], steps[0], rooms[0])
     batch, depth, height, width, channels = x.shape
-    if len(places) != depth:
+    if len(starts) != depth:
         raise InvalidArgumentError(
-            f"{name}: a convolution of volumes of depth {sizes[0]} gives the depth {len(places)}, "
+            f"{name}: a convolution of volumes of depth {sizes[0]} gives the depth {len(starts)}, "
             f"but x has shape {tuple(x.shape)}"
         )
     x = reshape(x, (batch * depth, height, width, channels))
@@ -197,7 +197,7 @@ def conv3d_transpose(
     found = transpose(found, (1, 4, 0, 2, 3, 5))  # each plane of a window to its depth
     found = reshape(found, (depth * window[0], *found.shape[2:]))
     whole = sizes[0] + sum(rooms[0])
-    found = scatter_rows(found, convert(places.reshape(-1)), whole)
+    found = scatter_rows(found, convert(starts.reshape(-1)), whole)
     found = getitem(found, slice(rooms[0][0], rooms[0][0] + sizes[0]))
     found = layout.back(transpose(found, (1, 0, 2, 3, 4)))
     if len(asked) == 5 and asked != tuple(found.shape):
@@ -401,7 +401,7 @@ def extract_volume_patches(x: Any, ksizes: Any, strides: Any, padding: Any) -> T
     rooms = layout.padding(padding, sizes, window, steps)
     x = pad(x, [(0, 0), *rooms, (0, 0)])
     for i in range(3):  # (batch, out, window, out, window, out, window, channels)
-        places = _starts(name, sizes[i], window[i], 1, steps[i], rooms[i])
-        x = gather(x, places, 2 * i + 1)
+        starts = _starts(name, sizes[i], window[i], 1, steps[i], rooms[i])
+        x = gather(x, starts, 2 * i + 1)
     x = transpose(x, (0, 1, 3, 5, 2, 4, 6, 7))
     return reshape(x, (*x.shape[:4], window[0] * window[1] * window[2] * channels))

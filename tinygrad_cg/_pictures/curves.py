@@ -74,40 +74,40 @@ def plot_derivatives(
     if axes is None:
         size = (7.0, 1.2 + 2.0 * count if panels else 4.2)
         _, axes = pyplot.subplots(count, sharex=True, figsize=size, layout="constrained")
-    places = list(np.ravel(axes))
-    if len(places) != count:
+    subplots = list(np.ravel(axes))
+    if len(subplots) != count:
         raise ValueError(
             f"plot_derivatives: needs {count} axes ({'one an order' if panels else 'panels=False'})"
-            f", got {len(places)}"
+            f", got {len(subplots)}"
         )
     x = np.linspace(low, high, points).astype(dtype)
     derivative = f
-    largest: list[list[float]] = [[] for _ in places]
+    largest: list[list[float]] = [[] for _ in subplots]
     for n in range(order + 1):
-        place = places[n] if panels else places[0]
+        subplot = subplots[n] if panels else subplots[0]
         y = _values(f, derivative, x, n)
         expected = None
         if n < len(references) and (reference := references[n]) is not None:
             expected = np.broadcast_to(np.asarray(reference(x)), x.shape)
-        _draw(place, x, y, expected, n, 0 if panels else n)
+        _draw(subplot, x, y, expected, n, 0 if panels else n)
         sizes = np.abs(y[np.isfinite(y)]).astype(np.float64)
         largest[n if panels else 0].append(float(np.max(sizes, initial=0.0)))
         derivative = elementwise_grad(derivative)
-    for place, tops in zip(places, largest, strict=True):
+    for subplot, tops in zip(subplots, largest, strict=True):
         if scale == "symlog":
             least = min([top for top in tops if top > 0], default=1.0)
             exponent = np.round(np.log10(max(least * 1e-2, 1e-12)))
             threshold = 10.0**exponent
             if np.log(threshold) / np.log(10.0) < exponent:  # as matplotlib computes decades
                 threshold *= 1 + 1e-12
-            place.set_yscale("symlog", linthresh=threshold)
-            place.yaxis.get_major_locator().set_params(numticks=7)
-        place.grid(alpha=0.3)
-        place.legend()
-    places[-1].set_xlabel("x")
+            subplot.set_yscale("symlog", linthresh=threshold)
+            subplot.yaxis.get_major_locator().set_params(numticks=7)
+        subplot.grid(alpha=0.3)
+        subplot.legend()
+    subplots[-1].set_xlabel("x")
     name = getattr(f, "__name__", "")
-    places[0].set_title("" if name == "<lambda>" else name)
-    return places[0].figure
+    subplots[0].set_title("" if name == "<lambda>" else name)
+    return subplots[0].figure
 
 
 def _draw(axes: Any, x: np.ndarray, y: np.ndarray, expected: Any, order: int, row: int) -> None:

@@ -40,7 +40,7 @@ Box = tuple[float, float, float, float]
 
 
 class Style(NamedTuple):
-    """How a shape is drawn; `opacity` is that of what fills it."""
+    """The style of a shape; `opacity` is that of its filling."""
 
     fill: str = ""
     line: str = ""
@@ -50,7 +50,7 @@ class Style(NamedTuple):
 
 
 class Canvas(Protocol):
-    """What draws: in pixels from the top left corner."""
+    """A canvas, whose coordinates are pixels from the top left corner."""
 
     def path(self, steps: list[Step], style: Style) -> None: ...
 

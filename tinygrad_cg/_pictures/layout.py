@@ -59,7 +59,7 @@ class Area:
 
 
 Source = tuple[Item, str]
-"""Where lines come from: an item, and their kind."""
+"""The origin of lines: an item, and their kind."""
 Lines = dict[Source, tuple[Vertex, float, dict[Any, tuple[Vertex, float]]]]
 """The lines in a frame: their start and its offset, and by what they lead to their ends."""
 
@@ -174,16 +174,16 @@ class LayeredLayout:
         if not entries or frame.kind == "repeat":
             return
         ports, best = layers[0], inf
-        places = [port.x for port in ports]
+        centres = [port.x for port in ports]
         left = min(one.x - one.width / 2 for layer in layers for one in layer)
         right = max(one.x + one.width / 2 for layer in layers for one in layer)
         title = Vertex(width, height)
         for i in range(len(ports) + 1):
             row = [*ports[:i], title, *ports[i:]]
-            wanted = [*places[:i], left + width / 2, *places[i:]]
+            wanted = [*centres[:i], left + width / 2, *centres[i:]]
             weights = [1.0] * len(row)
             if i:  # it stands anywhere between lines
-                wanted[i] = max(wanted[i], places[i - 1] + width / 2 + LANE)
+                wanted[i] = max(wanted[i], centres[i - 1] + width / 2 + LANE)
             weights[i] = 0.01
             found = _separate(row, wanted, weights)
             wider = max(left - found[0] + row[0].width / 2, 0.0)
@@ -245,7 +245,7 @@ class LayeredLayout:
         least = 0.0
         lanes = LOOP * len(self._carried(frame))
         side = 0.0
-        if self.sideways:  # then the title stands beside the layers, not above them
+        if self.sideways:  # then the title stands next to the layers, not above them
             least, title, side, head = title + 2 * MARGIN, 0.0, head, 0.0
         vertices = [vertex for layer in layers for vertex in layer]
         if frame in self.titles:
@@ -499,9 +499,9 @@ def _pack(layer: list[Vertex]) -> None:
 
 
 def _mean(vertex: Vertex, ends: list[tuple[Vertex, float, float]], pull: list[float]) -> float:
-    """Return where neighbours pull a vertex to; its own place if there are none."""
-    places = [other.x + theirs - own for other, own, theirs in ends]
-    together = sum(x * weight for x, weight in zip(places, pull, strict=True))
+    """Return where neighbours pull a vertex to; its own position if there are none."""
+    centres = [other.x + theirs - own for other, own, theirs in ends]
+    together = sum(x * weight for x, weight in zip(centres, pull, strict=True))
     return together / sum(pull) if ends else vertex.x
 
 

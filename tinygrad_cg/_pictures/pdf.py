@@ -107,13 +107,13 @@ class PdfCanvas:
             b"<< /Title <feff" + self.title.encode("utf-16-be").hex().encode() + b"> >>",
         ]
         data = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"
-        places = []
+        offsets = []
         for number, one in enumerate(objects, 1):
-            places.append(len(data))
+            offsets.append(len(data))
             data += b"%d 0 obj\n%b\nendobj\n" % (number, one)
         start, count = len(data), len(objects) + 1
         table = b"xref\n0 %d\n0000000000 65535 f \n" % count
-        table += b"".join(b"%010d 00000 n \n" % place for place in places)
+        table += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
         trailer = b"trailer\n<< /Size %d /Root 1 0 R /Info %d 0 R >>\n" % (count, count - 1)
         return data + table + trailer + b"startxref\n%d\n%%%%EOF\n" % start
 

@@ -32,7 +32,7 @@ MOST = 120  # items in one picture
 
 
 class Options(NamedTuple):
-    """How a picture is drawn: see `show`."""
+    """Options of a picture: see `show`."""
 
     direction: str = "TB"
     legend: bool = True

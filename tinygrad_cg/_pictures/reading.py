@@ -52,7 +52,7 @@ def known_nodes(record: Any) -> Iterator[Node]:
 
 
 def live_nodes(tokens: Iterable[Token]) -> list[Node]:
-    """Return everything that tapes have recorded and somebody still holds."""
+    """Return all nodes that tapes have recorded and that are still referenced."""
     return [one for one in held_nodes(tokens) if one.rule is not _no_rule]
 
 
@@ -252,8 +252,8 @@ class RecordWalk:
         known = _saved_operands(node)
         for i, source in enumerate(node.inputs):
             if source is None:
-                place = after if any(one is not None for one in node.inputs[:i]) else before
-                place.append(self._constant(item, known.get(i)))
+                side = after if any(one is not None for one in node.inputs[:i]) else before
+                side.append(self._constant(item, known.get(i)))
         if item.operation == "power" and -1 in known:  # by a number, which is no operand
             after.append(self._constant(item, known[-1]))
         item.operands = list(dict.fromkeys([*before, *item.operands, *after]))
@@ -351,9 +351,11 @@ def _saved_operands(node: Node) -> dict[int, Any]:
         return {}
     names = residual_names(primitive, sum(1 << i for i, one in enumerate(node.inputs) if one))
     values = node.saved if len(names) > 1 else (node.saved,)
-    places = {name: i for i, name in enumerate(primitive.inputs)} | {"exponent": -1}
+    positions = {name: i for i, name in enumerate(primitive.inputs)} | {"exponent": -1}
     return {
-        places[name]: value for name, value in zip(names, values, strict=False) if name in places
+        positions[name]: value
+        for name, value in zip(names, values, strict=False)
+        if name in positions
     }
 
 

@@ -36,9 +36,9 @@ class SvgCanvas:
         self, x: float, y: float, text: str, size: float, colour: str, bold: bool, anchor: str
     ) -> None:
         weight = ' font-weight="bold"' if bold else ""
-        place = "" if anchor == "start" else f' text-anchor="{anchor}"'
+        alignment = "" if anchor == "start" else f' text-anchor="{anchor}"'
         self.parts.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}"{weight}{place} fill="{colour}">'
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}"{weight}{alignment} fill="{colour}">'
             f"{escape(text)}</text>"
         )
 

@@ -97,7 +97,7 @@ class Variable(ArrayLike):
             with devices.memory_for("Variable"):
                 data = devices.adopt(initial_value)
                 data = to_array(initial_value, wanted) if data is None else data.astype(wanted)
-        data = devices.place(data)
+        data = devices.to_current(data)
         if shape is not None and tuple(shape) != data.shape:
             raise ValueError(
                 f"Variable: the initial value has shape {data.shape}, not {tuple(shape)}"
@@ -461,10 +461,10 @@ def _with_part(full: Tensor, key: Any, part: Tensor) -> Tensor:
     sources = np.full(full._data.shape, -1, np.int64)
     sources[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
     device = devices.home(full)
-    places, chosen = (
+    indices, chosen = (
         Tensor(devices.move(one, device)) for one in (np.maximum(sources, 0), sources >= 0)
     )
-    taken = gather(reshape(part, (-1,)), places) if part.size else full
+    taken = gather(reshape(part, (-1,)), indices) if part.size else full
     return where(chosen, taken, full)
 
 

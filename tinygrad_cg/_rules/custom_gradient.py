@@ -91,8 +91,8 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
         its arguments, ``grad_fn(*dys, variables=[...])`` returns a pair of that and the list
         of the Variables' gradients. ``grad_fn(*inputs, upstream)`` is called Keras's way.
     max_order:
-        The order up to which the rule is right, if not every one: a DerivativeOrderError for who
-        asks for a higher derivative.
+        The order up to which the rule is right, if not every one. A derivative of a higher order
+        raises a DerivativeOrderError.
 
     Returns
     -------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._core.levels import Frame, Token, stack, state
 from .._core.record import find_tokens
 from .._core.tensor import ArrayLike
-from ..errors import CustomGradientWarning, place_of, users_line
+from ..errors import CustomGradientWarning, location_of, users_line
 from .user_code import only_decides
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Definition:
 
     def where(self, grad_fn: Any = None) -> str:
         """Return the source line of the rule (or else of the function), for messages."""
-        return place_of(*source_line(grad_fn if grad_fn is not None else self.function))
+        return location_of(*source_line(grad_fn if grad_fn is not None else self.function))
 
     def warn(self, kind: str, message: str, number: str = "") -> None:
         """Warn at the definition's line, once for each kind of warning and number of a gradient."""

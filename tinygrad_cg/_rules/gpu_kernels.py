@@ -1,4 +1,4 @@
-"""What runs a user's primitive on a GPU: the scalar function of `elementwise`, or a CUDA kernel."""
+"""A user's primitive on a GPU, by the scalar function of `elementwise` or a CUDA kernel."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ class Code:
     """A Python function from tensors with values to tensors, and how it is called.
 
     ``call(*tensors)`` gives a list of tensors, as many each time. `key` is the same for calls
-    from the same place in a program. `structure` is that of the results, for who packs them. Of
-    `stateful` code a program makes all calls, in order.
+    from the same position in a program. `structure` is that of the results, for the caller that
+    packs them. Of `stateful` code a program makes all calls, in order.
     """
 
     structure: Any = None
@@ -83,10 +83,22 @@ class Code:
             both = zip(found, sources, strict=True)
             return [zeros_like(source) if one is None else one for one, source in both]
 
-        gradient = Code(f"the gradient of {self.name}", ("gradient", self.key, *wanted), call)
-        gradient.definition = self.definition
-        gradient.inside = lambda tensors: self.inside(tensors[:count])  # type: ignore[method-assign]
-        return gradient
+        key = ("gradient", self.key, *wanted)
+        return DerivativeCode(f"the gradient of {self.name}", key, call, self, count)
+
+
+class DerivativeCode(Code):
+    """The code of a derivative of other code, whose `count` operands come before its own."""
+
+    def __init__(
+        self, name: str, key: Any, call: Callable[..., list[Tensor]], code: Code, count: int
+    ):
+        super().__init__(name, key, call)
+        self.definition, self._code, self._count = code.definition, code, count
+
+    def inside(self, tensors: Sequence[Tensor]) -> AbstractContextManager:
+        """Return the context of the code that it differentiates."""
+        return self._code.inside(tensors[: self._count])
 
 
 @contextmanager

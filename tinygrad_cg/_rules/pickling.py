@@ -41,14 +41,14 @@ def _find_by_name(function: Any) -> Any:
 def _name_in_module(function: Any) -> str | None:
     """Return a name by which a function's module has it: its own, or that of a variable."""
     if _find_by_name(function) is function:
-        return getattr(function, "__qualname__")  # noqa: B009 (update_wrapper sets it)
+        return function.__qualname__
     names = vars(sys.modules.get(function.__module__, sys))
     return next((name for name, one in list(names.items()) if one is function), None)
 
 
 def travels(decorated: type) -> None:
     """Let the objects of a class, which decorated functions are, be pickled so."""
-    copyreg.pickle(decorated, _reduce)  # type: ignore[arg-type]
+    copyreg.pickle(decorated, _reduce)
 
 
 # Functions that builders made of a module's records say where they are found.

@@ -26,7 +26,7 @@ from .._core.record import Node, attach_part
 from .._core.tensor import Aval, Tensor
 from .._ops.define import broadcast_shapes
 from .._reverse.sweep import fit_shape
-from ..errors import place_of
+from ..errors import location_of
 from .calls import Call
 from .definition import Definition, RuleSignature, source_line
 from .gpu_kernels import CudaKernel, on_gpu
@@ -87,7 +87,7 @@ def _register(name: str, function: Callable[..., Any] | None, replace: bool) -> 
         previous = _gradients[name]
         earlier = "NotDifferentiable"
         if previous is not None:
-            earlier = place_of(*source_line(previous))
+            earlier = location_of(*source_line(previous))
         raise KeyError(
             f"Registering two gradient with name '{name}'! (Previous registration: {earlier}) "
             "Pass replace=True to RegisterGradient where a notebook's cell runs again."
@@ -146,7 +146,7 @@ def primitive(
     replace: bool = False,
     cuda: Any = None,
 ) -> Any:
-    """Define an operation by its name and kernel; returns the function that applies it.
+    """Define an operation by its name and kernel, and return the function that applies it.
 
     Parameters
     ----------

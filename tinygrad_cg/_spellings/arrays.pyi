@@ -69,7 +69,7 @@ def dynamic_partition(
     """Return `num_partitions` tensors: the slices of `data` by the numbers in `partitions`."""
 
 def dynamic_stitch(indices: TensorLike, data: Any, name: str | None = None) -> Tensor:
-    """Return the rows of several tensors, each at its place: the inverse of
+    """Return the rows of several tensors, each at its position: the inverse of
     `dynamic_partition`."""
 
 def expand_dims(input: TensorLike, axis: Axes, name: str | None = None) -> Tensor:

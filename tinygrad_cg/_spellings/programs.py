@@ -19,7 +19,7 @@ from .._core.levels import stack as levels_of
 from .._core.levels import state
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor, TensorShape
-from .._ops import places
+from .._ops import searching
 from .._ops.blocks import rearrange
 from .._ops.creation import constant
 from .._ops.define import as_shape, normalize_axes, normalize_axis
@@ -71,11 +71,11 @@ def _unique(name: str, x: Any, kind: Any) -> tuple[Tensor, Tensor, Tensor]:
     x = convert(x)
     if x.ndim != 1:
         raise InvalidArgumentError(f"{name}: x must be 1-D, got {x.shape}")
-    first, inverse, counts = places.different(places.values_of(stop_gradient(x)))
+    first, inverse, counts = searching.unique(searching.values_of(stop_gradient(x)))
     order = np.argsort(first)
     wanted = np.argsort(order)[inverse], counts[order]
-    found, numbers = (cast(places.tensor_of(one), as_dtype(kind)) for one in wanted)
-    return gather(x, places.tensor_of(first[order]), 0), found, numbers
+    found, numbers = (cast(searching.tensor_of(one), as_dtype(kind)) for one in wanted)
+    return gather(x, searching.tensor_of(first[order]), 0), found, numbers
 
 
 def _tiled(x: Any, multiples: Any) -> Tensor:
@@ -314,15 +314,15 @@ def _reversed(x: Any, axis: Any) -> Tensor:
     )
 
 
-def _placed(rows: Any, values: Any, side: str, kind: Any) -> Tensor:
+def _searchsorted(rows: Any, values: Any, side: str, kind: Any) -> Tensor:
     """Return where values stand in sorted rows, which have the same axes before the last."""
-    table, found = map(places.values_of, (convert(rows), convert(values)))
+    table, found = map(searching.values_of, (convert(rows), convert(values)))
     if table.shape[:-1] != found.shape[:-1] or not table.ndim:
         raise InvalidArgumentError(
             "searchsorted: sorted_sequence and values must have the same axes before the last, got "
             f"shapes {table.shape} and {found.shape}"
         )
-    return cast(places.tensor_of(places.search_rows(table, found, side)), as_dtype(kind))
+    return cast(searching.tensor_of(searching.search_rows(table, found, side)), as_dtype(kind))
 
 
 _TABLE = """
@@ -370,7 +370,7 @@ _TABLE = """
         each of the batch along `batch_axis`, by default the first axis.
     saturate_cast(value, dtype, name=None) = saturate_cast(value, dtype)
     searchsorted(sorted_sequence, values, side="left", out_type=int32, name=None)
-        = _placed(sorted_sequence, values, side, out_type)
+        = _searchsorted(sorted_sequence, values, side, out_type)
         # Return where `values` stand in the last axis of `sorted_sequence` (int32): before those
         equal to them, or with side="right" behind. The axes before the last are the same.
     shape_n(input, out_type=int32, name=None) -> list[Tensor]

@@ -71,7 +71,7 @@ def parse(text: str, target: str, title: str, note: str) -> Dataset:
     values = np.array([[cell(line, row[c], header[c]) for c in columns] for line, row in checked])
     varies = np.ptp(values, axis=0) > 0
     if not varies.any():
-        raise DataError(f"no column beside {target!r} has more than one value")
+        raise DataError(f"no column other than {target!r} has more than one value")
     names = np.array(header, object)[columns]
     features, constant = tuple(names[varies]), tuple(names[~varies])
     measurements = np.ascontiguousarray(values[:, varies])
@@ -89,7 +89,7 @@ def check_header(header: list[str], target: str) -> None:
         shown = ", ".join(header[:8]) + (", ..." if len(header) > 8 else "")
         raise DataError(f"has no column {target!r}; its columns are {shown}")
     if len(header) == 1:
-        raise DataError(f"has no column beside {target!r}")
+        raise DataError(f"has no column other than {target!r}")
 
 
 def read_labels(names: list[str], target: str) -> tuple[tuple[str, str], np.ndarray]:

@@ -1,4 +1,4 @@
-"""Other libraries, where they are installed: the same value and gradient, to time beside ours.
+"""Other libraries, where they are installed: the same value and gradient, to time against ours.
 
 Each entry takes an array and gives a function without arguments that returns value and gradient
 of sum(log(1 + exp(x))), in the way that the library runs fastest.

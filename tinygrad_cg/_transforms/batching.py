@@ -18,7 +18,7 @@ from tinygrad_cg_kernels.loops.engine import Pointwise
 
 from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
-from .._core.devices import beside
+from .._core.devices import on_device_of
 from .._core.levels import Level, run_on, state
 from .._core.primitive import Primitive, apply
 from .._core.suggestions import reads_own_arguments
@@ -40,7 +40,7 @@ Y = TypeVar("Y")
 class BatchTensor(Tensor):
     """A tensor for each example of a batch, of `shape`; along a first axis `physical` holds all.
 
-    It may be made of `diagonals` instead: then `physical` is computed when somebody asks for it.
+    It may be made of `diagonals` instead: then `physical` is computed when it is asked for.
     """
 
     __slots__ = ("diagonals", "level", "physical")
@@ -87,7 +87,7 @@ def unit_vectors(like: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
     """
     shape = tuple(like._data.shape) if shape is None else shape
     size = prod(shape)
-    with beside(like):
+    with on_device_of(like):
         return reshape(eye(size, dtype=like._data.dtype), (size, *shape))
 
 
@@ -113,7 +113,7 @@ class Batch(Level):
         data = like._data
         if self.size < (diagonal.FEW if type(data) is np.ndarray else 2):
             return BatchTensor(unit_vectors(like), self)
-        with beside(like):
+        with on_device_of(like):
             values = ones(data.shape, data.dtype)
         return _of_diagonals((diagonal.Diagonal(values),), self)
 
@@ -194,7 +194,7 @@ class Batch(Level):
                 avals = _avals_of_call(primitive, inputs, params)
             multi_output = isinstance(avals, list)
             avals = avals if multi_output else [avals]
-            with beside(inputs[0]):
+            with on_device_of(inputs[0]):
                 found = [zeros((0, *aval.shape), aval.dtype) for aval in avals]
         else:
             results, before = [], self.row
@@ -222,6 +222,7 @@ class Batch(Level):
         If anything of it is batched, all of its outputs are, so that each example's upstream
         gradient stays separate from the others'.
         """
+        transformed: Any = call  # `jvp` and `push` are for a TransformedCall
         batched = [self.has(tensor) for tensor in inputs]
         for_each = any(batched) or any(map(self.has, outputs))
         avals = [None if one is None else Aval(one._data.shape, one._data.dtype) for one in inputs]
@@ -248,7 +249,7 @@ class Batch(Level):
         def jvp(tangent: Tensor, token: Any) -> Tensor:
             with self:
                 example = BatchTensor(tangent, self) if for_each else tangent
-                moved = getattr(call, "jvp")(example, token)  # noqa: B009
+                moved = transformed.jvp(example, token)
             return self.physical(moved) if for_each else moved
 
         def push(tangents: Sequence) -> list:
@@ -257,17 +258,17 @@ class Batch(Level):
                     BatchTensor(one, self) if one is not None and flag else one
                     for one, flag in zip(tangents, batched, strict=True)
                 ]
-                moved = getattr(call, "push")(examples)  # noqa: B009
+                moved = transformed.push(examples)
             return [self.physical(one) if one is not None and for_each else one for one in moved]
 
         passes = type(call) is TransformedCall and call.jvp is not None
         pushes = type(call) is TransformedCall and call.push is not None
-        transformed = TransformedCall(
+        lowered = TransformedCall(
             call.definition, pull, jvp if passes else None, push if pushes else None
         )
         lower = [one.physical if self.has(one) else one for one in inputs]
         outer = list(map(self.physical, outputs)) if for_each else outputs
-        results = rebind_outputs(state.frame, transformed, lower, outer)
+        results = rebind_outputs(state.frame, lowered, lower, outer)
         return [BatchTensor(result, self) for result in results] if for_each else results
 
     def _lower(self, gradient: Tensor, batched: bool, for_each: bool) -> Tensor:

@@ -382,8 +382,8 @@ def switch_case(
         )
     branches = [(f"branch_fns[{key}]", function) for key, function in pairs]
     index = cast(zeros(()), INT32) + len(pairs) - (default is None)
-    for place, (key, _) in enumerate(pairs):
-        index = where(equal(unknown, key), place, index)
+    for position, (key, _) in enumerate(pairs):
+        index = where(equal(unknown, key), position, index)
     if default is not None:
         branches.append(("default", default))
     return branch("switch_case", index, branches)
@@ -421,13 +421,13 @@ def case(
         raise TypeError(
             "case: `pred_fn_pairs` must be a list of pairs of a predicate and a function"
         )
-    for place, (_, function) in enumerate(pairs):
-        _check_callable("case", **{f"pred_fn_pairs[{place}][1]": function})
+    for position, (_, function) in enumerate(pairs):
+        _check_callable("case", **{f"pred_fn_pairs[{position}][1]": function})
     if default is not None:
         _check_callable("case", default=default)
     unknown = [without_value("case", "pred", pred) for pred, _ in pairs]
     if all(one is None for one in unknown):
-        true = [place for place, (pred, _) in enumerate(pairs) if pred]
+        true = [position for position, (pred, _) in enumerate(pairs) if pred]
         if exclusive and len(true) > 1:
             raise InvalidArgumentError(
                 f"case: the predicates {true} are all true, and `exclusive` says that one is"
@@ -496,8 +496,10 @@ def _branch(name: str, index: Any, branches: list[tuple[str, Callable[[], Any]]]
     chosen = []
     for column in zip(*leaves, strict=True):
         value = column[-1]
-        for place in range(len(column) - 2, -1, -1):
-            value = None if value is None else where(equal(index, place), column[place], value)
+        for position in range(len(column) - 2, -1, -1):
+            value = (
+                None if value is None else where(equal(index, position), column[position], value)
+            )
         chosen.append(value)
     return nest.pack_sequence_as(results[0], chosen)
 
@@ -569,7 +571,7 @@ def _map_nothing(fn: Callable[[Any], Any], slices: Slices, wanted: Any) -> Any:
     """Return stacks without rows, of the shapes and dtypes that `fn` or its signature gives."""
     specs = nest.flatten(wanted)
     if specs and all(getattr(one, "is_known", False) for one in specs):  # TensorSpec
-        with devices.beside(slices.leaves[0]):
+        with devices.on_device_of(slices.leaves[0]):
             rows = [zeros((0, *one.shape), one.dtype) for one in specs]
         return nest.pack_sequence_as(wanted, rows)
     try:
@@ -640,7 +642,7 @@ def scan(
     if initializer is None:
         states.insert(len(states) if reverse else 0, first)
     if not states:
-        with devices.beside(slices.leaves[0] if slices.leaves else nest.flatten(first)[0]):
+        with devices.on_device_of(slices.leaves[0] if slices.leaves else nest.flatten(first)[0]):
             return nest.map_structure(lambda one: zeros((0, *one.shape), one.dtype), first)
     return _stack("scan", states)
 
@@ -694,7 +696,10 @@ def _last(
 ) -> Any:
     check_checkpoint(name, checkpoint)
     state, slices = _start(name, fn, elems, initializer, reverse)
-    step = lambda state, one: (_next(name, fn, state, one), None)  # noqa: E731
+
+    def step(state: Any, one: Any) -> tuple[Any, None]:
+        return _next(name, fn, state, one), None
+
     if slices.is_long:
         state, _ = loop(name, step, state, slices, reverse, checkpoint)
     else:
@@ -935,7 +940,7 @@ def no_rounds(
         return zeros((0, *one.shape), one.dtype)
 
     sources = [*slices.leaves, *nest.flatten(start)]
-    with devices.beside(convert(sources[0])) if sources else nullcontext():
+    with devices.on_device_of(convert(sources[0])) if sources else nullcontext():
         return None if result is None else nest.map_structure(stacked, result)
 
 

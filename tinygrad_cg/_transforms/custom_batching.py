@@ -120,14 +120,14 @@ class custom_vmap(Generic[P, Y]):
 
     def _call_batched(self, level: Batch, args: list) -> Any:
         leaves = nest.flatten(args)
-        places = [i for i, leaf in enumerate(leaves) if is_tensor(leaf)]
+        positions = [i for i, leaf in enumerate(leaves) if is_tensor(leaf)]
         structure: list[Any] = []
 
         def run(values: Sequence[Tensor], batched: Sequence[bool]) -> list[Tensor]:
             """Run the rule on physical tensors; all results get the batch's axis."""
             filled, flags = list(leaves), [False] * len(leaves)
-            for place, value, flag in zip(places, values, batched, strict=True):
-                filled[place], flags[place] = value, flag
+            for position, value, flag in zip(positions, values, batched, strict=True):
+                filled[position], flags[position] = value, flag
             inner = nest.pack_sequence_as(args, filled)
             in_batched = nest.pack_sequence_as(args, flags)
             out, outputs = self._run_rule(level.size, in_batched, inner)
@@ -135,7 +135,7 @@ class custom_vmap(Generic[P, Y]):
             return outputs
 
         call = _Call(self._definition, level, run)
-        found = call.apply([convert(leaves[i]) for i in places])
+        found = call.apply([convert(leaves[i]) for i in positions])
         return nest.pack_sequence_as(structure[0], found)
 
     def _run_rule(self, size: int, in_batched: Any, args: Any) -> tuple[Any, list[Tensor]]:
@@ -229,8 +229,8 @@ class _Call:
             call = _Call(self.definition, self.level, run)
             with no_unit_vectors():  # as many as the batch has elements: one example has fewer
                 found = call.apply([*inputs, *[tangents[i] for i in moving]])
-            places = dict(zip(moved, found, strict=True))
-            return [places.get(i) for i in range(len(outputs))]
+            by_output = dict(zip(moved, found, strict=True))
+            return [by_output.get(i) for i in range(len(outputs))]
 
         call = TransformedCall(self.definition, pull, None, push)
         return rebind_outputs(frame, call, inputs, outputs)

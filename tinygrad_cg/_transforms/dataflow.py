@@ -22,7 +22,7 @@ from .._core.kinds import is_differentiable
 from .._core.primitive import OPS
 from .._rules.definition import closure
 from .._rules.user_code import parse_file
-from ..errors import is_ours, place_of
+from ..errors import is_ours, location_of
 
 DEPTH = 4  # calls inside calls that are read
 OBJECTS = 500  # in one of the program's, that are searched for a name of the source
@@ -47,7 +47,7 @@ class Cut(NamedTuple):
     text: str
 
     def __str__(self) -> str:
-        return f"`{self.text}` {self.words} ({place_of(self.file, self.line)})"
+        return f"`{self.text}` {self.words} ({location_of(self.file, self.line)})"
 
 
 FLOWS = "flows"  # said of an expression that depends on the source, differentiably
@@ -285,7 +285,7 @@ class _Reader:
         if augmented:
             status = join([status, self.status(statement.target)])
         if augmented or not isinstance(statement.value, (ast.Name, ast.Constant)):
-            status = self._in_its_place(statement, status)
+            status = self._recorded_status(statement, status)
         values = getattr(statement.value, "elts", None)
         method = getattr(getattr(statement.value, "func", None), "attr", "")
         if method in ("gradient", "jacobian", "batch_jacobian"):
@@ -294,11 +294,11 @@ class _Reader:
             parts = getattr(target, "elts", None)
             if parts and values and len(parts) == len(values):
                 for part, value in zip(parts, values, strict=True):
-                    self._bind(part, self._in_its_place(value, self.status(value)))
+                    self._bind(part, self._recorded_status(value, self.status(value)))
             else:
                 self._bind(target, status)
 
-    def _in_its_place(self, node: Any, status: Status) -> Status:
+    def _recorded_status(self, node: Any, status: Status) -> Status:
         """Return the status, of what was computed where the tape did not record."""
         if status != FLOWS:
             return status
@@ -311,7 +311,7 @@ class _Reader:
         if not any(node.lineno in block for block in self.blocks):
             return self._cut("is computed after the tape closed", node)
         if self.watched is not None and node.lineno < self.watched:
-            file, line = self._place(self.watched)
+            file, line = self._location(self.watched)
             where = f"at line {line}" + (f" of {file}" if self.cells else "")
             return self._cut(f"is computed before tape.watch is called, {where}", node)
         return status
@@ -535,9 +535,9 @@ class _Reader:
     def _cut(self, words: str, node: Any) -> Cut:
         text = ast.unparse(node)
         text = text if len(text) <= 60 else f"{text[:57]}..."
-        return Cut(words, *self._place(node.lineno), text)
+        return Cut(words, *self._location(node.lineno), text)
 
-    def _place(self, line: int) -> tuple[str, int]:
+    def _location(self, line: int) -> tuple[str, int]:
         """Return the file, or the notebook's cell, and the line there."""
         for before, name in reversed(self.cells):
             if line > before:

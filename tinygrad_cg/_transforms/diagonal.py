@@ -16,7 +16,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime.memory import empty
 
-from .._core.devices import beside, place
+from .._core.devices import on_device_of, to_current
 from .._core.levels import state
 from .._core.primitive import OPS, Primitive, apply
 from .._core.record import mark_expired
@@ -28,7 +28,7 @@ from .._ops.shape import expand_dims, reshape, swap_last
 
 
 class Diagonal(NamedTuple):
-    """The elements of a batched tensor that are not zero, one in each place at most.
+    """The elements of a batched tensor that are not zero, at most one at each position.
 
     `rows` says of which example each is, in an array that broadcasts to the shape of `values`; -1
     for none. None if element k, in row-major order, is that of example k.
@@ -58,14 +58,14 @@ class Diagonal(NamedTuple):
         else:  # in two dimensions, which fuse best
             rows = np.broadcast_to(self.rows, shape).reshape(count)
             examples = np.arange(size, dtype=np.int32).reshape(size, 1)
-            with beside(flat):
-                ours = equal(Tensor(place(rows)), Tensor(place(examples)))
+            with on_device_of(flat):
+                ours = equal(Tensor(to_current(rows)), Tensor(to_current(examples)))
             found = where(ours, flat, 0)
         return reshape(found, (size, *shape))
 
 
 Sum = tuple[Diagonal, ...]
-"""A batched tensor as a sum, of diagonals at different places."""
+"""A batched tensor as a sum, of diagonals at different positions."""
 MOST = 8  # terms of a sum: with more it is computed with its zeros
 FEW = 350  # examples, with which computing with the zeros takes less time than the look at these
 
@@ -91,8 +91,8 @@ def _dense_unrecorded(terms: Sum, size: int) -> Tensor:
             found.reshape(-1)[:: size + 1] += flat
             continue
         rows = np.broadcast_to(rows, shape).reshape(count)
-        places = np.flatnonzero(rows >= 0)
-        found[rows[places], places] += flat[places]
+        positions = np.flatnonzero(rows >= 0)
+        found[rows[positions], positions] += flat[positions]
     out = Tensor(found.reshape(size, *shape))
     mark_expired([term.values for term in terms], out)
     return out
@@ -108,7 +108,7 @@ def run(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum 
     if rule is None:
         return None
     terms = next(one for one in inputs if type(one) is tuple)
-    with beside(terms[0].values):
+    with on_device_of(terms[0].values):
         return rule(primitive, inputs, params, size)
 
 
@@ -165,7 +165,7 @@ def _add(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum
 
 
 def _together(one: Diagonal, other: Diagonal, size: int) -> Diagonal | None:
-    """Return the sum of two diagonals as one, if they are at the same places."""
+    """Return the sum of two diagonals as one, if they are at the same positions."""
     if one.rows is None and other.rows is None:
         return Diagonal(add(one.values, other.values))
     first, second = np.broadcast_arrays(one.positions, other.positions)
@@ -182,7 +182,7 @@ def _together(one: Diagonal, other: Diagonal, size: int) -> Diagonal | None:
     return Diagonal(total.values, rows)
 
 
-# Elements in other places --------------------------------------------------------------------
+# Elements in other positions --------------------------------------------------------------------
 
 
 def _reshape(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum:
@@ -294,8 +294,8 @@ def _product_from_left(terms: Sum, matrix: Tensor, size: int) -> Tensor | None:
     if rows == 1:
         return reshape(_scale_rows(terms[0].values, matrix), (size, 1, width))
     products = multiply(expand_dims(terms[0].values, 2), matrix)
-    places = np.arange(size), np.repeat(np.arange(rows), columns)
-    return _scatter(reshape(products, (size, width)), (size, rows, width), places)
+    positions = np.arange(size), np.repeat(np.arange(rows), columns)
+    return _scatter(reshape(products, (size, width)), (size, rows, width), positions)
 
 
 def _product_from_right(matrix: Tensor, terms: Sum, size: int) -> Tensor | None:
@@ -312,12 +312,12 @@ def _product_from_right(matrix: Tensor, terms: Sum, size: int) -> Tensor | None:
         products = _scale_rows(terms[0].values, swap_last(matrix))
         return reshape(products, (size, height, 1))
     products = multiply(expand_dims(terms[0].values, 2), expand_dims(swap_last(matrix), 1))
-    places = *np.ogrid[:size, :height], np.tile(np.arange(columns), rows)[:, None]
-    return _scatter(reshape(products, (size, height)), (size, height, columns), places)
+    positions = *np.ogrid[:size, :height], np.tile(np.arange(columns), rows)[:, None]
+    return _scatter(reshape(products, (size, height)), (size, height, columns), positions)
 
 
 def _scatter(values: Tensor, shape: tuple[int, ...], key: tuple[np.ndarray, ...]) -> Tensor:
-    """Return zeros, but for `values` at different places."""
+    """Return zeros, but for `values` at different positions."""
     return apply(OPS["getitem_adjoint"], (values,), {"shape": shape, "key": key})
 
 

@@ -30,7 +30,7 @@ from .._ops.shape import cast, identity, repeat
 from .._reverse.arguments import UnconnectedGradients, wants_zeros
 from .._reverse.observer import run_tangents
 from .._rules.calls import AnyCall
-from .._rules.outside_runs import CODE, Code
+from .._rules.outside_runs import CODE, Code, DerivativeCode
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import TapeWarning, warn
 from .transposition import UnitVectorsNeeded, transpose_pull
@@ -282,9 +282,8 @@ def _push_code(
             results = code.call(*primals)
         return accumulator.jvp([results[i] for i in wanted], "zero")
 
-    tangent = Code(f"the tangent of {code.name}", ("tangent", code.key, *moving), call)
-    tangent.definition = code.definition
-    tangent.inside = lambda tensors: code.inside(tensors[: len(inputs)])
+    key = ("tangent", code.key, *moving)
+    tangent = DerivativeCode(f"the tangent of {code.name}", key, call, code, len(inputs))
     operands = (*inputs, *[one for one in tangents if one is not None])
     found = apply(CODE, operands, {"code": tangent})
     results: list[Tensor | None] = [None] * len(outs)

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from .. import nest
-from .._core.devices import beside
+from .._core.devices import on_device_of
 from .._core.kinds import is_complex
 from .._core.levels import Token, state
 from .._core.suggestions import reads_own_arguments
@@ -77,7 +77,7 @@ def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | 
 
 def _block(found: Tensor | None, source: Tensor, target: Tensor) -> Tensor:
     if found is None:
-        with beside(source):
+        with on_device_of(source):
             return zeros((*target.shape, *source.shape), source.dtype)
     return cast(found, source.dtype)
 

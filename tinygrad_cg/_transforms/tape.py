@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 from .. import nest
 from .._core import levels
 from .._core.conversion import is_tensor
-from .._core.devices import beside
+from .._core.devices import on_device_of
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, add_level, state
 from .._core.record import Node, find, held_nodes, is_leaf, watch_tensor
@@ -225,7 +225,7 @@ class GradientTape(levels.Listener):
         levels.insert(self._ready(), index)
 
     def __repr__(self) -> str:
-        """Return what this tape watches and has recorded, as far as somebody still holds it."""
+        """Return what this tape watches and has recorded, as far as it is still referenced."""
         state = "recording" if self._recording else "closed"
         words = [state, "persistent"] if self._persistent else [state]
         parts = [", ".join(words)]
@@ -314,8 +314,9 @@ class GradientTape(levels.Listener):
 
     def _warn_unwatched(self, sources: list, results: list) -> None:
         """Warn that gradients are None because this tape was never told what to watch."""
-        has_gradient = lambda one: is_differentiable(one.dtype) and getattr(one, "trainable", True)  # noqa: E731
-        if all(one is None for one in results) and any(map(has_gradient, sources)):
+        if all(one is None for one in results) and any(
+            is_differentiable(one.dtype) and getattr(one, "trainable", True) for one in sources
+        ):
             warn(
                 "GradientTape.gradient: this tape watches nothing, so the gradient is None: call "
                 "tape.watch(x) before x is used, or make x a Variable, which is watched when it is "
@@ -476,5 +477,5 @@ class GradientTape(levels.Listener):
 
 def _zeros(shape: tuple[int, ...], source: Any) -> Tensor:
     """Return zeros of a shape, of the dtype of a source, and where it is."""
-    with beside(source):
+    with on_device_of(source):
         return zeros(shape, source.dtype)

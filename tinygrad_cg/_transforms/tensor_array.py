@@ -189,13 +189,14 @@ class TensorArray:
     def read(self, index: Any, name: Any = None) -> Tensor:
         """Return the element at `index`, once if the array clears after reads."""
         if self._rows is not None or _has_no_value(index):
-            rows, place = self.rows(), cast(convert(index), INT32)
+            rows, position = self.rows(), cast(convert(index), INT32)
             if not _has_no_value(index) and not 0 <= int(index) < len(self):
                 raise OutOfRangeError(
                     f"TensorArray: Tried to read from index {int(index)} but array size is: "
                     f"{len(self)}"
                 )
-            return take(rows, where(less(place, 0), len(self), place))  # no row counts from the end
+            position = where(less(position, 0), len(self), position)  # none counts from the end
+            return take(rows, position)
         position = int(index)
         if not 0 <= position < len(self._elements):
             raise OutOfRangeError(

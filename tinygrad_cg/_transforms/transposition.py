@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._core import devices
-from .._core.devices import beside, device_of, move, place, to_host
+from .._core.devices import device_of, move, on_device_of, to_current, to_host
 from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Token, run_on, unrecorded_frame
 from .._core.record import Node, run_recorded
@@ -55,7 +55,7 @@ def transpose_pull(
     if not devices.array_types:
         return _transpose_pull(*asked)
     known = next((one for one in tangents if one is not None), None)
-    with nullcontext() if known is None else beside(known):
+    with nullcontext() if known is None else on_device_of(known):
         return _transpose_pull(*asked)
 
 
@@ -92,7 +92,7 @@ def _transpose_pull(
 
 def _along_diagonal(pull: Pull, outputs: Sequence, tangents: Sequence) -> Tensor:
     """Return the tangent of an elementwise operation, whose gradients by ones are its slopes."""
-    ones = Tensor(place(np.ones(outputs[0].shape, outputs[0].dtype)))
+    ones = Tensor(to_current(np.ones(outputs[0].shape, outputs[0].dtype)))
     total = zeros(outputs[0].shape, outputs[0].dtype)
     for slope, tangent in zip(pull([ones]), tangents, strict=True):
         if slope is not None and tangent is not None:
@@ -158,7 +158,9 @@ class UnitTransposition:
 
     def _upstream(self, index: int, unit: np.ndarray) -> list:
         return [
-            Tensor(place(np.asarray(unit if i == index else np.zeros(shape), _floating(dtype))))
+            Tensor(
+                to_current(np.asarray(unit if i == index else np.zeros(shape), _floating(dtype)))
+            )
             for i, (shape, dtype) in enumerate(self.avals)
         ]
 
@@ -211,7 +213,7 @@ def _random(generator: np.random.Generator, aval: Any) -> Tensor:
     """Return a random tensor of the shape and dtype of `aval`; None if it has no derivatives."""
     values = generator.standard_normal(aval.shape)
     dtype = aval.dtype if is_differentiable(aval.dtype) else values.dtype
-    return Tensor(place(np.asarray(values, dtype)))
+    return Tensor(to_current(np.asarray(values, dtype)))
 
 
 def transpose_sweep(
@@ -222,7 +224,7 @@ def transpose_sweep(
     If the rules of the user's rules are not their transposes, it is found without them; and by unit
     vectors, where a rule is not made of operations. TypeError where one is not linear.
     """
-    with beside(targets[0]):
+    with on_device_of(targets[0]):
         return _transpose_sweep(pull, targets, visited)
 
 

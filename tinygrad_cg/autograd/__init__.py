@@ -47,10 +47,7 @@ __all__ = [
     "vector_jacobian_product",
 ]
 __dir__ = __all__.copy
-
-
-def __getattr__(name: str) -> Any:
-    refuse_name(__name__, name)
+__getattr__ = functools.partial(refuse_name, __name__)
 
 
 def grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -129,7 +126,7 @@ def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
         bound.apply_defaults()
 
         def of_dict(arguments: dict[str, Any]) -> Any:
-            call = inspect.BoundArguments(signature, arguments)  # type: ignore[arg-type]
+            call = inspect.BoundArguments(signature, arguments)
             return fun(*call.args, **call.kwargs)
 
         return grad(of_dict)(dict(bound.arguments))

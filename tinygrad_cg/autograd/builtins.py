@@ -5,7 +5,7 @@ has axes an array.
 """
 
 import builtins
-from builtins import dict, list, tuple  # noqa: UP029
+from builtins import dict, list, tuple  # noqa: UP029 (they are its public names)
 from typing import Any
 
 import numpy as np

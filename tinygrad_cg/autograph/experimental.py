@@ -1,4 +1,4 @@
-"""What runs as it is in a `function`. After ``tf.autograph.experimental``."""
+"""Functions that a `function` leaves as they are. After ``tf.autograph.experimental``."""
 
 from .._autograph.convert import do_not_convert
 

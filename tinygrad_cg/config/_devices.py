@@ -36,7 +36,7 @@ class LogicalDevice(NamedTuple):
 
 
 class LogicalDeviceConfiguration(NamedTuple):
-    """What `set_logical_device_configuration` sets: the memory of a GPU to use at most, in MB."""
+    """Options of `set_logical_device_configuration`: the most memory of a GPU to use, in MB."""
 
     memory_limit: float | None = None
 

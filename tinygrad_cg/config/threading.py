@@ -20,7 +20,7 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(num_threads: int) -> None:
-    """Have large kernels use so many threads, in all threads of the process.
+    """Set how many threads large kernels use, whichever thread of the process calls them.
 
     The default is the environment's TINYGRAD_CG_NUM_THREADS, or all that Numba may start
     (NUMBA_NUM_THREADS, by default the number of cores); ValueError for more, or less than 1.

@@ -51,7 +51,7 @@ def associative_scan(
     if not tensors:
         raise InvalidArgumentError("associative_scan: `elems` has no tensors")
     axes = [normalize_axis("associative_scan", axis, one.ndim) for one in tensors]
-    sizes = [one.shape[place] for one, place in zip(tensors, axes, strict=True)]
+    sizes = [one.shape[k] for one, k in zip(tensors, axes, strict=True)]
     if len(set(sizes)) > 1:
         raise InvalidArgumentError(
             f"associative_scan: `elems` must have one size along axis {axis}, got the shapes "
@@ -86,7 +86,7 @@ def _has_axes(value: Any) -> bool:
 def _partial_results(
     combine: Callable[[list, list], list], elems: list[Tensor], axes: list[int]
 ) -> list[Tensor]:
-    """Return the results at odd places, which are those of pairs, and between them the others."""
+    """Return the results: at odd positions those of pairs, at even ones the others."""
     size = elems[0].shape[axes[0]]
     if size < 2:
         return elems

@@ -37,7 +37,7 @@ def switch(index: Any, branches: Any, *operands: Any) -> Any:
     if unknown is None:
         return functions[min(max(as_int("switch", "index", index), 0), last)](*operands)
     calls = [partial(function, *operands) for function in functions]
-    named = [(f"branches[{place}]", call) for place, call in enumerate(calls)]
+    named = [(f"branches[{i}]", call) for i, call in enumerate(calls)]
     return control_flow.branch("switch", cast(maximum(minimum(unknown, last), 0), INT32), named)
 
 

@@ -31,8 +31,8 @@ from .._ops.losses import (
 )
 from .._ops.losses import sparse_categorical_crossentropy as _sparse_crossentropy
 from .._ops.reductions import reduce_mean, reduce_sum
-from .._ops.settings import settings
 from .._ops.shape import broadcast_to, cast, expand_dims, reshape, squeeze
+from ._operands import as_real
 
 _REDUCTIONS = {
     "sum_over_batch_size": "sum_over_batch_size",
@@ -74,9 +74,7 @@ def _smooth(y_true: Any, share: Any, classes: Any) -> Any:
     """Return labels mixed with `share` of equal chances for all classes."""
     if not share:
         return y_true
-    y_true = convert(y_true)
-    y_true = y_true if y_true.dtype.kind in "fc" else cast(y_true, settings.floatx)
-    return add(multiply(y_true, 1.0 - share), share / classes)
+    return add(multiply(as_real(y_true), 1.0 - share), share / classes)
 
 
 class Loss(ABC):

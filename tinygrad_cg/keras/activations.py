@@ -7,7 +7,9 @@ from functools import partial
 from typing import Any
 
 from .._core.suggestions import refuse_name
+from .._ops.activations import mish as _mish
 from . import ops
+from ._operands import as_real
 from .ops import (
     celu,
     elu,
@@ -37,6 +39,7 @@ from .ops import (
     tanh_shrink,
     threshold,
 )
+from .ops import exp as exponential
 
 __all__ = [
     "celu",
@@ -99,11 +102,6 @@ def gelu(x: Any, approximate: bool = False) -> Any:
     return ops.gelu(x, approximate)
 
 
-def exponential(x: Any) -> Any:
-    """Return ``exp(x)``."""
-    return ops.exp(x)
-
-
 def linear(x: Any) -> Any:
     """Return `x`."""
     return ops.convert_to_tensor(x)
@@ -111,7 +109,7 @@ def linear(x: Any) -> Any:
 
 def mish(x: Any) -> Any:
     """Return ``x * tanh(softplus(x))``."""
-    return x * ops.tanh(ops.softplus(x))
+    return _mish(as_real(x))
 
 
 def get(identifier: str | Callable[..., Any] | None) -> Callable[..., Any]:

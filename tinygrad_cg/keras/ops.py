@@ -16,7 +16,7 @@ from .. import numpy
 from .._core.conversion import any_tensor, convert, convert_operands, is_tensor
 from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
-from .._ops import places
+from .._ops import searching
 from .._ops.comparison import less, not_equal
 from .._ops.complex import imag, real
 from .._ops.complex_parts import complex_of
@@ -42,6 +42,7 @@ from ..dtypes import int32, uint32
 from ..errors import InvalidArgumentError
 from ._associative import associative_scan
 from ._loops import fori_loop, map, scan, switch, while_loop
+from ._operands import as_real as _real
 
 __all__ = [
     "associative_scan",
@@ -73,12 +74,6 @@ def _small(epsilon: float | None) -> float:
 def _order(data_format: str | None) -> str:
     """Return the order of an image's axes: what `set_image_data_format` says where it is None."""
     return data_format or settings.image_data_format
-
-
-def _real(x: Any) -> Tensor:
-    """Return integers and booleans as `floatx`, float32 unless it is set."""
-    x = convert(x)
-    return cast(x, settings.floatx) if is_exact(x.dtype) else x
 
 
 def _reals(x1: Any, x2: Any) -> list[Tensor]:
@@ -115,8 +110,8 @@ def _as_int32(x: Any) -> Tensor:
 def _true_coordinates(condition: Any) -> list[Tensor]:
     """Return the coordinates of the true elements, one tensor for each axis."""
     return [
-        cast(places.tensor_of(one), int32)
-        for one in places.coordinates(places.values_of(convert(condition)))
+        cast(searching.tensor_of(one), int32)
+        for one in searching.coordinates(searching.values_of(convert(condition)))
     ]
 
 

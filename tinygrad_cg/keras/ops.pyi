@@ -1326,7 +1326,8 @@ def unfold(
     padding: Any = 0,
     stride: Any = 1,
 ) -> Tensor:
-    """Return the patches under a window that moves over images: (batch, elements, places)."""
+    """Return the patches under a window that moves over images: (batch, elements,
+    positions)."""
 
 def unique(
     x: TensorLike,

@@ -53,7 +53,7 @@ _FORWARDED = (  # NumPy's own: questions, indices, files, texts, and what has no
     "triu_indices_from typename ufunc uint unpackbits unravel_index unsignedinteger"
 )
 __all__ = ["c_", "fft", "from_dlpack", "linalg", "r_", "random"]
-__all__ += _OF_NUMPY.split()  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ += _OF_NUMPY.split()
 
 _TABLE = """
     append(arr, values, axis=None) = concatenate(*_flat((arr, values), axis))
@@ -285,7 +285,7 @@ _TABLE = """
     rot90(m, k=1, axes=(0, 1)) = _rearrange(lambda indices: np.rot90(indices, k, axes), m)
         # Return `m` rotated `k` times by 90 degrees, from the first to the second of `axes`.
     searchsorted(a, v, side="left", sorter=None)
-        = _placed(a, v, side, sorter)
+        = _searchsorted(a, v, side, sorter)
         # Return where each of `v` stands in the sorted `a`: before those equal to it, or with
         side="right" behind them.
     shape(a) -> tuple[int, ...] = tuple(convert(a).shape)

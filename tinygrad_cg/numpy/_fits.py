@@ -87,7 +87,7 @@ def polyfit(
     return found, inverse
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def poly(seq_of_zeros: Any) -> Tensor:
     """Return the coefficients of the polynomial with the given zeros, the highest power, 1, first.
 
@@ -108,7 +108,7 @@ def poly(seq_of_zeros: Any) -> Tensor:
     return found.real if is_real else found
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def roots(p: Any) -> Tensor:
     """Return the complex zeros of a polynomial of coefficients `p`, the highest power first.
 
@@ -136,7 +136,7 @@ def roots(p: Any) -> Tensor:
     return concatenate([found, constant(np.zeros(ends, found.dtype))]) if ends else found
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     """Return quotient and remainder of polynomials, the highest power first.
 
@@ -168,13 +168,13 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     see `unique`.
     """
     both = [reshape(_array(one), (-1,)) for one in (ar1, ar2)]
-    places = []
+    positions = []
     for x, other, start in ((both[0], both[1], 0), (both[1], both[0], both[0].shape[0])):
         values = _deciding("setxor1d", x)
         first = np.arange(values.size) if assume_unique else np.unique(values, True)[1]
-        places.append(first[~np.isin(values[first], _deciding("setxor1d", other))] + start)
+        positions.append(first[~np.isin(values[first], _deciding("setxor1d", other))] + start)
     joined = concatenate(both)
-    index = np.concatenate(places)
+    index = np.concatenate(positions)
     values = _deciding("setxor1d", joined)[index]
     return getitem(joined, (index[np.argsort(values, kind="stable")],))
 

@@ -10,7 +10,7 @@ from .._core import devices
 from .._core.conversion import convert
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
-from .._ops import places
+from .._ops import searching
 from .._ops.creation import constant
 from .._ops.define import as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
 from .._ops.elementwise import divide, maximum, minimum, multiply, power, remainder, subtract, where
@@ -259,12 +259,12 @@ def unique(
     raises. Call it outside of them, and pass on what it returns.
     """
     x = _array(ar)
-    first, inverse, counts = places.different(_deciding_there("unique", x), axis, equal_nan)
+    first, inverse, counts = searching.unique(_deciding_there("unique", x), axis, equal_nan)
     rows = reshape(x, (-1,)) if axis is None else moveaxis(x, axis, 0)
-    found = getitem(rows, (places.tensor_of(first),))
+    found = getitem(rows, (searching.tensor_of(first),))
     found = found if axis is None else moveaxis(found, 0, axis)
     wanted = ((return_index, first), (return_inverse, inverse), (return_counts, counts))
-    others = [places.tensor_of(one) for is_asked, one in wanted if is_asked]
+    others = [searching.tensor_of(one) for is_asked, one in wanted if is_asked]
     return (found, *others) if others else found
 
 
@@ -554,7 +554,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple(grids) if sparse else broadcast_arrays(*grids)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 @reads_own_arguments
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
     """Return `arr` with `values` before the rows `obj` of `axis`, or of it flattened.

@@ -208,4 +208,4 @@ REFUSED = {
         "ctc_beam_search_decoder ctc_greedy_decoder ctc_decode"
     ),
 }
-"""What is left out by intention, by reason."""
+"""Names that are left out on purpose, by reason."""

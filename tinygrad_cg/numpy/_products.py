@@ -129,7 +129,7 @@ def _cross_in_space(x1: Any, x2: Any, axis: Any) -> Tensor:
 # Sliding products ----------------------------------------------------------------------------
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     """Return the convolution of two 1-D tensors, whole ("full"), "same" (the longer) or "valid"."""
     x, y = _sequences("convolve", a, v)
@@ -138,7 +138,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     return _slide(x, flip(y), mode)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     """Return the cross-correlation of two 1-D tensors; `mode` as for `convolve`."""
     x, y = _sequences("correlate", a, v)
@@ -188,7 +188,7 @@ def _trim(p: Any) -> Tensor:
     return getitem(x, slice(int(used[0]) if used.size else -1, None))
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def _of_one_length(a1: Any, a2: Any) -> list[Tensor]:
     tensors = [_raise_rank(one, 1) for one in _tensors(a1, a2)]
     size = max(one.shape[0] for one in tensors)
@@ -204,7 +204,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     return x
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     """Return the coefficients of the `m`-th integral of a polynomial; its constants are `k` (0)."""
     x = _array(p)

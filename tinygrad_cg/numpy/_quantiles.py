@@ -136,7 +136,7 @@ def quantile(
 
     `q`, of any shape, is between 0 and 1; its axes come first in the result. NaN where an
     element is. It has gradients by `a` and by `q`; elements that tie are distinguished by their
-    places. `method` is any of NumPy's, after R. Hyndman and Y. Fan, "Sample quantiles in
+    positions. `method` is any of NumPy's, after R. Hyndman and Y. Fan, "Sample quantiles in
     statistical packages" (1996); those that jump have no gradient by `q`. `weights` say how much
     each element counts, or each along `axis`; as in NumPy, the method is "inverted_cdf" then, and
     no gradient flows to them. Raises ValueError for a `q` outside, and for another method, and
@@ -148,7 +148,7 @@ def quantile(
     if weights is not None:
         rows = _rows(x, axes)
         given = _rows(_like(weights, x, axes), axes)
-        index, wrong = _places_by_weight(rows, given, shares, method)
+        index, wrong = _indices_by_weight(rows, given, shares, method)
         found = reshape(take_along_axis(rows, index, -1), (*rows.shape[:-1], *shares.shape))
         spoiled = logical_or(reduce_any(isnan(rows), -1), wrong)
         spoiled = reshape(spoiled, (*spoiled.shape, *[1] * shares.ndim))
@@ -177,7 +177,7 @@ def _like(weights: Any, x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return given if given.shape == x.shape else broadcast_to(reshape(given, shape), x.shape)
 
 
-def _places_by_weight(
+def _indices_by_weight(
     rows: Tensor, weights: Tensor, shares: Tensor, method: str
 ) -> tuple[Tensor, Tensor]:
     """Return where in its row the first element stands at which the weights add up to a share.
@@ -199,11 +199,11 @@ def _places_by_weight(
     wanted = reshape(stop_gradient(shares), (-1, 1))
     # at share 0, an element without weight is not the least
     before = logical_or(less(upto, wanted), logical_and(equal(wanted, 0), equal(upto, 0)))
-    place = minimum(reduce_sum(cast(before, np.int64), -1), last)
-    return take_along_axis(order, place, -1), wrong
+    position = minimum(reduce_sum(cast(before, np.int64), -1), last)
+    return take_along_axis(order, position, -1), wrong
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 @reads_own_arguments
 def nanquantile(
     a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False

@@ -12,7 +12,7 @@ from .._core import devices
 from .._core.conversion import any_tensor, convert, is_tensor, refuse_masked
 from .._core.kinds import is_exact, is_floating, is_unsigned, rank
 from .._core.tensor import NoValueError, Tensor
-from .._ops import places
+from .._ops import searching
 from .._ops.blocks import rearrange
 from .._ops.creation import constant, full
 from .._ops.define import as_sizes, normalize_axes
@@ -127,24 +127,24 @@ def _flat(arrays: Any, axis: Any) -> tuple[list[Tensor], Any]:
 
 def _true_coordinates(condition: Any) -> tuple[Tensor, ...]:
     """Return the coordinates of the true elements, one tensor for each axis."""
-    return tuple(
-        map(places.tensor_of, places.coordinates(_deciding_there("nonzero", convert(condition))))
-    )
+    x = _deciding_there("nonzero", convert(condition))
+    return tuple(map(searching.tensor_of, searching.coordinates(x)))
 
 
 def _deciding_there(name: str, x: Tensor) -> Any:
     """Return what `_deciding` does; of a tensor on a GPU its array there."""
-    return x._data if places.is_on_gpu(x._data) else _deciding(name, x)
+    return x._data if searching.is_on_gpu(x._data) else _deciding(name, x)
 
 
-def _placed(a: Any, v: Any, side: str, sorter: Any) -> Tensor:
-    """Return where values stand in a sorted row."""
+def _searchsorted(a: Any, v: Any, side: str, sorter: Any) -> Tensor:
+    """Return the indices of values in a sorted row."""
     table, values = _array(a), _array(v)
-    on_gpu = places.is_on_gpu(table._data, values._data)
+    on_gpu = searching.is_on_gpu(table._data, values._data)
     if sorter is None and on_gpu:
-        return Tensor(places.search(places.values_of(table), places.values_of(values), side))
+        arrays = searching.values_of(table), searching.values_of(values)
+        return Tensor(searching.search(*arrays, side))
     operands = map(_as_array, (table, values, side, sorter))
-    found = constant(np.searchsorted(*operands))  # pyright: ignore
+    found = constant(np.searchsorted(*operands))
     return found.gpu() if on_gpu else found
 
 
@@ -214,7 +214,7 @@ def _converted(name: str, x: Any, dtype: Any, copy: Any, device: Any) -> Tensor:
     return _on(name, device, found)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Tensor:
     x = _array(a)
     sizes = tuple(x.shape) if shape is None else as_sizes(name, shape)

@@ -12,7 +12,7 @@ from .._core.conversion import IndexedSlices, convert
 from .._core.kinds import is_bool, is_floating, is_integer
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
-from .._ops import places
+from .._ops import searching
 from .._ops.comparison import equal, isnan, logical_not, not_equal
 from .._ops.complex import conj, real
 from .._ops.creation import constant, linspace
@@ -264,7 +264,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     return reduce_sum(divide(multiply(pairs, steps), 2), dim)
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 @reads_own_arguments
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Return central differences of samples `f` along each axis, or `axis`; for several a tuple.
@@ -450,11 +450,11 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
 # Counting ------------------------------------------------------------------------------------
 
 
-@devices.beside_operands
+@devices.on_device_of_operands
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tensor:
     """Count how often each of 0, 1, 2, ... occurs in the integers `x`, or sum their `weights`."""
     ids = _array(x)
-    if weights is None and places.is_on_gpu(ids._data) and ids.ndim == 1 and ids.size:
+    if weights is None and searching.is_on_gpu(ids._data) and ids.ndim == 1 and ids.size:
         low, high = int(reduce_min(ids)), int(reduce_max(ids))
         if low >= 0 and minlength >= 0 and is_integer(ids.dtype):
             ones = broadcast_to(constant(np.int64(1)), ids.shape)
@@ -497,18 +497,18 @@ def histogram(
     """
     edges = histogram_bin_edges(a, bins, range, weights)
     x = _array(a)
-    edges = edges.gpu() if places.is_on_gpu(x._data) else edges
+    edges = edges.gpu() if searching.is_on_gpu(x._data) else edges
     limits = np.asarray(stop_gradient(edges))
-    numbers = places.values_of(stop_gradient(x)).reshape(-1)
+    numbers = searching.values_of(stop_gradient(x)).reshape(-1)
     if np.any(np.diff(limits) < 0):
         raise ValueError("histogram: the edges of bins must increase")
-    indices = places.search(limits, numbers, "right") - 1
+    indices = searching.search(limits, numbers, "right") - 1
     count = len(limits) - 1
     indices = np.where(numbers == limits[-1], count - 1, indices)
     inside = (indices >= 0) & (indices < count)
-    kept = places.tensor_of(inside)
+    kept = searching.tensor_of(inside)
     shares = None if weights is None else getitem(reshape(_array(weights), (-1,)), (kept,))
-    found = bincount(places.tensor_of(indices[inside]), shares, count)
+    found = bincount(searching.tensor_of(indices[inside]), shares, count)
     if density:
         found = divide(found, multiply(diff(edges), reduce_sum(found)))
     return found, edges

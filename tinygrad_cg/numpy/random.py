@@ -18,7 +18,7 @@ _OF_NUMPY = (  # public here as they are: arrays, which need no gradient
     "standard_normal"
 )
 globals().update({_name: getattr(np.random, _name) for _name in _OF_NUMPY.split()})
-__all__ = _OF_NUMPY.split()  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = _OF_NUMPY.split()
 
 
 def _sizes(size: Any, *parameters: Any) -> Any:

@@ -1,6 +1,6 @@
 """A pytest plugin: the fixture `gradient_benchmark`, and tracebacks without the library's frames.
 
-pytest loads it by its entry point wherever tinygrad_cg is installed. It stands beside the library,
+pytest loads it by its entry point wherever tinygrad_cg is installed. It is next to the library,
 so that test runs that do not use tinygrad_cg do not load it. pytest-benchmark is needed by tests
 with the fixture alone.
 """

@@ -83,9 +83,6 @@ def stream() -> Any:
 @contextlib.contextmanager
 def own_stream() -> Iterator[None]:
     """Send this thread's work to a stream of its own, which other threads' work does not delay."""
-    if simulated():
-        yield
-        return
     with array_module().cuda.Stream() as own:
         yield
         own.synchronize()
@@ -93,8 +90,7 @@ def own_stream() -> Iterator[None]:
 
 def synchronize() -> None:
     """Wait until the work of this thread's stream is done."""
-    if not simulated():
-        array_module().cuda.get_current_stream().synchronize()
+    array_module().cuda.get_current_stream().synchronize()
 
 
 # Compiling and launching -----------------------------------------------------------------------
@@ -165,10 +161,17 @@ def launch(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any = None
     """Launch a kernel on the stream of this thread, with `threads()` in a block by default."""
     block = block or threads()
     if simulated():
-        with _launching:
-            kernel[blocks, block](*arguments)
+        array_module().cuda.get_current_stream().run(_simulated(kernel[blocks, block]), arguments)
     else:
         kernel[blocks, block, stream()](*arguments)
+
+
+def _simulated(kernel: Any) -> Callable[..., None]:
+    def run(*arguments: Any) -> None:
+        with _launching:
+            kernel(*arguments)
+
+    return run
 
 
 class Driver:

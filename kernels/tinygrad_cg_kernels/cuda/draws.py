@@ -74,30 +74,22 @@ def _single(word: Any) -> Any:
 high_product = adapter.device_function(_high_product)
 block = adapter.device_function(_block)
 
-_NUMBERS = """
-def kernel(units, before, count, seed, out):
+_WORDS = """
+def kernel(units, before, count, {parameters}seed, out):
     for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
         first = 4 * unit - before
         words = block(unit, seed)
         for lane in range(4):
             i = first + lane
             if i >= 0 and i < count:
-                out[i] = number(words[lane])
+                out[i] = value(words[lane]{arguments})
 """
-_INTEGERS = """
-def kernel(units, before, count, shift, kept, low, seed, out):
-    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
-        first = 4 * unit - before
-        words = block(unit, seed)
-        for lane in range(4):
-            i = first + lane
-            if i >= 0 and i < count:
-                out[i] = integer(words[lane], shift, low)
-"""
+_NUMBERS = _WORDS.format(parameters="", arguments="")
+_INTEGERS = _WORDS.format(parameters="shift, low, ", arguments=", shift, low")
 _HALVES = """
 def kernel(units, before, count, shift, kept, low, seed, out):
     if cuda.grid(1) == 0 and kept >= 0:
-        out[0] = integer(np.uint64(kept), shift, low)
+        out[0] = value(np.uint64(kept), shift, low)
     skipped = 1 if kept >= 0 else 0
     for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
         first = 8 * unit - 2 * before + skipped
@@ -107,7 +99,7 @@ def kernel(units, before, count, shift, kept, low, seed, out):
             if i >= skipped and i < count:
                 word = words[lane // 2]
                 part = word >> _HALF if lane % 2 else word & _MASK
-                out[i] = integer(part, shift, low)
+                out[i] = value(part, shift, low)
 """
 
 
@@ -117,8 +109,9 @@ def _integer(word: Any, shift: Any, low: Any) -> Any:
 
 
 @cache
-def _kernel(source: str, name: str, function: Callable) -> launches.Kernel:
-    return launches.Kernel(define(source, {name: adapter.device_function(function)}, globals()))
+def _kernel(source: str, function: Callable) -> launches.Kernel:
+    known = {"value": adapter.device_function(function)}
+    return launches.Kernel(define(source, known, globals()))
 
 
 def numbers(generator: Any, count: int, dtype: np.dtype) -> Any:
@@ -131,7 +124,7 @@ def numbers(generator: Any, count: int, dtype: np.dtype) -> Any:
         raise TypeError(f"random numbers on the device are float64 or float32, not {dtype}")
     out = adapter.array_module().empty(count, dtype=dtype)
     if count:
-        kernel = _kernel(_NUMBERS, "number", _double if dtype == FLOAT64 else _single)
+        kernel = _kernel(_NUMBERS, _double if dtype == FLOAT64 else _single)
         _launch(kernel, generator.state, count, out, [count])
         _skip(generator, count)
     return out
@@ -158,15 +151,15 @@ def integers(generator: Any, count: int, low: int, high: int, dtype: np.dtype) -
     out, state = library.empty(count, dtype=np.uint64), generator.state
     start = tuple(_halves(low % (1 << 64), 1))
     if bits > 32:
-        kernel = _kernel(_INTEGERS, "integer", _integer)
-        _launch(kernel, state, count, out, [count, 64 - bits, -1, start])
+        kernel = _kernel(_INTEGERS, _integer)
+        _launch(kernel, state, count, out, [count, 64 - bits, start])
         _skip(generator, count)
     else:
         # A word has two halves, of which the generator keeps the second for the next integer.
         kept = state["uinteger"] if state["has_uint32"] else -1
         halves = count - state["has_uint32"]
         words = -(-halves // 2)
-        kernel = _kernel(_HALVES, "integer", _integer)
+        kernel = _kernel(_HALVES, _integer)
         _launch(kernel, state, words, out, [count, 32 - bits, kept, start])
         last = _skip(generator, words) >> 32 if words else kept
         generator.state = {**generator.state, "has_uint32": halves % 2, "uinteger": last}

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.cuda import simulated_streams as cuda  # noqa: F401 (CuPy's name)
+
 _MAKERS = {"array", "asarray", "asanyarray", "ascontiguousarray"}
 """Functions that take arrays of the host: they copy them to the device."""
 
@@ -255,6 +257,12 @@ class Memory:
         data = {"shape": (count,), "typestr": interface["typestr"], "strides": None}
         self._host = np.asarray(_Address({**data, "data": (address + offset, read_only)}, array))
         self.size, self.shape = count, (count,)
+
+    @classmethod
+    def at(cls, pointer: int, count: int, dtype: np.dtype) -> "Memory":
+        """Return elements at an address, which somebody else keeps."""
+        data = {"shape": (count,), "typestr": dtype.str, "strides": None, "data": (pointer, False)}
+        return cls(ndarray(np.asarray(_Address(data, None))), 0, count)
 
     @property
     def dtype(self) -> np.dtype:

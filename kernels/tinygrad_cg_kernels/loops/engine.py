@@ -1,7 +1,7 @@
 """Scalar function -> kernel over arrays.
 
 There are three ways. Few contiguous elements are computed by a kernel that takes Python objects
-(`small`). Contiguous operands of one shape, and single values beside them, are rows of all elements
+(`small`). Contiguous operands of one shape, and single values with them, are rows of all elements
 (`rows`), also where an operand is the output. All else is brought into rows tile by tile (`tiles`),
 with dimensions beyond three looped over in Python. What was found out about operands of some
 dtypes, shapes and strides is kept ready for the next ones.

@@ -13,7 +13,7 @@ STACKED = 64  # columns below which several rows make one loop
 TILE = (16, 64)  # rows and columns at a time where an operand's steps cross
 
 FLAT = {(1, ()), (2, ()), (2, (0,)), (2, (1,)), (3, ()), (3, (1, 2))}
-"""Which of so many contiguous operands may be single values beside rows: more would be compiled
+"""Which of so many contiguous operands may be single values next to rows: more would be compiled
 for each choice than it saves."""
 
 Shape = tuple[int, ...]

@@ -81,7 +81,7 @@ def elementwise(
     """Return the small kernel of a function, by a loop of `rows`; the last dtype is the result's.
 
     The loop returns 0 where a part of it is to be compiled first: the kernel then returns None.
-    Numbers and arrays of one element stand beside one operand, not beside two. A single element is
+    Numbers and arrays of one element may go with one operand, not with two. A single element is
     not worth a test.
     """
     first, second, third, result = (*dtypes[:-1], *dtypes[:1] * 2)[:3] + dtypes[-1:]

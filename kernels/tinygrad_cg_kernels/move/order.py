@@ -100,22 +100,22 @@ def _along_axis(added: bool) -> Callable:
                 for k in range(np.uintp(count)):
                     index = indices[line + k]
                     low, high = min(low, index), max(high, index)
-                    place = start + _inside(index, length)
+                    element = start + _inside(index, length)
                     if added:
-                        x[place] += values[line + k]
+                        x[element] += values[line + k]
                     else:
-                        values[line + k] = x[place]
+                        values[line + k] = x[element]
             else:
                 for k in range(np.uintp(count)):
                     at = (line + k) * after
                     for b in range(np.uintp(after)):
                         index = indices[at + b]
                         low, high = min(low, index), max(high, index)
-                        place = base + b + _inside(index, length) * after
+                        element = base + b + _inside(index, length) * after
                         if added:
-                            x[place] += values[at + b]
+                            x[element] += values[at + b]
                         else:
-                            values[at + b] = x[place]
+                            values[at + b] = x[element]
         seen[0], seen[1] = low, high
 
     return kernel

@@ -1,4 +1,4 @@
-"""Scatters that do not add: which update is the last at each place, and the extreme ones."""
+"""Scatters that do not add: which update is the last at each position, and the extremes."""
 
 from math import prod
 from typing import Any
@@ -17,9 +17,9 @@ def flat_positions(indices: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
     if indices.size:
         outside = (indices < 0) | (indices >= np.array(sizes, INT64))
         if outside.any():
-            place = tuple(np.argwhere(outside.any(-1))[0].tolist())
+            first = tuple(np.argwhere(outside.any(-1))[0].tolist())
             raise IndexError(
-                f"indices{list(place)} = {indices[place].tolist()} does not index into shape "
+                f"indices{list(first)} = {indices[first].tolist()} does not index into shape "
                 f"{sizes}"
             )
     strides = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
@@ -27,15 +27,15 @@ def flat_positions(indices: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
 
 
 def last_sources(indices: np.ndarray, size: int, batch_dims: int = 0) -> np.ndarray:
-    """Return for each of `size` places the last position in `indices` that names it, -1 if none.
+    """Return for each of `size` rows the last position in `indices` that names it, -1 if none.
 
     The first `batch_dims` axes are gone through one by one, the others are one.
     """
     batch = indices.shape[:batch_dims]
     rows = check_positions("scatter", indices, size).reshape(prod(batch), -1)
     out = np.full((rows.shape[0], size), -1, INT64)
-    for row, places in zip(out, rows, strict=True):
-        row[places] = np.arange(places.size)
+    for found, named in zip(out, rows, strict=True):
+        found[named] = np.arange(named.size)
     return out.reshape(*batch, size)
 
 

@@ -376,7 +376,7 @@ def fours_core(four, unused, first, count, sizes, x, out):
     """Reduce short rows of contiguous elements four at a time.
 
     The last row replaces those missing from the last four. Who shares rows has counts that are
-    multiples of four, but for the last: which are folded together depends on their places alone.
+    multiples of four, but for the last: which are reduced together follows from positions alone.
     """
     length, step = sizes[0], sizes[1]
     last = first + count

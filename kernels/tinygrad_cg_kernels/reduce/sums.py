@@ -116,7 +116,7 @@ class Sums(Compound):
         }
 
     def compile(self, form: str, dtype: np.dtype) -> None:
-        """Compile a kernel beside that of plain sums, for who needs both."""
+        """Compile a kernel in addition to that of plain sums, for who needs both."""
         own, total = self.kernels[form].blocks, reductions.sum.kernels[form].blocks
         if (dtype,) * 3 not in own and (dtype,) * 2 not in total:
             compile_together((own, (dtype,) * 3), (total, (dtype,) * 2))

@@ -55,29 +55,25 @@ def digests(package: Path) -> dict[Path, bytes]:
     return {source: hashlib.sha256(source.read_bytes()).digest() for source in sources}
 
 
-def stamp(
-    package: Path, *versions: str, without: str = "", known: dict[Path, bytes] | None = None
-) -> str:
-    """Return the hash of all sources under a folder but for one in it, and of versions."""
+def stamp(sources: dict[Path, bytes], package: Path, *versions: str) -> str:
+    """Return one hash of sources, by their paths in a package and their hashes, and of versions."""
     digest = hashlib.sha256("\0".join(versions).encode())
-    for source, own in (digests(package) if known is None else known).items():
-        name = source.relative_to(package).as_posix()
-        if not without or not name.startswith(without):
-            digest.update(name.encode())
-            digest.update(own)
+    for source, own in sources.items():
+        digest.update(source.relative_to(package).as_posix().encode())
+        digest.update(own)
     return digest.hexdigest()
 
 
-NATIVE = "runtime/native/"
+NATIVE = PACKAGE / "runtime" / "native"
 _sources = digests(PACKAGE)
 """The sources as they were when they were imported."""
-STAMP = stamp(PACKAGE, np.__version__, without=NATIVE, known=_sources)
+_native = {source: own for source, own in _sources.items() if NATIVE in source.parents}
+STAMP = stamp({k: _sources[k] for k in _sources if k not in _native}, PACKAGE, np.__version__)
 """sha256 of the kernels' sources and of NumPy's version. It names the cache folder, since Numba's
 own cache key knows neither helper functions in other files nor compiler flags, and where NumPy's
 arrays keep their fields is compiled in (see `objects`). What `native` compiles is no file of
 Numba's, and has a stamp of its own."""
-_native = {source: own for source, own in _sources.items() if PACKAGE / NATIVE in source.parents}
-NATIVE_STAMP = stamp(PACKAGE / NATIVE, known=_native)
+NATIVE_STAMP = stamp(_native, PACKAGE)
 
 
 def is_changed(file: str) -> bool:

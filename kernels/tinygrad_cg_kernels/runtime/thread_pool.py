@@ -1,6 +1,6 @@
 """Threads that share the blocks of a task.
 
-A task is published in one place, with a generation. Its blocks lie in as many parts as threads may
+A task is published in one slot, with a generation. Its blocks lie in as many parts as threads may
 take part. Each part has a word: the generation, and how many of its blocks nobody has claimed. A
 thread claims a block by taking 1 from that word, if it still is what it was when the thread read
 the task. So a thread that comes late finds another generation or no block left, and never works on
@@ -13,7 +13,7 @@ work alone. Workers are threads without a Python state, and take no lock of the 
 look for the next task for some microseconds and then sleep on a lock of CPython's, which every
 system has; whoever claims a block wakes two of them.
 
-The system may wake a worker on the caller's core, where it gains nothing: beside a busy process,
+The system may wake a worker on the caller's core, where it gains nothing: next to a busy process,
 but also with idle cores, since a virtual machine's count as taken while they sleep. A worker that
 finds itself there keeps to the other cores from then on (on Linux). If it may not, neither of the
 two spins while it waits for the other, and a pool of two does the next tasks on one thread.

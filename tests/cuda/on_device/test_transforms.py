@@ -1,4 +1,4 @@
-"""Transformations of functions of tensors on a GPU, beside those on the processor."""
+"""Transformations of functions of tensors on a GPU, compared with those on the processor."""
 
 import numpy as np
 import pytest

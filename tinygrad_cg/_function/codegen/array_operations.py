@@ -22,7 +22,6 @@ from tinygrad_cg_kernels.runtime.objects import ufuncs
 from ..fusion.fuse import Fusion
 from ..fusion.lower import FUSED, Lowering
 from ..fusion.nodes import ArrayNode, FusionNode, HostNode, ViewNode, base
-from ..graph.values import Value
 from .expressions import number_text
 from .loop_segment import LoopSegment, Operation
 from .statements import Code, Expression, Name, Statement, Suite
@@ -95,9 +94,7 @@ class Operations:
     """
 
     def __init__(self, lowered: Lowering, fusion: Fusion):
-        self._values: dict[FusionNode, Value] = {}
-        for value, node in lowered.nodes.items():
-            self._values.setdefault(node, value)
+        self._values = lowered.values()
         hosts = [node for node in fusion.nodes if isinstance(node, HostNode)]
         called = [node for node in hosts if self._name(node) in {*PRODUCTS, *DECOMPOSITIONS}]
         self._moves = set(hosts) - set(called)
@@ -304,7 +301,7 @@ class MatrixCall:
 
 
 class _Numbers(NamedTuple):
-    """What a loop of NumPy's is given, but for addresses."""
+    """The arguments of a loop of NumPy's, but for addresses."""
 
     starts: list[int]
     sizes: list[int]

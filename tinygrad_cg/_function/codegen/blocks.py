@@ -62,12 +62,18 @@ class Block(BlockScope):
         cuts = sorted({0, size, *[end for pad in pads.values() for end in pad if 0 < end < size]})
         code: Code = []
         for low, high in pairwise(cuts):
-            begin: Any = Expression("max({}, {})", FIRST, self.offset(low)) if low else FIRST
-            inside = high < size
-            end: Any = Expression("min({}, {})", LAST, self.offset(high)) if inside else LAST
             live = {pad for pad, (start, stop) in pads.items() if start <= low and high <= stop}
-            code += LoopCode(self, roots, begin, end, [], live).code()
+            code += self._flat_loop(roots, low, high, live)
         return code
+
+    def _flat_loop(
+        self, roots: list[FusionNode], low: int, high: int, live: set[tuple[FusionNode, Access]]
+    ) -> Code:
+        """Return a loop over the elements from `low` to `high`, where paddings are `live`."""
+        begin: Any = Expression("max({}, {})", FIRST, self.offset(low)) if low else FIRST
+        inside = high < self.kernel.domain.size
+        end: Any = Expression("min({}, {})", LAST, self.offset(high)) if inside else LAST
+        return LoopCode(self, roots, begin, end, [], live).code()
 
     def _pads(self, roots: list[FusionNode]) -> dict[tuple[FusionNode, Access], tuple[int, int]]:
         """Return the paddings that are computed, and the ranges in which they are not zero."""

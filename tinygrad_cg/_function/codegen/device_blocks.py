@@ -10,7 +10,6 @@ thread adds what depends on sizes alone, so results have the same bits at each r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -124,19 +123,8 @@ class DeviceRow(RowCode):
             return self.block.transposed(node, column)
         return super()._cell(node, access, column)
 
-    def store(self, node: FusionNode) -> None:
-        """Store a value per row, or add it to a total."""
-        if not isinstance(node, ReduceNode):
-            self.store_in(node)
-            return
-        value = self.value(*self.operands(node, ROW)[0])
-        total = Name(f"total_{self.block.names[node]}")
-        self.stores.append(Statement(total, combine(node, total, value)))
-
-    def store_in(self, node: FusionNode) -> None:
-        value = self.value(node, ROW)
-        target = Expression("{}[{}]", self.block.array(node), INDEX)
-        self.stores.append(Statement(target, value))
+    def _add_store(self, statement: Statement) -> None:
+        self.stores.append(statement)
 
 
 class DeviceScalars(Scalars):
@@ -199,22 +187,12 @@ class DeviceBlock(Block):
         array = self.array(base(node.operands[0]))
         return Expression(text, array, INDEX, rows, rows, columns, column, rows, INDEX, rows)
 
-    def _flat_body(self) -> Code:
-        roots = self._element_roots(0)
-        size = self.kernel.domain.size
-        pads = self._pads(roots)
-        cuts = sorted({0, size, *[end for pad in pads.values() for end in pad if 0 < end < size]})
-        code: Code = []
-        for low, high in pairwise(cuts):
-            first = f"{self.offset(low)} + cuda.grid(1)" if low else "cuda.grid(1)"
-            live = {pad for pad, (start, stop) in pads.items() if start <= low and high <= stop}
-            loop = DeviceLoop(
-                *(self, roots, first, self.offset(high), [], live),
-                first=first,
-                step="cuda.gridsize(1)",
-            )
-            code += loop.code()
-        return code
+    def _flat_loop(
+        self, roots: list[FusionNode], low: int, high: int, live: set[tuple[FusionNode, Access]]
+    ) -> Code:
+        first = f"{self.offset(low)} + cuda.grid(1)" if low else "cuda.grid(1)"
+        given = self, roots, first, self.offset(high), [], live
+        return DeviceLoop(*given, first=first, step="cuda.gridsize(1)").code()
 
     def _rows_body(self) -> Code:
         needed = map(self._find_computed, self.kernel.roots)

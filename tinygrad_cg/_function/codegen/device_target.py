@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.cuda import adapter, programs
+from tinygrad_cg_kernels.cuda import adapter, graphs, programs
 
 from ..._core import devices
 from ..._core.devices import number
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
-from ..fusion.nodes import FusionNode, HostNode, ReduceNode
+from ..fusion.nodes import ArrayNode, FusionNode, HostNode, ReduceNode, base
 from ..graph.interpret import on_gpu
 from ..graph.values import FuncGraph
 from .device_blocks import THREAD, DeviceBlock, DeviceScalars, tree, write_kernel
@@ -44,6 +44,18 @@ class DeviceExecutable(Executable):
         super().__init__(Fusion(Lowering(graph)), len(graph.inputs), DeviceTarget())
         self._graph, self._fused = graph, self.call
         self.call = self._run
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the texts of the program, with comments on how kernels are launched."""
+        call, *kernels = self.texts
+        notes = [
+            f"    # segment_{k}: {one.repeated.note}"
+            for k, one in enumerate(self.dispatchers)
+            if one.repeated is not None
+        ]
+        head, *lines = call.splitlines(keepends=True)
+        return ["".join([head, *[f"{note}\n" for note in notes], *lines]), *kernels]
 
     def _run(self, arrays: Sequence[Any]) -> list[Any]:
         with devices.memory_for("function"):
@@ -76,10 +88,16 @@ class DeviceTarget(Target):
     ) -> list[DeviceSegment]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the kernels that run between two operations on arrays, as one segment."""
         blocks = [DeviceBlock(fusion, kernel) for kernel in kernels]
-        return [DeviceSegment(blocks, finals)] if blocks or finals else []
+        return [DeviceSegment(fusion, blocks, finals)] if blocks or finals else []
 
     def together(self, segments: Any) -> AbstractContextManager[None]:
-        """Return a context for compiling; kernels are compiled when they first run."""
+        """Return a context for compiling; kernels are compiled when they first run.
+
+        What one segment alone writes and reads is its own from here on.
+        """
+        found = [segment for segment, _ in segments]
+        for segment in found:
+            segment.keep({node for one in found if one is not segment for node in one.arrays})
         return nullcontext()
 
     def function(self, segment: Any, kinds: Kinds) -> tuple[Callable[..., Any], Any]:
@@ -119,8 +137,9 @@ class DeviceSegment:
 
     large = False
 
-    def __init__(self, blocks: list[DeviceBlock], finals: list[FusionNode]):
-        self.blocks, self.finals = blocks, list(finals)
+    def __init__(self, fusion: Fusion, blocks: list[DeviceBlock], finals: list[FusionNode]):
+        self.fusion, self.blocks, self.finals = fusion, blocks, list(finals)
+        self.repeated: graphs.Repeated | None = None
         self.arrays: dict[FusionNode, None] = {}
         self.tables: list[list[FusionNode]] = []
         self.sizes = Sizes()
@@ -241,14 +260,51 @@ class DeviceSegment:
         source = write_kernel(imported, trees, [*given, *numbers.values()], lines)
         self._add(source, 1, list(given.values()), list(numbers))
 
+    def keep(self, others: set[FusionNode]) -> None:
+        """Make arrays that neither `others` are, nor an operation or a result, the segment's own.
+
+        After this the launches are complete, and it is chosen whether they are repeated at once.
+        """
+        hosts = [node for node in self.fusion.nodes if isinstance(node, HostNode)]
+        outside = [*self.fusion.outputs, *[one for node in hosts for one in node.operands]]
+        read = {base(one) for one in outside}
+        written = self._written()
+        for node in [one for one in self.arrays if one in written - read - others]:
+            del self.arrays[node]
+            self._made[node] = node.shape, node.dtype
+        if graphs.wanted():
+            roles: list[graphs.Role] = [self._role(node, written) for node in self.arrays]
+            self.repeated = graphs.Repeated(self._launch, self._make, roles, len(self._launches))
+
+    def _written(self) -> set[FusionNode]:
+        roots = [root for block in self.blocks for root in block.kernel.roots]
+        return {*self.finals, *[root for root in roots if root in self.fusion.stored]}
+
+    @staticmethod
+    def _role(node: FusionNode, written: set[FusionNode]) -> graphs.Role:
+        if node in written:
+            return "written"
+        given = isinstance(node, ArrayNode) and node.constant is None
+        return "constant" if node.is_input and not given else "read"
+
     def run(self, *arrays: Any) -> None:
         """Run the kernels on arrays that they read and write, after which stand sizes."""
+        given = arrays[: len(self.arrays)]
+        if self.repeated is None:
+            self._launch(given, self._make())
+        else:
+            self.repeated(given)
+
+    def _make(self) -> dict[Any, Any]:
+        """Return new arrays that are the segment's own."""
+        empty = devices.library().empty
+        return {key: empty(shape, dtype) for key, (shape, dtype) in self._made.items()}
+
+    def _launch(self, arrays: Sequence[Any], own: dict[Any, Any]) -> None:
         library = devices.library()
-        known: dict[Any, Any] = {}
-        for node, array in zip(self.arrays, arrays, strict=False):
+        known = dict(own)
+        for node, array in zip(self.arrays, arrays, strict=True):
             known[node] = library.ascontiguousarray(array)
-        for key, (shape, dtype) in self._made.items():
-            known[key] = library.empty(shape, dtype)
         for launch in self._launches:
             given = [
                 one if isinstance(one, devices.array_types) else known[one] for one in launch.given

@@ -34,10 +34,10 @@ def build(graph: FuncGraph) -> Executable:
 
 
 class Executable:
-    """A compiled graph, from arrays to fresh ones; `sources` has the call, then its segments."""
+    """A compiled graph, from arrays to fresh ones."""
 
     def __init__(self, fusion: Fusion, inputs: int, target: Target):
-        self.sources: list[str] = []
+        self.texts: list[str] = []
         self.dispatchers: list[Any] = []
         self.kernels = len(fusion.kernels)
         self._fusion, self._target = fusion, target
@@ -64,9 +64,14 @@ class Executable:
         if self.scratch is not None:
             self._scope |= {"take": self.scratch.take, "give": self.scratch.give}
         text = "\n".join([*lines, *[f"    {line}" for line in body], ""])
-        self.sources.insert(0, text)
+        self.texts.insert(0, text)
         exec(compile(text, "<call of a compiled program>", "exec"), self._scope)
         self.call: Callable[[Sequence[np.ndarray]], list[np.ndarray]] = self._scope["call"]
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the texts of the program, for readers: of its call, then of its segments."""
+        return self.texts
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         return self.call(arrays)
@@ -83,8 +88,8 @@ class Executable:
                 for node in by_stage[cuts[k - 1]] if k else ():
                     self._run_host(node)
                 for segment in segments:
-                    self.sources.append(segment.source)
-                    self._run_segment(segment, len(self.sources) - 1)
+                    self.texts.append(segment.source)
+                    self._run_segment(segment, len(self.texts) - 1)
 
     def _note(self, name: str, sizes: Sizes) -> None:
         """Say which literals are in the table of a function."""

@@ -86,12 +86,15 @@ class RowCode:
             return
         value = self.value(*self.operands(node, ROW)[0])
         total = Name(f"total_{self.block.names[node]}")
-        self._code.append(Statement(total, combine(node, total, value)))
+        self._add_store(Statement(total, combine(node, total, value)))
 
     def store_in(self, node: FusionNode) -> None:
         """Store a value per row in its array."""
         target = Expression("{}[{}]", self.block.array(node), INDEX)
-        self._code.append(Statement(target, self.value(node, ROW)))
+        self._add_store(Statement(target, self.value(node, ROW)))
+
+    def _add_store(self, statement: Statement) -> None:
+        self._code.append(statement)
 
 
 class LoopCode:

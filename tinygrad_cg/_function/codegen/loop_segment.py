@@ -15,7 +15,7 @@ FEW_ELEMENTS = 64  # in a loop's arrays: its sizes are numbers in its text
 
 
 class Layout(Protocol):
-    """Where the arrays of a round are: start, shift, mask, step, and size, in elements.
+    """The positions of the arrays of a round: start, shift, mask, step, and size, in elements.
 
     In round i that is ``section(array, start + ((i + shift) & mask) * step, size)``.
     """
@@ -38,7 +38,7 @@ class Operation(Protocol):
 
 
 class Stage(NamedTuple):
-    """What runs in a row: operations on arrays, kernels, and then values of one element."""
+    """A sequence of operations on arrays, then kernels, and then values of one element."""
 
     operations: Sequence[Operation]
     blocks: Sequence[Block]
@@ -83,8 +83,8 @@ class LoopSegment(Segment):
             code += more
         return [*self.work, *render(work)], self._finish(code, scalars)
 
-    def _place(self, part: Sequence[int], layout: Layout) -> tuple[str, Expression]:
-        """Return where an array of a round begins, and its size, with few numbers to be loaded."""
+    def _span(self, part: Sequence[int], layout: Layout) -> tuple[str, Expression]:
+        """Return where an array of a round starts, and its size, with few numbers to be loaded."""
         start, shift, mask, step, elements = part
         layout.own_starts.append((len(self.sizes.values), elements))
         first, size = self.sizes.element(start), self.sizes.number(elements)
@@ -109,21 +109,15 @@ class LoopSegment(Segment):
         for names, copied in zip(pairs, layout.copies, strict=True):
             parts.update(zip(names, copied, strict=True))
         lines = [f"def rounds({', '.join([*parts, 'plan', 'sizes'])}):", "    wide_vectors()"]
-        places, fixed = [], []
+        moving, fixed = [], []
         for name, part in parts.items():
-            if self._calls:  # there may be many arrays
-                at, size = self._place(part, layout)
-                line = f"    {name}_ = section({name}, {at}, {size})"
-                (places if part[2] else fixed).append(line)
-                continue
-            shift, mask, step, size = map(self.sizes.number, part[1:])
-            layout.own_starts.append((len(self.sizes.values), part[4]))
-            at = f"{self.sizes.element(part[0])} + ((i + {shift}) & {mask}) * {step}"
-            places.append(f"    {name}_ = section({name}, {at}, {size})")
+            start, size = self._span(part, layout)
+            line = f"    {name}_ = section({name}, {start}, {size})"
+            (moving if part[2] else fixed).append(line)
         if self.sizes.literals:
             lines += self.sizes.views(self.sizes.own_address())
         lines += [*fixed, *work, "    for i in range(plan[0], plan[1]):"]
-        lines += [f"    {line}" for line in places]
+        lines += [f"    {line}" for line in moving]
         lines += [f"    {line}" for line in body]
         for source, target in pairs:
             lines.append(f"        for j in range(np.uintp({source}_.size)):")

@@ -34,7 +34,7 @@ WORK = 2**26
 
 
 class Part(NamedTuple):
-    """Where an array of one round is: in which array of the loop, and in which of its rows.
+    """An array of one round, as a row of an array of the loop.
 
     In round i that is row ``start + ((i + shift) & mask) * step``.
     """
@@ -51,7 +51,7 @@ class Part(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """What is known of a loop: its body, and the graph of what the body computes.
+    """A loop to be compiled: its body, and the graph of what the body computes.
 
     The outputs of the body are by `steps` (see `tracing.compiled.Outputs`).
     """
@@ -336,8 +336,8 @@ class _Layout:
                 ends.append(made[last if k in kept else n & 1, ...].copy())
             return [*ends, *rows] if loop.body.length is not None else [*ends, np.array(n)]
 
-        run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]
-        run.source = segment.source  # pyright: ignore[reportFunctionMemberAccess]
+        run.owner = owner
+        run.source = segment.source
         return run
 
     def _filled(

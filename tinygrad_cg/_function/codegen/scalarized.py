@@ -77,9 +77,7 @@ class _Elements:
         self.tables: set[int] = set()  # inputs that are read at indices
         self._first, self._carries = loop.body.constants + loop.body.carries, loop.body.carries
         self._known: dict[Any, Name] = {}
-        self._values: dict[FusionNode, Value] = {}
-        for value, node in lowered.nodes.items():  # others are the same elements again
-            self._values.setdefault(node, value)
+        self._values = lowered.values()
         self._arrays: dict[FusionNode, np.ndarray] = {}
         for node in in_order([*lowered.outputs, *lowered.checks], "operands"):
             if not isinstance(node, nodes.ArrayNode):
@@ -255,8 +253,10 @@ class _Elements:
         at = self.compute(("wrapped", at, size), lambda: _where(_below(at, 0), if_negative, at))
         self.guards[at] = size
         zero = number_text(0, INT64)
-        inside = lambda: _where(_below(at, size), _where(_below(at, 0), zero, at), zero)  # noqa: E731
-        return self.compute(("inside", at, size), inside)
+        return self.compute(
+            ("inside", at, size),
+            lambda: _where(_below(at, size), _where(_below(at, 0), zero, at), zero),
+        )
 
     def _read(self, source: int, size: int, at: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Return a part of an input's array, which stays in memory."""
@@ -309,11 +309,11 @@ class _Elements:
         """Return the result of an operation that moves elements: that of their numbers."""
         assert value.primitive is not None
         elements: list[Any] = []
-        places = []
+        indices = []
         for one in operands:
-            places.append(np.arange(len(elements), len(elements) + one.size).reshape(one.shape))
+            indices.append(np.arange(len(elements), len(elements) + one.size).reshape(one.shape))
             elements += list(one.ravel())
-        found = runner(value.primitive, value.params)(*places)
+        found = runner(value.primitive, value.params)(*indices)
         return _objects([elements[k] for k in np.asarray(found).ravel()], value.shape)
 
     def _add_up(self, value: Value, operands: list[np.ndarray]) -> np.ndarray:
@@ -322,16 +322,16 @@ class _Elements:
         shape, zero = value.shape, self.number(0, value.dtype)
         if value.inputs[0].dtype != value.dtype:
             raise _UnfitError
-        places = np.arange(prod(shape)).reshape(shape)
+        indices = np.arange(prod(shape)).reshape(shape)
         if value.primitive.name == "getitem_adjoint":
-            places = places[value.params["key"]]
+            indices = indices[value.params["key"]]
         elif value.inputs[1].array is not None:
             axis, shared = value.params["axis"], value.params["batch_dims"]
-            places = gather(places, value.inputs[1].array, axis, shared)
+            indices = gather(indices, value.inputs[1].array, axis, shared)
         else:
             return self._put(value, *operands)
         sums = np.full(prod(shape), None)
-        for to, one in zip(places.ravel(), operands[0].ravel(), strict=True):
+        for to, one in zip(indices.ravel(), operands[0].ravel(), strict=True):
             total = sums[to]
             sums[to] = one if total is None else self._binary(kmath.add, value.dtype, total, one)
         return _objects([zero if one is None else one for one in sums], shape)
@@ -345,8 +345,8 @@ class _Elements:
         made = np.empty(value.shape, object)
         rows, elements = np.moveaxis(made, axis, 0), x.reshape(np.delete(value.shape, axis))
         for k in range(len(rows)):
-            for place in np.ndindex(elements.shape):
-                rows[(k, *place)] = self._choose(at, k, elements[place], zero)
+            for rest in np.ndindex(elements.shape):
+                rows[(k, *rest)] = self._choose(at, k, elements[rest], zero)
         return made
 
 
@@ -459,7 +459,7 @@ class _Loop:
                 size = prod(inputs[position].shape)
                 slices.append(f"        {name} = a{position}[i * {size} + {k}]")
         states = [(f"x{p}_{k}", f"a{p}[{k}]") for p in carried for k in range(_size(inputs[p]))]
-        lines += [f"    {name} = {place}" for name, place in states]
+        lines += [f"    {name} = {element}" for name, element in states]
         lines += ["    for r in range(plan[0], plan[1]):", "        i = sizes[0] + r * sizes[1]"]
         lines += [*slices, *[f"        {one}" for one in code]]
         for at, size in self.elements.guards.items():
@@ -483,7 +483,7 @@ class _Loop:
                 "            plan[1] = r + 1",
                 "            break",
             ]
-        lines += [f"    {place} = {name}" for name, place in states]
+        lines += [f"    {element} = {name}" for name, element in states]
         imports = generated.import_lines(modules(code))
         return _HEAD.format(imports=imports) + "\n".join([*lines, "    return True", ""])
 

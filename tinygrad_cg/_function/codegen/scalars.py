@@ -231,8 +231,8 @@ class _Parts:
             known = self.literals.get(name)
             work = known.array if known else _work(self.dtypes[name])
             works.setdefault(work)
-            place = known.index if known else self._position(name)
-            position = self.sizes.add(place) - first
+            index = known.index if known else self._position(name)
+            position = self.sizes.add(index) - first
             return Expression(f"{work}[sizes[first + {position}]]")
 
         for one in part:

@@ -99,7 +99,7 @@ class Target:
                 _combine_totals(node, kept[node], shapes.get(node, node.shape)) for node in partial
             ]
 
-        run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]
+        run.owner = owner
         return run
 
 

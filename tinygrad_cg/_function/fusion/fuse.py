@@ -113,14 +113,14 @@ class Fusion:
 
     def _pad_on_host(self) -> None:
         """Pad arrays between kernels instead, if there are many paddings."""
-        replaced: dict[FusionNode, FusionNode] = {}
+        substitutions: dict[FusionNode, FusionNode] = {}
         for node in self.nodes:
-            node.operands = tuple([replaced.get(one, one) for one in node.operands])
+            node.operands = tuple([substitutions.get(one, one) for one in node.operands])
             if isinstance(node, PadNode):
                 run = partial(_pad, size=node.size, start=node.start)
-                replaced[node] = HostNode("pad", run, node.shape, node.dtype, node.operands)
-        self.outputs = [replaced.get(one, one) for one in self.outputs]
-        self._wanted = [replaced.get(one, one) for one in self._wanted]
+                substitutions[node] = HostNode("pad", run, node.shape, node.dtype, node.operands)
+        self.outputs = [substitutions.get(one, one) for one in self.outputs]
+        self._wanted = [substitutions.get(one, one) for one in self._wanted]
         self.nodes = in_order(self._wanted, "operands")
 
     def _expand_mixed(self) -> None:

@@ -56,6 +56,10 @@ class Lowering:
         self.outputs = [self.nodes[value] for value in graph.outputs]
         self.checks = lookups.checks
 
+    def values(self) -> dict[FusionNode, Value]:
+        """Return the value of each node: the first of those that share it."""
+        return {node: value for value, node in reversed(self.nodes.items())}
+
     def _lower(self, value: Value) -> FusionNode:
         if value.array is not None:
             return _constant(value.array)
@@ -139,7 +143,8 @@ def importable(function: Callable) -> bool:
 
 
 def _elementwise(value: Value, *operands: FusionNode) -> FusionNode | None:
-    kernel = value.primitive.kernel  # pyright: ignore[reportOptionalMemberAccess]
+    assert value.primitive is not None
+    kernel = value.primitive.kernel
     if not isinstance(kernel, Elementwise) or not importable(kernel.function):
         return None
     signature = kernel._signature(tuple([node.dtype for node in operands]))
@@ -245,7 +250,8 @@ def _columns(value: Value, x: FusionNode) -> FusionNode | None:
 
 
 def _reduction(value: Value, x: FusionNode) -> FusionNode | None:
-    name, axes = value.primitive.name, value.params["axis"]  # pyright: ignore[reportOptionalMemberAccess]
+    assert value.primitive is not None
+    name, axes = value.primitive.name, value.params["axis"]
     shape = pattern(x.shape, axes)
     if shape not in ("", "k", "r", "kr") and (shape, name) != ("rk", "sum"):
         return None

@@ -47,7 +47,7 @@ def move_constant(array: np.ndarray) -> Any:
     return devices.move(array, devices.GPU) if array.ndim else devices.number(array)
 
 
-on_gpu.device = devices.GPU  # pyright: ignore[reportFunctionMemberAccess]
+on_gpu.device = devices.GPU
 
 
 def device_of(build: Any) -> str:
@@ -56,7 +56,7 @@ def device_of(build: Any) -> str:
 
 
 def is_stepwise(build: Any) -> bool:
-    """Return whether a way to make programs runs loops operation by operation, or all."""
+    """Return whether programs made in this way run loops, or all, operation by operation."""
     return build is interpreter or device_of(build) == devices.GPU
 
 

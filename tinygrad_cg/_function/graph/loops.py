@@ -36,7 +36,7 @@ _MOST_BYTES = 2**28
 
 
 class Body(NamedTuple):
-    """What a loop does in a round.
+    """The body of a loop: what it does in a round.
 
     The inputs of `graph` are constants of the loop, loop variables, and a slice of each stack; its
     outputs are the loop variables, and a row of each output. If it is `limited`, the first constant
@@ -111,7 +111,8 @@ def known_rounds(graph: FuncGraph, constants: int, starts: Sequence[np.ndarray |
             return count(value.inputs[0])
         if name == "logical_and":
             counts = [count(one) for one in value.inputs]
-            return None if None in counts else min(counts)  # pyright: ignore[reportArgumentType]
+            known = [one for one in counts if one is not None]
+            return min(known) if len(known) == len(counts) else None
         if name not in ("less", "less_equal", "greater", "greater_equal"):
             return None
         left, right = value.inputs
@@ -185,9 +186,9 @@ class _Draft:
             self.rows.append(value)
         return _Row(self, self.rows.index(value))
 
-    def replace(self, replaced: dict[Value, Value]) -> None:
+    def replace(self, substitutions: dict[Value, Value]) -> None:
         """Put other values in place of some of the body's."""
-        found = _with([*self.ends, *self.rows], replaced)
+        found = _with([*self.ends, *self.rows], substitutions)
         count = len(self.ends)
         self.ends, self.rows = found[:count], found[count:]
 
@@ -297,20 +298,20 @@ class _Loops:
                 found = None if None in operands else computed.get(_key(value, operands))
                 if found is not None:
                     known[value] = found
-        replaced: dict[Value, Value] = {}
+        substitutions: dict[Value, Value] = {}
         pending = [*later.ends, *later.rows]
         seen = set(pending)
         while pending:
             value = pending.pop()
             dear = value.array is None and not (later.is_input(value) or is_cheap(value))
             if dear and value in known and earlier.fits(value):
-                replaced[value] = read = Value(value.aval)
+                substitutions[value] = read = Value(value.aval)
                 later.slices[read] = earlier.keep(known[value])
                 continue
             new = [one for one in value.inputs if one not in seen]
             seen.update(new)
             pending += new
-        later.replace(replaced)
+        later.replace(substitutions)
 
     def _same_inputs(self, earlier: _Draft, later: _Draft) -> dict[Value, Value]:
         """Return for inputs of the later loop's body what has the same value in the earlier's."""
@@ -516,23 +517,23 @@ def _hoist(draft: _Draft) -> None:
     """Compute before the loop what is the same in all rounds, and products of slices."""
     same = _invariant(draft)
     stacks = {} if draft.body.limited or draft.body.lean else _of_stacks(draft, same)
-    replaced: dict[Value, Value] = {}
+    substitutions: dict[Value, Value] = {}
     pending = [*draft.ends, *draft.rows]
     seen = set(pending)
     while pending:
         value = pending.pop()
         if value in same and (_is_elementwise(value) or _is_product(value)):
-            replaced[value] = new = Value(value.aval)
+            substitutions[value] = new = Value(value.aval)
             draft.fixed[new] = same[value]
             continue
         if value in stacks and (_is_product(value) or _is_gather(value)):
-            replaced[value] = new = Value(value.aval)
+            substitutions[value] = new = Value(value.aval)
             draft.slices[new] = stacks[value]
             continue
         more = [one for one in value.inputs if one not in seen]
         seen.update(more)
         pending += more
-    draft.replace(replaced)
+    draft.replace(substitutions)
 
 
 # 5. arrays that are written row by row ------------------------------------------------------------
@@ -547,11 +548,11 @@ class _Writes:
 
     def put_outside(self) -> None:
         for k in range(len(self.draft.carried)):
-            places = self._places(k)
-            if places is not None:
-                self._put_outside(k, places)
+            indices = self._written_indices(k)
+            if indices is not None:
+                self._put_outside(k, indices)
 
-    def _places(self, k: int) -> np.ndarray | None:
+    def _written_indices(self, k: int) -> np.ndarray | None:
         """Return the rows that rounds write, by slice; None if that is not what they do."""
         carried, end = self.draft.carried[k], self.draft.ends[k]
         if end.primitive is not OPS["set_row"] or end.params["batch_dims"]:
@@ -564,12 +565,12 @@ class _Writes:
         uses.update([*self.draft.ends, *self.draft.rows])
         if uses[end] != 1 or uses[carried] != 1 + len(self._reads(k)):
             return None
-        places = _known(self.stacks[index])
-        if places is None or len(np.unique(places)) < len(places):
+        indices = _known(self.stacks[index])
+        if indices is None or len(np.unique(indices)) < len(indices):
             return None
-        if places.size and not 0 <= places.min() <= places.max() < len_of(carried):
+        if indices.size and not 0 <= indices.min() <= indices.max() < len_of(carried):
             return None
-        return places
+        return indices
 
     def _reads(self, k: int) -> list[Value]:
         """Return what reads the row that the round writes after it."""
@@ -580,22 +581,22 @@ class _Writes:
             if _is_gather(value) and value.inputs[0] is carried and value.inputs[1] is index
         ]
 
-    def _put_outside(self, k: int, places: np.ndarray) -> None:
+    def _put_outside(self, k: int, indices: np.ndarray) -> None:
         draft, start = self.draft, self.draft.starts[k]
-        stack = operation(OPS["gather"], [start, constant(places)], {"axis": 0, "batch_dims": 0})
-        replaced = {}
+        stack = operation(OPS["gather"], [start, constant(indices)], {"axis": 0, "batch_dims": 0})
+        substitutions = {}
         for read in self._reads(k):
-            replaced[read] = new = Value(read.aval)
+            substitutions[read] = new = Value(read.aval)
             draft.slices[new] = stack
-        draft.replace(replaced)
+        draft.replace(substitutions)
         value = draft.ends[k].inputs[1]
         rows = draft.slices[value] if value in draft.slices else draft.keep(value)
         size = len_of(start)
         draft.outside[k] = rows
-        if np.array_equal(places, np.arange(size)):
+        if np.array_equal(indices, np.arange(size)):
             return
         sources, written = np.zeros(size, np.int64), np.zeros(size, bool)
-        sources[places], written[places] = np.arange(len(places)), True
+        sources[indices], written[indices] = np.arange(len(indices)), True
         found = operation(OPS["gather"], [rows, constant(sources)], {"axis": 0, "batch_dims": 0})
         if not written.all():
             mask = constant(written.reshape(-1, *[1] * len(value.shape)))
@@ -605,7 +606,7 @@ class _Writes:
 
 def _join_writes(draft: _Draft) -> None:
     """Have a row that is made zero, and to which something is added, be written once."""
-    replaced = {}
+    substitutions = {}
     for value in draft.values():
         if value.primitive is not OPS["add"]:
             continue
@@ -619,9 +620,9 @@ def _join_writes(draft: _Draft) -> None:
                 and put.aval == added.aval == value.aval
             ):
                 operands = [put.inputs[0], added.inputs[0], put.inputs[2]]
-                replaced[value] = operation(OPS["set_row"], operands, put.params)
-    if replaced:
-        draft.replace(replaced)
+                substitutions[value] = operation(OPS["set_row"], operands, put.params)
+    if substitutions:
+        draft.replace(substitutions)
 
 
 def _is_zero(value: Value) -> bool:
@@ -632,18 +633,18 @@ def _is_zero(value: Value) -> bool:
 
 def _fix_what_stays(draft: _Draft) -> None:
     """Put constants of the loop in place of loop variables that no round changes."""
-    replaced: dict[Value, Value] = {}
+    substitutions: dict[Value, Value] = {}
     for k, carried in enumerate(draft.carried):
         if draft.ends[k] is carried:
-            replaced[carried] = new = Value(carried.aval)
+            substitutions[carried] = new = Value(carried.aval)
             draft.fixed[new] = draft.outside[k] = draft.starts[k]
-    if replaced:
-        draft.replace(replaced)
+    if substitutions:
+        draft.replace(substitutions)
 
 
 def _make_slices_of_counters(draft: _Draft) -> None:
     """Put slices in place of integers to which each round adds the same."""
-    replaced: dict[Value, Value] = {}
+    substitutions: dict[Value, Value] = {}
     for k, carried in enumerate(draft.carried):
         step, start = _step(draft.ends[k], carried), draft.starts[k].array
         if step is None or start is None:
@@ -653,11 +654,11 @@ def _make_slices_of_counters(draft: _Draft) -> None:
             continue  # they overflow
         numbers = numbers.astype(carried.dtype)
         rounds = numbers[:-1][::-1] if draft.body.reverse else numbers[:-1]
-        replaced[carried] = new = Value(carried.aval)
+        substitutions[carried] = new = Value(carried.aval)
         draft.slices[new] = constant(np.ascontiguousarray(rounds))
         draft.outside[k] = constant(numbers[-1:].reshape(()))
-    if replaced:
-        draft.replace(replaced)
+    if substitutions:
+        draft.replace(substitutions)
 
 
 def len_of(value: Value) -> int:
@@ -665,11 +666,11 @@ def len_of(value: Value) -> int:
 
 
 def _exchange(x: np.ndarray, value: np.ndarray, index: np.ndarray) -> np.ndarray:
-    place = int(index)
-    if not 0 <= place < len(x):
-        raise IndexError(f"set_row: index {place} is outside of {len(x)} rows")
-    before = np.array(x[place])
-    x[place] = value
+    position = int(index)
+    if not 0 <= position < len(x):
+        raise IndexError(f"set_row: index {position} is outside of {len(x)} rows")
+    before = np.array(x[position])
+    x[position] = value
     return before
 
 
@@ -714,8 +715,8 @@ def in_place(body: Body) -> FuncGraph:
             found = _exchanged(graph, carried, end, uses) or _added(carried, end, uses)
             if found is not None:
                 made, reads = found
-                replaced = {end: carried, **dict.fromkeys(reads, made)}
-                outputs = _with([*graph.outputs, made], replaced)
+                substitutions = {end: carried, **dict.fromkeys(reads, made)}
+                outputs = _with([*graph.outputs, made], substitutions)
                 graph = FuncGraph(graph.inputs, outputs)
     return graph
 
@@ -756,9 +757,9 @@ def _added(carried: Value, end: Value, uses: Counter[Value]) -> tuple[Value, lis
     return operation(ADD_IN_PLACE, [carried, *term.inputs], {"key": key}), []
 
 
-def _with(outputs: Sequence[Value], replaced: Mapping[Value, Value]) -> list[Value]:
+def _with(outputs: Sequence[Value], substitutions: Mapping[Value, Value]) -> list[Value]:
     """Return values with others in place of some that they depend on."""
-    built = dict(replaced)
+    built = dict(substitutions)
     for value in in_order(outputs):
         if value not in built:
             operands = [built[one] for one in value.inputs]

@@ -1,4 +1,4 @@
-"""Which products with an upstream gradient are ordinary ones: 0 * inf and 0 * nan cannot occur.
+"""Products with an upstream gradient that are ordinary ones: 0 * inf and 0 * nan cannot occur.
 
 Rules multiply by slopes so that a zero upstream gradient gives zero whatever the slope is
 (`_ops.elementwise.multiply_upstream`). That is an ordinary product, which is quicker and may equal

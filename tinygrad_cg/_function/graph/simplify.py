@@ -36,10 +36,10 @@ _MASKS = {
 
 def simplify(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
     """Return an equivalent graph with the same inputs; `known` replaces some of its values."""
-    builder, replaced, built = _Builder(), {}, {}
+    builder, roots, built = _Builder(), {}, {}
     for value, replacement in (known or {}).items():
-        builder.build_all([replacement], replaced)
-        built[value] = replaced[replacement]
+        builder.build_all([replacement], roots)
+        built[value] = roots[replacement]
     builder.build_all(graph.outputs, built)
     return FuncGraph(graph.inputs, [built[output] for output in graph.outputs])
 
@@ -96,8 +96,8 @@ class _Builder:
     def _without_mask(self, value: Value) -> Value | None:
         """Return an ordinary product or quotient, if no zero upstream meets a pole."""
         assert value.primitive is not None
-        place, name = _MASKS[value.primitive.name]
-        upstream, slope = value.inputs[place], value.inputs[1]
+        position, name = _MASKS[value.primitive.name]
+        upstream, slope = value.inputs[position], value.inputs[1]
         if name.startswith("divide"):
             masks = not (
                 self.polynomials.is_nonzero(upstream) or self.polynomials.is_nonzero(slope)
@@ -235,24 +235,29 @@ def _joined(value: Value) -> Value | None:
             return None
         if len(terms) + len(pending) > _MOST_PARTS:
             return None
-    places = [_place_along_axis(one) for one in terms]
-    axes = {None if one is None else one[0] for one in places}
+    spans: list[tuple[int, int, int, int]] = []
+    for k, one in enumerate(terms):
+        span = _span_along_axis(one)
+        if span is None:
+            return None
+        spans.append((*span, k))
+    axes = {axis for axis, _, _, _ in spans}
     axis = axes.pop()
     if axes or not axis:
         return None
-    ordered = sorted(zip(places, range(len(terms)), strict=True))
+    ordered = [(start, stop, k) for _, start, stop, k in sorted(spans)]
     end = 0
-    for (_, start, stop), _ in ordered:  # type: ignore[misc]
+    for start, stop, _ in ordered:
         if start != end:
             return None
         end = stop
-    parts = [terms[k].inputs[0] for _, k in ordered]
+    parts = [terms[k].inputs[0] for _, _, k in ordered]
     if end != value.shape[axis] or any(one.dtype != value.dtype for one in parts):
         return None
     return operation(OPS["concatenate"], parts, {"axis": axis})
 
 
-def _place_along_axis(value: Value) -> tuple[int, int, int] | None:
+def _span_along_axis(value: Value) -> tuple[int, int, int] | None:
     """Return an axis, and from where to where along it a part is put, which is all of the others;
     None if it is no such part.
     """

@@ -120,8 +120,8 @@ class _Text:
 class _Column:
     """One leaf of what branches return."""
 
-    def __init__(self, name: str, names: list[str], place: int, leaves: list[Any]):
-        self.name, self.names, self.place, self.leaves = name, names, place, leaves
+    def __init__(self, name: str, names: list[str], position: int, leaves: list[Any]):
+        self.name, self.names, self.position, self.leaves = name, names, position, leaves
         kinds = [_is_value(one) for one in leaves]
         self.is_tensor = all(kinds)
         strong = [one._data.dtype for one in leaves if isinstance(one, Tensor)]
@@ -130,8 +130,8 @@ class _Column:
         first = leaves[0]
         if not self.is_tensor and not all(_is_same(first, one) for one in leaves[1:]):
             raise TypeError(
-                f"{name}: the branches return different things as result {place}, and not all are "
-                f"tensors or numbers: {self._texts(map(repr, leaves))}"
+                f"{name}: the branches return different things as result {position}, and not all "
+                f"are tensors or numbers: {self._texts(map(repr, leaves))}"
             )
 
     def tensor(self, k: int) -> Tensor:
@@ -154,7 +154,7 @@ class _Column:
                 texts = self._texts(f"{one.dtype}{one.shape}" for one in self.avals)
                 raise TypeError(
                     f"{self.name}: the branches must return tensors of the same shape and dtype "
-                    f"where a tensor without a value chooses: result {self.place} is {texts}. "
+                    f"where a tensor without a value chooses: result {self.position} is {texts}. "
                     "Cast, reshape or pad the results"
                 )
 

@@ -8,6 +8,7 @@ of gradients, tangents (the transpose of the gradient) and batches are choices a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -71,7 +72,7 @@ class Pullback(NamedTuple):
     positions: list[int]
 
 
-class Choice:
+class Choice(ABC):
     """Several graphs of the same operands, one of which is run.
 
     Besides its outputs it gives the results of code in it that cannot be run twice, as `kept`;
@@ -120,16 +121,17 @@ class Choice:
                 self._pullbacks[wanted] = found
         return found
 
+    @abstractmethod
     def _make_graphs(self) -> list[FuncGraph]:
-        raise NotImplementedError
+        """Return the graph of each branch."""
 
+    @abstractmethod
     def _make_pullback(self, wanted: tuple[int, ...]) -> tuple[Pullback, bool]:
         """Return the gradient, and whether it is the same each time: it draws no numbers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def select(self, index: int) -> Choice:
         """Return one of the branches, as a choice of one."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<{self.label}>"
@@ -144,12 +146,12 @@ class TracedChoice(Choice):
         traces: Sequence[BranchTrace],
         slots: list[Slot],
         targets: Sequence[list[Any]],
-        replaced: Sequence[dict[Value, Value]],
+        substitutions: Sequence[dict[Value, Value]],
         marks: Sequence[list[Value]],
     ):
         super().__init__()
         self.label, self.traces, self.slots, self.targets = label, traces, slots, targets
-        self.replaced, self.marks = replaced, marks
+        self.substitutions, self.marks = substitutions, marks
         self.build = traces[0].build
         self.count = len(targets[0])
         self.stateful = any(marks)
@@ -157,7 +159,7 @@ class TracedChoice(Choice):
             [*map(trace.value, some), *mark]
             for trace, some, mark in zip(traces, targets, marks, strict=True)
         ]
-        self.once = [_results_of_code(*pair) for pair in zip(self.ends, replaced, strict=True)]
+        self.once = [_results_of_code(*pair) for pair in zip(self.ends, substitutions, strict=True)]
         kept = [value.aval for some in self.once for value in some]
         self.kept = len(kept)
         outputs = [Aval(tuple(one._data.shape), one._data.dtype) for one in targets[0]]
@@ -169,7 +171,7 @@ class TracedChoice(Choice):
             inputs = [Value(slot.aval) for slot in self.slots]
             pairs = zip(self.slots, inputs, strict=True)
             known: dict[Any, Value] = {slot.value(k, trace): value for slot, value in pairs}
-            known |= {value: known.get(one, one) for value, one in self.replaced[k].items()}
+            known |= {value: known.get(one, one) for value, one in self.substitutions[k].items()}
             known.pop(None, None)
             kept = [
                 value if j == k else literal(np.zeros(value.shape, value.dtype))
@@ -187,15 +189,15 @@ class TracedChoice(Choice):
         upstream = [i for i, one in enumerate(self.targets[0]) if _is_differentiable(one)]
         slots: list[Slot] = [*self.slots]
         operands: list[tuple[str, Any]] = [("operand", i) for i in range(len(slots))]
-        replaced = [dict(one) for one in self.replaced]
-        place = 0
+        substitutions = [dict(one) for one in self.substitutions]
+        position = 0
         for k, some in enumerate(self.once):
             for value in some:
-                replaced[k][value] = fresh = Value(value.aval)
+                substitutions[k][value] = fresh = Value(value.aval)
                 values = tuple(fresh if j == k else None for j in range(len(self.traces)))
                 slots.append(Slot(value.aval, None, values))
-                operands.append(("kept", place))
-                place += 1
+                operands.append(("kept", position))
+                position += 1
         dys: list[list[Any]] = []
         found: list[list[Any]] = []
         drew = False
@@ -210,18 +212,18 @@ class TracedChoice(Choice):
                 gradients = iter(some)
                 found.append([None if one is None else next(gradients) for one in sources])
             drew = drew or trace.has_drawn
-        for place, i in enumerate(upstream):
-            slots.append(Slot(self.avals[i], None, tuple([some[place] for some in dys])))
+        for position, i in enumerate(upstream):
+            slots.append(Slot(self.avals[i], None, tuple([some[position] for some in dys])))
             operands.append(("dy", i))
         kept = [j for j in range(len(wanted)) if any(some[j] is not None for some in found)]
         targets = []
         for trace, some in zip(self.traces, found, strict=True):
             with trace.active():
                 full = [some[j] for j in kept]
-                for place, j in enumerate(kept):
-                    if full[place] is None:
+                for position, j in enumerate(kept):
+                    if full[position] is None:
                         aval = self.slots[wanted[j]].aval
-                        full[place] = zeros(aval.shape, aval.dtype)
+                        full[position] = zeros(aval.shape, aval.dtype)
                 targets.append([identity(one) for one in full])
                 del full
         found.clear()
@@ -231,7 +233,7 @@ class TracedChoice(Choice):
         operands += [("extra", tensor) for _, tensor in extras]
         label = f"the gradient of {self.label}"
         marks: list[list[Value]] = [[] for _ in self.traces]
-        choice = TracedChoice(label, self.traces, slots, targets, replaced, marks)
+        choice = TracedChoice(label, self.traces, slots, targets, substitutions, marks)
         positions = [wanted[j] for j in kept]
         return Pullback(choice, operands, positions), not drew
 
@@ -243,7 +245,7 @@ class TracedChoice(Choice):
             self.traces[some],
             slots,
             self.targets[some],
-            self.replaced[some],
+            self.substitutions[some],
             self.marks[some],
         )
 
@@ -329,12 +331,12 @@ def _is_code(value: Value) -> bool:
     return value.primitive is not None and value.primitive.kind in ("impure", "user")
 
 
-def _results_of_code(ends: list[Value], replaced: dict[Value, Value]) -> list[Value]:
+def _results_of_code(ends: list[Value], substitutions: dict[Value, Value]) -> list[Value]:
     """Return the results of calls that must not be repeated, among what `ends` depend on."""
     found, seen, pending = [], set(), list(ends)
     while pending:
         value = pending.pop()
-        if value in seen or value in replaced:
+        if value in seen or value in substitutions:
             continue
         seen.add(value)
         made = value.inputs[0] if isinstance(value, OutputItem) else value

@@ -399,17 +399,17 @@ def function(
     experimental_...:
         Accepted as in the original; they have no effect.
 
-    Tensors and arrays count by shape and dtype. A Python float is an input too, weak as in
-    Python: another value needs no new program. Integers, bools, strings, None and other objects
-    are part of the signature; so are Variables, which may also be captured, and are read and
-    assigned at each call. What Python itself does (print, append to a list, read a global) it
+    Of tensors and arrays the shape and the dtype are part of the signature. A Python float is an
+    input, weak as elsewhere: another value needs no new program. Integers, bools, strings, None
+    and other objects are part of it; so are Variables, which may also be captured, and are read
+    and assigned at each call. What Python itself does (print, append to a list, read a global) it
     does while the function is traced only. The result is differentiable at every order by
     arguments, captured tensors and Variables (zeros, not None, by those that only other outputs
     depend on); in `vmap` and forward mode the operations run one by one.
 
     The program runs where its tensors are: there is one for the processor and one for the GPU,
-    where it runs operation by operation. What is made inside is there as well, whatever
-    `tf.device` says inside; without any tensor `tf.device` around the call decides.
+    each with kernels of its own. What is made inside is there as well, whatever `tf.device`
+    says inside; without any tensor `tf.device` around the call decides.
 
     Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `float(x)`,
     `x.numpy()`; AutographError (one of them) for control flow that cannot become operations. Code

@@ -227,7 +227,7 @@ class ForwardBackward:
         return outputs, results[self.kept :], list(map(wrap_array, draws))
 
     def backward(self, inputs: Sequence, saved: list, dys: Sequence[Tensor]) -> list | None:
-        """Return each input's gradient; None if somebody records them, or they have no values."""
+        """Return each input's gradient; None if a level records them, or they have no values."""
         reads = [variable._read() for variable in self.backward_reads]
         frame = state.frame
         tensors = [one for one in inputs if isinstance(one, Tensor)]

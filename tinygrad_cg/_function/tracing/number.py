@@ -65,6 +65,9 @@ class TraceNumber(Weak):
     def __complex__(self) -> complex:
         return complex(float(self))
 
+    def __pos__(self) -> TraceNumber:
+        return self
+
     def __round__(self, digits: Any = None) -> Any:
         return round(float(self), digits)
 
@@ -134,7 +137,6 @@ for _name, _op in (_TWO | _COMPARE | _ONE).items():
     setattr(TraceNumber, f"__{_name}__", _operator(_op))
     if _name in _TWO:
         setattr(TraceNumber, f"__r{_name}__", _operator(_op, swapped=True))
-TraceNumber.__pos__ = lambda self: self  # type: ignore[attr-defined]
 
 
 def _number(self: FunctionTrace, tensor: TraceTensor) -> TraceNumber:

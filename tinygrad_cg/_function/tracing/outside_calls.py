@@ -20,9 +20,9 @@ from ...errors import InvalidArgumentError
 
 
 class OutsideCalls:
-    """What is known of the calls of outside code in a function with one signature.
+    """The known calls of outside code in a function with one signature.
 
-    They are known by their places: their numbers in the order of Python, and by their operands'
+    They are known by their keys: their numbers in the order of Python, and by their operands'
     shapes. `sampling` is True while a trace computes sample values.
     """
 
@@ -34,16 +34,16 @@ class OutsideCalls:
 
     def find_avals(
         self,
-        place: Any,
+        key: Any,
         code: Any,
         run: Callable[..., Any],
         samples: Callable[[], list[np.ndarray]],
     ) -> Any:
-        """Return the avals of the results at `place`, of a call with `samples` if none was made.
+        """Return the avals of the results at `key`, of a call with `samples` if none was made.
 
         `code`, if there is one, learns the structure of the results.
         """
-        if place not in self.avals:
+        if key not in self.avals:
             arrays = samples()
             try:
                 results = run_on(None, run, *arrays)
@@ -54,23 +54,23 @@ class OutsideCalls:
                     "where these are not known."
                 )
                 raise
-            self.results[place] = ([one.copy() for one in arrays], results)
-            self.avals[place] = _avals_of(results), getattr(code, "structure", None)
-        avals, structure = self.avals[place]
+            self.results[key] = ([one.copy() for one in arrays], results)
+            self.avals[key] = _avals_of(results), getattr(code, "structure", None)
+        avals, structure = self.avals[key]
         if code is not None:
             code.structure = structure
         return avals
 
-    def take_result(self, place: Any, arrays: Sequence[np.ndarray]) -> Any:
+    def take_result(self, key: Any, arrays: Sequence[np.ndarray]) -> Any:
         """Return the result of a call with equal arrays, if nobody has taken it; else None."""
-        known = self.results.get(place) if self.sampling else self.results.pop(place, None)
+        known = self.results.get(key) if self.sampling else self.results.pop(key, None)
         if known is None or not all(map(_equal, known[0], arrays)):
             return None
         return known[1]
 
 
 def outside_operation(
-    calls: OutsideCalls, place: Any, primitive: Primitive, params: dict, avals: Any, ordered: bool
+    calls: OutsideCalls, key: Any, primitive: Primitive, params: dict, avals: Any, ordered: bool
 ) -> Primitive:
     """Return the operation of one call: it checks what the code returns.
 
@@ -81,7 +81,7 @@ def outside_operation(
 
     def call(*arrays: np.ndarray, **params: Any) -> Any:
         operands = arrays[:-1] if ordered else arrays
-        results = calls.take_result(place, operands)
+        results = calls.take_result(key, operands)
         if results is None:
             results = run_on(None, run, *operands)
         _check(primitive.name, results, avals)

@@ -86,11 +86,11 @@ class _Sequence:
         self.read = {self.positions.get(one, -1) for one in graph.outputs}
         """Positions that are read by no operation of a loop."""
         for i, value in enumerate(ops):
-            places = [self.positions.get(one, -1) for one in value.inputs]
-            if len(places) > _MOST_OPERANDS:
-                self.read.update(places)
+            positions = [self.positions.get(one, -1) for one in value.inputs]
+            if len(positions) > _MOST_OPERANDS:
+                self.read.update(positions)
             else:
-                self.operands[i, : len(places)] = places
+                self.operands[i, : len(positions)] = positions
 
     def stretches(self, first: int, last: int) -> Iterator[_Stretch]:
         """Yield what is repeated between two positions, and is a loop; the longest first."""
@@ -373,7 +373,7 @@ class _Stretch:
 
 
 class _Part(NamedTuple):
-    """Which part of an array a round takes: one of a range along an axis, and a key after it."""
+    """A part of an array that a round takes: one of a range along an axis, and a key after it."""
 
     axis: int
     range: slice
@@ -592,7 +592,7 @@ class _Rolled:
 
 
 def _moved(x: Value, source: int, to: int) -> Value:
-    """Return an array with an axis in another place."""
+    """Return an array with an axis moved to another position."""
     perm = [axis for axis in range(len(x.shape)) if axis != source]
     perm.insert(to, source)
     return x if source == to else operation(OPS["transpose"], [x], {"perm": tuple(perm)})

@@ -26,13 +26,13 @@ from ..._ops.shape import identity
 from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import Variable, VariableSlice, is_recorded
 from ..._rules.outside_runs import scratch_run
-from ...errors import OperatorNotAllowedInGraphError, is_ours, place_of, users_line
+from ...errors import OperatorNotAllowedInGraphError, is_ours, location_of, users_line
 from ..graph.interpret import device_of, interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 from .outside_calls import OutsideCalls, outside_operation
 
 Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
-"""What makes a program of a graph: `interpreter`, or `executable.build`, which fuses."""
+"""A function that makes a program of a graph: `interpreter`, or `executable.build`, which fuses."""
 
 MOST_SIZES = 64  # integers of a tensor that is computed with while tracing
 
@@ -86,7 +86,7 @@ def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
     text = linecache.getline(file, line).strip()
     raise OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
-        f"`{level.name}` is traced ({place_of(file, line)}: `{text}`){_reason()}. Choose by "
+        f"`{level.name}` is traced ({location_of(file, line)}: `{text}`){_reason()}. Choose by "
         "element with where(); declare an argument that decides on Python's way static, "
         "function(static_argnums=...); call code that needs values by numpy_function or "
         "py_function; or keep loops, conditions and NumPy calls that need values outside of the "
@@ -235,15 +235,15 @@ class FunctionTrace(Level, Listener):
         """Return the results of code that computes on values, called at each call."""
         code = params.get("code") if primitive.kernel is None else None  # no primitive of the user
         key = getattr(code, "key", None)
-        place = (self.outside, primitive.name, key, *[one.aval for one in operands])
+        call = (self.outside, primitive.name, key, *[one.aval for one in operands])
         self.outside += 1
         run = runner(primitive, params)
         if (self.has_samples_only or self.trials) and getattr(code, "dtypes", None) == []:
             avals = []  # a call would tell nothing, and might print
         else:
-            avals = self.calls.find_avals(place, code, run, lambda: self._examples(operands))
+            avals = self.calls.find_avals(call, code, run, lambda: self._examples(operands))
         ordered = getattr(code, "stateful", False)
-        called = outside_operation(self.calls, place, primitive, params, avals, ordered)
+        called = outside_operation(self.calls, call, primitive, params, avals, ordered)
         if ordered:
             before = self.effects[-1:] or [constant(np.zeros((), BOOL))]
             operands = [*operands, *before]
@@ -300,7 +300,7 @@ class FunctionTrace(Level, Listener):
     def _own(self, data: Any) -> Any:
         """Return the value of a Variable as a tensor of this trace.
 
-        An array with the Variable's record would be an operand beside the Variable.
+        An array with the Variable's record would be another operand, next to the Variable.
         """
         known = isinstance(data, Tensor) or is_exact(data.dtype)
         return data if known else TraceTensor(constant(to_host(data)), self)

@@ -1,4 +1,4 @@
-"""Which of two functions of a name serves a call: by whether an argument is a tensor."""
+"""Dispatch between two functions of a name, by whether an argument is a tensor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places on the device: where values stand in sorted rows, and which elements are the first alike.
+"""Searches on the device: the indices of values in sorted rows, and of unique elements.
 
 Comparisons are those of NumPy's sorting: NaN is larger than all else, and alike to NaN.
 """
@@ -46,7 +46,7 @@ def serves(dtype: np.dtype) -> bool:
 
 
 def search(table: Any, values: Any, right: bool) -> Any:
-    """Return where values stand in sorted rows, before those equal to them or behind (`right`).
+    """Return the indices of values in sorted rows, before equal elements or after them (`right`).
 
     Both have the same axes before the last. One thread halves a row for each value.
     """
@@ -73,10 +73,10 @@ def coordinates(x: Any) -> tuple[Any, ...]:
     return tuple([library.ascontiguousarray(one.astype(INT64, copy=False)) for one in found])
 
 
-def different(x: Any, equal_nan: bool = True) -> tuple[Any, Any, Any]:
-    """Return the first of each of the different elements, as ``numpy.unique`` of all of `x`.
+def unique(x: Any, equal_nan: bool = True) -> tuple[Any, Any, Any]:
+    """Return the first indices, inverse and counts of ``numpy.unique`` for all elements of `x`.
 
-    Its position, by ascending elements; which of them each element is; and how many it is of each.
+    First indices and counts are in the order of ascending elements.
     """
     library = adapter.array_module()
     flat = x.reshape(-1)

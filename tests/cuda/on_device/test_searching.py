@@ -1,4 +1,4 @@
-"""What counts, or finds places: on the device for operands there, as on the CPU."""
+"""What counts, or finds indices: on the device for operands there, as on the CPU."""
 
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ def test_derivatives_hold(function, values):
             results.append(slope)
         assert [one.device for one in results] == ["gpu:0", "cpu"]
         np.testing.assert_allclose(results[0].numpy(), results[1].numpy(), 1e-12)
-        function = lambda x, first=function: tf.reduce_sum(tf.sin(tf.grad(first)(x)))  # noqa: E731
+        function = lambda x, first=function: tf.reduce_sum(tf.sin(tf.grad(first)(x)))
 
 
 def test_what_is_refused_on_the_cpu_is_refused_there():

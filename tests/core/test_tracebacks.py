@@ -68,8 +68,8 @@ def test_lines_of_cells_are_named_as_ipython_names_them():
 
 @pytest.mark.quick
 def test_lines_of_files_are_named_as_in_tracebacks():
-    assert errors.place_of("a/b.py", 3) == 'File "a/b.py", line 3'
-    assert errors.place_of("Cell In[2]", 3) == "Cell In[2], line 3"
+    assert errors.location_of("a/b.py", 3) == 'File "a/b.py", line 3'
+    assert errors.location_of("Cell In[2]", 3) == "Cell In[2], line 3"
 
 
 @pytest.mark.quick
