@@ -51,10 +51,10 @@ def _target(quick: bool = False) -> Any:
 
     A `quick` one makes machine code that is not optimised.
     """
-    known = _own.__dict__
-    if quick not in known:
-        known[quick] = _new_target(quick)
-    return known[quick]
+    name = "quick" if quick else "optimising"
+    if not hasattr(_own, name):
+        setattr(_own, name, _new_target(quick))
+    return getattr(_own, name)
 
 
 def cores() -> int:

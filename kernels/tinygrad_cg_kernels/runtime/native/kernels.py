@@ -180,7 +180,8 @@ def _translated(
         else:
             code = machine.Code(data)
         if own != key:
-            code.better = tiers.Better(code, lambda: _better(code, function, name, kinds, entry))
+            better = partial(_better, code, function, name, kinds, entry)
+            code.better = tiers.Better(code, len(data), better)
         return code
     except Unsupported as error:
         raise TypingError(str(error)) from error

@@ -2,7 +2,7 @@
 
 The loops of a long formula compute several vectors at a time, which takes LLVM ten times as long as
 loops over single numbers that it does little for: the first form has these. Once it has done
-`ENOUGH` another thread compiles the better one, to which the first one then passes its calls on.
+enough, another thread compiles the better one, to which the first one then passes its calls on.
 Both are one text at two of LLVM's levels: they give the same bits. The better form is kept on disk,
 where later processes find it at once.
 """
@@ -26,7 +26,8 @@ LONG, LONG_SMALL = 14_000, 20_000
 """Characters of a block kernel's and a small kernel's text: of shorter ones the better form takes
 little longer.
 """
-ENOUGH = 2**18  # elements
+ENOUGH = 2**30
+"""So many elements, times the bytes of a block kernel's first form, are enough."""
 CALLS = 32
 """So many calls of a small kernel are enough."""
 MANY = 2**62
@@ -91,7 +92,8 @@ own:{own.format(kind=kind, given=given)}}}
 class Better:
     """The better form of a kernel, which is compiled when the first one has done enough."""
 
-    def __init__(self, first: machine.Code, compiled: Callable[[], machine.Code | None]):
+    def __init__(self, first: machine.Code, size: int, compiled: Callable[[], machine.Code | None]):
+        self.enough = ENOUGH // size
         self._place = ctypes.c_int64.from_address(first.address(BETTER))
         self._left = ctypes.c_int64.from_address(first.address(LEFT))
         self._compiled = compiled
@@ -102,7 +104,7 @@ class Better:
     def count(self, work: int) -> None:
         """Note so many elements more; have another thread compile the better form in time."""
         self._done += work
-        if self._done >= ENOUGH:
+        if self._done >= self.enough:
             self.begin()
 
     def wanted(self) -> bool:
