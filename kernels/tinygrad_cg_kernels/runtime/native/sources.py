@@ -108,9 +108,16 @@ def _spans(code: Any) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
             yield from _spans(one)
 
 
+def _last_line(code: Any) -> int:
+    """Return the last line on which something of code begins."""
+    lines = [line for _, _, line in code.co_lines() if line]
+    lines += [_last_line(one) for one in code.co_consts if hasattr(one, "co_lines")]
+    return max(lines, default=0)
+
+
 def _definition(lines: list[str], code: Any) -> ast.FunctionDef | None:
     """Return a definition, of its lines alone; None where they do not tell."""
-    begin, last = code.co_firstlineno - 1, max((end[0] for _, end in _spans(code)), default=0)
+    begin, last = code.co_firstlineno - 1, _last_line(code)
     head = "if True:\n" if lines[begin : begin + 1] and lines[begin][0].isspace() else ""
     for count in range(last, last + CLOSING + 1) if last > begin else ():
         try:

@@ -15,6 +15,7 @@ import importlib
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,10 +153,9 @@ class Module:
     def _look_at(self, symbol: str, body: _Body, source: Source) -> None:
         """Note what a first form has apart, and begin with it: long formulas, and sums."""
         elementary = source.scope.get("__name__", "").startswith(ELEMENTARY)
-        names = {name for line in body.lines if "call " in line for name in _SYMBOL.findall(line)}
-        size = len(body.lines) + sum(self._sizes.get(name, 0) for name in names)
-        formula = elementary and size > LONG
-        sums = any(line.endswith(SUMS) for line in body.lines)
+        text = "\n".join(body.lines)
+        size = len(body.lines) + sum(self._sizes.get(one, 0) for one in {*_SYMBOL.findall(text)})
+        formula, sums = elementary and size > LONG, SUMS in text
         self._has_formulas |= formula
         self._has_sums |= sums
         if not (formula or sums):
@@ -221,17 +221,15 @@ class Module:
         return True
 
     def _contents_of(self, lines: list[str]) -> _Contents:
-        count, loops, reorders = len(lines), False, False
-        for line in lines:
-            loops |= line.startswith("head")
-            reorders |= _REORDERED.search(line) is not None
-            if "call " in line:
-                for name in _SYMBOL.findall(line):
-                    called = self._contents.get(name)
-                    if called is not None:
-                        count += called.count
-                        loops |= called.loops
-                        reorders |= called.reorders
+        text = "\n".join(["", *lines])
+        count = len(lines)
+        loops, reorders = "\nhead" in text, _REORDERED.search(text) is not None
+        for name in _SYMBOL.findall(text):
+            called = self._contents.get(name)
+            if called is not None:
+                count += called.count
+                loops |= called.loops
+                reorders |= called.reorders
         return _Contents(count, loops, reorders)
 
     def loop(self, name: str, value: str) -> str:
@@ -518,9 +516,10 @@ class _Body(Writer):
     def _read(self, name: str) -> Value:
         known = self._variables.get(name)
         if known is None:
-            if name not in self._source.scope:
-                raise Untranslatable(f"the name {name}")
-            return constant(self._source.scope[name])
+            try:
+                return constant(self._source.scope[name])
+            except KeyError:
+                raise Untranslatable(f"the name {name}") from None
         kind, slots = known
         types = leaf_types(kind)
         operands = [
@@ -534,10 +533,7 @@ class _Body(Writer):
         for one in statements:
             if self.ended:
                 return
-            method: Any = getattr(self, f"_on_{type(one).__name__.lower()}", None)
-            if method is None:
-                raise Untranslatable(type(one).__name__)
-            method(one)
+            _method("on", type(one))(self, one)
 
     def _on_pass(self, one: ast.Pass) -> None:
         pass
@@ -697,10 +693,7 @@ class _Body(Writer):
     # Expressions -----------------------------------------------------------------------------
 
     def _value(self, one: ast.expr) -> Value:
-        method: Any = getattr(self, f"_of_{type(one).__name__.lower()}", None)
-        if method is None:
-            raise Untranslatable(type(one).__name__)
-        return method(one)
+        return _method("of", type(one))(self, one)
 
     def _static(self, one: ast.expr) -> Any:
         """Return what an expression stands for that is known now."""
@@ -1009,6 +1002,15 @@ class _Body(Writer):
         if known.result == "b1":
             found = self.emit(f"icmp ne i8 {found}, 0")
         return Value(known.result, found)
+
+
+@cache
+def _method(prefix: str, node: type[ast.AST]) -> Callable[[_Body, Any], Any]:
+    """Return what translates a node of a syntax tree: an expression's `of`, a statement's `on`."""
+    method = getattr(_Body, f"_{prefix}_{node.__name__.lower()}", None)
+    if method is None:
+        raise Untranslatable(node.__name__)
+    return method
 
 
 def _is_structure(kind: Any) -> bool:

@@ -194,6 +194,8 @@ def leaf_types(kind: Any) -> list[str]:
 
 def constant(thing: Any) -> Value:
     """Return the value of a Python object that a function knows by a name."""
+    if callable(thing):
+        return Value(Static(thing))
     if isinstance(thing, (bool, np.bool_)):
         return Value("b1", "true" if thing else "false")
     if isinstance(thing, int):
