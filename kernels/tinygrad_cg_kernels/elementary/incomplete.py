@@ -1,17 +1,19 @@
 """Incomplete gamma and beta functions, and their derivatives by the parameters, by quadrature.
 
-In the logarithm of the variable (the logit, for beta functions) the integrands are concave in
-their exponents: from the limit of integration on, away from the mode, they fall smoothly. Gauss's
-rule of 32 nodes takes a few pieces of the way to where they are e**-40 of what they were. A
-derivative by a parameter is the integral of a polynomial in logarithms times the same integrand,
-on that side of the limit where the polynomial of the first order has one sign, so that no digits
-are lost. Below x = 1/2 the incomplete gamma functions are power series. All is left to scalar
-code, in float64 for all dtypes. Where a product is added to a product, `float_fma` says which of
-them is rounded: else compilers may choose differently.
+In the logarithm of the variable (the logit, for beta functions) the integrands are concave in their
+exponents: from the limit of integration on, away from the mode, they fall smoothly. Gauss's rule of
+32 nodes takes a few pieces of the way to where they are e**-40 of what they were. A derivative by a
+parameter is the integral of a polynomial in logarithms times the same integrand, on that side of
+the limit where the polynomial of the first order has one sign, so that no digits are lost. Below x
+= 1/2 the incomplete gamma functions are power series. A function that ends in `_of` returns that of
+fixed orders of derivatives: those of order 0 have the least to compile. All is left to scalar code,
+in float64 for all dtypes. Where a product is added to a product, `float_fma` says which of them is
+rounded: else compilers may choose differently.
 """
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numba
 import numpy as np
@@ -24,8 +26,8 @@ from tinygrad_cg_kernels.elementary.special import (
     DIGAMMA_SERIES,
     LGAMMA,
     STIRLING,
-    digamma,
-    lgamma,
+    digamma_positive,
+    lgamma_positive,
     polygamma,
 )
 from tinygrad_cg_kernels.runtime.compile import FLAGS, by_type, jitable, outside
@@ -98,7 +100,7 @@ def _digamma_deficit(a):
 @jitable
 def _lgamma1p(a):
     """Return log(gamma(1 + a)) for a >= 0, small numbers without loss."""
-    return a * polynomial(a, LGAMMA) - log1p(a) if a < 0.25 else lgamma(1.0 + a)
+    return a * polynomial(a, LGAMMA) - log1p(a) if a < 0.25 else lgamma_positive(1.0 + a)
 
 
 @jitable
@@ -136,7 +138,7 @@ def _gamma_front(a, x):
 def _gamma_slope(a, x):
     """Return the derivative of the logarithm of `_gamma_front` by a."""
     if a < 10.0:
-        return log_real(x) - digamma(1.0 + a)
+        return log_real(x) - digamma_positive(1.0 + a)
     m = (x - a) / a
     return (log1p(m) if float_absolute(m) < 0.5 else log_real(x / a)) + _digamma_deficit(a)
 
@@ -166,31 +168,35 @@ def _gamma_reach(a, x, side):
     return reach
 
 
-@jitable
-def _gamma_integral(order, a, x, side):
-    """Return the integral beyond x, above it or (for side -1) below, over `_gamma_front`."""
-    slope, second, third, fourth = 0.0, 0.0, 0.0, 0.0
-    if order > 0.0:
-        slope = _gamma_slope(a, x)
-        second = -polygamma(1.0, 1.0 + a)
-        third = -polygamma(2.0, 1.0 + a)
-        fourth = -polygamma(3.0, 1.0 + a)
-    reach = _gamma_reach(a, x, side)
-    total, start = 0.0, 0.0
-    for piece in range(2):
-        end = reach if piece == 1 else FIRST * reach
-        length, middle = end - start, 0.5 * (start + end)
-        part = 0.0
-        for k in range(2 * len(NODES)):
-            offset = NODES[k >> 1] if k % 2 == 1 else -NODES[k >> 1]
-            s = side * (middle + offset * length)
-            value = exp(float_fma(a - x, s, -x * _excess(s)))
-            if order > 0.0:
-                value *= _gamma_factor(order, a, slope + s, second, third, fourth)
-            part += WEIGHTS[k >> 1] * value
-        total += length * part
-        start = end
-    return total if order > 0.0 else a * total
+@cache
+def _gamma_integral_of(order: float) -> Callable:
+    @jitable
+    def integral(a, x, side):
+        """Return the integral beyond x, above it or (for side -1) below, over `_gamma_front`."""
+        slope, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+        if order > 0.0:
+            slope = _gamma_slope(a, x)
+            second = -polygamma(1.0, 1.0 + a)
+            third = -polygamma(2.0, 1.0 + a)
+            fourth = -polygamma(3.0, 1.0 + a)
+        reach = _gamma_reach(a, x, side)
+        total, start = 0.0, 0.0
+        for piece in range(2):
+            end = reach if piece == 1 else FIRST * reach
+            length, middle = end - start, 0.5 * (start + end)
+            part = 0.0
+            for k in range(2 * len(NODES)):
+                offset = NODES[k >> 1] if k % 2 == 1 else -NODES[k >> 1]
+                s = side * (middle + offset * length)
+                value = exp(float_fma(a - x, s, -x * _excess(s)))
+                if order > 0.0:
+                    value *= _gamma_factor(order, a, slope + s, second, third, fourth)
+                part += WEIGHTS[k >> 1] * value
+            total += length * part
+            start = end
+        return total if order > 0.0 else a * total
+
+    return integral
 
 
 @jitable
@@ -212,94 +218,119 @@ def _series_of_order(j, a, x):
     return total
 
 
-@jitable
-def _gamma_series(order, a, x, upper):
-    """Return the lower function below x = 1/2, or the upper one, for order 0."""
-    if order == 0.0 and upper and a < 1.0:
-        exponent = a * log_real(x) - _lgamma1p(a)
-        rest = _series_of_order(0, a, x)
-        return -expm1(exponent) * (1.0 + rest) - rest
-    front = _gamma_front(a, x) * exp(x)
-    if order == 0.0:
-        value = front * (1.0 + _series_of_order(0, a, x))
-        return 1.0 - value if upper else value
-    slope = _gamma_slope(a, x)
-    second = -polygamma(1.0, 1.0 + a)
-    third = -polygamma(2.0, 1.0 + a)
-    fourth = -polygamma(3.0, 1.0 + a)
-    total, choices = 0.0, 1.0
-    for j in range(np.int64(order) + 1):
-        factor = _series_of_order(j, a, x) + (1.0 if j == 0 else 0.0)
-        total += choices * factor * _of_order(order - j, slope, second, third, fourth)
-        choices *= (order - j) / (j + 1.0)
-    return front * total if front > 0.0 else 0.0
+@cache
+def _gamma_series_of(order: float) -> Callable:
+    @jitable
+    def series(a, x, upper):
+        """Return the lower function below x = 1/2, or the upper one, for order 0."""
+        if order == 0.0 and upper and a < 1.0:
+            exponent = a * log_real(x) - _lgamma1p(a)
+            rest = _series_of_order(0, a, x)
+            return -expm1(exponent) * (1.0 + rest) - rest
+        front = _gamma_front(a, x) * exp(x)
+        if order == 0.0:
+            value = front * (1.0 + _series_of_order(0, a, x))
+            return 1.0 - value if upper else value
+        slope = _gamma_slope(a, x)
+        second = -polygamma(1.0, 1.0 + a)
+        third = -polygamma(2.0, 1.0 + a)
+        fourth = -polygamma(3.0, 1.0 + a)
+        total, choices = 0.0, 1.0
+        for j in range(np.int64(order) + 1):
+            factor = _series_of_order(j, a, x) + (1.0 if j == 0 else 0.0)
+            total += choices * factor * _of_order(order - j, slope, second, third, fourth)
+            choices *= (order - j) / (j + 1.0)
+        return front * total if front > 0.0 else 0.0
+
+    return series
 
 
-@jitable
-def _incomplete_gamma(order, a, x, upper):
-    """Return the derivative by a of the regularized function from 0 to x, or from x on."""
-    if not (a >= 0.0 and x >= 0.0 and 0.0 <= order <= 4.0 and order == float_floor(order)):
-        return NAN
-    if (a == 0.0 and x == 0.0) or (a == INF and x == INF):
-        return NAN
-    if a == INF or x == 0.0 or x == INF:
-        one = (x == INF) != upper
-        return 1.0 if one and order == 0.0 else 0.0
-    if a == 0.0 and order == 0.0:
-        return 0.0 if upper else 1.0
-    if x < 0.5:
-        value = _gamma_series(order, a, x, upper)
-        return -value if upper and order > 0.0 else value
-    front = _gamma_front(a, x)
-    if order == 0.0:
-        above = x > a
-        value = front * _gamma_integral(order, a, x, 1.0 if above else -1.0) if front > 0.0 else 0.0
-        return value if above == upper else 1.0 - value
-    if front == 0.0:
-        return 0.0
-    above = a * _gamma_slope(a, x) + 1.0 > 0.0
-    value = front * _gamma_integral(order, a, x, 1.0 if above else -1.0)
-    return value if above == upper else -value
+@cache
+def _incomplete_gamma_of(order: float) -> Callable:
+    series, integral = _gamma_series_of(order), _gamma_integral_of(order)
+
+    @jitable
+    def incomplete(a, x, upper):
+        """Return the derivative by a of the regularized function from 0 to x, or from x on."""
+        if not (a >= 0.0 and x >= 0.0):
+            return NAN
+        if (a == 0.0 and x == 0.0) or (a == INF and x == INF):
+            return NAN
+        if a == INF or x == 0.0 or x == INF:
+            one = (x == INF) != upper
+            return 1.0 if one and order == 0.0 else 0.0
+        if a == 0.0 and order == 0.0:
+            return 0.0 if upper else 1.0
+        if x < 0.5:
+            value = series(a, x, upper)
+            return -value if upper and order > 0.0 else value
+        front = _gamma_front(a, x)
+        if order == 0.0:
+            above = x > a
+            value = front * integral(a, x, 1.0 if above else -1.0) if front > 0.0 else 0.0
+            return value if above == upper else 1.0 - value
+        if front == 0.0:
+            return 0.0
+        above = a * _gamma_slope(a, x) + 1.0 > 0.0
+        value = front * integral(a, x, 1.0 if above else -1.0)
+        return value if above == upper else -value
+
+    return incomplete
+
+
+_incomplete_gamma = _incomplete_gamma_of(0.0)
 
 
 @jitable
 def _igamma64(a, x):
-    return _incomplete_gamma(0.0, a, x, False)
+    return _incomplete_gamma(a, x, False)
 
 
 @jitable
 def _igammac64(a, x):
-    return _incomplete_gamma(0.0, a, x, True)
+    return _incomplete_gamma(a, x, True)
 
 
-@jitable
-def _gamma_derivative64(order, a, x):
-    return _incomplete_gamma(order, a, x, False)
+def _gamma_derivative_of(order: float) -> Callable:
+    incomplete = _incomplete_gamma_of(order)
+
+    @jitable
+    def derivative(a, x):
+        return incomplete(a, x, False)
+
+    return derivative
 
 
-@jitable
-def _gamma_density64(order, a, x):
-    """Return the derivative by a of x**(a - 1) exp(-x) / gamma(a); at x = 0 for any a."""
-    if not (a > -INF and x >= 0.0 and 0.0 <= order <= 4.0 and order == float_floor(order)):
-        return NAN
-    if x == 0.0:
-        if a > 1.0:
-            return 0.0
-        odd = order % 2.0 == 1.0
-        if a == 1.0:
-            return 1.0 if order == 0.0 else (-INF if odd else INF)
-        if a <= 0.0 and a == float_floor(a):
-            return 0.0 if order == 0.0 else NAN
-        negative = a < 0.0 and float_floor(a) % 2.0 == 1.0
-        return -INF if negative != odd else INF
-    if a < 0.0 or x == INF or a == INF:
-        return 0.0 if a >= 0.0 and a != x else NAN
-    front = _gamma_front(a, x)
-    if order == 0.0 or front == 0.0:
-        return (a * front / x) if front < 1e300 else NAN
-    slope, second = _gamma_slope(a, x), -polygamma(1.0, 1.0 + a)
-    third, fourth = -polygamma(2.0, 1.0 + a), -polygamma(3.0, 1.0 + a)
-    return _gamma_factor(order, a, slope, second, third, fourth) * front / x
+@cache
+def _gamma_density_of(order: float) -> Callable:
+    @jitable
+    def density(a, x):
+        """Return the derivative by a of x**(a - 1) exp(-x) / gamma(a); at x = 0 for any a."""
+        if not (a > -INF and x >= 0.0):
+            return NAN
+        if x == 0.0:
+            if a > 1.0:
+                return 0.0
+            odd = order == 1.0 or order == 3.0
+            if a == 1.0:
+                return 1.0 if order == 0.0 else (-INF if odd else INF)
+            if a <= 0.0 and a == float_floor(a):
+                return 0.0 if order == 0.0 else NAN
+            negative = a < 0.0 and float_floor(a) % 2.0 == 1.0
+            return -INF if negative != odd else INF
+        if a < 0.0 or x == INF or a == INF:
+            return 0.0 if a >= 0.0 and a != x else NAN
+        front = _gamma_front(a, x)
+        if order == 0.0 or front == 0.0:
+            return (a * front / x) if front < 1e300 else NAN
+        slope, second = _gamma_slope(a, x), -polygamma(1.0, 1.0 + a)
+        third, fourth = -polygamma(2.0, 1.0 + a), -polygamma(3.0, 1.0 + a)
+        return _gamma_factor(order, a, slope, second, third, fourth) * front / x
+
+    return density
+
+
+_gamma_density = _gamma_density_of(0.0)
 
 
 def igamma(a, x):
@@ -312,22 +343,22 @@ def igammac(a, x):
     return outside(_igammac64)(a, x)
 
 
-def _of_orders_in_a(formula: Callable) -> list[Callable]:
-    """Return a formula as functions of a and x, by its order in a."""
+def _of_orders_in_a(formula_of: Callable) -> list[Callable]:
+    """Return functions of a and x for all their dtypes, by their order in a."""
 
-    def fix(order):
+    def fix(formula):
         @jitable
         def fixed(a, x):
-            return like(formula(order, np.float64(a), np.float64(x)), x)
+            return like(formula(np.float64(a), np.float64(x)), x)
 
         return fixed
 
-    return [fix(float(order)) for order in range(5)]
+    return [fix(formula_of(float(order))) for order in range(5)]
 
 
-igamma_derivatives = _of_orders_in_a(_gamma_derivative64)
+igamma_derivatives = _of_orders_in_a(_gamma_derivative_of)
 """The derivatives of igamma by a, of orders up to 4."""
-gamma_densities = _of_orders_in_a(_gamma_density64)
+gamma_densities = _of_orders_in_a(_gamma_density_of)
 """The same derivatives of the derivative of igamma by x."""
 
 
@@ -339,17 +370,17 @@ def _gamma_transport64(a, base, x):
     if a == base:
         return x
     upper = x > base
-    share = _incomplete_gamma(0.0, base, x, upper)
+    share = _incomplete_gamma(base, x, upper)
     if share == 0.0:
         return INF if upper else 0.0
     sign, wanted, place = (-1.0 if upper else 1.0), log_real(share), log_real(x)
     for _ in range(200):
         at = exp(place)
-        value = _incomplete_gamma(0.0, a, at, upper)
+        value = _incomplete_gamma(a, at, upper)
         if value == 0.0:
             step = -sign
         else:
-            slope = at * _gamma_density64(0.0, a, at) / value
+            slope = at * _gamma_density(a, at) / value
             gap = sign * (log_real(value) - wanted)
             step = gap / slope if slope > 0.0 else gap
         step = step if step < 2.0 else 2.0
@@ -425,8 +456,8 @@ def _beta_slope(a, b, x, log_x, below):
         ratio = log1p(below) if near else log_x + log_real(both / a)
         return ratio + _digamma_deficit(a) - _digamma_deficit(both)
     if both >= 10.0:
-        return log_x + log_real(both) - _digamma_deficit(both) - digamma(1.0 + a)
-    return log_x + digamma(1.0 + both) - digamma(1.0 + a)
+        return log_x + log_real(both) - _digamma_deficit(both) - digamma_positive(1.0 + a)
+    return log_x + digamma_positive(1.0 + both) - digamma_positive(1.0 + a)
 
 
 @jitable
@@ -500,154 +531,179 @@ def _beta_reach(a, b, x, gap, side):
     return reach
 
 
-@jitable
-def _beta_integral(first, second, a, b, x, side):
-    """Return the integral beyond x, above it or (for side -1) below, over `_beta_front`."""
-    both, gap = a + b, _beta_gap(a, b, x)
-    slope_a, slope_b, bend_a, bend_b, bend = 0.0, 0.0, 0.0, 0.0, 0.0
-    log_x, log_y = log_real(x), log1p(-x)
-    if first + second > 0.0:
-        slope_a = _beta_slope(a, b, x, log_x, -gap / a)
-        slope_b = _beta_slope(b, a, 1.0 - x, log_y, gap / b)
-        bend = polygamma(1.0, 1.0 + both)
-        bend_a = bend - polygamma(1.0, 1.0 + a)
-        bend_b = bend - polygamma(1.0, 1.0 + b)
-    reach = _beta_reach(a, b, x, gap, side)
-    edge = FALL + log_real(both if both > 1.0 else 1.0)  # the integrand is exponential beyond
-    at = side * (log_x - log_y)
-    total, start, tail = 0.0, 0.0, False
-    while start < reach:
-        place, rest = at + start, reach - start
-        if reach < 12.0 or place >= edge:
-            length = rest if tail else FIRST * rest
-            tail = True
-        elif place < -edge:
-            length = -edge - place
-        else:
-            length = 6.0
-        length = length if length < rest else rest
-        middle, part = start + 0.5 * length, 0.0
-        for k in range(2 * len(NODES)):
-            offset = NODES[k >> 1] if k % 2 == 1 else -NODES[k >> 1]
-            s = side * (middle + offset * length)
-            value = exp(-_beta_depth(a, b, x, gap, s))
-            if first + second > 0.0:
-                rise = _beta_log(x, s)
-                here_a, here_b = slope_a + s - rise, slope_b - rise
-                value *= _beta_factor(first, second, a, b, here_a, here_b, bend_a, bend_b, bend)
-            part += WEIGHTS[k >> 1] * value
-        total += length * part
-        start += length
-        if length >= rest:
-            break
-    return total if first + second > 0.0 else _beta_share(a, b, 0.0, 0.0) * total
-
-
-@jitable
-def _near_beta(first, second, a, b, x, upper):
-    """Return the derivative of the share below x, or above it, for 0 < x <= 1/2."""
-    front = _beta_front(a, b, x)
-    if first + second == 0.0:
-        above = x > a / (a + b)
-        if front == 0.0:
-            return 0.0 if above == upper else 1.0
-        value = front * _beta_integral(0.0, 0.0, a, b, x, 1.0 if above else -1.0)
-        if above == upper:
-            return value
-        if value < 0.75:
-            return 1.0 - value
-        return front * _beta_integral(0.0, 0.0, a, b, x, -1.0 if above else 1.0)
-    if front == 0.0:
-        return 0.0
-    gap = _beta_gap(a, b, x)
-    if second == 0.0:
-        slope = _beta_slope(a, b, x, log_real(x), -gap / a)
-        above = a * slope + b / (a + b) > 0.0
-    elif first == 0.0:
-        slope = _beta_slope(b, a, 1.0 - x, log1p(-x), gap / b)
-        above = b * slope + a / (a + b) < 0.0
-    else:
-        above = gap < 0.0
-    value = front * _beta_integral(first, second, a, b, x, 1.0 if above else -1.0)
-    return value if above == upper else -value
-
-
-@jitable
-def _incomplete_beta(first, second, a, b, x):
-    """Return the derivative of the regularized function by a and b."""
-    whole = first >= 0.0 and second >= 0.0 and first == float_floor(first)
-    if not (whole and first + second <= 2.0 and second == float_floor(second)):
-        return NAN
-    if not (a >= 0.0 and b >= 0.0 and 0.0 <= x <= 1.0):
-        return NAN
-    if (a == 0.0 and b == 0.0) or (a == INF and b == INF):
-        return NAN
-    if (a == 0.0 and x == 0.0) or (b == 0.0 and x == 1.0):
-        return NAN
+@cache
+def _beta_integral_of(first: float, second: float) -> Callable:
     order = first + second
-    if x == 0.0 or x == 1.0:
-        return x if order == 0.0 else 0.0
-    if a == 0.0 or b == INF:
-        return 1.0 if order == 0.0 else (NAN if a == 0.0 else 0.0)
-    if b == 0.0 or a == INF:
-        return 0.0 if order == 0.0 else (NAN if b == 0.0 else 0.0)
-    if a > 1e300 or b > 1e300:  # as steep as it can be
-        a, b = a * 1e-8, b * 1e-8
-        a = a if a > 1e-290 else 1e-290
-        b = b if b > 1e-290 else 1e-290
-    if x <= 0.5:
-        return _near_beta(first, second, a, b, x, False)
-    return _near_beta(second, first, b, a, 1.0 - x, True)
+
+    @jitable
+    def integral(a, b, x, side):
+        """Return the integral beyond x, above it or (for side -1) below, over `_beta_front`."""
+        both, gap = a + b, _beta_gap(a, b, x)
+        slope_a, slope_b, bend_a, bend_b, bend = 0.0, 0.0, 0.0, 0.0, 0.0
+        log_x, log_y = log_real(x), log1p(-x)
+        if order > 0.0:
+            slope_a = _beta_slope(a, b, x, log_x, -gap / a)
+            slope_b = _beta_slope(b, a, 1.0 - x, log_y, gap / b)
+            bend = polygamma(1.0, 1.0 + both)
+            bend_a = bend - polygamma(1.0, 1.0 + a)
+            bend_b = bend - polygamma(1.0, 1.0 + b)
+        reach = _beta_reach(a, b, x, gap, side)
+        edge = FALL + log_real(both if both > 1.0 else 1.0)  # the integrand is exponential beyond
+        at = side * (log_x - log_y)
+        total, start, tail = 0.0, 0.0, False
+        while start < reach:
+            place, rest = at + start, reach - start
+            if reach < 12.0 or place >= edge:
+                length = rest if tail else FIRST * rest
+                tail = True
+            elif place < -edge:
+                length = -edge - place
+            else:
+                length = 6.0
+            length = length if length < rest else rest
+            middle, part = start + 0.5 * length, 0.0
+            for k in range(2 * len(NODES)):
+                offset = NODES[k >> 1] if k % 2 == 1 else -NODES[k >> 1]
+                s = side * (middle + offset * length)
+                value = exp(-_beta_depth(a, b, x, gap, s))
+                if order > 0.0:
+                    rise = _beta_log(x, s)
+                    here_a, here_b = slope_a + s - rise, slope_b - rise
+                    value *= _beta_factor(first, second, a, b, here_a, here_b, bend_a, bend_b, bend)
+                part += WEIGHTS[k >> 1] * value
+            total += length * part
+            start += length
+            if length >= rest:
+                break
+        return total if order > 0.0 else _beta_share(a, b, 0.0, 0.0) * total
+
+    return integral
+
+
+@cache
+def _near_beta_of(first: float, second: float) -> Callable:
+    order, integral = first + second, _beta_integral_of(first, second)
+
+    @jitable
+    def near(a, b, x, upper):
+        """Return the derivative of the share below x, or above it, for 0 < x <= 1/2."""
+        front = _beta_front(a, b, x)
+        if order == 0.0:
+            above = x > a / (a + b)
+            if front == 0.0:
+                return 0.0 if above == upper else 1.0
+            value = front * integral(a, b, x, 1.0 if above else -1.0)
+            if above == upper:
+                return value
+            if value < 0.75:
+                return 1.0 - value
+            return front * integral(a, b, x, -1.0 if above else 1.0)
+        if front == 0.0:
+            return 0.0
+        gap = _beta_gap(a, b, x)
+        if second == 0.0:
+            slope = _beta_slope(a, b, x, log_real(x), -gap / a)
+            above = a * slope + b / (a + b) > 0.0
+        elif first == 0.0:
+            slope = _beta_slope(b, a, 1.0 - x, log1p(-x), gap / b)
+            above = b * slope + a / (a + b) < 0.0
+        else:
+            above = gap < 0.0
+        value = front * integral(a, b, x, 1.0 if above else -1.0)
+        return value if above == upper else -value
+
+    return near
+
+
+@cache
+def _incomplete_beta_of(first: float, second: float) -> Callable:
+    order, near, other = first + second, _near_beta_of(first, second), _near_beta_of(second, first)
+
+    @jitable
+    def incomplete(a, b, x):
+        """Return the derivative of the regularized function by a and b."""
+        if not (a >= 0.0 and b >= 0.0 and 0.0 <= x <= 1.0):
+            return NAN
+        if (a == 0.0 and b == 0.0) or (a == INF and b == INF):
+            return NAN
+        if (a == 0.0 and x == 0.0) or (b == 0.0 and x == 1.0):
+            return NAN
+        if x == 0.0 or x == 1.0:
+            return x if order == 0.0 else 0.0
+        if a == 0.0 or b == INF:
+            return 1.0 if order == 0.0 else (NAN if a == 0.0 else 0.0)
+        if b == 0.0 or a == INF:
+            return 0.0 if order == 0.0 else (NAN if b == 0.0 else 0.0)
+        if a > 1e300 or b > 1e300:  # as steep as it can be
+            a, b = a * 1e-8, b * 1e-8
+            a = a if a > 1e-290 else 1e-290
+            b = b if b > 1e-290 else 1e-290
+        if x <= 0.5:
+            return near(a, b, x, False)
+        return other(b, a, 1.0 - x, True)
+
+    return incomplete
+
+
+_incomplete_beta = _incomplete_beta_of(0.0, 0.0)
 
 
 @jitable
 def _betainc64(a, b, x):
-    return _incomplete_beta(0.0, 0.0, a, b, x)
+    return _incomplete_beta(a, b, x)
 
 
-@jitable
-def _beta_density64(first, second, a, b, x):
-    """Return the derivative by a and b of x**(a - 1) (1 - x)**(b - 1) / beta(a, b).
-
-    At x = 0 for any a, and at 1 for any b, where it is the limit.
-    """
+@cache
+def _beta_density_of(first: float, second: float) -> Callable:
     order = first + second
-    whole = first >= 0.0 and second >= 0.0 and first == float_floor(first)
-    if not (whole and order <= 2.0 and second == float_floor(second) and 0.0 <= x <= 1.0):
-        return NAN
-    if x == 0.0 or x == 1.0:
-        if x == 1.0:
-            a, b, first, second = b, a, second, first
-        if a > 1.0 and b == b:
-            return 0.0
-        if a == 1.0 and first == 0.0:
-            return b if second == 0.0 else 2.0 - second
-        if order > 0.0:
+
+    @jitable
+    def density(a, b, x):
+        """Return the derivative by a and b of x**(a - 1) (1 - x)**(b - 1) / beta(a, b).
+
+        At x = 0 for any a, and at 1 for any b, where it is the limit.
+        """
+        n, m = first, second
+        if not 0.0 <= x <= 1.0:
             return NAN
-        if -INF < a <= 0.0 and a == float_floor(a) and b == b:
+        if x == 0.0 or x == 1.0:
+            if x == 1.0:
+                a, b, n, m = b, a, m, n
+            if a > 1.0 and b == b:
+                return 0.0
+            if a == 1.0 and n == 0.0:
+                return b if m == 0.0 else 2.0 - m
+            if order > 0.0:
+                return NAN
+            if -INF < a <= 0.0 and a == float_floor(a) and b == b:
+                return 0.0
+            return INF if a > 0.0 and b > 0.0 else NAN
+        if not (0.0 < a < INF and 0.0 < b < INF):
+            return NAN
+        if x > 0.5:
+            a, b, n, m = b, a, m, n
+        small = x if x <= 0.5 else 1.0 - x
+        front = _beta_front(a, b, small)
+        if front == 0.0:
             return 0.0
-        return INF if a > 0.0 and b > 0.0 else NAN
-    if not (0.0 < a < INF and 0.0 < b < INF):
-        return NAN
-    if x > 0.5:
-        a, b, first, second = b, a, second, first
-    small, log_x = (x, log_real(x)) if x <= 0.5 else (1.0 - x, log_real(1.0 - x))
-    front, log_y = _beta_front(a, b, small), log1p(-small)
-    if front == 0.0:
-        return 0.0
-    gap, bend = _beta_gap(a, b, small), polygamma(1.0, 1.0 + a + b)
-    factor = _beta_factor(
-        first,
-        second,
-        a,
-        b,
-        _beta_slope(a, b, small, log_x, -gap / a),
-        _beta_slope(b, a, 1.0 - small, log_y, gap / b),
-        bend - polygamma(1.0, 1.0 + a),
-        bend - polygamma(1.0, 1.0 + b),
-        bend,
-    )
-    return front * factor / (small * (1.0 - small))
+        if order == 0.0:
+            return front * _beta_share(a, b, 0.0, 0.0) / (small * (1.0 - small))
+        log_x, log_y = log_real(small), log1p(-small)
+        gap, bend = _beta_gap(a, b, small), polygamma(1.0, 1.0 + a + b)
+        factor = _beta_factor(
+            n,
+            m,
+            a,
+            b,
+            _beta_slope(a, b, small, log_x, -gap / a),
+            _beta_slope(b, a, 1.0 - small, log_y, gap / b),
+            bend - polygamma(1.0, 1.0 + a),
+            bend - polygamma(1.0, 1.0 + b),
+            bend,
+        )
+        return front * factor / (small * (1.0 - small))
+
+    return density
 
 
 def betainc(a, b, x):
@@ -656,23 +712,22 @@ def betainc(a, b, x):
     return np.vectorize(compiled)(*[np.asarray(one, np.float64) for one in (a, b, x)])
 
 
-def _of_orders(formula: Callable) -> dict[tuple[int, int], Callable]:
-    """Return a formula as functions of a, b and x, by its orders in a and b."""
+def _of_orders(formula_of: Callable) -> dict[tuple[int, int], Callable]:
+    """Return functions of a, b and x for all their dtypes, by their orders in a and b."""
 
-    def fix(first, second):
+    def fix(formula):
         @jitable
         def fixed(a, b, x):
-            value = formula(first, second, np.float64(a), np.float64(b), np.float64(x))
-            return like(value, x)
+            return like(formula(np.float64(a), np.float64(b), np.float64(x)), x)
 
         return fixed
 
-    return {(n, m): fix(float(n), float(m)) for n in range(3) for m in range(3 - n)}
+    return {(n, m): fix(formula_of(float(n), float(m))) for n in range(3) for m in range(3 - n)}
 
 
-betainc_derivatives = _of_orders(_incomplete_beta)
+betainc_derivatives = _of_orders(_incomplete_beta_of)
 """The derivatives of betainc by a and b, of orders up to 2 in all; betainc itself is (0, 0)."""
-beta_densities = _of_orders(_beta_density64)
+beta_densities = _of_orders(_beta_density_of)
 """The same derivatives of the derivative of betainc by x."""
 
 

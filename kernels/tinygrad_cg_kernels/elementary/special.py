@@ -344,7 +344,7 @@ def _sin_cos_quadrant(x):
 
 
 @jitable
-def _lgamma_positive(x):
+def lgamma_positive(x):
     """Return log(gamma(x)): below 8.5 by a product and a number near 2, above by Stirling."""
     inlined()
     y, product = x, 1.0
@@ -368,7 +368,7 @@ def _lgamma_real(x):
     inlined()
     wide = np.float64(x)
     size = float_absolute(wide)
-    positive = _lgamma_positive(size)
+    positive = lgamma_positive(size)
     sine, _ = _sin_cos_quadrant(size)
     negative = -log_real(size * float_absolute(sine) / PI) - positive
     negative = positive if size < 1e-20 else negative
@@ -404,7 +404,7 @@ DIGAMMA_SERIES = (
 
 
 @jitable
-def _digamma_positive(x):
+def digamma_positive(x):
     """Return digamma(x): below 10 by inverses and a number in [1, 2], above asymptotically."""
     inlined()
     small = x < 1.0
@@ -426,7 +426,7 @@ def _digamma_real(x):
     inlined()
     wide = np.float64(x)
     size = float_absolute(wide)
-    positive = _digamma_positive(size)
+    positive = digamma_positive(size)
     sine, cosine = _sin_cos_quadrant(size)
     negative = positive + (1.0 / size + PI * (cosine / sine))
     negative = NAN if size == float_floor(size) else negative

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -27,6 +28,8 @@ from tinygrad_cg_kernels.runtime.native.values import (
 )
 
 ARITHMETIC = {"Add": "add", "Sub": "sub", "Mult": "mul"}
+COMPARED = {"lt": operator.lt, "lte": operator.le, "gt": operator.gt, "gte": operator.ge}
+COMPARED |= {"eq": operator.eq, "noteq": operator.ne}
 BITWISE = {"BitOr": "or", "BitAnd": "and", "BitXor": "xor"}
 _HARMFUL = ("call", "load", "store", "sdiv", "srem", "udiv", "urem", "br ", "phi")
 
@@ -379,7 +382,7 @@ class Writer:
         return Value("i64", self.emit(f"select i1 {below}, i64 {less}, i64 {quotient}"))
 
     def compare(self, symbol: str, x: Value, y: Value) -> str:
-        if symbol not in ("lt", "lte", "gt", "gte", "eq", "noteq"):
+        if symbol not in COMPARED:
             raise Untranslatable(symbol)
         if not (x.is_number and y.is_number) or "object" in (x.type, y.type):
             raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
@@ -397,13 +400,14 @@ class Writer:
             if "b1" in (x.type, y.type):
                 raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
             x, y = self.cast(x, kind), self.cast(y, kind)
+            exact = float_of(x.text), float_of(y.text)
+            if None not in exact:
+                return str(COMPARED[symbol](*exact)).lower()
             name = {"lt": "olt", "lte": "ole", "gt": "ogt", "gte": "oge", "eq": "oeq"}
             test = f"fcmp {name.get(symbol, 'une')} {llvm_type(kind)}"
             return self.emit(f"{test} {x.text}, {y.text}")
         if x.integer is not None and y.integer is not None:
-            a, b = x.integer, y.integer
-            found = {"lt": a < b, "lte": a <= b, "gt": a > b, "gte": a >= b, "eq": a == b}
-            return "true" if found.get(symbol, a != b) else "false"
+            return str(COMPARED[symbol](x.integer, y.integer)).lower()
         if x.type[0] == "u" and y.integer is not None and y.integer < 0:
             return "true" if symbol in ("noteq", "gt", "gte") else "false"
         if x.type != y.type:
