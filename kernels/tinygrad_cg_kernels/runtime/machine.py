@@ -129,13 +129,13 @@ def object_code(module: Any, alone: bool = False, level: int = LEVEL) -> bytes:
 class Text(NamedTuple):
     """The text of a module, those of modules that are linked in, and LLVM's level for it.
 
-    `apart` wait for the object codes of modules whose functions it calls.
+    The code of `parts` is joined to its own: these call each other.
     """
 
     text: str
     linked: Sequence[str] = ()
     level: int = LEVEL
-    apart: Sequence[Callable[[], bytes]] = ()
+    parts: Sequence[Text] = ()
 
     def parsed(self) -> Any:
         """Return the module, alone in its context."""
@@ -157,12 +157,14 @@ class Text(NamedTuple):
 
 def compiled_together(texts: Sequence[Text]) -> list[bytes]:
     """Return the object codes of texts, compiled on all cores."""
-    if len(texts) == 1:
-        return [_joined([texts[0].compiled(), *(wait() for wait in texts[0].apart)])]
-    longest = sorted(range(len(texts)), key=lambda k: (texts[k].level, texts[k].size), reverse=True)
-    codes = {k: start(texts[k].compiled) for k in longest}
-    waits = ((codes[k], *texts[k].apart) for k in range(len(texts)))
-    return [_joined([wait() for wait in some]) for some in waits]
+    several = [(text, *text.parts) for text in texts]
+    whole = list(itertools.chain.from_iterable(several))
+    longest = sorted(range(len(whole)), key=lambda k: (whole[k].level, whole[k].size), reverse=True)
+    waits = {k: start(whole[k].compiled) for k in longest[:-1]}
+    codes = {k: whole[k].compiled() for k in longest[-1:]}  # the shortest, by this thread
+    codes |= {k: wait() for k, wait in waits.items()}
+    found = iter(codes[k] for k in range(len(whole)))
+    return [_joined([next(found) for _ in some]) for some in several]
 
 
 _JOINED = b"tinygrad_cg objects"

@@ -259,16 +259,16 @@ class _Translation:
 
     def first_form(self) -> tuple[machine.Text, machine.Text | None]:
         """Return the text, and that of a form which is compiled sooner, if there is one."""
-        whole, module, symbol, entry = self._texts(begins=True)
+        whole, module, symbol, entry = self._texts()
         if not module.has_first_form(len(whole.text) >= self._entry.long):
             return whole, None
-        own, apart = module.first(symbol)
-        text = tiers.with_choice(f"{entry}\n{own}", self._entry.choice)
-        return whole, machine.Text(text, level=machine.UNOPTIMISED, apart=apart)
+        own, *parts = module.first(symbol, machine.cores())
+        text = tiers.with_choice(f"{entry}\n{own.text}", self._entry.choice)
+        return whole, own._replace(text=text, parts=parts)
 
-    def _texts(self, begins: bool = False) -> tuple[machine.Text, Module, str, str]:
+    def _texts(self) -> tuple[machine.Text, Module, str, str]:
         """Return the text; the module, its main function's symbol, and the way in."""
-        module, arguments = Module(begins=begins), self._entry.arguments(self._kinds)
+        module, arguments = Module(), self._entry.arguments(self._kinds)
         made = module.function(source_of(self._function), arguments)
         self._module = module if module.later else None
         entry = self._entry.text(module, made, arguments)

@@ -93,8 +93,7 @@ class Module:
     `scope` is that of the text. The kernels' scalar functions are those that `find` returns.
     Without it they are translated as well, and the product of two floats becomes part of the sum
     that it is written in: it is not rounded. With `whole`, all that the first function calls
-    becomes part of it. With `begins`, other cores compile long formulas for a first form from when
-    they are translated on, see `tiers`.
+    becomes part of it.
     """
 
     def __init__(
@@ -102,9 +101,8 @@ class Module:
         scope: dict[str, Any] | None = None,
         find: Callable[..., Function] | None = None,
         whole: bool = False,
-        begins: bool = False,
     ):
-        self.find, self.whole, self.begins = find, whole, begins
+        self.find, self.whole = find, whole
         self.scope = scope or {}
         self.texts: dict[str, str] = {}
         self.outlined: dict[str, str] = {}
@@ -118,7 +116,6 @@ class Module:
         self._apart: dict[str, str] = {}  # long formulas and sums, and their declarations
         self._sizes: dict[str, int] = {}
         self._has_formulas = self._has_sums = False
-        self._begun: dict[str, Callable[[], bytes]] = {}
         self._contents: dict[str, _Contents] = {}
         self._reorders_formulas = False
         self.level = machine.FORMULAS
@@ -151,19 +148,17 @@ class Module:
         return self._functions[key]
 
     def _look_at(self, symbol: str, body: _Body, source: Source) -> None:
-        """Note what a first form has apart, and begin with it: long formulas, and sums."""
+        """Note what a first form may have in modules of their own: long formulas, and sums."""
         elementary = source.scope.get("__name__", "").startswith(ELEMENTARY)
         text = "\n".join(body.lines)
         size = len(body.lines) + sum(self._sizes.get(one, 0) for one in {*_SYMBOL.findall(text)})
         formula, sums = elementary and size > LONG, SUMS in text
         self._has_formulas |= formula
         self._has_sums |= sums
-        if not (formula or sums):
+        if formula or sums:
+            self._apart[symbol] = body.declaration()
+        else:
             self._sizes[symbol] = size
-            return
-        self._apart[symbol] = body.declaration()
-        if self.begins:
-            self._begin(symbol)
 
     def declare(self, name: str, text: str) -> str:
         self.declared[name] = f"declare {text}"
@@ -253,49 +248,55 @@ class Module:
         self._write()
         return self._main(self._used_by(symbol)) if self.later else self.text()
 
-    def first(self, symbol: str) -> tuple[str, list[Callable[[], bytes]]]:
-        """Return the text of `main` without long formulas and sums, and what waits for these."""
-        self._write()
-        own, called = self._without_apart(symbol)
-        waits: dict[str, Callable[[], bytes]] = {}
-        left = [*called]
-        while left:
-            name = left.pop()
-            if name not in waits:
-                waits[name] = self._begun.get(name) or self._begin(name)
-                left += self._without_apart(name)[1]
-        return self._main(own, called.values()), [*waits.values()]
+    def first(self, symbol: str, cores: int) -> list[machine.Text]:
+        """Return `main` as texts of about one length for so many cores, whose code is joined.
 
-    def _begin(self, symbol: str) -> Callable[[], bytes]:
-        """Have another core compile a part of a first form.
-
-        Its loops compute single numbers, but for sums: as vectors these have the same bits.
+        Loops compute single numbers, but for sums, which have a text of their own: as vectors they
+        have the same bits.
         """
         self._write()
-        used, called = self._without_apart(symbol)
-        texts = "\n".join(self._those(used, [symbol]))
-        level = machine.SUMS if SUMS in texts else machine.UNOPTIMISED
-        while SUMS in texts:
-            texts = texts.replace(f" {SUMS}", self.loop("vectorize.enable", "i1 true"), 1)
-        made = machine.Text(self._with_declarations([*called.values(), texts]), level=level)
-        wait = self._begun[symbol] = machine.start(made.compiled)
-        return wait
+        used = [*self._called_apart([symbol])]
+        for name in used:  # which grows
+            used += self._called_apart([name]) - {*used}
+        sums = [name for name in used if SUMS in self.texts[name]]
+        formulas = [name for name in used if name not in sums]
+        several = [[symbol], *([] for _ in range(cores - 1 - bool(sums)))]
+        lengths = [sum(len(self.texts[one]) for one in self._used_by(symbol, self._apart))]
+        lengths += [0] * (len(several) - 1)
+        for name in sorted(formulas, key=lambda one: len(self.texts[one]), reverse=True):
+            shortest = lengths.index(min(lengths))
+            several[shortest].append(name)
+            lengths[shortest] += len(self.texts[name])
+        return [self._of_first(some, symbol) for some in (*several, sums) if some]
 
-    def _without_apart(self, symbol: str) -> tuple[set[str], dict[str, str]]:
-        """Return a function and what it uses but for what is apart; this, and its declarations."""
-        used = self._used_by(symbol, self._apart)
-        names = {name for one in used for name in _SYMBOL.findall(self.texts[one])}
-        called = {name: text for name, text in self._apart.items() if name in names - {symbol}}
-        return used, called
+    def _of_first(self, names: list[str], symbol: str) -> machine.Text:
+        declared = [self._apart[one] for one in self._called_apart(names)]
+        own = set().union(*(self._used_by(one, self._apart) for one in names))
+        if names[0] == symbol:
+            text = self._main(own, declared, names[1:])
+            return machine.Text(text, level=machine.UNOPTIMISED)
+        text = "\n".join(self._those(own, names))
+        level = machine.SUMS if SUMS in text else machine.UNOPTIMISED
+        while SUMS in text:
+            text = text.replace(f" {SUMS}", self.loop("vectorize.enable", "i1 true"), 1)
+        return machine.Text(self._with_declarations([*declared, text]), level=level)
 
-    def _main(self, used: Container[str], declared: Iterable[str] = ()) -> str:
+    def _called_apart(self, names: list[str]) -> set[str]:
+        """Return the long formulas and sums, but for these, that functions call."""
+        own = set().union(*(self._used_by(one, self._apart) for one in names))
+        found = {name for one in own for name in _SYMBOL.findall(self.texts[one])}
+        return (found & self._apart.keys()) - {*names}
+
+    def _main(
+        self, used: Container[str], declared: Iterable[str] = (), public: Container[str] = ()
+    ) -> str:
         table = []
         if self.later:
             table = [
                 f"@{LATER} = global [{len(self.later)} x ptr] zeroinitializer",
                 f"@{WANTED} = global i64 0",
             ]
-        return self._with_declarations([*table, *declared, *self._those(used)])
+        return self._with_declarations([*table, *declared, *self._those(used, public)])
 
     def part(self, k: int) -> str:
         """Return the text of a function that is compiled later, there as `PART`."""
@@ -426,10 +427,7 @@ class _Body(Writer):
             for one, operand in zip(leaf_types(kind), operands, strict=True):
                 self._given.append(f"{one}{restrict if one == 'ptr' else ''} {operand}")
             self._assign(name, rebuilt(kind, operands))
-        begins = module.begins
-        module.begins = begins and intrinsics.later not in self.marks
         self._run(source.body)
-        module.begins = begins
         if not self.ended:
             self._return(Value("i64", "0") if self.result is None else self._nothing_more())
 

@@ -400,9 +400,9 @@ class Writer:
             if "b1" in (x.type, y.type):
                 raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
             x, y = self.cast(x, kind), self.cast(y, kind)
-            exact = float_of(x.text), float_of(y.text)
-            if None not in exact:
-                return str(COMPARED[symbol](*exact)).lower()
+            a, b = float_of(x.text), float_of(y.text)
+            if a is not None and b is not None:
+                return str(COMPARED[symbol](a, b)).lower()
             name = {"lt": "olt", "lte": "ole", "gt": "ogt", "gte": "oge", "eq": "oeq"}
             test = f"fcmp {name.get(symbol, 'une')} {llvm_type(kind)}"
             return self.emit(f"{test} {x.text}, {y.text}")
