@@ -29,6 +29,7 @@ from tinygrad_cg_kernels.runtime.native.values import (
 )
 from tinygrad_cg_kernels.runtime.store import Store
 
+LOOP = ", !llvm.loop !"
 LONG = 25  # instructions: a longer formula is called, where a loop has several
 
 _store = Store("functions")
@@ -217,13 +218,21 @@ def _number_text(made: Function) -> machine.Text:
 
 
 def _vectors_text(made: Function) -> machine.Text:
-    """Return a module with functions of vectors of the widths that there are."""
+    """Return a module with functions of vectors of the widths that there are.
+
+    Each has a loop over its lanes, of which LLVM makes vectors if it does not unroll it first.
+    """
     used = [made, *(one for one in map(load, made.formula().guard) if one is not None)]
     lines = [_declaration(one) for one in used]
     if len(used) < 3:
         used = used[:1]
     for width in made.lanes:
         lines += _vector_function(made, width, used)
+    for k, line in enumerate(lines):
+        if line.endswith(LOOP):
+            lines[k] = f"{line}{2 * k}"
+            lines.append(f"!{2 * k} = distinct !{{!{2 * k}, !{2 * k + 1}}}")
+            lines.append(f'!{2 * k + 1} = !{{!"llvm.loop.unroll.disable"}}')
     return machine.Text("\n".join(lines), [one.text for one in used], machine.FORMULAS)
 
 
@@ -282,4 +291,4 @@ def _lanes(name: str, then: str, function: Function, width: int) -> Iterator[str
         yield f"  store {result} %{name}.r, ptr %{name}.q"
     yield f"  %{name}.next = add nuw nsw i64 %{name}.i, 1"
     yield f"  %{name}.done = icmp eq i64 %{name}.next, {width}"
-    yield f"  br i1 %{name}.done, label %{then}, label %{name}.loop"
+    yield f"  br i1 %{name}.done, label %{then}, label %{name}.loop{LOOP}"
