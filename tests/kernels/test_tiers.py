@@ -32,6 +32,7 @@ def empty_cache(tmp_path, monkeypatch):
 def only_first_forms(monkeypatch):
     """No work is enough for a better form."""
     monkeypatch.setattr(tiers, "ENOUGH", 2**62)
+    monkeypatch.setattr(tiers, "ENOUGH_HEAVY", 2**62)
 
 
 def made(name):

@@ -18,21 +18,26 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import NewPassManager
 
-UNOPTIMISED, SUMS, AS_WRITTEN, WITHOUT_LOOPS, LEVEL, FORMULAS = -2, -1, 0, 1, 2, 3
+UNOPTIMISED, HEAVY, SUMS, AS_WRITTEN, WITHOUT_LOOPS, LEVEL, FORMULAS = -3, -2, -1, 0, 1, 2, 3
 """LLVM's levels: for text that is soon replaced (its variables become registers, and little else is
-done); for such text with loops that say themselves whether they are vectors; for text that was
+done); for such text that computes for long before it is; for such text with loops that say
+themselves whether they are vectors; for text that was
 written by hand; for functions whose loops are few rounds (no vectors, nothing unrolled); for loops;
 for the formulas of elementary functions. The last takes a quarter more time than the one before; it
 made no loop quicker, and sin and tanh by a fifth."""
 
 
-def _new_target(quick: bool = False) -> Any:
+_CODE = {UNOPTIMISED: 0, HEAVY: 1, SUMS: 0}
+"""The levels of LLVM's code generator, but for the highest one."""
+
+
+def _new_target(level: int = LEVEL) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=_features(),
-        opt=0 if quick else 3,
+        opt=_CODE.get(level, 3),
         codemodel="jitdefault",
         jit=True,
     )
@@ -46,14 +51,11 @@ def _features() -> str:
 _own = threading.local()
 
 
-def _target(quick: bool = False) -> Any:
-    """Return the thread's target: one of them emits one module at a time.
-
-    A `quick` one makes machine code that is not optimised.
-    """
-    name = "quick" if quick else "optimising"
+def _target(level: int = LEVEL) -> Any:
+    """Return the thread's target for a level: one of them emits one module at a time."""
+    name = f"of_level_{_CODE.get(level, 3)}"
     if not hasattr(_own, name):
-        setattr(_own, name, _new_target(quick))
+        setattr(_own, name, _new_target(level))
     return getattr(_own, name)
 
 
@@ -92,7 +94,7 @@ def optimised(module: Any, vectors: bool = True, alone: bool = False, level: int
     options.loop_unrolling = level > WITHOUT_LOOPS
     options.loop_vectorization = options.slp_vectorization = vectors and level > WITHOUT_LOOPS
     builder = llvm.create_pass_builder(_target(), options)
-    passes = _few_passes() if level == UNOPTIMISED else builder.getModulePassManager()
+    passes = _few_passes() if level < SUMS else builder.getModulePassManager()
     _library("LLVMPY_RunNewModulePassManager", alone)(passes, module, builder)
     if type(passes)._dispose is ffi.ObjectRef._dispose:  # a method that does nothing hides theirs
         NewPassManager._dispose(passes)
@@ -114,7 +116,7 @@ def _few_passes() -> Any:
 
 def object_code(module: Any, alone: bool = False, level: int = LEVEL) -> bytes:
     emit = _library("LLVMPY_TargetMachineEmitToMemory", alone)
-    target = _target(quick=level < AS_WRITTEN)
+    target = _target(level)
     with ffi.OutputString() as error:
         buffer = emit(target, module, 1, error)
         if not buffer:

@@ -181,7 +181,7 @@ def _translated(
             code = machine.Code(data)
         if own != key:
             better = partial(_better, code, function, name, kinds, entry)
-            code.better = tiers.Better(code, len(data), better)
+            code.better = tiers.Better(code, better)
         return code
     except Unsupported as error:
         raise TypingError(str(error)) from error
@@ -262,8 +262,12 @@ class _Translation:
         whole, module, symbol, entry = self._texts()
         if not module.has_first_form(len(whole.text) >= self._entry.long):
             return whole, None
-        own, *parts = module.first(symbol, machine.cores())
-        text = tiers.with_choice(f"{entry}\n{own.text}", self._entry.choice)
+        level, enough = machine.UNOPTIMISED, tiers.ENOUGH
+        if self._entry.uses_pool and len(whole.text) >= tiers.HEAVY:
+            level, enough = machine.HEAVY, tiers.ENOUGH_HEAVY
+        own, *parts = module.first(symbol, machine.cores(), level)
+        work = enough // len(whole.text)
+        text = tiers.with_choice(f"{entry}\n{own.text}", work, self._entry.choice)
         return whole, own._replace(text=text, parts=parts)
 
     def _texts(self) -> tuple[machine.Text, Module, str, str]:

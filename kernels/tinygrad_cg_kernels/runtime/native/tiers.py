@@ -26,14 +26,20 @@ LONG, LONG_SMALL = 14_000, 20_000
 """Characters of a block kernel's and a small kernel's text: of shorter ones the better form takes
 little longer.
 """
-ENOUGH = 2**30
-"""So many elements, times the bytes of a block kernel's first form, are enough."""
+HEAVY = 80_000
+"""Characters of a block kernel's text: a longer formula computes for longer than LLVM needs to make
+better code of single numbers.
+"""
+ENOUGH, ENOUGH_HEAVY = 2**31, 2**35
+"""So many elements, times the characters of a block kernel's text, are enough."""
 CALLS = 32
 """So many calls of a small kernel are enough."""
 MANY = 2**62
 """Calls that are left to a small kernel whose better form is under way."""
-BETTER, LEFT = "tinygrad_cg_better", "tinygrad_cg_left"
-"""The symbols of the better form's address, and of the calls that are left until it is wanted."""
+BETTER, LEFT, WORK = "tinygrad_cg_better", "tinygrad_cg_left", "tinygrad_cg_work"
+"""The symbols of the better form's address, of the calls that are left until it is wanted, and of
+the elements that are enough.
+"""
 _ENTRY = re.compile(r"^define (\w+) @entry\((.*)\) \{$", re.MULTILINE)
 
 _lock = ForkLock()
@@ -68,7 +74,7 @@ run:{PLAIN}"""
 """After so many calls it does not serve, until somebody has seen that `Better.wanted` is true."""
 
 
-def with_choice(text: str, own: str = PLAIN) -> str:
+def with_choice(text: str, work: int, own: str = PLAIN) -> str:
     """Return a text whose entry calls what it was, or the better form as soon as there is one."""
     found = _ENTRY.search(text)
     assert found is not None
@@ -77,6 +83,7 @@ def with_choice(text: str, own: str = PLAIN) -> str:
     choice = f"""
 @{BETTER} = global ptr null
 @{LEFT} = global i64 {CALLS}
+@{WORK} = global i64 {work}
 define {kind} @entry({given}) {{
   %better = load atomic ptr, ptr @{BETTER} acquire, align 8
   %none = icmp eq ptr %better, null
@@ -92,8 +99,8 @@ own:{own.format(kind=kind, given=given)}}}
 class Better:
     """The better form of a kernel, which is compiled when the first one has done enough."""
 
-    def __init__(self, first: machine.Code, size: int, compiled: Callable[[], machine.Code | None]):
-        self.enough = ENOUGH // size
+    def __init__(self, first: machine.Code, compiled: Callable[[], machine.Code | None]):
+        self.enough = ctypes.c_int64.from_address(first.address(WORK)).value
         self._place = ctypes.c_int64.from_address(first.address(BETTER))
         self._left = ctypes.c_int64.from_address(first.address(LEFT))
         self._compiled = compiled

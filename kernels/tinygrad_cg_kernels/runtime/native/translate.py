@@ -248,11 +248,11 @@ class Module:
         self._write()
         return self._main(self._used_by(symbol)) if self.later else self.text()
 
-    def first(self, symbol: str, cores: int) -> list[machine.Text]:
+    def first(self, symbol: str, cores: int, level: int) -> list[machine.Text]:
         """Return `main` as texts of about one length for so many cores, whose code is joined.
 
         Loops compute single numbers, but for sums, which have a text of their own: as vectors they
-        have the same bits.
+        have the same bits. The level is that of the others.
         """
         self._write()
         used = [*self._called_apart([symbol])]
@@ -267,16 +267,16 @@ class Module:
             shortest = lengths.index(min(lengths))
             several[shortest].append(name)
             lengths[shortest] += len(self.texts[name])
-        return [self._of_first(some, symbol) for some in (*several, sums) if some]
+        return [self._of_first(some, symbol, level) for some in (*several, sums) if some]
 
-    def _of_first(self, names: list[str], symbol: str) -> machine.Text:
+    def _of_first(self, names: list[str], symbol: str, level: int) -> machine.Text:
         declared = [self._apart[one] for one in self._called_apart(names)]
         own = set().union(*(self._used_by(one, self._apart) for one in names))
         if names[0] == symbol:
             text = self._main(own, declared, names[1:])
-            return machine.Text(text, level=machine.UNOPTIMISED)
+            return machine.Text(text, level=level)
         text = "\n".join(self._those(own, names))
-        level = machine.SUMS if SUMS in text else machine.UNOPTIMISED
+        level = machine.SUMS if SUMS in text else level
         while SUMS in text:
             text = text.replace(f" {SUMS}", self.loop("vectorize.enable", "i1 true"), 1)
         return machine.Text(self._with_declarations([*declared, text]), level=level)
