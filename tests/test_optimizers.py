@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg.optimizers import SGD, Adam
+from tinygrad_cg.optimizers import SGD, Adam, Ftrl, Nadam
 
 # After three steps from w and b with the gradients of `steps`, in Keras (JAX backend).
 KERAS = [
@@ -59,6 +59,25 @@ KERAS = [
     ("Adamax(0.1)", [0.772259653, -1.77225971, 2.77225971], 0.306306124),
     ("Adamax(0.1, beta_1=0.8, beta_2=0.9)", [0.757012725, -1.75701272, 2.75701284], 0.301032186),
     ("Lion(0.1)", [0.699999928, -1.69999993, 2.70000029], 0.400000006),
+    ("Nadam()", [0.9981215, -1.99812162, 2.99812126], 0.498772323),
+    (
+        "Nadam(0.1, beta_1=0.8, beta_2=0.9, epsilon=1e-3)",
+        [0.790930808, -1.79105508, 2.79130292],
+        0.366612643,
+    ),
+    (
+        "Nadam(0.1, beta_2=0.9, weight_decay=0.01)",
+        [0.807387114, -1.80439019, 2.80139303],
+        0.37603578,
+    ),
+    ("Ftrl(0.1)", [0.683331728, -1.24163413, 1.25760758], 0.297617406),
+    (
+        "Ftrl(0.1, learning_rate_power=-0.3, initial_accumulator_value=0.5, "
+        "l1_regularization_strength=0.4, l2_regularization_strength=0.2, "
+        "l2_shrinkage_regularization_strength=0.1, beta=0.3)",
+        [0.186442748, -0.255594432, 0.100284949],
+        0.0408091061,
+    ),
 ]
 
 
@@ -214,10 +233,11 @@ def test_state_belongs_to_each_variable():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
-def test_copies_go_on_with_the_state(copied):
+@pytest.mark.parametrize("kind", [Adam, Ftrl, Nadam])
+def test_copies_go_on_with_the_state(copied, kind):
     """A checkpoint: model and optimizer pickled together take the same further steps."""
     w, b = variables()
-    optimizer = Adam(0.1)
+    optimizer = kind(0.1)
     steps(optimizer, w, b)
     other, w2, b2 = copied((optimizer, w, b))
     steps(optimizer, w, b)
@@ -249,6 +269,10 @@ def test_what_is_refused():
         SGD(momentum=2.0)
     with pytest.raises(ValueError, match="only one of"):
         SGD(clipnorm=1.0, clipvalue=1.0)
+    with pytest.raises(ValueError, match="learning_rate_power must be at most 0"):
+        Ftrl(learning_rate_power=0.5)
+    with pytest.raises(ValueError, match="l1_regularization_strength must be at least 0, got -1"):
+        Ftrl(l1_regularization_strength=-1)
     with pytest.raises(TypeError, match="unexpected keyword"):
         SGD(momentun=1.0)
     with pytest.raises(TypeError, match="update_step"):
@@ -261,3 +285,37 @@ def test_a_gradient_that_is_missing():
     with pytest.warns(tf.errors.TapeWarning, match="Gradients do not exist for variables"):
         SGD(0.5).apply_gradients([(None, v), (1.0, w)])
     assert (float(v), float(w)) == (1.0, 0.5)
+
+
+def test_the_momentum_of_nadam_goes_on_in_compiled_steps():
+    """What all Variables share is updated once a step, however many Variables there are."""
+    (w, b), (w2, b2) = variables(), variables()
+    optimizer, other = Nadam(0.1), Nadam(0.1)
+    compiled = tf.function(lambda g, h: other.apply_gradients([(g, w2), (h, b2)]))
+    for step in range(3):
+        g, h = tf.constant([2.0, -1.0, 0.5]) / (step + 1.0), tf.constant(1.5 - step)
+        optimizer.apply_gradients([(g, w), (h, b)])
+        compiled(g, h)
+    np.testing.assert_allclose(w2.numpy(), w.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(b2.numpy(), b.numpy(), rtol=1e-6)
+    product = np.prod([0.9 * (1 - float(np.float32(0.96)) ** t / 2) for t in (1, 2, 3)])
+    np.testing.assert_allclose(optimizer.variables[2], product, rtol=1e-12)
+    np.testing.assert_allclose(other.variables[2], product, rtol=1e-12)
+
+
+def test_a_refused_step_changes_nothing():
+    v, w = tf.Variable(1.0), tf.Variable([1.0, 2.0])
+    optimizer = Nadam()
+    with pytest.raises(ValueError, match="gradient has shape"):
+        optimizer.apply_gradients([(1.0, v), (1.0, w)])
+    assert [float(one) for one in optimizer.variables] == [0.0, np.float32(0.001), 1.0]
+    assert float(v) == 1.0
+
+
+def test_an_optimizer_by_its_name():
+    get = tf.keras.optimizers.get
+    assert type(get("adam")) is type(get("Adam")) is Adam
+    optimizer = SGD()
+    assert get(optimizer) is optimizer
+    with pytest.raises(ValueError, match=r"optimizers.get: .* or one of sgd, .*; got 'adamm'"):
+        get("adamm")

@@ -47,7 +47,7 @@ def _regularized(matrix: Any, rhs: Any, strength: Any) -> Tensor:
     if isinstance(strength, (int, float)) and not strength:
         return _lstsq(x, y)
     width, count = x.shape[-1], y.shape[-1]
-    root = sqrt(cast(convert(strength), real_dtype(x.dtype)))
+    root = sqrt(cast(strength, real_dtype(x.dtype)))
     unit = multiply(np.eye(width, dtype=x.dtype), cast(root, x.dtype))
     more = broadcast_to(unit, (*x.shape[:-2], width, width))
     nothing = zeros((*y.shape[:-2], width, count), y.dtype)

@@ -42,7 +42,9 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "Ftrl",
     "Lion",
+    "Nadam",
     "Optimizer",
     "RMSprop",
     "schedules",
@@ -97,6 +99,7 @@ class Optimizer(ABC):
             )
         self._schedule: Callable[[Any], Any] | None = None
         self.learning_rate = learning_rate
+        self._shared: list[Variable] = []  # kept for all Variables together
         self._kept: dict[Any, list[Variable]] = {}
         self._stepped: list[Variable] = []  # at the last step
 
@@ -121,7 +124,8 @@ class Optimizer(ABC):
     def variables(self) -> list[Variable]:
         """Return the optimizer's own Variables: count of steps, learning rate, and slots."""
         rate = [self._rate] if self._schedule is None else []
-        return [self.iterations, *rate, *[one for kept in self._kept.values() for one in kept]]
+        slots = [one for kept in self._kept.values() for one in kept]
+        return [self.iterations, *rate, *self._shared, *slots]
 
     def build(self, variables: Iterable[Variable]) -> None:
         """Create the slots for `variables` now; otherwise the first step does."""
@@ -161,8 +165,10 @@ class Optimizer(ABC):
         pairs = _check_pairs(list(grads_and_vars))
         gradients = self._clip([gradient for gradient, _ in pairs])
         rate = self.learning_rate
+        for one, value in zip(self._shared, self._next_shared(), strict=True):
+            one.assign(value)
         for gradient, (_, variable) in zip(gradients, pairs, strict=True):
-            rate_here = cast(convert(rate), variable.dtype)
+            rate_here = cast(rate, variable.dtype)
             if self.weight_decay is not None:
                 variable.assign_sub(multiply(multiply(variable, self.weight_decay), rate_here))
             self.update_step(gradient, variable, rate_here)
@@ -205,6 +211,10 @@ class Optimizer(ABC):
             self.apply_gradients(zip(grads, trained, strict=True))
             return [one.value() for one in trained], [one.value() for one in self.variables]
 
+    def _next_shared(self) -> Sequence[Any]:
+        """Return the values, for the next step, of what is kept for all Variables together."""
+        return ()
+
     @abstractmethod
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         """Step one Variable; all three arguments have its dtype. Optimizers define this."""
@@ -244,13 +254,13 @@ def _check_pairs(pairs: list) -> list[tuple[Tensor, Variable]]:
 
 
 def _fit_gradient(gradient: Any, variable: Variable) -> Tensor:
-    tensor = convert(gradient)
+    tensor = cast(gradient, variable.dtype)
     if tensor.shape != variable.shape:
         raise InvalidArgumentError(
             f"apply_gradients: the gradient has shape {tuple(tensor.shape)}, variable "
             f"{variable.name!r} has shape {tuple(variable.shape)}"
         )
-    return cast(tensor, variable.dtype)
+    return tensor
 
 
 def _length(gradients: list[Tensor]) -> Tensor:
@@ -361,9 +371,7 @@ class Adam(Optimizer):
     def _correction(self, dtype: np.dtype) -> Tensor:
         """Return the factor that corrects the running means for their start at zero."""
         count = cast(add(self.iterations, 1), dtype)
-        first, second = (
-            power(cast(convert(beta), dtype), count) for beta in (self.beta_1, self.beta_2)
-        )
+        first, second = (_power(beta, count) for beta in (self.beta_1, self.beta_2))
         return divide(sqrt(subtract(1, second)), subtract(1, first))
 
 
@@ -405,9 +413,65 @@ class Adamax(Optimizer):
         mean.assign_add(multiply(subtract(gradient, mean), 1 - self.beta_1))
         largest.assign(maximum(multiply(largest, self.beta_2), absolute(gradient)))
         count = cast(add(self.iterations, 1), variable.dtype)
-        started = subtract(1, power(cast(convert(self.beta_1), variable.dtype), count))
+        started = subtract(1, _power(self.beta_1, count))
         scale = multiply(started, add(largest, self.epsilon))
         variable.assign_sub(divide(multiply(learning_rate, mean), scale))
+
+
+class Nadam(Optimizer):
+    """`Adam` with the momentum of Nesterov: the step looks ahead by the next momentum.
+
+    ``u_t = beta_1 (1 - 0.96**t / 2)`` is the momentum of the t-th step, and ``U_t`` the product
+    ``u_1 ... u_t``. ``m += (1 - beta_1) (g - m)``, ``v += (1 - beta_2) (g**2 - v)``,
+    ``d = u_{t+1} m / (1 - U_{t+1}) + (1 - u_t) g / (1 - U_t)`` and
+    ``w -= learning_rate d / (sqrt(v / (1 - beta_2**t)) + epsilon)``. The other parameters are those
+    of `Optimizer`. After T. Dozat, "Incorporating Nesterov momentum into Adam" (2016).
+    """
+
+    slots = ("momentum", "velocity")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **options: Any,
+    ):
+        super().__init__(learning_rate, **options)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        with devices.on(devices.CPU):
+            product = Variable(1.0, trainable=False, name="momentum_product", dtype=np.float64)
+        self._shared = [product]
+
+    def _momentum(self, steps: int, dtype: Any) -> Tensor:
+        """Return the momentum so many steps after the last one."""
+        count = cast(add(self.iterations, steps), dtype)
+        return multiply(self.beta_1, subtract(1, multiply(_power(0.96, count), 0.5)))
+
+    def _next_shared(self) -> Sequence[Any]:
+        (product,) = self._shared
+        return [multiply(product, self._momentum(1, product.dtype))]
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        first_moment, second_moment = self._slots(variable)
+        dtype = variable.dtype
+        now, ahead = (self._momentum(steps, dtype) for steps in (1, 2))
+        product = cast(self._shared[0], dtype)
+        count = cast(add(self.iterations, 1), dtype)
+        started = subtract(1, _power(self.beta_2, count))
+        first_moment.assign_add(multiply(subtract(gradient, first_moment), 1 - self.beta_1))
+        second_moment.assign_add(
+            multiply(subtract(square(gradient), second_moment), 1 - self.beta_2)
+        )
+        direction = add(
+            divide(multiply(ahead, first_moment), subtract(1, multiply(product, ahead))),
+            divide(multiply(subtract(1, now), gradient), subtract(1, product)),
+        )
+        scale = add(sqrt(divide(second_moment, started)), self.epsilon)
+        variable.assign_sub(divide(multiply(direction, learning_rate), scale))
 
 
 class RMSprop(Optimizer):
@@ -542,6 +606,71 @@ class Lion(Optimizer):
         direction = sign(_running_mean(mean, gradient, self.beta_1))
         variable.assign_sub(multiply(learning_rate, direction))
         mean.assign(_running_mean(mean, gradient, self.beta_2))
+
+
+class Ftrl(Optimizer):
+    """Follow the regularized leader: elements whose gradients stay small become exactly 0.
+
+    ``n = v + g**2``, ``z += g + 2 s w - (n**-p - v**-p) w / learning_rate``, then ``v = n`` and
+    ``w = (clip(z, -a, a) - z) / (n**-p / learning_rate + 2 b + beta / learning_rate)``. Here p is
+    `learning_rate_power`, a and b are `l1_regularization_strength` and
+    `l2_regularization_strength`, and s is `l2_shrinkage_regularization_strength`; v begins at
+    `initial_accumulator_value`. None of these but p may be below 0, and p not above 0: ValueError.
+    The other parameters are those of `Optimizer`. After H. B. McMahan et al., "Ad click prediction:
+    a view from the trenches" (2013).
+    """
+
+    slots = ("accumulator", "linear")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        l2_shrinkage_regularization_strength: float = 0.0,
+        beta: float = 0.0,
+        **options: Any,
+    ):
+        super().__init__(learning_rate, **options)
+        if learning_rate_power > 0:
+            raise ValueError(f"learning_rate_power must be at most 0, got {learning_rate_power}")
+        self.learning_rate_power = learning_rate_power
+        self.initial_accumulator_value = initial_accumulator_value
+        self.l1_regularization_strength = l1_regularization_strength
+        self.l2_regularization_strength = l2_regularization_strength
+        self.l2_shrinkage_regularization_strength = l2_shrinkage_regularization_strength
+        self.beta = beta
+        for name in (
+            "initial_accumulator_value",
+            "l1_regularization_strength",
+            "l2_regularization_strength",
+            "l2_shrinkage_regularization_strength",
+        ):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+
+    def _start(self, slot: str) -> float:
+        return self.initial_accumulator_value if slot == "accumulator" else 0.0
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        squares, linear = self._slots(variable)
+        shrinkage = 2 * self.l2_shrinkage_regularization_strength
+        total = add(squares, square(gradient))
+        below, above = (power(one, -self.learning_rate_power) for one in (squares, total))
+        grown = multiply(divide(subtract(above, below), learning_rate), variable)
+        linear.assign_add(subtract(add(gradient, multiply(shrinkage, variable)), grown))
+        ridge = add(2 * self.l2_regularization_strength, divide(self.beta, learning_rate))
+        limit = self.l1_regularization_strength
+        curvature = add(divide(above, learning_rate), ridge)
+        variable.assign(divide(subtract(clip(linear, -limit, limit), linear), curvature))
+        squares.assign(total)
+
+
+def _power(base: float, count: Tensor) -> Tensor:
+    """Return the power of a number that is rounded to float32 first, as Keras has it."""
+    return power(cast(convert(base), count.dtype), count)
 
 
 def _running_mean(mean: Variable, value: Tensor, kept: float) -> Tensor:

@@ -65,7 +65,7 @@ class _Decay(LearningRateSchedule):
         """Return the initial rate, and the step in its dtype."""
         rate = convert(self.initial_learning_rate)
         rate = rate if is_floating(rate.dtype) else cast(rate, FLOAT32)
-        return rate, cast(convert(step), rate.dtype)
+        return rate, cast(step, rate.dtype)
 
 
 class ExponentialDecay(_Decay):
@@ -151,7 +151,7 @@ class PolynomialDecay(_Decay):
 
     def __call__(self, step: Any) -> Tensor:
         rate, at = self._at(step)
-        steps = cast(convert(self.decay_steps), at.dtype)
+        steps = cast(self.decay_steps, at.dtype)
         if self.cycle:
             steps = multiply(steps, where(equal(at, 0), 1, ceil(divide(at, steps))))
         else:
@@ -188,9 +188,9 @@ class CosineDecay(_Decay):
         rate, at = self._at(step)
         if self.warmup_target is None:
             return self._decay(rate, at)
-        top = cast(convert(self.warmup_target), rate.dtype)
+        top = cast(self.warmup_target, rate.dtype)
         warm = self.warmup_steps
-        share = divide(at, maximum(cast(convert(warm), rate.dtype), 1))
+        share = divide(at, maximum(cast(warm, rate.dtype), 1))
         grown = add(multiply(subtract(top, rate), share), rate)
         return where(less(at, warm), grown, self._decay(top, maximum(subtract(at, warm), 0)))
 

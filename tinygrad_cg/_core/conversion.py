@@ -270,6 +270,18 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
     return _own_array(array, dtype, copy)
 
 
+def unrounded(value: Any) -> Any:
+    """Return Python's floats, alone or in lists, in float64 for a cast; all else as it is.
+
+    `convert` would round them to float32, the default, first.
+    """
+    if type(value) is float:
+        return np.float64(value)
+    if isinstance(value, Weak):
+        return value.strong(FLOAT64)
+    return _read_nested(value) if _is_weak_list(value) else value
+
+
 def number_array(value: complex, dtype: np.dtype) -> np.ndarray:
     """Return a Python number as a 0-d array; infinite if it is a float too large for `dtype`."""
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import as_dtype, convert
+from .._core.conversion import as_dtype, convert, unrounded
 from .._core.kinds import is_bool, is_complex, is_exact
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -21,7 +21,7 @@ def saturate_cast(x: Any, dtype: Any) -> Tensor:
     After ``tf.saturate_cast``. The gradient is 0 beyond the limits. Raises TypeError for complex
     numbers that become real.
     """
-    x, wanted = convert(x), as_dtype(dtype)
+    x, wanted = convert(unrounded(x)), as_dtype(dtype)
     if is_complex(x.dtype) or is_complex(wanted) or is_bool(x.dtype) or is_bool(wanted):
         if is_complex(x.dtype) and not is_complex(wanted):
             raise TypeError(f"saturate_cast: {x.dtype} cannot be {wanted}: take its real part")

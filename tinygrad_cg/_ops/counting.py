@@ -121,7 +121,7 @@ def confusion_matrix(
             f"{largest}, and {count} classes: out of bound"
         )
     kind = as_dtype(dtype)
-    shares = ones(rows.shape, kind) if weights is None else cast(convert(weights), kind)
+    shares = ones(rows.shape, kind) if weights is None else cast(weights, kind)
     if shares.shape != rows.shape:
         raise InvalidArgumentError(
             f"{name}: weights must have the shape of predictions, {tuple(rows.shape)}, got "

@@ -21,6 +21,7 @@ from .._core.conversion import (
     promote,
     scalar_dtype,
     to_array,
+    unrounded,
     weak_dtype,
 )
 from .._core.kinds import is_complex, is_floating, is_inexact
@@ -215,8 +216,11 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
     count = as_int("linspace", "num", num)
     if count < 0:
         raise InvalidArgumentError(f"linspace: num must not be negative, got {count}")
-    start, stop = (convert(x) if isinstance(x, (list, tuple)) else x for x in (start, stop))
-    wanted: Any = _dtype(dtype) or _common_dtype([start, stop])
+    bounds = [convert(x) if isinstance(x, (list, tuple)) else x for x in (start, stop)]
+    wanted: Any = _dtype(dtype) or _common_dtype(bounds)
+    start, stop = (
+        convert(unrounded(x)) if isinstance(x, (list, tuple)) else x for x in (start, stop)
+    )
     if dtype is None and not is_inexact(wanted):
         wanted = FLOAT32
     if _flows(start, wanted) or _flows(stop, wanted):

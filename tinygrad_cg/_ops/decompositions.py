@@ -328,6 +328,7 @@ def cholesky_solve(chol: Any, rhs: Any, upper: bool = False) -> Tensor:
 
     Shapes and errors as for `triangular_solve`; `upper` says that `chol` is the upper factor.
     """
+    chol, rhs = convert_operands((chol, rhs))
     factor = square_matrices("cholesky_solve", chol)
     lower = adjoint(factor) if upper else factor
     return triangular_solve(adjoint(lower), triangular_solve(lower, rhs), lower=False)

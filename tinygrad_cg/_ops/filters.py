@@ -39,7 +39,7 @@ def separable_conv(
     After ``tf.nn.separable_conv2d``: `depthwise_filter` is (height, width, channels, multiplier),
     `pointwise_filter` (1, 1, channels * multiplier, outputs): InvalidArgumentError for another.
     """
-    first, second = convert(depthwise_filter), convert(pointwise_filter)
+    x, first, second = convert_operands((x, depthwise_filter, pointwise_filter))
     if (
         first.ndim != 4
         or second.ndim != 4
@@ -223,7 +223,7 @@ def erosion2d(
     After ``tf.nn.erosion2d``: the negative of ``dilation2d`` of the negative by the filters turned
     by half a turn.
     """
-    filters = convert(filters)
+    x, filters = convert_operands((x, filters))
     turned = getitem(filters, (slice(None, None, -1), slice(None, None, -1)))
     return negative(dilation2d(negative(x), turned, strides, padding, data_format, dilations))
 

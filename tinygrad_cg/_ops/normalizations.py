@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core import devices
-from .._core.conversion import convert, is_tensor
+from .._core.conversion import convert, convert_operands, is_tensor
 from .._core.kinds import is_complex, is_exact, is_floating
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -58,8 +58,8 @@ def weighted_moments(
     x: Any, axes: Any, weights: Any, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance over `axes`, each element counted `weights` times."""
-    x, shares = _floating(x), convert(weights)
-    shares = multiply(cast(shares, x.dtype), ones_like(x))
+    x = _floating(x)
+    shares = multiply(cast(weights, x.dtype), ones_like(x))
     total = reduce_sum(shares, axes, True)
     mean = divide(reduce_sum(multiply(x, shares), axes, True), total)
     squares = multiply(_squares(subtract(x, mean)), shares)
@@ -79,7 +79,7 @@ def batch_normalization(
     All broadcast. After S. Ioffe and C. Szegedy, "Batch normalization" (2015).
     """
     x = _floating(x)
-    factor = rsqrt(add(variance, epsilon))
+    factor = rsqrt(add(convert_operands((x, variance))[1], epsilon))
     if scale is not None:
         factor = multiply(factor, scale)
     found = multiply(subtract(x, mean), factor)
@@ -88,7 +88,7 @@ def batch_normalization(
 
 def _along(x: Tensor, values: Any, axes: tuple[int, ...]) -> Tensor:
     """Return `values`, which have the sizes of `axes`, with axes of size 1 for the others."""
-    values = convert(values)
+    _, values = convert_operands((x, values))
     if values._data.ndim == x._data.ndim or not values._data.ndim:
         return values
     return reshape(values, [size if i in axes else 1 for i, size in enumerate(x._data.shape)])
@@ -236,7 +236,7 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None)
                 f"dropout: noise_shape {sizes} does not broadcast to shape {shape}"
             )
     draws = uniform(sizes, 0, 1, x.dtype if x.dtype != np.float16 else np.float32, seed)
-    return where(greater_equal(draws, rate), divide(x, subtract(1, rate)), 0)
+    return where(greater_equal(draws, rate), divide(x, 1 - rate), 0)
 
 
 def embedding_lookup(params: Any, ids: Any, max_norm: Any = None) -> Tensor:

@@ -102,7 +102,7 @@ def _call(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> 
         return op(*inputs)
     if all(types.endswith("?") for types in ufunc.types if "O" not in types):
         raise TypeError(f"np.{name}: dtype= is not supported on tensors: the answer is bool")
-    return op(*[shape.cast(convert(one), dtype) for one in inputs])
+    return op(*[shape.cast(one, dtype) for one in inputs])
 
 
 def _write(name: str, ufunc: Any, method: str, targets: tuple, inputs: tuple, options: dict) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._core import conversion
-from .._core.conversion import as_dtype, convert, convert_operands
+from .._core.conversion import as_dtype, convert, convert_operands, unrounded
 from .._core.kinds import is_bool, is_complex
 from .._core.levels import state
 from .._core.primitive import apply, public_function
@@ -81,12 +81,13 @@ def _cast_array(x: Any, dtype: np.dtype) -> np.ndarray:
 def cast(x: Any, dtype: Any) -> Tensor:
     """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers truncates.
 
-    After ``tf.cast``. The gradient is cast back. Numbers too large for `dtype` become infinite.
-    Raises TypeError for None, and for other dtypes that tensors cannot have.
+    After ``tf.cast``, but Python's floats are not rounded to float32 first. The gradient is cast
+    back. Numbers too large for `dtype` become infinite. Raises TypeError for None, and for other
+    dtypes that tensors cannot have.
     """
     wanted = as_dtype(dtype)
     if not isinstance(x, Tensor):
-        x = convert(x)
+        x = convert(unrounded(x))
     return x if x.dtype == wanted else apply(_cast, (x,), {"dtype": wanted})
 
 

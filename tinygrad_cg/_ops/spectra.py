@@ -229,7 +229,7 @@ def _padded_window(name: str, window: Any, length: Any, fft_length: Any, dtype: 
             )
         values = raised_cosine(name, size, True, means[window], dtype)
     else:
-        values = cast(convert(window), dtype)
+        values = cast(window, dtype)
     if tuple(values.shape) != (size,):
         raise InvalidArgumentError(
             f"{name}: window must have shape ({size},), as sequence_length says, got "

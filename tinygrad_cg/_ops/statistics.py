@@ -173,7 +173,7 @@ def average_loss(per_example_loss: Any, sample_weight: Any, global_batch_size: A
     After ``tf.nn.compute_average_loss``, where there is one replica: the size is by default that of
     the first axis. Raises InvalidArgumentError for a scalar loss.
     """
-    loss = convert(per_example_loss)
+    loss = convert_operands((per_example_loss, 1 if sample_weight is None else sample_weight))[0]
     if not loss.ndim:
         raise InvalidArgumentError(
             "compute_average_loss: per_example_loss must have a loss for each example, got a scalar"
@@ -181,7 +181,7 @@ def average_loss(per_example_loss: Any, sample_weight: Any, global_batch_size: A
     count = loss.shape[0] if global_batch_size is None else global_batch_size
     if sample_weight is not None:
         loss = multiply(loss, sample_weight)
-    return divide(reduce_sum(loss), cast(convert(count), loss.dtype))
+    return divide(reduce_sum(loss), cast(count, loss.dtype))
 
 
 def _labels(name: str, labels: Any) -> np.ndarray:

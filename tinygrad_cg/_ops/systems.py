@@ -347,7 +347,8 @@ def banded_triangular_solve(
     the main diagonal, InvalidArgumentError for shapes that do not fit.
     """
     name = "banded_triangular_solve"
-    diagonals, y = convert_operands((matrices(name, bands), rhs))
+    diagonals, y = convert_operands((bands, rhs))
+    diagonals = matrices(name, diagonals)
     _fit(name, diagonals, y)
     if adjoint:
         diagonals = conj(diagonals)
@@ -451,7 +452,7 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any) -> Tensor:
     After ``tf.linalg.lu_solve``: `rhs` is (..., m, k), and broadcasts over the leading axes.
     """
     x, order = _factors("lu_solve", lower_upper, perm)
-    y = matrices("lu_solve", rhs)
+    y = matrices("lu_solve", convert_operands((x, rhs))[1])
     if y._data.shape[-2] != x._data.shape[-1]:
         raise InvalidArgumentError(
             f"lu_solve: factors of shape {tuple(x.shape)} and rhs of shape {tuple(y.shape)} do not "

@@ -248,7 +248,7 @@ def convolve(
     cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before and after.
     Raises InvalidArgumentError for what does not fit, TypeError for bool.
     """
-    filters = convert(filters)
+    x, filters = convert_operands((x, filters))
     along = conv3d if filters.ndim == 5 else conv
     return along(x, filters, strides, padding, data_format, dilations)
 
@@ -268,7 +268,7 @@ def convolve_transpose(
     convolution takes them that maps the result to the shape of `x`: InvalidArgumentError if none
     does.
     """
-    filters = convert(filters)
+    x, filters = convert_operands((x, filters))
     along = conv3d_transpose if filters.ndim == 5 else conv_transpose
     return along(x, filters, output_shape, strides, padding, data_format, dilations)
 

@@ -15,7 +15,15 @@ from numpy import ndarray
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from .._core import devices
-from .._core.conversion import Weak, as_dtype, cast_in_range, check_dtype, convert, to_array
+from .._core.conversion import (
+    Weak,
+    as_dtype,
+    cast_in_range,
+    check_dtype,
+    convert,
+    to_array,
+    unrounded,
+)
 from .._core.kinds import is_integer
 from .._core.levels import state
 from .._core.suggestions import refuse_arguments
@@ -252,7 +260,7 @@ class Variable(ArrayLike):
         else:
             data = devices.adopt(value)
             if data is None:
-                data = devices.move(self._cast(to_array(value)), self.device)
+                data = devices.move(self._cast(to_array(unrounded(value))), self.device)
             else:
                 data = self._fit_device(data.astype(self._data.dtype))
         if data.shape != wanted:

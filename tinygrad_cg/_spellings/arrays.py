@@ -47,9 +47,10 @@ def _one_hot_values(indices: Any, depth: Any, on: Any, off: Any, axis: Any, dtyp
     dim = -1 if axis is None else axis
     if on is None and off is None:
         return _one_hot(indices, depth, dim, FLOAT32 if dtype is None else dtype)
-    on, off = 1 if on is None else on, 0 if off is None else off
-    found = _where(_one_hot(indices, depth, dim, bool), on, off)
-    return found if dtype is None else _cast(found, dtype)
+    values = [1 if on is None else on, 0 if off is None else off]
+    if dtype is not None:
+        values = [_cast(one, dtype) for one in values]
+    return _where(_one_hot(indices, depth, dim, bool), *values)
 
 
 def _slices(x: Any, begin: Any, size: Any) -> tuple[Any, ...]:

@@ -316,7 +316,7 @@ def _reversed(x: Any, axis: Any) -> Tensor:
 
 def _searchsorted(rows: Any, values: Any, side: str, kind: Any) -> Tensor:
     """Return where values stand in sorted rows, which have the same axes before the last."""
-    table, found = map(searching.values_of, (convert(rows), convert(values)))
+    table, found = map(searching.values_of, convert_operands((rows, values)))
     if table.shape[:-1] != found.shape[:-1] or not table.ndim:
         raise InvalidArgumentError(
             "searchsorted: sorted_sequence and values must have the same axes before the last, got "

@@ -127,7 +127,7 @@ class TensorArray:
                 f"TensorArray: Incompatible shape for value ({tuple(element.shape)}), expected "
                 f"({tuple(rows.shape[1:])})"
             )
-        self._set_rows(set_row(rows, element, cast(convert(index), INT32)))
+        self._set_rows(set_row(rows, element, cast(index, INT32)))
         return self
 
     def rows(self, shape: Sequence[int] | None = None) -> Tensor:
@@ -189,7 +189,7 @@ class TensorArray:
     def read(self, index: Any, name: Any = None) -> Tensor:
         """Return the element at `index`, once if the array clears after reads."""
         if self._rows is not None or _has_no_value(index):
-            rows, position = self.rows(), cast(convert(index), INT32)
+            rows, position = self.rows(), cast(index, INT32)
             if not _has_no_value(index) and not 0 <= int(index) < len(self):
                 raise OutOfRangeError(
                     f"TensorArray: Tried to read from index {int(index)} but array size is: "

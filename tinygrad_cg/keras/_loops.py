@@ -67,7 +67,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[int, Any], Any], init_
     """
     ends = [control_flow.without_value("fori_loop", "upper", one) for one in (lower, upper)]
     if any(one is not None for one in ends):
-        start = cast(convert(lower), INT32)
+        start = cast(lower, INT32)
         _, value = control_flow.while_loop(
             lambda i, _: less(i, upper), lambda i, v: (add(i, 1), body_fun(i, v)), (start, init_val)
         )

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import nest
-from .._core.conversion import convert
+from .._core.conversion import convert, unrounded
+from .._core.kinds import is_inexact
 from .._core.tensor import Tensor
 from .._ops.comparison import not_equal
 from .._ops.define import normalize_axis
@@ -126,19 +127,23 @@ class Loss(ABC):
         return None
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
-        y_true, y_pred = nest.map_structure(convert, y_true), nest.map_structure(convert, y_pred)
+        y_pred = nest.map_structure(convert, y_pred if self.dtype is None else unrounded(y_pred))
         if isinstance(y_pred, list):
             y_pred = convert(y_pred)
-        if isinstance(y_true, list):
-            y_true = convert(y_true)
         if self.dtype is not None:
             y_pred = nest.map_structure(lambda one: cast(one, self.dtype), y_pred)
+        labels = unrounded(y_true)
+        plain, y_true = labels is not y_true, nest.map_structure(convert, labels)
+        if isinstance(y_true, list):
+            y_true = convert(y_true)
         if isinstance(y_true, Tensor) and isinstance(y_pred, Tensor):
+            if plain and is_inexact(y_true.dtype) and is_inexact(y_pred.dtype):
+                y_true = cast(y_true, y_pred.dtype)
             y_true, y_pred = _same_rank(y_true, y_pred)
         losses = convert(self.call(y_true, y_pred))
         weights = None
         if sample_weight is not None:
-            weights = cast(convert(sample_weight), losses.dtype)
+            weights = cast(sample_weight, losses.dtype)
             if weights.ndim == losses.ndim + 1 and weights.shape[-1] == 1:
                 weights = squeeze(weights, -1)
             while weights.ndim < losses.ndim:

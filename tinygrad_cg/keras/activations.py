@@ -9,6 +9,7 @@ from typing import Any
 from .._core.suggestions import refuse_name
 from .._ops.activations import mish as _mish
 from . import ops
+from ._identifiers import refuse_identifier
 from ._operands import as_real
 from .ops import (
     celu,
@@ -121,10 +122,7 @@ def get(identifier: str | Callable[..., Any] | None) -> Callable[..., Any]:
         return linear
     if callable(identifier):
         return identifier
-    if identifier not in __all__ or identifier == "get":
-        names = ", ".join(name for name in __all__ if name != "get")
-        raise ValueError(
-            f"keras.activations.get: identifier must be a function or one of {names}; "
-            f"got {identifier!r}"
-        )
+    names = [name for name in __all__ if name != "get"]
+    if identifier not in names:
+        refuse_identifier("keras.activations.get", "a function", names, identifier)
     return globals()[identifier]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .._spellings.spell import spell
 from . import _loss_objects
+from ._identifiers import refuse_identifier
 from ._loss_objects import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
@@ -40,6 +43,7 @@ __all__ = [
     "Poisson",
     "SparseCategoricalCrossentropy",
     "SquaredHinge",
+    "get",
 ]
 
 _binary = _loss_objects.binary
@@ -72,3 +76,23 @@ _TABLE = """
         `ignore_class`. `y_pred` are probabilities, or scores if `from_logits`.
 """
 spell(globals(), _TABLE)
+
+
+def get(identifier: Any) -> Any:
+    """Return the function of that name, or a new loss of the class of that name.
+
+    A function or a loss is returned as it is, and so is None. Raises ValueError for a name that is
+    none. After ``keras.losses.get``.
+
+    Examples
+    --------
+    >>> tf.keras.losses.get("mse")([0.0, 0.0], [1.0, 3.0]).numpy()
+    np.float32(5.0)
+    """
+    if identifier is None or callable(identifier):
+        return identifier
+    names = [name for name in __all__ if name not in ("Loss", "get")]
+    if identifier not in names:
+        refuse_identifier("keras.losses.get", "a function, a loss", names, identifier)
+    found = globals()[identifier]
+    return found() if isinstance(found, type) else found

@@ -118,9 +118,9 @@ def _by_row(
     values: Any, weights: Any, dtype: Any, reduce: Callable[..., Tensor]
 ) -> tuple[Tensor, Tensor | None]:
     """Return a value for each row, multiplied by its weight, and the weights of rows."""
-    values = cast(convert(values), dtype)
+    values = cast(values, dtype)
     if weights is not None:
-        weights = cast(convert(weights), dtype)
+        weights = cast(weights, dtype)
         if weights.ndim == values.ndim + 1 and weights.shape[-1] == 1:
             weights = squeeze(weights, -1)
         values = _over_rest(values, weights.ndim, reduce)

@@ -1,7 +1,24 @@
 """Keras's ``keras.optimizers``."""
 
-from .. import schedules
-from ..optimizers import SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, Lion, Optimizer, RMSprop
+from __future__ import annotations
+
+from typing import Any
+
+from .. import optimizers, schedules
+from ..optimizers import (
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    Ftrl,
+    Lion,
+    Nadam,
+    Optimizer,
+    RMSprop,
+)
+from ._identifiers import refuse_identifier
 
 __all__ = [
     "SGD",
@@ -10,8 +27,29 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "Ftrl",
     "Lion",
+    "Nadam",
     "Optimizer",
     "RMSprop",
+    "get",
     "schedules",
 ]
+__dir__ = __all__.copy  # what dir() shows
+
+
+def get(identifier: str | Optimizer) -> Optimizer:
+    """Return a new optimizer of the class of that name, in any case; an optimizer as it is.
+
+    Raises ValueError for a name that is none. After ``keras.optimizers.get``.
+    """
+    if isinstance(identifier, Optimizer):
+        return identifier
+    classes: dict[str, Any] = {
+        name.lower(): getattr(optimizers, name)
+        for name in optimizers.__all__
+        if name not in ("Optimizer", "schedules")
+    }
+    if not isinstance(identifier, str) or identifier.lower() not in classes:
+        refuse_identifier("keras.optimizers.get", "an optimizer", classes, identifier)
+    return classes[identifier.lower()]()

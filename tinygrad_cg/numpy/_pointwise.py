@@ -293,7 +293,7 @@ def _conditions(condlist: Any, x: Tensor) -> list[Tensor]:
 
 def _put(x: Tensor, condition: Tensor, values: Any) -> Tensor:
     """Return `x` with `values`, in order, where `condition` holds."""
-    values = cast(convert(values), x.dtype)
+    values = cast(values, x.dtype)
     if not values.ndim:
         return where(condition, values, x)
     if not values.shape[0]:
