@@ -130,6 +130,17 @@ class TestPromotion:
             assert result.dtype == expected
             assert result.numpy().tolist() == [1 * int(scalar), 3 * int(scalar)]
 
+    def test_numbers_have_the_precision_of_the_scalars_that_they_meet(self):
+        wide, tiny = np.float64(0.1), 1e-100
+        assert tf.add(wide, 0.2).numpy() == 0.1 + 0.2
+        assert tf.maximum(tiny, np.float64(0)).numpy() == tiny
+        assert tf.where(np.bool_(True), 0.3, wide).numpy() == 0.3
+        assert tf.stack([wide, 0.2]).numpy().tolist() == [0.1, 0.2]
+        assert tf.add(1j, 0.2).numpy() == 0.2 + 1j
+        assert tf.add(np.float32(1), 0.2).dtype == "float32"
+        assert tf.add(np.int64(1), 0.2).dtype == "float32"
+        assert tf.add(np.float16(1), 0.2).dtype == "float32"
+
     @pytest.mark.parametrize(
         ("first", "second", "expected"),
         [

@@ -390,7 +390,8 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
     """Return the operands of one operation as tensors, wherever each of them stands.
 
     Tensors and arrays determine the dtype; scalars and lists of Python's numbers take it. Lists
-    among themselves keep their own, and so determine the dtype of scalars.
+    among themselves keep their own, and so determine the dtype of scalars. Scalars among themselves
+    keep their own, but for Python's floats: these have the precision of the widest.
     """
     if all(isinstance(value, Tensor) for value in values):
         return values
@@ -426,12 +427,24 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
             tensors[i] = Tensor(cast_in_range(array, weak_dtype(array.flat[0].item(), strong)))
     if strong is None and lists:
         strong = promote(*[tensors[i].dtype for i in lists])
+    if strong is None:
+        return _convert_scalars(values)
     for i, value in enumerate(values):
         if tensors[i] is None:
-            dtype = None if strong is None else weak_dtype(value, strong)
-            here = strong is None or isinstance(value, Weak)
+            dtype = weak_dtype(value, strong)
+            here = isinstance(value, Weak)
             tensors[i] = convert(value, dtype) if here else Tensor(to_array(value, dtype))
     return _beside(values, tensors) if devices.array_types else tuple(tensors)
+
+
+def _convert_scalars(values: tuple) -> tuple[Tensor, ...]:
+    tensors = [convert(value) for value in values]
+    if len({tensor.dtype for tensor in tensors}) > 1:
+        widest = promote(*[tensor.dtype for tensor in tensors])
+        for i, value in enumerate(values):
+            if isinstance(value, float) and not isinstance(value, np.generic):
+                tensors[i] = convert(value, weak_dtype(value, widest))
+    return tuple(tensors)
 
 
 def _beside(values: tuple, tensors: list[Tensor]) -> tuple[Tensor, ...]:
