@@ -428,7 +428,7 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
     if strong is None and lists:
         strong = promote(*[tensors[i].dtype for i in lists])
     if strong is None:
-        return _convert_scalars(values)
+        return convert_each(*values)
     for i, value in enumerate(values):
         if tensors[i] is None:
             dtype = weak_dtype(value, strong)
@@ -437,14 +437,26 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
     return _beside(values, tensors) if devices.array_types else tuple(tensors)
 
 
-def _convert_scalars(values: tuple) -> tuple[Tensor, ...]:
+def convert_each(*values: Any) -> tuple[Tensor, ...]:
+    """Return operands as tensors of their own dtypes, which an operation then promotes.
+
+    Python's floats, and lists of them, have the precision of the widest.
+    """
     tensors = [convert(value) for value in values]
-    if len({tensor.dtype for tensor in tensors}) > 1:
-        widest = promote(*[tensor.dtype for tensor in tensors])
+    dtypes = {tensor.dtype for tensor in tensors}
+    if len(dtypes) > 1 and promote(*dtypes) in _OF_DOUBLES:
         for i, value in enumerate(values):
-            if isinstance(value, float) and not isinstance(value, np.generic):
-                tensors[i] = convert(value, weak_dtype(value, widest))
+            if tensors[i].dtype == FLOAT32 and _is_python(value):
+                tensors[i] = convert(value, FLOAT64)
     return tuple(tensors)
+
+
+_OF_DOUBLES = (FLOAT64, COMPLEX128)
+
+
+def _is_python(value: Any) -> bool:
+    """Return whether a value is a number of Python's, or a list of such numbers."""
+    return (is_weak(value) and not isinstance(value, np.generic)) or _is_weak_list(value)
 
 
 def _beside(values: tuple, tensors: list[Tensor]) -> tuple[Tensor, ...]:

@@ -668,7 +668,7 @@ def divide_no_nan(x: Any, y: Any) -> Tensor:
 
     Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
     """
-    y = convert(y)
+    x, y = convert_operands((x, y))
     is_zero = equal(y, 0)
     return where(is_zero, 0, divide(x, where(is_zero, 1, y)))
 
@@ -694,6 +694,7 @@ def xlog1py(x: Any, y: Any) -> Tensor:
 
     Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
     """
+    x, y = convert_operands((x, y))
     return multiply_upstream(x, log1p(y))
 
 
