@@ -1,8 +1,10 @@
 """Kernels in two forms: the one that is compiled first, and the better one."""
 
 import copy
+import io
 import os
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.loops.ranges import Ranged
 from tinygrad_cg_kernels.reduce import combine, narrow, softmax
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import objects
+from tinygrad_cg_kernels.runtime import objects, progress
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.native import kernels, tiers
 from tinygrad_cg_kernels.runtime.threads import THRESHOLD
@@ -340,3 +342,21 @@ def test_sums_alone_have_one_form():
     kernel((x, out), (5, 40, 1, 5, 8), 3, 15)
     (owner,) = kernel.dispatchers.values()
     assert owner.better is None
+
+
+def test_nothing_is_said_of_a_better_form(monkeypatch):
+    """Nobody waits for it. Who asks for it does: `kernels.supply` with `every`."""
+    stream = io.StringIO()
+    monkeypatch.setenv("TINYGRAD_CG_PROGRESS", "1")
+    monkeypatch.setattr(progress, "AFTER", 0.0)
+    monkeypatch.setattr(progress, "_row", progress._Row())
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))
+    kernel = made("lgamma")
+    kernel(*values(kernel.inputs, THRESHOLD, "float64"))
+    assert stream.getvalue().startswith("tinygrad_cg: compiling 1 kernel ... ")
+    said = stream.getvalue()
+    better = owner_of(kernel).better
+    better.begin()
+    better.thread.join()
+    assert better.code is not None
+    assert stream.getvalue() == said

@@ -17,6 +17,7 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 AFTER = 1.0  # seconds that nothing is said of
 PAUSE = 0.5  # seconds without compiling that end a row
+_own = threading.local()
 
 
 def is_wanted() -> bool:
@@ -37,7 +38,7 @@ def is_wanted() -> bool:
 @contextlib.contextmanager
 def compiling(count: int = 1) -> Iterator[None]:
     """Say so while kernels are compiled inside, if that takes long; not for one in another."""
-    if not is_wanted():
+    if getattr(_own, "is_silent", False) or not is_wanted():
         yield
         return
     _row.begin(count)
@@ -45,6 +46,16 @@ def compiling(count: int = 1) -> Iterator[None]:
         yield
     finally:
         _row.end()
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Say nothing of what this thread compiles inside: nobody waits for it."""
+    _own.is_silent = True
+    try:
+        yield
+    finally:
+        _own.is_silent = False
 
 
 class _Row:

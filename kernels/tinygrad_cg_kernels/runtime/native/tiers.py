@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
-from tinygrad_cg_kernels.runtime import machine
+from tinygrad_cg_kernels.runtime import machine, progress
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 LONG, LONG_SMALL = 14_000, 20_000
@@ -123,7 +123,7 @@ class Better:
         if self.thread is not None:
             return
         self._left.value = MANY
-        self.thread = threading.Thread(target=self.finish, name="tinygrad_cg compiler")
+        self.thread = threading.Thread(target=self._finish_silently, name="tinygrad_cg compiler")
         _begun.add(self)
         if not sys.is_finalizing():  # a thread would wait for the interpreter for ever
             with contextlib.suppress(RuntimeError):  # there are no more threads
@@ -133,6 +133,10 @@ class Better:
         """Let a forked child begin anew: it has none of the threads."""
         if self.code is None:
             self.thread, self._left.value = None, CALLS
+
+    def _finish_silently(self) -> None:
+        with progress.silent():
+            self.finish()
 
     def finish(self) -> None:
         """Compile the better form now, and have it used."""
