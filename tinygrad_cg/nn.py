@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._core.conversion import convert_operands
+from ._core.conversion import convert_each
 from ._core.tensor import Tensor
 from ._ops.elementwise import add
 from ._ops.shape import reshape
@@ -16,7 +16,7 @@ __all__ = ["log_softmax", "sigmoid", "softmax", "softplus", "tanh", "top_k"]
 
 
 def _add_bias(value: Any, bias: Any, data_format: Any) -> Tensor:
-    value, bias = convert_operands((value, bias))
+    value, bias = convert_each(value, bias)
     axis = 1 if data_format is not None and data_format.startswith("NC") else -1
     sizes = value._data.shape
     if len(sizes) < 2 or bias._data.shape != (sizes[axis],):

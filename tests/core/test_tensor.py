@@ -130,6 +130,50 @@ class TestPromotion:
             assert result.dtype == expected
             assert result.numpy().tolist() == [1 * int(scalar), 3 * int(scalar)]
 
+    def test_numbers_have_the_precision_of_the_scalars_that_they_meet(self):
+        wide, tiny = np.float64(0.1), 1e-100
+        assert tf.add(wide, 0.2).numpy() == 0.1 + 0.2
+        assert tf.maximum(tiny, np.float64(0)).numpy() == tiny
+        assert tf.where(np.bool_(True), 0.3, wide).numpy() == 0.3
+        assert tf.stack([wide, 0.2]).numpy().tolist() == [0.1, 0.2]
+        assert tf.add(1j, 0.2).numpy() == 0.2 + 1j
+        assert tf.keras.ops.linspace([0.1], [0.7], 2, dtype="float64").numpy().tolist() == [
+            [0.1],
+            [0.7],
+        ]
+        assert tf.add(np.float32(1), 0.2).dtype == "float32"
+        assert tf.add(np.int64(1), 0.2).dtype == "float32"
+        assert tf.add(np.float16(1), 0.2).dtype == "float32"
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            tf.math.divide_no_nan,
+            tf.math.xlog1py,
+            lambda x, y: tf.nn.sigmoid_cross_entropy_with_logits(y, x),
+            lambda x, y: tf.nn.softmax_cross_entropy_with_logits(y, x),
+            lambda x, y: tf.nn.log_poisson_loss(x, y),
+            lambda x, y: tf.nn.bias_add(x[None], y),
+            lambda x, y: tf.linspace(x, y, 5),
+            lambda x, y: tf.keras.losses.mean_squared_error(y, x),
+            lambda x, y: tf.keras.ops.append(x, y),
+            lambda x, y: tf.keras.ops.fmax(x, y),
+            lambda x, y: tf.keras.ops.isin(x, y),
+            lambda x, y: tf.keras.ops.dot(x, y),
+            lambda x, y: tf.keras.ops.layer_normalization(x, y),
+            lambda x, y: tf.keras.ops.full_like(x, y),
+            lambda x, y: tf.keras.ops.geomspace(x, y, 4),
+            lambda x, y: tf.keras.ops.vstack([x, y]),
+            lambda x, y: tf.keras.ops.cdist(x[None], [y] if isinstance(y, list) else y[None]),
+        ],
+    )
+    def test_lists_have_the_precision_of_the_tensors_that_they_meet(self, function):
+        x, y = tf.constant(np.array([0.1, 0.7])), [0.3, 0.7]
+        expected = function(x, tf.constant(np.array(y))).numpy()
+        found = function(x, y)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-15)
+
     @pytest.mark.parametrize(
         ("first", "second", "expected"),
         [

@@ -107,6 +107,19 @@ def test_betainc_on_a_grid():
     assert_digits(got.numpy(), exact, 2e-13)
 
 
+def test_betainc_far_below_one():
+    """The quadrature goes on where a piece is too short to change where the next one starts."""
+    x = 10.0 ** np.arange(-300.0, -40.0)
+    np.testing.assert_allclose(tf.math.betainc(1e-290, 1.5, x), 1, rtol=1e-13)
+    a = np.full_like(x, 1e-3)
+    got = tf.grad(lambda a: tf.reduce_sum(tf.math.betainc(a, 2.0, x)))(tf.constant(a)).numpy()
+    with mpmath.workdps(40):
+        # (1 + a) x**a, since x**(1 + a) is nothing next to it
+        size, logs = mpmath.mpf(1e-3), [mpmath.log(mpmath.mpf(one)) for one in x.tolist()]
+        exact = [mpmath.exp(size * log) * (1 + (1 + size) * log) for log in logs]
+    assert_digits(got, exact, 1e-12)
+
+
 @pytest.mark.parametrize(
     ("function", "values"),
     [

@@ -402,7 +402,8 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
     """Return the operands of one operation as tensors, wherever each of them stands.
 
     Tensors and arrays determine the dtype; scalars and lists of Python's numbers take it. Lists
-    among themselves keep their own, and so determine the dtype of scalars.
+    among themselves keep their own, and so determine the dtype of scalars. Scalars among themselves
+    keep their own, but for Python's floats: these have the precision of the widest.
     """
     if all(isinstance(value, Tensor) for value in values):
         return values
@@ -438,12 +439,36 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
             tensors[i] = Tensor(cast_in_range(array, weak_dtype(array.flat[0].item(), strong)))
     if strong is None and lists:
         strong = promote(*[tensors[i].dtype for i in lists])
+    if strong is None:
+        return convert_each(*values)
     for i, value in enumerate(values):
         if tensors[i] is None:
-            dtype = None if strong is None else weak_dtype(value, strong)
-            here = strong is None or isinstance(value, Weak)
+            dtype = weak_dtype(value, strong)
+            here = isinstance(value, Weak)
             tensors[i] = convert(value, dtype) if here else Tensor(to_array(value, dtype))
     return _beside(values, tensors) if devices.array_types else tuple(tensors)
+
+
+def convert_each(*values: Any) -> tuple[Tensor, ...]:
+    """Return operands as tensors of their own dtypes, which an operation then promotes.
+
+    Python's floats, and lists of them, have the precision of the widest.
+    """
+    tensors = [convert(value) for value in values]
+    dtypes = {tensor.dtype for tensor in tensors}
+    if len(dtypes) > 1 and promote(*dtypes) in _OF_DOUBLES:
+        for i, value in enumerate(values):
+            if tensors[i].dtype == FLOAT32 and _is_python(value):
+                tensors[i] = convert(value, FLOAT64)
+    return tuple(tensors)
+
+
+_OF_DOUBLES = (FLOAT64, COMPLEX128)
+
+
+def _is_python(value: Any) -> bool:
+    """Return whether a value is a number of Python's, or a list of such numbers."""
+    return (is_weak(value) and not isinstance(value, np.generic)) or _is_weak_list(value)
 
 
 def _beside(values: tuple, tensors: list[Tensor]) -> tuple[Tensor, ...]:

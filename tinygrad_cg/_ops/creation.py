@@ -11,12 +11,14 @@ import numpy as np
 
 from .._core import devices
 from .._core.conversion import (
+    BOOL,
     COMPLEX128,
     FLOAT32,
     FLOAT64,
     Weak,
     as_dtype,
     convert,
+    convert_each,
     is_tensor,
     promote,
     scalar_dtype,
@@ -216,11 +218,9 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
     count = as_int("linspace", "num", num)
     if count < 0:
         raise InvalidArgumentError(f"linspace: num must not be negative, got {count}")
-    bounds = [convert(x) if isinstance(x, (list, tuple)) else x for x in (start, stop)]
-    wanted: Any = _dtype(dtype) or _common_dtype(bounds)
-    start, stop = (
-        convert(unrounded(x)) if isinstance(x, (list, tuple)) else x for x in (start, stop)
-    )
+    if isinstance(start, (list, tuple)) or isinstance(stop, (list, tuple)):
+        start, stop, _ = convert_each(start, stop, np.empty(0, _dtype(dtype) or BOOL))
+    wanted: Any = _dtype(dtype) or _common_dtype([start, stop])
     if dtype is None and not is_inexact(wanted):
         wanted = FLOAT32
     if _flows(start, wanted) or _flows(stop, wanted):

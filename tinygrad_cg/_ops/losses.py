@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import convert, convert_operands, unrounded
+from .._core.conversion import convert, convert_each
 from .._core.kinds import is_exact, is_integer
 from .._core.primitive import apply
 from .._core.tensor import Tensor
@@ -88,7 +88,8 @@ def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
     `labels` hold the weights of the classes, one_hot vectors for instance, and broadcast with
     `logits` (else InvalidArgumentError); the result has the logits' dtype.
     """
-    labels, logits = convert(unrounded(labels)), convert(logits)
+    logits = convert(logits)
+    labels, _ = convert_each(labels, logits)
     rank = logits._data.ndim
     dim = normalize_axis("softmax_cross_entropy", axis, rank) - rank  # labels may have more axes
     if labels._data.shape != logits._data.shape:
@@ -116,7 +117,8 @@ def sigmoid_cross_entropy(labels: Any, logits: Any) -> Tensor:
 
 def weighted_cross_entropy(labels: Any, logits: Any, pos_weight: Any) -> Tensor:
     """Return `sigmoid_cross_entropy` whose first term is multiplied by `pos_weight`."""
-    labels, logits = convert(unrounded(labels)), convert(logits)
+    logits = convert(logits)
+    labels, _ = convert_each(labels, logits)
     _same_shapes("sigmoid_cross_entropy", labels, logits)
     logits = cast(logits, np.float64) if is_exact(logits.dtype) else logits
     labels = cast(labels, logits.dtype)
@@ -133,7 +135,7 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
     With `compute_full_loss` Stirling's approximation of log(targets!) is added where `targets` is
     above 1. Both have one shape (else InvalidArgumentError).
     """
-    targets, log_input = convert_operands((targets, log_input))
+    targets, log_input = convert_each(targets, log_input)
     _same_shapes("log_poisson_loss", targets, log_input)
     found = subtract(exp(log_input), multiply(log_input, targets))
     if not compute_full_loss:
@@ -156,7 +158,7 @@ def _pair(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
     """
     y_pred = convert(y_pred)
     y_pred = cast(y_pred, settings.floatx) if is_exact(y_pred.dtype) else y_pred
-    y_true = cast(y_true, y_pred.dtype)
+    y_true = cast(convert_each(y_true, y_pred)[0], y_pred.dtype)
     true, pred = y_true._data.shape, y_pred._data.shape
     if len(true) == len(pred) + 1 and true[-1] == 1:
         if len(pred) != 1:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core import devices
-from .._core.conversion import convert, convert_operands, is_tensor
+from .._core.conversion import convert, convert_each, is_tensor
 from .._core.kinds import is_complex, is_exact, is_floating
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -88,7 +88,7 @@ def batch_normalization(
 
 def _along(x: Tensor, values: Any, axes: tuple[int, ...]) -> Tensor:
     """Return `values`, which have the sizes of `axes`, with axes of size 1 for the others."""
-    _, values = convert_operands((x, values))
+    values, _ = convert_each(values, x)
     if values._data.ndim == x._data.ndim or not values._data.ndim:
         return values
     return reshape(values, [size if i in axes else 1 for i, size in enumerate(x._data.shape)])

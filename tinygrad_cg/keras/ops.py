@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy
-from .._core.conversion import any_tensor, convert, convert_operands, is_tensor
+from .._core.conversion import any_tensor, convert, convert_each, convert_operands, is_tensor
 from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
 from .._ops import searching
@@ -173,9 +173,9 @@ def _fill_value(mode: str, constant_values: Any) -> Any:
 
 def _at_axis(x: Any, axis: int, *vectors: Any) -> list[Any]:
     """Return vectors of an axis so that they broadcast with `x`; None stays."""
-    ndim = convert(x).ndim
-    sizes = [-1 if i == axis % ndim else 1 for i in range(ndim)]
-    return [None if one is None else reshape(one, sizes) for one in vectors]
+    x = convert(x)
+    sizes = [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
+    return [None if one is None else reshape(convert_each(one, x)[0], sizes) for one in vectors]
 
 
 def _part(x: Any, starts: Any, sizes: Any) -> tuple[Any, ...]:
@@ -231,7 +231,7 @@ def _of_range(*ends: Any) -> np.dtype | None:
 def _geometric(start: Any, stop: Any, num: Any, endpoint: bool, kind: Any, axis: int) -> Tensor:
     """Return `geomspace` by NumPy's scaling: exact at both ends."""
     wanted = kind or _of_ends(start, stop)
-    first, last = (cast(one, np.float64) for one in (start, stop))
+    first, last = (cast(_real(one), np.float64) for one in convert_each(start, stop))
     share = np.arange(num) / builtins.max(num - bool(endpoint), 1)
     share = share.reshape(-1, *[1] * builtins.max(first.ndim, last.ndim))
     sign = where(less(first, 0), -1.0, 1.0)
@@ -327,8 +327,12 @@ def _signal_to_noise(x1: Tensor, x2: Tensor, largest: Any) -> Tensor:
             f"psnr: x1 and x2 must have one shape, got {tuple(x1.shape)} and {tuple(x2.shape)}"
         )
     error = reduce_mean(square(subtract(x1, x2)))
-    peak = log10(cast(largest, x1.dtype))
+    peak = log10(cast(_real(convert_each(largest, x1)[0]), x1.dtype))
     return subtract(multiply(peak, 20.0), multiply(log10(error), 10.0))
+
+
+def _distances(x: Tensor, y: Tensor) -> Tensor:
+    return reduce_euclidean_norm(subtract(expand_dims(x, -2), expand_dims(y, -3)), -1)
 
 
 def _side(pattern: str) -> list[list[str]]:
@@ -465,9 +469,10 @@ _TABLE = """
     full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or settings.floatx)
         # Return a tensor of `shape` filled with `fill_value`, float32 by default.
     full_like(x, fill_value, dtype=None)
-        = full_like(x, cast(fill_value, dtype or convert(x).dtype), dtype)
+        = full_like(x, cast(convert_each(fill_value, convert(x))[0], dtype or convert(x).dtype),
+        dtype)
         if convert(fill_value).ndim == 0
-        else numpy.full_like(*convert_operands((x, fill_value)), dtype)
+        else numpy.full_like(convert(x), convert_each(fill_value, convert(x))[0], dtype)
         # Return `fill_value`, which broadcasts, with the shape and, unless `dtype` is given, the
         dtype of `x`. Its gradient is that of a broadcast value.
     gelu(x, approximate=True) = gelu(_real(x), approximate)
@@ -710,7 +715,7 @@ _TABLE = """
 """
 _OF_NUMPY = """
     allclose(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False)
-        = reduce_all(_np_isclose(*convert_operands((x1, x2)), rtol, atol, equal_nan))
+        = reduce_all(_np_isclose(*convert_each(x1, x2), rtol, atol, equal_nan))
         # Return whether no element differs by more than ``atol + rtol * abs(x2)``, as a tensor.
     angle(x) = _np_angle(_real(x))
         # Return the angle of complex numbers in the plane, in radians.
@@ -728,9 +733,9 @@ _OF_NUMPY = """
     erfc(x) = erfc(_real(x))
     fabs(x) = absolute(_real(x))
         # Return the absolute values of real numbers, in floating point.
-    fmax(x1, x2) = _np_fmax(*convert_operands((x1, x2)))
+    fmax(x1, x2) = _np_fmax(*convert_each(x1, x2))
         # Return the larger of both, the other where one is NaN; in a tie `x1` has the gradient.
-    fmin(x1, x2) = _np_fmin(*convert_operands((x1, x2)))
+    fmin(x1, x2) = _np_fmin(*convert_each(x1, x2))
         # Return the smaller of both, the other where one is NaN; in a tie `x1` has the gradient.
     fmod(x1, x2) = _np_fmod(*convert_operands((x1, x2)))
         # Return the remainder of ``x1 / x2``, with the sign of `x1`; the operands broadcast.
@@ -744,7 +749,7 @@ _OF_NUMPY = """
         edges), in the dtype of `x`, and their edges. `range` is by default from the least to the
         largest.
     isin(x1, x2, assume_unique=False, invert=False)
-        = _np_isin(*convert_operands((x1, x2)), assume_unique, invert)
+        = _np_isin(*convert_each(x1, x2), assume_unique, invert)
         # Return whether each element of `x1` is one of `x2`; with `invert` whether it is none.
     isneginf isposinf isreal(x) = _np_{}(convert(x))
         # Return whether `x` is -inf, +inf, or without an imaginary part, as the name says.
@@ -764,7 +769,7 @@ _OF_NUMPY = """
     rad2deg(x) = multiply(_real(x), 180 / np.pi)
         # Convert angles from radians to degrees.
     searchsorted(sorted_sequence, values, side="left")
-        = cast(_np_searchsorted(*convert_operands((sorted_sequence, values)), side), int32)
+        = cast(_np_searchsorted(*convert_each(sorted_sequence, values), side), int32)
         # Return where each of `values` stands in `sorted_sequence` (int32): before those equal to
         it, or with side="right" behind them.
     signbit(x) = _np_signbit(convert(x))  # Return whether `x` is negative, -0.0 included.
@@ -779,7 +784,7 @@ _OF_NUMPY = """
         = [constant(one, int32) for one in np.unravel_index(_values(indices), shape)]
         # Return the coordinates (int32) of elements at `indices` in row-major order, one tensor for
         each axis of `shape`.
-    append(x1, x2, axis=None) = _np_append(*convert_operands((x1, x2)), axis)
+    append(x1, x2, axis=None) = _np_append(*convert_each(x1, x2), axis)
         # Return `x2` joined to the end of `x1` along `axis`; both flattened if it is None.
     average(x, axis=None, weights=None)
         = _np_average(_real(x), axis)
@@ -788,12 +793,12 @@ _OF_NUMPY = """
         # Return the mean of elements over axes, each counted as often as `weights` say.
     corrcoef(x) = _np_corrcoef(_real(x))
         # Return the correlation coefficients of the rows of `x`.
-    correlate(x1, x2, mode="valid") = _np_correlate(*convert_operands((x1, x2)), mode)
+    correlate(x1, x2, mode="valid") = _np_correlate(*convert_each(x1, x2), mode)
         # Return the cross-correlation of two 1-D tensors: "valid", "same" or "full".
     count_nonzero(x, axis=None) = cast(reduce_sum(cast(not_equal(x, 0), int32), axis), int32)
         # Return how many elements over axes are not 0, as int32.
     cross(x1, x2, axisa=-1, axisb=-1, axisc=-1, axis=None)
-        = _np_cross(*convert_operands((x1, x2)), axisa, axisb, axisc, axis)
+        = _np_cross(*convert_each(x1, x2), axisa, axisb, axisc, axis)
         # Return the cross products of vectors of 3 elements along the given axes; the others
         broadcast.
     diag(x, k=0) = _np_diag(convert(x), k)
@@ -804,12 +809,12 @@ _OF_NUMPY = """
         # Return the diagonals `offset` of the matrices along two axes, along a last axis.
     diff(a, n=1, axis=-1) = _np_diff(convert(a), n, axis)
         # Return the differences of neighbours along `axis`, `n` times.
-    dot(x1, x2) = _np_dot(*convert_operands((x1, x2)))
+    dot(x1, x2) = _np_dot(*convert_each(x1, x2))
         # Return the sum of products over the last axis of `x1` and the second last (or only) of
         `x2`.
     dsplit(x, indices_or_sections) -> list[Tensor] = _np_dsplit(convert(x), indices_or_sections)
         # Return the parts of `x` along its third axis between indices, or a number of equal ones.
-    dstack(xs) = concatenate([_np_atleast_3d(x) for x in convert_operands(tuple(xs))], 2)
+    dstack(xs) = concatenate([_np_atleast_3d(x) for x in convert_each(*xs)], 2)
         # Return tensors of at least three axes joined along the third.
     flip(x, axis=None) = _np_flip(convert(x), axis)
         # Return `x` in reverse order along axes, by default all.
@@ -819,14 +824,14 @@ _OF_NUMPY = """
         # Return `x` in reverse order along its first axis.
     hsplit(x, indices_or_sections) -> list[Tensor] = _np_hsplit(convert(x), indices_or_sections)
         # Return the parts of `x` along its second axis, or the only one, between indices.
-    hstack(xs) = _np_hstack(convert_operands(tuple(xs)))
+    hstack(xs) = _np_hstack(convert_each(*xs))
         # Return tensors side by side: joined along the second axis, 1-D ones along the first.
-    inner(x1, x2) = _np_inner(*convert_operands((x1, x2)))
+    inner(x1, x2) = _np_inner(*convert_each(x1, x2))
         # Return the sum of products over the last axes of `x1` and `x2`.
     isclose(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False)
-        = _np_isclose(*convert_operands((x1, x2)), rtol, atol, equal_nan)
+        = _np_isclose(*convert_each(x1, x2), rtol, atol, equal_nan)
         # Return whether elements differ by no more than ``atol + rtol * abs(x2)``.
-    kron(x1, x2) = _np_kron(*convert_operands((x1, x2)))
+    kron(x1, x2) = _np_kron(*convert_each(x1, x2))
         # Return the Kronecker product: `x2` times each element of `x1`, as blocks.
     matrix_rank(x, tol=None) = cast(matrix_rank(x, tol), int32)
         # Return the number (int32) of singular values above `tol`, by default a multiple of the
@@ -879,7 +884,7 @@ _OF_NUMPY = """
     nansum(x, axis=None, keepdims=False)
         = cast(_np_nansum(_widen(x), axis, keepdims=keepdims), _widen(x).dtype)
         # Return the sum over axes of the elements that are not NaN.
-    outer(x1, x2) = _np_outer(*convert_operands((x1, x2)))
+    outer(x1, x2) = _np_outer(*convert_each(x1, x2))
         # Return the products of each element of `x1` with each of `x2`, both flattened: a matrix.
     percentile(x, q, axis=None, method="linear", keepdims=False)
         = _np_percentile(_real(x), q, axis, method=method, keepdims=keepdims)
@@ -902,9 +907,7 @@ _OF_NUMPY = """
         = reduce_sum(_widen(_np_diagonal(convert(x), offset, axis1, axis2)), -1)
         # Return the sums of the diagonals of the matrices along two axes.
     trapezoid(y, x=None, dx=1.0, axis=-1)
-        = _np_trapezoid(_real(y), None, dx, axis)
-        if x is None
-        else _np_trapezoid(*_reals(y, x), dx, axis)
+        = _np_trapezoid(_real(y), x if x is None else _real(convert_each(x, y)[0]), dx, axis)
         # Return the integral of `y` along `axis` by the trapezoidal rule.
     tri(N, M=None, k=0, dtype=None) = cast(constant(np.tri(N, M, k)), dtype or settings.floatx)
         # Return `N` by `M` ones on and below the diagonal `k`, and zeros above it.
@@ -915,10 +918,10 @@ _OF_NUMPY = """
     vander(x, N=None, increasing=False) = _np_vander(convert(x), N, increasing)
         # Return the powers of the elements of a vector, the highest first unless `increasing`, as
         rows.
-    vdot(x1, x2) = _np_vdot(*convert_operands((x1, x2)))
+    vdot(x1, x2) = _np_vdot(*convert_each(x1, x2))
         # Return the sum of products of all elements, those of a complex `x1` conjugated.
     select(condlist, choicelist, default=0)
-        = _np_select(condlist, convert_operands((*choicelist, default))[:-1], default)
+        = _np_select(condlist, convert_each(*choicelist), default)
         # Return elements of the first of `choicelist` whose condition holds, else `default`; all
         broadcast.
     vectorize(pyfunc, *, excluded=None, signature=None) -> Any
@@ -927,7 +930,7 @@ _OF_NUMPY = """
         that `signature` names; see ``numpy.vectorize``.
     vsplit(x, indices_or_sections) -> list[Tensor] = _np_vsplit(convert(x), indices_or_sections)
         # Return the parts of `x` along its first axis between indices, or a number of equal ones.
-    vstack(xs) = _np_vstack(convert_operands(tuple(xs)))
+    vstack(xs) = _np_vstack(convert_each(*xs))
         # Return tensors one above the other: joined along the first axis, 1-D ones as rows.
 """
 # Those that are NumPy's but for their dtypes: lists of Python's floats are float32 here.

@@ -556,7 +556,7 @@ def _beta_integral_of(first: float, second: float) -> Callable:
             if reach < 12.0 or place >= edge:
                 length = rest if tail else FIRST * rest
                 tail = True
-            elif place < -edge:
+            elif place < -edge - 1.0:  # a step to what is nearer might be lost in rounding
                 length = -edge - place
             else:
                 length = 6.0
