@@ -23,7 +23,6 @@ from .._core.conversion import (
     promote,
     scalar_dtype,
     to_array,
-    unrounded,
     weak_dtype,
 )
 from .._core.kinds import is_complex, is_floating, is_inexact

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import convert, convert_each
+from .._core.conversion import convert, convert_each, convert_operands
 from .._core.kinds import is_exact, is_integer
 from .._core.primitive import apply
 from .._core.tensor import Tensor
@@ -158,7 +158,7 @@ def _pair(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
     """
     y_pred = convert(y_pred)
     y_pred = cast(y_pred, settings.floatx) if is_exact(y_pred.dtype) else y_pred
-    y_true = cast(convert_each(y_true, y_pred)[0], y_pred.dtype)
+    y_true = cast(y_true, y_pred.dtype)
     true, pred = y_true._data.shape, y_pred._data.shape
     if len(true) == len(pred) + 1 and true[-1] == 1:
         if len(pred) != 1:

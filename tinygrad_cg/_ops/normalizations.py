@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core import devices
-from .._core.conversion import convert, convert_each, is_tensor
+from .._core.conversion import convert, convert_each, convert_operands, is_tensor
 from .._core.kinds import is_complex, is_exact, is_floating
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError

@@ -231,7 +231,7 @@ def _of_range(*ends: Any) -> np.dtype | None:
 def _geometric(start: Any, stop: Any, num: Any, endpoint: bool, kind: Any, axis: int) -> Tensor:
     """Return `geomspace` by NumPy's scaling: exact at both ends."""
     wanted = kind or _of_ends(start, stop)
-    first, last = (cast(_real(one), np.float64) for one in convert_each(start, stop))
+    first, last = (cast(one, np.float64) for one in (start, stop))
     share = np.arange(num) / builtins.max(num - bool(endpoint), 1)
     share = share.reshape(-1, *[1] * builtins.max(first.ndim, last.ndim))
     sign = where(less(first, 0), -1.0, 1.0)
@@ -240,7 +240,7 @@ def _geometric(start: Any, stop: Any, num: Any, endpoint: bool, kind: Any, axis:
 
 
 def _digits(x: Any, bins: Any) -> Tensor:
-    x, edges = convert_operands((x, bins))
+    x, edges = convert_each(x, bins)
     if edges.ndim != 1:
         raise InvalidArgumentError(f"digitize: bins must be 1-D, got shape {tuple(edges.shape)}")
     return cast(numpy.searchsorted(edges, x, "right"), int32)
@@ -313,10 +313,6 @@ def _weighted(x: Tensor, weights: Tensor, axis: Any) -> Tensor:
     return numpy.average(x, axis, weights)
 
 
-def _distances(x: Tensor, y: Tensor) -> Tensor:
-    return reduce_euclidean_norm(subtract(expand_dims(x, -2), expand_dims(y, -3)), -1)
-
-
 def _of_polar(size: Tensor, angle: Tensor) -> Tensor:
     return complex_of(multiply(size, cos(angle)), multiply(size, sin(angle)))
 
@@ -327,7 +323,7 @@ def _signal_to_noise(x1: Tensor, x2: Tensor, largest: Any) -> Tensor:
             f"psnr: x1 and x2 must have one shape, got {tuple(x1.shape)} and {tuple(x2.shape)}"
         )
     error = reduce_mean(square(subtract(x1, x2)))
-    peak = log10(cast(_real(convert_each(largest, x1)[0]), x1.dtype))
+    peak = log10(cast(largest, x1.dtype))
     return subtract(multiply(peak, 20.0), multiply(log10(error), 10.0))
 
 
@@ -469,8 +465,7 @@ _TABLE = """
     full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or settings.floatx)
         # Return a tensor of `shape` filled with `fill_value`, float32 by default.
     full_like(x, fill_value, dtype=None)
-        = full_like(x, cast(convert_each(fill_value, convert(x))[0], dtype or convert(x).dtype),
-        dtype)
+        = full_like(x, cast(fill_value, dtype or convert(x).dtype), dtype)
         if convert(fill_value).ndim == 0
         else numpy.full_like(convert(x), convert_each(fill_value, convert(x))[0], dtype)
         # Return `fill_value`, which broadcasts, with the shape and, unless `dtype` is given, the
@@ -921,7 +916,7 @@ _OF_NUMPY = """
     vdot(x1, x2) = _np_vdot(*convert_each(x1, x2))
         # Return the sum of products of all elements, those of a complex `x1` conjugated.
     select(condlist, choicelist, default=0)
-        = _np_select(condlist, convert_each(*choicelist), default)
+        = _np_select(condlist, convert_each(*choicelist, default)[:-1], default)
         # Return elements of the first of `choicelist` whose condition holds, else `default`; all
         broadcast.
     vectorize(pyfunc, *, excluded=None, signature=None) -> Any
