@@ -32,6 +32,7 @@ from benchmarks import THREADS
 from benchmarks.peers import BY_HAND, COMPILED, PEERS, Peer
 from benchmarks.work import Work, check, logits, matrix, vector
 from tinygrad_cg._tour.printing import table
+from tinygrad_cg._tour.timing import settle
 
 SIZES = (100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 WORK: dict[str, Callable] = {
@@ -117,8 +118,7 @@ def _checked(work: Work, peer: Peer) -> Callable[[], tuple]:
     assert run is not None
     assert by_hand is not None
     check(work, by_hand(), {peer.name: run()})
-    for _ in range(5):
-        run()
+    settle(run)
     return run
 
 

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.bits import assert_same_bits
 from tinygrad_cg._core.primitive import OPS, public_function
 from tinygrad_cg._core.tensor import Tensor
+from tinygrad_cg_kernels.linear import conv, pool
 from tinygrad_cg_kernels.loops import tiles
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.loops.ranges import Ranged
-from tinygrad_cg_kernels.reduce import combine, narrow, softmax
+from tinygrad_cg_kernels.move import gather, order
+from tinygrad_cg_kernels.reduce import combine, moments, narrow, reduction, softmax, sums
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import objects, progress
 from tinygrad_cg_kernels.runtime.entries import Blocks
@@ -67,18 +70,10 @@ def values(inputs, count, dtype):
     return [rng.permutation(whole) for _ in range(inputs)]
 
 
-def assert_same_bits(found, expected):
-    nan = np.isnan(expected)
-    np.testing.assert_array_equal(np.isnan(found), nan)
-    bits = np.dtype(f"i{expected.itemsize}")
-    np.testing.assert_array_equal(found[~nan].view(bits), expected[~nan].view(bits))
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", [*LONG, "xlogy"])
 @pytest.mark.filterwarnings("ignore:.*encountered")
-def test_both_forms_have_the_same_bits(name, dtype, monkeypatch):
-    monkeypatch.setattr(kernels, "BLOCK", kernels.BLOCK._replace(long=0))
+def test_both_forms_have_the_same_bits(name, dtype):
     kernel = made(name)
     given = values(kernel.inputs, THRESHOLD, dtype)
     first = kernel(*given)
@@ -144,12 +139,6 @@ def test_the_first_form_is_on_disk():
     assert "lgamma_flat" in build.loaded[before:]
 
 
-def test_short_formulas_have_one_form():
-    kernel = made("add")
-    kernel(*[np.ones(THRESHOLD)] * 2)
-    assert owner_of(kernel).better is None
-
-
 def small_owner(kernel):
     (owner,) = (one for key, one in kernel.dispatchers.items() if key[0] == "small")
     return owner
@@ -158,8 +147,7 @@ def small_owner(kernel):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.filterwarnings("ignore:.*encountered")
-def test_both_forms_of_small_kernels_have_the_same_bits(name, dtype, monkeypatch):
-    monkeypatch.setattr(kernels, "OBJECTS", kernels.OBJECTS._replace(long=0))
+def test_both_forms_of_small_kernels_have_the_same_bits(name, dtype):
     kernel = made(name)
     given = values(kernel.inputs, 1000, dtype)
     first = kernel(*given)
@@ -336,12 +324,126 @@ def test_both_forms_of_small_logsumexp_have_the_same_bits(dtype):
         assert_same_bits(kernel(x, (0,)), found)
 
 
-def test_sums_alone_have_one_form():
-    kernel = Ranged("sum_rows", combine.rows_core, 5, (combine.sum_row,))
-    x, out = np.ones((3, 5)), np.empty(3)
-    kernel((x, out), (5, 40, 1, 5, 8), 3, 15)
-    (owner,) = kernel.dispatchers.values()
-    assert owner.better is None
+SHAPES = [((11, width), (1,)) for width in (1, 2, 7, 8, 17, 33, 64, 100, 127, 512, 1025, 3001)]
+SHAPES += [((width, 13), (0,)) for width in (1, 2, 8, 9, 64, 100, 1000, 2049)]
+SHAPES += [((40_001,), (0,)), ((3, 40_000), (1,)), ((2000, 50), (0,)), ((2000, 50), (0, 1))]
+SHAPES += [((17, 9, 16), (1,)), ((9, 40, 33), (0, 2)), ((5,), (0,)), ((1000,), (0,))]
+"""Shapes, and the axes that are reduced: rows, four rows at a time, columns, few and many."""
+
+
+def again(kernel):
+    """A reduction that nobody has used."""
+    if isinstance(kernel, reduction.Reduction):
+        return reduction.Reduction(
+            *(kernel.name, *REDUCTIONS[kernel.name], kernel.identity, kernel.kind, kernel.of_two)
+        )
+    function = getattr(moments, f"_{kernel.name}")
+    row = getattr(moments, f"_{kernel.name}_of_row")
+    return moments.Moment(kernel.name, row, function, kernel.empty)
+
+
+REDUCTIONS = {
+    name: tuple(getattr(combine, f"{name}_{form}", None) for form in ("row", "four", "rows"))
+    for name in ("sum", "prod", "max", "min", "any", "all")
+}
+
+
+KINDS = [(name, dtype) for name in REDUCTIONS for dtype in ("float64", "float32", "int32", "bool")]
+KINDS += [(name, "complex64") for name in ("sum", "prod", "any", "all")]
+KINDS += [(name, dtype) for name in ("variance", "norm") for dtype in ("float64", "float32")]
+
+
+@pytest.mark.parametrize(("name", "dtype"), KINDS)
+@pytest.mark.filterwarnings("ignore:.*encountered")
+def test_both_forms_of_reductions_have_the_same_bits(name, dtype, monkeypatch):
+    """Sums by vectors have the bits of one order: both forms have these loops, and no others."""
+    if name in ("variance", "norm"):
+        monkeypatch.setattr(moments, "_squares", sums.Sums("squares", moments._squared_distance))
+    kernel = again(getattr(reduction, name, None) or getattr(moments, name))
+    rng, operands = np.random.default_rng(0), []
+    for shape, axes in SHAPES:
+        x = rng.normal(0, 1, shape) * 10.0 ** rng.integers(-3, 4, shape)
+        x = np.where(rng.uniform(size=shape) < 0.1, np.copysign(0.0, x), x)
+        if dtype == "complex64":
+            x = x + 1j * rng.normal(size=shape)
+        x = x.astype(dtype)
+        operands += [(x, axes), (np.asfortranarray(x), axes), (np.repeat(x, 2, -1)[..., ::2], axes)]
+    zeros = np.where(rng.uniform(size=(5, 100)) < 0.5, -0.0, 0.0).astype(dtype)
+    operands += [(zeros, (1,)), (zeros, (0,)), (zeros, (0, 1))]
+    first = [kernel(x, axes) for x, axes in operands]
+    for owner in {getattr(one, "code", one) for one in kernel.dispatchers.values()}:
+        assert owner.better.code is None
+        kernels.supply(owner, every=True)
+        assert owner.better.code is not None
+    for (x, axes), found in zip(operands, first, strict=True):
+        second = kernel(x, axes)
+        if second.dtype.kind in "fc":
+            parts = np.dtype(f"f{second.real.itemsize}")
+            assert_same_bits(second.reshape(-1).view(parts), found.reshape(-1).view(parts))
+        else:
+            np.testing.assert_array_equal(second, found)
+
+
+IMAGES = np.random.default_rng(0).normal(size=(3, 11, 12, 4))
+FILTERS = np.random.default_rng(1).normal(size=(3, 3, 4, 5))
+INDICES = np.random.default_rng(2).integers(0, 11, IMAGES.shape)
+WINDOWS = {"ksize": 3, "strides": 2, "padding": "SAME"}
+ON_ARRAYS = {
+    "take_along_axis": (order._take, lambda x: order.take_along_axis(x, INDICES, 1)),
+    "scatter_add": (
+        gather._run,
+        lambda x: gather.scatter_add((20, 12, 4), x.dtype, INDICES[0, :, 0, 0], x[0]),
+    ),
+    "max_windows": (pool._max, lambda x: tf.nn.max_pool2d(x, **WINDOWS).numpy()),
+    "mean_windows": (pool._mean, lambda x: tf.nn.avg_pool2d(x, **WINDOWS).numpy()),
+    "copy_patches": (
+        conv._copy,
+        lambda x: tf.nn.conv2d(x, FILTERS.astype(x.dtype), 2, "SAME").numpy(),
+    ),
+}
+"""Kernels of contiguous arrays, and what calls each."""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ON_ARRAYS)
+def test_both_forms_of_kernels_of_arrays_have_the_same_bits(name, dtype, request):
+    kernel, call = ON_ARRAYS[name]
+    request.addfinalizer(kernel.entries.clear)
+    kernel.entries.clear()
+    x = IMAGES.astype(dtype)
+    first = call(x)
+    (owner,) = kernel.entries.owners.values()
+    assert owner.code.better.code is None
+    kernels.supply(owner, every=True)
+    assert owner.code.better.code is not None
+    assert_same_bits(call(x), first)
+
+
+def test_kernels_of_arrays_count_their_elements(request):
+    request.addfinalizer(order._take.entries.clear)
+    order._take.entries.clear()
+    first = order.take_along_axis(IMAGES, INDICES, 1)
+    (owner,) = order._take.entries.owners.values()
+    better = owner.code.better
+    better.enough = 10 * IMAGES.size
+    while better.thread is None:
+        np.testing.assert_array_equal(order.take_along_axis(IMAGES, INDICES, 1), first)
+    better.thread.join()
+    assert better.code is not None
+    np.testing.assert_array_equal(order.take_along_axis(IMAGES, INDICES, 1), first)
+
+
+def test_brief_parts_are_there_from_the_beginning():
+    """Numbers that go with arrays need loops of their own, which are compiled with the first."""
+    kernel, x = made("multiply"), np.linspace(-3, 3, 100)
+    before = len(build.compiled)
+    np.testing.assert_array_equal(kernel(x, x), x * x)
+    np.testing.assert_array_equal(kernel(x, np.array(2.0)), x * 2)
+    np.testing.assert_array_equal(kernel(np.array(2.0), x), x * 2)
+    assert build.compiled[before:] == ["multiply_small"]
+    better = small_owner(kernel).code.better
+    better.finish()
+    np.testing.assert_array_equal(kernel(x, np.array(2.0)), x * 2)
 
 
 def test_nothing_is_said_of_a_better_form(monkeypatch):

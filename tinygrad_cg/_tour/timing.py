@@ -4,7 +4,10 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 
+from tinygrad_cg_kernels.runtime.native import tiers
+
 _SLICE = 1e-3  # seconds that a function has for itself before another one runs
+_SETTLED = 0.1  # seconds that a function runs at most until its kernels have their better forms
 
 
 def medians(
@@ -20,9 +23,11 @@ def medians(
     for `warm` seconds, before the run that counts, to find its threads awake and its data in the
     caches, whatever the others did; what counts is the mean over a millisecond, or one call if
     that is longer. There are at least three rounds, and as many more as `seconds` allow, until
-    `rounds` have been made.
+    `rounds` have been made. Kernels have their better forms before.
     """
     names = list(functions)
+    for function in functions.values():
+        settle(function)
     calls = {name: _calls(function) for name, function in functions.items()}
     times: dict[str, list[float]] = {name: [] for name in functions}
     end = time.perf_counter() + seconds
@@ -33,6 +38,17 @@ def medians(
             _run_for(functions[name], warm)
             times[name].append(_mean(functions[name], calls[name]))
     return {name: statistics.median(taken) for name, taken in times.items()}
+
+
+def settle(function: Callable[[], object]) -> None:
+    """Run a function, until its kernels are those of later calls, and no thread compiles others."""
+    end = time.perf_counter() + _SETTLED
+    for _ in range(2 * tiers.CALLS):
+        function()
+        if time.perf_counter() > end:
+            break
+    tiers.wait()
+    function()
 
 
 def _run_for(function: Callable[[], object], seconds: float) -> None:

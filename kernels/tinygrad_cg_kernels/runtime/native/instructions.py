@@ -42,10 +42,6 @@ def call_symbol(name: str) -> Emit:
     return emit
 
 
-def is_one_of(target: Any, things: Iterable[Any]) -> bool:
-    return any(target is one for one in things)
-
-
 def instruction(*targets: Any) -> Callable[[Emit], Emit]:
     """Let a function of a body and values write down intrinsics."""
 
@@ -133,12 +129,13 @@ def _llvm_function(name: str, flags: str = "") -> Emit:
 
 REORDERED = " reassoc"
 """The flag of sums whose bits depend on their order."""
-_ANY_ORDER = "nnan nsz reassoc "
+ANY_ORDER = "nnan nsz reassoc "
+"""The flags of extremes that vectors take in any order: of 0.0 and -0.0 either may come of it."""
 for _target, _name, _flags in (
     (intrinsics.float_maximum, "maximum", ""),
     (intrinsics.float_minimum, "minimum", ""),
-    (intrinsics.largest_number, "maxnum", _ANY_ORDER),
-    (intrinsics.smallest_number, "minnum", _ANY_ORDER),
+    (intrinsics.largest_number, "maxnum", ANY_ORDER),
+    (intrinsics.smallest_number, "minnum", ANY_ORDER),
     (intrinsics.float_floor, "floor", ""),
     (intrinsics.float_ceil, "ceil", ""),
     (intrinsics.float_round, "rint", ""),

@@ -19,11 +19,12 @@ from numba.core.errors import NumbaError, TypingError
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import machine, objects, progress, thread_pool_code
+from tinygrad_cg_kernels.runtime.frames import deep
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import tiers
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
 from tinygrad_cg_kernels.runtime.native.sources import source_of
-from tinygrad_cg_kernels.runtime.native.translate import LATER, PART, SUMS, WANTED, Module
+from tinygrad_cg_kernels.runtime.native.translate import KNOWN, LATER, PART, SUMS, WANTED, Module
 from tinygrad_cg_kernels.runtime.native.values import NAMES, Array, Unsupported, Untranslatable
 from tinygrad_cg_kernels.runtime.objects.fields import OBJECT
 from tinygrad_cg_kernels.runtime.store import Store
@@ -65,8 +66,9 @@ class CompileTarget:
         for function, name in named:
             with contextlib.suppress(Untranslatable, NumbaError):  # `block` says why
                 key = _key(function, name, 3)
-                if enabled and not _store.has(key):
-                    new[key] = _Translation(function, 3, BLOCK).text()
+                first = _first_key(key)
+                if enabled and not _store.has(key) and not _store.has(first):
+                    new[first] = _Translation(function, 3, BLOCK).first_form()
         if new:
             with build.no_collection(), progress.compiling(len(new)):
                 _early.update(zip(new, _compiled(list(new.values()), BLOCK), strict=True))
@@ -130,10 +132,10 @@ def arrays_function(
     """
     code = None
     if objects.supported:
-        code = _translated(function, name, kinds, ARRAYS)
+        code = _translated(function, name, kinds, ARRAYS, first=True)
     if code is not None:
         owner = PythonFunction(code, name)
-        return owner.callable(), owner
+        return tiers.counted(owner.callable(), code.better), owner
     owner = build.kernel(function, name, nogil=True)
     return build.entry(owner, *kinds), owner
 
@@ -171,8 +173,8 @@ def _translated(
         key = _key(function, name, kinds)
         made, own = _Translation(function, kinds, entry), key
         text = made.text
-        if first and key not in _early and not _store.has(key):
-            own, text = _first_form(key, made)
+        if first and not _store.has(key):
+            own, text = _first_key(key), made.first_form
         data = _object_code(own, name, text, entry)
         before()
         if LATER.encode() in data:
@@ -188,15 +190,6 @@ def _translated(
     except (Untranslatable, NumbaError) as error:
         by_numba.append(f"{name}: {str(error).splitlines()[0]}")
         return None
-
-
-def _first_form(key: str, made: _Translation) -> tuple[str, Callable[[], Any]]:
-    """Return the key and the text of a kernel's first form, or its own if there is none."""
-    own = f"{key} first"
-    if _store.has(own):
-        return own, lambda: made.first_form()[1]
-    whole, found = made.first_form()
-    return (own, lambda: found) if found else (key, lambda: whole)
 
 
 def _better(
@@ -222,14 +215,17 @@ class _Entry(NamedTuple):
     """Returns the types of a translation's arguments, from what the entry's user gave."""
     uses_pool: bool = False
     level: int = machine.LEVEL
-    long: int = 0
-    """Characters of a text from which on there is a first form, see `tiers`."""
     choice: str = tiers.PLAIN
     """How a first form runs."""
 
 
 def _key(function: Callable, name: str, kinds: Any) -> str:
     return f"{name} {kinds} {_identity(function)}"
+
+
+def _first_key(key: str) -> str:
+    """Return the key of a kernel's first form."""
+    return f"{key} first"
 
 
 def _object_code(key: str, name: str, text: Callable[[], machine.Text], entry: _Entry) -> bytes:
@@ -257,23 +253,23 @@ class _Translation:
     def text(self) -> machine.Text:
         return self._texts()[0]
 
-    def first_form(self) -> tuple[machine.Text, machine.Text | None]:
-        """Return the text, and that of a form which is compiled sooner, if there is one."""
+    def first_form(self) -> machine.Text:
+        """Return the text of a form that is compiled sooner."""
         whole, module, symbol, entry = self._texts()
-        if not module.has_first_form(len(whole.text) >= self._entry.long):
-            return whole, None
         level, enough = machine.UNOPTIMISED, tiers.ENOUGH
         if self._entry.uses_pool and len(whole.text) >= tiers.HEAVY:
             level, enough = machine.HEAVY, tiers.ENOUGH_HEAVY
         own, *parts = module.first(symbol, machine.cores(), level)
         work = enough // len(whole.text)
         text = tiers.with_choice(f"{entry}\n{own.text}", work, self._entry.choice)
-        return whole, own._replace(text=text, parts=parts)
+        return own._replace(text=text, parts=parts)
 
+    @deep
     def _texts(self) -> tuple[machine.Text, Module, str, str]:
         """Return the text; the module, its main function's symbol, and the way in."""
         module, arguments = Module(), self._entry.arguments(self._kinds)
-        made = module.function(source_of(self._function), arguments)
+        with build.no_collection():
+            made = module.function(source_of(self._function), arguments)
         self._module = module if module.later else None
         entry = self._entry.text(module, made, arguments)
         text = f"{entry}\n{module.main(made.name)}"
@@ -310,7 +306,7 @@ class CodeOfParts(machine.Code):
         self._key, self._name, self._made, self._first = key, name, made, first
         self._parts: dict[int, machine.Code] = {}
         self._wanted = ctypes.c_int64.from_address(self.address(WANTED))
-        self.known = 0
+        self.known = ctypes.c_int64.from_address(self.address(KNOWN)).value
         """The parts that are compiled, a bit for each."""
 
     def every(self) -> int:
@@ -477,11 +473,10 @@ def _arrays_text(module: Module, function: Any, arguments: tuple) -> str:
 
 
 WORDS = _Entry(_words_text, lambda count: ("i64",) * count)
-BLOCK = WORDS._replace(uses_pool=True, long=tiers.LONG)
+BLOCK = WORDS._replace(uses_pool=True)
 OBJECTS = _Entry(
     _objects_text,
     lambda count: ("object",) * count,
-    long=tiers.LONG_SMALL,
     choice=tiers.COUNTED,
 )
 ARRAYS = _Entry(_arrays_text, lambda kinds: tuple(map(_own_type, kinds)))

@@ -15,6 +15,7 @@ from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import generated, machine, objects, progress, thread_pool_code
+from tinygrad_cg_kernels.runtime.frames import deep
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import functions
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
@@ -84,6 +85,7 @@ class _Part(NamedTuple):
         kind = "block" if self.kinds is None else f"function {self.kinds!r}"
         return f"{kind} {self.name} {self.source}"
 
+    @deep
     def translated(self, scope: dict[str, Any]) -> tuple[list[machine.Text], dict[str, Function]]:
         """Return it as modules of LLVM, and the functions that these call."""
         module = Module(scope, functions.find)

@@ -1,10 +1,11 @@
 """Kernels in two forms: one that is compiled soon, and a better one once there is much to do.
 
-The loops of a long formula compute several vectors at a time, which takes LLVM ten times as long as
-loops over single numbers that it does little for: the first form has these. Once it has done
-enough, another thread compiles the better one, to which the first one then passes its calls on.
-Both are one text at two of LLVM's levels: they give the same bits. The better form is kept on disk,
-where later processes find it at once.
+Loops that compute several vectors at a time take LLVM four to ten times as long as loops over
+single numbers that it does little for: the first form has these. Once it has done enough, another
+thread compiles the better one, to which the first one then passes its calls on. Both are one text
+at two of LLVM's levels: they give the same bits. Sums that may be put together in any order are
+vectors in both, since the order is that of the vectors. The better form is kept on disk, where
+later processes find it at once.
 """
 
 from __future__ import annotations
@@ -19,14 +20,12 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
+import numpy as np
+
 from tinygrad_cg_kernels.runtime import machine, progress
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
-LONG, LONG_SMALL = 14_000, 20_000
-"""Characters of a block kernel's and a small kernel's text: of shorter ones the better form takes
-little longer.
-"""
-HEAVY = 80_000
+HEAVY = 50_000
 """Characters of a block kernel's text: a longer formula computes for longer than LLVM needs to make
 better code of single numbers.
 """
@@ -147,14 +146,26 @@ class Better:
                 self._place.value = self.code.address("entry")
 
 
-def counted(run: Callable[..., object], better: Better | None, work: int) -> Callable[..., object]:
-    """Return `run`, which runs a block kernel on so many elements; they are counted."""
+def wait() -> None:
+    """Wait until the better forms that other threads compile are there."""
+    for one in list(_begun):
+        if one.thread is not None and one.thread.ident is not None:
+            one.thread.join()
+
+
+def counted(
+    run: Callable[..., object], better: Better | None, work: int | None = None
+) -> Callable[..., object]:
+    """Return `run`, which runs a kernel on so many elements, by default those that it is given.
+
+    They are counted.
+    """
     if better is None:
         return run
 
-    def run_counted(*arrays: Any) -> None:
+    def run_counted(*operands: Any) -> None:
         if better.thread is None:  # the better form may come while this call is under way
-            better.count(work)
-        run(*arrays)
+            better.count(sum(map(np.size, operands)) if work is None else work)
+        run(*operands)
 
     return run_counted

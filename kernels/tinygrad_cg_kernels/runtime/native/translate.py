@@ -47,13 +47,16 @@ from tinygrad_cg_kernels.runtime.native.values import (
 from tinygrad_cg_kernels.runtime.native.writer import Product, Writer, holds, is_harmless
 
 MARKS = {
-    intrinsics.wide_vectors,
-    intrinsics.outlined,
-    intrinsics.inlined,
-    intrinsics.later,
-    intrinsics.number_by_number,
-    intrinsics.vectorised,
-    views.noalias,
+    id(one)
+    for one in (
+        intrinsics.wide_vectors,
+        intrinsics.outlined,
+        intrinsics.inlined,
+        intrinsics.later,
+        intrinsics.number_by_number,
+        intrinsics.vectorised,
+        views.noalias,
+    )
 }
 LONG = 100
 """Lines, of a function of numbers, from which on LLVM takes long to compute vectors by them."""
@@ -67,9 +70,15 @@ INTERLEAVED = 4
 gradient of 40 operations took 40 ns an element with 1, 31 with 2 and 26 with 4."""
 ELEMENTARY = "tinygrad_cg_kernels.elementary"
 PART, LATER, WANTED = "tinygrad_cg_part", "tinygrad_cg_later", "tinygrad_cg_wanted"
-"""The symbols of what is compiled later: a function, the addresses, and which were called."""
+KNOWN = "tinygrad_cg_known"
+"""The symbols of what is compiled later: a function, the addresses, which were called, and which
+are there from the beginning.
+"""
+BRIEF = 4_000
+"""Characters of a part which a first form has from the beginning: compiling it apart takes longer.
+"""
 _SYMBOL = re.compile(r"@([\w.]+)")
-_REORDERED = re.compile(rf" = f(add|mul){instructions.REORDERED} ")
+_REORDERED = re.compile(rf" = f(add|mul){instructions.REORDERED} |{instructions.ANY_ORDER}")
 CASTS = {float: np.float64, int: np.int64, bool: np.bool_}
 
 
@@ -81,7 +90,6 @@ class _Function(NamedTuple):
 class _Contents(NamedTuple):
     """What some lines have, with the functions that they call."""
 
-    count: int
     loops: bool
     reorders: bool
     """Whether they have sums that may be put together in any order."""
@@ -115,9 +123,8 @@ class Module:
         self._bodies: dict[str, _Body] = {}  # those whose texts are wanting
         self._apart: dict[str, str] = {}  # long formulas and sums, and their declarations
         self._sizes: dict[str, int] = {}
-        self._has_formulas = self._has_sums = False
+        self._found: dict[str, set[str]] = {}
         self._contents: dict[str, _Contents] = {}
-        self._reorders_formulas = False
         self.level = machine.FORMULAS
         """LLVM's level at most."""
         self._arrays: dict[int, Value] = {}
@@ -152,10 +159,7 @@ class Module:
         elementary = source.scope.get("__name__", "").startswith(ELEMENTARY)
         text = "\n".join(body.lines)
         size = len(body.lines) + sum(self._sizes.get(one, 0) for one in {*_SYMBOL.findall(text)})
-        formula, sums = elementary and size > LONG, SUMS in text
-        self._has_formulas |= formula
-        self._has_sums |= sums
-        if formula or sums:
+        if SUMS in text or (elementary and size > LONG):
             self._apart[symbol] = body.declaration()
         else:
             self._sizes[symbol] = size
@@ -195,37 +199,22 @@ class Module:
             self._arrays[id(thing)] = Value(Array(kind), f"@{name}", str(len(items)))
         return self._arrays[id(thing)]
 
-    def has_first_form(self, short: bool) -> bool:
-        """Return whether functions of numbers can be compiled apart from sums, and are long.
-
-        Sums have the bits of one order only as loops over vectors: other loops need not be that.
-        With `short`, the rest is long enough.
-        """
-        if self._has_sums:
-            return self._has_formulas and not self._reorders_formulas
-        return self._has_formulas or short
-
     def sums(self, lines: list[str]) -> bool:
         """Return whether the lines of a kernel's loop are sums that LLVM makes of vectors."""
         if self.find is not None:  # programs have no first form
             return False
         found = self._contents_of(lines)
-        if found.loops or not found.reorders:
-            return False
-        self._reorders_formulas |= found.count > LONG
-        return True
+        return found.reorders and not found.loops
 
     def _contents_of(self, lines: list[str]) -> _Contents:
         text = "\n".join(["", *lines])
-        count = len(lines)
         loops, reorders = "\nhead" in text, _REORDERED.search(text) is not None
         for name in _SYMBOL.findall(text):
             called = self._contents.get(name)
             if called is not None:
-                count += called.count
                 loops |= called.loops
                 reorders |= called.reorders
-        return _Contents(count, loops, reorders)
+        return _Contents(loops, reorders)
 
     def loop(self, name: str, value: str) -> str:
         """Return the mark of a loop for which LLVM has an option of this value."""
@@ -246,36 +235,34 @@ class Module:
         each that was called before.
         """
         self._write()
-        return self._main(self._used_by(symbol)) if self.later else self.text()
+        return self._main([symbol]) if self.later else self.text()
 
     def first(self, symbol: str, cores: int, level: int) -> list[machine.Text]:
         """Return `main` as texts of about one length for so many cores, whose code is joined.
 
         Loops compute single numbers, but for sums, which have a text of their own: as vectors they
-        have the same bits. The level is that of the others.
+        have the same bits. The level is that of the others. Brief parts are there already.
         """
         self._write()
-        used = [*self._called_apart([symbol])]
+        main = [symbol, *(one for one in self.later if self._length([one]) < BRIEF)]
+        used = [*self._called_apart(main)]
         for name in used:  # which grows
             used += self._called_apart([name]) - {*used}
         sums = [name for name in used if SUMS in self.texts[name]]
-        formulas = [name for name in used if name not in sums]
-        several = [[symbol], *([] for _ in range(cores - 1 - bool(sums)))]
-        lengths = [sum(len(self.texts[one]) for one in self._used_by(symbol, self._apart))]
-        lengths += [0] * (len(several) - 1)
-        for name in sorted(formulas, key=lambda one: len(self.texts[one]), reverse=True):
+        own = {name: self._length([name], self._apart) for name in used if name not in sums}
+        several = [main, *([] for _ in range(cores - 1 - bool(sums)))]
+        lengths = [self._length(main, self._apart), *([0] * (len(several) - 1))]
+        for name in sorted(own, key=own.__getitem__, reverse=True):
             shortest = lengths.index(min(lengths))
             several[shortest].append(name)
-            lengths[shortest] += len(self.texts[name])
+            lengths[shortest] += own[name]
         return [self._of_first(some, symbol, level) for some in (*several, sums) if some]
 
     def _of_first(self, names: list[str], symbol: str, level: int) -> machine.Text:
         declared = [self._apart[one] for one in self._called_apart(names)]
-        own = set().union(*(self._used_by(one, self._apart) for one in names))
         if names[0] == symbol:
-            text = self._main(own, declared, names[1:])
-            return machine.Text(text, level=level)
-        text = "\n".join(self._those(own, names))
+            return machine.Text(self._main(names, declared, self._apart), level=level)
+        text = "\n".join(self._those(self._used(names, self._apart), names))
         level = machine.SUMS if SUMS in text else level
         while SUMS in text:
             text = text.replace(f" {SUMS}", self.loop("vectorize.enable", "i1 true"), 1)
@@ -283,26 +270,34 @@ class Module:
 
     def _called_apart(self, names: list[str]) -> set[str]:
         """Return the long formulas and sums, but for these, that functions call."""
-        own = set().union(*(self._used_by(one, self._apart) for one in names))
-        found = {name for one in own for name in _SYMBOL.findall(self.texts[one])}
+        own = self._used(names, self._apart)
+        found = {name for one in own for name in self._symbols(one)}
         return (found & self._apart.keys()) - {*names}
 
     def _main(
-        self, used: Container[str], declared: Iterable[str] = (), public: Container[str] = ()
+        self, names: list[str], declared: Iterable[str] = (), without: Container[str] = ()
     ) -> str:
-        table = []
+        """Return the text of functions, the first of which calls what is compiled later."""
+        table, first = [], names[0]
         if self.later:
-            table = [
-                f"@{LATER} = global [{len(self.later)} x ptr] zeroinitializer",
-                f"@{WANTED} = global i64 0",
+            known = [one in names for one in self.later]
+            places = [
+                f"ptr @{one}" if there else "ptr null"
+                for one, there in zip(self.later, known, strict=True)
             ]
-        return self._with_declarations([*table, *declared, *self._those(used, public)])
+            table = [
+                f"@{LATER} = global [{len(known)} x ptr] [{', '.join(places)}]",
+                f"@{WANTED} = global i64 0",
+                f"@{KNOWN} = global i64 {sum(there << k for k, there in enumerate(known))}",
+            ]
+        texts = self._those(self._used(names, without), {*names} - {first})
+        return self._with_declarations([*table, *declared, *texts])
 
     def part(self, k: int) -> str:
         """Return the text of a function that is compiled later, there as `PART`."""
         self._write()
         symbol = self.later[k]
-        text = self._with_declarations(self._those(self._used_by(symbol), [symbol]))
+        text = self._with_declarations(self._those(self._used([symbol]), [symbol]))
         return text.replace(f"@{symbol}(", f"@{PART}(")
 
     def _write(self) -> None:
@@ -323,7 +318,7 @@ class Module:
         for one in (None, *self.outlined):
             used = self.texts.keys() - self.outlined.keys()
             if one:
-                used = self._used_by(one, self.outlined)
+                used = self._used([one], self.outlined)
             others = [text for name, text in self.outlined.items() if name != one]
             found.append(self._with_declarations([*others, *self._those(used, self.outlined)]))
         return found
@@ -334,11 +329,22 @@ class Module:
             if name in names:
                 yield text.replace("define internal", "define", 1) if name in public else text
 
-    def _used_by(self, symbol: str, without: Container[str] = ()) -> set[str]:
-        """Return a function, and all that it calls here or reads, `without` some."""
-        used, left = {symbol}, [symbol]
+    def _symbols(self, name: str) -> set[str]:
+        """Return the symbols in the text of a function."""
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = set(_SYMBOL.findall(self.texts[name]))
+        return found
+
+    def _length(self, names: list[str], without: Container[str] = ()) -> int:
+        """Return how long the texts of functions are, with all that they call, `without` some."""
+        return sum(len(self.texts[one]) for one in self._used(names, without))
+
+    def _used(self, names: list[str], without: Container[str] = ()) -> set[str]:
+        """Return functions, and all that they call here or read, `without` some."""
+        used, left = {*names}, [*names]
         while left:
-            for name in _SYMBOL.findall(self.texts[left.pop()]):
+            for name in self._symbols(left.pop()):
                 if name in self.texts and name not in used and name not in without:
                     used.add(name)
                     left.append(name)
@@ -414,6 +420,10 @@ class _Body(Writer):
         self.interleaved = 0
         self._source = source
         self._variables: dict[str, tuple[Any, list[str]]] = {}
+        self._constants: dict[str, Value] = {}
+        self._known: dict[str, Value] = {}  # variables that need not be read from memory here
+        self._reads = 0  # operands that were not
+        self._unread: set[str] = set()  # memory of variables that nothing reads
         self._work: list[str] = []  # memory to be freed
         self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
         self._returned: list[str] = []  # stack memory of the result
@@ -439,7 +449,7 @@ class _Body(Writer):
             function = statement.value.func
             if isinstance(function, ast.Name):
                 found = self._source.scope.get(function.id)
-                return found if instructions.is_one_of(found, MARKS) else None
+                return found if id(found) in MARKS else None
         return None
 
     def declaration(self) -> str:
@@ -453,7 +463,9 @@ class _Body(Writer):
             group = 3
         given, kind = ", ".join(self._given), self._result_type()
         head = f"define internal {kind} @{self.symbol}({given}) #{group} {{"
-        lines = [head, "entry:", *self._slots, "  br label %start", "start:", *self.lines]
+        slots = (line for line in self._slots if line.split()[0] not in self._unread)
+        lines = [head, "entry:", *slots, "  br label %start", "start:"]
+        lines += (line for line in self.lines if not self._is_lost(line))
         lines += ["return:", *self._ending(kind), "}"]
         several = sum(one.is_long for one in self._formulas) > SEVERAL
         count = INTERLEAVED if several else self.interleaved
@@ -471,6 +483,10 @@ class _Body(Writer):
             else:
                 self.module.inline(one)
         return text
+
+    def _is_lost(self, line: str) -> bool:
+        """Return whether a line writes a variable that nothing reads."""
+        return line.startswith("  store ") and line.rpartition(" ")[2] in self._unread
 
     def _ending(self, kind: str) -> Iterator[str]:
         """Free memory, and return the result."""
@@ -504,26 +520,43 @@ class _Body(Writer):
         numbers = known is not None and isinstance(known[0], str) and value.is_number
         if known is None or not (numbers or known[0] == kind):
             known = self._variables[name] = kind, [self.slot(one) for one in leaf_types(kind)]
+            self._unread.update(known[1])
         elif known[0] != kind:
             if not holds(known[0], value):
                 raise Untranslatable(f"{name} has two types")
             value = self.cast(value, known[0])
         for (one, operand), slot in zip(leaves(value), known[1], strict=True):
             self.lines.append(f"  store {one} {operand}, ptr {slot}")
+        self._known[name] = Value(known[0], value.text, value.size)
+
+    def begin(self, label: str, known: dict[str, Value] | None = None) -> None:
+        """Begin a block; `known` are the variables' values wherever it is reached from."""
+        super().begin(label)
+        self._known = {} if known is None else known
 
     def _read(self, name: str) -> Value:
+        value = self._known.get(name)
+        if value is not None:
+            self._reads += len(self._variables[name][1])
+            return value
         known = self._variables.get(name)
         if known is None:
-            try:
-                return constant(self._source.scope[name])
-            except KeyError:
-                raise Untranslatable(f"the name {name}") from None
+            if name not in self._constants:
+                try:
+                    self._constants[name] = constant(self._source.scope[name])
+                except KeyError:
+                    raise Untranslatable(f"the name {name}") from None
+            return self._constants[name]
         kind, slots = known
         types = leaf_types(kind)
         operands = [
             self.emit(f"load {one}, ptr {slot}") for one, slot in zip(types, slots, strict=True)
         ]
-        return rebuilt(kind, operands)
+        self._unread.difference_update(slots)
+        value = rebuilt(kind, operands)
+        if not self._depth:
+            self._known[name] = value
+        return value
 
     # Statements ------------------------------------------------------------------------------
 
@@ -635,7 +668,7 @@ class _Body(Writer):
         self.jump(head)
         self.begin(head)
         self.branch(self.truth(self._value(one.test)), body, exit_)
-        self.begin(body)
+        self.begin(body, self._known)
         self._loops.append((head, exit_))
         self._run(one.body)
         self._loops.pop()
@@ -659,17 +692,18 @@ class _Body(Writer):
             return
         yes, no, end = map(self.label, ("then", "else", "end"))
         self.branch(test, yes, no)
-        ended = []
+        before, after = self._known, []
         for label, statements in ((yes, one.body), (no, one.orelse)):
-            self.begin(label)
+            self.begin(label, dict(before))
             self._run(statements)
-            ended.append(self.ended)
             if not self.ended:
                 self.jump(end)
+                after.append(self._known)
             self.ended = False
-        self.ended = all(ended)
-        if not self.ended:
-            self.begin(end)
+        self.ended = not after
+        if after:
+            first, last = after[0], after[-1]
+            self.begin(end, {name: one for name, one in first.items() if last.get(name) is one})
 
     def _on_return(self, one: ast.Return) -> None:
         self._return(NOTHING if one.value is None else self._value(one.value))
@@ -786,10 +820,11 @@ class _Body(Writer):
                 total = self.truth(self._value(part))
                 continue
             before, more, end = self._label_now, self.label("more"), self.label("end")
+            reads = self._reads
             with self.apart() as lines:
                 self._label_now = more
                 text = self.truth(self._value(part))
-            if is_harmless(lines):
+            if is_harmless(lines, self._reads - reads):
                 self._label_now = before
                 self.lines += lines
                 total = self.emit(f"{word} i1 {total}, {text}")
@@ -798,7 +833,7 @@ class _Body(Writer):
             self.branch(total, *((end, more) if stops else (more, end)))
             self.lines += [f"{more}:", *lines]
             self.jump(end)
-            self.begin(end)
+            self.begin(end, self._known)
             known = "true" if stops else "false"
             total = self.emit(f"phi i1 [{known}, %{before}], [{text}, %{last}]")
         return Value("b1", total)
@@ -810,17 +845,19 @@ class _Body(Writer):
         yes, no, end = map(self.label, ("then", "else", "end"))
         before = self._label_now
         arms: list[tuple[list[str], Value, str]] = []
+        reads = [self._reads]
         for label, part in ((yes, one.body), (no, one.orelse)):
             with self.apart() as lines:
                 self._label_now = label
                 arms.append((lines, self.tuple_value(self._value(part)), self._label_now))
+            reads.append(self._reads)
         kind = self.common(arms[0][1].type, arms[1][1].type)
         for k, (lines, value, label) in enumerate(arms):
             with self.apart() as more:
                 value = self.converted(value, kind)
             arms[k] = [*lines, *more], value, label
         x, y = (leaves(value) for _, value, _ in arms)
-        if all(is_harmless(lines) for lines, _, _ in arms):
+        if all(is_harmless(arms[k][0], reads[k + 1] - reads[k]) for k in range(2)):
             self._label_now = before
             for lines, _, _ in arms:
                 self.lines += lines
@@ -833,7 +870,7 @@ class _Body(Writer):
         for label, (lines, _, _) in zip((yes, no), arms, strict=True):
             self.lines += [f"{label}:", *lines]
             self.jump(end)
-        self.begin(end)
+        self.begin(end, self._known)
         operands = [
             self.emit(f"phi {leaf} [{a}, %{arms[0][2]}], [{b}, %{arms[1][2]}]")
             for (leaf, a), (_, b) in zip(x, y, strict=True)
@@ -894,7 +931,7 @@ class _Body(Writer):
             raise Untranslatable("a keyword argument")
         if isinstance(target, Source):
             return self._call_own(target, values)
-        if instructions.is_one_of(target, MARKS):
+        if id(target) in MARKS:
             return NOTHING
         emit = instructions.find(target)
         if emit is not None:
@@ -983,13 +1020,13 @@ class _Body(Writer):
         place = self.emit(f"getelementptr ptr, ptr @{LATER}, i64 {k}")
         address = self.emit(f"load atomic ptr, ptr {place} acquire, align 8")
         self.branch(self.emit(f"icmp ne ptr {address}, null"), run, wanting)
-        self.begin(wanting)
+        self.begin(wanting, self._known)
         self.emit(f"atomicrmw or ptr @{WANTED}, i64 {1 << k} monotonic")
         self.jump(end)
-        self.begin(run)
+        self.begin(run, self._known)
         found = self.emit(f"call i64 {address}({given})")
         self.jump(end)
-        self.begin(end)
+        self.begin(end, self._known)
         return Value("i64", self.emit(f"phi i64 [{found}, %{run}], [0, %{wanting}]"))
 
     def _call_scalar(self, find: Callable, target: Callable, values: list[Value]) -> Value:

@@ -156,14 +156,15 @@ def itemsize(kind: str) -> int:
 
 def leaves(value: Value) -> list[tuple[str, str]]:
     """Return the LLVM types and operands that a value is made of."""
-    if value.is_complex:
-        kind = llvm_type(PARTS[value.type])
+    kind = value.type
+    if isinstance(kind, str):
+        if kind not in PARTS:
+            return [(llvm_type(kind), value.text)]
+        kind = llvm_type(PARTS[kind])
         return [(kind, part) for part in value.text]
-    if value.is_number:
-        return [(llvm_type(value.type), value.text)]
-    if isinstance(value.type, Array):
+    if isinstance(kind, Array):
         return [("ptr", value.text), ("i64", value.size)]
-    if isinstance(value.type, tuple):
+    if isinstance(kind, tuple):
         return [leaf for part in value.text for leaf in leaves(part)]
     return []
 

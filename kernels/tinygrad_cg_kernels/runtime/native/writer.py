@@ -51,6 +51,7 @@ class Writer:
         self._count = itertools.count()
         self._labels = itertools.count()
         self._label_now = "start"
+        self._depth = 0  # of `apart`
 
     # Instructions ----------------------------------------------------------------------------
 
@@ -91,7 +92,9 @@ class Writer:
     def apart(self) -> Iterator[list[str]]:
         """Collect what is written, instead of writing it."""
         kept, self.lines = self.lines, []
+        self._depth += 1
         yield self.lines
+        self._depth -= 1
         self.lines = kept
 
     def label(self, stem: str) -> str:
@@ -524,9 +527,12 @@ def holds(kind: str, value: Value) -> bool:
     return kind == "i64" and own[0] == "i"
 
 
-def is_harmless(lines: list[str]) -> bool:
-    """Return whether lines may run although a condition says otherwise, and are few."""
-    if len(lines) > 8:
+def is_harmless(lines: list[str], reads: int) -> bool:
+    """Return whether lines may run although a condition says otherwise, and are few.
+
+    They read the values of so many variables.
+    """
+    if len(lines) + reads > 8:
         return False
     for line in lines:
         operation = line.partition(" = ")[2] or line
