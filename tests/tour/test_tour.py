@@ -267,12 +267,35 @@ def test_medians_alternate(monkeypatch):
         return run
 
     monkeypatch.setattr(timing.time, "perf_counter", lambda: now)
+    monkeypatch.setattr(timing, "settle", lambda function: calls.append("settle"))
     functions = {"slow": takes("slow", 0.002), "quick": takes("quick", 0.00025)}
     taken = timing.medians(functions, 0.0, rounds=5)
     assert taken == pytest.approx({"slow": 0.002, "quick": 0.00025})
-    assert calls[:6] == ["slow"] * 3 + ["quick"] * 3  # to see how many calls fill a turn
+    assert calls[:2] == ["settle"] * 2
+    assert calls[2:8] == ["slow"] * 3 + ["quick"] * 3  # to see how many calls fill a turn
     slow, quick = ["slow"] * 2, ["quick"] * 5  # the first of each does not count
-    assert calls[6:] == slow + quick + quick + slow + slow + quick  # back and forth
+    assert calls[8:] == slow + quick + quick + slow + slow + quick  # back and forth
+
+
+def test_settling_waits_for_the_better_kernels(monkeypatch):
+    calls = []
+    monkeypatch.setattr(timing.tiers, "wait", lambda: calls.append("wait"))
+    timing.settle(lambda: calls.append("run"))
+    assert calls[-2:] == ["wait", "run"]
+    assert calls.count("run") > timing.tiers.CALLS
+
+
+def test_settling_a_slow_function_ends(monkeypatch):
+    now, calls = 0.0, []
+
+    def run():
+        nonlocal now
+        now += 0.06
+        calls.append("run")
+
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now)
+    timing.settle(run)
+    assert len(calls) == 3  # two in a tenth of a second, and one with the better kernels
 
 
 # Its data -------------------------------------------------------------------------------------
