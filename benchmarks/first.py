@@ -1,20 +1,19 @@
 """`python -m benchmarks.first`: how long the first use of each operation takes.
 
-Each operation runs in processes of its own, forked from one that has imported the library and
-compiled nothing, with an empty cache of kernels: once on few elements, once on 100,000. By default
-such a process has used the addition of arrays of both sizes before, so that what every operation
-needs is there; with `--start` it has not: that is the first operation on a new machine. Times are
-what the first use takes more than a second one, the least of the rounds, in milliseconds: elapsed,
-and of the processor in all threads.
+Each operation runs in processes of its own, with an empty cache of kernels: once on few elements,
+once on 100,000. By default such a process has used the addition of arrays of both sizes before, so
+that what every operation needs is there; with `--start` it has not: that is the first operation on
+a new machine. Times are what the first use takes more than the quickest of the next three, the
+least of the rounds, in milliseconds: elapsed, and of the processor in all threads.
 """
 
 import argparse
-import json
+import multiprocessing
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -58,27 +57,17 @@ def arguments(record: Primitive, size: int, dtype: str) -> tuple[list[np.ndarray
     return drawn, case.params
 
 
-def first_use(record: Primitive, size: int, dtype: str, start: bool) -> Times | None:
+def first_use(name: str, size: int, dtype: str, start: bool) -> Times | None:
     """Return what an operation's first use takes; None where it is not for such operands."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                os.environ["TINYGRAD_CG_CACHE_DIR"] = folder
-                os.write(writing, json.dumps(_measured(record, size, dtype, start)).encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with open(reading, encoding="utf-8") as file:
-        answer = file.read()
-    os.waitpid(child, 0)
-    if not answer:
-        raise RuntimeError(f"{record.name} failed on {size} elements of {dtype}")
-    return json.loads(answer)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TINYGRAD_CG_CACHE_DIR"] = folder
+        with multiprocessing.get_context("spawn").Pool(1) as process:
+            return process.apply(_measured, (name, size, dtype, start))
 
 
-def _measured(record: Primitive, size: int, dtype: str, start: bool) -> Times | None:
+def _measured(name: str, size: int, dtype: str, start: bool) -> Times | None:
+    ops.load_all()
+    record = OPS[name]
     try:
         operands, params = arguments(record, size, dtype)
     except StopIteration:
@@ -93,8 +82,8 @@ def _measured(record: Primitive, size: int, dtype: str, start: bool) -> Times | 
             first = _time(record, tensors, params)
         except TypeError:
             return None
-        second = _time(record, tensors, params)
-    return first[0] - second[0], first[1] - second[1]
+        later = min(_time(record, tensors, params) for _ in range(3))
+    return first[0] - later[0], first[1] - later[1]
 
 
 def _time(record: Primitive, tensors: list[tf.Tensor], params: dict[str, Any]) -> Times:
@@ -103,13 +92,13 @@ def _time(record: Primitive, tensors: list[tf.Tensor], params: dict[str, Any]) -
     return (time.perf_counter() - elapsed) * 1e3, (time.process_time() - used) * 1e3
 
 
-def measure(chosen: dict[str, Primitive], rounds: int, dtypes: list[str], start: bool) -> Iterator:
+def measure(chosen: Iterable[str], rounds: int, dtypes: list[str], start: bool) -> Iterator:
     """Yield each operation's name, and its times by size and dtype."""
-    for name, record in chosen.items():
+    for name in chosen:
         found: dict[tuple[int, str], Times | None] = {}
         for size in SIZES:
             for dtype in dtypes:
-                taken = [first_use(record, size, dtype, start) for _ in range(rounds)]
+                taken = [first_use(name, size, dtype, start) for _ in range(rounds)]
                 pairs = [pair for pair in taken if pair is not None]
                 least = tuple(map(min, zip(*pairs, strict=True))) if pairs else None
                 found[size, dtype] = least
@@ -124,8 +113,6 @@ def main() -> None:
     parser.add_argument("--dtypes", nargs="+", default=["float64"], metavar="DTYPE")
     parser.add_argument("--start", action="store_true", help="the first operation of all")
     chosen = parser.parse_args()
-    if not hasattr(os, "fork"):
-        raise SystemExit("this system has no fork")
     ops.load_all()
     rows = []
     measured = measure(operations(chosen.names), chosen.rounds, chosen.dtypes, chosen.start)

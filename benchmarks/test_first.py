@@ -1,12 +1,7 @@
 """The benchmark of first uses runs: each is compiled, in a process that found nothing."""
 
-import os
 import subprocess
 import sys
-
-import pytest
-
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 def run(*arguments):

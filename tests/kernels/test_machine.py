@@ -4,6 +4,7 @@ import ctypes
 import gc
 import itertools
 import os
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -61,7 +62,7 @@ def test_kernels_of_a_program_are_compiled_by_as_many_threads_as_cores(
     own = threading.current_thread()
     assert own in threads_used
     others = [thread for thread in threads_used if thread is not own]
-    assert len(set(others)) == (min(cores, len(others)) if cores > 1 else 0)
+    assert len(set(others)) == min(cores - 1, len(others))
     assert not programs._early
     np.testing.assert_allclose(result, several(tf.constant(X)), 1e-12)
 
@@ -70,6 +71,72 @@ def test_a_single_kernel_needs_no_thread(threads_used, monkeypatch):
     monkeypatch.setattr(machine, "cores", lambda: 2)
     tf.function(lambda x: x * 3.5 - x)(tf.constant(X[:5]))
     assert threads_used == [threading.current_thread()]
+
+
+@pytest.fixture
+def one_other_core(monkeypatch):
+    """An executor with one thread, which is busy until the event is set."""
+    monkeypatch.setattr(machine, "cores", lambda: 2)
+    free = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(machine, "_pool", lambda count: pool)
+        yield free
+        free.set()
+
+
+def test_who_asks_does_what_no_core_has_begun(one_other_core):
+    first, begun = machine.Job(one_other_core.wait), []
+    second = machine.Job(lambda: begun.append(threading.current_thread()) or len(begun))
+    assert not second.is_over
+    assert [second(), second()] == [1, 1]
+    assert begun == [threading.current_thread()]
+    one_other_core.set()
+    assert first() is True
+    assert first.is_over
+
+
+def test_who_asks_waits_for_what_a_core_has_begun(one_other_core):
+    job = machine.Job(lambda: one_other_core.wait() and threading.current_thread())
+    threading.Timer(0.05, one_other_core.set).start()
+    assert job() is not threading.current_thread()
+
+
+def test_what_failed_is_an_error_each_time(one_other_core):
+    one_other_core.set()
+    job = machine.Job(lambda: 1 // 0)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            job()
+
+
+def test_threads_wait_shortly_while_others_translate():
+    usual, inside, leave = sys.getswitchinterval(), threading.Event(), threading.Event()
+
+    def translate():
+        with machine.responsive():
+            inside.set()
+            leave.wait()
+
+    other = threading.Thread(target=translate)
+    with machine.responsive():
+        assert sys.getswitchinterval() == pytest.approx(machine.SWITCH)
+        other.start()
+        inside.wait()
+    assert sys.getswitchinterval() == pytest.approx(machine.SWITCH)
+    leave.set()
+    other.join()
+    assert sys.getswitchinterval() == pytest.approx(usual)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_waits_as_usual_though_the_parent_translates():
+    usual = sys.getswitchinterval()
+    with machine.responsive():
+        child = os.fork()
+        if not child:
+            os._exit(round(1e6 * sys.getswitchinterval()) != round(1e6 * usual))
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_threads_make_the_same_code():
@@ -201,7 +268,7 @@ def test_jobs_are_done_once_the_pool_takes_none(monkeypatch):
     pool.shutdown()
     monkeypatch.setattr(machine, "cores", lambda: 2)
     monkeypatch.setattr(machine, "_pool", lambda count: pool)
-    assert machine.start(lambda: 5)() == 5
+    assert machine.Job(lambda: 5)() == 5
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -109,6 +109,30 @@ def test_a_pace_that_is_no_longer_true_is_measured_again(monkeypatch):
     assert (array == 2).all()
 
 
+@pytest.mark.parametrize(("block", "alone"), [(1_000_000, [10]), (1_000, [10, 30, 20])])
+def test_long_work_is_shared_after_one_block(monkeypatch, block, alone):
+    """Of six blocks, each of which takes so many nanoseconds, these are done by one thread."""
+    code = pool_tasks.compiled()
+    array, table = np.zeros(60, np.int64), np.zeros(2, np.int64)
+    task = threads.Task(code.address("count"), table.ctypes.data, 0, 60, 10, 1.0)
+    now, found, serial = 0, [], threads._run_serial
+
+    def run_serial(arrays, part):
+        nonlocal now
+        now += block * part.units // part.step
+        found.append(part.units)
+        serial(arrays, part)
+
+    monkeypatch.setattr(threads, "_rates", {})
+    monkeypatch.setattr(threads, "_run_serial", run_serial)
+    monkeypatch.setattr(threads, "perf_counter_ns", lambda: now)
+    monkeypatch.setattr(threads._State, "threads", 2)
+    threads.carry_out(task, (array,))
+    assert [units for units in found if units] == alone
+    assert threads._rates[task.address] == (block / 10, 1)
+    assert (array == 1).all()
+
+
 def test_settings():
     threads.set_num_threads(1)
     assert threads.get_num_threads() == 1

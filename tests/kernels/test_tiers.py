@@ -20,9 +20,9 @@ from tinygrad_cg_kernels.loops.ranges import Ranged
 from tinygrad_cg_kernels.move import gather, order
 from tinygrad_cg_kernels.reduce import combine, moments, narrow, reduction, softmax, sums
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import objects, progress
+from tinygrad_cg_kernels.runtime import machine, objects, progress
 from tinygrad_cg_kernels.runtime.entries import Blocks
-from tinygrad_cg_kernels.runtime.native import kernels, tiers
+from tinygrad_cg_kernels.runtime.native import kernels, module, tiers
 from tinygrad_cg_kernels.runtime.threads import THRESHOLD
 
 pytestmark = pytest.mark.skipif(not objects.supported, reason="Numba compiles the kernels here")
@@ -100,6 +100,36 @@ def test_both_forms_of_branching_formulas_have_the_same_bits(name, dtype):
     kernels.supply(owner, every=True)
     assert owner.better.code is not None
     assert_same_bits(kernel(*given), first)
+
+
+@pytest.mark.parametrize("count", [100, THRESHOLD])
+@pytest.mark.parametrize("name", ["betainc", "gamma_transport", "digamma"])
+def test_other_cores_begin_while_the_rest_is_translated(name, count, monkeypatch):
+    """Formulas that are compiled early are part of the kernel, and have the same bits."""
+    given = values(OPS[name].kernel.inputs, count, "float64")
+    expected = made(name)(*given)
+    texts, begun = [], machine.Text.begun
+    monkeypatch.setattr(machine.Text, "begun", lambda text: texts.append(text) or begun(text))
+    monkeypatch.setattr(machine, "cores", lambda: 4)
+    monkeypatch.setattr(module, "EARLY", 1)
+    monkeypatch.setattr(tiers, "HEAVY", 1)
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", f"{os.environ['TINYGRAD_CG_CACHE_DIR']}/other")
+    assert_same_bits(made(name)(*given), expected)
+    assert len(texts) > 1
+    level = machine.HEAVY if count == THRESHOLD else machine.UNOPTIMISED
+    assert {text.level for text in texts} == {level}
+
+
+@pytest.mark.parametrize("count", [100, THRESHOLD])
+def test_formulas_are_not_begun_before_their_level_is_known(count, monkeypatch):
+    """That of a kernel of blocks depends on how long the whole is."""
+    texts = []
+    monkeypatch.setattr(machine.Text, "begun", lambda text: texts.append(text) or text)
+    monkeypatch.setattr(machine, "cores", lambda: 4)
+    monkeypatch.setattr(module, "EARLY", 1)
+    given = values(1, count, "float64")
+    made("digamma")(*given)
+    assert bool(texts) == (count == 100)
 
 
 def test_small_and_large_arrays_have_the_same_bits_where_loops_are_not_vectorised():

@@ -10,13 +10,15 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import NewPassManager
+
+from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 UNOPTIMISED, HEAVY, SUMS, AS_WRITTEN, WITHOUT_LOOPS, LEVEL, FORMULAS = -3, -2, -1, 0, 1, 2, 3
 """LLVM's levels: for text that is soon replaced (its variables become registers, and little else is
@@ -138,6 +140,8 @@ class Text(NamedTuple):
     linked: Sequence[str] = ()
     level: int = LEVEL
     parts: Sequence[Text] = ()
+    job: Job[bytes] | None = None
+    """What another core has begun."""
 
     def parsed(self) -> Any:
         """Return the module, alone in its context."""
@@ -152,6 +156,15 @@ class Text(NamedTuple):
         module = optimised(self.parsed(), alone=True, level=self.level)
         return object_code(module, alone=True, level=self.level)
 
+    def begun(self) -> Text:
+        """Have another core compile the module; return the text of which it does."""
+        return self._replace(job=Job(self.compiled))
+
+    @property
+    def is_made(self) -> bool:
+        """Whether another core has compiled the module."""
+        return self.job is not None and self.job.is_over
+
     @property
     def size(self) -> int:
         return sum(map(len, self.linked), len(self.text))
@@ -161,11 +174,12 @@ def compiled_together(texts: Sequence[Text]) -> list[bytes]:
     """Return the object codes of texts, compiled on all cores."""
     several = [(text, *text.parts) for text in texts]
     whole = list(itertools.chain.from_iterable(several))
-    longest = sorted(range(len(whole)), key=lambda k: (whole[k].level, whole[k].size), reverse=True)
-    waits = {k: start(whole[k].compiled) for k in longest[:-1]}
+    new = [k for k, one in enumerate(whole) if one.job is None]
+    longest = sorted(new, key=lambda k: (whole[k].level, whole[k].size), reverse=True)
+    jobs = {k: Job(whole[k].compiled) for k in longest[:-1]}
     codes = {k: whole[k].compiled() for k in longest[-1:]}  # the shortest, by this thread
-    codes |= {k: wait() for k, wait in waits.items()}
-    found = iter(codes[k] for k in range(len(whole)))
+    codes |= {k: jobs[k]() for k in reversed(jobs)}
+    found = iter(codes[k] if one.job is None else one.job() for k, one in enumerate(whole))
     return [_joined([next(found) for _ in some]) for some in several]
 
 
@@ -198,6 +212,32 @@ def _objects(data: bytes) -> Iterator[bytes]:
 Made = TypeVar("Made")
 
 
+class Job(Generic[Made]):
+    """What another core does. Who calls for the result does it, if no core has begun.
+
+    So does the caller where there is one core, where there are no more threads, and once the main
+    thread has ended.
+    """
+
+    def __init__(self, job: Callable[[], Made]):
+        self._own = cache(job)
+        self._begun: Future[Made] | None = None
+        others = cores() - 1
+        with contextlib.suppress(RuntimeError):
+            if others:
+                self._begun = _pool(others).submit(job)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether another core has done it."""
+        return self._begun is not None and self._begun.done()
+
+    def __call__(self) -> Made:
+        if self._begun is None or self._begun.cancel():
+            return self._own()
+        return self._begun.result()
+
+
 @cache
 def _pool(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, "tinygrad_cg compiler")
@@ -207,17 +247,50 @@ if hasattr(os, "register_at_fork"):  # a child has no threads but its own
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def start(job: Callable[[], Made]) -> Callable[[], Made]:
-    """Have another core do a job; return what waits for its result.
+SWITCH = 5e-5
+"""Seconds that a thread waits for the interpreter while another one translates: compiling needs it
+a few times for microseconds, and would wait for 5 ms each time.
+"""
+_lock = ForkLock()
+_translating = 0  # threads
+_interval = 0.0
 
-    It is done then where there is one core, where there are no more threads, and once the main
-    thread has ended.
-    """
-    count = cores()
-    with contextlib.suppress(RuntimeError):
-        if count > 1:
-            return _pool(count).submit(job).result
-    return cache(job)
+
+@contextlib.contextmanager
+def responsive() -> Iterator[None]:
+    """Let the threads that compile have the interpreter soon, whatever this one does."""
+    _enter()
+    try:
+        yield
+    finally:
+        _leave()
+
+
+def _enter() -> None:
+    global _translating, _interval
+    with _lock:
+        if not _translating:
+            _interval = sys.getswitchinterval()
+            sys.setswitchinterval(min(SWITCH, _interval))
+        _translating += 1
+
+
+def _leave() -> None:
+    global _translating
+    with _lock:
+        _translating -= 1
+        if not _translating:
+            sys.setswitchinterval(_interval)
+
+
+def _enter_child() -> None:
+    """A forked child has none of the other threads that translate."""
+    while _translating:
+        _leave()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_enter_child)
 
 
 def _library(name: str, alone: bool) -> Callable[..., Any]:

@@ -31,6 +31,9 @@ threads are not behind one from twice that. The time a kernel takes for an eleme
 the first blocks that it does, since 100,000 elements are 10 us of a sum and 100 of an exponential.
 """
 
+CERTAIN = 10 * WORTH
+"""Nanoseconds that work must take to be shared by a pace that one block alone has shown."""
+
 PROBE = 8  # blocks that are measured at a time
 SAMPLES = 3  # calls in which they are: the first may wait for memory, or for another process
 
@@ -120,16 +123,22 @@ def _after(task: Task, blocks: int) -> Task:
 
 
 def _measure(arrays: tuple[np.ndarray, ...], task: Task) -> int:
-    """Run the first blocks in two parts; note the faster's pace; return how many are done."""
+    """Run the first blocks in parts; note the fastest's pace; return how many are done.
+
+    It is one block where that tells that the rest takes long.
+    """
     best, samples = _rates.get(task.address, UNKNOWN)
-    size = min(PROBE, task.units // task.step // 2)
-    for part in range(2):
+    size, done = min(PROBE, task.units // task.step // 2), 0
+    for blocks in (1, size, size - 1):
+        part = _after(task, done)
+        if not blocks or (done and best * part.units * task.weight >= CERTAIN):
+            break
         start = perf_counter_ns()
-        _run_serial(arrays, _after(task, part * size)._replace(units=size * task.step))
-        pace = (perf_counter_ns() - start) / (size * task.step * task.weight)
-        best = min(best, pace)
+        _run_serial(arrays, part._replace(units=blocks * task.step))
+        pace = (perf_counter_ns() - start) / (blocks * task.step * task.weight)
+        best, done = min(best, pace), done + blocks
     _rates[task.address] = best, samples + 1
-    return 2 * size
+    return done
 
 
 def carry_out(task: Task, arrays: tuple[np.ndarray, ...] = ()) -> None:

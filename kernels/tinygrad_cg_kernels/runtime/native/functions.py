@@ -17,7 +17,7 @@ from numba.core.errors import TypingError
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import machine
-from tinygrad_cg_kernels.runtime.native.translate import scalar_text
+from tinygrad_cg_kernels.runtime.native.module import scalar_text
 from tinygrad_cg_kernels.runtime.native.values import (
     FLOATS,
     NAMES,
@@ -146,7 +146,7 @@ def _translated(function: Callable, symbol: str, arguments: tuple[str, ...]) -> 
         _store.write(symbol, {"result": result, "arguments": arguments, **own._asdict()}, b"")
         return own
 
-    made = _found[symbol] = Function(symbol, result, arguments, machine.start(formula))
+    made = _found[symbol] = Function(symbol, result, arguments, machine.Job(formula))
     for one in guard:
         find(one, arguments)
     return made

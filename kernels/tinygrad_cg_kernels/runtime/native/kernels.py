@@ -23,8 +23,9 @@ from tinygrad_cg_kernels.runtime.frames import deep
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import tiers
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
+from tinygrad_cg_kernels.runtime.native.module import KNOWN, PART, Module
 from tinygrad_cg_kernels.runtime.native.sources import source_of
-from tinygrad_cg_kernels.runtime.native.translate import KNOWN, LATER, PART, SUMS, WANTED, Module
+from tinygrad_cg_kernels.runtime.native.translate import LATER, SUMS, WANTED
 from tinygrad_cg_kernels.runtime.native.values import NAMES, Array, Unsupported, Untranslatable
 from tinygrad_cg_kernels.runtime.objects.fields import OBJECT
 from tinygrad_cg_kernels.runtime.store import Store
@@ -100,7 +101,7 @@ def begin_words(function: Callable, name: str, count: int, level: int = machine.
     with contextlib.suppress(Untranslatable, NumbaError):  # `words_function` says why
         key, entry = _key(function, name, count), WORDS._replace(level=level)
         if enabled and key not in _begun and not _store.has(key):
-            _begun[key] = machine.start(_Translation(function, count, entry).text().compiled)
+            _begun[key] = machine.Job(_Translation(function, count, entry).text().compiled)
 
 
 def objects_function(
@@ -255,19 +256,29 @@ class _Translation:
 
     def first_form(self) -> machine.Text:
         """Return the text of a form that is compiled sooner."""
-        whole, module, symbol, entry = self._texts()
-        level, enough = machine.UNOPTIMISED, tiers.ENOUGH
-        if self._entry.uses_pool and len(whole.text) >= tiers.HEAVY:
-            level, enough = machine.HEAVY, tiers.ENOUGH_HEAVY
+        with machine.responsive():
+            whole, module, symbol, entry = self._texts(self._level)
+        level = self._level(len(whole.text))
+        if level is None:
+            level = machine.UNOPTIMISED
         own, *parts = module.first(symbol, machine.cores(), level)
+        enough = tiers.ENOUGH_HEAVY if level == machine.HEAVY else tiers.ENOUGH
         work = enough // len(whole.text)
         text = tiers.with_choice(f"{entry}\n{own.text}", work, self._entry.choice)
         return own._replace(text=text, parts=parts)
 
+    def _level(self, length: int) -> int | None:
+        """Return LLVM's level for a first form of at least so many characters, if these tell."""
+        if not self._entry.uses_pool:
+            return machine.UNOPTIMISED
+        return machine.HEAVY if length >= tiers.HEAVY else None
+
     @deep
-    def _texts(self) -> tuple[machine.Text, Module, str, str]:
+    def _texts(
+        self, early: Callable[[int], int | None] | None = None
+    ) -> tuple[machine.Text, Module, str, str]:
         """Return the text; the module, its main function's symbol, and the way in."""
-        module, arguments = Module(), self._entry.arguments(self._kinds)
+        module, arguments = Module(early=early), self._entry.arguments(self._kinds)
         with build.no_collection():
             made = module.function(source_of(self._function), arguments)
         self._module = module if module.later else None

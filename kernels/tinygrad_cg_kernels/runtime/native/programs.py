@@ -19,7 +19,8 @@ from tinygrad_cg_kernels.runtime.frames import deep
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import functions
 from tinygrad_cg_kernels.runtime.native.calling import EntryText, PythonFunction
-from tinygrad_cg_kernels.runtime.native.translate import Module, text_scope
+from tinygrad_cg_kernels.runtime.native.module import Module
+from tinygrad_cg_kernels.runtime.native.translate import text_scope
 from tinygrad_cg_kernels.runtime.native.values import Array, Function, Untranslatable, name_of
 from tinygrad_cg_kernels.runtime.store import Store
 

@@ -1,0 +1,380 @@
+"""The functions of one translation, and the modules of LLVM's that they make up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from tinygrad_cg_kernels.runtime import intrinsics, machine
+from tinygrad_cg_kernels.runtime.native import instructions
+from tinygrad_cg_kernels.runtime.native.sources import Source, source_of
+from tinygrad_cg_kernels.runtime.native.translate import (
+    ELEMENTARY,
+    LATER,
+    SUMS,
+    WANTED,
+    Body,
+    version_for,
+)
+from tinygrad_cg_kernels.runtime.native.values import (
+    NUMBA,
+    STORED,
+    Array,
+    Function,
+    Untranslatable,
+    Value,
+    constant,
+)
+
+LONG = 100
+"""Lines, of a function of numbers, from which on LLVM takes long to compute vectors by them."""
+PART, KNOWN = "tinygrad_cg_part", "tinygrad_cg_known"
+"""The symbols of a function that is compiled later, and of which are there from the beginning."""
+BRIEF = 4_000
+"""Characters of a part which a first form has from the beginning: compiling it apart takes longer.
+"""
+EARLY = 8_000
+"""Characters of long formulas that another core compiles while the rest is translated."""
+_SYMBOL = re.compile(r"@([\w.]+)")
+_REORDERED = re.compile(rf" = f(add|mul){instructions.REORDERED} |{instructions.ANY_ORDER}")
+
+
+class _Function(NamedTuple):
+    name: str
+    result: Any
+
+
+class _Contents(NamedTuple):
+    """What some lines have, with the functions that they call."""
+
+    loops: bool
+    reorders: bool
+    """Whether they have sums that may be put together in any order."""
+
+
+class Module:
+    """Functions of one translation: of a text, or of the kernels' own, with what they call.
+
+    `scope` is that of the text. The kernels' scalar functions are those that `find` returns.
+    Without it they are translated as well, and the product of two floats becomes part of the sum
+    that it is written in: it is not rounded. With `whole`, all that the first function calls
+    becomes part of it. With `early`, other cores compile long formulas for a first form while the
+    rest is translated: it returns LLVM's level for a text of at least so many characters, or None
+    where that depends on the rest.
+    """
+
+    def __init__(
+        self,
+        scope: dict[str, Any] | None = None,
+        find: Callable[..., Function] | None = None,
+        whole: bool = False,
+        early: Callable[[int], int | None] | None = None,
+    ):
+        self.find, self.whole = find, whole
+        self._early = early
+        self._complete: list[str] = []  # long formulas that no core has begun to compile
+        self._begun: list[machine.Text] = []
+        self._elsewhere: set[str] = set()  # the formulas in these
+        self.scope = scope or {}
+        self.texts: dict[str, str] = {}
+        self.outlined: dict[str, str] = {}
+        self.later: list[str] = []
+        self.declared: dict[str, str] = {}
+        self.inlined: dict[str, Function] = {}
+        self.called: dict[str, Function] = {}
+        self.metadata: list[str] = []
+        self._functions: dict[Any, _Function] = {}
+        self._bodies: dict[str, Body] = {}  # those whose texts are wanting
+        self._apart: dict[str, str] = {}  # long formulas and sums, and their declarations
+        self._sizes: dict[str, int] = {}
+        self._found: dict[str, set[str]] = {}
+        self._contents: dict[str, _Contents] = {}
+        self.level = machine.FORMULAS
+        """LLVM's level at most."""
+        self._arrays: dict[int, Value] = {}
+
+    def function(self, source: Source | str, arguments: tuple[Any, ...]) -> _Function:
+        """Return the function for these types, written down now if it is not there."""
+        if isinstance(source, str):
+            source = self.scope[source]
+        assert isinstance(source, Source)
+        key = id(source.body), id(source.scope), arguments
+        if key not in self._functions:
+            symbol = f"{source.name.strip('<>')}_{len(self._functions)}"
+            self._functions[key] = _Function(symbol, None)
+            body = Body(self, source, arguments, symbol)
+            self._functions[key] = _Function(symbol, body.result)
+            if self.find is None:
+                self._contents[symbol] = self._contents_of(body.lines)
+            self.texts[symbol] = ""
+            self._bodies[symbol] = body
+            if intrinsics.number_by_number in body.marks:
+                self.level = machine.WITHOUT_LOOPS
+            if intrinsics.outlined in body.marks:
+                self.outlined[symbol] = body.declaration()
+            if intrinsics.later in body.marks:
+                self.later.append(symbol)
+            if self.find is None:
+                self._look_at(symbol, body, source)
+        return self._functions[key]
+
+    def _look_at(self, symbol: str, body: Body, source: Source) -> None:
+        """Note what a first form may have in modules of their own: long formulas, and sums."""
+        elementary = source.scope.get("__name__", "").startswith(ELEMENTARY)
+        text = "\n".join(body.lines)
+        size = len(body.lines) + sum(self._sizes.get(one, 0) for one in {*_SYMBOL.findall(text)})
+        if SUMS in text or (elementary and size > LONG):
+            self._apart[symbol] = body.declaration()
+            if SUMS not in text:
+                self._complete.append(symbol)
+                self._begin()
+        else:
+            self._sizes[symbol] = size
+
+    def _begin(self) -> None:
+        """Have another core compile long formulas, if one has nothing to do and they are enough."""
+        busy = sum(not one.is_made for one in self._begun)
+        if self._early is None or busy >= machine.cores() - 1:
+            return
+        self._write()
+        level = self._early(sum(map(len, self.texts.values())))
+        if level is None:
+            return
+        for count in range(1, len(self._complete) + 1):
+            names = self._complete[:count]
+            if self._length(names, self._apart) >= EARLY:
+                self._begun.append(self._of_first(names, "", level).begun())
+                self._elsewhere.update(names)
+                del self._complete[:count]
+                return
+
+    def declare(self, name: str, text: str) -> str:
+        self.declared[name] = f"declare {text}"
+        return name
+
+    def define(self, name: str, text: Callable[[], str]) -> None:
+        """Have a function of this name, with the text that is given."""
+        if name not in self.declared:
+            self.declared[name] = text()
+
+    def declare_object(self, name: str) -> str:
+        """Declare what stands at a symbol's address."""
+        self.declared[name] = f"@{name} = external global i8"
+        return name
+
+    def inline(self, one: Function) -> None:
+        """Have a scalar function linked in."""
+        self.inlined[one.symbol] = one
+        given = ", ".join(STORED[kind] for kind in one.arguments)
+        self.declare(one.symbol, f"{STORED[one.result]} @{one.symbol}({given})")
+
+    def array(self, thing: Any) -> Value:
+        """Return a constant array, of an array or a tuple of numbers."""
+        if id(thing) not in self._arrays:
+            items = [constant(item) for item in thing]
+            kinds = {item.type for item in items}
+            if len(kinds) != 1 or not items[0].is_number:
+                raise Untranslatable(f"an index of {thing}")
+            kind, name = items[0].type, f"array.{len(self._arrays)}"
+            stored = ", ".join(f"{STORED[kind]} {item.text}" for item in items)
+            self.texts[name] = (
+                f"@{name} = internal constant [{len(items)} x {STORED[kind]}] [{stored}]"
+            )
+            self._arrays[id(thing)] = Value(Array(kind), f"@{name}", str(len(items)))
+        return self._arrays[id(thing)]
+
+    def sums(self, lines: list[str]) -> bool:
+        """Return whether the lines of a kernel's loop are sums that LLVM makes of vectors."""
+        if self.find is not None:  # programs have no first form
+            return False
+        found = self._contents_of(lines)
+        return found.reorders and not found.loops
+
+    def _contents_of(self, lines: list[str]) -> _Contents:
+        text = "\n".join(["", *lines])
+        loops, reorders = "\nhead" in text, _REORDERED.search(text) is not None
+        for name in _SYMBOL.findall(text):
+            called = self._contents.get(name)
+            if called is not None:
+                loops |= called.loops
+                reorders |= called.reorders
+        return _Contents(loops, reorders)
+
+    def loop(self, name: str, value: str) -> str:
+        """Return the mark of a loop for which LLVM has an option of this value."""
+        at = len(self.metadata)
+        self.metadata.append(f"!{at} = distinct !{{!{at}, !{at + 1}}}")
+        self.metadata.append(f'!{at + 1} = !{{!"llvm.loop.{name}", {value}}}')
+        return f", !llvm.loop !{at}"
+
+    def text(self) -> str:
+        """Return the module's text, but for the functions that are inlined."""
+        self._write()
+        return self._with_declarations(self.texts.values())
+
+    def main(self, symbol: str) -> str:
+        """Return the text of a function, without what is compiled later.
+
+        `LATER` has the addresses of these functions, once they are known, and `WANTED` a bit for
+        each that was called before.
+        """
+        self._write()
+        return self._main([symbol]) if self.later else self.text()
+
+    def first(self, symbol: str, cores: int, level: int) -> list[machine.Text]:
+        """Return `main` as texts of about one length for so many cores, whose code is joined.
+
+        Loops compute single numbers, but for sums, which have a text of their own: as vectors they
+        have the same bits. The level is that of the others. Brief parts are there already.
+        """
+        self._write()
+        main = [symbol, *(one for one in self.later if self._length([one]) < BRIEF)]
+        used = [*self._called_apart(main)]
+        for name in used:  # which grows
+            used += self._called_apart([name]) - {*used}
+        sums = [name for name in used if SUMS in self.texts[name]]
+        left = [name for name in used if name not in sums and name not in self._elsewhere]
+        own = {name: self._length([name], self._apart) for name in left}
+        several = [main, *([] for _ in range(cores - 1 - bool(sums)))]
+        lengths = [self._length(main, self._apart), *([0] * (len(several) - 1))]
+        for name in sorted(own, key=own.__getitem__, reverse=True):
+            shortest = lengths.index(min(lengths))
+            several[shortest].append(name)
+            lengths[shortest] += own[name]
+        texts = [self._of_first(some, symbol, level) for some in (*several, sums) if some]
+        return [*texts, *self._begun]
+
+    def _of_first(self, names: list[str], symbol: str, level: int) -> machine.Text:
+        declared = [self._apart[one] for one in self._called_apart(names)]
+        if names[0] == symbol:
+            return machine.Text(self._main(names, declared, self._apart), level=level)
+        text = "\n".join(self._those(self._used(names, self._apart), names))
+        level = machine.SUMS if SUMS in text else level
+        while SUMS in text:
+            text = text.replace(f" {SUMS}", self.loop("vectorize.enable", "i1 true"), 1)
+        return machine.Text(self._with_declarations([*declared, text]), level=level)
+
+    def _called_apart(self, names: list[str]) -> set[str]:
+        """Return the long formulas and sums, but for these, that functions call."""
+        own = self._used(names, self._apart)
+        found = {name for one in own for name in self._symbols(one)}
+        return (found & self._apart.keys()) - {*names}
+
+    def _main(
+        self, names: list[str], declared: Iterable[str] = (), without: Container[str] = ()
+    ) -> str:
+        """Return the text of functions, the first of which calls what is compiled later."""
+        table, first = [], names[0]
+        if self.later:
+            known = [one in names for one in self.later]
+            places = [
+                f"ptr @{one}" if there else "ptr null"
+                for one, there in zip(self.later, known, strict=True)
+            ]
+            table = [
+                f"@{LATER} = global [{len(known)} x ptr] [{', '.join(places)}]",
+                f"@{WANTED} = global i64 0",
+                f"@{KNOWN} = global i64 {sum(there << k for k, there in enumerate(known))}",
+            ]
+        texts = self._those(self._used(names, without), {*names} - {first})
+        return self._with_declarations([*table, *declared, *texts])
+
+    def part(self, k: int) -> str:
+        """Return the text of a function that is compiled later, there as `PART`."""
+        self._write()
+        symbol = self.later[k]
+        text = self._with_declarations(self._those(self._used([symbol]), [symbol]))
+        return text.replace(f"@{symbol}(", f"@{PART}(")
+
+    def _write(self) -> None:
+        """Write down the functions. Their formulas are optimised on other cores until now."""
+        for symbol, body in self._bodies.items():
+            self.texts[symbol] = body.text()
+        self._bodies.clear()
+
+    def parts(self) -> list[str]:
+        """Return the text as several, for several cores: each outlined function is one, if many.
+
+        What calls them comes first. They are not hidden from one another.
+        """
+        if len(self.outlined) < 2:
+            return [self.text()]
+        self._write()
+        found = []
+        for one in (None, *self.outlined):
+            used = self.texts.keys() - self.outlined.keys()
+            if one:
+                used = self._used([one], self.outlined)
+            others = [text for name, text in self.outlined.items() if name != one]
+            found.append(self._with_declarations([*others, *self._those(used, self.outlined)]))
+        return found
+
+    def _those(self, names: Container[str], public: Container[str] = ()) -> Iterator[str]:
+        """Yield the texts of functions, which other modules call where they are `public`."""
+        for name, text in self.texts.items():
+            if name in names:
+                yield text.replace("define internal", "define", 1) if name in public else text
+
+    def _symbols(self, name: str) -> set[str]:
+        """Return the symbols in the text of a function."""
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = set(_SYMBOL.findall(self.texts[name]))
+        return found
+
+    def _length(self, names: list[str], without: Container[str] = ()) -> int:
+        """Return how long the texts of functions are, with all that they call, `without` some."""
+        return sum(len(self.texts[one]) for one in self._used(names, without))
+
+    def _used(self, names: list[str], without: Container[str] = ()) -> set[str]:
+        """Return functions, and all that they call here or read, `without` some."""
+        used, left = {*names}, [*names]
+        while left:
+            for name in self._symbols(left.pop()):
+                if name in self.texts and name not in used and name not in without:
+                    used.add(name)
+                    left.append(name)
+        return used
+
+    def _with_declarations(self, texts: Iterable[str]) -> str:
+        lines = list(self.declared.values())
+        attributes = []
+        for k, one in enumerate(self.called.values()):
+            kind = STORED[one.result]
+            given = ", ".join([kind] * len(one.arguments))
+            lines.append(f"declare {kind} @{one.symbol}_v1({given}) #{10 + k}")
+            variants = []
+            for lanes in one.lanes:
+                vector = f"<{lanes} x {kind}>"
+                vectors = ", ".join([vector] * len(one.arguments))
+                lines.append(f"declare {vector} @{one.symbol}_v{lanes}({vectors}) #1")
+                marks = "v" * len(one.arguments)
+                variants.append(f"_ZGV_LLVM_N{lanes}{marks}_{one.symbol}_v1({one.symbol}_v{lanes})")
+            attributes.append(
+                f"attributes #{10 + k} = {{ nounwind willreturn memory(none) "
+                f'"vector-function-abi-variant"="{",".join(variants)}" }}'
+            )
+        used = [f"ptr @{one.symbol}_v{k}" for one in self.called.values() for k in one.lanes]
+        if used:
+            lines.append(
+                f"@llvm.compiler.used = appending global [{len(used)} x ptr] "
+                f'[{", ".join(used)}], section "llvm.metadata"'
+            )
+        lines += texts
+        wide = machine.wide()
+        lines.append(f"attributes #0 = {{ {wide} }}")
+        lines.append("attributes #1 = { nounwind willreturn memory(none) }")
+        lines.append(f"attributes #2 = {{ noinline {wide} }}")
+        lines.append(f"attributes #3 = {{ alwaysinline {wide} }}")
+        return "\n".join([*lines, *attributes, *self.metadata])
+
+
+def scalar_text(function: Callable, arguments: tuple[str, ...]) -> tuple[str, str, str]:
+    """Return a scalar function as a module's text, its name there, and its result's type."""
+    module = Module(whole=True)
+    function = version_for(function, arguments[0])
+    made = module.function(source_of(function), arguments)
+    if made.result not in NUMBA:
+        raise Untranslatable(f"{function.__name__} returns {made.result}")
+    return module.text(), made.name, made.result
