@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import as_dtype, convert, unrounded
+from .._core.devices import on_device_of_operands
 from .._core.kinds import is_bool, is_complex, is_exact
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -43,6 +44,7 @@ def saturate_cast(x: Any, dtype: Any) -> Tensor:
     return cast(clip(where(x == x, x, 0), low, high), wanted)
 
 
+@on_device_of_operands
 def bitcast(x: Any, dtype: Any) -> Tensor:
     """Return the bits of `x` read as another dtype, as ``numpy.ndarray.view``; it has no gradient.
 

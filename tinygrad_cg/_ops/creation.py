@@ -184,6 +184,7 @@ def eye(rows: Any, columns: Any = None, dtype: Any = FLOAT32) -> Tensor:
     return Tensor(devices.create("eye", "eye", height, width, dtype=as_dtype(dtype)))
 
 
+@devices.on_device_of_operands
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
     """Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
 

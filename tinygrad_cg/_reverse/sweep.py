@@ -37,7 +37,7 @@ from .._ops.creation import ones_like, zeros
 from .._ops.elementwise import add
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast, repeat, reshape
-from ..errors import TapeWarning, warn
+from ..errors import ArgumentTypeError, TapeWarning, warn
 from .observer import run_sweep
 
 FEW = 1000  # elements, for which memory of their own costs less than a look at what they share
@@ -77,7 +77,26 @@ def differentiate(
     results = [totals.get(nodes[0])] if len(nodes) == 1 else list(map(totals.get, nodes))
     for target, gradient in unrecorded:
         _add_unrecorded(token, target, gradient, sources, results)
+    if devices.array_types:
+        _check_devices(sources, results)
     return results, visited
+
+
+def _check_devices(sources: list, results: Sequence) -> None:
+    """Raise ArgumentTypeError for a gradient of values that is not where its source is."""
+    for i, (source, result) in enumerate(zip(sources, results, strict=True)):
+        if result is not None and _has_values(result) and home(result) != home(source):
+            raise ArgumentTypeError(
+                f"gradient: the gradient by sources[{i}] is on '{home(result)}', sources[{i}] on "
+                f"'{home(source)}': a rule of a custom gradient returned it there. Return it with "
+                f".{home(source)[:3]}()"
+            )
+
+
+def _has_values(tensor: Any) -> bool:
+    while getattr(tensor, "physical", None) is not None:
+        tensor = tensor.physical
+    return not isinstance(tensor._data, Aval)
 
 
 def differentiate_once(

@@ -127,8 +127,11 @@ def _run(
     else:
         try:  # NumPy's functions ask their operands, which are copies: a kernel may write to them
             found = kernel(*[array.copy() for array in arrays], **attrs)
-        except (TypeError, AttributeError, NotImplementedError) as error:
-            raise _absent(name) from error
+        except Exception as error:
+            known = isinstance(error, (TypeError, AttributeError, NotImplementedError))
+            if known or type(error).__module__.startswith("numba."):  # it compiled the function
+                raise _absent(name) from error
+            raise
     outs = list(found) if isinstance(found, (list, tuple)) else [found]
     if not outs or not all(isinstance(one, devices.array_types) for one in outs):
         raise _absent(name)

@@ -13,7 +13,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import as_dtype, check_dtype, convert, is_weak
+from .._core.device_runs import any_on_gpu
 from .._core.levels import Token, stack, state
 from .._core.primitive import Primitive, apply
 from .._core.record import find_tokens
@@ -55,6 +57,7 @@ def numpy_function(
     `function` it is called at each call of the program, with the values there. While the function
     is traced it is called once, to learn the shapes of its results, which must be the same at each
     call of one program; the first call of the program takes that result if its arrays are equal.
+    Where an operand is on a GPU, `func` gets copies on the host, and results are on the GPU.
 
     Raises TypeError for a `func` that is not callable, an `inp` that is no list and results of
     other dtypes, ValueError for another number of results, or for other shapes at a later call.
@@ -67,6 +70,8 @@ def numpy_function(
     call = _PythonCall("numpy_function", func, inp, Tout, name)
     call.stateful = bool(stateful)
     operands = call.operands
+    if devices.array_types and any_on_gpu(operands):  # the function gets them all on the host
+        operands = [one.gpu() for one in operands]
     _warn_detached(operands)
     found = apply(_NUMPY, tuple(operands), {"code": call})
     return call.pack(found)
@@ -192,7 +197,19 @@ def _run_numpy(*arrays: np.ndarray, code: _PythonCall) -> list[np.ndarray]:
     return code.arrays(*arrays)
 
 
-_NUMPY = Primitive("numpy_function", _run_numpy, ("inputs",), unknown_avals, kind="user")
+def _run_numpy_on_gpu(*arrays: Any, code: _PythonCall) -> list[Any]:
+    found = code.arrays(*map(devices.to_host, arrays))
+    return [devices.move(one, devices.GPU) for one in found]
+
+
+_NUMPY = Primitive(
+    "numpy_function",
+    _run_numpy,
+    ("inputs",),
+    unknown_avals,
+    kind="user",
+    on_gpu=_run_numpy_on_gpu,
+)
 
 
 def _warn_detached(operands: Sequence[Tensor]) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import nest
+from .._core import devices
 from .._core.conversion import FLOAT64, Weak, convert, is_tensor
 from .._core.kinds import is_differentiable
 from .._core.levels import Level, Listener, Token, remove_listener, run_on, stack, state
@@ -124,6 +125,13 @@ def _run(*arrays: np.ndarray, code: Code) -> list[np.ndarray]:
     return [np.array(one._data, order="C") for one in results]  # it may keep its own
 
 
+def _run_on_gpu(*arrays: Any, code: Code) -> list[Any]:
+    library = devices.library()
+    with only_values():
+        results = code.values([Tensor(array) for array in arrays])
+    return [library.array(devices.move(one._data, devices.GPU), order="C") for one in results]
+
+
 class OutsideUse(NamedTuple):
     """The residuals of a node of outside code."""
 
@@ -157,7 +165,14 @@ def unknown_avals(*avals: Any, **params: Any) -> None:
 
 
 CODE = Primitive(
-    "py_function", _run, ("inputs",), unknown_avals, save=_save, rule=_rule, kind="user"
+    "py_function",
+    _run,
+    ("inputs",),
+    unknown_avals,
+    save=_save,
+    rule=_rule,
+    kind="user",
+    on_gpu=_run_on_gpu,
 )
 
 

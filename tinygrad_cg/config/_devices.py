@@ -76,9 +76,14 @@ def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
     """Choose which devices are used, of `list_physical_devices`: an empty list hides the GPU.
 
     The processor is always used. Tensors that are on the GPU stay there. InvalidArgumentError for
-    what is no device, or none of `device_type`.
+    what is no device, or none of `device_type`, and for another `device_type`.
     """
-    chosen = list(visible) if isinstance(visible, list) else [visible]
+    if device_type is not None and str(device_type).upper() not in ("CPU", "GPU"):
+        raise InvalidArgumentError(
+            f"set_visible_devices: device_type must be 'CPU' or 'GPU', got {device_type!r}"
+        )
+    alone = isinstance(visible, PhysicalDevice) or not isinstance(visible, (list, tuple))
+    chosen: list[Any] = [visible] if alone else list(visible)
     for one in chosen:
         if one not in list_physical_devices(device_type):
             raise InvalidArgumentError(
@@ -92,7 +97,8 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
     """Limit the memory of a GPU that arrays may take: ``[LogicalDeviceConfiguration(MB)]``.
 
     None is no limit. An operation that would need more raises ResourceExhaustedError. After
-    ``tf.config``, but for one logical device, and at any time.
+    ``tf.config``, but for one logical device, and at any time. Raises InvalidArgumentError for a
+    limit that is no number of megabytes above 0.
     """
     check_gpu("set_logical_device_configuration", device)
     if len(logical_devices) != 1:
@@ -101,6 +107,12 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
             f"{len(logical_devices)}"
         )
     limit = logical_devices[0].memory_limit
+    is_number = isinstance(limit, (int, float)) and not isinstance(limit, bool)
+    if limit is not None and not (is_number and 0 < limit < 2**40):
+        raise InvalidArgumentError(
+            "set_logical_device_configuration: memory_limit must be None or a number of megabytes "
+            f"above 0, got {limit!r}"
+        )
     devices.limit_memory(0 if limit is None else int(limit * 2**20))
 
 

@@ -60,6 +60,18 @@ def test_nested_custom_gradients():
     assert {first.device, second.device} == {"gpu:0"}
 
 
+def test_a_rule_that_returns_a_tensor_of_the_other_device():
+    factor = tf.constant([10.0, 20.0])
+
+    @tf.custom_gradient
+    def square(x):
+        return x * x, lambda dy: factor * 1.0
+
+    words = r"sources\[0\] is on 'cpu', sources\[0\] on 'gpu:0': .* Return it with \.gpu\(\)"
+    with pytest.raises(tf.errors.ArgumentTypeError, match=words):
+        tf.grad(lambda x: tf.reduce_sum(square(x)))(tf.constant([1.0, 2.0]).gpu())
+
+
 def test_rules_with_constants_and_variables():
     v = tf.Variable(tf.constant([1.0, 2.0]).gpu())
 

@@ -138,6 +138,24 @@ def test_the_limit_can_be_read():
     assert config.get_logical_device_configuration(gpu) is None
 
 
+@pytest.mark.parametrize("limit", [-1, "5", float("nan"), True])
+def test_a_limit_is_a_number_of_megabytes(limit):
+    gpu = config.list_physical_devices("GPU")[0]
+    with pytest.raises(InvalidArgumentError, match=r"memory_limit must be .*, got "):
+        config.set_logical_device_configuration(
+            gpu, [config.LogicalDeviceConfiguration(memory_limit=limit)]
+        )
+    assert config.get_logical_device_configuration(gpu) is None
+
+
+def test_the_devices_that_are_used():
+    gpus = config.list_physical_devices("GPU")
+    config.set_visible_devices(tuple(gpus), "GPU")
+    assert config.get_visible_devices("GPU") == gpus
+    with pytest.raises(InvalidArgumentError, match="device_type must be 'CPU' or 'GPU', got 'FOO'"):
+        config.set_visible_devices([], "FOO")
+
+
 def test_the_cache_is_cleared():
     x = tf.ones(3).gpu()
     y = x * 2.5

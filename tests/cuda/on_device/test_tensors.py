@@ -298,3 +298,75 @@ def test_random_numbers_are_those_of_the_cpu_where_the_device_or_a_parameter_say
         found, want = function(x.gpu()), function(x)
         assert (found.device, found.dtype) == ("gpu:0", want.dtype)
         np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-6)
+
+
+def test_what_reads_values_gives_results_beside_its_operands():
+    assert tf.bitcast(there(), tf.int32).device == "gpu:0"
+    np.testing.assert_array_equal(tf.bitcast(there(), tf.int32), tf.bitcast(here(), tf.int32))
+    assert tf.bitcast(here(), tf.int32).device == "cpu"
+    assert tf.range(tf.constant(3.0).gpu()).device == "gpu:0"
+
+
+class OfAnotherLibrary:
+    """An array on the GPU, of a library that knows the interface of such arrays alone."""
+
+    def __init__(self, tensor):
+        self._tensor = tensor
+
+    @property
+    def __cuda_array_interface__(self):
+        return self._tensor._data.__cuda_array_interface__
+
+
+def test_arrays_of_other_libraries_are_arguments_of_compiled_functions():
+    doubled = tf.function(lambda z: z * 2)(OfAnotherLibrary(there()))
+    assert doubled.device == "gpu:0"
+    np.testing.assert_array_equal(doubled, [2.0, 4.0, 6.0])
+
+
+# Code of users -----------------------------------------------------------------------------------
+
+
+def test_print_and_assertions_take_tensors_of_any_device(capsys):
+    tf.print(there(), here(), 2.0)
+    assert capsys.readouterr().err == "[1 2 3] [1 2 3] 2.0\n"
+    tf.debugging.assert_equal(there(), there())
+    tf.debugging.assert_near(there(), here())
+    with pytest.raises(tf.errors.InvalidArgumentError, match="3 of 3 elements"):
+        tf.debugging.assert_equal(there(), there() + 1.0)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="assertion failed"):
+        tf.Assert(tf.reduce_all(there() > 5.0), [there()])
+
+
+@pytest.mark.parametrize("within", [lambda f: f, tf.function], ids=["eager", "function"])
+def test_a_function_of_numpy_gets_copies_on_the_host(within):
+    seen = []
+
+    def total(x):
+        seen.append(type(x))
+        return np.cumsum(x)
+
+    called = within(lambda x: tf.numpy_function(total, [x], tf.float32) * 2.0)
+    for _ in range(2):
+        got = called(there())
+        assert got.device == "gpu:0"
+        np.testing.assert_array_equal(got, [2.0, 6.0, 12.0])
+    assert set(seen) == {np.ndarray}
+    rows = tf.vmap(lambda x: tf.numpy_function(np.cumsum, [x], tf.float32))(tf.stack([there()] * 2))
+    assert rows.device == "gpu:0"
+    np.testing.assert_array_equal(rows, [[1.0, 3.0, 6.0]] * 2)
+
+
+@pytest.mark.parametrize("within", [lambda f: f, tf.function], ids=["eager", "function"])
+def test_python_on_tensors_has_gradients(within):
+    weights = there()  # on the GPU, as the argument is
+
+    def cube(x):
+        return x**3 if float(tf.reduce_sum(x)) > 0 else x
+
+    def loss(x):
+        return tf.reduce_sum(weights * tf.py_function(cube, [x], tf.float32))
+
+    got = within(tf.grad(loss))(there())
+    assert got.device == "gpu:0"
+    np.testing.assert_array_equal(got, [3.0, 24.0, 81.0])

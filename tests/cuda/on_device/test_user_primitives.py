@@ -2,6 +2,7 @@
 
 import math
 
+import numba
 import numpy as np
 import pytest
 from numba import cuda
@@ -155,6 +156,9 @@ def test_what_a_kernel_gives_is_checked():
     host = tf.primitive("CudaHost", kernel=lambda x: np.zeros(2), replace=True)
     with pytest.raises(DeviceError, match=r"CudaHost: its kernel does not run on a GPU.*cuda="):
         host(x)
+    compiled = tf.primitive("CudaNjit", kernel=numba.njit(lambda x: x * 2.0), replace=True)
+    with pytest.raises(DeviceError, match=r"CudaNjit: its kernel does not run on a GPU.*cuda="):
+        compiled(x)
     wrong = tf.primitive(
         "CudaWrong", kernel=lambda x: x + 1, shape=lambda x: (3,), elementwise=True, replace=True
     )

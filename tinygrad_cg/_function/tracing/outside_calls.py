@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ..._core import devices
 from ..._core.conversion import BOOL
 from ..._core.levels import run_on
-from ..._core.primitive import Primitive, runner
+from ..._core.primitive import Primitive, run_on_gpu, runner
 from ..._core.tensor import Aval
 from ...errors import InvalidArgumentError
 
@@ -77,18 +78,30 @@ def outside_operation(
     If it is `ordered`, its last operand is a mark of the call before, and its last result one of
     itself.
     """
-    run = runner(primitive, params)
 
-    def call(*arrays: np.ndarray, **params: Any) -> Any:
-        operands = arrays[:-1] if ordered else arrays
-        results = calls.take_result(key, operands)
+    def checked(run: Callable[..., Any], operands: Sequence[Any]) -> Any:
+        results = calls.take_result(key, [devices.to_host(one) for one in operands])
         if results is None:
             results = run_on(None, run, *operands)
         _check(primitive.name, results, avals)
-        return [*results, np.zeros((), BOOL)] if ordered else results
+        return results
+
+    def call(*arrays: np.ndarray, **_: Any) -> Any:
+        run = runner(primitive, params)
+        if not ordered:
+            return checked(run, arrays)
+        return [*checked(run, arrays[:-1]), np.zeros((), BOOL)]
+
+    def on_gpu(*arrays: Any, **_: Any) -> Any:
+        results = checked(run_on_gpu(primitive, params), arrays[:-1] if ordered else arrays)
+        if not isinstance(results, list):
+            return devices.move(results, devices.GPU)
+        mark = [np.zeros((), BOOL)] if ordered else []
+        return [devices.move(one, devices.GPU) for one in (*results, *mark)]
 
     marked = [*avals, Aval((), BOOL)] if ordered else avals
-    return Primitive(primitive.name, call, ("inputs",), lambda *a, **k: marked, kind=primitive.kind)
+    inputs, shapes = ("inputs",), lambda *a, **k: marked
+    return Primitive(primitive.name, call, inputs, shapes, kind=primitive.kind, on_gpu=on_gpu)
 
 
 def _avals_of(results: Any) -> Any:

@@ -204,8 +204,10 @@ def as_leaf(value: Any) -> Any:
         return value if type(value) is Tensor else value._with_record(value._rec)
     if isinstance(value, (float, np.floating, _Leaf)):
         return value
-    static = isinstance(value, (Variable, int, complex, str, bytes, type, np.generic))
-    return convert(value) if hasattr(value, "__array__") and not static else None
+    if isinstance(value, (Variable, int, complex, str, bytes, type, np.generic)):
+        return None
+    is_array = hasattr(value, "__array__") or hasattr(value, "__cuda_array_interface__")
+    return convert(value) if is_array else None
 
 
 def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: bool = False) -> tuple:
