@@ -22,7 +22,7 @@ CAPABILITY = 8, 0
 
 
 class Compiler:
-    """Takes the place of `adapter.launch`."""
+    """Takes the place of `adapter.launch`, and of that for kernels of users."""
 
     def __init__(self) -> None:
         self.compiled: dict[Any, Any] = {}
@@ -89,7 +89,7 @@ def without_a_driver(compiler: Compiler) -> None:
     adapter._vector = simulated.Memory
     adapter.device_count = lambda: 1
     adapter.driver = lambda: None
-    adapter.launch = compiler.launch
+    adapter.launch = adapter.launch_for_user = compiler.launch
 
 
 def cases(which: str) -> Iterator[tuple[Any, list[Any]]]:

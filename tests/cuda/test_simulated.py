@@ -1,5 +1,7 @@
 """The stand-in for CuPy: what it shares with NumPy, and what it refuses as CuPy does."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -98,3 +100,87 @@ def _memory_of(array):
     """What `adapter.memory` gives where there is no simulator."""
     assert not adapter.simulated()
     return adapter.memory(array)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: x.max(initial=0), "max"),
+        (lambda x: x.min(-1, initial=0), "min"),
+        (lambda x: np.max(x, initial=0), "max"),
+        (lambda x: np.amin(x, initial=0), "amin"),
+        (lambda x: np.sum(x, initial=1), "sum"),
+        (lambda x: x.prod(initial=1), "prod"),
+        (lambda x: np.add.reduce(x, initial=1), "reduce"),
+        (lambda x: simulated.max(x, initial=0), "max"),
+    ],
+)
+def test_totals_have_no_start(call, name):
+    message = rf"{name}\(\) got an unexpected keyword argument 'initial'"
+    with pytest.raises(TypeError, match=message):
+        call(simulated.asarray(HOST))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: np.multiply(x, x, order="C"), "Wrong arguments {'order': 'C'}"),
+        (lambda x: simulated.exp(x, where=True), "Wrong arguments {'where': True}"),
+        (lambda x: np.mean(x, where=True), "unexpected keyword argument 'where'"),
+        (lambda x: x.std(correction=1), "unexpected keyword argument 'correction'"),
+        (lambda x: x.argsort(stable=True), "unexpected keyword argument 'stable'"),
+        (lambda x: np.linalg.svd(x, hermitian=True), "unexpected keyword argument 'hermitian'"),
+    ],
+)
+def test_keywords_that_cupy_lacks_are_refused(call, message):
+    with pytest.raises(TypeError, match=message):
+        call(simulated.asarray(HOST))
+
+
+def test_keywords_that_cupy_has_are_taken():
+    x = simulated.asarray(HOST)
+    out = simulated.empty((2, 3))
+    np.multiply(x, 2, out=out, dtype=np.float64, casting="same_kind")
+    np.testing.assert_array_equal(out.get(), 2 * HOST)
+    np.testing.assert_array_equal(x.max(axis=1, keepdims=True).get(), [[2], [5]])
+    np.testing.assert_array_equal(np.sum(x, axis=0, dtype=np.float32).get(), [3, 5, 7])
+    assert x.copy(order="F").flags.f_contiguous
+
+
+MATRICES = [
+    lambda x: np.linalg.inv(x),
+    lambda x: simulated.linalg.inv(simulated.stack([x, x])),
+    lambda x: np.linalg.solve(x, simulated.ones((2, 1))),
+    lambda x: np.linalg.cholesky(x - 2),
+]
+
+
+@pytest.fixture
+def device(monkeypatch):
+    monkeypatch.setitem(adapter.__dict__, "arrays", simulated)
+    adapter._settings.cache_clear()
+    yield
+    adapter._settings.cache_clear()
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("find", MATRICES)
+def test_linear_algebra_raises_where_it_is_told_to(find):
+    x = simulated.ones((2, 2))
+    assert np.isnan(find(x).get()).all()
+    with adapter.linalg_errors():
+        with pytest.raises(np.linalg.LinAlgError):
+            find(x)
+        with ThreadPoolExecutor(1) as others:
+            assert np.isnan(others.submit(find, x).result().get()).all()
+    assert np.isnan(find(x).get()).all()
+
+
+def test_linear_algebra_of_wrong_shapes_raises_always():
+    for shape in ((3,), (2, 3)):
+        with pytest.raises(np.linalg.LinAlgError):
+            np.linalg.inv(simulated.ones(shape))
+    x = simulated.asarray([[np.nan, 1.0], [1.0, 2.0]])
+    values, vectors = np.linalg.eig(x)
+    assert np.isnan(values.get()).all()
+    assert vectors.shape == (2, 2)

@@ -9,6 +9,7 @@ other functions ask their operands, and so are the library's already.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
@@ -152,15 +153,20 @@ def _absent(label: str) -> DeviceError:
 
 
 class _Checked:
-    """A function that may use what the library of arrays has not, and so may fail."""
+    """A function that may use what the library of arrays has not, and so may fail.
+
+    Where NumPy raises LinAlgError, contractions do so too: decompositions are among them.
+    """
 
     def __init__(self, primitive: Any, run: Callable[..., Any]) -> None:
         self.label, self.names = primitive.label, (f"{primitive.label}:", f"{primitive.name}:")
         self.run = run
+        self.errors = devices.linalg_errors if primitive.kind == "contraction" else nullcontext
 
     def __call__(self, *arrays: Any, **params: Any) -> Any:
         try:
-            found = self.run(*arrays, **params)
+            with self.errors():
+                found = self.run(*arrays, **params)
         except (TypeError, AttributeError, NotImplementedError) as error:
             if str(error).startswith(self.names):  # what the operation refuses everywhere
                 raise

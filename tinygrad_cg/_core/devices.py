@@ -118,6 +118,11 @@ def library() -> Any:
     return found
 
 
+def linalg_errors() -> AbstractContextManager[None]:
+    """Let functions of matrices on a GPU raise LinAlgError as NumPy's do, in a ``with`` block."""
+    return _adapter().linalg_errors()
+
+
 def limit_memory(limit: int) -> None:
     """Limit the bytes that arrays on the GPU may take; 0 is no limit."""
     library().get_default_memory_pool().set_limit(size=limit)

@@ -59,7 +59,7 @@ def _run_cofactors(x: np.ndarray) -> np.ndarray:
     """Return det(x) times the transposed inverse; of singular matrices by singular values."""
     try:
         transposed = np.swapaxes(np.linalg.inv(x), -1, -2)
-        return np.multiply(np.linalg.det(x)[..., None, None], transposed, order="C")
+        return np.ascontiguousarray(np.linalg.det(x)[..., None, None] * transposed)
     except np.linalg.LinAlgError:
         left, values, right = np.linalg.svd(x)
         others = np.where(np.eye(x.shape[-1], dtype=bool), 1, values[..., None, :]).prod(-1)

@@ -36,6 +36,7 @@ from .matrices import (
     adjoint,
     band,
     columns,
+    largest,
     matrices,
     of_matrices,
     product,
@@ -63,8 +64,7 @@ def _run_coincide(x: np.ndarray, sums: bool) -> np.ndarray:
     """Return where numbers in a row, or one and another's negative if `sums`, are equal."""
     column = np.swapaxes(x, -1, -2)
     distance = np.abs(x + column) if sums else np.abs(x - column)
-    largest = np.abs(x).max(-1, keepdims=True, initial=0)
-    return distance <= largest * _tolerance(x.dtype, x.shape[-1])
+    return distance <= largest(np.abs(x), -1, True) * _tolerance(x.dtype, x.shape[-1])
 
 
 _coincide = operation(
@@ -90,7 +90,7 @@ def _run_check(
     if phase and x.dtype.kind == "c":
         turns = np.abs(np.einsum("...ii->...i", x).imag)
         wrong = np.concatenate([wrong, turns[..., None, :]], -2)
-    scale = np.abs(like).max((-1, -2), keepdims=True, initial=0)
+    scale = largest(np.abs(like), (-1, -2), True)
     if x.dtype.kind in "fc" and (wrong > 100 * _tolerance(x.dtype, x.shape[-1]) * scale).any():
         warn(
             f"{name}: the gradient by vectors of equal values (or by the phase of a complex "
@@ -298,8 +298,8 @@ def _over_values(x: Tensor, values: Tensor) -> Tensor:
 def _run_vanish(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     small = _tolerance(values.dtype, values.shape[-1])
     length = np.sqrt((np.abs(x) ** 2).sum(-2, keepdims=True))
-    return (values <= small * values.max(-1, keepdims=True, initial=0)) & (
-        length <= 100 * small * length.max(-1, keepdims=True, initial=0)
+    return (values <= small * largest(values, -1, True)) & (
+        length <= 100 * small * largest(length, -1, True)
     )
 
 

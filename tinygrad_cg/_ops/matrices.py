@@ -89,6 +89,16 @@ def of_matrices(
     )
 
 
+def largest(x: np.ndarray, axis: int | tuple[int, ...], keepdims: bool = False) -> Any:
+    """Return the largest of floating-point numbers along some axes, and not less than 0.
+
+    That is ``x.max(axis, initial=0)``, a keyword that arrays on a GPU do not have.
+    """
+    if not x.size:
+        return x.sum(axis, keepdims=keepdims)  # 0, where a largest does not exist
+    return np.maximum(x.max(axis, keepdims=keepdims), 0)
+
+
 def product(x: Tensor, y: Tensor) -> Tensor:
     return apply(_matmul, (x, y), {})
 

@@ -27,6 +27,7 @@ from .matrices import (
     POSITIVE,
     STACK,
     columns,
+    largest,
     of_matrices,
     rows,
     square_matrices,
@@ -59,7 +60,7 @@ _PADE_NORM = 5.371920351148152
 
 def _exponential(x: np.ndarray) -> np.ndarray:
     size = x.shape[-1]
-    norm = float(np.abs(x).sum(0).max(initial=0))
+    norm = float(largest(np.abs(x).sum(0), 0))
     if not np.isfinite(norm):
         return np.full_like(x, np.nan)
     squarings = max(0, math.ceil(math.log2(norm / _PADE_NORM))) if norm else 0
@@ -135,7 +136,7 @@ def _logarithm(x: np.ndarray) -> np.ndarray:
     if not np.isfinite(x).all():
         return np.full_like(x, np.nan)
     roots = 0
-    while np.abs(x - unit).sum(0).max(initial=0) > _NEAR_UNIT:
+    while largest(np.abs(x - unit).sum(0), 0) > _NEAR_UNIT:
         x = _square_root(x)
         roots += 1
         if roots > 100:

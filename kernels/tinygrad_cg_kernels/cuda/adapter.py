@@ -28,6 +28,7 @@ with contextlib.suppress(ImportError), warnings.catch_warnings():
 THREADS = 256  # in a block
 BLOCKS = 4096  # in a grid, at most: loops over elements take as many steps as are left
 SIMULATED_THREADS, SIMULATED_BLOCKS = 4, 2  # few, as each thread is a thread of Python
+MANY_BLOCKS = 128  # Numba warns of grids with fewer
 
 _launching = threading.Lock()  # the simulator runs one kernel at a time
 
@@ -67,6 +68,24 @@ def __getattr__(name: str) -> Any:
 def array_module() -> Any:
     """Return the library of device arrays, imported by the first call."""
     return globals().get("arrays") or __getattr__("arrays")
+
+
+def linalg_errors() -> contextlib.AbstractContextManager[None]:
+    """Have functions of matrices raise LinAlgError as NumPy's do, in this thread, in a block.
+
+    CuPy's do not ask the GPU whether they found a result unless they are told to.
+    """
+    return _settings().errstate(linalg="raise")
+
+
+@cache
+def _settings() -> Any:
+    """Return the module that sets what raises errors."""
+    if array_module().__name__ == "cupy":
+        import cupyx as found  # pyright: ignore[reportMissingImports]
+    else:
+        from tinygrad_cg_kernels.cuda import simulated_linalg as found
+    return found
 
 
 # Streams ---------------------------------------------------------------------------------------
@@ -158,12 +177,34 @@ def blocks_for(count: int) -> int:
 
 
 def launch(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any = None) -> None:
-    """Launch a kernel on the stream of this thread, with `threads()` in a block by default."""
-    block = block or threads()
+    """Launch a kernel of the library on the stream of this thread, `threads()` in a block."""
+    if simulated():
+        launch_for_user(kernel, blocks, arguments, block or threads())
+    else:
+        _configured(kernel, blocks, block or threads(), stream())(*arguments)
+
+
+def launch_for_user(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any) -> None:
+    """Launch a kernel on the stream of this thread; Numba warns of a grid with few blocks."""
     if simulated():
         array_module().cuda.get_current_stream().run(_simulated(kernel[blocks, block]), arguments)
     else:
         kernel[blocks, block, stream()](*arguments)
+
+
+def _configured(kernel: Any, blocks: int, block: int, stream: Any) -> Any:
+    """Return ``kernel[blocks, block, stream]``, without Numba's warning of a grid with few blocks.
+
+    Numba warns where it makes a configuration. A setting, or a filter of warnings, would be that of
+    all threads, and of the user's kernels too. So the configuration is a copy, with the right
+    number of blocks, of one for a grid with many, which Numba keeps and is not to be changed.
+    """
+    if blocks >= MANY_BLOCKS:
+        return kernel[blocks, block, stream]
+    large = kernel[MANY_BLOCKS, block, stream]
+    found = object.__new__(type(large))
+    found.__dict__.update(large.__dict__, griddim=(blocks, 1, 1))
+    return found
 
 
 def _simulated(kernel: Any) -> Callable[..., None]:

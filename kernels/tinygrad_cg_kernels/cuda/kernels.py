@@ -96,4 +96,5 @@ def launch(
     up to three.
     """
     blocks, threads = configuration
-    adapter.launch(kernel, blocks, [*map(adapter.argument, (*ins, *outs))], threads)
+    arguments = [*map(adapter.argument, (*ins, *outs))]
+    adapter.launch_for_user(kernel, blocks, arguments, threads)

@@ -2,7 +2,7 @@
 
 A wrapped array is no NumPy array and does not become one by itself, so that what would mix the
 memories of two devices fails here as it fails with CuPy. Functions are NumPy's of the same names,
-which CuPy has with the same meaning.
+which CuPy has with the same meaning, less the keywords that it does not have.
 """
 
 import functools
@@ -14,10 +14,53 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.cuda import simulated_linalg
 from tinygrad_cg_kernels.cuda import simulated_streams as cuda  # noqa: F401 (CuPy's name)
 
 _MAKERS = {"array", "asarray", "asanyarray", "ascontiguousarray"}
 """Functions that take arrays of the host: they copy them to the device."""
+
+_OF_UFUNCS = {"out", "dtype", "casting"}
+"""The keywords of CuPy's functions of elements, the generalized ones apart."""
+
+_ABSENT = {
+    name: absent
+    for names, absent in (
+        ("max min amax amin nanmax nanmin sum nansum prod nanprod reduce", {"initial", "where"}),
+        ("all any mean nanmean", {"where"}),
+        ("std var nanstd nanvar", {"correction", "mean", "where"}),
+        ("sort argsort", {"order", "stable"}),
+        ("partition argpartition", {"kind", "order"}),
+        ("clip", {"casting", "dtype", "order", "where"}),
+        ("count_nonzero", {"keepdims"}),
+        ("indices", {"sparse"}),
+        ("isin", {"kind"}),
+        ("lexsort trim_zeros", {"axis"}),
+        ("percentile quantile", {"weights"}),
+        ("take", {"mode"}),
+        ("unique", {"sorted"}),
+        ("cholesky", {"upper"}),
+        ("matrix_rank pinv", {"hermitian", "rtol"}),
+        ("svd", {"hermitian"}),
+        ("fft fft2 fftn ifft ifft2 ifftn hfft ihfft", {"out"}),
+        ("rfft rfft2 rfftn irfft irfft2 irfftn", {"out"}),
+    )
+    for name in names.split()
+}
+"""By the name of a function or a method: keywords that NumPy's has and CuPy's has not."""
+
+
+def _check_keywords(function: Callable, named: dict[str, Any]) -> None:
+    """Raise TypeError, in CuPy's words, for a keyword that its function does not have."""
+    if isinstance(function, np.ufunc) and function.signature is None:
+        wrong = {name: value for name, value in named.items() if name not in _OF_UFUNCS}
+        if wrong:
+            raise TypeError(f"Wrong arguments {wrong}")
+        return
+    called = getattr(function, "__name__", "")
+    for name in named:
+        if name in _ABSENT.get(called, ()):
+            raise TypeError(f"{called}() got an unexpected keyword argument {name!r}")
 
 
 def _unwrap(value: Any) -> Any:
@@ -50,12 +93,16 @@ def _wrap(value: Any) -> Any:
 
 def _lifted(function: Callable) -> Callable:
     """Return a function of NumPy as one of wrapped arrays."""
+    of_matrices = getattr(function, "__module__", "") == "numpy.linalg"
+    run = functools.partial(simulated_linalg.run, function) if of_matrices else function
 
     @functools.wraps(function, assigned=("__name__", "__qualname__", "__doc__"))
     def call(*arguments: Any, **named: Any) -> Any:
+        if named:
+            _check_keywords(function, named)
         named = {name: _unwrap(value) for name, value in named.items()}
         with np.errstate(all="ignore"):
-            return _wrap(function(*map(_unwrap, arguments), **named))
+            return _wrap(run(*map(_unwrap, arguments), **named))
 
     return call
 
@@ -141,7 +188,8 @@ class ndarray:
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
-        return _lifted(getattr(ufunc, method))(*inputs, **named)
+        run = ufunc if method == "__call__" else getattr(ufunc, method)
+        return _lifted(run)(*inputs, **named)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
         return _lifted(function)(*args, **named)

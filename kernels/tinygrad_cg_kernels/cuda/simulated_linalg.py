@@ -1,0 +1,44 @@
+"""A stand-in for the errors of CuPy's linear algebra, and for ``cupyx.errstate``, which sets them.
+
+By itself CuPy does not ask the GPU whether a matrix has the result that is wanted. Where NumPy
+raises LinAlgError for a singular matrix, say, it returns numbers without meaning: here NaN.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+_state = threading.local()
+
+
+@contextlib.contextmanager
+def errstate(*, linalg: str) -> Iterator[None]:
+    """Raise LinAlgError as NumPy does ("raise") or not ("ignore"), in this thread."""
+    outer, _state.linalg = getattr(_state, "linalg", "ignore"), linalg
+    try:
+        yield
+    finally:
+        _state.linalg = outer
+
+
+def run(function: Callable, x: np.ndarray, *arguments: Any, **named: Any) -> Any:
+    """Return what one of NumPy's functions of matrices gives, and NaN where it finds no result."""
+    try:
+        return function(x, *arguments, **named)
+    except np.linalg.LinAlgError:
+        if getattr(_state, "linalg", "ignore") == "raise" or x.ndim < 2:
+            raise
+    unit = np.empty_like(x)
+    unit[...] = np.eye(*x.shape[-2:])
+    return _without_values(function(unit, *arguments, **named))
+
+
+def _without_values(found: Any) -> Any:
+    """Return results of the same shapes that are NaN."""
+    if isinstance(found, tuple):
+        parts = map(_without_values, found)
+        return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
+    return np.full_like(found, np.nan) if np.asarray(found).dtype.kind in "fc" else found

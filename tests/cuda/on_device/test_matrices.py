@@ -1,0 +1,64 @@
+"""Functions of matrices on a device: errors, matrices without elements, and singular ones."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+SINGULAR = np.ones((2, 2))
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        lambda x, one: tf.linalg.inv(x),
+        lambda x, one: tf.linalg.inv(tf.stack([x + tf.constant(np.eye(2)), x])),
+        lambda x, one: tf.linalg.cholesky(-x),
+        lambda x, one: tf.linalg.cholesky(tf.stack([x, -x])),
+        lambda x, one: tf.linalg.sqrtm(x - 1.0),
+        lambda x, one: tf.linalg.logm(-x),
+        lambda x, one: tf.linalg.solve(x, one),
+        lambda x, one: tf.linalg.triangular_solve(x - 1.0, one),
+    ],
+)
+def test_a_matrix_without_the_result_is_an_error(find):
+    for move in (lambda x: x, lambda x: x.gpu()):
+        x, one = move(tf.constant(SINGULAR)), move(tf.constant(np.ones((2, 1))))
+        with pytest.raises(tf.errors.MatrixError), tf.device(x.device):
+            find(x, one)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        np.array([[2.0, 1.0], [0.5, 3.0]]),
+        *(SINGULAR, np.zeros((2, 2)), np.diag([1.0, 2, 0]), np.stack([np.eye(2), SINGULAR])),
+    ],
+)
+def test_the_determinant_of_any_matrix_has_a_gradient(matrix):
+    found = []
+    for move in (lambda x: x, lambda x: x.gpu()):
+        x = move(tf.constant(matrix))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.linalg.det(x)
+        found.append(tape.gradient(y, x).numpy())
+    np.testing.assert_allclose(found[1], found[0], 1e-9, 1e-12)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3, 3)])
+def test_matrices_without_elements(shape):
+    for find in (
+        lambda x: tf.linalg.expm(x),
+        lambda x: tf.linalg.logm(x),
+        lambda x: tf.linalg.eigh(x)[1],
+        lambda x: tf.linalg.svd(x)[0],
+    ):
+        found = []
+        for move in (lambda x: x, lambda x: x.gpu()):
+            x = move(tf.zeros(shape))
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = find(x)
+            found.append((y.shape, y.dtype, tape.gradient(y, x).shape))
+        assert found[0] == found[1]
