@@ -30,6 +30,7 @@ from .matrices import (
     product,
     real_dtype,
     result_dtype,
+    solve_systems,
     square_matrices,
 )
 from .reductions import reduce_sum
@@ -148,7 +149,7 @@ _cholesky = of_matrices(
 
 _solve = operation(
     "solve",
-    by_lapack("solve", np.linalg.solve),
+    by_lapack("solve", solve_systems),
     lambda x, y: Aval(
         (*broadcast_shapes("solve", x.shape[:-2], y.shape[:-2]), *y.shape[-2:]),
         result_dtype(x.dtype, y.dtype),
@@ -265,7 +266,7 @@ def _substitute(x: np.ndarray, y: np.ndarray, lower: bool) -> np.ndarray:
     """Solve triangular systems by blocks: half of the unknowns, then the other half."""
     size = x.shape[-1]
     if size <= _BLOCK:
-        return np.linalg.solve(np.tril(x) if lower else np.triu(x), y)
+        return solve_systems(np.tril(x) if lower else np.triu(x), y)
     half = size // 2
     first, second = (slice(half), slice(half, None)) if lower else (slice(half, None), slice(half))
     one = _substitute(x[..., first, first], y[..., first, :], lower)

@@ -89,6 +89,18 @@ def of_matrices(
     )
 
 
+def solve_systems(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return ``numpy.linalg.solve(x, y)`` of matrices, whose leading axes broadcast on a GPU, too.
+
+    CuPy's function needs equal ones.
+    """
+    if x.shape[:-2] != y.shape[:-2]:
+        leading = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        x = np.broadcast_to(x, (*leading, *x.shape[-2:]))
+        y = np.broadcast_to(y, (*leading, *y.shape[-2:]))
+    return np.linalg.solve(x, y)
+
+
 def largest(x: np.ndarray, axis: int | tuple[int, ...], keepdims: bool = False) -> Any:
     """Return the largest of floating-point numbers along some axes, and not less than 0.
 

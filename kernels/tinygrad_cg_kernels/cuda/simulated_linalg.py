@@ -25,7 +25,12 @@ def errstate(*, linalg: str) -> Iterator[None]:
 
 
 def run(function: Callable, x: np.ndarray, *arguments: Any, **named: Any) -> Any:
-    """Return what one of NumPy's functions of matrices gives, and NaN where it finds no result."""
+    """Return what one of NumPy's functions of matrices gives, and NaN where it finds no result.
+
+    Raises ValueError for systems whose leading axes are not equal: CuPy's do not broadcast.
+    """
+    if function is np.linalg.solve and x.shape[:-2] != arguments[0].shape[:-2]:
+        raise ValueError("a must have (..., M, M) shape and b must have (..., M) or (..., M, K)")
     try:
         return function(x, *arguments, **named)
     except np.linalg.LinAlgError:

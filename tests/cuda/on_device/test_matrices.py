@@ -62,3 +62,22 @@ def test_matrices_without_elements(shape):
                 y = find(x)
             found.append((y.shape, y.dtype, tape.gradient(y, x).shape))
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("solve", [tf.linalg.solve, tf.linalg.triangular_solve])
+@pytest.mark.parametrize(
+    "shapes", [((3, 3), (2, 3, 2)), ((2, 3, 3), (3, 2)), ((1, 3, 3), (2, 3, 1))]
+)
+def test_systems_broadcast(solve, shapes):
+    """The library of arrays there does not by itself."""
+    rng, found = np.random.default_rng(0), []
+    x, y = (rng.normal(size=shape) for shape in shapes)
+    for move in (lambda x: x, lambda x: x.gpu()):
+        sources = move(tf.constant(x + 3 * np.eye(3))), move(tf.constant(y))
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            z = solve(*sources)
+        found.append([z, *tape.gradient(z, sources)])
+    for here, there in zip(*found, strict=True):
+        assert there.device == "gpu:0"
+        np.testing.assert_allclose(there, here, 1e-12, 1e-12)
