@@ -214,6 +214,11 @@ def test_dtypes_without_a_kernel():
     remedy = "less: no kernel for dtype complex128, complex128: take abs, real or imag of"
     with pytest.raises(TypeError, match=remedy):
         less(np.ones(2, complex), np.ones(2, complex))
+    pair = (np.dtype(complex),) * 2
+    with pytest.raises(TypeError, match=remedy):
+        less.check_loop(pair)
+    assert add.refusal(pair) is None
+    assert negative.refusal((np.dtype(float),)) is None
 
 
 @pytest.mark.parametrize(

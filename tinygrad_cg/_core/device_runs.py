@@ -8,6 +8,7 @@ other functions ask their operands, and so are the library's already.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -19,6 +20,7 @@ from numpy import ndarray
 
 from ..errors import ArgumentTypeError, DeviceError
 from . import devices
+from .kinds import is_native_float
 
 _runs: dict[Any, Any] = {}  # by primitive, what runs it on a GPU
 
@@ -51,7 +53,7 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
 
     Single values of the processor go along, as do indices and conditions. Raises
     ArgumentTypeError for other arrays of the processor, DeviceError for an operation that has no
-    implementation for GPUs.
+    implementation for GPUs, unless the processor refuses such dtypes, too: then what it raises.
     """
     operands = [_on_gpu(primitive, arrays, i) for i in range(len(arrays))]
     found = _runs.get(primitive)
@@ -59,10 +61,35 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         found = _runs[primitive] = _implementation(primitive)
     try:
         if primitive.on_gpu is None:
-            params = {name: moved(value) for name, value in params.items()}
+            there = {name: moved(value) for name, value in params.items()}
+            return found(*operands, **there)
         return found(*operands, **params)
     except MemoryError as error:
         raise devices.out_of_memory(primitive.label, error) from error
+    except _Absent as error:
+        _refuse_dtypes(primitive, arrays, params)
+        raise DeviceError(
+            f"{primitive.label}: there is no implementation for GPUs. Write x.cpu() for its "
+            "operands, and .gpu() for the result"
+        ) from error.__cause__
+
+
+def _refuse_dtypes(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> None:
+    """Raise the TypeError of the processor, if it refuses operands such as these.
+
+    Only the processor's own functions know; they take floats, so these are not asked.
+    """
+    if all(is_native_float(data.dtype) for data in arrays):
+        return
+    operands = [devices.move(data, devices.CPU) for data in arrays]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            primitive.run(*operands, **params)
+        except TypeError:
+            raise
+        except Exception:  # of their values: it can take such dtypes
+            return
 
 
 def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
@@ -120,12 +147,8 @@ def _implementation(primitive: Any) -> Callable[..., Any]:
     """Return what runs an operation on arrays of a GPU."""
     if primitive.on_gpu is not None:
         return primitive.on_gpu
-    run = _Translation(primitive.label).of(primitive.run)
-    return (
-        run
-        if isinstance(run, _Absent) or primitive.kind == "elementwise"
-        else _Checked(primitive, run)
-    )
+    run = _Translation().of(primitive.run)
+    return run if run is _absent or primitive.kind == "elementwise" else _Checked(primitive, run)
 
 
 def on_gpu(kernel: Any) -> Any:
@@ -135,21 +158,13 @@ def on_gpu(kernel: Any) -> Any:
     return device_run(kernel)
 
 
-class _Absent:
-    """Stands for a kernel that does not exist for a GPU, and says so where it is called."""
-
-    def __init__(self, label: str) -> None:
-        self.label = label
-
-    def __call__(self, *arrays: Any, **params: Any) -> NoReturn:
-        raise _absent(self.label)
+class _Absent(Exception):
+    """Says that a kernel or a function does not exist for a GPU; `run` tells the caller."""
 
 
-def _absent(label: str) -> DeviceError:
-    return DeviceError(
-        f"{label}: there is no implementation for GPUs. Write x.cpu() for its operands, and "
-        ".gpu() for the result"
-    )
+def _absent(*arrays: Any, **params: Any) -> NoReturn:
+    """Stand for a kernel that does not exist for a GPU."""
+    raise _Absent
 
 
 class _Checked:
@@ -159,7 +174,7 @@ class _Checked:
     """
 
     def __init__(self, primitive: Any, run: Callable[..., Any]) -> None:
-        self.label, self.names = primitive.label, (f"{primitive.label}:", f"{primitive.name}:")
+        self.names = f"{primitive.label}:", f"{primitive.name}:"
         self.run = run
         self.errors = devices.linalg_errors if primitive.kind == "contraction" else nullcontext
 
@@ -170,10 +185,10 @@ class _Checked:
         except (TypeError, AttributeError, NotImplementedError) as error:
             if str(error).startswith(self.names):  # what the operation refuses everywhere
                 raise
-            raise _absent(self.label) from error
+            raise _Absent from error
         for one in found if type(found) in (list, tuple) else (found,):
             if not isinstance(one, devices.array_types):
-                raise _absent(self.label)
+                raise _Absent
         return found
 
 
@@ -194,8 +209,7 @@ class _Module:
 class _Translation:
     """Functions, kernels and modules that an operation uses, as they are used on a GPU."""
 
-    def __init__(self, label: str) -> None:
-        self.label = label
+    def __init__(self) -> None:
         self._copies: dict[FunctionType, FunctionType] = {}
 
     def of(self, value: Any) -> Any:
@@ -215,7 +229,7 @@ class _Translation:
         if home in _PLAIN:
             return value
         if _is_of_kernels(home):
-            return on_gpu(value) or _Absent(self.label)
+            return on_gpu(value) or _absent
         if not home.startswith("tinygrad_cg.") or hasattr(value, "primitive"):
             return value
         if hasattr(value, "cache_info"):  # it makes kernels, and keeps them

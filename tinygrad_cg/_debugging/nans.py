@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from .._core import devices
 from .._core.kinds import is_floating, is_real_number
 from .._core.levels import stack, state
 from .._core.primitive import OPS
@@ -56,9 +57,14 @@ def _any(question: Any, tensors: Sequence) -> bool:
     return any(bool(question(array).any()) for array in arrays if array is not None)
 
 
+def _on_cpu(tensor: Any) -> Any:
+    data = tensor._data
+    return devices.move(data, devices.CPU) if isinstance(data, devices.array_types) else data
+
+
 def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Sequence) -> NoReturn:
     number = next(i for i, one in enumerate(outputs) if _any(question, [one]))
-    out, operands = outputs[number]._data, [one._data for one in inputs if one is not None]
+    out, *operands = [_on_cpu(one) for one in (outputs[number], *inputs) if one is not None]
     bad = question(out)
     index = tuple(int(i) for i in np.argwhere(bad)[0])
     of = {"operation": "{}", "call": "`{}`", "rule": "the rule of `{}`"}

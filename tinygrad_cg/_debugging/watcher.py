@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core import levels
+from .._core import devices, levels
 from .._core.kinds import is_inexact
 from .._core.levels import Level, next_serial, stack, state
 from .._core.primitive import Primitive, apply, label_of
@@ -235,7 +235,8 @@ def _text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
     return f"{dtype}({', '.join(map(str, shape))})"
 
 
-def values(tensor: Any) -> np.ndarray | None:
-    """Return the values of a tensor of floats, None for any other."""
+def values(tensor: Any) -> Any | None:
+    """Return the values of a tensor of floats, where they are; None for any other."""
     data = tensor._data
-    return data if isinstance(data, np.ndarray) and is_inexact(data.dtype) else None
+    found = isinstance(data, (np.ndarray, *devices.array_types))
+    return data if found and is_inexact(data.dtype) else None

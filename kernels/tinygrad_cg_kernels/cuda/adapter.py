@@ -128,8 +128,11 @@ def scalar_function(function: Callable) -> Callable:
     compiled for the CPU where it calls what Python has no meaning for.
     """
     found = build.scalar_function(function)
-    if not simulated():
-        return found
+    return _simulated_function(function, found) if simulated() else found
+
+
+@cache
+def _simulated_function(function: Callable, found: Callable) -> Callable:
     compiled = numba.njit(**build.FLAGS)(found) if build.is_ours(function) else None
 
     def call(*numbers: Any) -> Any:

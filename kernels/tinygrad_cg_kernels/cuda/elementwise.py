@@ -15,7 +15,7 @@ import numpy as np
 from tinygrad_cg_kernels.cuda import adapter, launches
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.layouts import Layout, merge
-from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
+from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise, Signature
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype, no_kernel
 
 _FLAT = """
@@ -164,6 +164,7 @@ class DeviceElementwise:
 
     def __init__(self, kernel: Elementwise) -> None:
         self._kernel, self._map = kernel, Map(kernel.name, kernel.function)
+        self._accepted: Signature | None = None  # the last that was found to be computed
 
     def __repr__(self) -> str:
         return f"<device kernel {self._kernel.name}>"
@@ -177,6 +178,9 @@ class DeviceElementwise:
         _refuse_wide(kernel.name, signature.loop)
         if signature.checked and kernel._check is not None:
             kernel._check(kernel.name, *arrays)
+        if signature is not self._accepted:
+            kernel.check_loop(signature.loop)
+            self._accepted = signature
         if out is None:
             return self._map(arrays, signature.loop, (signature.result,))[0]
         self._fill(arrays, signature, out)

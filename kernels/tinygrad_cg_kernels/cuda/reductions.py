@@ -23,6 +23,7 @@ from tinygrad_cg_kernels.runtime.promotion import (
     is_complex,
     loop_dtype,
     native,
+    no_kernel,
 )
 
 
@@ -51,13 +52,18 @@ class DeviceReduction:
         result = kernel.result_dtype(x.dtype)
         logical = kernel.kind == "logical"
         loop = native(kernel.name, x.dtype) if logical else loop_dtype(result)
-        if kernel.kind == "order" and is_complex(x.dtype):
-            raise TypeError(f"{kernel.name}: complex numbers have no order: take abs or real first")
         shape = reduced(x.shape, axes, keepdims)
+        unordered = kernel.kind == "order" and is_complex(loop)
+        if unordered and x.ndim and len(axes) == x.ndim and not keepdims:
+            raise TypeError(no_kernel(kernel.name, loop))
         if not x.size and prod(shape) and kernel.identity is None:
             raise ValueError(f"{kernel.name} of an empty axis has no identity")
         if not logical and all(x.shape[axis] == 1 for axis in axes):
             return x.astype(result).reshape(shape)
+        if unordered and x.size:
+            raise TypeError(no_kernel(kernel.name, loop))
+        if unordered:
+            return adapter.array_module().empty(shape, dtype=result)
         start = kernel.identity
         if start is None:
             start = limits(loop)[0 if kernel.of_two is larger else 1]
@@ -175,14 +181,14 @@ class DeviceArgReduction:
         kernel = self._kernel
         kernel.result_dtype(x.dtype)
         loop = loop_dtype(native(kernel.name, x.dtype))
-        if is_complex(loop):
-            raise TypeError(f"{kernel.name}: no kernel for dtype {loop}: take abs or real first")
         library = adapter.array_module()
         shape = reduced(x.shape, (axis,), keepdims)
         if not prod(shape):
             return library.empty(shape, dtype=INT64)
         if not x.size:
             raise ValueError(f"{kernel.name} of an empty axis has no identity")
+        if is_complex(loop):
+            raise TypeError(no_kernel(kernel.name, loop))
         fold = largest if self._largest else _smallest
         start = limits(loop)[0 if self._largest else 1]
         best = fold((x,), (axis,), (loop,), loop, start, True)

@@ -300,7 +300,9 @@ def relu(x):
 
 by_type(
     relu,
-    dict.fromkeys((types.Number, types.Boolean), lambda x: like(0, x) if x <= like(0, x) else x),
+    dict.fromkeys(
+        (types.Integer, types.Float, types.Boolean), lambda x: like(0, x) if x <= like(0, x) else x
+    ),
 )
 
 

@@ -31,6 +31,7 @@ from tinygrad_cg_kernels.runtime.promotion import (
     BOOL,
     FLOAT64,
     INT64,
+    is_complex,
     is_exact,
     is_floating,
     is_integer,
@@ -175,6 +176,7 @@ class Elementwise:
         self._scalar = build.scalar_function(function)
         cached = build.is_ours(function)
         self._signatures: dict[tuple[np.dtype, ...], Signature] = {}
+        self._refusals: dict[tuple[np.dtype, ...], str | None] = {}
         self._ready: dict[tuple, Callable] = {}
         self._small = small.SmallKernels(name, self._small_kernel, inputs, cached)
         self._in_place = small.SmallKernels(name, self._small_in_place, 2, cached, True)
@@ -250,6 +252,40 @@ class Elementwise:
         if self.kind == "float" and is_exact(dtype):
             dtype = FLOAT64
         return (dtype,) * len(dtypes)
+
+    def check_loop(self, loop: tuple[np.dtype, ...]) -> None:
+        """Raise TypeError if the function cannot be computed in these dtypes of a `Signature`.
+
+        A kernel says so itself where it is compiled: this is for what computes the function in
+        another way, and refuses the same in the same words.
+        """
+        refusal = self.refusal(loop)
+        if refusal is not None:
+            raise TypeError(refusal)
+
+    def refusal(self, loop: tuple[np.dtype, ...]) -> str | None:
+        """Return why the function cannot be computed in these dtypes; None if it can."""
+        if loop not in self._refusals:
+            self._refusals[loop] = self._find_refusal(loop)
+        return self._refusals[loop]
+
+    def _find_refusal(self, loop: tuple[np.dtype, ...]) -> str | None:
+        """Return what compiling would say; compile the function alone where nothing else tells."""
+        kinds = tuple(map(numba.from_dtype, loop))
+        if self.kind == "logical":  # whatever the operands are, they become bool
+            return None
+        if build.is_ours(self.function):
+            known = build.has_version(self.function, kinds[0])
+            if known is not None:
+                return None if known else no_kernel(self.name, *loop)
+            if not is_complex(loop[-1]):  # functions without versions are for all real numbers
+                return None
+        probe = build.call_of(self._scalar, self.inputs)
+        try:
+            self._compile_or_explain(loop, build.overload_of, probe, kinds)
+        except TypeError as error:
+            return str(error)
+        return None
 
     # compiling
 
@@ -527,13 +563,14 @@ class Pointwise:
         return self._results[dtype]
 
     def _infer(self, dtype: np.dtype) -> tuple[np.dtype, ...] | None:
-        kinds, f = (numba.from_dtype(loop_dtype(dtype)),) * self.inputs, self.one._scalar
-        probes = (lambda x: f(x), lambda x, y: f(x, y), lambda x, y, z: f(x, y, z))
-        probe: Any = numba.njit(**build.FLAGS)(probes[self.inputs - 1])
+        loop = (loop_dtype(dtype),) * self.inputs
+        kinds = tuple(map(numba.from_dtype, loop))
+        probe: Any = numba.njit(**build.FLAGS)(build.call_of(self.one._scalar, self.inputs))
         try:
             probe.compile(kinds)
         except (NumbaError, AttributeError):
             return None  # `Elementwise` says what is wrong
+        self.one._refusals[loop] = None
         returned = probe.overloads[kinds].signature.return_type
         if not isinstance(returned, types.BaseTuple):
             self._single = True

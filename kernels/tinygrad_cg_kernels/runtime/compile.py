@@ -392,6 +392,11 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
             return dispatcher
 
 
+def call_of(f: Callable, inputs: int) -> Callable:
+    """Return a function that calls one which kernels can call, with 1 to 3 numbers."""
+    return (lambda x: f(x), lambda x, y: f(x, y), lambda x, y, z: f(x, y, z))[inputs - 1]
+
+
 def overload_of(function: Callable, kinds: tuple[types.Type, ...]) -> Any:
     """Compile a function of these types for nobody but the caller; Numba's record of it."""
     dispatcher: Any = numba.njit(**FLAGS, **NO_WRAPPER)(function)
@@ -464,6 +469,12 @@ GUARDED: dict[Callable, tuple[Callable, Callable]] = {}
 
 VERSIONS: dict[Callable, Callable[[Any], Callable | None]] = {}
 """For functions with versions by type: what picks one for the first argument's."""
+
+
+def has_version(function: Callable, first: Any) -> bool | None:
+    """Return whether a function has a version for its first argument's type; None without any."""
+    pick = VERSIONS.get(function)
+    return None if pick is None else pick(first) is not None
 
 
 def by_type(stub: Callable, choices: dict[Any, Callable]) -> Callable:

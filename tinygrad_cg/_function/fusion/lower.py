@@ -150,6 +150,8 @@ def _elementwise(value: Value, *operands: FusionNode) -> FusionNode | None:
     signature = kernel._signature(tuple([node.dtype for node in operands]))
     if signature.checked or signature.target is not signature.result:
         return None
+    if kernel.refusal(signature.loop) is not None:  # it says why if it is run
+        return None
     wanted = [cast(node, dtype) for node, dtype in zip(operands, signature.loop, strict=True)]
     return apply(kernel.function, *wanted, dtype=signature.target)
 

@@ -1,0 +1,119 @@
+"""Operands that the CPU refuses: a device refuses them, too, in the same words."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.support import op_cases
+from tinygrad_cg._core.primitive import OPS
+
+DTYPES = ["bool", "int8", "uint64", "float16", "float32", "float64", "complex64", "complex128"]
+SLOW = {"bessel", "cylinder", "hurwitz", "incomplete", "integrals"}
+TOLERANCES = {"float16": 1e-3, "float32": 1e-5, "complex64": 1e-5}
+
+
+def small_example(name):
+    """The first example of an operation; of one element if it is elementwise."""
+    primitive = OPS[name]
+    if not op_cases.is_elementwise(primitive):
+        return op_cases.examples(name)[0]
+    shapes = ((1,),) * len(primitive.inputs)
+    return op_cases.elementwise_example(primitive, op_cases.generator(primitive), shapes)
+
+
+def result(call, operands):
+    """The arrays that a call gives, or the type and the words of its error."""
+    try:
+        found = call(*operands)
+    except Exception as error:
+        return type(error), str(error)
+    return [one.numpy() for one in (found if isinstance(found, (list, tuple)) else [found])]
+
+
+def is_slow(name):
+    """Whether the simulator has to compile the function first, which takes seconds.
+
+    Its values are compared in other tests, in fewer dtypes.
+    """
+    function = getattr(OPS[name].kernel, "function", None)
+    return getattr(function, "__module__", "").rpartition(".")[2] in SLOW
+
+
+@pytest.mark.parametrize("name", op_cases.names())
+def test_every_dtype_is_computed_or_refused_as_on_the_cpu(name):
+    example = small_example(name)
+    for dtype in DTYPES:
+        # out of an unsigned integer's range there is no one meaning
+        cast = example._replace(operands=tuple(map(np.abs, example.operands)))
+        operands = (cast if dtype == "uint64" else example).cast(dtype)
+        operands = [tf.constant(one) for one in operands]
+        moved = [(one[:0] if is_slow(name) else one).gpu() for one in operands]
+        want, found = result(example.call, operands), result(example.call, moved)
+        if isinstance(want, list):
+            assert isinstance(found, list), (dtype, found)
+            if is_slow(name):
+                want = [one[:0] for one in want]
+            tolerance = TOLERANCES.get(dtype, 1e-9)
+            for one, other in zip(want, found, strict=True):
+                assert (other.dtype, other.shape) == (one.dtype, one.shape)
+                np.testing.assert_allclose(other, one, tolerance, tolerance, err_msg=dtype)
+        else:
+            assert found == want, dtype
+            for these in (operands, moved):
+                assert result(tf.function(example.call), these) == want, dtype
+
+
+COMPLEX = np.array([-1 + 2j, 3])
+REFUSED = {
+    "relu": (tf.nn.relu, COMPLEX),
+    "in a chain": (lambda x: tf.nn.relu(x * 2.0) + 1.0, COMPLEX),
+    "less": (lambda x: x < x, COMPLEX),
+    "erf": (tf.math.erf, COMPLEX),
+    "floor": (tf.floor, COMPLEX),
+    "floor_divide": (lambda x: x // x, np.array([True, True])),
+    "fused floor_divide": (lambda x: tf.cast(x // x, "float32") + 1.0, np.array([True, True])),
+    "max": (tf.reduce_max, COMPLEX),
+    "argmax": (tf.argmax, COMPLEX),
+    "argmin along columns": (lambda x: tf.argmin(x, 0), np.ones((2, 3), complex)),
+    "reduce_min of one element": (tf.reduce_min, COMPLEX[:1]),
+    "softmax": (tf.nn.softmax, COMPLEX),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "function"])
+def test_refusals_are_type_errors_in_the_words_of_the_cpu(name, compiled):
+    call, array = REFUSED[name]
+    x = tf.constant(array)
+    want = result(call, [x])
+    assert want[0] is TypeError
+    assert "no kernel for dtype" in want[1]
+    call = tf.function(call) if compiled else call
+    assert result(call, [x.gpu()]) == result(call, [x]) == want
+
+
+@pytest.mark.parametrize("axis", [(), (0,), (1,)])
+def test_extremes_of_complex_numbers_over_axes_without_extent(axis):
+    for shape in [(1, 2), (2, 1), (1, 1), (0, 2), (2, 0)]:
+        x = tf.zeros(shape, tf.complex128)
+        for reduce in (tf.reduce_max, tf.reduce_min):
+            want = result(lambda x: reduce(x, axis), [x])  # noqa: B023
+            found = result(lambda x: reduce(x, axis), [x.gpu()])  # noqa: B023
+            if isinstance(want, list):
+                np.testing.assert_array_equal(found, want)
+            else:
+                assert found == want
+
+
+def test_what_no_gpu_computes_is_refused_as_such_for_other_dtypes():
+    with pytest.raises(tf.errors.DeviceError, match="there is no implementation for GPUs"):
+        OPS["isotonic_blocks"](tf.ones(3).gpu())
+
+
+@pytest.mark.parametrize("kernel", [lambda x: x.nowhere, lambda x: unknown_name(x)])  # noqa: F821
+def test_a_function_that_no_device_can_compile_is_refused_in_the_words_of_the_cpu(kernel):
+    user = tf.primitive("RefusedOnDevices", kernel=kernel, elementwise=True, replace=True)
+    x = tf.constant([1.0, 2.0])
+    want = result(user, [x])
+    assert want[0] is TypeError
+    assert result(user, [x.gpu()]) == want
