@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable
 from functools import cache
 
-import numba
 import numpy as np
 from numba import types
 
@@ -30,7 +29,7 @@ from tinygrad_cg_kernels.elementary.special import (
     lgamma_positive,
     polygamma,
 )
-from tinygrad_cg_kernels.runtime.compile import FLAGS, by_type, jitable, outside
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_floor,
@@ -393,8 +392,7 @@ def _gamma_transport64(a, base, x):
 
 def gamma_transport(a, base, x):
     """Return y with igamma(a, y) = igamma(base, x): numbers of one distribution to another's."""
-    compiled = numba.njit(**FLAGS)(lambda a, b, x: _gamma_transport64(a, b, x))
-    return np.vectorize(compiled)(*[np.asarray(one, np.float64) for one in (a, base, x)])
+    return outside(_gamma_transport64)(a, base, x)
 
 
 # --- beta -------------------------------------------------------------------------------
@@ -708,8 +706,7 @@ def _beta_density_of(first: float, second: float) -> Callable:
 
 def betainc(a, b, x):
     """Return the regularized incomplete beta function."""
-    compiled = numba.njit(**FLAGS)(lambda a, b, x: _betainc64(a, b, x))
-    return np.vectorize(compiled)(*[np.asarray(one, np.float64) for one in (a, b, x)])
+    return outside(_betainc64)(a, b, x)
 
 
 def _of_orders(formula_of: Callable) -> dict[tuple[int, int], Callable]:

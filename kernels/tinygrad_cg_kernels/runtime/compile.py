@@ -448,7 +448,11 @@ def jitable(function: Callable) -> Callable:
 def outside(function: Callable) -> Callable:
     """Return a helper of float64 as a function of arrays, for calls outside compiled code."""
     wide = np.float64
-    calls = (lambda x: function(wide(x)), lambda x, y: function(wide(x), wide(y)))
+    calls = (
+        lambda x: function(wide(x)),
+        lambda x, y: function(wide(x), wide(y)),
+        lambda x, y, z: function(wide(x), wide(y), wide(z)),
+    )
     compiled: Any = numba.njit(**FLAGS)(calls[function.__code__.co_argcount - 1])
     return np.errstate(all="ignore")(np.vectorize(compiled))
 
