@@ -104,7 +104,7 @@ EXTRAS = {  # imported where they are used
     LIBRARY / "_core" / "tracking.py": {"tqdm"},
     LIBRARY / "_pictures" / "curves.py": {"matplotlib"},
     LIBRARY / "_pictures" / "embedding.py": {"matplotlib", "fontTools"},
-    KERNELS / "tinygrad_cg_kernels" / "cuda" / "adapter.py": {"cupy", "cuda"},
+    KERNELS / "tinygrad_cg_kernels" / "cuda" / "adapter.py": {"cupy", "cupyx", "cuda"},
 }
 
 
@@ -167,7 +167,9 @@ def test_numba_cuda_and_cupy_have_one_home():
                 names.update(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 names.update(f"{node.module}.{alias.name}" for alias in node.names)
-        devices = {name for name in names if f"{name}.".startswith(("numba.cuda.", "cupy."))}
+        devices = {
+            name for name in names if f"{name}.".startswith(("numba.cuda.", "cupy.", "cupyx."))
+        }
         assert not devices or path == home, (path, devices)
 
 

@@ -77,8 +77,8 @@ _LATER = {
         "sparse_cross_entropy squared_hinge weighted_cross_entropy"
     ),
     "matrices": (
-        "adjoint band by_lapack columns complex_dtype matrices of_matrices product real_dtype "
-        "result_dtype rows square_matrices"
+        "adjoint band by_lapack columns complex_dtype largest matrices of_matrices product "
+        "real_dtype result_dtype rows solve_systems square_matrices"
     ),
     "matrix_functions": "expm logm sqrtm",
     "normalizations": (
