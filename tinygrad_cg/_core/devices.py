@@ -163,11 +163,16 @@ def device_of(data: Any) -> str:
     return GPU if isinstance(data, array_types) else CPU
 
 
-def home(tensor: Any) -> str:
-    """Return the device of a tensor; of an example of a batch, that of the batch."""
+def data_of(tensor: Any) -> Any:
+    """Return the value of a tensor; of an example of a batch, that of the batch."""
     while getattr(tensor, "physical", None) is not None:
         tensor = tensor.physical
-    return device_of(tensor._data)
+    return tensor._data
+
+
+def home(tensor: Any) -> str:
+    """Return the device of a tensor; of an example of a batch, that of the batch."""
+    return device_of(data_of(tensor))
 
 
 def arrays_like(tensor: Any) -> Any:

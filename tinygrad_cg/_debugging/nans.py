@@ -57,14 +57,10 @@ def _any(question: Any, tensors: Sequence) -> bool:
     return any(bool(question(array).any()) for array in arrays if array is not None)
 
 
-def _on_cpu(tensor: Any) -> Any:
-    data = tensor._data
-    return devices.move(data, devices.CPU) if isinstance(data, devices.array_types) else data
-
-
 def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Sequence) -> NoReturn:
     number = next(i for i, one in enumerate(outputs) if _any(question, [one]))
-    out, *operands = [_on_cpu(one) for one in (outputs[number], *inputs) if one is not None]
+    given = [one._data for one in (outputs[number], *inputs) if one is not None]
+    out, *operands = map(devices.to_host, given)
     bad = question(out)
     index = tuple(int(i) for i in np.argwhere(bad)[0])
     of = {"operation": "{}", "call": "`{}`", "rule": "the rule of `{}`"}

@@ -85,18 +85,16 @@ def differentiate(
 def _check_devices(sources: list, results: Sequence) -> None:
     """Raise ArgumentTypeError for a gradient of values that is not where its source is."""
     for i, (source, result) in enumerate(zip(sources, results, strict=True)):
-        if result is not None and _has_values(result) and home(result) != home(source):
+        data = None if result is None else devices.data_of(result)
+        if data is None or isinstance(data, Aval):
+            continue
+        found, wanted = devices.device_of(data), home(source)
+        if found != wanted:
             raise ArgumentTypeError(
-                f"gradient: the gradient by sources[{i}] is on '{home(result)}', sources[{i}] on "
-                f"'{home(source)}': a rule of a custom gradient returned it there. Return it with "
-                f".{home(source)[:3]}()"
+                f"gradient: the gradient by sources[{i}] is on '{found}', sources[{i}] on "
+                f"'{wanted}': a rule of a custom gradient returned it there. Return it with "
+                f".{wanted[:3]}()"
             )
-
-
-def _has_values(tensor: Any) -> bool:
-    while getattr(tensor, "physical", None) is not None:
-        tensor = tensor.physical
-    return not isinstance(tensor._data, Aval)
 
 
 def differentiate_once(
