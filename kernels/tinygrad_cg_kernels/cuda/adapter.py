@@ -11,7 +11,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numba
@@ -121,19 +121,22 @@ def device_kernel(function: Callable) -> Any:
     return cuda.jit(function)
 
 
-def scalar_function(function: Callable) -> Callable:
+def scalar_function(function: Callable, kernel: Callable | None = None) -> Callable:
     """Return a scalar function as device code calls it.
 
-    In the simulator it runs as Python, on numbers of NumPy, without warnings as compiled code does;
-    compiled for the CPU where it calls what Python has no meaning for.
+    In the simulator it runs as Python, on numbers of NumPy, without warnings as compiled code does.
+    Where it calls what Python has no meaning for it is the `kernel` of the CPU for arrays, if there
+    is one, or else compiled for the CPU.
     """
     found = build.scalar_function(function)
-    return _simulated_function(function, found) if simulated() else found
+    return _simulated_function(function, found, kernel) if simulated() else found
 
 
 @cache
-def _simulated_function(function: Callable, found: Callable) -> Callable:
-    compiled = numba.njit(**build.FLAGS)(found) if build.is_ours(function) else None
+def _simulated_function(function: Callable, found: Callable, kernel: Callable | None) -> Callable:
+    compiled: Callable | None = None
+    if build.is_ours(function):  # what a user wrote has to be Python
+        compiled = numba.njit(**build.FLAGS)(found) if kernel is None else partial(_number, kernel)
 
     def call(*numbers: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -145,6 +148,11 @@ def _simulated_function(function: Callable, found: Callable) -> Callable:
                 return compiled(*numbers)
 
     return call
+
+
+def _number(kernel: Callable, *numbers: Any) -> Any:
+    """Return the number that a kernel of arrays computes of numbers."""
+    return kernel(*map(np.asarray, numbers))[()]
 
 
 def device_function(function: Callable) -> Callable:

@@ -95,10 +95,13 @@ def define(source: str, names: dict[str, Any], module: dict[str, Any]) -> Any:
 
 
 class Map:
-    """A scalar function as kernels of any number of operands and outputs."""
+    """A scalar function as kernels of any number of operands and outputs.
 
-    def __init__(self, name: str, function: Callable) -> None:
-        self.name, self._function = name, function
+    `kernel` is that of the CPU, for the simulator: see `adapter.scalar_function`.
+    """
+
+    def __init__(self, name: str, function: Callable, kernel: Elementwise | None = None) -> None:
+        self.name, self._function, self._kernel = name, function, kernel
         self._kernels: dict[tuple, Any] = {}
 
     def __call__(
@@ -125,7 +128,7 @@ class Map:
                 if layout.flat is None
                 else _flat_source(layout.flat, len(outs))
             )
-            function = adapter.scalar_function(self._function)
+            function = adapter.scalar_function(self._function, self._kernel)
             pairs = enumerate(zip(dtypes, loop, strict=True))
             names = {"f": function, **{f"c{k}": converter(*pair) for k, pair in pairs}}
             kernel = self._kernels[key] = launches.Kernel(define(source, names, globals()))
@@ -163,7 +166,7 @@ class DeviceElementwise:
     """The kernel of the CPU for arrays of the device: same arguments, dtypes, shapes, errors."""
 
     def __init__(self, kernel: Elementwise) -> None:
-        self._kernel, self._map = kernel, Map(kernel.name, kernel.function)
+        self._kernel, self._map = kernel, Map(kernel.name, kernel.function, kernel)
         self._accepted: Signature | None = None  # the last that was found to be computed
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.simulator import pause_between_looks
+from tests.support.simulator import spare_threads
 
 HERE = Path(__file__).parent
 
@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=mine)
         return
     if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
-        pause_between_looks()
+        spare_threads()
     from tinygrad_cg._core import devices
 
     missing = devices.count_gpus() == 0
