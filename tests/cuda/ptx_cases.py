@@ -27,7 +27,7 @@ class Compiler:
     def __init__(self) -> None:
         self.compiled: dict[Any, Any] = {}
         self.refused: list[str] = []
-        self.launched = 0
+        self.launched = self.shuffled = 0
         self.name, self.log = "", ""
 
     def launch(self, kernel: Any, blocks: Any, arguments: Any, block: Any = None) -> None:
@@ -40,6 +40,7 @@ class Compiler:
         except Exception as error:
             self.refused.append(f"{self.name}: {error} {self.log}")
             return
+        self.shuffled += "shfl.sync.down" in text
         if all(type(one) in (int, tuple, simulated.Memory) for one in arguments):
             self._check_launch(text, signature, arguments)
 
@@ -178,6 +179,15 @@ def compile_draws(compiler: Compiler) -> None:
         searching.search(rows, rows, False)
 
 
+def compile_groups(compiler: Compiler) -> None:
+    """Compile the kernels that combine what groups of threads have."""
+    from tests.cuda import group_cases
+
+    for code in group_cases.DTYPES:
+        compiler.name = f"groups of {code}"
+        group_cases.combined(np.zeros(adapter.threads(), code), 64)
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     compiler = Compiler()
@@ -186,10 +196,12 @@ def main() -> None:
         compile_programs(compiler)
     elif sys.argv[1] == "draws":
         compile_draws(compiler)
+    elif sys.argv[1] == "groups":
+        compile_groups(compiler)
     else:
         compile_kernels(compiler, sys.argv[1])
-    counts = {"compiled": len(compiler.compiled), "launched": compiler.launched}
-    print(json.dumps({**counts, "refused": compiler.refused}))
+    counts = {name: getattr(compiler, name) for name in ("launched", "shuffled", "refused")}
+    print(json.dumps({"compiled": len(compiler.compiled), **counts}))
 
 
 if __name__ == "__main__":

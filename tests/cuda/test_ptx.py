@@ -49,7 +49,9 @@ def test_device_code_calls_no_intrinsic_that_nvidias_compiler_lacks(name):
     importlib.util.find_spec("numba_cuda") is None,
     reason="needs the package numba-cuda with NVIDIA's compiler",
 )
-@pytest.mark.parametrize("which", ["elementwise", "reductions", "moves", "programs", "draws"])
+@pytest.mark.parametrize(
+    "which", ["elementwise", "reductions", "moves", "programs", "draws", "groups"]
+)
 def test_nvidias_compiler_takes_every_kernel(which):
     path = os.pathsep.join([str(ROOT), str(ROOT / "kernels")])
     done = subprocess.run(
@@ -66,3 +68,4 @@ def test_nvidias_compiler_takes_every_kernel(which):
     few = which == "draws"
     assert told["compiled"] > (3 if few else 10)
     assert told["launched"] > (3 if few else 10) or which in ("reductions", "moves")
+    assert told["shuffled"] > 3 or which not in ("reductions", "programs", "groups")

@@ -171,6 +171,23 @@ def _silent(function: Callable) -> Callable:
     return call
 
 
+def in_kernels() -> Any:
+    """Return `cuda` as a function finds it that is made of a text and called by kernels.
+
+    The simulator replaces the name where a kernel is defined, and nowhere else.
+    """
+    return _InKernel() if simulated() else cuda
+
+
+class _InKernel:
+    """What the kernel that the simulator runs has for `cuda`."""
+
+    def __getattr__(self, name: str) -> Any:
+        from numba.cuda.simulator import kernel
+
+        return getattr(kernel._get_kernel_context(), name)
+
+
 def scalar_type(dtype: np.dtype) -> Any:
     """Return the type that device code declares shared memory of."""
     return numba.from_dtype(dtype)

@@ -2,8 +2,8 @@
 
 Elements are combined in chunks whose sizes depend on shapes alone, so the same operands give the
 same bits at each run. Where the operands' memory runs along a reduced axis, a block of threads
-shares a chunk: each thread combines every so many elements, and then they are combined in a tree in
-shared memory. Where it runs along a kept axis, one thread goes through a chunk of each of its
+shares a chunk: each thread combines every so many elements, and then their results are combined as
+`groups` says. Where it runs along a kept axis, one thread goes through a chunk of each of its
 columns. Several chunks make partial results, which are reduced in the same way.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.elementwise import converter, define
+from tinygrad_cg_kernels.cuda.groups import tree
 from tinygrad_cg_kernels.cuda.layouts import reduced, split
 from tinygrad_cg_kernels.runtime.compile import jitable
 
@@ -25,7 +26,6 @@ COLUMN = 4 if adapter.simulated() else 512  # elements of a column in a chunk
 
 _BLOCKS = """
 def kernel(chunk, chunks, units, length, start, kept, inner, {parameters}, out):
-    shared = cuda.shared.array(THREADS, kind)
     thread = cuda.threadIdx.x
     for unit in range(cuda.blockIdx.x, units, cuda.gridDim.x):
         {begin}
@@ -41,17 +41,9 @@ def kernel(chunk, chunks, units, length, start, kept, inner, {parameters}, out):
         for j in range(first + thread, last, THREADS):
             {row}
             total = combine(total, load({values}))
-        shared[thread] = total
-        cuda.syncthreads()
-        width = THREADS // 2
-        while width > 0:
-            if thread < width:
-                shared[thread] = combine(shared[thread], shared[thread + width])
-            cuda.syncthreads()
-            width = width // 2
+        total = tree(total, thread, THREADS)
         if thread == 0:
-            out[unit] = shared[0]
-        cuda.syncthreads()
+            out[unit] = total
 """
 _COLUMNS = """
 def kernel(chunk, chunks, units, length, start, kept, inner, {parameters}, out):
@@ -162,9 +154,10 @@ class Fold:
             scope = {
                 "load": adapter.scalar_function(self._load),
                 "combine": adapter.scalar_function(self._combine),
-                "kind": adapter.scalar_type(state),
                 **{f"c{k}": converter(*pair) for k, pair in pairs},
             }
+            if not by_columns:
+                scope["tree"] = tree(self._combine, state)
             source = _source(_COLUMNS if by_columns else _BLOCKS, len(dtypes))
             kernel = self._kernels[key] = define(source, scope, globals())
         return kernel

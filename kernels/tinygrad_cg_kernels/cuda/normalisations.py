@@ -1,9 +1,9 @@
 """softmax, log_softmax and their gradients on the device.
 
 Where memory runs along the axis, a block of threads computes a row, in one launch: each thread goes
-through every so many elements, and what they find is combined in a tree in shared memory. A few
-long rows, and columns, take a launch for each of the row's numbers, and one for the result. The
-order of additions depends on shapes alone: the same bits at each run.
+through every so many elements, and what they find is combined as `groups` says. A few long rows,
+and columns, take a launch for each of the row's numbers, and one for the result. The order of
+additions depends on shapes alone: the same bits at each run.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +17,7 @@ from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.elementwise import Map, converter, define
 from tinygrad_cg_kernels.cuda.folds import THREADS, Fold
+from tinygrad_cg_kernels.cuda.groups import tree
 from tinygrad_cg_kernels.cuda.layouts import split
 from tinygrad_cg_kernels.cuda.reductions import exp_of_finite, exp_sum, largest
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
@@ -31,7 +32,6 @@ ROWS = 2 if adapter.simulated() else 128  # so many keep a GPU busy, however lon
 
 _ROWS = """
 def kernel(rows, length, kept, lowest, zero, {parameters}, out, u, v, w):
-    shared = cuda.shared.array(THREADS, kind)
     thread = cuda.threadIdx.x
     for row in range(cuda.blockIdx.x, rows, cuda.gridDim.x):
         {begin}; q = w
@@ -49,16 +49,7 @@ _STEP = """
         part = {start}
         for j in range(thread, length, THREADS):
             part = {combine}(part, {load}({values}))
-        shared[thread] = part
-        cuda.syncthreads()
-        width = THREADS // 2
-        while width > 0:
-            if thread < width:
-                shared[thread] = {combine}(shared[thread], shared[thread + width])
-            cuda.syncthreads()
-            width = width // 2
-        {number} = shared[0]
-        cuda.syncthreads()"""
+        {number} = {tree}(part, thread, THREADS)"""
 
 
 @jitable
@@ -126,12 +117,12 @@ class _Rows:
         if kernel is None:
             scope = {
                 "of": adapter.scalar_function(self._function),
-                "kind": adapter.scalar_type(loop),
                 **{f"c{k}": converter(dtype, loop) for k, dtype in enumerate(dtypes)},
             }
             for name, _, load, combine in self._steps:
                 scope[f"load_{name}"] = adapter.scalar_function(load)
                 scope[f"combine_{name}"] = adapter.scalar_function(combine)
+                scope[f"tree_{name}"] = tree(combine, loop)
             source = self._source(len(dtypes))
             kernel = self._kernels[dtypes, loop] = define(source, scope, globals())
         return kernel
@@ -144,6 +135,7 @@ class _Rows:
             _STEP.format(
                 start=start,
                 combine=f"combine_{name}",
+                tree=f"tree_{name}",
                 load=f"load_{name}",
                 values=", ".join([values, *names[:k]]),
                 number=name,

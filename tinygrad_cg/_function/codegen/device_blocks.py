@@ -1,10 +1,10 @@
 """Kernels of a GPU: the text of one kernel, from the values that fusion assigned to it.
 
 Threads share the elements of a flat domain. In one of rows, groups of threads of a block each take
-a row, and share its columns; a value per row is there for all of the group after a pass, by a tree
-of partial results in shared memory. Values of earlier passes are computed again rather than saved.
-A total, and sums of columns, are partial results of blocks, which a further kernel combines. Which
-thread adds what depends on sizes alone, so results have the same bits at each run.
+a row, and share its columns. After a pass all of the group have its values per row: combined from
+partial results as `groups` of the kernels says. Values of earlier passes are computed again rather
+than saved. A total, and sums of columns, are partial results of blocks, which a further kernel
+combines. Which thread adds what depends on sizes alone, so results have the same bits at each run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.cuda import adapter, groups
 from tinygrad_cg_kernels.runtime import generated
 
 from ..fusion.domains import ELEMENT, ROW, Access
@@ -34,32 +34,16 @@ MOST_PARTS = 512
 THREAD = "cuda.threadIdx.x"
 PART = Name("own")  # where a group's sums of columns begin
 
-TREE = """
-@device
-def NAME(value, lane, group):
-    shared = cuda.shared.array({threads}, {dtype})
-    k = cuda.threadIdx.x
-    shared[k] = value
-    cuda.syncthreads()
-    step = group // 2
-    while step > 0:
-        if lane < step:
-            shared[k] = {combine}
-        cuda.syncthreads()
-        step = step // 2
-    found = shared[k - lane]
-    cuda.syncthreads()
-    return found
-""".strip()
-"""The values of a group of threads as one, in shared memory: half as many in each step."""
-
 
 def tree(node: ReduceNode) -> tuple[str, Expression]:
     """Return the function that combines the values of a group of threads, and its expression."""
-    found = combine(node, Name("shared[k]"), Name("shared[k + step]"))
+    found = combine(node, Name("value"), Name("other"))
     expression = found if isinstance(found, Expression) else Expression("{}", found)
-    text = TREE.format(threads=adapter.threads(), dtype=type_name(node.dtype), combine=expression)
-    return text, expression
+    kind = type_name(node.dtype)
+    text = groups.TREE.format(
+        name="NAME", later="NAME_later", first="NAME_first", kind=kind, combined=expression
+    )
+    return f"NAME_later, NAME_first = shuffles({kind})\n\n\n@device{text}".rstrip(), expression
 
 
 class DeviceLoop(LoopCode):
@@ -273,6 +257,7 @@ import numpy as np
 {imports}from tinygrad_cg_kernels.cuda.adapter import cuda
 from tinygrad_cg_kernels.cuda.adapter import device_function as device
 '''
+OF_TREES = "from tinygrad_cg_kernels.cuda.groups import WARP, WARPS, shuffles"
 
 
 def write_kernel(
@@ -281,6 +266,8 @@ def write_kernel(
     """Return the source of a module with one kernel."""
     imports = generated.import_lines(imported)
     head = HEAD.format(imports=f"{imports}\n" * bool(imports))
+    if trees:
+        head += OF_TREES
     helpers = [text.replace("NAME", name) for text, name in trees.items()]
     kernel = "\n".join([f"def kernel({', '.join(names)}):", *lines])
     return "\n\n\n".join([head.rstrip(), *helpers, kernel]) + "\n"
