@@ -8,7 +8,7 @@ simulator a stand-in takes the place of CuPy.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -173,6 +173,14 @@ def data_of(tensor: Any) -> Any:
 def home(tensor: Any) -> str:
     """Return the device of a tensor; of an example of a batch, that of the batch."""
     return device_of(data_of(tensor))
+
+
+def homes(tensors: Iterable[Any]) -> list[str | None] | None:
+    """Return the devices of tensors, None for what has no value; None alone if no GPU is used."""
+    if not array_types:
+        return None
+    known = [None if one is None else data_of(one) for one in tensors]
+    return [device_of(one) if isinstance(one, (ndarray, *array_types)) else None for one in known]
 
 
 def arrays_like(tensor: Any) -> Any:
