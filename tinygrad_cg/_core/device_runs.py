@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy import ndarray
 
-from ..errors import ArgumentTypeError, DeviceError
+from ..errors import ArgumentTypeError, DeviceError, called_function
 from . import devices
 from .kinds import is_native_float
 
@@ -104,14 +104,28 @@ def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
         return devices.move(data, devices.GPU)
     names = [*primitive.inputs, *[primitive.inputs[-1]] * len(arrays)]
     numbered = len(arrays) > len(primitive.inputs)
+    names = [f"{names[i]}[{i}]" if numbered else names[i] for i in range(len(arrays))]
+    label, called = primitive.label, called_function()
+    what = "its operands" if called in (None, label) else f"operands of `{label}`"
+    raise _different_devices(f"{called or label}: {what}", dict(zip(names, arrays, strict=True)))
+
+
+def check_devices(function: str, **operands: Any) -> None:
+    """Raise ArgumentTypeError for tensors on different devices; single values may be elsewhere."""
+    found = {name: devices.data_of(one) for name, one in operands.items()}
+    known = devices.homes(one for one in operands.values() if one._data.ndim) or ()
+    if len({one for one in known if one is not None}) > 1:
+        raise _different_devices(f"{function}: its operands", found)
+
+
+def _different_devices(what: str, arrays: dict[str, Any]) -> ArgumentTypeError:
     homes = ", ".join(
-        f"{names[i]}{f'[{i}]' if numbered else ''} of shape {tuple(one.shape)} is on "
-        f"'{devices.device_of(one)}'"
-        for i, one in enumerate(arrays)
+        f"{name} of shape {tuple(one.shape)} is on '{devices.device_of(one)}'"
+        for name, one in arrays.items()
     )
-    raise ArgumentTypeError(
-        f"{primitive.label}: its operands are on different devices: {homes}. Write x.gpu() or "
-        "x.cpu() for one of them, so that all are on one device"
+    return ArgumentTypeError(
+        f"{what} are on different devices: {homes}. Write x.gpu() or x.cpu() for one of them, so "
+        "that all are on one device"
     )
 
 
