@@ -21,6 +21,7 @@ from numpy import ndarray
 from ..errors import ArgumentTypeError, DeviceError, called_function
 from . import devices
 from .kinds import is_native_float
+from .tensor import transfers
 
 _runs: dict[Any, Any] = {}  # by primitive, what runs it on a GPU
 
@@ -42,7 +43,7 @@ def bring_along(tensors: Sequence[Any]) -> tuple[Any, ...]:
         [
             tensor
             if tensor._rec is None or type(tensor._data) is not ndarray or tensor._data.ndim
-            else tensor.gpu()
+            else transfers.to_device(tensor, devices.GPU)
             for tensor in tensors
         ]
     )

@@ -71,8 +71,11 @@ def _adapter() -> Any:
     return adapter
 
 
-def find(name: Any, function: str) -> str:
-    """Return the device of a name, as `device_of` gives it; DeviceError if there is none such."""
+def find(name: Any, function: str, hidden: bool = False) -> str:
+    """Return the device of a name, as `device_of` gives it; DeviceError if there is none such.
+
+    A GPU that `set_visible_devices` hides is one only if `hidden` devices count.
+    """
     found = read_name(name)
     if found is None:
         raise ValueError(
@@ -81,7 +84,7 @@ def find(name: Any, function: str) -> str:
     kind, index = found
     if kind in ("", "cpu"):
         return CPU
-    if kind == "gpu" and index < count_gpus():
+    if kind == "gpu" and index < count_gpus(hidden):
         library()
         return GPU
     raise DeviceError(f"{function}: there is no device {name!r}. {_missing(kind, index)}")
@@ -100,7 +103,10 @@ def _missing(kind: str, index: int) -> str:
     if kind != "gpu":
         return "Devices are 'cpu' and 'gpu:0'"
     if not _visible:
-        return "GPUs are hidden by set_visible_devices"
+        return (
+            "GPUs are hidden by set_visible_devices: "
+            "config.set_visible_devices(config.list_physical_devices()) shows them"
+        )
     if count_gpus():
         return f"There is one GPU, 'gpu:0', and no number {index}"
     return (
@@ -245,11 +251,16 @@ def to_current(data: ndarray) -> Any:
 
 
 def adopt(value: Any) -> Any:
-    """Return an array on the GPU that shares the memory of an object; None for other objects."""
-    if isinstance(value, array_types):
-        return value
-    known = getattr(value, "__cuda_array_interface__", None) is not None
-    return library().asarray(value) if known else None
+    """Return an array on the GPU that shares the memory of an object; None for other objects.
+
+    Raises DeviceError where GPUs are hidden.
+    """
+    ours = isinstance(value, array_types)
+    if not ours and getattr(value, "__cuda_array_interface__", None) is None:
+        return None
+    if not _visible:
+        raise DeviceError(f"the array is on a GPU. {_missing('gpu', 0)}")
+    return value if ours else library().asarray(value)
 
 
 def import_capsule(value: Any) -> Any:

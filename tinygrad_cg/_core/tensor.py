@@ -491,11 +491,15 @@ class ArrayLike(NamesOfOtherLibraries):
         Gradients go back to where the value was. Raises DeviceError for a device that there is not,
         ValueError for what is no name of one.
         """
-        return transfers.to_device(self._read(), devices.find(device, "to_device"))
+        x = self._read()
+        found = devices.find(device, "to_device", devices.home(x) == devices.GPU)
+        return transfers.to_device(x, found)
 
     def gpu(self) -> Tensor:
         """Return the value on the GPU: itself if it is there. DeviceError if there is none."""
-        return transfers.to_device(self._read(), devices.find(devices.GPU, "gpu"))
+        x = self._read()
+        found = devices.find(devices.GPU, "gpu", devices.home(x) == devices.GPU)
+        return transfers.to_device(x, found)
 
     def cpu(self) -> Tensor:
         """Return the value in the processor's memory: itself if it is there."""

@@ -24,6 +24,7 @@ from .elementwise import add, divide, maximum, multiply, power, subtract, where
 from .indexing import gather, getitem, put_at, scatter_rows
 from .segments import segment_extremum, segment_product
 from .shape import broadcast_to, cast, concatenate, reshape
+from .transfer import to_device
 
 
 def _positions(indices: np.ndarray, sizes: tuple[int, ...], name: str) -> np.ndarray:
@@ -367,7 +368,7 @@ class Part:
         values = cast(values, x.dtype)
         alone = not values._data.ndim
         if alone and devices.home(values) != devices.home(x):  # a single value goes along
-            values = values.to_device(devices.home(x))
+            values = to_device(values, devices.home(x))
         check_devices("at", x=x, values=values)
         if values._data.shape == shape:
             return values

@@ -32,7 +32,7 @@ from .._core.record import (
     part,
     watched_since,
 )
-from .._core.tensor import Aval, Tensor
+from .._core.tensor import Aval, Tensor, transfers
 from .._ops.creation import ones_like, zeros
 from .._ops.elementwise import add
 from .._ops.reductions import reduce_sum
@@ -178,7 +178,7 @@ def _seed(target: Any, gradient: Any) -> Tensor:
     if devices.array_types and not gradient._data.ndim:
         known = type(gradient._data) is not Aval and type(target._data) is not Aval
         if known:  # a single value goes along; what is traced is where the program runs
-            gradient = gradient.to_device(home(target))
+            gradient = transfers.to_device(gradient, home(target))
     if gradient.dtype != target.dtype:
         gradient = cast(gradient, target.dtype)
     shape = target._data.shape

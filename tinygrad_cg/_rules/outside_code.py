@@ -19,7 +19,7 @@ from .._core.device_runs import any_on_gpu
 from .._core.levels import Token, stack, state
 from .._core.primitive import Primitive, apply
 from .._core.record import find_tokens
-from .._core.tensor import Tensor
+from .._core.tensor import Tensor, transfers
 from ..errors import ArgumentTypeError, InvalidArgumentError
 from .custom_gradient import running_functions
 from .definition import Definition
@@ -71,7 +71,7 @@ def numpy_function(
     call.stateful = bool(stateful)
     operands = call.operands
     if devices.array_types and any_on_gpu(operands):  # the function gets them all on the host
-        operands = [one.gpu() for one in operands]
+        operands = [transfers.to_device(one, devices.GPU) for one in operands]
     _warn_detached(operands)
     found = apply(_NUMPY, tuple(operands), {"code": call})
     return call.pack(found)

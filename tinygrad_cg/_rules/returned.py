@@ -17,7 +17,7 @@ from .. import nest
 from .._core import devices
 from .._core.conversion import IndexedSlices, convert, is_tensor, is_weak
 from .._core.kinds import is_differentiable, is_inexact
-from .._core.tensor import Tensor
+from .._core.tensor import Tensor, transfers
 from .._ops.shape import broadcast_to, cast
 from ..errors import ArgumentTypeError, GradientCountError, GradientShapeError
 from .definition import source_line
@@ -123,7 +123,7 @@ def _fit_device(call: Any, tensor: Tensor, wanted: str, number: str, label: str 
     if found is None or found == wanted:
         return tensor
     if not tensor._data.ndim:
-        return tensor.to_device(wanted)
+        return transfers.to_device(tensor, wanted)
     raise ArgumentTypeError(
         f"gradient {number} of `{call.definition.name}` is on '{found}', "
         f"{_label(call, number, label)} is on '{wanted}': return it with .{wanted[:3]}() "

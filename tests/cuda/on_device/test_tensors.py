@@ -244,15 +244,15 @@ def test_arrays_of_other_libraries_come_in():
 def test_a_copy_to_the_host_is_refused_where_none_is_wanted():
     x = there()
     for of in (x, tf.Variable(x)):
-        with pytest.raises(ValueError, match="__array__: .* by a copy only, .* leave copy out"):
+        with pytest.raises(ValueError, match=r"__array__: .* by a copy only, .* leave copy out"):
             np.asarray(of, copy=False)
         with pytest.raises(ValueError, match="__array__"):
             np.array(of, np.float64, copy=False)
-    with pytest.raises(BufferError, match="__dlpack__: .* by a copy only, .* leave copy out"):
+    with pytest.raises(BufferError, match=r"__dlpack__: .* by a copy only, .* leave copy out"):
         np.from_dlpack(x, device="cpu", copy=False)
-    for copy in (None, True):
-        assert np.asarray(x, copy=copy).tolist() == [1.0, 2.0, 3.0]
-        assert np.from_dlpack(x, device="cpu", copy=copy).tolist() == [1.0, 2.0, 3.0]
+    for wanted in (None, True):
+        assert np.asarray(x, copy=wanted).tolist() == [1.0, 2.0, 3.0]
+        assert np.from_dlpack(x, device="cpu", copy=wanted).tolist() == [1.0, 2.0, 3.0]
     assert np.array(x).flags.writeable
 
 
