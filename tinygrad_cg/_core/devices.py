@@ -253,21 +253,42 @@ def to_current(data: ndarray) -> Any:
 def adopt(value: Any) -> Any:
     """Return an array on the GPU that shares the memory of an object; None for other objects.
 
-    Raises DeviceError where GPUs are hidden.
+    Raises DeviceError for memory of another GPU, and where GPUs are hidden.
     """
     ours = isinstance(value, array_types)
-    if not ours and getattr(value, "__cuda_array_interface__", None) is None:
+    by_interface = ours or getattr(value, "__cuda_array_interface__", None) is not None
+    if not by_interface and dlpack_device(value)[0] not in CUDA:
         return None
-    if not _visible:
-        raise DeviceError(f"the array is on a GPU. {_missing('gpu', 0)}")
-    return value if ours else library().asarray(value)
+    reason = "" if _visible else _missing("gpu", 0)
+    if reason or (reason := _elsewhere(value)):
+        raise DeviceError(f"constant: the array is on a GPU. {reason}")
+    if ours:
+        return value
+    return library().asarray(value) if by_interface else library().from_dlpack(value)
+
+
+CUDA = (2, 13)  # the types kDLCUDA and kDLCUDAManaged of DLPack
+
+
+def dlpack_device(value: Any) -> tuple[int, int]:
+    """Return the type and number of an object's device; (1, 0), the processor, if it has none."""
+    tell = getattr(type(value), "__dlpack_device__", None)
+    return (1, 0) if tell is None else tell(value)
+
+
+def _elsewhere(value: Any) -> str:
+    """Return why memory of a GPU cannot be shared if it is another than the first: a text."""
+    kind, number = dlpack_device(value)
+    if kind not in CUDA:
+        number = _adapter().device_number(value.__cuda_array_interface__["data"][0])
+    return f"It is 'gpu:{number}', tensors are on 'gpu:0': copy it there first" if number else ""
 
 
 def import_capsule(value: Any) -> Any:
     """Return an array on the GPU that shares the memory of an object with ``__dlpack__``."""
-    count = count_gpus()
-    if not count:
-        raise BufferError(f"from_dlpack: the array is on a GPU. {_missing('gpu', 0)}")
+    reason = _elsewhere(value) if count_gpus() else _missing("gpu", 0)
+    if reason:
+        raise BufferError(f"from_dlpack: the array is on a GPU. {reason}")
     return library().from_dlpack(value)
 
 

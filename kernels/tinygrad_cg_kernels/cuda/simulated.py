@@ -365,11 +365,31 @@ def _of_host(value: Any) -> Any:
 
 
 def from_dlpack(array: Any) -> ndarray:
-    """Return an array of the device, without a copy; BufferError for one of the host."""
+    """Return an array of the device, without a copy; TypeError for one of the host."""
     kind, _ = array.__dlpack_device__()
-    if kind != 2:
-        raise BufferError(f"an array of device type {kind} is not of the device (2)")
-    return array if isinstance(array, ndarray) else _made("asarray")(array)
+    if kind not in (2, 13):  # kDLCUDA, kDLCUDAManaged
+        raise TypeError(f"Unsupported array type: {kind}")
+    try:
+        capsule = array.__dlpack__(stream=1, max_version=(1, 0), copy=None)
+    except TypeError:
+        capsule = array.__dlpack__(stream=1)
+    found = np.from_dlpack(_Capsule(capsule))
+    pointer = found.__array_interface__["data"][0]
+    interface = {**found.__array_interface__, "data": (pointer, False)}  # CuPy's can be written to
+    return ndarray(np.asarray(_Address(interface, found)))
+
+
+class _Capsule:
+    """A capsule that NumPy reads: memory of the device is the host's."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
 
 
 class _Namespace:

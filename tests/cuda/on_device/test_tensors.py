@@ -241,6 +241,56 @@ def test_arrays_of_other_libraries_come_in():
         tf.numpy.from_dlpack(Foreign(x), device="cpu", copy=False)
 
 
+class ByCapsule:
+    """An array of a library that knows DLPack only, on a device of a type and a number."""
+
+    def __init__(self, tensor, kind=2, number=0):
+        self.array, self.device = tensor._data, (kind, number)
+
+    def __dlpack__(self, *, stream):  # before version 1.0 of the protocol
+        return self.array.__dlpack__(stream=stream)
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+class ByInterface:
+    def __init__(self, tensor):
+        self.__cuda_array_interface__ = tensor.__cuda_array_interface__
+
+
+@pytest.mark.parametrize("kind", [2, 13], ids=["cuda", "managed"])
+def test_arrays_that_know_dlpack_only_come_in(kind):
+    x = there()
+    foreign = ByCapsule(x, kind)
+    made = tf.constant(foreign)
+    assert (made.device, made.dtype, made.numpy().tolist()) == ("gpu:0", np.float32, [1, 2, 3])
+    assert address(made) != address(x)
+    assert (x + foreign).numpy().tolist() == [2.0, 4.0, 6.0]
+    v = tf.Variable(foreign)
+    assert (v.device, v.dtype) == ("gpu:0", np.float32)
+    v.assign(foreign)
+    assert v.device == "gpu:0"
+    assert tf.constant(foreign, tf.float64).dtype == np.float64
+    assert address(tf.numpy.from_dlpack(foreign, copy=False)) == address(x)
+    assert address(tf.numpy.from_dlpack(foreign)) != address(x)
+
+
+def test_arrays_of_a_second_gpu_are_refused(monkeypatch):
+    x, v = there(), tf.Variable(there())
+    words = "the array is on a GPU. It is 'gpu:1', tensors are on 'gpu:0': copy it there first"
+    attributes = type("Attributes", (), {"device": 1})
+    runtime = devices.library().cuda.runtime
+    monkeypatch.setattr(runtime, "pointerGetAttributes", lambda pointer: attributes, raising=False)
+    for foreign in (ByCapsule(x, 2, 1), ByCapsule(x, 13, 1), ByInterface(x)):
+        for use in (tf.constant, tf.Variable, v.assign, lambda foreign: x + foreign):
+            with pytest.raises(tf.errors.DeviceError, match=words):
+                use(foreign)
+        assert v.numpy().tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(BufferError, match=f"from_dlpack: {words}"):
+        tf.numpy.from_dlpack(ByCapsule(x, 2, 1), copy=False)
+
+
 def test_a_copy_to_the_host_is_refused_where_none_is_wanted():
     x = there()
     for of in (x, tf.Variable(x)):
