@@ -63,6 +63,34 @@ def _check_keywords(function: Callable, named: dict[str, Any]) -> None:
             raise TypeError(f"{called}() got an unexpected keyword argument {name!r}")
 
 
+_INTEGERS, _WORDS = "int32 uint32 uint64", "int32 uint32 int64 uint64"
+_OF_METHODS = {
+    "reduce": {"add": None, "multiply": None},
+    "accumulate": {"add": None, "multiply": None},
+    "reduceat": {"add": None},
+    "at": {
+        "add": f"{_INTEGERS} float16 float32 float64",
+        "subtract": "int32 uint32",
+        **dict.fromkeys(("maximum", "minimum"), f"{_INTEGERS} float32 float64"),
+        **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), _WORDS),
+    },
+}
+"""By the name of a method of ufuncs: the ufuncs that have it in CuPy, and for which dtypes."""
+
+
+def _check_method(ufunc: np.ufunc, method: str, array: Any) -> None:
+    """Raise an error, in CuPy's words, for a method that its ufunc does not have."""
+    if method not in _OF_METHODS:  # outer
+        return
+    known, name = _OF_METHODS[method], ufunc.__name__
+    if name not in known:
+        raise NotImplementedError(f"`cupy_{name}.{method}` is not supported yet")
+    dtypes = known[name]
+    if dtypes is not None and array.dtype.name not in dtypes.split():
+        listed = ", ".join(dtypes.split())
+        raise TypeError(f"cupy.{name}.{method} only supports {listed} as data type")
+
+
 def _unwrap(value: Any) -> Any:
     """Return the wrapped array; TypeError for an array of the host."""
     if isinstance(value, ndarray):
@@ -188,7 +216,10 @@ class ndarray:
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
-        run = ufunc if method == "__call__" else getattr(ufunc, method)
+        run = ufunc
+        if method != "__call__":
+            _check_method(ufunc, method, inputs[0])
+            run = getattr(ufunc, method)
         return _lifted(run)(*inputs, **named)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
