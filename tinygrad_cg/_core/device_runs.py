@@ -56,7 +56,9 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     ArgumentTypeError for other arrays of the processor, DeviceError for an operation that has no
     implementation for GPUs, unless the processor refuses such dtypes, too: then what it raises.
     """
-    operands = [_on_gpu(primitive, arrays, i) for i in range(len(arrays))]
+    operands = arrays
+    if not primitive.mixes_devices:
+        operands = [_on_gpu(primitive, arrays, i) for i in range(len(arrays))]
     found = _runs.get(primitive)
     if found is None:
         found = _runs[primitive] = _implementation(primitive)

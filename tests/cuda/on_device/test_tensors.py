@@ -241,6 +241,22 @@ def test_arrays_of_other_libraries_come_in():
         tf.numpy.from_dlpack(Foreign(x), device="cpu", copy=False)
 
 
+def test_numpy_function_copies_no_operand_of_the_host_to_the_device(monkeypatch):
+    x, y = there(), tf.ones((5, 3))
+    copies, move = [], devices.move
+
+    def counted(data, device):
+        copies.append((data.shape, device))
+        return move(data, device)
+
+    monkeypatch.setattr(devices, "move", counted)
+    for call in (tf.numpy_function, tf.py_function):
+        found = call(lambda x, y: np.asarray(x) + np.asarray(y), [x, y], tf.float32)
+        assert found.numpy().tolist() == [[2.0, 3.0, 4.0]] * 5
+    assert tf.numpy_function(np.add, [x, y], tf.float32).device == "gpu:0"
+    assert copies == [((5, 3), "gpu:0")] * 2
+
+
 class ByCapsule:
     """An array of a library that knows DLPack only, on a device of a type and a number."""
 
