@@ -77,7 +77,23 @@ def differentiate(
     results = [totals.get(nodes[0])] if len(nodes) == 1 else list(map(totals.get, nodes))
     for target, gradient in unrecorded:
         _add_unrecorded(token, target, gradient, sources, results)
+    if devices.array_types:
+        results = _bring_home(sources, results)
     return results, visited
+
+
+def _bring_home(sources: list, gradients: list) -> list:
+    """Return gradients where their sources are: that of a single value that went along comes back.
+
+    Rules that return one elsewhere are refused before, where they are run.
+    """
+    known, found = devices.homes(sources), devices.homes(gradients)
+    assert known is not None
+    assert found is not None
+    return [
+        one if here is None or there is None or here == there else transfers.to_device(one, there)
+        for one, here, there in zip(gradients, found, known, strict=True)
+    ]
 
 
 def differentiate_once(

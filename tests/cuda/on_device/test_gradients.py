@@ -111,6 +111,21 @@ def test_a_single_value_that_a_rule_returns_goes_along():
     assert (gradient.device, gradient.numpy()) == ("cpu", 6.0)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, c: x * c,
+        tf.custom_derivatives(lambda x, c: x * c, lambda x, c: (c, x)),
+        lambda x, c: tf.vmap(lambda x: tf.py_function(lambda x, c: x * c, [x, c], tf.float32))(x),
+    ],
+    ids=["operation", "derivatives", "py_function"],
+)
+def test_gradients_of_single_values_that_went_along_come_back(use):
+    x, c = tf.constant([1.0, 2.0]).gpu(), tf.constant(2.0)
+    gradient = tf.grad(lambda c: tf.reduce_sum(use(x, c)))(c)
+    assert (gradient.device, gradient.numpy()) == ("cpu", 3.0)
+
+
 def test_an_array_that_a_rule_returns_goes_where_its_input_is():
     @tf.custom_gradient
     def move(x):
