@@ -270,6 +270,26 @@ def users_line() -> tuple[str, int, int]:
     return frame.f_code.co_filename, frame.f_lineno, depth
 
 
+def called_function() -> str | None:
+    """Return the name of the public function that code outside this package called, if known.
+
+    It is not known of methods, nor of functions that are made by others.
+    """
+    package = __name__.rpartition(".")[0]
+    modules = [
+        module
+        for name, module in list(sys.modules.items())
+        if f"{name}.".startswith(f"{package}.") and "._" not in name
+    ]
+    public = {name for module in modules for name in dir(module)}
+    frame, found = sys._getframe(1), None
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        name = frame.f_code.co_qualname
+        found = name if name in public else found
+        frame = frame.f_back
+    return found
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the user's line, however deep in the library the reason was found."""
     warnings.warn(message, category, stacklevel=users_line()[2])

@@ -66,8 +66,10 @@ def test_other_arrays_of_the_device_come_in_without_a_copy():
     y = simulated.asarray(Foreign())
     y[0] = 9
     np.testing.assert_array_equal(x.get()[:, 0], [9, 9])
-    assert simulated.from_dlpack(x) is x
-    with pytest.raises(BufferError, match="device type 1"):
+    y = simulated.from_dlpack(x.T)
+    y[0] = 8
+    np.testing.assert_array_equal(x.get()[:, 0], [8, 8])
+    with pytest.raises(TypeError, match="Unsupported array type: 1"):
         simulated.from_dlpack(HOST)
 
 
@@ -135,6 +137,46 @@ def test_totals_have_no_start(call, name):
 def test_keywords_that_cupy_lacks_are_refused(call, message):
     with pytest.raises(TypeError, match=message):
         call(simulated.asarray(HOST))
+
+
+INTEGERS = np.arange(6, dtype=np.int32)
+AT = np.array([0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, at: np.maximum.reduce(x),
+        lambda x, at: np.logical_and.reduce(x, axis=0),
+        lambda x, at: np.maximum.accumulate(x),
+        lambda x, at: np.multiply.reduceat(x, at),
+        lambda x, at: np.multiply.at(x, at, 2),
+    ],
+)
+def test_methods_of_ufuncs_that_cupy_lacks_are_refused(call):
+    x, at = simulated.asarray(INTEGERS), simulated.asarray(AT)
+    with pytest.raises(NotImplementedError, match=r"`cupy_\w+\.\w+` is not supported yet"):
+        call(x, at)
+    np.testing.assert_array_equal(x.get(), INTEGERS)
+
+
+def test_ufuncs_at_indices_have_few_dtypes():
+    at = simulated.asarray(AT)
+    for ufunc, dtype in [(np.add, "int64"), (np.subtract, "float32"), (np.maximum, "float16")]:
+        x = simulated.asarray(INTEGERS.astype(dtype))
+        with pytest.raises(TypeError, match=f"cupy.{ufunc.__name__}.at only supports"):
+            ufunc.at(x, at, x[:3])
+    x = simulated.asarray(INTEGERS.astype(np.float32))
+    np.add.at(x, at, 1.0)
+    np.testing.assert_array_equal(x.get(), [2, 2, 2, 3, 4, 5])
+
+
+def test_methods_of_ufuncs_that_cupy_has():
+    x, at = simulated.asarray(HOST), simulated.asarray(AT[:2])
+    np.testing.assert_array_equal(np.add.reduce(x, axis=1, keepdims=True).get(), [[3], [12]])
+    np.testing.assert_array_equal(np.multiply.accumulate(x, 1).get(), np.cumprod(HOST, 1))
+    np.testing.assert_array_equal(np.add.reduceat(x[0], at).get(), [0, 3])
+    np.testing.assert_array_equal(np.hypot.outer(x[0], x[1]).get(), np.hypot.outer(*HOST))
 
 
 def test_keywords_that_cupy_has_are_taken():

@@ -161,7 +161,7 @@ def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Ten
         return Tensor(to_array(value, dtype, copy))
     if not isinstance(value, _OF_THE_HOST):
         with devices.memory_for("constant"):
-            adopted = _adopt(value, dtype, copy)
+            adopted = adopt(value, dtype, copy)
         if adopted is not None:
             return Tensor(adopted)
     data = to_array(value, dtype, copy)
@@ -174,7 +174,7 @@ _OF_THE_HOST = (float, int, np.ndarray, list, tuple, np.generic)
 _OF_HOST = {np.ndarray, bool, int, float, complex, list, tuple}
 
 
-def _adopt(value: Any, dtype: np.dtype | None, copy: bool) -> Any:
+def adopt(value: Any, dtype: np.dtype | None, copy: bool) -> Any:
     """Return the array of an object that is on a GPU, on the GPU; None for all others."""
     array = devices.adopt(value)
     if array is None:

@@ -18,9 +18,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy import ndarray
 
-from ..errors import ArgumentTypeError, DeviceError
+from ..errors import ArgumentTypeError, DeviceError, called_function
 from . import devices
 from .kinds import is_native_float
+from .tensor import transfers
 
 _runs: dict[Any, Any] = {}  # by primitive, what runs it on a GPU
 
@@ -42,7 +43,7 @@ def bring_along(tensors: Sequence[Any]) -> tuple[Any, ...]:
         [
             tensor
             if tensor._rec is None or type(tensor._data) is not ndarray or tensor._data.ndim
-            else tensor.gpu()
+            else transfers.to_device(tensor, devices.GPU)
             for tensor in tensors
         ]
     )
@@ -55,7 +56,9 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     ArgumentTypeError for other arrays of the processor, DeviceError for an operation that has no
     implementation for GPUs, unless the processor refuses such dtypes, too: then what it raises.
     """
-    operands = [_on_gpu(primitive, arrays, i) for i in range(len(arrays))]
+    operands = arrays
+    if not primitive.mixes_devices:
+        operands = [_on_gpu(primitive, arrays, i) for i in range(len(arrays))]
     found = _runs.get(primitive)
     if found is None:
         found = _runs[primitive] = _implementation(primitive)
@@ -104,14 +107,28 @@ def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
         return devices.move(data, devices.GPU)
     names = [*primitive.inputs, *[primitive.inputs[-1]] * len(arrays)]
     numbered = len(arrays) > len(primitive.inputs)
+    names = [f"{names[i]}[{i}]" if numbered else names[i] for i in range(len(arrays))]
+    label, called = primitive.label, called_function()
+    what = "its operands" if called in (None, label) else f"operands of `{label}`"
+    raise _different_devices(f"{called or label}: {what}", dict(zip(names, arrays, strict=True)))
+
+
+def check_devices(function: str, **operands: Any) -> None:
+    """Raise ArgumentTypeError for tensors on different devices; single values may be elsewhere."""
+    found = {name: devices.data_of(one) for name, one in operands.items()}
+    known = devices.homes(one for one in operands.values() if one._data.ndim) or ()
+    if len({one for one in known if one is not None}) > 1:
+        raise _different_devices(f"{function}: its operands", found)
+
+
+def _different_devices(what: str, arrays: dict[str, Any]) -> ArgumentTypeError:
     homes = ", ".join(
-        f"{names[i]}{f'[{i}]' if numbered else ''} of shape {tuple(one.shape)} is on "
-        f"'{devices.device_of(one)}'"
-        for i, one in enumerate(arrays)
+        f"{name} of shape {tuple(one.shape)} is on '{devices.device_of(one)}'"
+        for name, one in arrays.items()
     )
-    raise ArgumentTypeError(
-        f"{primitive.label}: its operands are on different devices: {homes}. Write x.gpu() or "
-        "x.cpu() for one of them, so that all are on one device"
+    return ArgumentTypeError(
+        f"{what} are on different devices: {homes}. Write x.gpu() or x.cpu() for one of them, so "
+        "that all are on one device"
     )
 
 

@@ -8,7 +8,7 @@ simulator a stand-in takes the place of CuPy.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -71,8 +71,11 @@ def _adapter() -> Any:
     return adapter
 
 
-def find(name: Any, function: str) -> str:
-    """Return the device of a name, as `device_of` gives it; DeviceError if there is none such."""
+def find(name: Any, function: str, hidden: bool = False) -> str:
+    """Return the device of a name, as `device_of` gives it; DeviceError if there is none such.
+
+    A GPU that `set_visible_devices` hides is one only if `hidden` devices count.
+    """
     found = read_name(name)
     if found is None:
         raise ValueError(
@@ -81,7 +84,7 @@ def find(name: Any, function: str) -> str:
     kind, index = found
     if kind in ("", "cpu"):
         return CPU
-    if kind == "gpu" and index < count_gpus():
+    if kind == "gpu" and index < count_gpus(hidden):
         library()
         return GPU
     raise DeviceError(f"{function}: there is no device {name!r}. {_missing(kind, index)}")
@@ -100,7 +103,10 @@ def _missing(kind: str, index: int) -> str:
     if kind != "gpu":
         return "Devices are 'cpu' and 'gpu:0'"
     if not _visible:
-        return "GPUs are hidden by set_visible_devices"
+        return (
+            "GPUs are hidden by set_visible_devices: "
+            "config.set_visible_devices(config.list_physical_devices()) shows them"
+        )
     if count_gpus():
         return f"There is one GPU, 'gpu:0', and no number {index}"
     return (
@@ -175,6 +181,14 @@ def home(tensor: Any) -> str:
     return device_of(data_of(tensor))
 
 
+def homes(tensors: Iterable[Any]) -> list[str | None] | None:
+    """Return the devices of tensors, None for what has no value; None alone if no GPU is used."""
+    if not array_types:
+        return None
+    known = [None if one is None else data_of(one) for one in tensors]
+    return [device_of(one) if isinstance(one, (ndarray, *array_types)) else None for one in known]
+
+
 def arrays_like(tensor: Any) -> Any:
     """Return the library that makes arrays where a tensor is: NumPy, or that of the GPU."""
     return library() if home(tensor) == GPU else np
@@ -237,18 +251,44 @@ def to_current(data: ndarray) -> Any:
 
 
 def adopt(value: Any) -> Any:
-    """Return an array on the GPU that shares the memory of an object; None for other objects."""
-    if isinstance(value, array_types):
+    """Return an array on the GPU that shares the memory of an object; None for other objects.
+
+    Raises DeviceError for memory of another GPU, and where GPUs are hidden.
+    """
+    ours = isinstance(value, array_types)
+    by_interface = ours or getattr(value, "__cuda_array_interface__", None) is not None
+    if not by_interface and dlpack_device(value)[0] not in CUDA:
+        return None
+    reason = "" if _visible else _missing("gpu", 0)
+    if reason or (reason := _elsewhere(value)):
+        raise DeviceError(f"constant: the array is on a GPU. {reason}")
+    if ours:
         return value
-    known = getattr(value, "__cuda_array_interface__", None) is not None
-    return library().asarray(value) if known else None
+    return library().asarray(value) if by_interface else library().from_dlpack(value)
+
+
+CUDA = (2, 13)  # the types kDLCUDA and kDLCUDAManaged of DLPack
+
+
+def dlpack_device(value: Any) -> tuple[int, int]:
+    """Return the type and number of an object's device; (1, 0), the processor, if it has none."""
+    tell = getattr(type(value), "__dlpack_device__", None)
+    return (1, 0) if tell is None else tell(value)
+
+
+def _elsewhere(value: Any) -> str:
+    """Return why memory of a GPU cannot be shared if it is another than the first: a text."""
+    kind, number = dlpack_device(value)
+    if kind not in CUDA:
+        number = _adapter().device_number(value.__cuda_array_interface__["data"][0])
+    return f"It is 'gpu:{number}', tensors are on 'gpu:0': copy it there first" if number else ""
 
 
 def import_capsule(value: Any) -> Any:
     """Return an array on the GPU that shares the memory of an object with ``__dlpack__``."""
-    count = count_gpus()
-    if not count:
-        raise BufferError(f"from_dlpack: the array is on a GPU. {_missing('gpu', 0)}")
+    reason = _elsewhere(value) if count_gpus() else _missing("gpu", 0)
+    if reason:
+        raise BufferError(f"from_dlpack: the array is on a GPU. {reason}")
     return library().from_dlpack(value)
 
 

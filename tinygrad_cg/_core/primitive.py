@@ -59,6 +59,7 @@ class Primitive:
     kind: str = "move"
     kernel: Any = None  # the object behind `run`
     on_gpu: Callable[..., Any] | None = None  # what runs it on a GPU, where that is its own
+    mixes_devices: bool = False  # `on_gpu` takes operands of both devices, as they are
     linear: bool = False  # in all its operands together
     # For each operand a function to the tangent of the result, of an elementwise operation whose
     # tangents are not what its gradients make of them: jvp[i](tangent, *operands, out).

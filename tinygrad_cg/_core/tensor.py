@@ -399,13 +399,16 @@ class ArrayLike(NamesOfOtherLibraries):
         return view
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        on_gpu = isinstance(self._data, devices.array_types)
+        if on_gpu and copy is False:
+            raise ValueError(_needs_copy("__array__"))
         data = self._values()
         if dtype is not None and np.dtype(dtype) != data.dtype:
             if copy is False:
                 raise ValueError(f"a view of {data.dtype} as {np.dtype(dtype)} needs a copy")
             return data.astype(dtype)
         if copy:
-            return data.copy()
+            return data if on_gpu else data.copy()
         view = data.view()
         view.flags.writeable = False
         return view
@@ -442,9 +445,12 @@ class ArrayLike(NamesOfOtherLibraries):
         It is marked read-only if the consumer knows version 1.0 (`max_version`).
         """
         options: dict[str, Any] = {"stream": stream, "dl_device": dl_device, "copy": copy}
-        if isinstance(self._data, devices.array_types) and (dl_device or (2, 0))[0] != 1:
-            asked = {name: value for name, value in options.items() if value is not None}
-            return self._raw().__dlpack__(**asked)
+        if isinstance(self._data, devices.array_types):
+            if (dl_device or (2, 0))[0] != 1:
+                asked = {name: value for name, value in options.items() if value is not None}
+                return self._raw().__dlpack__(**asked)
+            if copy is False:
+                raise BufferError(_needs_copy("__dlpack__"))
         data = self._values()
         if max_version is not None and max_version[0] >= 1:
             view = data.view()
@@ -485,11 +491,15 @@ class ArrayLike(NamesOfOtherLibraries):
         Gradients go back to where the value was. Raises DeviceError for a device that there is not,
         ValueError for what is no name of one.
         """
-        return transfers.to_device(self._read(), devices.find(device, "to_device"))
+        x = self._read()
+        found = devices.find(device, "to_device", devices.home(x) == devices.GPU)
+        return transfers.to_device(x, found)
 
     def gpu(self) -> Tensor:
         """Return the value on the GPU: itself if it is there. DeviceError if there is none."""
-        return transfers.to_device(self._read(), devices.find(devices.GPU, "gpu"))
+        x = self._read()
+        found = devices.find(devices.GPU, "gpu", devices.home(x) == devices.GPU)
+        return transfers.to_device(x, found)
 
     def cpu(self) -> Tensor:
         """Return the value in the processor's memory: itself if it is there."""
@@ -565,6 +575,13 @@ class ArrayLike(NamesOfOtherLibraries):
             return "<no value yet>"
         text = repr(self._data) if self._data.ndim else str(self._data)
         return f"\n{text}" if "\n" in text else text
+
+
+def _needs_copy(function: str) -> str:
+    return (
+        f"{function}: a tensor on 'gpu:0' comes to the processor's memory by a copy only, and "
+        "copy=False was given: leave copy out"
+    )
 
 
 class Tensor(ArrayLike):

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any
 
 from .. import nest
+from .._core import devices
 from .._core.conversion import convert
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, state
@@ -224,7 +225,8 @@ class _Call:
             return _spread(found, self.targets)
         upstream = nest.pack_sequence_as(self.structure, dys)
         returned = self._run(vjp, upstream, *map(self._fill_way, ways), *args)
-        call = Call(RuleSignature(vjp), self.definition, vjp, len(self.targets), None, None, None)
+        rule, homes = RuleSignature(vjp), devices.homes(self.use.inputs)
+        call = Call(rule, self.definition, vjp, len(self.targets), homes=homes)
         return gradients_of_inputs(call, returned, self.targets)
 
     def _tangent(self, ways: list[list], args: list) -> list:

@@ -46,7 +46,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     wanted = None if device is None else _find(device)
     if is_tensor(x):
         tensor = identity(x) if copy else constant(x)
-    elif type(x).__name__ != "PyCapsule" and _device_type(x) in _CUDA:
+    elif type(x).__name__ != "PyCapsule" and devices.dlpack_device(x)[0] in devices.CUDA:
         tensor = Tensor(_array_on_gpu(x, copy))
     else:
         capsule, is_frozen = _export(x)
@@ -63,18 +63,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     return tensor.to_device(wanted)
 
 
-_CUDA = (2, 13)  # kDLCUDA and kDLCUDAManaged
-
-
 def _find(device: Any) -> str:
     try:
         return devices.find(device, "from_dlpack")
     except ValueError as error:
         raise BufferError(str(error)) from None
-
-
-def _device_type(x: Any) -> int:
-    return getattr(x, "__dlpack_device__", lambda: (1, 0))()[0]
 
 
 def _array_on_gpu(x: Any, copy: bool | None) -> Any:
@@ -108,9 +101,8 @@ def _is_versioned(capsule: Any) -> bool:
 
 def _array_on(x: Any, capsule: Any) -> Any:
     """Return an array on the memory of a capsule, made from `x`, which lives as long as it."""
-    device = getattr(x, "__dlpack_device__", lambda: (1, 0))()
     try:
-        return np.from_dlpack(_Capsule(capsule, device))
+        return np.from_dlpack(_Capsule(capsule, devices.dlpack_device(x)))
     except (RuntimeError, BufferError) as error:
         if type(x).__name__ == "PyCapsule" and devices.count_gpus():
             with suppress(RuntimeError, BufferError):  # a capsule does not tell its device

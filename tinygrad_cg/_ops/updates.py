@@ -12,6 +12,7 @@ from tinygrad_cg_kernels.move import scatter as kscatter
 
 from .._core import devices
 from .._core.conversion import any_tensor, convert, convert_operands
+from .._core.device_runs import check_devices
 from .._core.kinds import is_bool, is_integer
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
@@ -23,6 +24,7 @@ from .elementwise import add, divide, maximum, multiply, power, subtract, where
 from .indexing import gather, getitem, put_at, scatter_rows
 from .segments import segment_extremum, segment_product
 from .shape import broadcast_to, cast, concatenate, reshape
+from .transfer import to_device
 
 
 def _positions(indices: np.ndarray, sizes: tuple[int, ...], name: str) -> np.ndarray:
@@ -152,8 +154,9 @@ def tensor_scatter(how: str, tensor: Any, indices: Any, updates: Any) -> Tensor:
     """
     tensor = convert(tensor)
     updates = cast(convert(updates, tensor.dtype), tensor.dtype)
-    shape = tensor._data.shape
-    joined, rows, updates = _scattered(f"tensor_scatter_nd_{how}", shape, indices, updates)
+    name, shape = f"tensor_scatter_nd_{how}", tensor._data.shape
+    check_devices(name, tensor=tensor, updates=updates)
+    joined, rows, updates = _scattered(name, shape, indices, updates)
     return reshape(_CHANGES[how](reshape(tensor, joined), rows, updates), shape)
 
 
@@ -365,7 +368,8 @@ class Part:
         values = cast(values, x.dtype)
         alone = not values._data.ndim
         if alone and devices.home(values) != devices.home(x):  # a single value goes along
-            values = values.to_device(devices.home(x))
+            values = to_device(values, devices.home(x))
+        check_devices("at", x=x, values=values)
         if values._data.shape == shape:
             return values
         if broadcast_shapes("at", shape, values._data.shape) != shape:

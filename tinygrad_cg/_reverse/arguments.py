@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from .. import nest
+from .._core import devices
 from .._core.conversion import FLOAT32, convert, is_tensor
 from .._core.kinds import is_complex, is_differentiable
+from .._core.tensor import Tensor
 from .._ops.creation import zeros_like
-from ..errors import InvalidArgumentError, TapeWarning, warn
+from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 
 
 class UnconnectedGradients(enum.Enum):
@@ -78,7 +80,8 @@ def check_upstream(output_gradients: Any, targets: list, optional: bool = False)
                 "type to a Tensor; pass ones_like(target) for the default"
             )
         dtype = target.dtype if is_differentiable(target.dtype) else FLOAT32
-        tensor = convert(gradient, dtype)
+        with devices.on_device_of(target):
+            tensor = convert(gradient, dtype)
         if tensor.shape not in (target.shape, ()):
             raise InvalidArgumentError(
                 f"output_gradients[{i}] has shape {tuple(tensor.shape)}, target has shape "
@@ -89,8 +92,20 @@ def check_upstream(output_gradients: Any, targets: list, optional: bool = False)
                 f"output_gradients[{i}] is {tensor.dtype}, but its target is {target.dtype}: pass "
                 "its real part"
             )
+        _check_device(i, tensor, target)
         checked.append(tensor)
     return checked
+
+
+def _check_device(i: int, gradient: Tensor, target: Any) -> None:
+    """Raise ArgumentTypeError for an upstream gradient on another device, unless it is single."""
+    found, wanted = devices.homes([gradient, target]) or (None, None)
+    if found is None or wanted is None or found == wanted or not gradient._data.ndim:
+        return
+    raise ArgumentTypeError(
+        f"output_gradients[{i}] is on '{found}', its target on '{wanted}': pass it with "
+        f".{wanted[:3]}()"
+    )
 
 
 def fill_zeros(sources: Sequence, results: Sequence) -> list:

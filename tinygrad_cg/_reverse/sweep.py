@@ -32,12 +32,12 @@ from .._core.record import (
     part,
     watched_since,
 )
-from .._core.tensor import Aval, Tensor
+from .._core.tensor import Aval, Tensor, transfers
 from .._ops.creation import ones_like, zeros
 from .._ops.elementwise import add
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast, repeat, reshape
-from ..errors import ArgumentTypeError, TapeWarning, warn
+from ..errors import TapeWarning, warn
 from .observer import run_sweep
 
 FEW = 1000  # elements, for which memory of their own costs less than a look at what they share
@@ -78,23 +78,22 @@ def differentiate(
     for target, gradient in unrecorded:
         _add_unrecorded(token, target, gradient, sources, results)
     if devices.array_types:
-        _check_devices(sources, results)
+        results = _bring_home(sources, results)
     return results, visited
 
 
-def _check_devices(sources: list, results: Sequence) -> None:
-    """Raise ArgumentTypeError for a gradient of values that is not where its source is."""
-    for i, (source, result) in enumerate(zip(sources, results, strict=True)):
-        data = None if result is None else devices.data_of(result)
-        if data is None or isinstance(data, Aval):
-            continue
-        found, wanted = devices.device_of(data), home(source)
-        if found != wanted:
-            raise ArgumentTypeError(
-                f"gradient: the gradient by sources[{i}] is on '{found}', sources[{i}] on "
-                f"'{wanted}': a rule of a custom gradient returned it there. Return it with "
-                f".{wanted[:3]}()"
-            )
+def _bring_home(sources: list, gradients: list) -> list:
+    """Return gradients where their sources are: that of a single value that went along comes back.
+
+    Rules that return one elsewhere are refused before, where they are run.
+    """
+    known, found = devices.homes(sources), devices.homes(gradients)
+    assert known is not None
+    assert found is not None
+    return [
+        one if here is None or there is None or here == there else transfers.to_device(one, there)
+        for one, here, there in zip(gradients, found, known, strict=True)
+    ]
 
 
 def differentiate_once(
@@ -178,8 +177,6 @@ _ones: dict[tuple[tuple[int, ...], np.dtype], np.ndarray] = {}  # of one element
 
 def _seed(target: Any, gradient: Any) -> Tensor:
     if gradient is None:
-        if devices.array_types and home(target) == GPU:
-            return ones_like(target)
         data = target._data
         if devices.array_types and home(target) == GPU:
             return ones_like(target)
@@ -197,7 +194,7 @@ def _seed(target: Any, gradient: Any) -> Tensor:
     if devices.array_types and not gradient._data.ndim:
         known = type(gradient._data) is not Aval and type(target._data) is not Aval
         if known:  # a single value goes along; what is traced is where the program runs
-            gradient = gradient.to_device(home(target))
+            gradient = transfers.to_device(gradient, home(target))
     if gradient.dtype != target.dtype:
         gradient = cast(gradient, target.dtype)
     shape = target._data.shape

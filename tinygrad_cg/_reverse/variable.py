@@ -17,6 +17,7 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 from .._core import devices
 from .._core.conversion import (
     Weak,
+    adopt,
     as_dtype,
     cast_in_range,
     check_dtype,
@@ -103,8 +104,8 @@ class Variable(ArrayLike):
                 data = data if wanted is None else data.astype(wanted)
         else:
             with devices.memory_for("Variable"):
-                data = devices.adopt(initial_value)
-                data = to_array(initial_value, wanted) if data is None else data.astype(wanted)
+                data = adopt(initial_value, wanted, True)
+                data = to_array(initial_value, wanted) if data is None else data
         data = devices.to_current(data)
         if shape is not None and tuple(shape) != data.shape:
             raise ValueError(

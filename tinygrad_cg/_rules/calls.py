@@ -27,9 +27,10 @@ class Call(NamedTuple):
     definition: Definition
     grad_fn: Callable[..., Any]
     count: int  # of inputs: as many gradients must the rule return
-    paths: list[tuple] | None  # where each input stood in the call; None: one per argument
-    values: Sequence | None  # the inputs, if the rule wants them too
-    variables: list[Variable] | None
+    paths: list[tuple] | None = None  # where each input stood in the call; None: one per argument
+    values: Sequence | None = None  # the inputs, if the rule wants them too
+    variables: list[Variable] | None = None
+    homes: list[str | None] | None = None  # the inputs' devices, if a GPU is used
 
     @staticmethod
     def node_rule(node: Node, dy: Any) -> Sequence:
@@ -110,7 +111,7 @@ def _is_known(tensor: Any, token: Token) -> bool:
 def _custom_rule(node: Node, dy: Any) -> Sequence:
     """Run the user's rule, and check and adapt what it returns."""
     call: Call = node.saved
-    rule, definition, grad_fn, count, _, _, variables = call
+    rule, definition, grad_fn, count, _, _, variables, homes = call
     frame = state.frame
     on_level = frame is not None and frame.level is not None
     if on_level or type(dy) is list or variables is not None or rule.special:
@@ -127,7 +128,7 @@ def _custom_rule(node: Node, dy: Any) -> Sequence:
         rules.pop()
     if state.frame is not frame:
         definition.warn_entered(frame)
-    if count == 1 and type(returned) is Tensor:  # nearly always so, and right
+    if count == 1 and homes is None and type(returned) is Tensor:  # nearly always so, and right
         data = returned._data
         target: Any = node.inputs[0]
         if data.shape == target.shape and data.dtype is target.dtype:

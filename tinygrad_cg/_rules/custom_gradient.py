@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 import numpy as np
 
 from .. import nest
+from .._core import devices
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.kinds import is_differentiable
 from .._core.levels import Listener, remove_listener, state
@@ -210,7 +211,9 @@ class _Decorated:
         kept = inputs if rule.keras else None
         if paths is not None:
             inputs = [convert(leaf) if is_tensor(leaf) else None for leaf in inputs]
-        call = _new_call(Call, (rule, definition, grad_fn, len(inputs), paths, kept, variables))
+        homes = devices.homes(inputs) if devices.array_types else None
+        parts = rule, definition, grad_fn, len(inputs), paths, kept, variables, homes
+        call = _new_call(Call, parts)
         if single and paths is None and variables is None and frame.level is None:
             return one_output(frame, call, inputs, y)
         if frame.level is not None:

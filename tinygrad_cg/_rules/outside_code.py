@@ -15,7 +15,6 @@ import numpy as np
 
 from .._core import devices
 from .._core.conversion import as_dtype, check_dtype, convert, is_weak
-from .._core.device_runs import any_on_gpu
 from .._core.levels import Token, stack, state
 from .._core.primitive import Primitive, apply
 from .._core.record import find_tokens
@@ -69,12 +68,8 @@ def numpy_function(
     """
     call = _PythonCall("numpy_function", func, inp, Tout, name)
     call.stateful = bool(stateful)
-    operands = call.operands
-    if devices.array_types and any_on_gpu(operands):  # the function gets them all on the host
-        operands = [one.gpu() for one in operands]
-    _warn_detached(operands)
-    found = apply(_NUMPY, tuple(operands), {"code": call})
-    return call.pack(found)
+    _warn_detached(call.operands)
+    return call.pack(apply(_NUMPY, tuple(call.operands), {"code": call}))
 
 
 def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: Any = None) -> Any:
@@ -209,6 +204,7 @@ _NUMPY = Primitive(
     unknown_avals,
     kind="user",
     on_gpu=_run_numpy_on_gpu,
+    mixes_devices=True,
 )
 
 

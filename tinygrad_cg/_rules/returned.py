@@ -6,6 +6,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -13,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from .. import nest
+from .._core import devices
 from .._core.conversion import IndexedSlices, convert, is_tensor, is_weak
 from .._core.kinds import is_differentiable, is_inexact
-from .._core.tensor import Tensor
+from .._core.tensor import Tensor, transfers
 from .._ops.shape import broadcast_to, cast
-from ..errors import GradientCountError, GradientShapeError
+from ..errors import ArgumentTypeError, GradientCountError, GradientShapeError
 from .definition import source_line
 
 _ARRAYS = (np.ndarray, IndexedSlices)
@@ -39,9 +41,10 @@ def gradients_of_inputs(call: Any, returned: Any, targets: Sequence) -> list:
             "end it with `return gradient`, or with `return None` if that is meant (the rule: "
             f"{_where(call)})",
         )
+    homes = call.homes or [None] * call.count
     return [
-        _fit_gradient(call, gradient, target, f"{i}", None)
-        for i, (gradient, target) in enumerate(zip(flat, targets, strict=True))
+        _fit_gradient(call, gradient, target, f"{i}", None, home)
+        for i, (gradient, target, home) in enumerate(zip(flat, targets, homes, strict=True))
     ]
 
 
@@ -65,16 +68,22 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
             f"`{name}` uses {count} variables ({', '.join(v.name for v in used)}), "
             f"its grad_fn returned {len(flat)} gradients for them ({_where(call)})"
         )
+    homes = devices.homes(used) or [None] * count
     return inputs, [
         _fit_gradient(
-            call, gradient, variable, f"of variable {i}", f"the variable `{variable.name}`"
+            call, gradient, variable, f"of variable {i}", f"the variable `{variable.name}`", home
         )
-        for i, (gradient, variable) in enumerate(zip(flat, used, strict=True))
+        for i, (gradient, variable, home) in enumerate(zip(flat, used, homes, strict=True))
     ]
 
 
-def _fit_gradient(call: Any, gradient: Any, target: Any, number: str, label: str | None) -> Any:
-    """Return `gradient` as a tensor of the shape and dtype of `target`, named by `label`."""
+def _fit_gradient(
+    call: Any, gradient: Any, target: Any, number: str, label: str | None, home: str | None
+) -> Any:
+    """Return `gradient` as a tensor of the shape and dtype of `target`, named by `label`.
+
+    It is on the device `home`, unless that is None.
+    """
     if gradient is None or target is None:
         return None
     wanted, dtype = target.shape, target.dtype
@@ -86,7 +95,10 @@ def _fit_gradient(call: Any, gradient: Any, target: Any, number: str, label: str
             f"gradient {number} of `{name}` must be a tensor, an array, a number or None, got "
             f"{type(gradient).__name__} ({_where(call)})"
         )
-    tensor = convert(gradient, dtype if is_weak(gradient) else None)
+    with nullcontext() if home is None else devices.on(home):
+        tensor = convert(gradient, dtype if is_weak(gradient) else None)
+    if home is not None:
+        tensor = _fit_device(call, tensor, home, number, label)
     if tensor._data.shape != wanted:
         tensor = _fit_shape(call, tensor, wanted, number, label)
     if tensor.dtype != dtype:
@@ -101,10 +113,27 @@ def _fit_gradient(call: Any, gradient: Any, target: Any, number: str, label: str
     return tensor
 
 
-def _fit_shape(call: Any, tensor: Tensor, wanted: tuple, number: str, label: Any) -> Tensor:
+def _label(call: Any, number: str, label: str | None) -> str:
+    return label or f"input `{input_names(call)[int(number)]}`"
+
+
+def _fit_device(call: Any, tensor: Tensor, wanted: str, number: str, label: str | None) -> Tensor:
+    """Return a single value on a device; raise for others that are elsewhere."""
+    (found,) = devices.homes([tensor]) or [None]
+    if found is None or found == wanted:
+        return tensor
+    if not tensor._data.ndim:
+        return transfers.to_device(tensor, wanted)
+    raise ArgumentTypeError(
+        f"gradient {number} of `{call.definition.name}` is on '{found}', "
+        f"{_label(call, number, label)} is on '{wanted}': return it with .{wanted[:3]}() "
+        f"(the rule: {_where(call)})"
+    )
+
+
+def _fit_shape(call: Any, tensor: Tensor, wanted: tuple, number: str, label: str | None) -> Tensor:
     """Return a scalar broadcast, with a warning; raise for any other wrong shape."""
-    shape, name = tuple(tensor.shape), call.definition.name
-    label = label or f"input `{input_names(call)[int(number)]}`"
+    shape, name, label = tuple(tensor.shape), call.definition.name, _label(call, number, label)
     if shape:
         axes, remedy = _undo_broadcasting(shape, wanted)
         hint = f"; to undo broadcasting, sum over axes {axes}: {remedy}" if remedy else ""

@@ -19,6 +19,7 @@ from tinygrad_cg_kernels.loops.engine import Pointwise
 
 from .. import _ops as ops
 from .. import nest
+from .._core import devices
 from .._core.conversion import as_dtype, check_dtype, convert_operands, is_tensor, promote
 from .._core.kinds import is_inexact
 from .._core.primitive import OPS, USER_OPS, Primitive, apply, bind
@@ -440,7 +441,8 @@ def _rule(node: Node, dy: Any) -> list:
     returned = run_code(definition, of_operation, [inputs, tuple(tensors), *dys], {})
     if operation.is_elementwise():
         returned = _unbroadcast(returned, inputs, outs[0].shape)
-    call = Call(RuleSignature(function), definition, function, len(inputs), None, None, None)
+    rule, homes = RuleSignature(function), devices.homes(inputs)
+    call = Call(rule, definition, function, len(inputs), homes=homes)
     return gradients_of_inputs(call, returned, node.inputs)
 
 

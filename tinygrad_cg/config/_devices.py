@@ -75,7 +75,8 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
 def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
     """Choose which devices are used, of `list_physical_devices`: an empty list hides the GPU.
 
-    The processor is always used. Tensors that are on the GPU stay there. InvalidArgumentError for
+    The processor is always used. Tensors that are on the GPU stay there, and so do results of
+    operations on them; others cannot be moved there: a DeviceError. InvalidArgumentError for
     what is no device, or none of `device_type`, and for another `device_type`.
     """
     if device_type is not None and str(device_type).upper() not in ("CPU", "GPU"):

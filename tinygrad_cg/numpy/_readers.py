@@ -11,7 +11,7 @@ import numpy as np
 from .._core import devices
 from .._core.conversion import any_tensor, convert, is_tensor, refuse_masked
 from .._core.kinds import is_exact, is_floating, is_unsigned, rank
-from .._core.tensor import NoValueError, Tensor
+from .._core.tensor import NoValueError, Tensor, transfers
 from .._ops import searching
 from .._ops.blocks import rearrange
 from .._ops.creation import constant, full
@@ -145,7 +145,7 @@ def _searchsorted(a: Any, v: Any, side: str, sorter: Any) -> Tensor:
         return Tensor(searching.search(*arrays, side))
     operands = map(_as_array, (table, values, side, sorter))
     found = constant(np.searchsorted(*operands))
-    return found.gpu() if on_gpu else found
+    return transfers.to_device(found, devices.GPU) if on_gpu else found
 
 
 def _deciding(name: str, x: Tensor) -> np.ndarray:

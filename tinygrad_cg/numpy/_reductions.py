@@ -11,7 +11,7 @@ from .._core import devices
 from .._core.conversion import IndexedSlices, convert
 from .._core.kinds import is_bool, is_floating, is_integer
 from .._core.suggestions import reads_own_arguments
-from .._core.tensor import Tensor
+from .._core.tensor import Tensor, transfers
 from .._ops import searching
 from .._ops.comparison import equal, isnan, logical_not, not_equal
 from .._ops.complex import conj, real
@@ -497,7 +497,7 @@ def histogram(
     """
     edges = histogram_bin_edges(a, bins, range, weights)
     x = _array(a)
-    edges = edges.gpu() if searching.is_on_gpu(x._data) else edges
+    edges = transfers.to_device(edges, devices.GPU) if searching.is_on_gpu(x._data) else edges
     limits = np.asarray(stop_gradient(edges))
     numbers = searching.values_of(stop_gradient(x)).reshape(-1)
     if np.any(np.diff(limits) < 0):

@@ -320,6 +320,13 @@ def memory(array: Any) -> tuple[Any, tuple[int, ...], int]:
     return _vector(array, low if count else 0, count), steps, -low // itemsize
 
 
+def device_number(pointer: int) -> int:
+    """Return the number of the GPU that memory is on; 0 for that of an empty array."""
+    if not pointer:
+        return 0
+    return array_module().cuda.runtime.pointerGetAttributes(pointer).device
+
+
 def argument(value: Any) -> Any:
     """Return an array of the device as a kernel of a user takes it; anything else as it is."""
     if simulated() and isinstance(value, array_module().ndarray):

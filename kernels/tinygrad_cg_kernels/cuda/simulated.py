@@ -63,6 +63,34 @@ def _check_keywords(function: Callable, named: dict[str, Any]) -> None:
             raise TypeError(f"{called}() got an unexpected keyword argument {name!r}")
 
 
+_INTEGERS, _WORDS = "int32 uint32 uint64", "int32 uint32 int64 uint64"
+_OF_METHODS = {
+    "reduce": {"add": None, "multiply": None},
+    "accumulate": {"add": None, "multiply": None},
+    "reduceat": {"add": None},
+    "at": {
+        "add": f"{_INTEGERS} float16 float32 float64",
+        "subtract": "int32 uint32",
+        **dict.fromkeys(("maximum", "minimum"), f"{_INTEGERS} float32 float64"),
+        **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), _WORDS),
+    },
+}
+"""By the name of a method of ufuncs: the ufuncs that have it in CuPy, and for which dtypes."""
+
+
+def _check_method(ufunc: np.ufunc, method: str, array: Any) -> None:
+    """Raise an error, in CuPy's words, for a method that its ufunc does not have."""
+    if method not in _OF_METHODS:  # outer
+        return
+    known, name = _OF_METHODS[method], ufunc.__name__
+    if name not in known:
+        raise NotImplementedError(f"`cupy_{name}.{method}` is not supported yet")
+    dtypes = known[name]
+    if dtypes is not None and array.dtype.name not in dtypes.split():
+        listed = ", ".join(dtypes.split())
+        raise TypeError(f"cupy.{name}.{method} only supports {listed} as data type")
+
+
 def _unwrap(value: Any) -> Any:
     """Return the wrapped array; TypeError for an array of the host."""
     if isinstance(value, ndarray):
@@ -188,7 +216,10 @@ class ndarray:
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
-        run = ufunc if method == "__call__" else getattr(ufunc, method)
+        run = ufunc
+        if method != "__call__":
+            _check_method(ufunc, method, inputs[0])
+            run = getattr(ufunc, method)
         return _lifted(run)(*inputs, **named)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
@@ -365,11 +396,31 @@ def _of_host(value: Any) -> Any:
 
 
 def from_dlpack(array: Any) -> ndarray:
-    """Return an array of the device, without a copy; BufferError for one of the host."""
+    """Return an array of the device, without a copy; TypeError for one of the host."""
     kind, _ = array.__dlpack_device__()
-    if kind != 2:
-        raise BufferError(f"an array of device type {kind} is not of the device (2)")
-    return array if isinstance(array, ndarray) else _made("asarray")(array)
+    if kind not in (2, 13):  # kDLCUDA, kDLCUDAManaged
+        raise TypeError(f"Unsupported array type: {kind}")
+    try:
+        capsule = array.__dlpack__(stream=1, max_version=(1, 0), copy=None)
+    except TypeError:
+        capsule = array.__dlpack__(stream=1)
+    found = np.from_dlpack(_Capsule(capsule))
+    pointer = found.__array_interface__["data"][0]
+    interface = {**found.__array_interface__, "data": (pointer, False)}  # CuPy's can be written to
+    return ndarray(np.asarray(_Address(interface, found)))
+
+
+class _Capsule:
+    """A capsule that NumPy reads: memory of the device is the host's."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
 
 
 class _Namespace:

@@ -1,4 +1,4 @@
-"""A stand-in for ``cupy.cuda`` in Numba's CUDA simulator: streams, events and graphs.
+"""A stand-in for ``cupy.cuda`` in Numba's CUDA simulator: streams, events, graphs, addresses.
 
 Work on a stream is done at once, unless the stream captures it: then a graph does it, at each
 launch, on the memory that its kernels were given. As on a GPU a graph knows that memory's addresses
@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,15 @@ class Stream:
             kernel(*[one.read() if type(one) is _Address else one for one in kept])
 
         self._captured.append(again)
+
+
+class runtime:
+    """A stand-in for ``cupy.cuda.runtime``: functions of CUDA."""
+
+    @staticmethod
+    def pointerGetAttributes(pointer: int) -> SimpleNamespace:
+        """Return what is known of an address: the number of its device."""
+        return SimpleNamespace(device=0)
 
 
 class Event:

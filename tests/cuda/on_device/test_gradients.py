@@ -60,16 +60,108 @@ def test_nested_custom_gradients():
     assert {first.device, second.device} == {"gpu:0"}
 
 
-def test_a_rule_that_returns_a_tensor_of_the_other_device():
-    factor = tf.constant([10.0, 20.0])
+FACTOR = tf.constant([10.0, 20.0])
+
+
+@tf.custom_gradient
+def square(x):
+    return x * x, lambda dy: FACTOR * 1.0
+
+
+SQUARES = [
+    square,
+    tf.custom_derivatives(lambda x: x * x, vjp=lambda dy, x: FACTOR * 1.0),
+    tf.primitive("SquareOfTests", kernel=lambda x: x * x, elementwise=True, replace=True),
+]
+tf.RegisterGradient("SquareOfTests", replace=True)(lambda op, dy: FACTOR * 1.0)
+
+
+@pytest.mark.parametrize("square", SQUARES, ids=["gradient", "derivatives", "primitive"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda square, x: square(x),
+        lambda square, x: square(x) + x,
+        lambda square, x: x + square(x),
+        lambda square, x: square(tf.exp(x)),
+        lambda square, x: tf.vmap(square)(tf.stack([x, x])),
+    ],
+    ids=["alone", "first", "last", "inside", "vmap"],
+)
+def test_a_rule_that_returns_a_tensor_of_the_other_device(square, use):
+    words = (
+        r"gradient 0 of `\S+` is on 'cpu', input `x` is on 'gpu:0': return it with \.gpu\(\) "
+        r"\(the rule: .*test_gradients.py"
+    )
+    x = tf.constant([1.0, 2.0]).gpu()
+    with pytest.raises(tf.errors.ArgumentTypeError, match=words):
+        tf.grad(lambda x: tf.reduce_sum(use(square, x)))(x)
+    assert tf.grad(lambda x: tf.reduce_sum(x * x))(x).numpy().tolist() == [2.0, 4.0]
+
+
+def test_a_single_value_that_a_rule_returns_goes_along():
+    @tf.custom_gradient
+    def scale(x, c):
+        return x * c, lambda dy: (dy * c, tf.reduce_sum(dy * x))
+
+    x, v = tf.constant([1.0, 2.0]).gpu(), tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(scale(x, v * 2.0))
+    gradient = tape.gradient(y, v)
+    assert (gradient.device, gradient.numpy()) == ("cpu", 6.0)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, c: x * c,
+        tf.custom_derivatives(lambda x, c: x * c, lambda x, c: (c, x)),
+        lambda x, c: tf.vmap(lambda x: tf.py_function(lambda x, c: x * c, [x, c], tf.float32))(x),
+    ],
+    ids=["operation", "derivatives", "py_function"],
+)
+def test_gradients_of_single_values_that_went_along_come_back(use):
+    x, c = tf.constant([1.0, 2.0]).gpu(), tf.constant(2.0)
+    gradient = tf.grad(lambda c: tf.reduce_sum(use(x, c)))(c)
+    assert (gradient.device, gradient.numpy()) == ("cpu", 3.0)
+
+
+def test_an_array_that_a_rule_returns_goes_where_its_input_is():
+    @tf.custom_gradient
+    def move(x):
+        return x.gpu(), lambda dy: np.array([3.0, 4.0], np.float32)
+
+    gradient = tf.grad(lambda x: tf.reduce_sum(move(x)))(tf.constant([1.0, 2.0]))
+    assert (gradient.device, gradient.numpy().tolist()) == ("cpu", [3.0, 4.0])
+
+
+def test_a_rule_that_returns_a_gradient_of_a_variable_elsewhere():
+    v = tf.Variable([1.0, 2.0])
 
     @tf.custom_gradient
-    def square(x):
-        return x * x, lambda dy: factor * 1.0
+    def scale(x):
+        return x * v.gpu(), lambda dy, variables=None: (dy, [dy * x])
 
-    words = r"sources\[0\] is on 'cpu', sources\[0\] on 'gpu:0': .* Return it with \.gpu\(\)"
+    x = tf.constant([1.0, 2.0]).gpu()
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(scale(x))
+    words = r"gradient of variable 0 of `scale` is on 'gpu:0', the variable .* return .*\.cpu\(\)"
     with pytest.raises(tf.errors.ArgumentTypeError, match=words):
-        tf.grad(lambda x: tf.reduce_sum(square(x)))(tf.constant([1.0, 2.0]).gpu())
+        tape.gradient(y, v)
+
+
+def test_upstream_gradients_are_where_their_targets_are():
+    x = tf.constant([1.0, 2.0]).gpu()
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = -x
+    upstream = np.array([3.0, 4.0], np.float32)
+    assert tape.gradient(y, x, upstream).numpy().tolist() == [-3.0, -4.0]
+    words = r"output_gradients\[0\] is on 'cpu', its target on 'gpu:0': pass it with \.gpu\(\)"
+    for target in (x, y):
+        with pytest.raises(tf.errors.ArgumentTypeError, match=words):
+            tape.gradient(target, x, tf.constant(upstream))
+    assert tape.gradient(y, x, tf.constant(upstream).gpu()).device == "gpu:0"
 
 
 def test_rules_with_constants_and_variables():

@@ -51,6 +51,50 @@ def test_devices():
     assert config.get_visible_devices("GPU") == [gpu]
 
 
+@pytest.mark.usefixtures("visible")
+def test_tensors_on_a_hidden_gpu_go_on_to_work():
+    x = tf.constant([1.0, 2.0, 3.0]).gpu()
+    v = tf.Variable(x)
+    compiled = tf.function(lambda x: tf.sin(x) * tf.constant([1.0, 2.0, 3.0]))
+    config.set_visible_devices([], "GPU")
+    assert x.gpu() is x
+    assert x.to_device("cuda:0") is x
+    assert x.cpu().device == "cpu"
+    v.assign_add(x)
+    v.assign(np.ones(3, np.float32))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.exp(x) * tf.reduce_mean(v)
+    tf.keras.optimizers.Adam(0.1).apply_gradients([(tape.gradient(y, v, tf.constant(2.0)), v)])
+    results = [
+        *(v.gpu(), x * 2.0 + np.ones(3), compiled(x), tf.zeros_like(x), tf.vmap(tf.exp)(x)),
+        *(tf.Variable(x), x.at[0].set(4.0), tf.grad(lambda x: tf.reduce_sum(x * v))(x)),
+        tf.numpy_function(np.cumsum, [x], tf.float32),
+        tf.numpy.searchsorted(x, x, sorter=tf.range(3)),
+        tf.numpy.histogram(x, 4)[1],
+    ]
+    assert {one.device for one in results} == {"gpu:0"}
+
+
+@pytest.mark.usefixtures("visible")
+def test_nothing_new_goes_to_a_hidden_gpu():
+    x = tf.constant([1.0, 2.0, 3.0]).gpu()
+    config.set_visible_devices([], "GPU")
+    words = r"GPUs are hidden by set_visible_devices: config.set_visible_devices\(.*\) shows them"
+    for move in (
+        lambda: x.cpu().gpu(),
+        lambda: x.cpu().to_device("gpu:0"),
+        lambda: tf.Variable(1.0).gpu(),
+        lambda: tf.constant(x._data),
+        lambda: tf.Variable(x._data),
+        lambda: x + x._data,
+    ):
+        with pytest.raises(DeviceError, match=words):
+            move()
+    with pytest.raises(BufferError, match=words):
+        tf.numpy.from_dlpack(x._data)
+
+
 def test_what_is_no_device():
     with pytest.raises(InvalidArgumentError, match="set_visible_devices: 'GPU' is none of"):
         config.set_visible_devices(["GPU"])

@@ -117,3 +117,56 @@ def test_a_function_that_no_device_can_compile_is_refused_in_the_words_of_the_cp
     want = result(user, [x])
     assert want[0] is TypeError
     assert result(user, [x.gpu()]) == want
+
+
+HERE = tf.constant([1.0, 2.0, 3.0])
+ROWS = tf.constant([[0], [1]])
+TWO = tf.constant([4.0, 5.0])
+MIXED = {
+    **{
+        f"at {how}": ("at", lambda x, how=how: getattr(x.at[:2], how)(TWO))
+        for how in ("set", "add", "subtract", "multiply", "divide", "power", "max", "min")
+    },
+    "at of an index": ("at", lambda x: x.at[tf.constant([0, 1])].set(TWO)),
+    **{
+        name: (name, lambda x, name=name: getattr(tf, name)(x, ROWS, TWO))
+        for name in (f"tensor_scatter_nd_{how}" for how in ("update", "add", "sub", "max", "min"))
+    },
+    "add": ("add", lambda x: x + HERE),
+    "stack": ("stack", lambda x: tf.stack([x, HERE])),
+    "concat": ("concat", lambda x: tf.concat([x, HERE], 0)),
+    "clip_by_value": ("clip_by_value", lambda x: tf.clip_by_value(x, HERE, HERE)),
+    "where": ("where", lambda x: tf.where(HERE > 1.0, x, HERE)),
+    "einsum": ("einsum", lambda x: tf.einsum("i,i->", x, HERE)),
+    "set_diag": ("set_diag", lambda x: tf.linalg.set_diag(tf.stack([x, x, x]), HERE)),
+    "squared_difference": ("squared_difference", lambda x: tf.math.squared_difference(x, HERE)),
+    "bias_add": ("bias_add", lambda x: tf.nn.bias_add(tf.stack([x, x]), HERE)),
+    "sigmoid_cross_entropy_with_logits": (
+        "sigmoid_cross_entropy_with_logits",
+        lambda x: tf.nn.sigmoid_cross_entropy_with_logits(HERE, x),
+    ),
+    "a loss": ("mean_squared_error", lambda x: tf.keras.losses.MeanSquaredError()(HERE, x)),
+    "average": ("average", lambda x: tf.numpy.average(x, weights=HERE)),
+    "append by NumPy": ("append", lambda x: np.append(x, HERE)),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_operands_on_different_devices_are_refused_by_the_function_that_was_called(name):
+    called, call = MIXED[name]
+    words = (
+        f"^{called}: (its operands|operands of `[a-z]+`) are on different devices: .* is on 'cpu'"
+    )
+    with pytest.raises(tf.errors.ArgumentTypeError, match=words) as caught:
+        call(HERE.gpu())
+    assert "is on 'gpu:0'" in str(caught.value)
+
+
+def test_the_operands_that_a_user_gave_are_named():
+    words = r"x of shape \(3,\) is on 'gpu:0', values of shape \(2,\) is on 'cpu'"
+    with pytest.raises(tf.errors.ArgumentTypeError, match=words):
+        HERE.gpu().at[:2].set(TWO)
+    words = r"tensor of shape \(3,\) is on 'cpu', updates of shape \(2,\) is on 'gpu:0'"
+    with pytest.raises(tf.errors.ArgumentTypeError, match=words):
+        tf.tensor_scatter_nd_max(HERE, ROWS, TWO.gpu())
+    assert HERE.gpu().at[:2].set(tf.constant(4.0)).device == "gpu:0"

@@ -241,6 +241,87 @@ def test_arrays_of_other_libraries_come_in():
         tf.numpy.from_dlpack(Foreign(x), device="cpu", copy=False)
 
 
+def test_numpy_function_copies_no_operand_of_the_host_to_the_device(monkeypatch):
+    x, y = there(), tf.ones((5, 3))
+    copies, move = [], devices.move
+
+    def counted(data, device):
+        copies.append((data.shape, device))
+        return move(data, device)
+
+    monkeypatch.setattr(devices, "move", counted)
+    for call in (tf.numpy_function, tf.py_function):
+        found = call(lambda x, y: np.asarray(x) + np.asarray(y), [x, y], tf.float32)
+        assert found.numpy().tolist() == [[2.0, 3.0, 4.0]] * 5
+    assert tf.numpy_function(np.add, [x, y], tf.float32).device == "gpu:0"
+    assert copies == [((5, 3), "gpu:0")] * 2
+
+
+class ByCapsule:
+    """An array of a library that knows DLPack only, on a device of a type and a number."""
+
+    def __init__(self, tensor, kind=2, number=0):
+        self.array, self.device = tensor._data, (kind, number)
+
+    def __dlpack__(self, *, stream):  # before version 1.0 of the protocol
+        return self.array.__dlpack__(stream=stream)
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+class ByInterface:
+    def __init__(self, tensor):
+        self.__cuda_array_interface__ = tensor.__cuda_array_interface__
+
+
+@pytest.mark.parametrize("kind", [2, 13], ids=["cuda", "managed"])
+def test_arrays_that_know_dlpack_only_come_in(kind):
+    x = there()
+    foreign = ByCapsule(x, kind)
+    made = tf.constant(foreign)
+    assert (made.device, made.dtype, made.numpy().tolist()) == ("gpu:0", np.float32, [1, 2, 3])
+    assert address(made) != address(x)
+    assert (x + foreign).numpy().tolist() == [2.0, 4.0, 6.0]
+    v = tf.Variable(foreign)
+    assert (v.device, v.dtype) == ("gpu:0", np.float32)
+    v.assign(foreign)
+    assert v.device == "gpu:0"
+    assert tf.constant(foreign, tf.float64).dtype == np.float64
+    assert address(tf.numpy.from_dlpack(foreign, copy=False)) == address(x)
+    assert address(tf.numpy.from_dlpack(foreign)) != address(x)
+
+
+def test_arrays_of_a_second_gpu_are_refused(monkeypatch):
+    x, v = there(), tf.Variable(there())
+    words = "the array is on a GPU. It is 'gpu:1', tensors are on 'gpu:0': copy it there first"
+    attributes = type("Attributes", (), {"device": 1})
+    runtime = devices.library().cuda.runtime
+    monkeypatch.setattr(runtime, "pointerGetAttributes", lambda pointer: attributes, raising=False)
+    for foreign in (ByCapsule(x, 2, 1), ByCapsule(x, 13, 1), ByInterface(x)):
+        for use in (tf.constant, tf.Variable, v.assign, lambda foreign: x + foreign):
+            with pytest.raises(tf.errors.DeviceError, match=words):
+                use(foreign)
+        assert v.numpy().tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(BufferError, match=f"from_dlpack: {words}"):
+        tf.numpy.from_dlpack(ByCapsule(x, 2, 1), copy=False)
+
+
+def test_a_copy_to_the_host_is_refused_where_none_is_wanted():
+    x = there()
+    for of in (x, tf.Variable(x)):
+        with pytest.raises(ValueError, match=r"__array__: .* by a copy only, .* leave copy out"):
+            np.asarray(of, copy=False)
+        with pytest.raises(ValueError, match="__array__"):
+            np.array(of, np.float64, copy=False)
+    with pytest.raises(BufferError, match=r"__dlpack__: .* by a copy only, .* leave copy out"):
+        np.from_dlpack(x, device="cpu", copy=False)
+    for wanted in (None, True):
+        assert np.asarray(x, copy=wanted).tolist() == [1.0, 2.0, 3.0]
+        assert np.from_dlpack(x, device="cpu", copy=wanted).tolist() == [1.0, 2.0, 3.0]
+    assert np.array(x).flags.writeable
+
+
 def test_tensors_go_out():
     x = there()
     library = devices.library()
