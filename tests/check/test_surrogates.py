@@ -228,14 +228,14 @@ def test_a_surrogate_at_a_second_point(x, full):
         first = [row for row in report.rows if row.false and row.order == 1]
         assert {row.argument for row in first} == {"x"}
         if not np.any(x):
-            assert all(row.beside for row in first), report
+            assert all(row.nearby for row in first), report
 
 
 def test_the_value_at_a_second_point_is_the_function_s():
     """In f(x)**2 it is f's value that counts, not that of the surrogate: 0 here, and not x**2."""
     report = tf.check_gradients(TRIPLED, 0.0, against=tf.square, modes="reverse")
-    (row,) = [row for row in report.rows if row.beside and row.path == "both"]
-    x = float(row.beside.removeprefix("x = "))
+    (row,) = [row for row in report.rows if row.nearby and row.path == "both"]
+    x = float(row.nearby.removeprefix("x = "))
     assert 0.0 < abs(x) < 0.1
     assert row.value == pytest.approx(2.0 * (3.0 * x) ** 2, rel=1e-2)
 

@@ -169,11 +169,11 @@ def test_a_complex_step_that_lost_its_digits_is_no_reference():
 
 
 def test_second_derivatives_are_symmetric_where_they_have_limits():
-    """x log(y) has none at (0, 0); beside it, its second derivatives are symmetric."""
+    """x log(y) has none at (0, 0); nearby, its second derivatives are symmetric."""
     x, y = np.array([0.0, 0.5, -1.0]), np.array([0.0, 1.5, 0.5])
     report = tf.check_gradients(ruled(tf.math.xlogy), x, y)
     assert report.ok, report
-    assert "beside it: true" in str(report)
+    assert "at a nearby point: true" in str(report)
 
 
 @pytest.mark.parametrize(("sigma", "seed"), [(200.0, 11), (200.0, 20), (250.0, 7)])
@@ -208,7 +208,9 @@ WHERE_ZERO = with_rule(tf.sin, lambda x, dy: tf.where(tf.equal(x, 0.0), 2.0, tf.
 WHERE_WHOLE = with_rule(
     tf.square, lambda x, dy: tf.where(tf.equal(x, tf.round(x)), 3.0 * x, 2.0 * x) * dy
 )
-BESIDE = with_rule(tf.nn.relu, lambda x, dy: dy * tf.where(x > 0, np.array([1.0, 1.0, 1.7]), 0.0))
+NEAR_A_KINK = with_rule(
+    tf.nn.relu, lambda x, dy: dy * tf.where(x > 0, np.array([1.0, 1.0, 1.7]), 0.0)
+)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ BESIDE = with_rule(tf.nn.relu, lambda x, dy: dy * tf.where(x > 0, np.array([1.0,
         pytest.param(with_rule(tf.square, lambda x, dy: x * x * dy), 2.0, id="power at 2"),
         pytest.param(WHERE_WHOLE, np.array([1.0, 2.5]), id="only where whole"),
         pytest.param(WHERE_ZERO, 0.0, id="only where 0"),
-        pytest.param(BESIDE, np.array([0.0, -1.0, 2.0]), id="beside a kink"),
+        pytest.param(NEAR_A_KINK, np.array([0.0, -1.0, 2.0]), id="near a kink"),
         pytest.param(
             with_rule(tf.nn.relu, lambda x, dy: 2 * dy * tf.cast(x > 0, x.dtype)), 0.0, id="at one"
         ),
@@ -265,12 +267,12 @@ def test_a_second_point_is_named():
     report = tf.check_gradients(with_rule(tf.square, lambda x, dy: 3 * x * dy), 0.0, order=1)
     false = [row for row in report.rows if row.false]
     assert false
-    assert all(row.beside.startswith("x = ") for row in false)
+    assert all(row.nearby.startswith("x = ") for row in false)
     assert false[0].value == pytest.approx(1.5 * false[0].reference)
-    assert "not a derivative, beside the point" in str(report)
-    assert "The point beside: x = " in str(report)
+    assert "not a derivative, at a nearby point" in str(report)
+    assert "The nearby point: x = " in str(report)
     report = tf.check_gradients(tf.nn.relu, 0.0, order=1)
-    assert "kink; beside it: true" in str(report)
+    assert "kink; at a nearby point: true" in str(report)
 
 
 def test_the_second_point_is_in_the_domain():
@@ -531,7 +533,7 @@ def test_elements_of_mixed_scale_have_no_kink_in_common():
 
 
 def test_elements_beside_a_kink_are_looked_at_at_the_second_point():
-    """The other elements are at kinks for the step of the largest one, here and beside."""
+    """The other elements are at kinks for the step of the largest one, here and nearby."""
     f = with_rule(
         lambda x: tf.clip_by_value(x, 0.0, 6.0), lambda x, dy: dy * tf.cast(x > 0, x.dtype)
     )

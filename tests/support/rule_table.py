@@ -17,7 +17,7 @@ class Rule(NamedTuple):
     """A function with a rule, where it is checked, and what a report must say.
 
     `false` has each false row: the order, the argument with the index of an element, the path
-    unless that is x, the mode if the other one is not false, "beside" for the second point, and
+    unless that is x, the mode if the other one is not false, "nearby" for the second point, and
     the verdict unless that is "not a derivative". An asterisk after the argument stands for what
     follows of it: the row of the outputs' squares of the next order, too. `doubtful` has the
     verdicts besides "true" of rows that are not false. `words` stand in the report.
@@ -62,8 +62,8 @@ def _with_consequence(text: str) -> tuple[str, ...]:
     if first == text:
         return (text,)
     order, _, rest = text.partition(" ")
-    argument, _, beside = rest.partition("*")
-    return first, f"{int(order) + 1} {argument} both{beside.partition(':')[0]}"
+    argument, _, nearby = rest.partition("*")
+    return first, f"{int(order) + 1} {argument} both{nearby.partition(':')[0]}"
 
 
 def false_rows(report: GradientReport) -> set[str]:
@@ -75,7 +75,7 @@ def false_rows(report: GradientReport) -> set[str]:
             continue
         index = "" if row.index is None else str(list(row.index))
         path = "" if row.path == "x" else f" {row.path}"
-        where = f"{row.order} {row.argument}{index}{path}{' beside' if row.beside else ''}"
+        where = f"{row.order} {row.argument}{index}{path}{' nearby' if row.nearby else ''}"
         verdict = "" if row.verdict == WRONG else f": {row.verdict}"
         modes.setdefault(f"{where}|{verdict}", set()).add(row.mode)
         path_of[f"{where}|{verdict}"] = row.path

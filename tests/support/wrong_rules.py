@@ -75,7 +75,7 @@ def off_by_one_power(x):
 
 
 add(off_by_one_power, V, false="1 x*", words="A factor is too much: x.")
-add(off_by_one_power, 1.0, at="1", false="1 x* beside", words="A factor is too much: x.")
+add(off_by_one_power, 1.0, at="1", false="1 x* nearby", words="A factor is too much: x.")
 
 
 @tf.custom_gradient
@@ -88,7 +88,7 @@ add(
     square_without_two,
     np.zeros(2),
     at="zeros",
-    false="1 x* beside",
+    false="1 x* nearby",
     doubtful="inconclusive",
     words="It is 0.5 times that.",
 )
@@ -104,7 +104,7 @@ add(
     np.ones(3),
     at="its minimum",
     doubtful="inconclusive",
-    false="1 x* beside",
+    false="1 x* nearby",
     words="It is 0.5 times that.",
 )
 
@@ -138,7 +138,7 @@ add(
     absolute,
     np.array([0.0, -1.0]),
     at="a kink",
-    false=("1 x* beside", "1 x[1]"),
+    false=("1 x* nearby", "1 x[1]"),
     words="by x[1]",
     doubtful="kink",
 )
@@ -151,7 +151,7 @@ def gaussian_of_wrong_sign(x):
 
 
 add(gaussian_of_wrong_sign, V, false="1 x*", words="The sign is wrong.")
-add(gaussian_of_wrong_sign, 0.0, at="its maximum", false="1 x* beside", words="The sign is wrong.")
+add(gaussian_of_wrong_sign, 0.0, at="its maximum", false="1 x* nearby", words="The sign is wrong.")
 
 
 @tf.custom_gradient
@@ -231,7 +231,7 @@ def relu_six(x):
 
 add(
     relu_six, np.array([7e-5, 8e-5, 7e-7, 1e-5, 13.5]), at="mixed scale",
-    false=("1 x[4]", "1 x[4] beside"), words="by x[4]: expected 0",
+    false=("1 x[4]", "1 x[4] nearby"), words="by x[4]: expected 0",
     doubtful="kink",
 )  # fmt: skip
 add(relu_six, POINTS, false="1 x*", words="false only at x[3] (")
@@ -262,7 +262,7 @@ add(
     doubled_relu,
     0.0,
     at="its kink",
-    false="1 x* beside",
+    false="1 x* nearby",
     words="It is 2 times",
     doubtful=("kink", "inconclusive"),
 )
@@ -288,7 +288,7 @@ def exact_at_integers(x):
     return tf.square(x), lambda dy: dy * (2.0 * x + tf.sin(np.pi * x))
 
 
-add(exact_at_integers, np.array([1.0, 2.0, -3.0]), at="integers", false="1 x* beside")
+add(exact_at_integers, np.array([1.0, 2.0, -3.0]), at="integers", false="1 x* nearby")
 
 
 @tf.custom_gradient

@@ -77,7 +77,7 @@ def check_gradients(
     outside the slopes to both sides of one.
 
     Where wrong rules may look right (at zeros, integers, kinks and optima, and where nothing can
-    be said) a second point beside is checked as well; what is false there is false. Order k is
+    be said) a second, nearby point is checked as well; what is false there is false. Order k is
     compared with second differences of order k - 2, too, which show a wrong factor of a gradient
     that is 0. Differences across other branches than the point's are no reference. At kinks
     each of up to 64 elements is looked at, elsewhere elements of very different size have steps

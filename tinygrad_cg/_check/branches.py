@@ -83,7 +83,7 @@ class Branches(Level):
         return rebind_outputs(state.frame, call, inputs, outputs)
 
     def holds(self, other: Branches) -> bool:
-        """Return whether another point is in the same branches, or beside ties of this one."""
+        """Return whether another point is in the same branches, or near ties of this one."""
         if [name for name, _ in self.taken] != [name for name, _ in other.taken]:
             return False
         pairs = zip(self.taken, other.taken, strict=True)

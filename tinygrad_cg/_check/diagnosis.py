@@ -533,7 +533,7 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
     if kinks:
         yield (
             f"There is a kink by {_and(kinks)}: the slopes to both sides differ, so no number is "
-            "the derivative. Check at a point beside it."
+            "the derivative. Check at a nearby point."
         )
     if any(row.verdict == verdicts.INCONCLUSIVE for row in rows):
         yield (
@@ -576,7 +576,7 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
     what = what.replace("<lambda>", "f") if row.path == "both" else ""
     index = "" if row.index is None else str(list(row.index))
     by = f" by {row.argument}{index}" if len(names) > 1 or index or not what else ""
-    location = f" beside the point, at {row.beside}" if row.beside else ""
+    location = f" at a nearby point, {row.nearby}" if row.nearby else ""
     if row.detail.startswith("outside"):
         return (
             f"For order {row.order}{what}{by}{location} there is a kink, and the value lies "

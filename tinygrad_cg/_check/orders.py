@@ -63,7 +63,7 @@ class Orders:
         self.first: list = []  # the gradients of order 1, at the point of the comparison
         self._linear = True
         self._has_zeros = False  # whether an element of a gradient is 0
-        self.is_beside = False  # whether this is the comparison at the second point
+        self.is_nearby = False  # whether this is the comparison at the second point
         self.second: Orders | None = None  # that comparison
 
     def run(self) -> None:
@@ -76,7 +76,7 @@ class Orders:
         self._compare_modes()
         if "reverse" in self.modes:
             self._look_at_parts()
-        if not self.is_beside:
+        if not self.is_nearby:
             self._look_closer()
             self._compare_with_curvature()
 
@@ -297,13 +297,13 @@ class Orders:
         margin = 0.05 * (high - low)
         if low - margin <= number <= high + margin:
             return False
-        beside = problem.beside(np.random.default_rng(problem.values[0].size))
-        if beside is None:
+        nearby = problem.nearby(np.random.default_rng(problem.values[0].size))
+        if nearby is None:
             return False
         for points in ("point", "wide_point"):
-            own, moved = getattr(problem, points)[j], getattr(beside, points)[j]
-            getattr(beside, points)[j] = np.where(unit, own, moved)
-        other = Orders(beside, order, self.modes, False)
+            own, moved = getattr(problem, points)[j], getattr(nearby, points)[j]
+            getattr(nearby, points)[j] = np.where(unit, own, moved)
+        other = Orders(nearby, order, self.modes, False)
         other.recorders = self.recorders
         again = other._judge(order, j)
         again.refine_reference()
@@ -343,11 +343,11 @@ class Orders:
         if not order or not self._is_special():
             return
         generator = np.random.default_rng(self.problem.values[0].size)
-        problem = self.problem.beside(generator)
+        problem = self.problem.nearby(generator)
         if problem is None:
             return
         self.second = second = Orders(problem, order, self.modes, self.full)
-        second.is_beside = True
+        second.is_nearby = True
         try:
             second.run()
         except Exception:  # it is not defined there
@@ -357,7 +357,7 @@ class Orders:
             for source, value in zip(problem.sources, problem.point, strict=True)
         )
         for row in second.rows:
-            row.beside = point
+            row.nearby = point
 
         def label(row: DerivativeRow) -> tuple:
             return row.order, row.argument, row.path, row.mode, row.index
@@ -366,15 +366,15 @@ class Orders:
         for row in self.rows:
             other = by_label.get(label(row))
             if other is not None and row.verdict in DOUBTFUL:
-                row.detail += f"{'; ' if row.detail else ''}beside it: {other.verdict}"
+                row.detail += f"{'; ' if row.detail else ''}at a nearby point: {other.verdict}"
         false = [row for row in second.rows if row.false]
         self.rows += false
         known = {one.name for one in self.properties if one.holds is False}
         for one in second.properties:
             if one.holds is False and one.name not in known:
-                self.properties.append(replace(one, detail=f"{one.detail}, beside the point"))
+                self.properties.append(replace(one, detail=f"{one.detail}, at a nearby point"))
         for row in unclear if not (false or sure) else ():
-            row.verdict, row.detail = verdicts.KINK, "beside it: true"
+            row.verdict, row.detail = verdicts.KINK, "at a nearby point: true"
         if false:
             self.errors.update(second.errors)
 

@@ -97,7 +97,7 @@ def describe_patterns(orders: Orders, rows: Sequence[DerivativeRow], otherwise: 
     found the sentence is `otherwise`, or says that elements were too many to look at.
     """
     names = [source.name for source in orders.problem.sources]
-    if rows[0].beside and orders.second is not None:
+    if rows[0].nearby and orders.second is not None:
         orders = orders.second
     with np.errstate(all="ignore"):
         return _describe(orders, rows, names, otherwise)

@@ -350,8 +350,8 @@ class CheckedFunction:
         finally:
             vars(self).update(before)
 
-    def beside(self, generator: np.random.Generator) -> CheckedFunction | None:
-        """Return the function at a point beside this one; None if it is not defined there.
+    def nearby(self, generator: np.random.Generator) -> CheckedFunction | None:
+        """Return the function at a nearby point; None if it is not defined there.
 
         No element is what it was: zeros and integers, ties and bounds are left, to the inner
         side of bounds if the other side is not in the domain.
@@ -491,7 +491,7 @@ class CheckedFunction:
     def weigh_squares(self, sources: list) -> Tensor:
         """Return the same for the outputs' squares, whose upstream gradients depend on x."""
         outputs = self.run(sources)
-        if self.against is not None:  # f's value here, and beside this point what `against` adds
+        if self.against is not None:  # f's value here, and at nearby points what `against` adds
             moved = map(np.add, self.reference_outputs(self._point), self.offsets)
             shifts = [there - one._values() for there, one in zip(moved, outputs, strict=True)]
             shifts = [np.asarray(a, one.dtype) for a, one in zip(shifts, outputs, strict=True)]

@@ -81,7 +81,7 @@ class GradientReport:
         """Return the orders and arguments of which nothing could be found out on the path x."""
         decided: dict[tuple[int, str], bool] = {}
         for row in self.rows:
-            if row.path == "x" and row.index is None and not row.beside:
+            if row.path == "x" and row.index is None and not row.nearby:
                 is_decided = row.verdict not in (INCONCLUSIVE, KINK)
                 key = row.order, row.argument
                 decided[key] = decided.get(key, False) or is_decided
@@ -166,8 +166,8 @@ def _cells(row: DerivativeRow) -> tuple[str, ...]:
     if row.verdict == INCONCLUSIVE and math.isfinite(row.uncertainty):
         reference += f" +- {row.uncertainty:.0e}"
     verdict = row.verdict
-    if row.beside:
-        verdict += ", beside the point"
+    if row.nearby:
+        verdict += ", at a nearby point"
     elif row.detail and row.verdict in (INCONCLUSIVE, KINK):
         verdict += f"; {row.detail}"
     return str(row.order), by, path, row.mode, value, reference, error, relative, verdict
@@ -185,8 +185,8 @@ def _lines(report: GradientReport) -> str:
     """Return a line each for references, properties and rules."""
     kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
     lines = [f"References: {', '.join(kinds)}."] if kinds else []
-    points = dict.fromkeys(row.beside for row in report.rows if row.beside)
-    lines += [f"The point beside: {point}." for point in points]
+    points = dict.fromkeys(row.nearby for row in report.rows if row.nearby)
+    lines += [f"The nearby point: {point}." for point in points]
     if report.against is not None:
         name = getattr(report.against, "__name__", type(report.against).__name__)
         site = source_line(report.against)

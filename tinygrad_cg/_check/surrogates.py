@@ -113,8 +113,8 @@ def _find_surrogate(orders: Orders, point: Point) -> str | None:
     alone = len(point) == len(outputs) == 1 == len(problem.leaves)
     if not alone or point[0].shape != outputs[0].shape or point[0].size > LARGEST:
         return None
-    beside = problem.pull_back(_moved(problem, point, 0.1)[0], [problem.weights])[0]
-    ratios = np.unique([(one / problem.weights[0]).round(6) for one in (*orders.first, *beside)])
+    nearby = problem.pull_back(_moved(problem, point, 0.1)[0], [problem.weights])[0]
+    ratios = np.unique([(one / problem.weights[0]).round(6) for one in (*orders.first, *nearby)])
     scaled: list[Surrogate] = []
     if ratios.size == 1 and ratios[0] not in (0.0, 1.0) and np.isreal(ratios[0]):
         ratio = float(np.real(ratios[0]))

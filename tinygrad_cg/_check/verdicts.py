@@ -34,7 +34,7 @@ class DerivativeRow:
     `path` is "x" (what the gradient depends on directly), "upstream" (its dependence on the
     upstream gradient) or "both" (of the squared outputs, whose upstream depends on x). `value`
     is None where the gradient was None. `uncertainty` is the error of the reference, `rounding`
-    the size of the terms that the value was computed from, where these cancel. `beside` is the
+    the size of the terms that the value was computed from, where these cancel. `nearby` is the
     second point, in words, where a row belongs to that.
     """
 
@@ -49,7 +49,7 @@ class DerivativeRow:
     verdict: str
     detail: str = ""
     index: tuple[int, ...] | None = None
-    beside: str = ""
+    nearby: str = ""
     rounding: float = 0.0
 
     @property
