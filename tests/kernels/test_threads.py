@@ -109,28 +109,62 @@ def test_a_pace_that_is_no_longer_true_is_measured_again(monkeypatch):
     assert (array == 2).all()
 
 
+class Paced:
+    """A task of six blocks of ten units; what runs takes the time that it is told to."""
+
+    def __init__(self, monkeypatch):
+        self.code = pool_tasks.compiled()
+        self.array, self.table = np.zeros(60, np.int64), np.zeros(2, np.int64)
+        address = self.code.address("count")
+        self.task = threads.Task(address, self.table.ctypes.data, 0, 60, 10, 1.0)
+        self.now, self.block, self.alone, self.shared = 0, 0, [], []
+        serial, parallel = threads._run_serial, threads._run_parallel
+
+        def run_serial(arrays, part):
+            self.now += self.block * part.units // part.step
+            self.alone += [part.units] if part.units else []
+            serial(arrays, part)
+
+        def run_parallel(count, arrays, part):
+            self.now += self.block * part.units // part.step // count
+            self.shared.append(part.units)
+            parallel(count, arrays, part)
+
+        monkeypatch.setattr(threads, "_rates", {})
+        monkeypatch.setattr(threads, "_run_serial", run_serial)
+        monkeypatch.setattr(threads, "_run_parallel", run_parallel)
+        monkeypatch.setattr(threads, "perf_counter_ns", lambda: self.now)
+        monkeypatch.setattr(threads._State, "threads", 2)
+
+    def run(self, block):
+        """Run the task, where a block takes so many nanoseconds; return the pace that is known."""
+        self.block = block
+        self.alone.clear()
+        self.shared.clear()
+        threads.carry_out(self.task, (self.array,))
+        return threads._rates[self.task.address]
+
+
 @pytest.mark.parametrize(("block", "alone"), [(1_000_000, [10]), (1_000, [10, 30, 20])])
 def test_long_work_is_shared_after_one_block(monkeypatch, block, alone):
     """Of six blocks, each of which takes so many nanoseconds, these are done by one thread."""
-    code = pool_tasks.compiled()
-    array, table = np.zeros(60, np.int64), np.zeros(2, np.int64)
-    task = threads.Task(code.address("count"), table.ctypes.data, 0, 60, 10, 1.0)
-    now, found, serial = 0, [], threads._run_serial
+    paced = Paced(monkeypatch)
+    assert paced.run(block) == (block / 10, 1)
+    assert paced.alone == alone
+    assert (paced.array == 1).all()
 
-    def run_serial(arrays, part):
-        nonlocal now
-        now += block * part.units // part.step
-        found.append(part.units)
-        serial(arrays, part)
 
-    monkeypatch.setattr(threads, "_rates", {})
-    monkeypatch.setattr(threads, "_run_serial", run_serial)
-    monkeypatch.setattr(threads, "perf_counter_ns", lambda: now)
-    monkeypatch.setattr(threads._State, "threads", 2)
-    threads.carry_out(task, (array,))
-    assert [units for units in found if units] == alone
-    assert threads._rates[task.address] == (block / 10, 1)
-    assert (array == 1).all()
+def test_work_that_is_known_to_take_long_is_shared_as_a_whole(monkeypatch):
+    """Where the first call had to wait for something the second one shows it."""
+    paced = Paced(monkeypatch)
+    paced.run(1_000_000)
+    assert paced.run(1_000_000) == (100_000, 2)
+    assert (paced.alone, paced.shared) == ([], [60])
+    assert paced.run(1_000) == (100, 3)
+    assert (paced.alone, paced.shared) == ([], [60])
+    assert paced.run(1_000) == (100, 3)
+    assert (paced.alone, paced.shared) == ([60], [])
+    assert (paced.array == 4).all()
 
 
 def test_settings():

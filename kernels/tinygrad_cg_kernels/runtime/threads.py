@@ -32,7 +32,8 @@ the first blocks that it does, since 100,000 elements are 10 us of a sum and 100
 """
 
 CERTAIN = 10 * WORTH
-"""Nanoseconds that work must take to be shared by a pace that one block alone has shown."""
+"""Nanoseconds that work must take to be shared by a pace that one block, or one call, has shown.
+"""
 
 PROBE = 8  # blocks that are measured at a time
 SAMPLES = 3  # calls in which they are: the first may wait for memory, or for another process
@@ -150,6 +151,13 @@ def carry_out(task: Task, arrays: tuple[np.ndarray, ...] = ()) -> None:
     if threads == 1 or task.units < 2 * task.step:
         return _run_serial(arrays, task)
     pace, samples = _rates.get(task.address, UNKNOWN)
+    work = task.units * task.weight
+    if samples and samples < SAMPLES and pace * work >= CERTAIN:
+        start = perf_counter_ns()
+        _run_parallel(threads, arrays, task)
+        pace = min(pace, (perf_counter_ns() - start) * threads / work)
+        _rates[task.address] = pace, samples + 1
+        return None
     if samples < SAMPLES:
         task = _after(task, _measure(arrays, task))
         pace = _rates[task.address][0]
