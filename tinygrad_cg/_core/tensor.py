@@ -491,15 +491,18 @@ class ArrayLike(NamesOfOtherLibraries):
         Gradients go back to where the value was. Raises DeviceError for a device that there is not,
         ValueError for what is no name of one.
         """
-        x = self._read()
-        found = devices.find(device, "to_device", devices.home(x) == devices.GPU)
-        return transfers.to_device(x, found)
+        return self._on(device, "to_device")
 
     def gpu(self) -> Tensor:
         """Return the value on the GPU: itself if it is there. DeviceError if there is none."""
+        return self._on(devices.GPU, "gpu")
+
+    def _on(self, device: Any, function: str) -> Tensor:
+        """Return the value on a device; one on a hidden GPU may stay there."""
         x = self._read()
-        found = devices.find(devices.GPU, "gpu", devices.home(x) == devices.GPU)
-        return transfers.to_device(x, found)
+        return transfers.to_device(
+            x, devices.find(device, function, devices.home(x) == devices.GPU)
+        )
 
     def cpu(self) -> Tensor:
         """Return the value in the processor's memory: itself if it is there."""

@@ -13,7 +13,6 @@ from itertools import chain
 from typing import Any
 
 from .. import nest
-from .._core import devices
 from .._core.conversion import convert
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, state
@@ -23,11 +22,9 @@ from .._ops.creation import zeros
 from .._ops.elementwise import add
 from .._ops.shape import cast, identity
 from .._reverse.sweep import differentiate_once
-from .._rules.calls import Call
-from .._rules.definition import RuleSignature
+from .._rules.calls import gradients_of_function
 from .._rules.outside_runs import run_code
 from .._rules.rebinding import TransformedCall, rebind_outputs
-from .._rules.returned import gradients_of_inputs
 from .._transforms.transposition import transpose_pull
 from ..errors import InvalidArgumentError
 from .declared import Declared, detach, refuse_captured, use_of
@@ -225,9 +222,7 @@ class _Call:
             return _spread(found, self.targets)
         upstream = nest.pack_sequence_as(self.structure, dys)
         returned = self._run(vjp, upstream, *map(self._fill_way, ways), *args)
-        rule, homes = RuleSignature(vjp), devices.homes(self.use.inputs)
-        call = Call(rule, self.definition, vjp, len(self.targets), homes=homes)
-        return gradients_of_inputs(call, returned, self.targets)
+        return gradients_of_function(vjp, self.definition, self.use.inputs, returned, self.targets)
 
     def _tangent(self, ways: list[list], args: list) -> list:
         """Return Q_k, as declared, or as the transpose of P_k."""

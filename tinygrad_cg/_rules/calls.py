@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from .._core import devices
 from .._core.levels import Frame, Token, stack, state
 from .._core.record import (
     Node,
@@ -106,6 +107,15 @@ def _is_known(tensor: Any, token: Token) -> bool:
     while tensor is not None and find(tensor._rec, token) is None:
         tensor = getattr(tensor, "physical", None)
     return tensor is not None
+
+
+def gradients_of_function(
+    rule: Callable, definition: Definition, inputs: Sequence, returned: Any, targets: Sequence
+) -> list:
+    """Return what a rule gave for the inputs, checked and adapted as that of a custom gradient."""
+    homes = devices.homes(inputs)
+    call = Call(RuleSignature(rule), definition, rule, len(inputs), homes=homes)
+    return gradients_of_inputs(call, returned, targets)
 
 
 def _custom_rule(node: Node, dy: Any) -> Sequence:

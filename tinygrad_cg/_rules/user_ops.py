@@ -19,7 +19,6 @@ from tinygrad_cg_kernels.loops.engine import Pointwise
 
 from .. import _ops as ops
 from .. import nest
-from .._core import devices
 from .._core.conversion import as_dtype, check_dtype, convert_operands, is_tensor, promote
 from .._core.kinds import is_inexact
 from .._core.primitive import OPS, USER_OPS, Primitive, apply, bind
@@ -28,13 +27,12 @@ from .._core.tensor import Aval, Tensor
 from .._ops.define import broadcast_shapes
 from .._reverse.sweep import fit_shape
 from ..errors import location_of
-from .calls import Call
-from .definition import Definition, RuleSignature, source_line
+from .calls import gradients_of_function
+from .definition import Definition, source_line
 from .gpu_kernels import CudaKernel, on_gpu
 from .outside_runs import run_code
 from .pickling import travels
 from .rebinding import asked_inputs
-from .returned import gradients_of_inputs
 
 _gradients: dict[str, Callable[..., Any] | None] = {}
 
@@ -441,9 +439,7 @@ def _rule(node: Node, dy: Any) -> list:
     returned = run_code(definition, of_operation, [inputs, tuple(tensors), *dys], {})
     if operation.is_elementwise():
         returned = _unbroadcast(returned, inputs, outs[0].shape)
-    rule, homes = RuleSignature(function), devices.homes(inputs)
-    call = Call(rule, definition, function, len(inputs), homes=homes)
-    return gradients_of_inputs(call, returned, node.inputs)
+    return gradients_of_function(function, definition, inputs, returned, node.inputs)
 
 
 def _unbroadcast(returned: Any, inputs: tuple, shape: tuple[int, ...]) -> Any:

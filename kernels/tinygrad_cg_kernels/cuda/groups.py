@@ -52,17 +52,25 @@ def tree(combine: Callable, dtype: np.dtype) -> Callable:
     text = TREE.format(
         name="tree", later="later", first="first", kind="kind", combined="combine(value, other)"
     )
+    names = {"later": later, "first": first, "combine": adapter.scalar_function(combine)}
+    return adapter.device_function(_defined(text, "tree", dtype, names)["tree"])
+
+
+def _defined(text: str, name: str, dtype: np.dtype, names: dict[str, Any]) -> dict[str, Any]:
+    """Return what a text of device code for a dtype defines, and the names that it knows.
+
+    The simulator tells shared arrays apart by file and line, so each dtype has a file.
+    """
     scope = {
         "cuda": adapter.in_kernels(),
+        "THREADS": adapter.threads(),
         "WARP": WARP,
         "WARPS": WARPS,
-        "later": later,
-        "first": first,
         "kind": adapter.scalar_type(dtype),
-        "combine": adapter.scalar_function(combine),
+        **names,
     }
-    exec(compile(text, "<tinygrad_cg device tree>", "exec"), scope)
-    return adapter.device_function(scope["tree"])
+    exec(compile(text, f"<tinygrad_cg device {name} of {dtype}>", "exec"), scope)
+    return scope
 
 
 @cache
@@ -127,15 +135,6 @@ def first(value, thread):
 
 
 def _simulated(dtype: np.dtype) -> tuple[Callable, Callable]:
-    """Return what stands for shuffles, which the simulator does not have.
-
-    It tells shared arrays apart by the line that asks for them, so each dtype has a text.
-    """
-    scope = {
-        "cuda": adapter.in_kernels(),
-        "THREADS": adapter.threads(),
-        "WARP": WARP,
-        "kind": adapter.scalar_type(dtype),
-    }
-    exec(compile(_SIMULATED, f"<shuffles of {dtype}>", "exec"), scope)
-    return scope["later"], scope["first"]
+    """Return what stands for shuffles, which the simulator does not have."""
+    made = _defined(_SIMULATED, "shuffles", dtype, {})
+    return made["later"], made["first"]
