@@ -12,6 +12,8 @@ Overflow counts as the power of two where it sets in.
 from __future__ import annotations
 
 import argparse
+import importlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -214,12 +216,13 @@ class Worst(NamedTuple):
     operands: tuple[float, ...]
 
 
-def worst(name: str, dtype: np.dtype, count: int) -> Worst:
-    """The largest error of a function over about `count` samples."""
+def worst(name: str, dtype: np.dtype, count: int, function: Any = None) -> Worst:
+    """The largest error over about `count` samples, of the kernel or of another `function`."""
+    function = OPS[name].kernel if function is None else function
     operands, scaled = samples(name, dtype, count), domain(name).scale
     compute = exact_function(name)
     parts = range(0, operands[0].size, CHUNK)
-    got = [OPS[name].kernel(*[x[start : start + CHUNK] for x in operands]) for start in parts]
+    got = [function(*[x[start : start + CHUNK] for x in operands]) for start in parts]
     results = np.concatenate(got).tolist()
     found = Worst(0.0, ())
     with mpmath.workprec(PRECISION):
@@ -246,10 +249,17 @@ def _ulps(result: Any, exact: Any, scale: Any, info: np.finfo) -> float:
     return float(mpmath.ldexp(abs(result - exact), -last))
 
 
+def scipy_function(name: str) -> Any:
+    """SciPy's function of that name, which gets and gives arrays of the same dtype; or None."""
+    special = importlib.import_module("scipy.special")
+    return getattr(special, {"lgamma": "gammaln", "sigmoid": "expit"}.get(name, name), None)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.accuracy", description=__doc__)
     parser.add_argument("--samples", type=int, default=20_000, help="operands of each function")
+    parser.add_argument("--scipy", action="store_true", help="SciPy's errors beside them")
     parser.add_argument("names", nargs="*", help="functions, by default all")
     options = parser.parse_args()
     print(f"Worst error in ulps (bound), about {options.samples} samples, and where.")
@@ -257,6 +267,11 @@ def main() -> None:
         cells = [name.ljust(12)]
         for dtype, bound in zip(DTYPES, OPS[name].ulps, strict=True):
             error, operands = worst(name, dtype, options.samples)
+            if options.scipy:
+                peer = scipy_function(name)
+                other = worst(name, dtype, options.samples, peer).error if peer else math.nan
+                cells.append(f"{dtype.name} {error:5.3f} ({bound:g}), SciPy {other:<12.4g}")
+                continue
             where = ", ".join(f"{value:.9g}" for value in operands)
             cells.append(f"{dtype.name} {error:5.3f} ({bound:g}) {where:30}")
         print(" ".join(cells).rstrip(), flush=True)
