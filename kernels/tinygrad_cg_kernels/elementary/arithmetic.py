@@ -128,6 +128,12 @@ def square(x):
     return x * x
 
 
+@jitable
+def one_minus_square(x):
+    """Return 1 - x * x, exact to the last digits near 1 and -1."""
+    return (like(1, x) - x) * (like(1, x) + x)
+
+
 def sqrt(x):
     """Return the square root of x; nan below zero."""
     return np.sqrt(x)

@@ -495,6 +495,16 @@ def outside(function: Callable) -> Callable:
     return np.errstate(all="ignore")(np.vectorize(compiled))
 
 
+def in_float64(formula: Callable) -> dict[Any, Callable]:
+    """Return the versions of a function whose formula takes and gives float64."""
+    calls = (
+        lambda x: np.float32(formula(np.float64(x))),
+        lambda x, y: np.float32(formula(np.float64(x), np.float64(y))),
+        lambda x, y, z: np.float32(formula(np.float64(x), np.float64(y), np.float64(z))),
+    )
+    return {types.float64: formula, types.float32: calls[formula.__code__.co_argcount - 1]}
+
+
 _foreign: set[Callable] = set()
 
 
