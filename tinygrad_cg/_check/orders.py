@@ -319,8 +319,10 @@ class Orders:
         def again() -> float:
             return self._directional(j, problem.arrays(problem.point, order))[0].number
 
-        noise = noise_of(own.number, again, functools.partial(problem.rough, constants=True))
-        return abs(own.number - value.number) > 10 * noise + 100 * own.rounding
+        gap = abs(own.number - value.number)
+        noise = noise_of(own.number, again, functools.partial(problem.rough, constants=True), gap)
+        noise += noise_of(value.number, self._again(order, j), problem.rough, gap)
+        return gap > 5 * noise + 100 * own.rounding
 
     def _overflow(self, reference: ReferenceValue) -> str:
         """Return a verdict for a non-finite value: whether the sources' dtypes could hold it."""
@@ -557,7 +559,8 @@ class Orders:
 
     def _noise(self, difference: Callable[[], float]) -> float:
         """Return how far a difference that should be 0 may be off by rounding."""
-        return 3 * noise_of(difference(), difference, self.problem.rough)
+        number = difference()
+        return noise_of(number, difference, self.problem.rough, abs(number))
 
     def _both_rows(self, order: int) -> None:
         """Add the derivatives of the squared outputs, where both paths meet."""
@@ -843,7 +846,7 @@ class Orders:
         if not math.isfinite(gap) or gap <= self._noise(reverse) + self._noise(forward):
             return True
         again = self._again(order, j)  # both modes are rounded alike
-        return gap <= 6 * noise_of(again(), again, problem.rough)
+        return gap <= 3 * noise_of(again(), again, problem.rough)
 
 
 def _classes(sizes: np.ndarray, decades: int) -> np.ndarray:

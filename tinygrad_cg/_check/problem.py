@@ -222,12 +222,16 @@ class CheckedFunction:
         named = [path for key in sorted(kwargs) for path, _ in nest.flatten_paths(kwargs[key], key)]
         names = [*self.definition.input_names(paths), *named]
         sources = []
+        dtypes = [one.dtype for one in self.leaves if is_tensor(one) or isinstance(one, np.ndarray)]
+        has_wide = any(dtype in (np.float64, np.complex128) for dtype in dtypes)
         for index, (name, leaf) in enumerate(zip(names, self.leaves, strict=True)):
             variable = leaf if isinstance(leaf, Variable) else None
             if variable is not None:
                 array = np.array(variable._data)
             elif is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
                 array = np.array(convert(leaf)._values())
+                if has_wide and type(leaf) is float:  # it takes the dtype of what it meets
+                    array = np.array(leaf)
             elif hasattr(leaf, "__array__"):  # a Series or a DataFrame of pandas, say
                 array = np.asarray(leaf)
             else:
