@@ -18,8 +18,8 @@ from .branches import Branches
 from .curvature import compare_curvature
 from .problem import CheckedFunction, Product, move_point, product, total
 from .recorder import Recorder
-from .reference import LINEARITY, ReferenceValue, difference_all
-from .verdicts import DerivativeRow, Judge, decide, noise_of, tolerance
+from .reference import COMPLEX_STEP, LINEARITY, ReferenceValue, difference_all
+from .verdicts import SHARP, DerivativeRow, Judge, decide, noise_of, tolerance
 
 MOST_PARTED = 10_000  # elements of which parts are looked at
 MOST_SINGLE = 64  # elements that are looked at one by one
@@ -30,6 +30,8 @@ NEARBY = 32  # points around a kink
 
 SURE = (verdicts.TRUE, verdicts.WRONG)
 DOUBTFUL = (verdicts.KINK, verdicts.INCONCLUSIVE)
+
+REPEATS = "repeated calls agree"
 
 Label = tuple[int, int, str, str]  # of a row: order, index of the source, path, mode
 
@@ -61,6 +63,7 @@ class Orders:
         self.inaccurate: list[DerivativeRow] = []
         self._indices = range(len(problem.sources))
         self.first: list = []  # the gradients of order 1, at the point of the comparison
+        self._values: list[Product] = []  # of each order, along its direction, there
         self._linear = True
         self._has_zeros = False  # whether an element of a gradient is 0
         self.is_nearby = False  # whether this is the comparison at the second point
@@ -91,7 +94,9 @@ class Orders:
         if order == 1:
             self.first = found[1]
             self._check_linearity()
-        judges = [self._judge(order, j) for j in self._indices]
+        middle, wide = self._values[-1], self.problem.ways[order]
+        self._values.append(total(wide, found[1]))
+        judges = [self._judge(order, j, None, middle) for j in self._indices]
         if "reverse" in self.modes:
             self._x_rows(order, judges, *found)
             if order > 1:
@@ -100,7 +105,7 @@ class Orders:
         if "forward" in self.modes:
             self._forward_rows(order, judges, found[1])
         if order == 2 and "reverse" in self.modes:
-            self._check_symmetry()
+            self._check_symmetry(self._values[2])
         return True
 
     @property
@@ -119,11 +124,11 @@ class Orders:
         problem, path = self.problem, "joint" if joint else "x"
         recorder = Recorder([source.name for source in problem.sources])
         self.recorders[order, path] = recorder
-        pairs = zip(problem.point, self._base, strict=True)
-        has_two = any(one.dtype != other.dtype for one, other in pairs)
         try:
             wide = problem.arrays(self._base, order, None, recorder, joint)
-            return problem.arrays(problem.point, order, joint=joint) if has_two else wide, wide
+            if problem.has_two_dtypes:
+                return problem.arrays(problem.point, order, joint=joint), wide
+            return wide, wide
         except Exception as error:
             self._add_failure(order, path, "reverse", error)
             return None
@@ -139,12 +144,15 @@ class Orders:
         for source in self.problem.sources:
             self.rows.append(DerivativeRow(order, source.name, "x", mode, *found))
 
-    def _judge(self, order: int, j: int, start: Any = None) -> Judge:
+    def _judge(self, order: int, j: int, start: Any = None, middle: Product | None = None) -> Judge:
+        """Return the judge of a derivative by source j; `middle` is the function's own value."""
         problem = self.problem
         ways: list = [None] * len(problem.sources)
         ways[j] = problem.last[j]
 
         def line(step: float) -> tuple[float, float]:
+            if step == 0.0 and problem.level is None and middle is not None:
+                return middle.number, middle.size
             try:
                 found = problem.measure(move_point(self._base, ways, step), order - 1, start)
             except Exception:  # it is not defined there
@@ -226,6 +234,7 @@ class Orders:
         row = DerivativeRow(order, self.problem.sources[j].name, path, mode, *compared)
         own_precision = float(np.finfo(self.problem.point[j].dtype).eps)
         row.rounding = judge.floor / max(self._precision, own_precision)
+        row.tolerance = SHARP if reference.kind == COMPLEX_STEP else tolerance(self._precision)
         lost = abs(own.number - value.number) > 0.01 * value.size
         if verdict == verdicts.TRUE and lost and mode == "reverse":
             if path == "x" and self._is_false_in_own_dtype(order, j, own, value):
@@ -415,6 +424,8 @@ class Orders:
         """Compare each order with the one before the last, whose gradient may be 0 here."""
         if "reverse" not in self.modes or self.problem.against is not None:
             return
+        if not self._is_special():
+            return
         for order in range(2, self.order + 1):
             rows = [row for row in self.rows if row.order <= order and row.path == "x"]
             is_complete = any(row.order == order for row in rows)
@@ -427,8 +438,10 @@ class Orders:
     def _look_at_parts(self) -> None:
         """Compare parts of the directions: elements at kinks, elements of different size."""
         problem = self.problem
-        false = min((row.order for row in self.rows if row.false), default=math.inf)
-        for order in sorted({row.order for row in self.rows if row.order < false}):
+        false = [row for row in self.rows if row.false]
+        clear = [row.order for row in false if not row.relative_error <= 1e-6]
+        orders = {row.order for row in self.rows if row.order < min(clear, default=math.inf)}
+        for order in sorted(orders):
             found: list = []
             for j in self._indices:
                 parts = self._parts(order, j)
@@ -544,7 +557,7 @@ class Orders:
             verdict, shown = self._overflow(reference), own.value
         found = (shown, reference.value, reference.error, LINEARITY, verdict)
         row = DerivativeRow(order, "dy", "upstream", "reverse", *found)
-        row.rounding = floor / self._precision
+        row.rounding, row.tolerance = floor / self._precision, tolerance(self._precision)
         self.rows.append(row)
 
     def _by_upstream(self, gradients: list) -> Product:
@@ -567,11 +580,14 @@ class Orders:
         squares = self.problem.weigh_squares
         try:
             wide = self.problem.arrays(self._base, order, squares)
+            middle = self.problem.measure(self._base, order - 1, squares)
         except Exception as error:
             self._add_failure(order, "both", "reverse", error)
             return
-        for j in self._indices:
-            judge, again = self._judge(order, j, squares), self._again(order, j, squares)
+        for j, source in enumerate(self.problem.sources):
+            judge, again = self._judge(order, j, squares, middle), self._again(order, j, squares)
+            mine = [row for row in self.rows if row.argument == source.name]
+            judge.known_false = any(row.verdict == verdicts.WRONG for row in mine)
             found = self._directional(j, wide, wide)
             self.rows.append(self._row((order, j, "both", "reverse"), judge, found, again))
 
@@ -579,8 +595,9 @@ class Orders:
         problem = self.problem
         for j, judge in enumerate(judges):
             try:
-                value = problem.tangent(self._base, order, j)
-                own = problem.tangent(problem.point, order, j)
+                own = value = problem.tangent(self._base, order, j)
+                if problem.has_two_dtypes:
+                    own = problem.tangent(problem.point, order, j)
             except Exception as error:
                 verdict = verdicts.FAILED
                 if isinstance(error, NotLinearError):  # or so much rounded that it looks so
@@ -681,24 +698,20 @@ class Orders:
     # Properties ------------------------------------------------------------------------------
 
     def _values_repeat(self) -> bool:
-        """Return whether the function and its gradient are the same when computed again."""
-        problem, name = self.problem, "repeated calls agree"
-        if not _alike(problem.outputs(self._base), problem.outputs(self._base)):
-            words = (
-                f"{problem.name} gives another value when it is called again: it draws random "
-                "numbers, or keeps a state. Nothing can be said of its derivatives before that is "
-                "fixed"
-            )
-            self.properties.append(Property(name, False, words))
-            return False
-        try:
-            first, second = [problem.pull_back(self._base, [problem.weights]) for _ in range(2)]
-        except Exception:
+        """Return whether the function is the same when computed again, and keep its value."""
+        problem = self.problem
+        again = problem.outputs(self._base)
+        if _alike(problem.base_values, again):
+            values = again if problem.against is None else problem.reference_outputs(self._base)
+            self._values = [total(problem.weights, values)]
             return True
-        agree = _alike(first[0], second[0])
-        detail = "" if agree else "the gradient is another when the rule runs again: it has a state"
-        self.properties.append(Property(name, agree, detail))
-        return True
+        words = (
+            f"{problem.name} gives another value when it is called again: it draws random "
+            "numbers, or keeps a state. Nothing can be said of its derivatives before that is "
+            "fixed"
+        )
+        self.properties.append(Property(REPEATS, False, words))
+        return False
 
     def _check_linearity(self) -> None:
         """Compare the gradient for a sum of upstreams with the sum of the gradients."""
@@ -717,11 +730,15 @@ class Orders:
             one, other, both, *_ = [part.number for part in parts(j)]
             return one + other - both
 
+        try:
+            pulled = problem.pull_back(self._base, upstreams)
+        except Exception:
+            return
+        agree = _alike(self.first, pulled[0])
+        words = "" if agree else "the gradient is another when the rule runs again: it has a state"
+        self.properties.append(Property(REPEATS, agree, words))
         for j, source in enumerate(problem.sources):
-            try:
-                one, other, both, *multiples = parts(j)
-            except Exception:
-                return
+            one, other, both, *multiples = self._directional(j, *pulled)
             expected, got = one.number + other.number, both.number
             allowed = tolerance(self._precision) * max(one.size, other.size, both.size)
             allowed += 16 * max(one.rounding, other.rounding, both.rounding)
@@ -766,36 +783,32 @@ class Orders:
             self.rows.append(DerivativeRow(1, name, "upstream", "reverse", *found))
             return
 
-    def _check_symmetry(self) -> None:
-        """Compare second derivatives along two directions, taken in both orders."""
-        if sum(one.size for one in self.problem.point) == 1:
+    def _check_symmetry(self, one: Product) -> None:
+        """Compare a second derivative along two directions with that in the other order."""
+        problem, ways = self.problem, self.problem.ways
+        if sum(one.size for one in problem.point) == 1:
             return
 
-        def asymmetry() -> float:
-            one, other = self._mixed()
-            return one.number - other.number
+        def swapped() -> Product:
+            with problem.using(ways=[ways[0], ways[2], ways[1]]):
+                return problem.measure(self._base, 2)
 
         try:
-            one, other = self._mixed()
+            other = swapped()
         except Exception:
             return
         difference = abs(one.number - other.number)
         if not math.isfinite(difference):
             return
         holds = difference <= tolerance(self._precision) * max(one.size, other.size)
-        holds = holds or difference <= self._noise(asymmetry)
+        holds = holds or difference <= self._noise(
+            lambda: problem.measure(self._base, 2).number - swapped().number
+        )
         if not holds and any(row.verdict in DOUBTFUL for row in self.rows):
             return  # they need not be symmetric where they have no limits
         words = f"{one.number:.6g} in one order, {other.number:.6g} in the other"
         name = "second derivatives are symmetric"
         self.properties.append(Property(name, holds, "" if holds else words))
-
-    def _mixed(self) -> list[Product]:
-        ways, found = self.problem.ways, []
-        for chosen in (ways, [ways[0], ways[2], ways[1]]):
-            with self.problem.using(ways=chosen):
-                found.append(self.problem.measure(self._base, 2))
-        return found
 
     def _look_at_shapes(self) -> None:
         """Add the property that gradients did not have to be adapted to their inputs."""

@@ -154,8 +154,7 @@ class Ladder:
         """
         flat = [row[0] == 0 and bend == 0 for row, bend in zip(self.rows, self.bends, strict=True)]
         stepped = flat[-1] and not all(flat)
-        level = 0 if stepped else self._best()[2]
-        spacing = self.step * 0.5**level / (8 if stepped else 2)
+        spacing = self.step / 8 if stepped else self.step * 0.5 ** max(self._best()[2], 2)
         differences = np.diff([self.line(i * spacing)[0] for i in range(-4, 5)], 4)
         return float(np.max(np.abs(differences))) / 70**0.5
 

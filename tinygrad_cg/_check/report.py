@@ -183,8 +183,12 @@ def _errors(row: DerivativeRow) -> tuple[str, str]:
 
 def _lines(report: GradientReport) -> str:
     """Return a line each for references, properties and rules."""
-    kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
-    lines = [f"References: {', '.join(kinds)}."] if kinds else []
+    kinds: dict[str, int | None] = dict.fromkeys(row.kind for row in report.rows if row.kind)
+    for kind in kinds:
+        digits = [row.digits for row in report.rows if row.kind == kind and row.digits]
+        kinds[kind] = min(digits, default=None)
+    texts = [f"{kind}{f' ({count} digits)' if count else ''}" for kind, count in kinds.items()]
+    lines = [f"References: {', '.join(texts)}."] if kinds else []
     points = dict.fromkeys(row.nearby for row in report.rows if row.nearby)
     lines += [f"The nearby point: {point}." for point in points]
     if report.against is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from math import isfinite, sqrt
+from math import isfinite, log10, sqrt
 from typing import Any
 
 from .branches import Branches
@@ -40,7 +40,8 @@ class DerivativeRow:
     upstream gradient) or "both" (of the squared outputs, whose upstream depends on x). `value`
     is None where the gradient was None. `uncertainty` is the error of the reference, `rounding`
     the size of the terms that the value was computed from, where these cancel. `nearby` is the
-    second point, in words, where a row belongs to that.
+    second point, in words, where a row belongs to that. `tolerance` is the relative error that
+    was allowed.
     """
 
     order: int
@@ -56,6 +57,16 @@ class DerivativeRow:
     index: tuple[int, ...] | None = None
     nearby: str = ""
     rounding: float = 0.0
+    tolerance: float = 0.0
+
+    @property
+    def digits(self) -> int | None:
+        """Return how many digits of the value were compared; None where nothing can be said."""
+        if self.verdict in (INCONCLUSIVE, KINK) or not self.tolerance:
+            return None
+        size = max(abs(self.reference), abs(self.value or 0.0), self.rounding)
+        relative = max(self.tolerance, self.uncertainty / size if size else 0.0)
+        return round(-log10(relative) - 0.499)
 
     @property
     def error(self) -> float:
@@ -180,10 +191,11 @@ class Judge:
             return found or INCONCLUSIVE, reference
         if found is None and self.known_false:
             return WRONG, reference
+        flat = self._rounding_of_flat()
+        if flat is not None:
+            return self._compare_with_zero(number, again, reference, flat)
         noise = noise_of(number, again, self.rough, abs(number - reference.value))
         self.floor += noise
-        if self._is_flat:
-            return self._compare_with_zero(number, reference.with_terms(noise, self.precision))
         if found is None:
             return self._accuse(number, noise)
         sized = reference.with_terms(noise, self.precision)
@@ -202,11 +214,11 @@ class Judge:
                 size = max(abs(reference.value), reference.size)
                 if len(ladder.rows) > 4 and reference.error < 1e-8 * size:
                     return reference
-                if len(ladder.rows) > 2 and (
+                if len(ladder.rows) > (1 if self.known_false else 2) and (
                     self.exact is None and reference.error < 1e-4 * abs(number - reference.value)
                 ):
                     return reference
-            if ladder.has_kink() or (len(ladder.rows) > 2 and self._is_flat):
+            if ladder.has_kink() or (len(ladder.rows) > 2 and self._rounding_of_flat() is not None):
                 break
             ladder.refine()
         return ladder.best()
@@ -217,14 +229,12 @@ class Judge:
         change = self.ladder.largest_change()
         return noise_of(self.ladder.middle, lambda: self._uncached(0.0)[0], self.rough, change)
 
-    @property
-    def _is_flat(self) -> bool:
-        """Return whether rounding explains all changes of the function's values."""
-        return self.ladder.largest_change() <= 2 * self._rounding_of_values
-
-    @property
-    def _rounding_of_values(self) -> float:
-        return max(self.rounding, 16 * self.precision * self.ladder.size)
+    def _rounding_of_flat(self) -> float | None:
+        """Return what rounding does to the values, if it explains all changes of them."""
+        change, least = self.ladder.largest_change(), 16 * self.precision * self.ladder.size
+        if change <= least:
+            return least
+        return self.rounding if change <= 2 * self.rounding else None
 
     def reach(self) -> float:
         """Return the largest step of differences that stay in the branches of the point.
@@ -248,16 +258,18 @@ class Judge:
             self.outside = f"outside the slopes to both sides, {low:.4g} and {high:.4g}"
 
     def _compare_with_zero(
-        self, number: float, reference: ReferenceValue
+        self, number: float, again: Callable[[], float], reference: ReferenceValue, rounding: float
     ) -> tuple[str, ReferenceValue]:
         """Return a verdict where the function's values do not change: their derivative is 0."""
-        error = 2 * self._rounding_of_values / self.ladder.step
-        zero = reference._replace(value=0.0, error=error)
-        is_rounding = abs(number) <= self.floor or is_nothing(number, zero, self.precision)
-        if is_rounding and abs(number) <= error:
-            self.floor = max(self.floor, abs(number))
+        zero = reference._replace(value=0.0, error=2 * rounding / self.ladder.step)
+        if not is_nothing(number, zero, self.precision):
+            noise = noise_of(number, again, self.rough, abs(number))
+            self.floor += noise
+            zero = zero.with_terms(noise, self.precision)
+        if is_nothing(number, zero, self.precision) and abs(number) <= zero.error:
+            self.floor = max(self.floor, 100 * self.precision * zero.size)
             return TRUE, zero
-        is_clear = abs(number) > 10 * error and not self.ladder.may_oscillate(self.rounding)
+        is_clear = abs(number) > 10 * zero.error and not self.ladder.may_oscillate(rounding)
         return WRONG if is_clear else INCONCLUSIVE, zero
 
     def _compare_with_exact(
@@ -360,6 +372,8 @@ def noise_of(
             if isfinite(change):
                 squares.append(change**2)
         noise = SPREAD * sqrt(sum(squares) / max(len(squares), 1))
-        if noise >= 2 * difference > 0.0 or (seed > 1 and 0.0 < noise <= 0.03 * difference):
+        if noise >= 2 * difference > 0.0 or (
+            seed > (1 if noise else 2) and noise <= 0.03 * difference
+        ):
             break
     return noise

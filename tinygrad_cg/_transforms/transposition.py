@@ -319,29 +319,30 @@ def _is_linear(pull: Pull, outputs: Sequence[Any]) -> bool:
         pairs = zip(ones, others, strict=True)
         sums = [add(multiply(one, factor), other) for one, other in pairs]
         found = zip(*[pull(list(dys)) for dys in (ones, others, sums)], strict=True)
+        least = 2.0**-50 * sum(float(np.abs(to_host(one._data)).sum()) for one in sums)
         for i, gradients in enumerate(found):
-            if not _is_sum(
-                factor, *gradients, lambda k, sums=sums, i=i: pull(_rounded(sums, k))[i]
-            ):
+            again = lambda seed, sums=sums, i=i: pull(_rounded(sums, seed))[i]  # noqa: E731
+            if not _is_sum(factor, least, again, *gradients):
                 return False
         others = [multiply(one, factor) for one in others]
     return True
 
 
-def _is_sum(factor: float, one: Any, other: Any, total: Any, again: Callable[[int], Any]) -> bool:
+def _is_sum(
+    factor: float, least: float, again: Callable[[int], Any], one: Any, other: Any, total: Any
+) -> bool:
     """Return whether ``factor * one + other`` is `total`, gradients of one input.
 
-    `again` gives the total rounded otherwise.
+    Up to `least`, the last digits of the upstream gradient. `again` gives the total rounded
+    otherwise.
     """
     if one is None or other is None or total is None:
         return one is other is total
     one = multiply(one, factor)
     tolerance = 0.02 if total._data.dtype.itemsize == 2 else 1e-3
     error = reduce_sum(absolute(add(one, other) - total))
-    size = reduce_sum(add(absolute(one), absolute(other)))
-    return not _exceeds(
-        error, tolerance * size, lambda seed: reduce_sum(absolute(again(seed) - total))
-    )
+    allowed = tolerance * reduce_sum(add(absolute(one), absolute(other))) + least
+    return not _exceeds(error, allowed, lambda seed: reduce_sum(absolute(again(seed) - total)))
 
 
 def _not_linear(definition: Any) -> NotLinearError:
