@@ -801,9 +801,10 @@ class Orders:
         if not math.isfinite(difference):
             return
         holds = difference <= tolerance(self._precision) * max(one.size, other.size)
-        holds = holds or difference <= self._noise(
-            lambda: problem.measure(self._base, 2).number - swapped().number
-        )
+        if not holds and not any(row.verdict == verdicts.WRONG for row in self.rows):
+            holds = difference <= self._noise(
+                lambda: problem.measure(self._base, 2).number - swapped().number
+            )
         if not holds and any(row.verdict in DOUBTFUL for row in self.rows):
             return  # they need not be symmetric where they have no limits
         words = f"{one.number:.6g} in one order, {other.number:.6g} in the other"

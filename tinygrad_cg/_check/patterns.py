@@ -297,7 +297,7 @@ class Values:
     def _compute(self, points: np.ndarray, batch: Batch | None) -> np.ndarray:
         problem, order, j = self.problem, self.order, self.j
         with problem.at(self.point) as sources, batch or contextlib.nullcontext():
-            x = Tensor(points[0]) if batch is None else BatchTensor(Tensor(points), batch)
+            x = Tensor(np.array(points[0])) if batch is None else BatchTensor(Tensor(points), batch)
             if problem.sources[j].variable is None:
                 sources[j] = x
             else:

@@ -65,7 +65,8 @@ class DerivativeRow:
         if self.verdict in (INCONCLUSIVE, KINK) or not self.tolerance:
             return None
         size = max(abs(self.reference), abs(self.value or 0.0), self.rounding)
-        relative = max(self.tolerance, self.uncertainty / size if size else 0.0)
+        error = 0.0 if self.false or not size else self.error / size
+        relative = max(self.tolerance, error)
         return round(-log10(relative) - 0.499)
 
     @property
@@ -189,7 +190,7 @@ class Judge:
             if is_nothing(number, reference, self.precision):
                 self.floor = max(floor, 100 * self.precision * reference.size)
             return found or INCONCLUSIVE, reference
-        if found is None and self.known_false:
+        if found is None and self.known_false and len(self.ladder.rows) <= 3:
             return WRONG, reference
         flat = self._rounding_of_flat()
         if flat is not None:
@@ -261,11 +262,13 @@ class Judge:
         self, number: float, again: Callable[[], float], reference: ReferenceValue, rounding: float
     ) -> tuple[str, ReferenceValue]:
         """Return a verdict where the function's values do not change: their derivative is 0."""
-        zero = reference._replace(value=0.0, error=2 * rounding / self.ladder.step)
-        if not is_nothing(number, zero, self.precision):
+        if not is_nothing(number, reference._replace(value=0.0), self.precision):
+            rounding = max(rounding, self.rounding)
             noise = noise_of(number, again, self.rough, abs(number))
             self.floor += noise
-            zero = zero.with_terms(noise, self.precision)
+            terms = max(noise, rounding / self.scale)
+            reference = reference.with_terms(terms, self.precision)
+        zero = reference._replace(value=0.0, error=2 * rounding / self.ladder.step)
         if is_nothing(number, zero, self.precision) and abs(number) <= zero.error:
             self.floor = max(self.floor, 100 * self.precision * zero.size)
             return TRUE, zero
