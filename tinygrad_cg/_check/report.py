@@ -183,11 +183,12 @@ def _errors(row: DerivativeRow) -> tuple[str, str]:
 
 def _lines(report: GradientReport) -> str:
     """Return a line each for references, properties and rules."""
-    kinds: dict[str, int | None] = dict.fromkeys(row.kind for row in report.rows if row.kind)
+    kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
+    texts: list[str] = []
     for kind in kinds:
         digits = [row.digits for row in report.rows if row.kind == kind and row.digits]
-        kinds[kind] = min(digits, default=None)
-    texts = [f"{kind}{f' ({count} digits)' if count else ''}" for kind, count in kinds.items()]
+        unit = "" if any(" to " in text for text in texts) else " digits"
+        texts.append(f"{kind} to {min(digits)}{unit}" if digits else kind)
     lines = [f"References: {', '.join(texts)}."] if kinds else []
     points = dict.fromkeys(row.nearby for row in report.rows if row.nearby)
     lines += [f"The nearby point: {point}." for point in points]
