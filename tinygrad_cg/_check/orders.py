@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -119,6 +120,10 @@ class Orders:
         precisions = [recorder.coarsest for recorder in self.recorders.values()]
         return max([*(float(np.finfo(one.dtype).eps) for one in self._base), *precisions])
 
+    def _precision_of(self, j: int) -> float:
+        """Return the precision of a source, or that of the function where this is less."""
+        return max(self._precision, float(np.finfo(self.problem.point[j].dtype).eps))
+
     def _passes(self, order: int, joint: bool = False) -> tuple[list, list] | None:
         """Return the gradients in the arguments' precision and in that of the comparison."""
         problem, path = self.problem, "joint" if joint else "x"
@@ -232,8 +237,7 @@ class Orders:
                 detail = f"in {self.problem.point[j].dtype}; finite in float64"
         compared = (shown, reference.value, reference.error, reference.kind, verdict, detail)
         row = DerivativeRow(order, self.problem.sources[j].name, path, mode, *compared)
-        own_precision = float(np.finfo(self.problem.point[j].dtype).eps)
-        row.rounding = judge.floor / max(self._precision, own_precision)
+        row.rounding = judge.floor / self._precision_of(j)
         row.tolerance = SHARP if reference.kind == COMPLEX_STEP else tolerance(self._precision)
         lost = abs(own.number - value.number) > 0.01 * value.size
         if verdict == verdicts.TRUE and lost and mode == "reverse":
@@ -597,7 +601,8 @@ class Orders:
             try:
                 own = value = problem.tangent(self._base, order, j)
                 if problem.has_two_dtypes:
-                    own = problem.tangent(problem.point, order, j)
+                    with contextlib.suppress(*[NotLinearError] * self._linear):  # by rounding
+                        own = problem.tangent(problem.point, order, j)
             except Exception as error:
                 verdict = verdicts.FAILED
                 if isinstance(error, NotLinearError):  # or so much rounded that it looks so
@@ -835,32 +840,17 @@ class Orders:
                 for other in rows
                 if (row.mode, other.mode, row.argument) == ("reverse", "forward", other.argument)
             ]
-            words = []
+            names, words = [source.name for source in self.problem.sources], []
             for row, other in pairs:
                 one, two = row.value or 0.0, other.value or 0.0
-                differ = abs(one - two) > tolerance(self._precision) * max(abs(one), abs(two))
-                wrong = verdicts.WRONG in (row.verdict, other.verdict)
-                if differ and (wrong or not self._is_rounding(order, row.argument)):
+                allowed = tolerance(self._precision) * max(abs(one), abs(two))
+                rounding = max(row.rounding, other.rounding)
+                allowed += rounding * self._precision_of(names.index(row.argument))
+                is_true = verdicts.TRUE == row.verdict == other.verdict
+                if abs(one - two) > allowed and not is_true:
                     words.append(f"by {row.argument} {one:.6g} in reverse, {two:.6g} forward")
             if pairs:
                 self.properties.append(Property(name, not words, "; ".join(words)))
-
-    def _is_rounding(self, order: int, name: str) -> bool:
-        """Return whether rounding explains that the derivatives of both modes differ."""
-        problem = self.problem
-        j = [source.name for source in problem.sources].index(name)
-
-        def reverse() -> float:
-            return self._directional(j, problem.arrays(self._base, order))[0].number
-
-        def forward() -> float:  # rounded otherwise it may look as if it were not linear
-            return problem.tangent(self._base, order, j).number
-
-        gap = abs(reverse() - forward())
-        if not math.isfinite(gap) or gap <= self._noise(reverse) + self._noise(forward):
-            return True
-        again = self._again(order, j)  # both modes are rounded alike
-        return gap <= 3 * noise_of(again(), again, problem.rough)
 
 
 def _classes(sizes: np.ndarray, decades: int) -> np.ndarray:

@@ -177,13 +177,12 @@ def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
     more: list[Elements | None] = []
     try:
         found = _elements(problem, point, order, j)
-        moves = MOVES if found is not None and _is_of_few(found) else ()
-        if found is not None and not found.batched:
-            moves = moves[: max(0, ALONE // (10 * point[j].size))]
-        for move in moves:
+        count = len(MOVES) if found is not None and _is_of_few(found) else 0
+        batched = found is not None and found.batched
+        for move in MOVES[: count if batched else count and ALONE // (10 * point[j].size)]:
             there = [np.asarray(one) for one in point]
             there[j] = np.asarray(point[j] + move * problem.scales[j], point[j].dtype)
-            more.append(_elements(problem, there, order, j))
+            more.append(_elements(problem, there, order, j, batched))
     except TooMuch:
         raise
     except Exception:  # it cannot be computed, or is not defined there
@@ -199,13 +198,15 @@ def _is_of_few(one: Elements) -> bool:
     return one.x.size < 8 or (alone and one.x.size <= 64)
 
 
-def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Elements | None:
+def _elements(
+    problem: CheckedFunction, point: Point, order: int, j: int, batched: bool = True
+) -> Elements | None:
     x = point[j]
     given = problem.arrays(point, order)[j]
     given = np.zeros(x.shape, x.dtype) if given is None else given
     if not np.isfinite(given).all():
         return None
-    values, work = Values(problem, order, point, j), Work()
+    values, work = Values(problem, order, point, j, batched), Work()
     with problem.using(level=work):
         middle = values(x[None])[0]
     count = 4 * x.size * (2 if np.iscomplexobj(x) else 1)
@@ -276,11 +277,11 @@ class Values:
     multiply the results.
     """
 
-    def __init__(self, problem: CheckedFunction, order: int, point: Point, j: int):
+    def __init__(self, problem: CheckedFunction, order: int, point: Point, j: int, batched: bool):
         self.problem, self.order, self.point, self.j = problem, order, point, j
         self.scale = problem.scales[j]
         self.weights: np.ndarray | None = None
-        self.batched = True
+        self.batched = batched
         self.cost = ""
 
     def __call__(self, points: np.ndarray) -> np.ndarray:

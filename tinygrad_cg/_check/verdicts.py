@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from math import isfinite, log10, sqrt
+from math import inf, isfinite, log10, sqrt
 from typing import Any
 
 from .branches import Branches
@@ -319,15 +319,13 @@ class Judge:
         ladder.extra = max(rounding, ladder.jumps())
         second = Ladder(self.line, self.scale, self.precision, 0.37 * ladder.step)
         second.extra = ladder.extra
-        one, other = ladder.best(), second.best()
-        while len(second.rows) < LEVELS - 4:
+        one, variation = ladder.best(), inf
+        while len(second.rows) < LEVELS - 4 and not variation <= 1e-2 * abs(number - one.value):
             second.refine()
-            other = second.best()
-            if abs(one.value - other.value) + other.error <= 1e-2 * abs(number - one.value):
-                break
+            value = second.best().value if len(second.rows) > 1 else second.rows[0][0]
+            variation = abs(one.value - value)
         if second.has_kink():
             return KINK, one
-        variation = abs(one.value - other.value)
         if self.exact is not None:
             variation = max(variation, abs(one.value - self.exact.value))
         reference = one._replace(error=max(one.error, variation) + noise)
@@ -375,8 +373,7 @@ def noise_of(
             if isfinite(change):
                 squares.append(change**2)
         noise = SPREAD * sqrt(sum(squares) / max(len(squares), 1))
-        if noise >= 2 * difference > 0.0 or (
-            seed > (1 if noise else 2) and noise <= 0.03 * difference
-        ):
+        least = 1 if noise or difference < 0.5 * abs(value) else 3  # few digits rarely change
+        if noise >= 2 * difference > 0.0 or (seed > least and noise <= 0.03 * difference):
             break
     return noise
