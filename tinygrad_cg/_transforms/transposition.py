@@ -32,6 +32,8 @@ from .._rules.user_ops import NoGradientError
 from ..errors import NotLinearError
 from .batching import unbatched_values
 
+LEAST = 2.0**-40  # of an upstream gradient: what rounding leaves of a gradient that is 0
+
 Pull: TypeAlias = Callable[[list], Sequence]
 
 
@@ -276,39 +278,11 @@ def _is_transpose(
     for upstream, found in ((dys, gradients), (others, pull(list(others)))):
         left, size = _product(found, tangents)
         right, more = _product(upstream, results)
-
-        def noise(seed: int, upstream: Any = upstream, left: Any = left, right: Any = right) -> Any:
-            moved = _product(pull(_rounded(upstream, seed)), tangents)[0] - left
-            other = _product(upstream, transposition(_rounded(tangents, seed)))[0] - right
-            return add(absolute(moved), absolute(other))
-
-        if _exceeds(absolute(left - right), tolerance * (size + more), noise):
-            return False
+        error = unbatched_values(absolute(left - right))
+        if (error > unbatched_values(tolerance * (size + more))).any():
+            if (error > LEAST * _size(upstream) * _size(tangents)).any():
+                return False
     return True
-
-
-def _exceeds(error: Tensor, allowed: Tensor, noise: Callable[[int], Tensor]) -> bool:
-    """Return whether an error is more than allowed, and than rounding explains.
-
-    `noise` gives what other rounding changes: all of a gradient, where its terms cancel.
-    """
-    for seed in range(4):
-        if not unbatched_values(greater(error, allowed)).any():
-            return False
-        allowed = add(allowed, 8.0 * noise(seed))
-    return bool(unbatched_values(greater(error, allowed)).any())
-
-
-def _rounded(tensors: Sequence, seed: int) -> list:
-    """Return tensors whose elements differ by a few units in the last place, at random."""
-    generator, found = np.random.default_rng(seed), []
-    for one in tensors:
-        if one is not None and is_differentiable(one.dtype):
-            last = float(np.finfo(one.dtype).eps)
-            factors = 1.0 + generator.uniform(-4.0, 4.0, one.shape) * last
-            one = multiply(one, Tensor(to_current(np.asarray(factors, one.dtype))))
-        found.append(one)
-    return found
 
 
 def _is_linear(pull: Pull, outputs: Sequence[Any]) -> bool:
@@ -319,30 +293,28 @@ def _is_linear(pull: Pull, outputs: Sequence[Any]) -> bool:
         pairs = zip(ones, others, strict=True)
         sums = [add(multiply(one, factor), other) for one, other in pairs]
         found = zip(*[pull(list(dys)) for dys in (ones, others, sums)], strict=True)
-        least = 2.0**-50 * sum(float(np.abs(to_host(one._data)).sum()) for one in sums)
-        for i, gradients in enumerate(found):
-            again = lambda seed, sums=sums, i=i: pull(_rounded(sums, seed))[i]  # noqa: E731
-            if not _is_sum(factor, least, again, *gradients):
-                return False
+        least = LEAST * _size(sums)
+        if not all(_is_sum(factor, least, *gradients) for gradients in found):
+            return False
         others = [multiply(one, factor) for one in others]
     return True
 
 
-def _is_sum(
-    factor: float, least: float, again: Callable[[int], Any], one: Any, other: Any, total: Any
-) -> bool:
-    """Return whether ``factor * one + other`` is `total`, gradients of one input.
-
-    Up to `least`, the last digits of the upstream gradient. `again` gives the total rounded
-    otherwise.
-    """
+def _is_sum(factor: float, least: float, one: Any, other: Any, total: Any) -> bool:
+    """Return whether ``factor * one + other`` is `total`, gradients of one input."""
     if one is None or other is None or total is None:
         return one is other is total
     one = multiply(one, factor)
     tolerance = 0.02 if total._data.dtype.itemsize == 2 else 1e-3
     error = reduce_sum(absolute(add(one, other) - total))
-    allowed = tolerance * reduce_sum(add(absolute(one), absolute(other))) + least
-    return not _exceeds(error, allowed, lambda seed: reduce_sum(absolute(again(seed) - total)))
+    size = reduce_sum(add(absolute(one), absolute(other)))
+    return not unbatched_values(greater(error, tolerance * size + least)).any()
+
+
+def _size(tensors: Sequence) -> float:
+    """Return the sum of the magnitudes of elements."""
+    arrays = [unbatched_values(one) for one in tensors if one is not None]
+    return sum(float(np.abs(to_host(one)).sum()) for one in arrays)
 
 
 def _not_linear(definition: Any) -> NotLinearError:
