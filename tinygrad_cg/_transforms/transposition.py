@@ -278,10 +278,12 @@ def _is_transpose(
     for upstream, found in ((dys, gradients), (others, pull(list(others)))):
         left, size = _product(found, tangents)
         right, more = _product(upstream, results)
-        error = unbatched_values(absolute(left - right))
-        if (error > unbatched_values(tolerance * (size + more))).any():
-            if (error > LEAST * _size(upstream) * _size(tangents)).any():
-                return False
+        error = absolute(left - right)
+        if (
+            unbatched_values(greater(error, tolerance * (size + more))).any()
+            and unbatched_values(greater(error, LEAST * _size(upstream) * _size(tangents))).any()
+        ):
+            return False
     return True
 
 
