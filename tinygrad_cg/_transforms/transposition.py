@@ -32,7 +32,7 @@ from .._rules.user_ops import NoGradientError
 from ..errors import NotLinearError
 from .batching import unbatched_values
 
-LEAST = 2.0**-40  # of an upstream gradient: what rounding leaves of a gradient that is 0
+LEAST = 2.0**-40  # of upstream and other gradients: what rounding leaves of one that is 0
 
 Pull: TypeAlias = Callable[[list], Sequence]
 
@@ -278,12 +278,11 @@ def _is_transpose(
     for upstream, found in ((dys, gradients), (others, pull(list(others)))):
         left, size = _product(found, tangents)
         right, more = _product(upstream, results)
-        error = absolute(left - right)
-        if (
-            unbatched_values(greater(error, tolerance * (size + more))).any()
-            and unbatched_values(greater(error, LEAST * _size(upstream) * _size(tangents))).any()
-        ):
-            return False
+        allowed = tolerance * (size + more)
+        if unbatched_values(greater(absolute(left - right), allowed)).any():
+            allowed = LEAST * _size([*upstream, *found]) * _size(tangents)
+            if unbatched_values(greater(absolute(left - right), allowed)).any():
+                return False
     return True
 
 
@@ -294,9 +293,9 @@ def _is_linear(pull: Pull, outputs: Sequence[Any]) -> bool:
     for factor in (1.0, -1000.0):  # of other signs, and large
         pairs = zip(ones, others, strict=True)
         sums = [add(multiply(one, factor), other) for one, other in pairs]
-        found = zip(*[pull(list(dys)) for dys in (ones, others, sums)], strict=True)
-        least = LEAST * _size(sums)
-        if not all(_is_sum(factor, least, *gradients) for gradients in found):
+        found = [pull(list(dys)) for dys in (ones, others, sums)]
+        least = LEAST * _size([*sums, *found[2]])
+        if not all(_is_sum(factor, least, *one) for one in zip(*found, strict=True)):
             return False
         others = [multiply(one, factor) for one in others]
     return True
