@@ -32,7 +32,7 @@ from .._rules.user_ops import NoGradientError
 from ..errors import NotLinearError
 from .batching import unbatched_values
 
-LEAST = 2.0**-40  # of upstream and other gradients: what rounding leaves of one that is 0
+LEAST = 2.0**-40  # of an upstream gradient: what rounding leaves of a gradient that is 0
 
 Pull: TypeAlias = Callable[[list], Sequence]
 
@@ -280,7 +280,7 @@ def _is_transpose(
         right, more = _product(upstream, results)
         allowed = tolerance * (size + more)
         if unbatched_values(greater(absolute(left - right), allowed)).any():
-            allowed = LEAST * _size([*upstream, *found]) * _size(tangents)
+            allowed = LEAST * _size(upstream) * _size(tangents)
             if unbatched_values(greater(absolute(left - right), allowed)).any():
                 return False
     return True
@@ -293,9 +293,9 @@ def _is_linear(pull: Pull, outputs: Sequence[Any]) -> bool:
     for factor in (1.0, -1000.0):  # of other signs, and large
         pairs = zip(ones, others, strict=True)
         sums = [add(multiply(one, factor), other) for one, other in pairs]
-        found = [pull(list(dys)) for dys in (ones, others, sums)]
-        least = LEAST * _size([*sums, *found[2]])
-        if not all(_is_sum(factor, least, *one) for one in zip(*found, strict=True)):
+        found = zip(*[pull(list(dys)) for dys in (ones, others, sums)], strict=True)
+        least = LEAST * (abs(factor) * _size(ones) + _size(others))
+        if not all(_is_sum(factor, least, *gradients) for gradients in found):
             return False
         others = [multiply(one, factor) for one in others]
     return True
