@@ -32,7 +32,7 @@ from .._rules.user_ops import NoGradientError
 from ..errors import NotLinearError
 from .batching import unbatched_values
 
-LEAST = 2.0**-40  # of an upstream gradient: what rounding leaves of a gradient that is 0
+LEAST = 2.0**-38  # of an upstream gradient: what rounding leaves of a gradient that is 0
 
 Pull: TypeAlias = Callable[[list], Sequence]
 
