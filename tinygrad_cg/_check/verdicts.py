@@ -215,9 +215,9 @@ class Judge:
                 size = max(abs(reference.value), reference.size)
                 if len(ladder.rows) > 4 and reference.error < 1e-8 * size:
                     return reference
-                if len(ladder.rows) > (1 if self.known_false else 2) and (
-                    self.exact is None and reference.error < 1e-4 * abs(number - reference.value)
-                ):
+                found, few = reference.value, 1 if self.known_false else 2
+                clear = 1e-4 * min(abs(number - found), abs(found))
+                if self.exact is None and len(ladder.rows) > few and reference.error < clear:
                     return reference
             if ladder.has_kink() or (len(ladder.rows) > 2 and self._rounding_of_flat() is not None):
                 break
@@ -320,7 +320,8 @@ class Judge:
         second = Ladder(self.line, self.scale, self.precision, 0.37 * ladder.step)
         second.extra = ladder.extra
         one, variation = ladder.best(), inf
-        while len(second.rows) < LEVELS - 4 and not variation <= 1e-2 * abs(number - one.value):
+        clear = 1e-2 * min(abs(number - one.value), abs(one.value))
+        while len(second.rows) < LEVELS - 4 and not variation <= clear:
             second.refine()
             value = second.best().value if len(second.rows) > 1 else second.rows[0][0]
             variation = abs(one.value - value)
