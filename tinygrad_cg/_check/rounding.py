@@ -17,7 +17,7 @@ from .._core.primitive import apply
 from .._core.tensor import Tensor
 from .._rules.rebinding import rebind_outputs
 
-AMPLITUDE = 4.0  # of random rounding: a result of terms that cancel has few values near it
+AMPLITUDE = 16.0  # of random rounding: where terms cancel, few values are near a result
 EXACT = (  # what computes nothing that must be rounded; rules compare with results of these
     *("absolute", "ceil", "clip", "conj", "floor", "imag", "max", "maximum", "min", "minimum"),
     *("negative", "real", "relu", "round", "sign", "where"),
