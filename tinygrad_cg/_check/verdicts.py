@@ -166,9 +166,9 @@ class Judge:
         Another value that differs from one before in the last digits has the same verdict.
         """
         number = value.number
-        for other, *decided in self._decided:
+        for other, found, floor, outside in self._decided:
             if abs(number - other) <= 1e-13 * abs(other):
-                found, self.floor, self.outside = decided
+                self.floor, self.outside = floor, outside
                 return found
         self.floor, self.outside = 16 * max(self.precision * value.size, value.rounding), ""
         found = self._compare(number, again)
