@@ -374,7 +374,6 @@ def noise_of(
             if isfinite(change):
                 squares.append(change**2)
         noise = SPREAD * sqrt(sum(squares) / max(len(squares), 1))
-        least = 1 if difference < 0.5 * abs(value) else 3  # few digits rarely change
-        if noise >= 2 * difference > 0.0 or (seed > least and noise <= 0.03 * difference):
+        if noise >= 2 * difference > 0.0 or (seed > 1 and noise <= 0.03 * difference):
             break
     return noise
