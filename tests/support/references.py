@@ -715,7 +715,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
         ((x == 0) | (gate == 0)) & ~np.isfinite(y), 0, x * y
     ),
     "divide_gated": lambda x, y, gate: np.where(
-        ((x == 0) | (gate == 0)) & ((y == 0) | np.isnan(y)), 0, x / y
+        ((x == 0) | (gate == 0)) & ~np.isfinite(1 / y), 0, x / y
     ),
     "nearest_finite": _nearest_finite,
     "erf": each(math.erf),

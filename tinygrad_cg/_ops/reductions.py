@@ -28,7 +28,7 @@ from .._core.levels import state
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .comparison import equal
+from .comparison import equal, isfinite, logical_or
 from .complex import imag, real
 from .composition import ARRAYS, TENSORS, Operations
 from .creation import ones
@@ -49,6 +49,7 @@ from .elementwise import (
     divide_upstream,
     exp,
     multiply,
+    multiply_tangent,
     multiply_upstream,
     negative,
     power,
@@ -157,7 +158,7 @@ def _extremum_rule(
     """Return the gradient, which elements that tie share evenly."""
     ties = cast(equal(x, restore_axes(out, shape, axis, keepdims)), dy.dtype)
     count = reduce_sum(ties, axis, True)
-    return multiply(ties, divide(restore_axes(dy, shape, axis, keepdims), count))
+    return multiply(ties, divide_upstream(restore_axes(dy, shape, axis, keepdims), count))
 
 
 _EXTREMUM = "Return the {} element over axes; elements that tie share the gradient. NaN if one is."
@@ -289,8 +290,8 @@ euclidean_norm = reduction(
         ops.sum(ops.square(x), axis=axis, keepdims=keepdims)
     ),
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply_upstream(
-        restore_axes(divide_upstream(dy, where(equal(out, 0), 1, out)), shape, axis, keepdims),
-        x,
+        restore_axes(dy, shape, axis, keepdims),
+        divide(x, restore_axes(where(equal(out, 0), 1, out), shape, axis, keepdims)),
     ),
     dtypes=REAL,
 )
@@ -328,8 +329,12 @@ _argmax = _axis_operation("argmax", search.argmax, _arg_aval)
 _argmin = _axis_operation("argmin", search.argmin, _arg_aval)
 
 
-def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any) -> Primitive:
-    """Return the gradient of a normalisation: a function of the upstream one, and of the result."""
+def _pull(name: str, kernel: Any, decomposition: Any, along: Any, by_result: Any) -> Primitive:
+    """Return the gradient of a normalisation: a function of the upstream one, and of the result.
+
+    It is linear in the former, and `along` both its gradient and its tangent; `by_result` takes the
+    product that a gradient or a tangent minds zeros by.
+    """
 
     def run(g: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
         dtype = promote(g.dtype, y.dtype)
@@ -343,7 +348,11 @@ def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any) -> Primitive:
         name,
         run,
         lambda g, y, axis: Aval(y.shape, kernel.result_dtype(promote(g.dtype, y.dtype))),
-        vjp,
+        (along, lambda dy, g, y, axis: by_result(dy, g, y, axis, multiply_upstream)),
+        jvp=(
+            lambda dy, g, y, out, axis: along(dy, g, y, axis),
+            lambda dy, g, y, out, axis: by_result(dy, g, y, axis, multiply_tangent),
+        ),
         inputs=("g", "y"),
         kind="normalisation",
         kernel=kernel,
@@ -362,9 +371,29 @@ def _sum_axis(x: Tensor, axis: int) -> Tensor:
     return reduce_sum(x, axis, keepdims=True)
 
 
-def _softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
-    kept = multiply_upstream(dy, subtract(g, _sum_axis(multiply_upstream(g, y), axis)))
-    return subtract(kept, multiply_upstream(g, _sum_axis(multiply_upstream(dy, y), axis)))
+def _unmasked(y: Tensor, g: Tensor, axis: int) -> Tensor:
+    """Return `y`, and 0 where it is not finite although the upstream gradient of its row is 0."""
+    return where(logical_or(isfinite(y), reduce_any(g, axis, True)), y, 0)
+
+
+def _softmax_pull_along(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
+    return apply(_softmax_pull, (dy, _unmasked(y, g, axis)), {"axis": axis})
+
+
+def _softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int, by: Any) -> Tensor:
+    y = _unmasked(y, g, axis)
+    kept = by(dy, subtract(g, _sum_axis(multiply_upstream(g, y), axis)))
+    return subtract(kept, multiply_upstream(g, _sum_axis(by(dy, y), axis)))
+
+
+def _log_softmax_pull_along(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
+    powers = _unmasked(exp(y), g, axis)
+    return subtract(dy, _sum_axis(multiply_upstream(dy, powers), axis))
+
+
+def _log_softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int, by: Any) -> Tensor:
+    powers = _unmasked(exp(y), g, axis)
+    return by(by(dy, powers), negative(_sum_axis(g, axis)))
 
 
 _softmax_pull = _pull(
@@ -373,7 +402,8 @@ _softmax_pull = _pull(
     lambda ops, g, y, axis: ops.multiply_upstream(
         ops.subtract(g, _total(ops, ops.multiply_upstream(g, y), axis)), y
     ),
-    (lambda dy, y, axis: apply(_softmax_pull, (dy, y), {"axis": axis}), _softmax_pull_by_result),
+    _softmax_pull_along,
+    _softmax_pull_by_result,
 )
 _log_softmax_pull = _pull(
     "log_softmax_pull",
@@ -381,12 +411,8 @@ _log_softmax_pull = _pull(
     lambda ops, g, y, axis: ops.subtract(
         g, ops.multiply_upstream(_total(ops, g, axis), ops.exp(y))
     ),
-    (
-        lambda dy, y, axis: subtract(dy, _sum_axis(multiply_upstream(dy, exp(y)), axis)),
-        lambda dy, g, y, axis: multiply(
-            multiply_upstream(dy, exp(y)), negative(_sum_axis(g, axis))
-        ),
-    ),
+    _log_softmax_pull_along,
+    _log_softmax_pull_by_result,
 )
 
 

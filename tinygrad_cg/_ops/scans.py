@@ -14,7 +14,7 @@ from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from .creation import full_like
 from .define import Case, as_int, normalize_axis, operation
-from .elementwise import add, logaddexp, multiply
+from .elementwise import add, logaddexp, multiply_upstream
 from .indexing import getitem
 from .shape import concatenate, reshape
 
@@ -79,14 +79,14 @@ def _pull_by_term(dy: Tensor, a: Tensor, axis: int, reverse: bool, exclusive: bo
     """Return the effect of b[i] on all later results, weighted by `dy`."""
     if exclusive:
         return _recur(a, dy, axis, not reverse, True)
-    return add(dy, _recur(a, multiply(a, dy), axis, not reverse, True))
+    return add(dy, _recur(a, multiply_upstream(dy, a), axis, not reverse, True))
 
 
 def _pull_by_factor(
     dy: Tensor, a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool
 ) -> Tensor:
     pulled = _pull_by_term(dy, a, axis, reverse, exclusive)
-    return multiply(pulled, _recur(a, b, axis, reverse, True))
+    return multiply_upstream(pulled, _recur(a, b, axis, reverse, True))
 
 
 _recurrence = operation(
@@ -105,7 +105,7 @@ _recurrence = operation(
 def _cumprod_rule(dy: Tensor, x: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:
     """Return the product of what comes before, times the weighted products of what comes after."""
     before = apply(_cumprod, (x,), {"axis": axis, "reverse": reverse, "exclusive": True})
-    return multiply(before, _pull_by_term(dy, x, axis, reverse, exclusive))
+    return multiply_upstream(_pull_by_term(dy, x, axis, reverse, exclusive), before)
 
 
 _cumprod = _scan("cumprod", kscan.cumprod, vjp=(_cumprod_rule,))

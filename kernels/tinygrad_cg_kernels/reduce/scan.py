@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 from numba import types
 
+from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.errstate import cast
@@ -40,7 +41,7 @@ def _next_product(state, x, y):
 
 @jitable
 def _next_recurrence(state, x, y):
-    return like(y + x * state, state)
+    return like(y + elementary.multiply_upstream(state, x), state)
 
 
 @jitable
