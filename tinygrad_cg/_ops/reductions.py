@@ -58,7 +58,7 @@ from .elementwise import (
     where,
 )
 from .indexing import getitem
-from .shape import cast, concatenate, repeat, reshape, stack, transpose
+from .shape import cast, concatenate, in_float32, repeat, reshape, stack, transpose
 
 
 def restore_axes(dy: Tensor, shape: tuple, axis: tuple, keepdims: bool) -> Tensor:
@@ -268,6 +268,7 @@ def reduce_variance(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return add(_variance(real(x), axis, keepdims), _variance(imag(x), axis, keepdims))
 
 
+@in_float32
 def reduce_std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over axes, the root of `reduce_variance`, which see.
 
@@ -329,12 +330,8 @@ _argmax = _axis_operation("argmax", search.argmax, _arg_aval)
 _argmin = _axis_operation("argmin", search.argmin, _arg_aval)
 
 
-def _pull(name: str, kernel: Any, decomposition: Any, along: Any, by_result: Any) -> Primitive:
-    """Return the gradient of a normalisation: a function of the upstream one, and of the result.
-
-    It is linear in the former, and `along` both its gradient and its tangent; `by_result` takes the
-    product that a gradient or a tangent minds zeros by.
-    """
+def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any, jvp: Any) -> Primitive:
+    """Return the gradient of a normalisation: a function of the upstream one, and of the result."""
 
     def run(g: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
         dtype = promote(g.dtype, y.dtype)
@@ -348,11 +345,8 @@ def _pull(name: str, kernel: Any, decomposition: Any, along: Any, by_result: Any
         name,
         run,
         lambda g, y, axis: Aval(y.shape, kernel.result_dtype(promote(g.dtype, y.dtype))),
-        (along, lambda dy, g, y, axis: by_result(dy, g, y, axis, multiply_upstream)),
-        jvp=(
-            lambda dy, g, y, out, axis: along(dy, g, y, axis),
-            lambda dy, g, y, out, axis: by_result(dy, g, y, axis, multiply_tangent),
-        ),
+        vjp,
+        jvp=jvp,
         inputs=("g", "y"),
         kind="normalisation",
         kernel=kernel,
@@ -376,24 +370,16 @@ def _unmasked(y: Tensor, g: Tensor, axis: int) -> Tensor:
     return where(logical_or(isfinite(y), reduce_any(g, axis, True)), y, 0)
 
 
-def _softmax_pull_along(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
-    return apply(_softmax_pull, (dy, _unmasked(y, g, axis)), {"axis": axis})
-
-
-def _softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int, by: Any) -> Tensor:
+def _softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
     y = _unmasked(y, g, axis)
-    kept = by(dy, subtract(g, _sum_axis(multiply_upstream(g, y), axis)))
-    return subtract(kept, multiply_upstream(g, _sum_axis(by(dy, y), axis)))
+    kept = multiply_upstream(dy, subtract(g, _sum_axis(multiply_upstream(g, y), axis)))
+    return subtract(kept, multiply_upstream(g, _sum_axis(multiply_upstream(dy, y), axis)))
 
 
-def _log_softmax_pull_along(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
-    powers = _unmasked(exp(y), g, axis)
-    return subtract(dy, _sum_axis(multiply_upstream(dy, powers), axis))
-
-
-def _log_softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int, by: Any) -> Tensor:
-    powers = _unmasked(exp(y), g, axis)
-    return by(by(dy, powers), negative(_sum_axis(g, axis)))
+def _softmax_pull_along_result(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
+    y = _unmasked(y, g, axis)
+    kept = multiply_tangent(dy, subtract(g, _sum_axis(multiply_upstream(g, y), axis)))
+    return subtract(kept, multiply_upstream(_sum_axis(multiply_upstream(g, dy), axis), y))
 
 
 _softmax_pull = _pull(
@@ -402,17 +388,46 @@ _softmax_pull = _pull(
     lambda ops, g, y, axis: ops.multiply_upstream(
         ops.subtract(g, _total(ops, ops.multiply_upstream(g, y), axis)), y
     ),
-    _softmax_pull_along,
-    _softmax_pull_by_result,
+    (
+        lambda dy, g, y, axis: _apply_softmax_pull(dy, _unmasked(y, g, axis), axis),
+        _softmax_pull_by_result,
+    ),
+    (
+        lambda dg, g, y, out, axis: _apply_softmax_pull(dg, _unmasked(y, g, axis), axis),
+        lambda dy, g, y, out, axis: _softmax_pull_along_result(dy, g, y, axis),
+    ),
 )
+
+
+def _apply_softmax_pull(g: Tensor, y: Tensor, axis: int) -> Tensor:
+    return apply(_softmax_pull, (g, y), {"axis": axis})
+
+
+def _log_softmax_pull_by_upstream(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
+    powers = _unmasked(exp(y), g, axis)
+    return subtract(dy, _sum_axis(multiply_upstream(dy, powers), axis))
+
+
+def _log_softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int, by: Any) -> Tensor:
+    return by(by(dy, _unmasked(exp(y), g, axis)), negative(_sum_axis(g, axis)))
+
+
 _log_softmax_pull = _pull(
     "log_softmax_pull",
     ksoftmax.log_softmax_grad,
     lambda ops, g, y, axis: ops.subtract(
         g, ops.multiply_upstream(_total(ops, g, axis), ops.exp(y))
     ),
-    _log_softmax_pull_along,
-    _log_softmax_pull_by_result,
+    (
+        _log_softmax_pull_by_upstream,
+        lambda dy, g, y, axis: _log_softmax_pull_by_result(dy, g, y, axis, multiply_upstream),
+    ),
+    (
+        lambda dg, g, y, out, axis: subtract(
+            dg, multiply_upstream(_sum_axis(dg, axis), _unmasked(exp(y), g, axis))
+        ),
+        lambda dy, g, y, out, axis: _log_softmax_pull_by_result(dy, g, y, axis, multiply_tangent),
+    ),
 )
 
 

@@ -31,7 +31,7 @@ from .._ops.reductions import (
     reduce_sum,
     root_of_variance,
 )
-from .._ops.shape import broadcast_to, cast
+from .._ops.shape import broadcast_to, cast, in_float32
 from .._spellings.adapt import variance
 from ._readers import _array, _as, _axis, _no_out, _real, _widen
 
@@ -271,9 +271,14 @@ def std(
         refuse_others("std", dim=dim, keepdim=keepdim)
     less = _degrees("std", ddof, correction)
     x = _as(_real(a), dtype)
-    if out is None and where is None and mean is None:
-        return root_of_variance(variance(x, axis, less, keepdims))
-    return root_of_variance(_variance(x, axis, out, less, keepdims, where, mean))
+
+    @in_float32
+    def deviation(x: Tensor) -> Tensor:
+        if out is None and where is None and mean is None:
+            return root_of_variance(variance(x, axis, less, keepdims))
+        return root_of_variance(_variance(x, axis, out, less, keepdims, where, mean))
+
+    return deviation(x)
 
 
 def _degrees(name: str, ddof: Any, correction: Any) -> Any:
