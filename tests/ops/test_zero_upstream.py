@@ -5,7 +5,7 @@ import pytest
 
 import tinygrad_cg as tf
 import tinygrad_cg.numpy as tnp
-from tests.support.op_cases import Example, examples, generator, names
+from tests.support.op_cases import examples, generator, names
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._ops.define import Real
 
