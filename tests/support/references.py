@@ -765,7 +765,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
         ((x == 0) | (gate == 0)) & ~np.isfinite(y), 0, x * y
     ),
     "divide_gated": lambda x, y, gate: np.where(
-        ((x == 0) | (gate == 0)) & ((y == 0) | np.isnan(y)), 0, x / y
+        ((x == 0) | (gate == 0)) & ~np.isfinite(1 / y), 0, x / y
     ),
     "one_minus_square": lambda x: (1 - x) * (1 + x),
     "direction": _direction,
@@ -832,7 +832,9 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "log_softmax_pull": lambda g, y, axis: g - np.exp(y) * np.sum(g, axis, keepdims=True),
     "cumsum": lambda x, **params: _scanned(lambda state, x: state + x, 0, x, **params),
     "cumprod": lambda x, **params: _scanned(lambda state, x: state * x, 1, x, **params),
-    "recurrence": lambda a, b, **params: _scanned(lambda r, a, b: b + a * r, 0, a, b, **params),
+    "recurrence": lambda a, b, pulls, **params: _scanned(
+        lambda r, a, b: b + a * r, 0, a, b, **params
+    ),
     "identity": np.array,
     "stop_gradient": np.array,
     "optimization_barrier": np.array,

@@ -96,6 +96,11 @@ def _is_shut(x: Tensor, y: Tensor) -> Tensor:
     return logical_and(equal(x, 0), logical_not(isfinite(y)))
 
 
+def _either_zero(gate: Tensor, x: Tensor) -> Tensor:
+    """Return the gate of a product that is 0 where `x` is 0, too."""
+    return where(equal(gate, 0), 0, x)
+
+
 multiply_upstream = binary(
     "multiply_upstream",
     "Return x * y, and 0 where x is 0 although y is infinite or NaN.",
@@ -167,12 +172,12 @@ _multiply_gated = public_function(
         ("x", "y", "gate"),
         "same",
         (
-            lambda dy, y, gate: _multiply_gated(dy, y, gate),
+            lambda dy, x, y, gate: _multiply_gated(dy, y, _either_zero(gate, x)),
             lambda dy, x, y, gate: where(_is_shut(gate, y), 0, multiply_upstream(dy, x)),
             None,
         ),
         jvp=(
-            lambda dx, x, y, gate, out: _multiply_gated(dx, y, gate),
+            lambda dx, x, y, gate, out: _multiply_gated(dx, y, _either_zero(gate, x)),
             lambda dy, x, y, gate, out: where(_is_shut(gate, y), 0, multiply_tangent(dy, x)),
             None,
         ),
@@ -185,7 +190,7 @@ _divide_gated = public_function(
         ("x", "y", "gate"),
         "float",
         (
-            lambda dy, y, gate: _divide_gated(dy, y, gate),
+            lambda dy, x, y, gate: _divide_gated(dy, y, _either_zero(gate, x)),
             lambda dy, x, y, gate: where(
                 _is_shut(gate, divide(1, y)),
                 0,
@@ -194,7 +199,7 @@ _divide_gated = public_function(
             None,
         ),
         jvp=(
-            lambda dx, x, y, gate, out: _divide_gated(dx, y, gate),
+            lambda dx, x, y, gate, out: _divide_gated(dx, y, _either_zero(gate, x)),
             lambda dy, x, y, gate, out: where(
                 _is_shut(gate, divide(1, y)), 0, _quotient_along(dy, x, y)
             ),
@@ -547,7 +552,7 @@ xlogy = of_reals(
     "xlogy",
     "Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
     vjp=(
-        lambda dy, x, y: xlogy(dy, _with_logarithm(x, y)),
+        lambda dy, x, y: multiply_upstream(dy, log(_with_logarithm(x, y))),
         lambda dy, x, y: divide_unbounded(multiply_upstream(dy, x), _with_logarithm(x, y)),
     ),
     spellings=("math.xlogy",),
