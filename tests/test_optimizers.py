@@ -319,3 +319,23 @@ def test_an_optimizer_by_its_name():
     assert get(optimizer) is optimizer
     with pytest.raises(ValueError, match=r"optimizers.get: .* or one of sgd, .*; got 'adamm'"):
         get("adamm")
+
+
+@pytest.mark.quick
+def test_constraints_hold_after_each_step():
+    """Also of Variables that `get_variable` makes, in a `function`, and of copies."""
+    within = tf.Variable([1.0, 2.0], constraint=lambda w: tf.clip_by_value(w, 0.0, 1.5))
+    with tf.compat.v1.variable_scope("bounded", constraint=tf.nn.relu):
+        positive = tf.compat.v1.get_variable("w", initializer=[1.0, 2.0])
+    assert tf.Variable(1.0).constraint is None
+    gradient = tf.constant([20.0, 1.0])
+    optimizer = SGD(0.1)
+    step = tf.function(lambda: optimizer.apply_gradients([(gradient, within)]))
+    optimizer.apply_gradients([(gradient, within), (gradient, positive)])
+    np.testing.assert_allclose(within.numpy(), [0.0, 1.5])
+    np.testing.assert_allclose(positive.numpy(), [0.0, 1.9], rtol=1e-6)
+    step()
+    np.testing.assert_allclose(within.numpy(), [0.0, 1.4], rtol=1e-6)
+    assert copy.deepcopy(within).constraint is within.constraint
+    with pytest.raises(TypeError, match="constraint must be a function"):
+        tf.Variable(1.0, constraint=2.0)

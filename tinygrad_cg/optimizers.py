@@ -172,6 +172,8 @@ class Optimizer(ABC):
             if self.weight_decay is not None:
                 variable.assign_sub(multiply(multiply(variable, self.weight_decay), rate_here))
             self.update_step(gradient, variable, rate_here)
+            if variable.constraint is not None:
+                variable.assign(variable.constraint(variable.value()))
         self.iterations.assign_add(1)
         self._stepped = [variable for _, variable in pairs]
         return self.iterations

@@ -619,3 +619,42 @@ def test_builtins_see_the_value_of_a_tensor():
 def test_what_extend_lacks_has_a_remedy(name, remedy):
     with pytest.raises(AttributeError, match=f"has no attribute '{name}': use {remedy}"):
         getattr(extend, name)
+
+
+def test_the_answer_of_a_primitive_has_its_gradient():
+    """Its body gets arrays, as SciPy's functions need, and its rule is right at every order."""
+    kinds = set()
+
+    @primitive
+    def exponential(x):
+        kinds.add(type(x))
+        out = np.empty_like(x)
+        out[...] = np.exp(x)
+        return out
+
+    defvjp(exponential, lambda answer, x: lambda dy: dy * answer)
+    derivative = exponential
+    for _ in range(3):
+        derivative = grad(derivative)
+        np.testing.assert_allclose(derivative(1.0), math.e, 1e-15)
+    np.testing.assert_allclose(hessian(lambda x: anp.sum(exponential(x)))(X), np.diag(np.exp(X)))
+    assert kinds == {np.ndarray}
+
+
+def test_a_primitive_takes_functions_and_names():
+    @primitive
+    def apply(x, function, name, nothing):
+        return function(x)
+
+    def maker(answer, x, function, name, nothing):
+        def pull(dy):
+            slope = np.zeros_like(x)
+            slope[:] = np.cos(x)
+            return dy * slope
+
+        return pull
+
+    defvjp(apply, maker, None, None, None)
+    np.testing.assert_allclose(
+        grad(lambda x: anp.sum(apply(x, np.sin, "sine", None)))(X), np.cos(X), 1e-12
+    )

@@ -1,6 +1,8 @@
 """Gradients at ties, at edges and of what has none (docs/behaviour.md 2.1, decisions 14 and 16)."""
 
+import copy
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -240,3 +242,11 @@ def test_gradient_of_gather_sums_repeated_rows(make):
     ):
         slope = gradient(function, table)[0]
         assert slope == (np.array(dense) + more).tolist()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("make", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_tape_cannot_be_copied(make):
+    """A copy would have no records, and gradients None."""
+    with tf.GradientTape() as tape, pytest.raises(TypeError, match="cannot be copied"):
+        make(tape)

@@ -71,7 +71,10 @@ class Variable(ArrayLike):
     array([11., 22.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_data", "_name", "_rec", "_serial", "_trainable", "resource")
+    __slots__ = (
+        *("__weakref__", "_constraint", "_data", "_name", "_rec", "_serial", "_trainable"),
+        "resource",
+    )
 
     def __init__(
         self,
@@ -118,6 +121,12 @@ class Variable(ArrayLike):
         self._serial = _next_serial()
         self._name = current_scope() + ("Variable" if name is None else name)
         self._trainable = True if trainable is None else trainable
+        if constraint is not None and not callable(constraint):
+            raise TypeError(
+                "Variable: constraint must be a function of the Variable's value, got "
+                f"{constraint!r}"
+            )
+        self._constraint = constraint
         self.resource: bool = True  # see compat.v1.variable_scope(use_resource=...)
         for listener in state.listeners:
             listener.variable_created(self)
@@ -125,6 +134,11 @@ class Variable(ArrayLike):
     @property
     def name(self) -> str:
         return f"{self._name}:0"
+
+    @property
+    def constraint(self) -> Any:
+        """The function that optimizers apply to the value after each step; or None."""
+        return self._constraint
 
     @property
     def trainable(self) -> bool:
@@ -332,6 +346,7 @@ class Variable(ArrayLike):
             self._trainable,
             self._name,
             self.resource,
+            self._constraint,
         )
 
 
@@ -477,8 +492,10 @@ def _with_part(full: Tensor, key: Any, part: Tensor) -> Tensor:
     return where(chosen, taken, full)
 
 
-def _restore(data: np.ndarray, trainable: bool, name: str, resource: bool) -> Variable:
-    variable = Variable(data, trainable)
+def _restore(
+    data: np.ndarray, trainable: bool, name: str, resource: bool, constraint: Any
+) -> Variable:
+    variable = Variable(data, trainable, constraint=constraint)
     variable._name = name  # whatever scope is active here
     variable.resource = resource
     return variable

@@ -32,16 +32,18 @@ AUTO_REUSE = _ReuseMode.AUTO_REUSE
 class VariableScope:
     """A prefix for names, and defaults, as `variable_scope` sets them."""
 
-    def __init__(self, name: str, reuse: Any, use_resource: bool, initializer: Any):
+    def __init__(
+        self, name: str, reuse: Any, use_resource: bool, initializer: Any, constraint: Any
+    ):
         self.name = name
         self.reuse = reuse
         self.use_resource = use_resource
-        self.initializer = initializer
+        self.initializer, self.constraint = initializer, constraint
 
 
 class _Scopes(threading.local):
     def __init__(self) -> None:
-        self.stack = [VariableScope("", False, True, None)]
+        self.stack = [VariableScope("", False, True, None, None)]
 
 
 _scopes = _Scopes()
@@ -87,6 +89,7 @@ def variable_scope(
         outer.reuse if reuse is None else reuse,
         outer.use_resource if use_resource is None else use_resource,
         outer.initializer if initializer is None else initializer,
+        outer.constraint if constraint is None else constraint,
     )
     _scopes.stack.append(scope)
     try:
@@ -130,7 +133,8 @@ def get_variable(
                 "you mean to set reuse=AUTO_REUSE in VarScope?"
             )
     value = _initial_value(full, shape, dtype, initializer or scope.initializer)
-    variable = Variable(value, trainable, name=full, dtype=dtype)
+    constraint = scope.constraint if constraint is None else constraint
+    variable = Variable(value, trainable, name=full, dtype=dtype, constraint=constraint)
     variable.resource = scope.use_resource if use_resource is None else use_resource
     if graph is not None:
         graph._variables[full] = variable

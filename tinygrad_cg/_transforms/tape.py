@@ -215,6 +215,13 @@ class GradientTape(levels.Listener):
             elif state.frame is levels.UNRECORDED and not was_unrecorded:
                 state.frame = None
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse a copy, which would have no records: they belong to the tensors."""
+        raise TypeError(
+            "GradientTape: a tape cannot be copied or pickled: ask it for gradients where it "
+            "recorded, persistent=True for several, and copy these"
+        )
+
     def reset(self) -> None:
         """Forget everything recorded and watched, and go on recording."""
         if not self._recording or self._token is None:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .. import nest
+from .._core.levels import state
 from .._core.suggestions import refuse_name
 from .._core.tensor import Tensor
 from .._derivatives import custom_derivatives
@@ -27,7 +28,9 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
 
     `defjvp` defines its forward mode, and both modes where there is no `defvjp`. Before either has
     been called for it, a call raises TypeError. A gradient by an argument that has no maker raises
-    NotImplementedError. After ``autograd.extend.primitive``.
+    NotImplementedError. The body gets arrays; so does the gradient, unless it is differentiated in
+    turn, where the derivative of its ``answer`` is that of the function: right at every order.
+    After ``autograd.extend.primitive``.
     """
     vjp_makers: _Makers = {}
     jvp_makers: _Makers = {}
@@ -50,17 +53,23 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
         @custom_gradient
         @functools.wraps(f_raw)
         def ruled(*inputs: Any) -> tuple[Any, Callable[[Any], Any]]:
-            answer = f_raw(*inputs, **kwargs)
+            answer = f_raw(*map(_array, inputs), **kwargs)
 
             def gradient(upstream: Any) -> Any:
-                upstream = conjugated(upstream)
+                given, result, upstream = inputs, answer, conjugated(upstream)
+                if state.frame is not None:  # derivatives of the rule count the primitive's own
+                    result = ruled(*inputs)
+                else:
+                    given, upstream = tuple(map(_array, inputs)), _array(upstream)
                 found = []
                 for position, x in enumerate(inputs):
+                    if x is None or callable(x) or isinstance(x, str):
+                        continue  # it has no gradient
                     if position not in vjp_makers:
                         found.append(np.zeros_like(x) if isinstance(x, Tensor) else None)
                         continue
                     maker = vjp_makers[position]
-                    product = maker and maker(answer, *inputs, **kwargs)(upstream)
+                    product = maker and maker(result, *given, **kwargs)(upstream)
                     found.append(conjugated(product))
                 return found[0] if len(found) == 1 else found
 
@@ -71,6 +80,11 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     run.__dict__["_vjp_makers"] = vjp_makers
     run.__dict__["_jvp_makers"] = jvp_makers
     return run
+
+
+def _array(x: Any) -> Any:
+    """Return a tensor's value as an array that may be written to; what has none as it is."""
+    return np.array(x._data) if type(x) is Tensor and type(x._data) is np.ndarray else x
 
 
 def notrace_primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
