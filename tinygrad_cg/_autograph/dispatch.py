@@ -37,7 +37,7 @@ from .traced import (
     has_many_rows,
     is_traced,
     is_trying,
-    placeholders,
+    stand_ins,
     trial,
     truth,
     without,
@@ -154,7 +154,7 @@ class Helper:
                 "shape and dtype in both cases, by zeros_like, cast or broadcast_to",
             ) from None
         if is_trying():
-            return kind.pack(placeholders(kind.tensors(samples[0])), as_number)
+            return kind.pack(stand_ins(*map(kind.tensors, samples), test), as_number)
         return choose(
             test,
             [lambda: kind.tensors(values[0]()), lambda: kind.tensors(values[1]())],

@@ -57,6 +57,7 @@ from .traced import (
     is_trying,
     placeholders,
     possible_ways,
+    stand_ins,
     trial,
     truth,
     without,
@@ -267,7 +268,7 @@ class Run(Watch):
             for one in tables:
                 if not isinstance(one[i], Tensor):
                     rows = self._rows(i, one[i], self.dense[i])
-                    one[i] = rows if current_trace() is None else placeholders([rows])[0]
+                    one[i] = rows if current_trace() is None else stand_ins([rows], [rows])[0]
         return new
 
     def text(self, key: Any) -> str:
@@ -317,7 +318,7 @@ class Run(Watch):
             return found
 
         if is_trying():
-            found = placeholders(tensors(samples[0]))
+            found = stand_ins(*map(tensors, samples), test)
             return self._finish(found, plans, fixed, together)
         return choose(
             test,
@@ -423,7 +424,8 @@ class Loop(Run):
         if carries_flow:
             ways = ways | {NORMAL} | possible_ways(self.flow)
         ends = self.result if RETURN in possible_ways(self.flow) else undefined
-        results = self._plan("@ret", sample if RETURN in ways else undefined, ends)
+        end = sample.result if RETURN in ways else undefined
+        results = self._plan("@ret", end, ends)
 
         def tensors(names: dict, flow: Any, result: Any) -> list[Tensor]:
             found = [flow_number(flow)] if carries_flow else []
@@ -460,7 +462,7 @@ class Loop(Run):
 
         start = tensors(first, self.flow, ends)
         if is_trying():
-            flow, names, result = unpack(placeholders(start))
+            flow, names, result = unpack(stand_ins(start, tensors(sample.names, sample.flow, end)))
         elif self.rows is not None and not carries_flow:
             slices = control_flow.Slices(0, [self.rows], self.count)
             last, _ = control_flow.loop("for", step, start, slices)
@@ -472,8 +474,8 @@ class Loop(Run):
             flow = RETURN
         return self.assign({**names, "@ret": result}, flow)
 
-    def _find_types(self, first: dict) -> tuple[dict[Any, Plan], Any, frozenset[int]]:
-        """Return the types of what is carried, a result, and how rounds may be left."""
+    def _find_types(self, first: dict) -> tuple[dict[Any, Plan], Outcome, frozenset[int]]:
+        """Return the types of what is carried, the end of a round, and how rounds may be left."""
         names: dict = dict(first)
         plans: Any = None
         result, ways = undefined, frozenset((NORMAL,))
@@ -496,9 +498,10 @@ class Loop(Run):
                 result = found.result
             ways |= possible_ways(found.flow)
             if before is not None and all(map(_are_same, before.values(), plans.values())):
-                return plans, result, ways
-        self.check_types()
-        return plans, result, ways
+                break
+        else:
+            self.check_types()
+        return plans, found._replace(result=result), ways
 
     def _loop_plan(self, key: Any, one: Any, other: Any) -> Plan:
         """Return the type of a value before a round, and after it."""
@@ -563,10 +566,7 @@ class RangeLoop(Loop):
         return add(self.start, multiply(self.delta, cast(index, self.start.dtype)))
 
     def first_item(self) -> Any:
-        level = current_trace()
-        if level is None:
-            return self.item(convert(0, INT32))
-        return level.argument(Aval((), self.start.dtype))  # no number, as in the other rounds
+        return self.item(placeholders([convert(0, INT32)])[0])  # no number, as in other rounds
 
 
 class _Unrolled(Exception):
@@ -594,13 +594,12 @@ class RowsLoop(Loop):
         super().__init__(helper, number, names, cells, flow, result)
         self.rows = rows = convert(iterable)
         self.count = rows.shape[0]
-        self.aval = Aval(tuple(rows.shape[1:]), rows.dtype)
 
     def item(self, index: Any) -> Any:
         return gather(self.rows, index)
 
     def first_item(self) -> Any:
-        return current_trace().argument(self.aval)
+        return self.item(placeholders([convert(0, INT32)])[0])
 
     def may_begin_without(self, key: str) -> bool:
         return True

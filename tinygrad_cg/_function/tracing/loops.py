@@ -23,7 +23,7 @@ from ..._core.kinds import is_differentiable, is_exact
 from ..._core.levels import Token, stack, state
 from ..._core.primitive import OPS, Primitive, apply
 from ..._core.record import Node, attach_part, run_recorded
-from ..._core.tensor import Aval, Tensor, leaked_from_trace
+from ..._core.tensor import Aval, Tensor, is_zero, leaked_from_trace
 from ..._ops.comparison import less
 from ..._ops.creation import zeros, zeros_like
 from ..._ops.elementwise import add, where
@@ -265,7 +265,7 @@ class Loop(LoopProgram):
         rows = [
             k
             for k, one in enumerate(self.rows)
-            if is_differentiable(one.dtype) and not _is_zero(dys[count + k])
+            if is_differentiable(one.dtype) and not is_zero(dys[count + k])
         ]
         by_stack = [
             k
@@ -646,11 +646,6 @@ def _is_recorded() -> bool:
 
 def aval_of(tensor: Tensor) -> Aval:
     return Aval(tuple(tensor._data.shape), tensor._data.dtype)
-
-
-def _is_zero(tensor: Tensor) -> bool:
-    """Return whether a tensor is known to be zeros: nothing depends on what it is for."""
-    return type(tensor._data) is np.ndarray and not tensor._data.any()
 
 
 def _or_zeros(gradient: Tensor | None, like: Tensor) -> Tensor:
