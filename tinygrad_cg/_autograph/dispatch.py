@@ -19,6 +19,7 @@ from .._debugging import printing
 from .._ops.elementwise import equal, logical_and, logical_not, logical_or
 from .._ops.shape import stop_gradient
 from .._rules.outside_code import numpy_function
+from .._transforms.tape import keep_tapes
 from ..errors import AutographError, FailedAssertion, location_of
 from .detection import codes_in
 from .merging import Mismatch, describe, plan, undefined
@@ -139,8 +140,11 @@ class Helper:
         return self._choose(truth(test, "if"), [one, other], "else", line)
 
     def _choose(self, test: Any, values: list[Callable], word: str, line: int | None) -> Any:
+        samples = []
         with trial():
-            samples = [value() for value in values]
+            for value in values:
+                with keep_tapes():
+                    samples.append(value())
         if current_trace() is None:  # in a batch: these are the values
             values = [lambda: samples[0], lambda: samples[1]]
         try:

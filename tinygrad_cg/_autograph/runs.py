@@ -33,6 +33,7 @@ from .._ops.elementwise import (
 from .._ops.indexing import gather
 from .._ops.shape import cast
 from .._transforms import control_flow
+from .._transforms.tape import keep_tapes
 from ..errors import AutographError, InaccessibleTensorError
 from .merging import Carried, Kept, Mismatch, Plan, plan, undefined
 from .names import CONTINUE, NORMAL, RETURN
@@ -216,7 +217,7 @@ class Run(Watch):
             if which == "other" and not site.other:
                 found = Outcome(flow, result, names)
             else:
-                with self.watching():
+                with self.watching(), keep_tapes():
                     found = function(*arguments)
             after = [one.get() for one in self.locations]
             for i, shape in self.dense.items():

@@ -465,7 +465,7 @@ def without_value(name: str, parameter: str, value: Any) -> Any:
     if not isinstance(value, (ArrayLike, Weak)):
         return None
     tensor = convert(value)
-    if not isinstance(tensor._data, Aval) or ask_for_value(tensor) is not None:
+    if not isinstance(tensor._data, Aval) or ask_for_value(tensor, ready=True) is not None:
         return None
     if prod(tensor.shape) != 1:
         raise ValueError(
