@@ -42,6 +42,7 @@ from .state import (
     ElementsLocation,
     Location,
     Reachable,
+    Snapshot,
     is_same,
     locations_of,
     matters,
@@ -142,20 +143,23 @@ class ChangedObjectError(AutographError, InaccessibleTensorError):
 
 
 @contextlib.contextmanager
-def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Iterator[None]:
+def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Iterator[Any]:
     """Return a context for functions of which a tensor decides whether, or how often, they run.
+
+    It gives a function: what that returns is a context in which they can be traced again.
 
     Tensors and numbers that they assign to what is outside of them cannot follow that: all is put
     back, and it is an AutographError. One that is caught, if the loop `unrolls` then.
     """
     if any(str(getattr(one, "__module__", "")).startswith(_HOME) for one in functions):
-        yield  # a run, which puts all back itself
+        yield contextlib.nullcontext  # a run, which puts all back itself
         return
     watch = Watch([], functions)
     cause: Exception | None = None
+    held: list[Snapshot] = []
     try:
         with watch.watching():
-            yield
+            yield lambda: held[0].restored() if held else contextlib.nullcontext()
     except InaccessibleTensorError as error:  # a second trace has met what the first has left
         cause = error
     except Exception as error:
@@ -176,6 +180,7 @@ def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Ite
             raise error from cause
     if cause is not None:
         raise cause
+    held.append(Snapshot(functions, {}))
 
 
 control_flow.set_guard(unchanged)
@@ -378,6 +383,7 @@ class Loop(Run):
     count: Any = None
     """The number of rounds of a `for`; an int where it is known."""
     rows: Tensor | None = None
+    held: Snapshot | None = None
 
     def __init__(
         self, helper: Any, number: int, names: dict, cells: Any, flow: Any = 0, result: Any = None
@@ -402,19 +408,29 @@ class Loop(Run):
         values = dict(names)
         if item is not undefined:
             values["@value"] = item
-        for key, value in names.items():
-            if isinstance(key, int):
-                self.locations[key].set(value)
-        found = self.outcome("then", {**self.names, **values})
+        with self._at(names):
+            found = self.outcome("then", {**self.names, **values})
         return found._replace(flow=without(found.flow, {CONTINUE}))
+
+    @contextlib.contextmanager
+    def _at(self, names: dict) -> Iterator[None]:
+        """Return a context in which all is as in a round, also where it is traced again later."""
+        present = [one.get() for one in self.locations]
+        try:
+            with contextlib.nullcontext() if self.held is None else self.held.restored():
+                for key, value in names.items():
+                    if isinstance(key, int):
+                        self.locations[key].set(value)
+                yield
+        finally:
+            for location, value in zip(self.locations, present, strict=False):
+                location.set(value)
 
     def test(self, names: dict) -> Any:
         if self.site.kind == "for":
             return True
-        for key, value in names.items():
-            if isinstance(key, int):
-                self.locations[key].set(value)
-        return self.outcome("test", {**self.names, **names}).result
+        with self._at(names):
+            return self.outcome("test", {**self.names, **names}).result
 
     def run(self) -> Any:
         site = self.site
@@ -471,6 +487,7 @@ class Loop(Run):
         else:
             last = control_flow.while_loop(goes_on, body, (convert(0, INT32), *start))
             flow, names, result = unpack(list(last[1:]))
+        self.held = Snapshot(self._roots, self.helper.names, self.site.outer)
         if self.site.is_endless and carries_flow:
             flow = RETURN
         return self.assign({**names, "@ret": result}, flow)
