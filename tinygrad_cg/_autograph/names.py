@@ -180,14 +180,15 @@ class Liveness:
                 self._caught = before
                 return found
             case ast.With() | ast.AsyncWith():
-                before, self._caught = self._caught, self._caught | out
+                passes = all(map(_passes_errors_on, one.items))
+                before, self._caught = self._caught, self._caught | (NONE if passes else out)
                 found = self._block(one.body, out, brk, cont)
                 self._caught = before
                 targets = frozenset(
                     writes([item.optional_vars for item in one.items if item.optional_vars])
                 )
                 first = frozenset(writes([one.items[0].optional_vars or one.items[0].context_expr]))
-                return (found - targets) | reads(one.items) | (out - first)
+                return (found - targets) | reads(one.items) | (NONE if passes else out - first)
             case ast.Match():
                 found = out | reads(one.subject)
                 for case in one.cases:
@@ -208,6 +209,15 @@ class Liveness:
                 return (out - frozenset(writes(one))) | reads(one)
             case _:
                 return out | reads(one)
+
+
+_PASS_ERRORS_ON = {"GradientTape", "ForwardAccumulator", "stop_recording", "name_scope", "device"}
+
+
+def _passes_errors_on(item: ast.withitem) -> bool:
+    """Return whether an error ends the `with`, and what is after it: not so with `suppress`."""
+    called = getattr(item.context_expr, "func", None)
+    return getattr(called, "attr", getattr(called, "id", "")) in _PASS_ERRORS_ON
 
 
 def reads_as_loads(target: ast.AST) -> Names:

@@ -262,6 +262,7 @@ def _containers(value: Any, seen: set[int]) -> Iterator[Any]:
         yield from _containers(one, seen)
 
 
+_HOME = __name__.rpartition(".")[0]
 _MOST_OBJECTS = 20_000
 _PLAIN = (str, bytes, int, float, complex, type, ModuleType, np.ndarray, type(None))
 
@@ -279,6 +280,8 @@ class Reachable:
             one = pending.popleft()
             if id(one) in self._found or isinstance(one, _PLAIN):
                 continue
+            if type(one).__module__.startswith(_HOME):
+                continue  # the helper of a transformed function, say
             self._found[id(one)] = one
             if isinstance(one, Mapping):
                 pending += [*one.values()]
