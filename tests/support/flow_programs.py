@@ -54,7 +54,7 @@ class Writer:
         return f"{letter}{self.count}"
 
     def one(self):
-        return self.draw.choice([*NAMES, "o.h", "d[0]", "v", "x"])
+        return self.draw.choice([*NAMES, "o.h", "d[0]", "(v + 0.0)", "x"])
 
     def value(self):
         one, other = self.one(), self.one()
@@ -153,7 +153,7 @@ class Writer:
             lines += [f"{space}{g} = {t}.gradient({z}, {by})"]
         change = f"0.1 * tf.tanh({g})"
         uses = [f"if {g} is not None: {source} = {source} - {change}"]
-        uses += [f"if {g} is not None: o.h = o.h + {change}", f"if {g} is not None: d[0] = {change}"]
+        uses += [f"if {g} is not None: o.h = o.h + {change}", f"if {g} is not None: d[0] = d[0] + {change}"]
         uses += [f"for e in [e for e in [{g}] if e is not None]: b = b + 0.1 * tf.tanh(e)"]
         uses += [f"if {g} is not None: v.assign_sub({change})"]
         if kind == "persistent":

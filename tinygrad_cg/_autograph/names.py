@@ -34,17 +34,35 @@ def reads(nodes: Any) -> Names:
     """Return the names that are read, also by functions inside."""
     todo = [nodes] if isinstance(nodes, ast.AST) else [one for one in nodes if one is not None]
     return frozenset(
-        node.id
-        for one in todo
-        for node in ast.walk(one)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        node.id for one in todo for node in _names_in(one) if isinstance(node.ctx, ast.Load)
     )
+
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _names_in(node: ast.AST, bound: Names = NONE) -> Iterator[ast.Name]:
+    """Yield the names in a node, but for those that comprehensions have for themselves."""
+    if isinstance(node, ast.Name):
+        if node.id not in bound:
+            yield node
+        return
+    if isinstance(node, _COMPREHENSIONS):
+        yield from _names_in(node.generators[0].iter, bound)
+        targets = [name for one in node.generators for name in _names_in(one.target)]
+        bound |= {name.id for name in targets}
+    for one in ast.iter_child_nodes(node):
+        yield from _names_in(one, bound)
 
 
 def writes(nodes: Any) -> list[str]:
     """Return the names that are assigned or deleted, in the order of the text."""
     found: dict[tuple[int, int], str] = {}
+    todo = [nodes] if isinstance(nodes, ast.AST) else nodes
+    names = {id(name) for one in todo for name in _names_in(one)}
     for node in own_nodes(nodes):
+        if isinstance(node, ast.Name) and id(node) not in names:
+            continue
         position = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             found[position] = node.id
