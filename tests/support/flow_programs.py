@@ -58,7 +58,12 @@ class Writer:
 
     def value(self):
         one, other = self.one(), self.one()
-        forms = ["tf.sin({0}) * {1}", "0.5 * {0} + {1} * 0.4", "{0} * 0.6 - 0.2", "tf.tanh({0} * {1})"]
+        forms = [
+            "tf.sin({0}) * {1}",
+            "0.5 * {0} + {1} * 0.4",
+            "{0} * 0.6 - 0.2",
+            "tf.tanh({0} * {1})",
+        ]
         forms += ["bent({0})", "0.5 * chosen({0})", "({0} if {1} > 0.2 else {1} * 0.5)"]
         return self.draw.choice(forms).format(one, other)
 
@@ -108,7 +113,11 @@ class Writer:
 
     def while_(self, indent, depth, in_loop):
         space, n = "    " * indent, self.fresh("n")
-        head = [f"{space}{n} = 0", f"{space}while {self.test()} and {n} < 3:", f"{space}    {n} += 1"]
+        head = [
+            f"{space}{n} = 0",
+            f"{space}while {self.test()} and {n} < 3:",
+            f"{space}    {n} += 1",
+        ]
         return [*head, *self.block(indent + 1, depth + 1, True)]
 
     def for_(self, indent, depth, in_loop):
@@ -153,12 +162,16 @@ class Writer:
             lines += [f"{space}{g} = {t}.gradient({z}, {by})"]
         change = f"0.1 * tf.tanh({g})"
         uses = [f"if {g} is not None: {source} = {source} - {change}"]
-        uses += [f"if {g} is not None: o.h = o.h + {change}", f"if {g} is not None: d[0] = d[0] + {change}"]
+        uses += [
+            f"if {g} is not None: o.h = o.h + {change}",
+            f"if {g} is not None: d[0] = d[0] + {change}",
+        ]
         uses += [f"for e in [e for e in [{g}] if e is not None]: b = b + 0.1 * tf.tanh(e)"]
         uses += [f"if {g} is not None: v.assign_sub({change})"]
         if kind == "persistent":
             uses = [f"c = c + {change} if {g} is not None else c"]
-            again = f"{t}.gradient({self.draw.choice([z, 'a', 'b'])}, {s}, unconnected_gradients='zero')"
+            target = self.draw.choice([z, "a", "b"])
+            again = f"{t}.gradient({target}, {s}, unconnected_gradients='zero')"
             uses[0] += f"\n{space}b = b - 0.1 * tf.tanh({again})"
         return [*start, *lines, space + self.draw.choice(uses)]
 

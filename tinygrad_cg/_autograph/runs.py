@@ -17,7 +17,7 @@ import numpy as np
 from .. import nest
 from .._core.conversion import INT32, Weak, convert, is_tensor, is_weak
 from .._core.kinds import is_inexact
-from .._core.tensor import Aval, Tensor
+from .._core.tensor import Tensor
 from .._ops.elementwise import (
     add,
     ceil,

@@ -197,9 +197,7 @@ def placeholders(tensors: list[Tensor]) -> list[Tensor]:
     return [level.argument(Aval(tuple(one.shape), one.dtype)) for one in tensors]
 
 
-def stand_ins(
-    one: Sequence[Tensor], other: Sequence[Tensor], test: Any = None
-) -> list[Tensor]:
+def stand_ins(one: Sequence[Tensor], other: Sequence[Tensor], test: Any = None) -> list[Tensor]:
     """Return what stands in a trial for the results of a branch, or of a loop without a `test`.
 
     They are of the types of both sequences: what both cases give; or what a loop begins with, and

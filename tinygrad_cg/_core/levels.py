@@ -149,7 +149,7 @@ class State(threading.local):
         self.observers: tuple[Any, ...] = ()  # are told of passes (see observer)
         self.tangents = 0  # how many are being computed, one inside the other, while observed
         self.draws: Any = None  # what gives random numbers here, instead of the generator
-        self.consumed: Any = None  # the tapes that a case which is traced has used up, and since when
+        self.consumed: Any = None  # since when a case is traced, and the tapes it used up
         self.device: str | None = None  # where new tensors are; None is the processor's memory
         self.base_graph = base = State.base
         if base is not None:
