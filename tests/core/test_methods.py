@@ -78,6 +78,7 @@ ABSENT = {
     *("fill", "put", "resize", "byteswap", "setfield", "setflags", "getfield", "view"),
     *("base", "ctypes", "data", "flags", "flat", "strides", "dump", "dumps", "tofile"),
 }
+REMOVED = {"itemset", "newbyteorder", "ptp", "tostring"}  # NumPy up to 2.2 still lists them
 FOR_COMPLEX = (
     "x.co",
     "x.cum",
@@ -130,7 +131,7 @@ def test_methods_are_numpys(case):
 def test_all_methods_that_make_sense_are_there():
     own = set(dir(tf.constant(0.0)))  # the class has more: names that say what to use instead
     missing = {name for name in dir(np.ndarray) if not name.startswith("_")} - own
-    assert missing == ABSENT
+    assert missing - REMOVED == ABSENT
     assert "__array_namespace__" in dir(tf.Tensor)
 
 

@@ -3,6 +3,7 @@
 import functools
 import gc
 import inspect
+import operator
 import weakref
 from typing import Any
 
@@ -323,6 +324,7 @@ class Kinds:
         pytest.param(functools.partial(Kinds().two, more=1.0), 91.0, id="partial of a method"),
         pytest.param(np.negative, -1.0, id="NumPy function"),
         pytest.param(abs, 1.0, id="builtin"),
+        pytest.param(operator.methodcaller("__mul__", 7.0), 7.0, id="without a signature"),
         pytest.param(tf.identity, 1.0, id="function of the library"),
     ],
 )

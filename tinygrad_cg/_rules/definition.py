@@ -40,6 +40,15 @@ def closure(function: Any) -> dict[str, Any]:
 
 
 _BY_KEYWORD = ("variables", "needs_input_grad")
+_ANY_NUMBER = inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)
+
+
+def _parameters(function: Any, unknown: Sequence[inspect.Parameter] = ()) -> Sequence:
+    """Return the parameters of a callable; `unknown` if it has no signature, as `max`."""
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return unknown
 
 
 class RuleSignature:
@@ -61,7 +70,7 @@ class RuleSignature:
             any_number = bool(code.co_flags & inspect.CO_VARARGS)
             any_keyword = bool(code.co_flags & inspect.CO_VARKEYWORDS)
         else:
-            parameters = inspect.signature(grad_fn).parameters.values()
+            parameters = _parameters(grad_fn, [_ANY_NUMBER])
             by_keyword = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
             keyword_only = [one.name for one in by_keyword]
             required = [one.name for one in by_keyword if one.default is one.empty]
@@ -172,16 +181,13 @@ class Definition:
     def keyword_order(self, kwargs: dict[str, Any]) -> list[str]:
         """Return the names in `kwargs`: those of the signature in its order, then the others."""
         if self._keywords is None:
-            self._keywords = list(inspect.signature(self.function).parameters)
+            self._keywords = [one.name for one in _parameters(self.function)]
         known = [name for name in self._keywords if name in kwargs]
         return known + [name for name in kwargs if name not in known]
 
     def input_names(self, paths: Sequence[tuple]) -> list[str]:
         """Return names for inputs at `paths`: (position or keyword, path inside it)."""
-        try:
-            parameters = list(inspect.signature(self.function).parameters.values())
-        except (TypeError, ValueError):  # a function that is not written in Python
-            parameters = []
+        parameters = _parameters(self.function)
         names = []
         for root, path in paths:
             if isinstance(root, int):
