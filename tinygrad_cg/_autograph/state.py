@@ -310,51 +310,35 @@ class Snapshot:
     """The numbers and tensors that objects hold now, for code that is traced again later."""
 
     def __init__(self, roots: Iterable[Any], names: dict, outer: Iterable[str] = ()):
-        self._held = [(names, one, names[one]) for one in outer if _is_held(names.get(one))]
-        for one in Reachable([*roots, *[names[key] for key in outer if key in names]]):
+        used = [one for one in outer if one in names]
+        places: list[Location] = [GlobalLocation(one, names) for one in used]
+        for one in Reachable([*roots, *[names[key] for key in used]]):
             if isinstance(one, CellType):
-                self._held += [(one, "", read_cell(one))] if _is_held(read_cell(one)) else []
-                continue
-            inside = one if type(one) in (list, dict) else getattr(one, "__dict__", None)
-            if isinstance(inside, (list, dict)):
-                pairs = inside.items() if isinstance(inside, dict) else enumerate(inside)
-                self._held += [(inside, key, value) for key, value in pairs if _is_held(value)]
+                places.append(CellLocation("", one))
+            elif type(one) is list:
+                places.append(ContainerLocation("", one))
+            else:
+                inside = one if type(one) is dict else getattr(one, "__dict__", None)
+                if type(inside) is dict:
+                    places += [GlobalLocation(key, inside) for key in inside]
+        pairs = [(one, one.get()) for one in places]
+        self._held = [(one, value) for one, value in pairs if _is_held(value)]
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
         """Return a context in which objects hold what they held."""
-        before = []
-        for owner, key, value in self._held:
-            known = _read(owner, key)
-            if known is not value:
-                before.append((owner, key, known))
-                _write(owner, key, value)
+        present = [(one, one.get(), value) for one, value in self._held]
+        changed = [(one, now, value) for one, now, value in present if not is_same(now, value)]
+        for one, _, value in changed:
+            one.set(value)
         try:
             yield
         finally:
-            for owner, key, value in before:
-                _write(owner, key, value)
+            for one, now, _ in changed:
+                one.set(now)
 
 
 def _is_held(value: Any) -> bool:
-    return value is None or is_tensor(value) or isinstance(value, (Weak, int, float, np.ndarray))
-
-
-def _read(owner: Any, key: Any) -> Any:
-    if isinstance(owner, CellType):
-        return read_cell(owner)
-    if isinstance(owner, dict):
-        return owner.get(key, undefined)
-    return owner[key] if key < len(owner) else undefined
-
-
-def _write(owner: Any, key: Any, value: Any) -> None:
-    if isinstance(owner, CellType):
-        write_cell(owner, value)
-    elif isinstance(owner, dict):
-        if value is undefined:
-            owner.pop(key, None)
-        else:
-            owner[key] = value
-    elif key < len(owner):
-        owner[key] = value
+    if type(value) is list:
+        return any(map(_is_held, value))
+    return value is None or is_tensor(value) or isinstance(value, (Weak, int, float))
