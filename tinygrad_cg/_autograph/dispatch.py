@@ -158,7 +158,7 @@ class Helper:
                 "shape and dtype in both cases, by zeros_like, cast or broadcast_to",
             ) from None
         if is_trying():
-            return kind.pack(stand_ins(*map(kind.tensors, samples), test), as_number)
+            return kind.pack(stand_ins(*map(kind.tensors, samples), test=test), as_number)
         return choose(
             test,
             [lambda: kind.tensors(values[0]()), lambda: kind.tensors(values[1]())],

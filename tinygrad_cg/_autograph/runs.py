@@ -324,7 +324,7 @@ class Run(Watch):
             return found
 
         if is_trying():
-            found = stand_ins(*map(tensors, samples), test)
+            found = stand_ins(*map(tensors, samples), test=test)
             return self._finish(found, plans, fixed, together)
         return choose(
             test,
