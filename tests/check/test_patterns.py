@@ -264,7 +264,7 @@ def test_words_do_not_depend_on_the_speed_of_the_machine():
         time.sleep(2e-3)
         return x**3
 
-    x = np.random.default_rng(0).normal(size=300)  # 1200 evaluations, 2.4 s
+    x = np.random.default_rng(0).normal(size=300)
     false = rule(waits, lambda dy, x: dy * tf.where(x < 0, 5.0 * x, 3 * x**2))
     assert "It is false only where x < 0 (" in words(tf.check_gradients(false, x, order=1))
 
@@ -283,8 +283,7 @@ def test_what_was_not_looked_at_is_said():
 
     assert f"{text}that takes 8000 evaluations of f." in false(large, 2000)
 
-    def slow(x):
-        time.sleep(0.02)
-        return x**3
+    def by_numpy(x):
+        return tf.constant(x.numpy() ** 3)
 
-    assert f"{text}that takes 4000 evaluations of f, which takes 0.0" in false(slow, 1000)
+    assert f"{text}that takes 24 evaluations of f." in false(by_numpy, 6)

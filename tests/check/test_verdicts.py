@@ -194,6 +194,114 @@ def test_random_right_runs():
     assert check_runs.main(24) == 0
 
 
+# Exact zeros and digits ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        pytest.param(
+            lambda p, s: tf.math.log(s * p / tf.reduce_sum(s * p)),
+            (np.array([0.5, 0.2, 0.9]), 1.7),
+            id="a float64 array and a Python float",
+        ),
+        pytest.param(
+            lambda x: tf.reduce_sum(softmax(x)), (np.random.default_rng(0).normal(size=3),), id="1"
+        ),
+        pytest.param(
+            lambda x: tf.sin(x) ** 2 + tf.cos(x) ** 2,
+            (np.random.default_rng(3).normal(size=3),),
+            id="sin**2 + cos**2",
+        ),
+    ],
+)
+def test_what_does_not_change_is_zero(f, args):
+    tf.assert_gradients(f, *args)
+    assert {row.verdict for row in tf.check_gradients(f, *args).rows} == {"true"}
+
+
+def test_random_functions_that_do_not_change():
+    """A part of those that ``python -m tests.support.check_runs zeros 4800`` makes."""
+    for seed in range(0, 720, 61):
+        name, report = check_runs.run_zero(seed)
+        assert report.ok, (seed, name, report)
+        assert {row.verdict for row in report.rows} == {"true"}, (seed, name, report)
+
+
+@pytest.mark.parametrize("share", [1e-6, 1.0])
+def test_zero_is_no_excuse(share):
+    """A rule that gives 0 for what is not, or something where the derivative is 0, is false."""
+
+    def of_two(f, by_x, by_s):
+        return tf.custom_gradient(
+            lambda x, s: (f(x, s), lambda dy: (dy * by_x(x, s), tf.reduce_sum(dy * by_s(x, s))))
+        )
+
+    x, s = np.array([0.5, 0.2, 0.9]), np.array(1.7)
+    unchanged = of_two(lambda x, s: x + s - s, lambda x, s: 1.0, lambda x, s: share + 0.0 * x)
+    dropped = of_two(lambda x, s: x + share * s, lambda x, s: 1.0, lambda x, s: 0.0 * x)
+    for f in (unchanged, dropped):
+        report = tf.check_gradients(f, x, s, order=1)
+        assert {row.argument for row in report.rows if row.false} == {"s"}, report
+
+
+def test_rules_that_are_off_by_the_ninth_digit_are_found():
+    """A part of those that ``python -m tests.support.check_runs digits 100`` makes."""
+    assert check_runs.check_digits(10) == 0
+
+
+def test_reports_say_to_how_many_digits():
+    f = with_rule(tf.sin, lambda x, dy: dy * tf.cos(x))
+    text = str(tf.check_gradients(f, np.array(0.7)))
+    assert (
+        "References: complex step to 10 digits, central differences to 6, linearity to 6." in text
+    )
+    report = tf.check_gradients(lambda x: tf.sin(tf.cast(x, "float32")), np.float32(0.7), order=1)
+    assert "References: central differences to 4 digits." in str(report)
+    off = with_rule(tf.sin, lambda x, dy: dy * tf.cos(x) * (1.0 + 1e-8))
+    report = tf.check_gradients(off, np.array(0.7), order=1)
+    assert "expected 0.7648421872845, got 0.7648421949329" in " ".join(str(report).split())
+
+
+# Cost ----------------------------------------------------------------------------------------
+
+
+def counted(by_numpy, f, rule):
+    """A custom gradient, and a list with an entry for each call of it."""
+    calls = []
+
+    @tf.custom_gradient
+    def op(x):
+        calls.append(None)
+        y = tf.constant(f(x.numpy())) if by_numpy else f(x)
+        return y, lambda dy: rule(x, dy)
+
+    return op, calls
+
+
+@pytest.mark.parametrize("factor", [1.0 + 1e-8, 1.1, -1.0])
+@pytest.mark.parametrize("x", [np.array(0.7), np.array([0.3, 0.7, 1.2]), np.linspace(0.1, 1.9, 99)])
+def test_a_wrong_rule_takes_at_most_sixty_evaluations(x, factor):
+    for by_numpy in (False, True) if abs(factor - 1.0) > 1e-6 else (False,):
+        f, rule = np.sin if by_numpy else tf.sin, lambda x, dy: factor * dy * tf.cos(x)
+        op, calls = counted(by_numpy, f, rule)
+        assert tf.check_gradients(op, x).first_false_order == 1
+        assert len(calls) <= 60
+    op, calls = counted(False, tf.sin, lambda x, dy: dy * tf.cos(x))
+    assert tf.check_gradients(op, x).ok
+    assert len(calls) <= 35
+
+
+def test_four_numbers_undecided_take_a_second():
+    x = np.array([1.1, 1.3, 1.7, 2.3])
+    for f, point in ((lambda x: tf.sin(1e9 * tf.nn.relu(x)), x), (tf.sort, np.ones(4))):
+        tf.check_gradients(f, point)  # compiles
+        start = time.process_time()
+        report = tf.check_gradients(f, point)
+        assert time.process_time() - start < 1.0
+        assert any(row.verdict in ("kink", "inconclusive") for row in report.rows)
+
+
 # Wrong ---------------------------------------------------------------------------------------
 
 

@@ -1,9 +1,11 @@
 """Values and derivatives of operations where their formulas need care."""
 
+import mpmath
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tinygrad_cg.autograd.scipy import special as scipy_names
 
 
 def derivatives(function, *values):
@@ -236,3 +238,123 @@ def test_derivatives_of_bessel_functions_and_integrals_at_their_edges():
     at = np.pi / 8
     np.testing.assert_allclose(first[0], np.sin(at), 1e-14)
     np.testing.assert_allclose(second[0][0], np.pi * (2.0**30 + 0.5) * np.cos(at), 1e-14)
+
+
+def _slope(x):
+    return mpmath.exp(-abs(x)) / (1 + mpmath.exp(-abs(x))) ** 2
+
+
+# Each function, its first, second and (for most) third derivative, and where they are looked at:
+# where a derivative is far smaller than the terms of a formula for it, or a square overflows.
+EXACT_DERIVATIVES = {
+    "tanh": (
+        tf.tanh,
+        lambda x: mpmath.sech(x) ** 2,
+        lambda x: -2 * mpmath.tanh(x) * mpmath.sech(x) ** 2,
+        lambda x: (4 * mpmath.tanh(x) ** 2 - 2 * mpmath.sech(x) ** 2) * mpmath.sech(x) ** 2,
+        (1e-5, 3.0, 20.0, -40.0),
+    ),
+    "sigmoid": (
+        tf.sigmoid,
+        _slope,
+        lambda x: -_slope(x) * mpmath.tanh(x / 2),
+        lambda x: _slope(x) * (1 - 6 * _slope(x)),
+        (1e-5, 3.0, 40.0, -60.0),
+    ),
+    "logaddexp": (
+        lambda x: tf.keras.ops.logaddexp(x, 1.0),
+        lambda x: 1 / (1 + mpmath.exp(1 - x)),
+        lambda x: _slope(x - 1),
+        None,
+        (3.0, 40.0, -60.0),
+    ),
+    "softplus": (
+        tf.math.softplus,
+        lambda x: 1 / (1 + mpmath.exp(-x)),
+        _slope,
+        None,
+        (3.0, 40.0, -60.0),
+    ),
+    "expm1": (tf.math.expm1, mpmath.exp, mpmath.exp, mpmath.exp, (-3.0, -40.0, 1e-5)),
+    "atan": (
+        tf.math.atan,
+        lambda x: 1 / (1 + x * x),
+        lambda x: -2 * x / (1 + x * x) ** 2,
+        lambda x: (6 * x * x - 2) / (1 + x * x) ** 3,
+        (1e-5, 3.0, 1e9),
+    ),
+    "asinh": (
+        tf.math.asinh,
+        lambda x: (1 + x * x) ** -0.5,
+        lambda x: -x * (1 + x * x) ** -1.5,
+        lambda x: (2 * x * x - 1) * (1 + x * x) ** -2.5,
+        (1e-5, 3.0, 1e11),
+    ),
+    "atanh": (
+        tf.math.atanh,
+        lambda x: 1 / (1 - x * x),
+        lambda x: 2 * x / (1 - x * x) ** 2,
+        None,
+        (1e-5, 0.5, 1 - 2.0**-20),
+    ),
+    "asin": (
+        tf.math.asin,
+        lambda x: (1 - x * x) ** -0.5,
+        lambda x: x * (1 - x * x) ** -1.5,
+        None,
+        (1e-5, 0.5, 1 - 2.0**-20),
+    ),
+    "hypot": (
+        lambda x: tf.keras.ops.hypot(x, 1.0),
+        lambda x: x * (1 + x * x) ** -0.5,
+        lambda x: (1 + x * x) ** -1.5,
+        None,
+        (1e-5, 3.0, 1e5, 1e11),
+    ),
+    "softsign": (
+        tf.nn.softsign,
+        lambda x: (1 + abs(x)) ** -2,
+        lambda x: -2 * (1 + abs(x)) ** -3,
+        None,
+        (3.0, 1e11),
+    ),
+    "logit": (
+        scipy_names.logit,
+        lambda x: 1 / (x * (1 - x)),
+        lambda x: (2 * x - 1) / (x * (1 - x)) ** 2,
+        None,
+        (1e-9, 0.25, 0.75),
+    ),
+}
+LARGE = {"atan": (1e53, 1e77), "asinh": (1e53, 1e100), "hypot": (1e53, 1e100)}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", EXACT_DERIVATIVES)
+def test_derivatives_keep_their_digits(name):
+    """Each within a few units in the last place, though the formula's terms may be far larger."""
+    function, *exact, points = EXACT_DERIVATIVES[name]
+    for dtype, more in (("float32", ()), ("float64", LARGE.get(name, ()))):
+        at = np.array(points + more, dtype)
+        derivative = function
+        for formula in exact:
+            if formula is None:
+                continue
+            derivative = tf.grad(lambda x, f=derivative: tf.reduce_sum(f(x)))
+            found = derivative(tf.constant(at)).numpy()
+            with mpmath.workprec(200):
+                expected = np.array([float(formula(mpmath.mpf(x))) for x in at.tolist()])
+            np.testing.assert_allclose(found, expected, 12 * np.finfo(dtype).eps, err_msg=dtype)
+
+
+def test_lbeta_of_many_and_of_large_numbers():
+    """Within a few units in the last place of what a sum of logarithms of gammas cancels to."""
+    for dtype in ("float64", "float32"):
+        x = np.array([[1e6, 2.5, 0.25, 3.0], [1.5, 1e-3, 2e4, 7.0]], dtype)
+        with mpmath.workprec(200):
+            rows = [[mpmath.mpf(value) for value in row] for row in x.tolist()]
+            exact = [sum(map(mpmath.loggamma, row)) - mpmath.loggamma(sum(row)) for row in rows]
+        found = tf.math.lbeta(x).numpy()
+        np.testing.assert_allclose(found, np.array(exact, float), 8 * np.finfo(dtype).eps)
+        np.testing.assert_array_equal(tf.math.lbeta(np.ones((2, 1), dtype)), [0, 0])
+        np.testing.assert_array_equal(tf.math.lbeta(np.ones((2, 0), dtype)), [-np.inf, -np.inf])

@@ -72,6 +72,45 @@ def test_activations_keep_the_dtype(dtype):
         assert_allclose(found.numpy(), wide.numpy(), rtol=3e-3 if dtype == "float16" else 1e-6)
 
 
+IN_FLOAT32 = {
+    "layer_normalization": ops.layer_normalization,
+    "rms_normalization": ops.rms_normalization,
+    "l2_normalize": tf.math.l2_normalize,
+    "normalize": lambda x: ops.normalize(x, order=3),
+    "reduce_std": tf.math.reduce_std,
+    "numpy.std": tf.numpy.std,
+    "norm": tf.norm,
+    "norm, 3": lambda x: tf.norm(x, 3),
+    "frobenius": lambda x: tf.norm(tf.reshape(x, (2, 2)), "fro", [0, 1]),
+    "nuclear": lambda x: tf.numpy.linalg.norm(tf.reshape(x, (2, 2)), "nuc"),
+    "clip_by_norm": lambda x: tf.clip_by_norm(x, 1.0),
+    "clip_by_global_norm": lambda x: tf.clip_by_global_norm([x, None], 1.0)[0][0],
+    "global_norm": lambda x: tf.linalg.global_norm([x]),
+}
+
+
+@pytest.mark.parametrize("name", IN_FLOAT32)
+@pytest.mark.parametrize("scale", [1.0, 1e-4])
+def test_float16_is_squared_in_float32(name, scale):
+    """Numbers above 255, and below 1e-4, have no square in float16."""
+    function, x = IN_FLOAT32[name], np.array([300, -3000, 2500, 1000]) * scale
+
+    def derivatives(dtype):
+        one = tf.constant(x.astype("float16"), dtype)
+        weights = tf.cast(tf.constant([0.5, 1.0, -2.0, 3.0]), dtype)
+
+        def total(x):
+            y = function(x)
+            return tf.reduce_sum(y * weights if y.ndim else y)
+
+        return function(one), tf.grad(total)(one)
+
+    for found, wide in zip(derivatives("float16"), derivatives("float32"), strict=True):
+        assert found.dtype == "float16"
+        wide = wide.numpy()
+        assert_allclose(found.numpy(), wide, rtol=2e-3, atol=2e-3 * np.abs(wide).max() + 1e-7)
+
+
 def test_limits_at_infinity():
     x = tf.constant([-np.inf, np.inf, np.nan], tf.float64)
     for function in (tf.nn.gelu, tf.nn.silu, ops.hard_silu):

@@ -285,3 +285,25 @@ def test_positions_of_largest_elements_point_at_them():
 )
 def test_what_does_not_fit_is_refused(words, call):
     assert_raises(InvalidArgumentError, re.escape(words), call)
+
+
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+def test_keras_takes_volumes(data_format):
+    rng = np.random.default_rng(0)
+    x, filters = rng.normal(size=(1, 4, 5, 3, 2)), rng.normal(size=(2, 3, 2, 2, 3))
+    first = data_format == "channels_first"
+    given = np.moveaxis(x, -1, 1) if first else x
+
+    def last(y):
+        return np.moveaxis(y.numpy(), 1, -1) if first else y.numpy()
+
+    keras = tf.keras.ops
+    found = keras.conv(given, filters, 2, "same", data_format)
+    expected = tf.nn.conv3d(x, filters, [1, 2, 2, 2, 1], "SAME")
+    np.testing.assert_allclose(last(found), expected)
+    back = keras.conv_transpose(found, filters, 2, "valid", data_format=data_format)
+    expected = tf.nn.conv_transpose(expected, filters, (1, 4, 7, 4, 2), 2, "VALID")
+    np.testing.assert_allclose(last(back), expected)
+    for name, other in (("max_pool", tf.nn.max_pool3d), ("average_pool", tf.nn.avg_pool3d)):
+        found = getattr(keras, name)(given, (2, 3, 1), 1, "same", data_format)
+        np.testing.assert_allclose(last(found), other(x, (2, 3, 1), 1, "SAME"))

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+import tinygrad_cg.numpy as tnp
+from tests.support.op_cases import examples, generator, names
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._ops.define import Real
 
 # Points at which some functions have no finite slope.
-BAD = [0.0, -0.0, 1.0, -1.0, -3.0, 800.0, -800.0, np.inf, -np.inf, np.nan]
+BAD = [0.0, -0.0, 1.0, -1.0, -3.0, 800.0, -800.0, np.inf, -np.inf, np.nan, 1e300, 1e-320]
 
 
 UNARY = sorted(
@@ -88,6 +90,132 @@ def test_masked_functions_of_two_operands(name, side):
         return record.function(x, other) if side == 0 else record.function(other, x)
 
     check(f, [points[side], points[side] + 1e-3, *BAD])
+
+
+# What depends on several elements ------------------------------------------------------------
+
+# Contractions add products up. A user's operation has its own rule. The last are themselves
+# gradients: of their upstreams the rules of the operations that they belong to tell.
+WITHOUT = {"contraction", "control", "elementwise", "user"}
+PULLS = {"log_softmax_pull", "recurrence", "softmax_pull"}
+SEVERAL = [
+    name
+    for name in names()
+    if OPS[name].rules is not None and OPS[name].kind not in WITHOUT and name not in PULLS
+]
+OVERFLOWS = {"prod", "cumprod"}  # of numbers of 1e300
+
+
+def lines(shape):
+    """The positions of one element, and of one row along each axis."""
+    first = (0,) * len(shape)
+    yield first
+    for axis in range(len(shape)):
+        yield (*first[:axis], slice(None), *first[axis + 1 :])
+
+
+def masked_derivatives(example, operands, mask, weights):
+    """Gradients of a masked sum of squares: of order 1, and of order 2 in both modes."""
+    tensors = list(map(tf.constant, operands))
+    sources = [tensors[i] for i in example.real()]
+    ways = [tf.ones_like(source) for source in sources]
+    with (
+        tf.autodiff.ForwardAccumulator(sources, ways) as accumulator,
+        tf.GradientTape() as outer,
+    ):
+        outer.watch(sources)
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            squares = tf.square(tf.math.real(example.call(*tensors)))
+            total = tf.reduce_sum(tf.where(mask, weights * squares, 0.0))
+        first = tape.gradient(total, sources, unconnected_gradients="zero")
+    second = outer.gradient(first, sources, unconnected_gradients="zero")
+    return [one.numpy() for one in (*first, *second, *accumulator.jvp(first, "zero"))]
+
+
+def check_masked(example, i, line, bad, good):
+    """Spoil a line of an operand, and mask what depends on it: gradients are those without it."""
+    moved, spoiled = example.operands[i].copy(), example.operands[i].copy()
+    moved[line] += generator(example.primitive).uniform(0.01, 0.02, moved[line].shape)
+    spoiled[line] = bad
+    results = [
+        example.run(*example.operands[:i], one, *example.operands[i + 1 :])
+        for one in (moved, spoiled)
+    ]
+    value = example.run(*example.operands)
+    mask = (results[0] == value) & (results[1] == value)
+    weights = generator(example.primitive).uniform(0.5, 1.5, value.shape)
+    key = mask.tobytes()
+    if key not in good:
+        good[key] = masked_derivatives(example, example.operands, mask, weights)
+    operands = (*example.operands[:i], spoiled, *example.operands[i + 1 :])
+    found = masked_derivatives(example, operands, mask, weights)
+    for actual, expected in zip(found, good[key], strict=True):
+        np.testing.assert_allclose(
+            actual, expected, rtol=1e-9, atol=1e-12, err_msg=f"{example.params} {line} {bad}"
+        )
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # NumPy's FFT
+def test_masked_lines(name):
+    for example in examples(name):
+        good = {}
+        for i in example.real():
+            if example.run(*example.operands).dtype.kind not in "fc":
+                continue
+            for line in lines(example.operands[i].shape):
+                for bad in (np.nan, np.inf, -np.inf, 1e-320, 1e300):
+                    if bad != 1e300 or name not in OVERFLOWS:
+                        check_masked(example, i, line, bad, good)
+
+
+COMPOSED = {
+    "ptp": tnp.ptp,
+    "norm, inf": lambda x, axis: tf.norm(x, np.inf, axis),
+    "norm, 3": lambda x, axis: tf.norm(x, 3, axis),
+    "deviation": tf.math.reduce_std,
+    "layer normalization": lambda x, axis: tf.keras.ops.layer_normalization(x, axis=axis),
+    "unit vectors": tf.math.l2_normalize,
+    "clipped": lambda x, axis: tf.clip_by_norm(x, 1.0, axis),
+    "cumulative logsumexp": tf.math.cumulative_logsumexp,
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_masked_rows_of_what_is_composed(name):
+    rows = [[np.nan] * 3, [np.nan, 1.0, 2.0], [1.0, np.inf, 2.0], [-np.inf] * 3, [1e308] * 3]
+    x = np.array([[0.4, 0.7, 0.3], *rows])
+
+    for axis in (0, 1):
+
+        def f(x, axis=axis):
+            y = COMPOSED[name](x, axis)
+            y = tf.transpose(y) if axis == 0 and y.ndim == 2 else y
+            return tf.where(np.arange(6).reshape(6, *[1] * (y.ndim - 1)) < 1, y, 0.0)
+
+        def first(x, f=f):
+            return tf.grad(lambda x: tf.reduce_sum(f(x) ** 2))(x)
+
+        spoiled, alone = (tf.constant(one if axis else one.T) for one in (x, x[[0] * 6]))
+        for gradient in (
+            first,
+            lambda x, first=first: tf.grad(lambda x: tf.reduce_sum(first(x)))(x),
+            along(first),
+        ):
+            np.testing.assert_allclose(gradient(spoiled), gradient(alone), rtol=1e-9)
+
+
+def test_what_an_upstream_makes_is_not_hidden_in_rows():
+    """Of the extremum of a row with nan, of its softmax, and of its products."""
+    x = tf.constant([1.0, np.nan, 2.0], tf.float64)
+    for f in (tf.reduce_max, tf.nn.softmax, tf.nn.log_softmax, tf.math.cumprod, tf.norm):
+        assert np.isnan(tf.grad(lambda x, f=f: tf.reduce_sum(f(x) ** 2))(x)).any()
+    upstream = tf.constant([0.0, np.nan, 0.0], tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.math.cumprod(tf.ones_like(x) * x[0])
+    assert np.isnan(tape.gradient(y, x, output_gradients=upstream)[0])
 
 
 @pytest.mark.parametrize("name", UNARY)

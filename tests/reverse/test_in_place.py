@@ -1,12 +1,14 @@
-"""Sweeps overwrite large upstream gradients that nobody else has, and no others."""
+"""Sweeps overwrite large arrays that they made, and no others."""
 
-import weakref
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import tinygrad_cg as tf
+from tests.support import keepers
 from tinygrad_cg._core import record
 from tinygrad_cg._function.codegen import fused_rules
 from tinygrad_cg._reverse import sweep
@@ -126,29 +128,13 @@ def test_a_persistent_tape_gives_the_same_twice():
     assert_array_equal(first.numpy(), copy)
 
 
-@pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
-@pytest.mark.parametrize(
-    "keep",
-    [lambda dy: dy, lambda dy: dy.numpy(), weakref.ref],
-    ids=["tensor", "array", "weak reference"],
-)
-def test_what_a_rule_of_the_users_keeps_stays(keep):
-    """Upstream gradients that go through a custom rule, which holds them in some way."""
-    kept = []
-
-    @tf.custom_gradient
-    def held(x):
-        def grad(dy):
-            kept.append((keep(dy), dy.numpy().copy()))
-            return dy
-
-        return tf.identity(x), grad
-
-    x = tf.constant(VALUES)
-    gradient(lambda x: tf.exp(tf.sin(held(tf.exp(tf.sin(x))))), x)
-    ((one, values),) = kept
-    one = one() if isinstance(one, weakref.ref) else one
-    assert one is None or (np.asarray(one) == values).all()
+@pytest.mark.parametrize("tracer", keepers.TRACERS)
+def test_what_somebody_keeps_stays(tracer):
+    """In a process that something watched while the library was imported, or goes on to watch."""
+    command = [sys.executable, "-m", "tests.support.keepers", tracer]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.endswith("changed: []\n")
 
 
 def test_what_a_rule_of_the_users_returns_stays():

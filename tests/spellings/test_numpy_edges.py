@@ -1,5 +1,7 @@
 """Functions of `tinygrad_cg.numpy` where their formulas need care."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -131,3 +133,20 @@ def test_each_nan_is_an_element_or_all_are_one():
 def test_weights_that_do_not_fit(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_extrema_of_complex_numbers_are_by_real_and_then_imaginary_parts():
+    rng = np.random.default_rng(0)
+    specials = [1.0, np.nan, complex(1, np.nan), np.inf, -np.inf, complex(2, np.inf)]
+    for special, dtype in itertools.product(specials, (np.complex128, np.complex64)):
+        x = (rng.integers(-2, 3, (3, 4)) + 1j * rng.integers(-2, 3, (3, 4))).astype(dtype)
+        x[1, 2] = special
+        for function, axis in itertools.product((np.max, np.min), (None, 0, 1)):
+            found, expected = function(tf.constant(x), axis), function(x, axis)
+            assert found.dtype == dtype
+            is_number = ~np.isnan(expected)
+            np.testing.assert_array_equal(~np.isnan(found.numpy()), is_number)
+            np.testing.assert_array_equal(found.numpy()[is_number], expected[is_number])
+    x = tf.constant([1 + 9j, 3 + 1j, 3 + 4j])
+    gradient = tf.grad(lambda x: tf.math.real(np.max(x)) + 2 * tf.math.imag(np.max(x)))
+    assert gradient(x).numpy().tolist() == [0, 0, 1 + 2j]

@@ -12,6 +12,8 @@ Overflow counts as the power of two where it sets in.
 from __future__ import annotations
 
 import argparse
+import importlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -44,6 +46,7 @@ class Domain:
     points: tuple[float, ...] = ()
     second: Callable[[np.random.Generator, np.ndarray], np.ndarray] | None = None
     scale: Callable[..., Any] | None = None
+    flushes: bool = False  # results that would be subnormal may be 0
 
 
 EVERYWHERE = Domain()
@@ -70,6 +73,16 @@ def _other_coordinate(rng: np.random.Generator, y: np.ndarray) -> np.ndarray:
     ratio = np.exp(rng.normal(0, 2, y.shape)) * rng.choice([-1, 1], y.shape)
     x = np.where(rng.uniform(0, 1, y.shape) < 0.7, y * ratio, rng.permutation(y))
     return np.where(y == 0, np.nan, x)
+
+
+def _positive(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    return np.exp(rng.uniform(-20, 14, x.size)) * rng.choice([1.0, 0.1, 1e-5], x.size)
+
+
+def _largest_term(x: Any, y: Any) -> Any:
+    """Return betaln, or what a relative change of an operand changes it by, if that is more."""
+    slopes = [z * (mpmath.psi(0, z) - mpmath.psi(0, x + y)) for z in (x, y)]
+    return max(abs(exact_function("betaln")(x, y)), *map(abs, slopes))
 
 
 OVERFLOW = (709.782712893384, 88.72283905206835)  # log of the largest float64, float32
@@ -120,6 +133,22 @@ DOMAINS = {
     "fresnel_cos": Domain(low=-1e5, high=1e5, points=(1.5, 2.5)),
     "fresnel_sin": Domain(low=-1e5, high=1e5, points=(1.5, 2.5)),
     "erfinv": Domain(low=-1.0, high=1.0, points=NEAR_ONE),
+    "tanh_slope": Domain(points=(0.12, 0.92, 20.0, 44.18, 354.8), flushes=True),
+    "sigmoid_slope": Domain(points=(1.1, 36.75, 87.3, 708.3), flushes=True),
+    "logit": Domain(low=0.0, high=1.0, points=(0.25, 0.5, 0.75)),
+    "ndtr": Domain(high=38.6, low=-1e4, points=(-37.5, -13.0, -1.06, 1.06)),
+    "gamma": Domain(low=-170.0, high=171.6, points=(-0.5, 1.5, 2.5, 10.0, 34.0, -10.0, -33.5)),
+    "rgamma": Domain(low=-170.0, high=171.6, points=(-0.5, 1.5, 2.5, 10.0, 34.0, -10.0, -33.5)),
+    "beta": Domain(
+        low=1e-300,
+        high=1e6,
+        points=(10.0, 0.1, 100.0),
+        second=_positive,
+        scale=lambda x, y: mpmath.beta(x, y) * max(1, _largest_term(x, y)),
+    ),
+    "betaln": Domain(
+        low=1e-300, high=1e6, points=(10.0, 0.1, 100.0), second=_positive, scale=_largest_term
+    ),
     # Below 0 they are right to a few ulps of 1: see kernels/test_special.py.
     "lgamma": Domain(low=0.0, points=(1.46, 2.0, 2.5, 8.5)),
     "digamma": Domain(low=0.0, points=(1.4616321449683623, 2, 10)),
@@ -187,18 +216,22 @@ class Worst(NamedTuple):
     operands: tuple[float, ...]
 
 
-def worst(name: str, dtype: np.dtype, count: int) -> Worst:
-    """The largest error of a function over about `count` samples."""
+def worst(name: str, dtype: np.dtype, count: int, function: Any = None) -> Worst:
+    """The largest error over about `count` samples, of the kernel or of another `function`."""
+    function = OPS[name].kernel if function is None else function
     operands, scaled = samples(name, dtype, count), domain(name).scale
     compute = exact_function(name)
     parts = range(0, operands[0].size, CHUNK)
-    got = [OPS[name].kernel(*[x[start : start + CHUNK] for x in operands]) for start in parts]
+    got = [function(*[x[start : start + CHUNK] for x in operands]) for start in parts]
     results = np.concatenate(got).tolist()
     found = Worst(0.0, ())
     with mpmath.workprec(PRECISION):
         for result, *values in zip(results, *[x.tolist() for x in operands], strict=True):
             numbers = [mpmath.mpf(value) for value in values]
             exact = compute(*numbers)
+            flushed = result == 0 and abs(exact) < 1.5 * float(np.finfo(dtype).tiny)
+            if mpmath.isnan(exact) or (domain(name).flushes and flushed):  # nan at a pole
+                continue
             scale = exact if scaled is None else scaled(*numbers)
             error = _ulps(result, exact, scale, np.finfo(dtype))
             if not error <= found.error:
@@ -216,10 +249,17 @@ def _ulps(result: Any, exact: Any, scale: Any, info: np.finfo) -> float:
     return float(mpmath.ldexp(abs(result - exact), -last))
 
 
+def scipy_function(name: str) -> Any:
+    """SciPy's function of that name, which gets and gives arrays of the same dtype; or None."""
+    special = importlib.import_module("scipy.special")
+    return getattr(special, {"lgamma": "gammaln", "sigmoid": "expit"}.get(name, name), None)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.accuracy", description=__doc__)
     parser.add_argument("--samples", type=int, default=20_000, help="operands of each function")
+    parser.add_argument("--scipy", action="store_true", help="SciPy's errors beside them")
     parser.add_argument("names", nargs="*", help="functions, by default all")
     options = parser.parse_args()
     print(f"Worst error in ulps (bound), about {options.samples} samples, and where.")
@@ -227,6 +267,11 @@ def main() -> None:
         cells = [name.ljust(12)]
         for dtype, bound in zip(DTYPES, OPS[name].ulps, strict=True):
             error, operands = worst(name, dtype, options.samples)
+            if options.scipy:
+                peer = scipy_function(name)
+                other = worst(name, dtype, options.samples, peer).error if peer else math.nan
+                cells.append(f"{dtype.name} {error:5.3f} ({bound:g}), SciPy {other:<12.4g}")
+                continue
             where = ", ".join(f"{value:.9g}" for value in operands)
             cells.append(f"{dtype.name} {error:5.3f} ({bound:g}) {where:30}")
         print(" ".join(cells).rstrip(), flush=True)

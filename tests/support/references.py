@@ -346,6 +346,45 @@ def digamma(x: float) -> float:
     return polygamma(0, x)
 
 
+def _of_gamma(function: Callable[..., Any], at_pole: float) -> Callable[[float], float]:
+    """Return a function of mpmath's with its value at -1, -2, ...; at 0 it is infinite or 0."""
+
+    def call(x: float) -> float:
+        if x == math.inf or math.isnan(x):
+            return x if at_pole or math.isnan(x) else 0.0
+        if _is_pole(x):
+            return math.copysign(math.inf, x) if x == 0 and at_pole else at_pole
+        return float(function(x))
+
+    return call
+
+
+def _direction(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    length = np.hypot(x, y)
+    return np.where(length == 0, 0, x / np.where(length == 0, 1, length))
+
+
+def _exact_betaln(x: Any, y: Any) -> Any:
+    with mpmath.workprec(400):
+        return mpmath.loggamma(x) + mpmath.loggamma(y) - mpmath.loggamma(x + y)
+
+
+def betaln(x: float, y: float) -> float:
+    if not (0 < x < math.inf and 0 < y < math.inf):
+        return lgamma(x) + (lgamma(y) - lgamma(x + y))
+    return float(_exact_betaln(mpmath.mpf(x), mpmath.mpf(y)))
+
+
+def _gamma_sign(x: float) -> float:
+    odd = -1.0 if math.isfinite(x) and math.floor(x) % 2 else 1.0
+    return 1.0 if x >= 0 else (math.nan if _is_pole(x) or math.isnan(x) else odd)
+
+
+def beta(x: float, y: float) -> float:
+    sign = _gamma_sign(x) * _gamma_sign(y) * _gamma_sign(x + y)
+    return sign * float(mpmath.exp(betaln(x, y)))
+
+
 def sinc(x: float) -> float:
     return float(mpmath.sincpi(x)) if math.isfinite(x) else math.nan
 
@@ -615,6 +654,10 @@ def _exact_softplus(x: Any) -> Any:
     return max(x, 0) + mpmath.log1p(mpmath.exp(-abs(x)))
 
 
+def _exact_sigmoid_slope(x: Any) -> Any:
+    return _exact_sigmoid(x) * _exact_sigmoid(-x)
+
+
 EXACT: dict[str, Callable[..., Any]] = {
     "arccos": mpmath.acos,
     "arccosh": mpmath.acosh,
@@ -623,6 +666,8 @@ EXACT: dict[str, Callable[..., Any]] = {
     "arctan": mpmath.atan,
     "arctan2": mpmath.atan2,
     "arctanh": mpmath.atanh,
+    "beta": lambda x, y: mpmath.exp(_exact_betaln(x, y)),
+    "betaln": _exact_betaln,
     "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
     "erfcinv": exact_erfcinv,
     "exp2": lambda x: mpmath.mpf(2) ** x,
@@ -630,14 +675,19 @@ EXACT: dict[str, Callable[..., Any]] = {
     "fresnel_cos": mpmath.fresnelc,
     "fresnel_sin": mpmath.fresnels,
     "softsign": lambda x: x / (1 + abs(x)),
+    "gamma": lambda x: mpmath.nan if _is_pole(x) else mpmath.gamma(x),
     "lgamma": mpmath.loggamma,
     "log2": lambda x: mpmath.log(x, 2),
+    "logit": lambda x: mpmath.log(x / (1 - x)),
     "log_sigmoid": lambda x: -_exact_softplus(-x),
     "logaddexp": lambda x, y: max(x, y) + mpmath.log1p(mpmath.exp(-abs(x - y))),
+    "ndtr": lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
     "rsqrt": lambda x: 1 / mpmath.sqrt(x),
     "sigmoid": _exact_sigmoid,
+    "sigmoid_slope": _exact_sigmoid_slope,
     "sinc": mpmath.sincpi,
     "softplus": _exact_softplus,
+    "tanh_slope": lambda x: mpmath.sech(x) ** 2,
     "xlogy": lambda x, y: x * mpmath.log(y) if x else mpmath.mpf(0),
 }
 """Those that mpmath has under another name or not at all."""
@@ -715,7 +765,13 @@ REFERENCES: dict[str, Callable[..., Any]] = {
         ((x == 0) | (gate == 0)) & ~np.isfinite(y), 0, x * y
     ),
     "divide_gated": lambda x, y, gate: np.where(
-        ((x == 0) | (gate == 0)) & ((y == 0) | np.isnan(y)), 0, x / y
+        ((x == 0) | (gate == 0)) & ~np.isfinite(1 / y), 0, x / y
+    ),
+    "one_minus_square": lambda x: (1 - x) * (1 + x),
+    "direction": _direction,
+    "sigmoid_slope": each(lambda x: float(_exact_sigmoid_slope(x)) if x == x else x),
+    "tanh_slope": each(
+        lambda x: float(mpmath.sech(x)) ** 2 if abs(x) < 800 else x - x if x != x else 0.0
     ),
     "nearest_finite": _nearest_finite,
     "erf": each(math.erf),
@@ -749,6 +805,12 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "gamma_transport": each(gamma_transport),
     "betainc_derivative": lambda a, b, x, orders: each(lambda *v: betainc(*v, orders))(a, b, x),
     "beta_density": lambda a, b, x, orders: each(lambda *v: beta_density(*v, orders))(a, b, x),
+    "ndtr": each(lambda x: math.erfc(-x / math.sqrt(2)) / 2),
+    "logit": lambda x: np.log(x / (1 - x)),
+    "gamma": each(_of_gamma(mpmath.gamma, math.nan)),
+    "rgamma": each(_of_gamma(mpmath.rgamma, 0.0)),
+    "beta": each(beta),
+    "betaln": each(betaln),
     "polygamma": each(polygamma),
     "sinc": each(sinc),
     "sinc_derivative": each(sinc_derivative),
@@ -770,7 +832,9 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "log_softmax_pull": lambda g, y, axis: g - np.exp(y) * np.sum(g, axis, keepdims=True),
     "cumsum": lambda x, **params: _scanned(lambda state, x: state + x, 0, x, **params),
     "cumprod": lambda x, **params: _scanned(lambda state, x: state * x, 1, x, **params),
-    "recurrence": lambda a, b, **params: _scanned(lambda r, a, b: b + a * r, 0, a, b, **params),
+    "recurrence": lambda a, b, pulls, **params: _scanned(
+        lambda r, a, b: b + a * r, 0, a, b, **params
+    ),
     "identity": np.array,
     "stop_gradient": np.array,
     "optimization_barrier": np.array,

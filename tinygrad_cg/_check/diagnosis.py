@@ -569,6 +569,8 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
     order = min(row.order for row in rows)
     rows = [row for row in rows if row.order == order]
     row = rows[0]
+    if row.relative_error <= 1e-6:
+        row = max(rows, key=lambda row: row.relative_error)  # an element, say
     if row.value is None:
         row = next((row for row in rows if row.path == "both"), row)
     names = [source.name for source in evidence.orders.problem.sources if not source.captured]
@@ -587,7 +589,10 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
 
 
 def _pair(row: DerivativeRow) -> str:
-    return f"{number(row.reference)}, got {number(row.value)}"
+    reference, value = number(row.reference), number(row.value)
+    if reference == value:
+        reference, value = f"{row.reference:.13g}", f"{row.value:.13g}"
+    return f"{reference}, got {value}"
 
 
 def _and(names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +19,8 @@ from .branches import Branches
 from .curvature import compare_curvature
 from .problem import CheckedFunction, Product, move_point, product, total
 from .recorder import Recorder
-from .reference import LINEARITY, ReferenceValue, difference_all
-from .verdicts import DerivativeRow, Judge, decide, noise_of, tolerance
+from .reference import COMPLEX_STEP, LINEARITY, ReferenceValue, difference_all
+from .verdicts import SHARP, DerivativeRow, Judge, decide, noise_of, tolerance
 
 MOST_PARTED = 10_000  # elements of which parts are looked at
 MOST_SINGLE = 64  # elements that are looked at one by one
@@ -30,6 +31,8 @@ NEARBY = 32  # points around a kink
 
 SURE = (verdicts.TRUE, verdicts.WRONG)
 DOUBTFUL = (verdicts.KINK, verdicts.INCONCLUSIVE)
+
+REPEATS = "repeated calls agree"
 
 Label = tuple[int, int, str, str]  # of a row: order, index of the source, path, mode
 
@@ -61,6 +64,7 @@ class Orders:
         self.inaccurate: list[DerivativeRow] = []
         self._indices = range(len(problem.sources))
         self.first: list = []  # the gradients of order 1, at the point of the comparison
+        self._values: list[Product] = []  # of each order, along its direction, there
         self._linear = True
         self._has_zeros = False  # whether an element of a gradient is 0
         self.is_nearby = False  # whether this is the comparison at the second point
@@ -91,7 +95,9 @@ class Orders:
         if order == 1:
             self.first = found[1]
             self._check_linearity()
-        judges = [self._judge(order, j) for j in self._indices]
+        middle, wide = self._values[-1], self.problem.ways[order]
+        self._values.append(total(wide, found[1]))
+        judges = [self._judge(order, j, None, middle) for j in self._indices]
         if "reverse" in self.modes:
             self._x_rows(order, judges, *found)
             if order > 1:
@@ -100,7 +106,7 @@ class Orders:
         if "forward" in self.modes:
             self._forward_rows(order, judges, found[1])
         if order == 2 and "reverse" in self.modes:
-            self._check_symmetry()
+            self._check_symmetry(self._values[2])
         return True
 
     @property
@@ -114,16 +120,20 @@ class Orders:
         precisions = [recorder.coarsest for recorder in self.recorders.values()]
         return max([*(float(np.finfo(one.dtype).eps) for one in self._base), *precisions])
 
+    def _precision_of(self, j: int) -> float:
+        """Return the precision of a source, or that of the function where this is less."""
+        return max(self._precision, float(np.finfo(self.problem.point[j].dtype).eps))
+
     def _passes(self, order: int, joint: bool = False) -> tuple[list, list] | None:
         """Return the gradients in the arguments' precision and in that of the comparison."""
         problem, path = self.problem, "joint" if joint else "x"
         recorder = Recorder([source.name for source in problem.sources])
         self.recorders[order, path] = recorder
-        pairs = zip(problem.point, self._base, strict=True)
-        has_two = any(one.dtype != other.dtype for one, other in pairs)
         try:
             wide = problem.arrays(self._base, order, None, recorder, joint)
-            return problem.arrays(problem.point, order, joint=joint) if has_two else wide, wide
+            if problem.has_two_dtypes:
+                return problem.arrays(problem.point, order, joint=joint), wide
+            return wide, wide
         except Exception as error:
             self._add_failure(order, path, "reverse", error)
             return None
@@ -139,12 +149,15 @@ class Orders:
         for source in self.problem.sources:
             self.rows.append(DerivativeRow(order, source.name, "x", mode, *found))
 
-    def _judge(self, order: int, j: int, start: Any = None) -> Judge:
+    def _judge(self, order: int, j: int, start: Any = None, middle: Product | None = None) -> Judge:
+        """Return the judge of a derivative by source j; `middle` is the function's own value."""
         problem = self.problem
         ways: list = [None] * len(problem.sources)
         ways[j] = problem.last[j]
 
         def line(step: float) -> tuple[float, float]:
+            if step == 0.0 and problem.level is None and middle is not None:
+                return middle.number, middle.size
             try:
                 found = problem.measure(move_point(self._base, ways, step), order - 1, start)
             except Exception:  # it is not defined there
@@ -224,8 +237,8 @@ class Orders:
                 detail = f"in {self.problem.point[j].dtype}; finite in float64"
         compared = (shown, reference.value, reference.error, reference.kind, verdict, detail)
         row = DerivativeRow(order, self.problem.sources[j].name, path, mode, *compared)
-        own_precision = float(np.finfo(self.problem.point[j].dtype).eps)
-        row.rounding = judge.floor / max(self._precision, own_precision)
+        row.rounding = judge.floor / self._precision_of(j)
+        row.tolerance = SHARP if reference.kind == COMPLEX_STEP else tolerance(self._precision)
         lost = abs(own.number - value.number) > 0.01 * value.size
         if verdict == verdicts.TRUE and lost and mode == "reverse":
             if path == "x" and self._is_false_in_own_dtype(order, j, own, value):
@@ -319,8 +332,10 @@ class Orders:
         def again() -> float:
             return self._directional(j, problem.arrays(problem.point, order))[0].number
 
-        noise = noise_of(own.number, again, functools.partial(problem.rough, constants=True))
-        return abs(own.number - value.number) > 10 * noise + 100 * own.rounding
+        gap = abs(own.number - value.number)
+        noise = noise_of(own.number, again, functools.partial(problem.rough, constants=True), gap)
+        noise += noise_of(value.number, self._again(order, j), problem.rough, gap)
+        return gap > 5 * noise + 100 * own.rounding
 
     def _overflow(self, reference: ReferenceValue) -> str:
         """Return a verdict for a non-finite value: whether the sources' dtypes could hold it."""
@@ -413,6 +428,8 @@ class Orders:
         """Compare each order with the one before the last, whose gradient may be 0 here."""
         if "reverse" not in self.modes or self.problem.against is not None:
             return
+        if not self._is_special():
+            return
         for order in range(2, self.order + 1):
             rows = [row for row in self.rows if row.order <= order and row.path == "x"]
             is_complete = any(row.order == order for row in rows)
@@ -425,8 +442,10 @@ class Orders:
     def _look_at_parts(self) -> None:
         """Compare parts of the directions: elements at kinks, elements of different size."""
         problem = self.problem
-        false = min((row.order for row in self.rows if row.false), default=math.inf)
-        for order in sorted({row.order for row in self.rows if row.order < false}):
+        false = [row for row in self.rows if row.false]
+        clear = [row.order for row in false if not row.relative_error <= 1e-6]
+        orders = {row.order for row in self.rows if row.order < min(clear, default=math.inf)}
+        for order in sorted(orders):
             found: list = []
             for j in self._indices:
                 parts = self._parts(order, j)
@@ -542,7 +561,7 @@ class Orders:
             verdict, shown = self._overflow(reference), own.value
         found = (shown, reference.value, reference.error, LINEARITY, verdict)
         row = DerivativeRow(order, "dy", "upstream", "reverse", *found)
-        row.rounding = floor / self._precision
+        row.rounding, row.tolerance = floor / self._precision, tolerance(self._precision)
         self.rows.append(row)
 
     def _by_upstream(self, gradients: list) -> Product:
@@ -557,18 +576,22 @@ class Orders:
 
     def _noise(self, difference: Callable[[], float]) -> float:
         """Return how far a difference that should be 0 may be off by rounding."""
-        return 3 * noise_of(difference(), difference, self.problem.rough)
+        number = difference()
+        return noise_of(number, difference, self.problem.rough, abs(number))
 
     def _both_rows(self, order: int) -> None:
         """Add the derivatives of the squared outputs, where both paths meet."""
         squares = self.problem.weigh_squares
         try:
             wide = self.problem.arrays(self._base, order, squares)
+            middle = self.problem.measure(self._base, order - 1, squares)
         except Exception as error:
             self._add_failure(order, "both", "reverse", error)
             return
-        for j in self._indices:
-            judge, again = self._judge(order, j, squares), self._again(order, j, squares)
+        for j, source in enumerate(self.problem.sources):
+            judge, again = self._judge(order, j, squares, middle), self._again(order, j, squares)
+            mine = [row for row in self.rows if row.argument == source.name]
+            judge.known_false = any(row.verdict == verdicts.WRONG for row in mine)
             found = self._directional(j, wide, wide)
             self.rows.append(self._row((order, j, "both", "reverse"), judge, found, again))
 
@@ -576,8 +599,10 @@ class Orders:
         problem = self.problem
         for j, judge in enumerate(judges):
             try:
-                value = problem.tangent(self._base, order, j)
-                own = problem.tangent(problem.point, order, j)
+                own = value = problem.tangent(self._base, order, j)
+                if problem.has_two_dtypes:
+                    with contextlib.suppress(*[NotLinearError] * self._linear):  # by rounding
+                        own = problem.tangent(problem.point, order, j)
             except Exception as error:
                 verdict = verdicts.FAILED
                 if isinstance(error, NotLinearError):  # or so much rounded that it looks so
@@ -678,24 +703,20 @@ class Orders:
     # Properties ------------------------------------------------------------------------------
 
     def _values_repeat(self) -> bool:
-        """Return whether the function and its gradient are the same when computed again."""
-        problem, name = self.problem, "repeated calls agree"
-        if not _alike(problem.outputs(self._base), problem.outputs(self._base)):
-            words = (
-                f"{problem.name} gives another value when it is called again: it draws random "
-                "numbers, or keeps a state. Nothing can be said of its derivatives before that is "
-                "fixed"
-            )
-            self.properties.append(Property(name, False, words))
-            return False
-        try:
-            first, second = [problem.pull_back(self._base, [problem.weights]) for _ in range(2)]
-        except Exception:
+        """Return whether the function is the same when computed again, and keep its value."""
+        problem = self.problem
+        again = problem.outputs(self._base)
+        if _alike(problem.base_values, again):
+            values = again if problem.against is None else problem.reference_outputs(self._base)
+            self._values = [total(problem.weights, values)]
             return True
-        agree = _alike(first[0], second[0])
-        detail = "" if agree else "the gradient is another when the rule runs again: it has a state"
-        self.properties.append(Property(name, agree, detail))
-        return True
+        words = (
+            f"{problem.name} gives another value when it is called again: it draws random "
+            "numbers, or keeps a state. Nothing can be said of its derivatives before that is "
+            "fixed"
+        )
+        self.properties.append(Property(REPEATS, False, words))
+        return False
 
     def _check_linearity(self) -> None:
         """Compare the gradient for a sum of upstreams with the sum of the gradients."""
@@ -714,11 +735,15 @@ class Orders:
             one, other, both, *_ = [part.number for part in parts(j)]
             return one + other - both
 
+        try:
+            pulled = problem.pull_back(self._base, upstreams)
+        except Exception:
+            return
+        agree = _alike(self.first, pulled[0])
+        words = "" if agree else "the gradient is another when the rule runs again: it has a state"
+        self.properties.append(Property(REPEATS, agree, words))
         for j, source in enumerate(problem.sources):
-            try:
-                one, other, both, *multiples = parts(j)
-            except Exception:
-                return
+            one, other, both, *multiples = self._directional(j, *pulled)
             expected, got = one.number + other.number, both.number
             allowed = tolerance(self._precision) * max(one.size, other.size, both.size)
             allowed += 16 * max(one.rounding, other.rounding, both.rounding)
@@ -763,36 +788,33 @@ class Orders:
             self.rows.append(DerivativeRow(1, name, "upstream", "reverse", *found))
             return
 
-    def _check_symmetry(self) -> None:
-        """Compare second derivatives along two directions, taken in both orders."""
-        if sum(one.size for one in self.problem.point) == 1:
+    def _check_symmetry(self, one: Product) -> None:
+        """Compare a second derivative along two directions with that in the other order."""
+        problem, ways = self.problem, self.problem.ways
+        if sum(one.size for one in problem.point) == 1:
             return
 
-        def asymmetry() -> float:
-            one, other = self._mixed()
-            return one.number - other.number
+        def swapped() -> Product:
+            with problem.using(ways=[ways[0], ways[2], ways[1]]):
+                return problem.measure(self._base, 2)
 
         try:
-            one, other = self._mixed()
+            other = swapped()
         except Exception:
             return
         difference = abs(one.number - other.number)
         if not math.isfinite(difference):
             return
         holds = difference <= tolerance(self._precision) * max(one.size, other.size)
-        holds = holds or difference <= self._noise(asymmetry)
+        if not holds and not any(row.verdict == verdicts.WRONG for row in self.rows):
+            holds = difference <= self._noise(
+                lambda: problem.measure(self._base, 2).number - swapped().number
+            )
         if not holds and any(row.verdict in DOUBTFUL for row in self.rows):
             return  # they need not be symmetric where they have no limits
         words = f"{one.number:.6g} in one order, {other.number:.6g} in the other"
         name = "second derivatives are symmetric"
         self.properties.append(Property(name, holds, "" if holds else words))
-
-    def _mixed(self) -> list[Product]:
-        ways, found = self.problem.ways, []
-        for chosen in (ways, [ways[0], ways[2], ways[1]]):
-            with self.problem.using(ways=chosen):
-                found.append(self.problem.measure(self._base, 2))
-        return found
 
     def _look_at_shapes(self) -> None:
         """Add the property that gradients did not have to be adapted to their inputs."""
@@ -818,32 +840,17 @@ class Orders:
                 for other in rows
                 if (row.mode, other.mode, row.argument) == ("reverse", "forward", other.argument)
             ]
-            words = []
+            names, words = [source.name for source in self.problem.sources], []
             for row, other in pairs:
                 one, two = row.value or 0.0, other.value or 0.0
-                differ = abs(one - two) > tolerance(self._precision) * max(abs(one), abs(two))
-                wrong = verdicts.WRONG in (row.verdict, other.verdict)
-                if differ and (wrong or not self._is_rounding(order, row.argument)):
+                allowed = tolerance(self._precision) * max(abs(one), abs(two))
+                rounding = max(row.rounding, other.rounding)
+                allowed += rounding * self._precision_of(names.index(row.argument))
+                is_true = verdicts.TRUE == row.verdict == other.verdict
+                if abs(one - two) > allowed and not is_true:
                     words.append(f"by {row.argument} {one:.6g} in reverse, {two:.6g} forward")
             if pairs:
                 self.properties.append(Property(name, not words, "; ".join(words)))
-
-    def _is_rounding(self, order: int, name: str) -> bool:
-        """Return whether rounding explains that the derivatives of both modes differ."""
-        problem = self.problem
-        j = [source.name for source in problem.sources].index(name)
-
-        def reverse() -> float:
-            return self._directional(j, problem.arrays(self._base, order))[0].number
-
-        def forward() -> float:  # rounded otherwise it may look as if it were not linear
-            return problem.tangent(self._base, order, j).number
-
-        gap = abs(reverse() - forward())
-        if not math.isfinite(gap) or gap <= self._noise(reverse) + self._noise(forward):
-            return True
-        again = self._again(order, j)  # both modes are rounded alike
-        return gap <= 6 * noise_of(again(), again, problem.rough)
 
 
 def _classes(sizes: np.ndarray, decades: int) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -15,21 +15,22 @@ import numpy as np
 
 from .._core.levels import Level, state
 from .._core.primitive import apply
+from .._core.tensor import Tensor
 from .._rules.rebinding import rebind_outputs
+from .._transforms.batching import Batch, BatchTensor
 from .orders import Orders
-from .problem import CheckedFunction, Point, total
+from .problem import CheckedFunction, Point
 from .verdicts import DerivativeRow
 
 LARGEST = 4096  # elements of an argument to look at one by one
 WORK = 1 << 31  # elements of operands and results that this may take
 CALL = 2000  # elements that an operation counts for besides: calling it takes as long
-SECONDS = 60.0  # that it may take where the work is not seen, in NumPy code say
+BATCH = 1 << 21  # elements of the argument to compute with at once
+ALONE = 20  # evaluations where these cannot be batched, in NumPy code say
 ENTRIES = 1 << 22  # of a Jacobian to keep
 STEP = 1e-3  # in units of the argument's scale
 MOVES = (0.13, -0.29, 0.41)  # in the same: other points to look at where there are few elements
 SHOWN = 3  # elements to name
-
-Values = Callable[[Point], np.ndarray]
 
 
 class Elements(NamedTuple):
@@ -51,6 +52,7 @@ class Elements(NamedTuple):
     more: tuple[Elements, ...] = ()
     parts: tuple[Elements, ...] = ()
     others: Mapping[str, np.ndarray] = MappingProxyType({})
+    batched: bool = True
 
     def agree(self, given: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
         """Return where numbers are equal up to the errors of the right ones, or these unknown."""
@@ -172,13 +174,15 @@ def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
         raise TooMuch(f"there are {point[j].size}, and it is done for up to {LARGEST}")
     if not point[j].size:
         return None
+    more: list[Elements | None] = []
     try:
         found = _elements(problem, point, order, j)
-        more = []
-        for move in MOVES if found is not None and _is_of_few(found) else ():
+        count = len(MOVES) if found is not None and _is_of_few(found) else 0
+        batched = found is not None and found.batched
+        for move in MOVES[: count if batched else count and ALONE // (10 * point[j].size)]:
             there = [np.asarray(one) for one in point]
             there[j] = np.asarray(point[j] + move * problem.scales[j], point[j].dtype)
-            more.append(_elements(problem, there, order, j))
+            more.append(_elements(problem, there, order, j, batched))
     except TooMuch:
         raise
     except Exception:  # it cannot be computed, or is not defined there
@@ -194,36 +198,35 @@ def _is_of_few(one: Elements) -> bool:
     return one.x.size < 8 or (alone and one.x.size <= 64)
 
 
-def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Elements | None:
+def _elements(
+    problem: CheckedFunction, point: Point, order: int, j: int, batched: bool = True
+) -> Elements | None:
     x = point[j]
     given = problem.arrays(point, order)[j]
     given = np.zeros(x.shape, x.dtype) if given is None else given
     if not np.isfinite(given).all():
         return None
-    values = partial(_output_values if order == 1 else _derivative_values, problem, order)
-    count = 4 * x.size * (2 if np.iscomplexobj(x) else 1)
-    work, began = Work(), time.perf_counter()
+    values, work = Values(problem, order, point, j, batched), Work()
     with problem.using(level=work):
-        middle = values(point)
-    seconds = time.perf_counter() - began
-    if count * work.count > WORK or count * seconds > SECONDS:
-        what = "f" if order == 1 else f"the gradient of order {order - 1}"
-        slow = "" if count * work.count > WORK else f", which takes {seconds:.2g} s each time"
-        raise TooMuch(f"that takes {count} evaluations of {what}{slow}")
+        middle = values(x[None])[0]
+    count = 4 * x.size * (2 if np.iscomplexobj(x) else 1)
+    values.cost = f"that takes {count} evaluations of "
+    values.cost += "f" if order == 1 else f"the gradient of order {order - 1}"
+    if count * work.count > WORK:
+        raise TooMuch(values.cost)
     weights = np.ones(1)
     if order == 1:
         weights = np.concatenate([np.ravel(one) for one in problem.weights])
     small = x.size * middle.size <= ENTRIES
     if not small:  # the sum that is differentiated is enough
-        values, weights = partial(_weighed, weights, values), np.ones(1)
-        middle = values(point)
+        values.weights, weights = weights, np.ones(1)
+        middle = values(x[None])[0]
     precise = all(np.finfo(one.dtype).eps < 1e-12 for one in point)
-    columns = _columns(values, middle, point, j, problem.scales[j], precise)
-    if np.iscomplexobj(x):
-        imaginary = _columns(values, middle, point, j, problem.scales[j], precise, 1j)
-        right = np.real(columns @ np.conj(weights)) + 1j * np.real(imaginary @ np.conj(weights))
-    else:
-        right = np.real(columns @ np.conj(weights))
+    units = (1.0, 1j) if np.iscomplexobj(x) else (1.0,)
+    columns, *imaginary = [_columns(values, middle, x, precise, unit) for unit in units]
+    right = np.real(columns @ np.conj(weights))
+    for one in imaginary:
+        right = right + 1j * np.real(one @ np.conj(weights))
     right = right.reshape(x.shape)
     single = order == 1 and len(problem.values) == 1 and small
     several = order == 1 and len(problem.values) > 1 and small and not np.iscomplexobj(x)
@@ -241,6 +244,7 @@ def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Ele
         columns.T if known else None,
         parts=_parts_by_output(problem, point, j, columns, accuracy) if several else (),
         others={one.name: point[i] for i, one in enumerate(problem.sources) if i != j},
+        batched=values.batched,
     )
 
 
@@ -259,48 +263,78 @@ def _parts_by_output(
     return tuple(found)
 
 
-def _output_values(problem: CheckedFunction, order: int, point: Point) -> np.ndarray:
-    return np.concatenate([np.ravel(one) for one in problem.reference_outputs(point)])
+class Together(Batch):
+    """A batch of which nothing is computed one example after the other."""
+
+    def _one_by_one(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        raise TypeError(f"{primitive.name} has no batching rule")
 
 
-def _weighed(weights: np.ndarray, values: Values, point: Point) -> np.ndarray:
-    return np.array([np.real(np.vdot(weights, values(point)))])
+class Values:
+    """What is differentiated, as a function of an argument: at several points at once.
 
+    One after the other where the function cannot be batched, at a `cost` in words. `weights`
+    multiply the results.
+    """
 
-def _derivative_values(problem: CheckedFunction, order: int, point: Point) -> np.ndarray:
-    return np.array([total(problem.ways[order - 1], problem.arrays(point, order - 1)).number])
+    def __init__(self, problem: CheckedFunction, order: int, point: Point, j: int, batched: bool):
+        self.problem, self.order, self.point, self.j = problem, order, point, j
+        self.scale = problem.scales[j]
+        self.weights: np.ndarray | None = None
+        self.batched = batched
+        self.cost = ""
+
+    def __call__(self, points: np.ndarray) -> np.ndarray:
+        """Return a row of values for each of the argument's values."""
+        if len(points) > 1 and self.batched:
+            try:
+                return self._compute(points, Together(len(points)))
+            except Exception:  # NumPy code, say, or a condition
+                self.batched = False
+        if len(points) > ALONE:
+            raise TooMuch(self.cost)
+        return np.concatenate([self._compute(one[None], None) for one in points])
+
+    def _compute(self, points: np.ndarray, batch: Batch | None) -> np.ndarray:
+        problem, order, j = self.problem, self.order, self.j
+        with problem.at(self.point) as sources, batch or contextlib.nullcontext():
+            x = Tensor(np.array(points[0])) if batch is None else BatchTensor(Tensor(points), batch)
+            if problem.sources[j].variable is None:
+                sources[j] = x
+            else:
+                state.overrides[id(problem.sources[j].variable)] = x
+            if order == 1:
+                found = problem.run(sources, problem.against)
+            else:
+                found = [problem.number(sources, order - 1, problem.weigh)]
+        arrays = [(one if batch is None else batch.physical(one))._values() for one in found]
+        rows = np.concatenate([one.reshape(len(points), -1) for one in arrays], axis=1)
+        return rows if self.weights is None else np.real(rows @ np.conj(self.weights))[:, None]
 
 
 def _columns(
-    values: Values,
-    middle: np.ndarray,
-    point: Point,
-    j: int,
-    scale: float,
-    precise: bool,
-    unit: complex = 1.0,
+    values: Values, middle: np.ndarray, x: np.ndarray, precise: bool, unit: complex
 ) -> np.ndarray:
-    """Return the derivative of the values by each element of source j; NaN at kinks."""
-    columns = np.empty((point[j].size, middle.size), middle.dtype)
+    """Return the derivative of the values by each element of x; NaN at kinks."""
+    columns = np.empty((x.size, middle.size), middle.dtype)
     typical = max(float(np.max(np.abs(middle), initial=0.0)), 1e-300)
-    for i in range(point[j].size):
-        here = complex(point[j].reshape(-1)[i])
-        step = (STEP if precise else 0.02) * (abs(here) or scale)
-        slopes, bends = [], []
-        for h in (step, step / 2):
-            right, left = (values(_shifted(point, j, i, sign * h * unit)) for sign in (1, -1))
-            slopes.append((right - left) / (2 * h))
-            bends.append(np.abs(right + left - 2 * middle) / h)
-        columns[i] = (4 * slopes[1] - slopes[0]) / 3
-        kink = (bends[1] > 0.8 * bends[0]) & (bends[1] > 1e-3 * typical / scale)
-        columns[i][kink] = np.nan
+    sizes = np.abs(x.ravel())
+    steps = (STEP if precise else 0.02) * np.where(sizes > 0, sizes, values.scale)
+    count = max(1, BATCH // (4 * x.size))
+    for start in range(0, x.size, count):
+        here = np.arange(x.size)[start : start + count]
+        h = steps[here, None]
+        points = np.tile(x.ravel(), (4, len(here), 1))
+        for k, factor in enumerate((1.0, -1.0, 0.5, -0.5)):
+            moved = factor * steps[here] * unit
+            points[k, range(len(here)), here] += moved if np.iscomplexobj(x) else np.real(moved)
+        found = values(points.reshape(-1, *x.shape)).reshape(4, len(here), -1)
+        slopes = (found[0] - found[1]) / (2 * h), (found[2] - found[3]) / h
+        bends = [np.abs(found[k] + found[k + 1] - 2 * middle) / h for k in (0, 2)]
+        columns[here] = (4 * slopes[1] - slopes[0]) / 3
+        kink = (2 * bends[1] > 0.8 * bends[0]) & (2 * bends[1] > 1e-3 * typical / values.scale)
+        columns[here] = np.where(kink, np.nan, columns[here])
     return columns
-
-
-def _shifted(point: Point, j: int, i: int, step: complex) -> Point:
-    moved = np.array(point[j])
-    moved.reshape(-1)[i] += step if np.iscomplexobj(moved) else np.real(step)
-    return [moved if k == j else one for k, one in enumerate(point)]
 
 
 # Patterns ------------------------------------------------------------------------------------

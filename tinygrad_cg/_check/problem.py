@@ -195,7 +195,7 @@ class CheckedFunction:
         self.leaf_indices: list[int] = []
         self.sources = self._argument_sources(args, kwargs)
         try:
-            self.sources += self._captured_variables()
+            outputs = self._find_variables()
         except (AttributeError, TypeError, ValueError) as error:
             _note_arguments(args, error)
             raise
@@ -205,14 +205,17 @@ class CheckedFunction:
                 "or arrays or tensors of floats"
             )
         self.point = [source.value for source in self.sources]
-        outputs = self.outputs(self.point)
-        self.offsets = [] if against is None else self._compare_outputs(outputs)
         self.wide_point = [value.astype(_wide(value.dtype)) for value in self.point]
-        self.wide = False  # whether it computes in float64 when it is given float64
+        self.has_two_dtypes = _dtypes(self.point) != _dtypes(self.wide_point)
+        self.offsets = [] if against is None else self._compare_outputs(outputs)
+        self.wide = not self.has_two_dtypes  # whether it computes in float64 when given float64
+        wide = outputs
         with contextlib.suppress(Exception):
-            wide = self.outputs(self.wide_point)
-            wide += [] if against is None else self.reference_outputs(self.wide_point)
-            self.wide = all(_precision(one.dtype) < 1e-15 for one in wide)
+            wide = self.outputs(self.wide_point) if self.has_two_dtypes else outputs
+            others = [] if against is None else self.reference_outputs(self.wide_point)
+            self.wide = all(_precision(one.dtype) < 1e-15 for one in [*wide, *others])
+        self.has_two_dtypes &= self.wide
+        self.base_values = wide if self.wide else outputs
         self._choose(outputs, np.random.default_rng(seed), order)
 
     # The sources -----------------------------------------------------------------------------
@@ -222,12 +225,16 @@ class CheckedFunction:
         named = [path for key in sorted(kwargs) for path, _ in nest.flatten_paths(kwargs[key], key)]
         names = [*self.definition.input_names(paths), *named]
         sources = []
+        dtypes = [one.dtype for one in self.leaves if is_tensor(one) or isinstance(one, np.ndarray)]
+        has_wide = any(dtype in (np.float64, np.complex128) for dtype in dtypes)
         for index, (name, leaf) in enumerate(zip(names, self.leaves, strict=True)):
             variable = leaf if isinstance(leaf, Variable) else None
             if variable is not None:
                 array = np.array(variable._data)
             elif is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
                 array = np.array(convert(leaf)._values())
+                if has_wide and type(leaf) is float:  # it takes the dtype of what it meets
+                    array = np.array(leaf)
             elif hasattr(leaf, "__array__"):  # a Series or a DataFrame of pandas, say
                 array = np.asarray(leaf)
             else:
@@ -237,13 +244,13 @@ class CheckedFunction:
                 sources.append(Primal(name, array, variable))
         return sources
 
-    def _captured_variables(self) -> list[Primal]:
-        """Return the Variables that the function reads and that are no arguments."""
+    def _find_variables(self) -> list[np.ndarray]:
+        """Add the Variables that the function reads to the sources; return its outputs."""
         used = _Used()
         state.listeners.append(used)
         try:
             with self.at([source.value for source in self.sources]) as sources:
-                self.run(sources)
+                outputs = [one._values() for one in self.run(sources)]
                 if self.against is not None:
                     self.run(sources, self.against)
         finally:
@@ -253,7 +260,8 @@ class CheckedFunction:
         variables = sorted(used.values(), key=lambda variable: variable._serial)
         names = _distinct([variable.name for variable in variables])
         pairs = zip(names, variables, strict=True)
-        return [Primal(name, np.array(one._data), one, True) for name, one in pairs]
+        self.sources += [Primal(name, np.array(one._data), one, True) for name, one in pairs]
+        return outputs
 
     def _compare_outputs(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
         """Return what f's outputs have more than those of the function that it is checked against.
@@ -372,7 +380,9 @@ class CheckedFunction:
                 found = moved.outputs(moved.point)
                 pairs = zip(found, finite, strict=True)
                 if all(bool(np.isfinite(one[mask]).all()) for one, mask in pairs):
-                    moved.values = found
+                    moved.values = moved.base_values = found
+                    if self.has_two_dtypes:
+                        moved.base_values = moved.outputs(moved.wide_point)
                     moved.offsets = [] if self.against is None else moved._compare_outputs(found)
                     return moved
         return None
@@ -464,7 +474,7 @@ class CheckedFunction:
         with self.at(point, recorder, recorder) as sources:
             weights: list[Tensor] = []
             if joint:
-                narrow = [one.dtype for one in point] == [one.dtype for one in self.point]
+                narrow = _dtypes(point) == _dtypes(self.point)
                 dtypes = [one.dtype if narrow else _wide(one.dtype) for one in self.values]
                 weights = list(map(Tensor, map(np.asarray, self.weights, dtypes)))
                 start = partial(self.weigh, weights=weights)
@@ -575,6 +585,10 @@ def move_point(point: Point, ways: Sequence, step: complex) -> Point:
 
 def _wide(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.complex128 if is_complex(dtype) else np.float64)
+
+
+def _dtypes(point: Point) -> list[np.dtype]:
+    return [one.dtype for one in point]
 
 
 def _precision(dtype: np.dtype) -> float:

@@ -55,6 +55,7 @@ class Ladder:
         self.rows: list[list[float]] = []
         self.noises: list[float] = []
         self.bends: list[float] = []
+        self.changes: list[float] = []  # of the values, to the side where they change more
         self.extra = 0.0  # noise of the function beyond rounding its terms
 
     def refine(self) -> None:
@@ -64,6 +65,12 @@ class Ladder:
         self._extrapolate((right - left) / (2 * step))
         self.noises.append(2 * self.precision * size / step)
         self.bends.append((right + left - 2 * self.middle) / step)
+        self.changes.append(max(abs(right - self.middle), abs(left - self.middle)))
+
+    def largest_change(self) -> float:
+        """Return how much the values change at most; infinity where they are not known."""
+        known = [one if np.isfinite(one) else np.inf for one in self.changes]
+        return max(known, default=np.inf)
 
     def _extrapolate(self, difference: float) -> None:
         row = [difference]
@@ -147,8 +154,7 @@ class Ladder:
         """
         flat = [row[0] == 0 and bend == 0 for row, bend in zip(self.rows, self.bends, strict=True)]
         stepped = flat[-1] and not all(flat)
-        level = 0 if stepped else self._best()[2]
-        spacing = self.step * 0.5**level / (8 if stepped else 2)
+        spacing = self.step / 8 if stepped else self.step * 0.5 ** max(self._best()[2], 2)
         differences = np.diff([self.line(i * spacing)[0] for i in range(-4, 5)], 4)
         return float(np.max(np.abs(differences))) / 70**0.5
 
@@ -211,12 +217,16 @@ def difference_all(
 def by_complex_step(line: Callable[[complex], Any] | None, ladder: Ladder) -> ReferenceValue | None:
     """Return the derivative by a complex step; None where differences disagree."""
     derivative = complex_step(line, ladder.scale)
-    coarse, size = ladder.rows[0][0], ladder.size / ladder.scale
-    gap = abs(coarse - derivative)
-    if not gap <= 1e-3 * max(abs(derivative), abs(coarse)) + 10 * ladder.noises[0]:
-        return None
-    error = 1e-11 * abs(derivative)  # and what rounding does to the value
-    return ReferenceValue(derivative, error, COMPLEX_STEP, False, size)
+    while np.isfinite(derivative):
+        value, noise = ladder.rows[-1][-1], ladder.noises[-1]
+        if abs(value - derivative) <= 1e-3 * max(abs(derivative), abs(value)) + 10 * noise:
+            error = 1e-12 * abs(derivative)  # and what rounding does to the value
+            size = ladder.size / ladder.scale
+            return ReferenceValue(derivative, error, COMPLEX_STEP, False, size)
+        if len(ladder.rows) > 3:
+            return None
+        ladder.refine()
+    return None
 
 
 def complex_step(line: Callable[[complex], Any] | None, scale: float) -> float:

@@ -184,7 +184,12 @@ def _errors(row: DerivativeRow) -> tuple[str, str]:
 def _lines(report: GradientReport) -> str:
     """Return a line each for references, properties and rules."""
     kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
-    lines = [f"References: {', '.join(kinds)}."] if kinds else []
+    texts: list[str] = []
+    for kind in kinds:
+        digits = [row.digits for row in report.rows if row.kind == kind and row.digits]
+        unit = "" if any(" to " in text for text in texts) else " digits"
+        texts.append(f"{kind} to {min(digits)}{unit}" if digits else kind)
+    lines = [f"References: {', '.join(texts)}."] if kinds else []
     points = dict.fromkeys(row.nearby for row in report.rows if row.nearby)
     lines += [f"The nearby point: {point}." for point in points]
     if report.against is not None:

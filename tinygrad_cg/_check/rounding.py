@@ -17,6 +17,7 @@ from .._core.primitive import apply
 from .._core.tensor import Tensor
 from .._rules.rebinding import rebind_outputs
 
+AMPLITUDE = 16.0  # of random rounding: where terms cancel, few values are near a result
 EXACT = (  # what computes nothing that must be rounded; rules compare with results of these
     *("absolute", "ceil", "clip", "conj", "floor", "imag", "max", "maximum", "min", "minimum"),
     *("negative", "real", "relu", "round", "sign", "where"),
@@ -77,11 +78,11 @@ class Rough(Level):
         return Tensor(np.asarray(data + self._draw(np.asarray(size)), data.dtype))
 
     def _draw(self, size: np.ndarray, least: float = 0.0) -> np.ndarray:
-        """Return random numbers up to a size; of complex sizes for both parts by themselves."""
-        drawn = self.generator.uniform(-1.0, 1.0, size.shape)
+        """Return random numbers; for complex sizes for both parts by themselves."""
+        drawn = self.generator.uniform(-AMPLITUDE, AMPLITUDE, size.shape)
         if not is_complex(size.dtype):
             return drawn * (size + least)
-        other = self.generator.uniform(-1.0, 1.0, size.shape)
+        other = self.generator.uniform(-AMPLITUDE, AMPLITUDE, size.shape)
         return drawn * (np.real(size) + least) + 1j * other * (np.imag(size) + least)
 
     def _uncertainty(
@@ -92,7 +93,11 @@ class Rough(Level):
         Complex ones have an uncertainty for each part.
         """
         name = primitive.name
-        size = _sizes_of_parts(name, operands, out) if is_complex(out.dtype) else np.abs(out)
+        size = np.abs(out)
+        if is_complex(out.dtype):
+            exponent = params.get("exponent", operands[-1])
+            is_polar = "power" in name and not np.all(exponent == np.round(np.real(exponent)))
+            size = _sizes_of_parts(name, operands, out, is_polar)
         if not all(type(one) is np.ndarray for one in operands):
             return size
         if name in SUMS or (name == "multiply" and is_complex(out.dtype)):
@@ -158,7 +163,7 @@ def _magnitudes(operand: np.ndarray) -> np.ndarray:
     return np.asarray(found, operand.dtype)
 
 
-def _sizes_of_parts(name: str, operands: list, out: np.ndarray) -> np.ndarray:
+def _sizes_of_parts(name: str, operands: list, out: np.ndarray, is_polar: bool) -> np.ndarray:
     """Return what both parts of a complex result are rounded in proportion to.
 
     The imaginary part in proportion to itself in a sum, and where that of the operands is tiny, as
@@ -168,7 +173,7 @@ def _sizes_of_parts(name: str, operands: list, out: np.ndarray) -> np.ndarray:
     for one in operands if name not in ("add", "subtract") else ():
         if is_complex(one.dtype):
             tiny = np.abs(np.imag(one)) <= 1e-10 * np.abs(np.real(one))
-            tiny &= (np.real(one) > 0) | ("power" not in name)  # in polar coordinates
+            tiny &= (np.real(one) > 0) | (not is_polar)
             sizes = zip(tiny.shape[::-1], out.shape[::-1], strict=False)
             fits = tiny.ndim <= out.ndim and all(one in (1, other) for one, other in sizes)
             componentwise = componentwise & (tiny if fits else tiny.all())

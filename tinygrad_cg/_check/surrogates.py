@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .._core.tensor import Tensor
 from .._ops.elementwise import clip, multiply, sigmoid, tanh
+from .._transforms.tape import GradientTape
 from .orders import Orders
 from .problem import CheckedFunction, Point, move_point
 from .verdicts import TRUE
@@ -121,6 +123,15 @@ def _find_surrogate(orders: Orders, point: Point) -> str | None:
         scaled = [(f"lambda x: {ratio:g} * x", lambda x: multiply(x, float(f"{ratio:g}")))]
     for text, surrogate in (*scaled, *SURROGATES):
         args, kwargs = problem.structure
+        with GradientTape() as tape:
+            x = Tensor(np.array(point[0]))
+            tape.watch(x)
+            value = surrogate(x)
+        slopes = np.asarray(
+            tape.gradient(value, x, Tensor(np.asarray(problem.weights[0], x.dtype)))
+        )
+        if not np.allclose(orders.first[0], slopes, rtol=1e-3):
+            continue
         try:
             checked = CheckedFunction(problem.f, args, kwargs, 0, orders.order, surrogate)
             other = Orders(checked, orders.order, orders.modes, False)

@@ -6,13 +6,14 @@ import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
-from math import isfinite
+from functools import cache, cached_property, partial
+from math import inf, isfinite, log10, sqrt
 from typing import Any
 
 from .branches import Branches
 from .problem import Product
 from .reference import LEVELS, Ladder, Line, ReferenceValue, by_complex_step, complex_step
+from .rounding import AMPLITUDE
 
 TRUE = "true"
 WRONG = "not a derivative"
@@ -23,6 +24,10 @@ NOT_LINEAR = "not linear in the upstream"
 INCONCLUSIVE = "inconclusive"
 KINK = "kink"
 FAILED = "raises"
+
+SHARP = 1e-10  # the relative error that a complex step tells from rounding
+DRAWS = 6  # of random rounding
+SPREAD = 6 / AMPLITUDE  # of what rounding does, in standard deviations
 
 FALSE = (WRONG, DETACHED, NOT_FINITE, NOT_LINEAR, FAILED)
 
@@ -35,7 +40,8 @@ class DerivativeRow:
     upstream gradient) or "both" (of the squared outputs, whose upstream depends on x). `value`
     is None where the gradient was None. `uncertainty` is the error of the reference, `rounding`
     the size of the terms that the value was computed from, where these cancel. `nearby` is the
-    second point, in words, where a row belongs to that.
+    second point, in words, where a row belongs to that. `tolerance` is the relative error that
+    was allowed.
     """
 
     order: int
@@ -51,6 +57,17 @@ class DerivativeRow:
     index: tuple[int, ...] | None = None
     nearby: str = ""
     rounding: float = 0.0
+    tolerance: float = 0.0
+
+    @property
+    def digits(self) -> int | None:
+        """Return how many digits of the value were compared; None where nothing can be said."""
+        if self.verdict in (INCONCLUSIVE, KINK) or not self.tolerance:
+            return None
+        size = max(abs(self.reference), abs(self.value or 0.0), self.rounding)
+        error = 0.0 if self.false or not size else self.error / size
+        relative = max(self.tolerance, error)
+        return round(-log10(relative) - 0.499)
 
     @property
     def error(self) -> float:
@@ -78,11 +95,11 @@ def tolerance(precision: float) -> float:
     return max(1e-6, 300 * precision)
 
 
-def agrees(value: float, reference: ReferenceValue, precision: float, floor: float) -> bool:
-    """Return whether a value equals a sharp reference up to rounding."""
+def agrees(value: float, reference: ReferenceValue, relative: float, floor: float) -> bool:
+    """Return whether a value equals a sharp reference up to a relative error and rounding."""
     found, error = reference.value, reference.error
     size = max(abs(value), abs(found))
-    close = abs(value - found) <= tolerance(precision) * size + floor
+    close = abs(value - found) <= relative * size + floor
     return close and error <= 1e-3 * max(size, 0.01 * reference.size)
 
 
@@ -96,10 +113,10 @@ def decide(value: float, reference: ReferenceValue, precision: float, floor: flo
     found, error = reference.value, reference.error
     if not (isfinite(found) and isfinite(error)):
         return INCONCLUSIVE
-    if agrees(value, reference, precision, floor):
-        return TRUE
     gap, size = abs(value - found), max(abs(value), abs(found))
     relative = tolerance(precision)
+    if agrees(value, reference, relative, floor):
+        return TRUE
     if gap <= 3 * error + floor:
         if error <= max(1e-4, relative) * size:
             return TRUE
@@ -112,7 +129,8 @@ class Judge:
     """References for one line through the point, refined until a verdict is clear.
 
     Inside ``rough(seed)`` everything is rounded otherwise, at random; ``branches(step)`` are those
-    that the function takes there.
+    that the function takes there. `known_false`: the derivative before is false, so that a clear
+    difference needs no second reference.
     """
 
     def __init__(
@@ -124,67 +142,100 @@ class Judge:
         complex_line: Callable[[complex], Any] | None = None,
         branches: Callable[[float], Branches] | None = None,
     ):
-        self.line = line
+        self.line = cache(line)
         self.scale = scale
         self.precision = precision
         self.rough = rough
-        self.ladder = Ladder(line, scale, precision)
+        self.ladder = Ladder(self.line, scale, precision)
         self.exact: ReferenceValue | None = None
         self.complex_line = complex_line
         self.branches = branches
         self.floor = 0.0  # what rounding explains of a difference
         self.outside = ""  # in words: the slopes to both sides of a kink that exclude the value
+        self.known_false = False
+        self._uncached = line
+        self._decided: list[tuple[float, tuple[str, ReferenceValue], float, str]] = []
         if isfinite(self.ladder.middle):
             self.ladder.refine()
             if complex_line is not None:
                 self.exact = by_complex_step(complex_line, self.ladder)
 
     def verdict(self, value: Product, again: Callable[[], float]) -> tuple[str, ReferenceValue]:
-        """Return the verdict on a value, which `again` computes once more."""
+        """Return the verdict on a value, which `again` computes once more.
+
+        Another value that differs from one before in the last digits has the same verdict.
+        """
         number = value.number
-        floor = 16 * max(self.precision * value.size, value.rounding)
-        self.floor, self.outside = floor, ""
-        if self.exact is not None and agrees(number, self.exact, self.precision, floor):
-            return TRUE, self.exact
+        for other, found, floor, outside in self._decided:
+            if abs(number - other) <= 1e-13 * abs(other):
+                self.floor, self.outside = floor, outside
+                return found
+        self.floor, self.outside = 16 * max(self.precision * value.size, value.rounding), ""
+        found = self._compare(number, again)
+        self._decided.append((number, found, self.floor, self.outside))
+        return found
+
+    def _compare(self, number: float, again: Callable[[], float]) -> tuple[str, ReferenceValue]:
+        if self.exact is not None:
+            verdict = self._compare_with_exact(number, self.exact, again)
+            if verdict is not None:
+                return verdict, self.exact
+        floor = self.floor
         reference = self.refine_reference(number, floor)
         if reference.kink:
             self._compare_with_slopes(number, floor)
             return KINK, reference
         found = decide(number, reference, self.precision, floor)
-        if self.exact is not None and found is not None:
-            step = partial(complex_step, self.complex_line, self.scale)
-            noise = 3 * noise_of(self.exact.value, step, self.rough)
-            if noise <= 1e-2 * abs(self.exact.value):
-                return self._compare_with_exact(number, self.exact, noise, again)
-        if found == INCONCLUSIVE and isfinite(reference.value):
-            noise = 3 * noise_of(number, again, self.rough)
-            sized = reference.with_terms(noise, self.precision)
-            if decide(number, sized, self.precision, floor + noise) == TRUE:
-                self.floor += noise
-                return TRUE, reference
-        if found is not None:
+        if found == TRUE or not isfinite(reference.value):
             if is_nothing(number, reference, self.precision):
                 self.floor = max(floor, 100 * self.precision * reference.size)
-            return found, reference
-        return self._accuse(number, floor, again)
+            return found or INCONCLUSIVE, reference
+        if found is None and self.known_false and len(self.ladder.rows) <= 3:
+            return WRONG, reference
+        flat = self._rounding_of_flat()
+        if flat is not None:
+            return self._compare_with_zero(number, again, reference, flat)
+        noise = noise_of(number, again, self.rough, abs(number - reference.value))
+        self.floor += noise
+        if found is None:
+            return self._accuse(number, noise)
+        sized = reference.with_terms(noise, self.precision)
+        return decide(number, sized, self.precision, self.floor) or found, reference
 
     def refine_reference(self, number: float = 0.0, floor: float = 0.0) -> ReferenceValue:
-        """Return the reference at the first level that confirms the value, or at the last."""
+        """Return the reference at the first level that tells about the value, or at the last."""
         ladder = self.ladder
         if not isfinite(ladder.middle):
             return ReferenceValue(float("nan"), float("inf"))
         while len(ladder.rows) < LEVELS:
             if len(ladder.rows) > 1 and not ladder.may_have_kink():
                 reference = ladder.best()
-                if agrees(number, reference, self.precision, floor):
+                if agrees(number, reference, tolerance(self.precision), floor):
                     return reference
                 size = max(abs(reference.value), reference.size)
                 if len(ladder.rows) > 4 and reference.error < 1e-8 * size:
                     return reference
-            if ladder.has_kink():
+                found, few = reference.value, 1 if self.known_false else 2
+                clear = 1e-4 * min(abs(number - found), abs(found))
+                if self.exact is None and len(ladder.rows) > few and reference.error < clear:
+                    return reference
+            if ladder.has_kink() or (len(ladder.rows) > 2 and self._rounding_of_flat() is not None):
                 break
             ladder.refine()
         return ladder.best()
+
+    @cached_property
+    def rounding(self) -> float:
+        """How far the function's values are off by rounding."""
+        change = self.ladder.largest_change()
+        return noise_of(self.ladder.middle, lambda: self._uncached(0.0)[0], self.rough, change)
+
+    def _rounding_of_flat(self) -> float | None:
+        """Return what rounding does to the values, if it explains all changes of them."""
+        change, least = self.ladder.largest_change(), 16 * self.precision * self.ladder.size
+        if change <= least:
+            return least
+        return self.rounding if change <= 2 * self.rounding else None
 
     def reach(self) -> float:
         """Return the largest step of differences that stay in the branches of the point.
@@ -207,28 +258,56 @@ class Judge:
         if not low - margin <= number <= high + margin:
             self.outside = f"outside the slopes to both sides, {low:.4g} and {high:.4g}"
 
-    def _compare_with_exact(
-        self, number: float, exact: ReferenceValue, noise: float, again: Callable[[], float]
+    def _compare_with_zero(
+        self, number: float, again: Callable[[], float], reference: ReferenceValue, rounding: float
     ) -> tuple[str, ReferenceValue]:
+        """Return a verdict where the function's values do not change: their derivative is 0."""
+        if not is_nothing(number, reference._replace(value=0.0), self.precision):
+            rounding = max(rounding, self.rounding)
+            noise = noise_of(number, again, self.rough, abs(number))
+            self.floor += noise
+            terms = max(noise, rounding / self.scale)
+            reference = reference.with_terms(terms, self.precision)
+        zero = reference._replace(value=0.0, error=2 * rounding / self.ladder.step)
+        if is_nothing(number, zero, self.precision) and abs(number) <= zero.error:
+            self.floor = max(self.floor, 100 * self.precision * zero.size)
+            return TRUE, zero
+        is_clear = abs(number) > 10 * zero.error and not self.ladder.may_oscillate(rounding)
+        return WRONG if is_clear else INCONCLUSIVE, zero
+
+    def _compare_with_exact(
+        self, number: float, exact: ReferenceValue, again: Callable[[], float]
+    ) -> str | None:
         """Return a verdict by the complex step, which sees what differences cannot see.
 
-        `noise` is the effect of rounding on the complex step.
+        None where it lost its digits.
         """
-        noise += 3 * noise_of(number, again, self.rough)
-        self.floor += noise + 10 * exact.error
+        if agrees(number, exact, SHARP, self.floor):
+            return TRUE
         gap, size = abs(number - exact.value), max(abs(number), abs(exact.value))
-        is_right = gap <= self.floor + tolerance(self.precision) * size
-        return TRUE if is_right else WRONG, exact
+        step = partial(complex_step, self.complex_line, self.scale)
+        noise = noise_of(exact.value, step, self.rough, gap)
+        if noise > max(1e-2 * abs(exact.value), 1e-7 * exact.size):
+            return None
+        rounding = noise + noise_of(number, again, self.rough, gap) + 10 * exact.error
+        if gap <= self.floor + rounding + SHARP * size:
+            self.floor += rounding
+            return TRUE
+        if noise > 1e-2 * max(abs(exact.value), gap):
+            return None
+        if gap <= tolerance(self.precision) * size:  # less than differences need to tell at once
+            while len(self.ladder.rows) < 6 and not self.ladder.best().error <= 0.1 * gap:
+                self.ladder.refine()
+            reference = self.ladder.best()
+            if reference.error <= 0.1 * gap and abs(number - reference.value) <= 0.5 * gap:
+                return None
+        return WRONG
 
-    def _accuse(
-        self, number: float, floor: float, again: Callable[[], float]
-    ) -> tuple[str, ReferenceValue]:
-        """Return a verdict after measuring the noise and asking a second reference.
+    def _accuse(self, number: float, noise: float) -> tuple[str, ReferenceValue]:
+        """Return a verdict after asking a second reference. `noise` is the value's rounding.
 
         Of differences within the point's own branches: the others are no derivative.
         """
-        noise = 3 * noise_of(number, again, self.rough)
-        self.floor = floor + noise
         reach = self.reach()
         if reach == 0.0:
             return INCONCLUSIVE, self.ladder.best()
@@ -236,17 +315,18 @@ class Judge:
             self.ladder = Ladder(self.line, self.scale, self.precision, reach)
             while len(self.ladder.rows) < LEVELS:
                 self.ladder.refine()
-        ladder = self.ladder
-        rounding = noise_of(ladder.middle, lambda: self.line(0.0)[0], self.rough)
+        ladder, rounding = self.ladder, self.rounding
         ladder.extra = max(rounding, ladder.jumps())
         second = Ladder(self.line, self.scale, self.precision, 0.37 * ladder.step)
         second.extra = ladder.extra
-        while len(second.rows) < LEVELS - 4:
+        one, variation = ladder.best(), inf
+        clear = 1e-2 * min(abs(number - one.value), abs(one.value))
+        while len(second.rows) < LEVELS - 4 and not variation <= clear:
             second.refine()
-        one, other = ladder.best(), second.best()
+            value = second.best().value if len(second.rows) > 1 else second.rows[0][0]
+            variation = abs(one.value - value)
         if second.has_kink():
             return KINK, one
-        variation = abs(one.value - other.value)
         if self.exact is not None:
             variation = max(variation, abs(one.value - self.exact.value))
         reference = one._replace(error=max(one.error, variation) + noise)
@@ -277,11 +357,23 @@ class Judge:
 
 
 def noise_of(
-    value: float, compute: Callable[[], float], rough: Callable[[int], AbstractContextManager]
+    value: float,
+    compute: Callable[[], float],
+    rough: Callable[[int], AbstractContextManager],
+    difference: float = 0.0,
 ) -> float:
-    """Return how much a value changes when everything is rounded otherwise."""
-    found = [0.0]
-    for seed in range(4):
+    """Return how much a value changes at most when everything is rounded otherwise.
+
+    Computed again until that clearly explains a `difference`, or clearly does not.
+    """
+    squares: list[float] = []
+    noise = 0.0
+    for seed in range(DRAWS):
         with rough(seed), contextlib.suppress(Exception):  # rules may check their arguments
-            found.append(abs(compute() - value))
-    return max(one for one in found if isfinite(one))
+            change = abs(compute() - value)
+            if isfinite(change):
+                squares.append(change**2)
+        noise = SPREAD * sqrt(sum(squares) / max(len(squares), 1))
+        if noise >= 2 * difference > 0.0 or (seed > 1 and noise <= 0.03 * difference):
+            break
+    return noise

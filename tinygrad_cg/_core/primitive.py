@@ -62,7 +62,7 @@ class Primitive:
     mixes_devices: bool = False  # `on_gpu` takes operands of both devices, as they are
     linear: bool = False  # in all its operands together
     # For each operand a function to the tangent of the result, of an elementwise operation whose
-    # tangents are not what its gradients make of them: jvp[i](tangent, *operands, out).
+    # tangents are not what its gradients make: jvp[i](tangent, *operands, out, **params).
     jvp: Sequence[Callable[..., Any] | None] | None = None
     analytic: bool = True  # conj(f'(x)) = f'(conj(x)), so rules see conjugates
     aliases: bool = False  # the result may be a view of an operand

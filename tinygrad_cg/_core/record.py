@@ -451,8 +451,9 @@ run_in_place: InPlaceCompiler = _never_in_place
 def set_rule_compiler(fuse: RuleCompiler, in_place: InPlaceCompiler) -> None:
     """Have `fuse` return what runs gradient functions: the core does not know the compiler.
 
-    And `in_place` what runs them on large arrays: a function of whether the upstream gradient may
-    be overwritten, and of the gradient function's operands.
+    And `in_place` what runs them on large arrays: a function of a list of the arrays that belong to
+    the sweep, and of the gradient function's operands. The list has the upstream gradient's array
+    if that may be overwritten; afterwards the result's, if nobody else has that.
     """
     global fuse_rule, run_in_place
     fuse_rule, run_in_place = fuse, in_place
@@ -480,7 +481,7 @@ def rule(n, dy):
     {output}
     return {results},
 
-def large(n, dy, owned):
+def large(n, dy, mine):
     s = n.saved
     {output}
     return {results_in_place},
@@ -579,7 +580,7 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
             f"f{i}({give_all(i)})" if i in wanted else "None" for i in range(len(names))
         ),
         results_in_place=", ".join(
-            f"g(owned, {give_all(i)})" if i in wanted else "None" for i in range(len(names))
+            f"g(mine, {give_all(i)})" if i in wanted else "None" for i in range(len(names))
         ),
     )
 

@@ -49,6 +49,7 @@ _LATER = {
     "diagonals": (
         "band_part matrix_diag matrix_diag_part matrix_set_diag tensor_diag tensor_diag_part"
     ),
+    "distribution_functions": "beta betaln gamma lbeta logit ndtr ndtri rgamma",
     "distributions": (
         "beta_draws binomial_draws categorical fold_in gamma_draws gamma_of_shape poisson_draws "
         "poisson_of_shape shuffle split_seed stateless_seed truncated_normal"

@@ -15,6 +15,7 @@ from ..errors import InvalidArgumentError
 from .comparison import greater, greater_equal, less, less_equal
 from .creation import arange
 from .define import normalize_axis
+from .distribution_functions import ndtr
 from .elementwise import (
     absolute,
     add,
@@ -39,7 +40,6 @@ from .reductions import reduce_sum
 from .scans import cumsum
 from .shape import cast, concatenate, reshape, split
 from .sorting import sort
-from .special_functions import erfc
 
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
@@ -58,7 +58,7 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
     if approximate:
         inner = multiply(x, add(1, multiply(square(x), 0.044715)))
         return _weigh(x, sigmoid(multiply(inner, math.sqrt(8 / math.pi))))
-    return _weigh(x, multiply(erfc(multiply(x, -math.sqrt(0.5))), 0.5))
+    return _weigh(x, ndtr(x))
 
 
 def silu(x: Any, beta: Any = 1.0) -> Tensor:

@@ -17,6 +17,7 @@ from ..errors import InvalidArgumentError
 from .comparison import equal, greater, less
 from .creation import constant, ones, zeros
 from .define import Case, as_int, as_sizes, broadcast_shapes, operation
+from .distribution_functions import ndtr, ndtri
 from .elementwise import add, clip, divide, expm1, log, multiply, negative, subtract, where
 from .elementwise import log1p as log1p_of
 from .indexing import gather, getitem
@@ -25,7 +26,6 @@ from .losses import sigmoid_cross_entropy, softmax_cross_entropy
 from .reductions import reduce_any, reduce_sum
 from .sampling import _as_tensor, _draw
 from .shape import cast, concatenate, expand_dims, stop_gradient
-from .special_functions import ndtr, ndtri
 
 _FAR = 37  # standard deviations, beyond which the distribution function is 0
 

@@ -96,6 +96,11 @@ def _is_shut(x: Tensor, y: Tensor) -> Tensor:
     return logical_and(equal(x, 0), logical_not(isfinite(y)))
 
 
+def _either_zero(gate: Tensor, x: Tensor) -> Tensor:
+    """Return the gate of a product that is 0 where `x` is 0, too."""
+    return where(equal(gate, 0), 0, x)
+
+
 multiply_upstream = binary(
     "multiply_upstream",
     "Return x * y, and 0 where x is 0 although y is infinite or NaN.",
@@ -167,12 +172,12 @@ _multiply_gated = public_function(
         ("x", "y", "gate"),
         "same",
         (
-            lambda dy, y, gate: _multiply_gated(dy, y, gate),
+            lambda dy, x, y, gate: _multiply_gated(dy, y, _either_zero(gate, x)),
             lambda dy, x, y, gate: where(_is_shut(gate, y), 0, multiply_upstream(dy, x)),
             None,
         ),
         jvp=(
-            lambda dx, x, y, gate, out: _multiply_gated(dx, y, gate),
+            lambda dx, x, y, gate, out: _multiply_gated(dx, y, _either_zero(gate, x)),
             lambda dy, x, y, gate, out: where(_is_shut(gate, y), 0, multiply_tangent(dy, x)),
             None,
         ),
@@ -185,16 +190,16 @@ _divide_gated = public_function(
         ("x", "y", "gate"),
         "float",
         (
-            lambda dy, y, gate: _divide_gated(dy, y, gate),
+            lambda dy, x, y, gate: _divide_gated(dy, y, _either_zero(gate, x)),
             lambda dy, x, y, gate: where(
                 _is_shut(gate, divide(1, y)),
                 0,
-                negative(divide_upstream(multiply_upstream(dy, x), square(y))),
+                negative(divide_upstream(multiply_upstream(divide_upstream(dy, y), x), y)),
             ),
             None,
         ),
         jvp=(
-            lambda dx, x, y, gate, out: _divide_gated(dx, y, gate),
+            lambda dx, x, y, gate, out: _divide_gated(dx, y, _either_zero(gate, x)),
             lambda dy, x, y, gate, out: where(
                 _is_shut(gate, divide(1, y)), 0, _quotient_along(dy, x, y)
             ),
@@ -330,6 +335,14 @@ square = unary(
     vjp=lambda dy, x: multiply_upstream(dy, multiply(x, 2)),
     spellings=("math.square", "numpy.square"),
 )
+one_minus_square = unary(
+    "one_minus_square",
+    "Return 1 - x * x, without cancellation near 1 and -1.",
+    kind="same",
+    vjp=lambda dy, x: multiply_upstream(dy, multiply(x, -2)),
+    ulps=None,
+    spellings=(),
+)
 sqrt = unary(
     "sqrt",
     "Return the square root of x; its gradient at 0 is infinite.",
@@ -354,17 +367,35 @@ cbrt = of_real(
 )
 
 
-def _over_length(dy: Tensor, part: Tensor, out: Tensor) -> Tensor:
-    return multiply_upstream(dy, divide(part, where(equal(out, 0), 1, out)))
-
-
+direction = of_reals(
+    "direction",
+    "Return x / hypot(x, y), the cosine of a vector's angle; 0 at (0, 0).",
+    vjp=(
+        lambda dy, x, y: multiply_upstream(dy, _turning(square(direction(y, x)), x, y)),
+        lambda dy, x, y, out: negative(
+            multiply_upstream(dy, _turning(multiply(out, direction(y, x)), x, y))
+        ),
+    ),
+    ulps=None,
+    spellings=(),
+    samples=(AWAY, AWAY),
+)
 hypot = of_reals(
     "hypot",
     "Return sqrt(x**2 + y**2), without overflow; its gradient at (0, 0) is 0.",
-    vjp=(lambda dy, x, out: _over_length(dy, x, out), lambda dy, y, out: _over_length(dy, y, out)),
+    vjp=(
+        lambda dy, x, y: multiply_upstream(dy, direction(x, y)),
+        lambda dy, x, y: multiply_upstream(dy, direction(y, x)),
+    ),
     spellings=("keras.ops.hypot", "numpy.hypot"),
     samples=(AWAY, AWAY),
 )
+
+
+def _turning(part: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Return part / hypot(x, y), and 0 at (0, 0)."""
+    length = hypot(x, y)
+    return divide(part, where(equal(length, 0), 1, length))
 
 
 def _run_nextafter(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -440,19 +471,42 @@ log1p = unary(
 expm1 = unary(
     "expm1",
     "Return exp(x) - 1, accurate near 0.",
-    vjp=lambda dy, out: multiply_upstream(dy, add(out, 1)),
+    vjp=lambda dy, x: multiply_upstream(dy, exp(x)),
     samples=(Real(-3.0, 3.0),),
 )
+sigmoid_slope = of_real(
+    "sigmoid_slope",
+    "Return ``sigmoid(x) * sigmoid(-x)``, the derivative of sigmoid, without cancellation.",
+    vjp=lambda dy, x, out: negative(multiply_upstream(dy, multiply(out, tanh(multiply(x, 0.5))))),
+    ulps=(4.0, 4.0),
+    spellings=(),
+    samples=(Real(-6.0, 6.0),),
+)
+tanh_slope = of_real(
+    "tanh_slope",
+    "Return ``1 - tanh(x)**2``, the derivative of tanh, without cancellation.",
+    vjp=lambda dy, x, out: multiply_upstream(dy, multiply(out, multiply(tanh(x), -2))),
+    ulps=(4.0, 4.0),
+    spellings=(),
+    samples=(Real(-4.0, 4.0),),
+)
+
+
+def _tanh_rule(dy: Tensor, x: Tensor) -> Tensor:
+    slope = one_minus_square(tanh(x)) if is_complex(x.dtype) else tanh_slope(x)
+    return multiply_upstream(dy, slope)
+
+
 tanh = unary(
     "tanh",
     "Return the hyperbolic tangent of x.",
-    vjp=lambda dy, out: multiply_upstream(dy, subtract(1, square(out))),
+    vjp=_tanh_rule,
     samples=(Real(-4.0, 4.0),),
 )
 sigmoid = of_real(
     "sigmoid",
     "Return 1 / (1 + exp(-x)), without overflow.",
-    vjp=lambda dy, out: multiply_upstream(dy, multiply(out, subtract(1, out))),
+    vjp=lambda dy, x: multiply_upstream(dy, sigmoid_slope(x)),
     spellings=("math.sigmoid", "keras.ops.sigmoid"),
     samples=(Real(-6.0, 6.0),),
 )
@@ -498,7 +552,7 @@ xlogy = of_reals(
     "xlogy",
     "Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
     vjp=(
-        lambda dy, x, y: xlogy(dy, _with_logarithm(x, y)),
+        lambda dy, x, y: multiply_upstream(dy, log(_with_logarithm(x, y))),
         lambda dy, x, y: divide_unbounded(multiply_upstream(dy, x), _with_logarithm(x, y)),
     ),
     spellings=("math.xlogy",),
@@ -528,10 +582,16 @@ relu = of_real(
     samples=(AWAY,),
 )
 
+
+def _twice_over(dy: Tensor, x: Tensor) -> Tensor:
+    """Return dy / x**2, where the square itself may be too large."""
+    return divide_upstream(divide_upstream(dy, x), x)
+
+
 softsign = of_real(
     "softsign",
     "Return x / (1 + |x|).",
-    vjp=lambda dy, x: divide_upstream(dy, square(add(absolute(x), 1))),
+    vjp=lambda dy, x: _twice_over(dy, add(absolute(x), 1)),
     ulps=(2.0, 2.0),
     spellings=("math.softsign", "keras.ops.softsign"),
     samples=(AWAY,),

@@ -30,7 +30,7 @@ from .elementwise import (
 from .indexing import gather
 from .reductions import reduce_mean, reduce_sum, reduce_variance
 from .sampling import uniform
-from .shape import cast, reshape
+from .shape import cast, in_float32, reshape
 
 
 def _squares(x: Tensor) -> Tensor:
@@ -94,6 +94,7 @@ def _along(x: Tensor, values: Any, axes: tuple[int, ...]) -> Tensor:
     return reshape(values, [size if i in axes else 1 for i, size in enumerate(x._data.shape)])
 
 
+@in_float32
 def layer_normalization(
     x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: Any = 1e-7
 ) -> Tensor:
@@ -110,6 +111,7 @@ def layer_normalization(
     return batch_normalization(x, mean, variance, offset, scale, epsilon)
 
 
+@in_float32
 def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = 1e-7) -> Tensor:
     """Return `x` over the root of its mean square over `axis`, times `scale`.
 
@@ -122,6 +124,7 @@ def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = 
     return found if scale is None else multiply(found, _along(x, scale, axes))
 
 
+@in_float32
 def l2_normalize(x: Any, axis: Any = None, epsilon: Any = 1e-12) -> Tensor:
     """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon).
 
@@ -132,6 +135,7 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: Any = 1e-12) -> Tensor:
     return multiply(x, cast(rsqrt(maximum(total, epsilon)), x.dtype))
 
 
+@in_float32
 def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = 1e-7) -> Tensor:
     """Return `x` over its norm of some `order` over `axis`; or over `epsilon`, if that is larger.
 
@@ -151,6 +155,7 @@ def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = 1e-7) -> Te
 # Limits of norms -----------------------------------------------------------------------------
 
 
+@in_float32
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
     """Return `t`, scaled down to the Euclidean norm `clip_norm` over `axes` if it is longer."""
     t = _floating(t)
@@ -165,11 +170,17 @@ def global_norm(t_list: Any) -> Tensor:
 
     Raises TypeError for what is no list or tuple, ValueError for one without a tensor.
     """
+    tensors = [_floating(one) for one in _listed("global_norm", t_list) if one is not None]
+    found = _global_norm(tensors)
+    return cast(found, np.float16) if all(one.dtype == np.float16 for one in tensors) else found
+
+
+def _global_norm(tensors: list[Tensor]) -> Tensor:
+    """Return the norm of all elements together; that of float16 is float32."""
     total: Any = None
-    for one in _listed("global_norm", t_list):
-        if one is not None:
-            part = reduce_sum(_squares(_floating(one)))
-            total = part if total is None else add(total, part)
+    for one in tensors:
+        part = reduce_sum(_squares(cast(one, np.float32) if one.dtype == np.float16 else one))
+        total = part if total is None else add(total, part)
     if total is None:
         raise ValueError("global_norm: t_list must have a tensor; there is none")
     is_zero = equal(total, 0)
@@ -186,13 +197,18 @@ def clip_by_global_norm(
     (2012). TypeError for what is no list or tuple.
     """
     tensors = _listed("clip_by_global_norm", t_list)
-    length = global_norm(tensors) if use_norm is None else convert(use_norm)
+    if use_norm is None:
+        length = _global_norm([_floating(one) for one in tensors if one is not None])
+    else:
+        length = convert(use_norm)
     factor = divide(minimum(length, clip_norm), where(equal(length, 0), 1, length))
     factor = where(isfinite(length), where(equal(length, 0), 1, factor), np.nan)
     scaled = [
-        None if one is None else multiply(_floating(one), cast(factor, _floating(one).dtype))
+        None if one is None else cast(multiply(_floating(one), factor), _floating(one).dtype)
         for one in tensors
     ]
+    if use_norm is None and all(one is None or one.dtype == np.float16 for one in scaled):
+        length = cast(length, np.float16)
     return scaled, length
 
 

@@ -16,7 +16,7 @@ from .define import as_shape, normalize_axes, normalize_axis
 from .elementwise import absolute, divide, multiply, power, where
 from .factorizations import svdvals
 from .reductions import euclidean_norm, reduce_max, reduce_min, reduce_sum
-from .shape import cast, reshape, squeeze, stack, stop_gradient, transpose
+from .shape import cast, in_float32, reshape, squeeze, stack, stop_gradient, transpose
 
 
 def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -45,6 +45,7 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
     return vector_norm(x, order, axis, keepdims)
 
 
+@in_float32
 def vector_norm(x: Any, order: Any = 2, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the norm of vectors along an axis, several, or of all elements (None).
 
@@ -71,6 +72,7 @@ def vector_norm(x: Any, order: Any = 2, axis: Any = None, keepdims: bool = False
     return power(reduce_sum(power(size, order), axis, keepdims), 1 / order)
 
 
+@in_float32
 def matrix_norm(x: Any, order: Any = "fro", axis: Any = (-2, -1), keepdims: bool = False) -> Tensor:
     """Return the norm of matrices along two axes, by default the last ones.
 

@@ -28,7 +28,7 @@ from .._core.levels import state
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .comparison import equal
+from .comparison import equal, isfinite, logical_or
 from .complex import imag, real
 from .composition import ARRAYS, TENSORS, Operations
 from .creation import ones
@@ -49,6 +49,7 @@ from .elementwise import (
     divide_upstream,
     exp,
     multiply,
+    multiply_tangent,
     multiply_upstream,
     negative,
     power,
@@ -57,7 +58,7 @@ from .elementwise import (
     where,
 )
 from .indexing import getitem
-from .shape import cast, concatenate, repeat, reshape, stack, transpose
+from .shape import cast, concatenate, in_float32, repeat, reshape, stack, transpose
 
 
 def restore_axes(dy: Tensor, shape: tuple, axis: tuple, keepdims: bool) -> Tensor:
@@ -157,7 +158,7 @@ def _extremum_rule(
     """Return the gradient, which elements that tie share evenly."""
     ties = cast(equal(x, restore_axes(out, shape, axis, keepdims)), dy.dtype)
     count = reduce_sum(ties, axis, True)
-    return multiply(ties, divide(restore_axes(dy, shape, axis, keepdims), count))
+    return multiply(ties, divide_upstream(restore_axes(dy, shape, axis, keepdims), count))
 
 
 _EXTREMUM = "Return the {} element over axes; elements that tie share the gradient. NaN if one is."
@@ -267,6 +268,7 @@ def reduce_variance(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return add(_variance(real(x), axis, keepdims), _variance(imag(x), axis, keepdims))
 
 
+@in_float32
 def reduce_std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over axes, the root of `reduce_variance`, which see.
 
@@ -289,8 +291,8 @@ euclidean_norm = reduction(
         ops.sum(ops.square(x), axis=axis, keepdims=keepdims)
     ),
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply_upstream(
-        restore_axes(divide_upstream(dy, where(equal(out, 0), 1, out)), shape, axis, keepdims),
-        x,
+        restore_axes(dy, shape, axis, keepdims),
+        divide(x, restore_axes(where(equal(out, 0), 1, out), shape, axis, keepdims)),
     ),
     dtypes=REAL,
 )
@@ -328,7 +330,7 @@ _argmax = _axis_operation("argmax", search.argmax, _arg_aval)
 _argmin = _axis_operation("argmin", search.argmin, _arg_aval)
 
 
-def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any) -> Primitive:
+def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any, jvp: Any) -> Primitive:
     """Return the gradient of a normalisation: a function of the upstream one, and of the result."""
 
     def run(g: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
@@ -344,6 +346,7 @@ def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any) -> Primitive:
         run,
         lambda g, y, axis: Aval(y.shape, kernel.result_dtype(promote(g.dtype, y.dtype))),
         vjp,
+        jvp=jvp,
         inputs=("g", "y"),
         kind="normalisation",
         kernel=kernel,
@@ -362,9 +365,21 @@ def _sum_axis(x: Tensor, axis: int) -> Tensor:
     return reduce_sum(x, axis, keepdims=True)
 
 
+def _unmasked(y: Tensor, g: Tensor, axis: int) -> Tensor:
+    """Return `y`, and 0 where it is not finite although the upstream gradient of its row is 0."""
+    return where(logical_or(isfinite(y), reduce_any(g, axis, True)), y, 0)
+
+
 def _softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
+    y = _unmasked(y, g, axis)
     kept = multiply_upstream(dy, subtract(g, _sum_axis(multiply_upstream(g, y), axis)))
     return subtract(kept, multiply_upstream(g, _sum_axis(multiply_upstream(dy, y), axis)))
+
+
+def _softmax_pull_along_result(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
+    y = _unmasked(y, g, axis)
+    kept = multiply_tangent(dy, subtract(g, _sum_axis(multiply_upstream(g, y), axis)))
+    return subtract(kept, multiply_upstream(_sum_axis(multiply_upstream(g, dy), axis), y))
 
 
 _softmax_pull = _pull(
@@ -373,8 +388,30 @@ _softmax_pull = _pull(
     lambda ops, g, y, axis: ops.multiply_upstream(
         ops.subtract(g, _total(ops, ops.multiply_upstream(g, y), axis)), y
     ),
-    (lambda dy, y, axis: apply(_softmax_pull, (dy, y), {"axis": axis}), _softmax_pull_by_result),
+    (
+        lambda dy, g, y, axis: _apply_softmax_pull(dy, _unmasked(y, g, axis), axis),
+        _softmax_pull_by_result,
+    ),
+    (
+        lambda dg, g, y, out, axis: _apply_softmax_pull(dg, _unmasked(y, g, axis), axis),
+        lambda dy, g, y, out, axis: _softmax_pull_along_result(dy, g, y, axis),
+    ),
 )
+
+
+def _apply_softmax_pull(g: Tensor, y: Tensor, axis: int) -> Tensor:
+    return apply(_softmax_pull, (g, y), {"axis": axis})
+
+
+def _log_softmax_pull_by_upstream(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
+    powers = _unmasked(exp(y), g, axis)
+    return subtract(dy, _sum_axis(multiply_upstream(dy, powers), axis))
+
+
+def _log_softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int, by: Any) -> Tensor:
+    return by(by(dy, _unmasked(exp(y), g, axis)), negative(_sum_axis(g, axis)))
+
+
 _log_softmax_pull = _pull(
     "log_softmax_pull",
     ksoftmax.log_softmax_grad,
@@ -382,10 +419,14 @@ _log_softmax_pull = _pull(
         g, ops.multiply_upstream(_total(ops, g, axis), ops.exp(y))
     ),
     (
-        lambda dy, y, axis: subtract(dy, _sum_axis(multiply_upstream(dy, exp(y)), axis)),
-        lambda dy, g, y, axis: multiply(
-            multiply_upstream(dy, exp(y)), negative(_sum_axis(g, axis))
+        _log_softmax_pull_by_upstream,
+        lambda dy, g, y, axis: _log_softmax_pull_by_result(dy, g, y, axis, multiply_upstream),
+    ),
+    (
+        lambda dg, g, y, out, axis: subtract(
+            dg, multiply_upstream(_sum_axis(dg, axis), _unmasked(exp(y), g, axis))
         ),
+        lambda dy, g, y, out, axis: _log_softmax_pull_by_result(dy, g, y, axis, multiply_tangent),
     ),
 )
 

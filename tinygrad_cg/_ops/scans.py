@@ -12,10 +12,12 @@ from tinygrad_cg_kernels.runtime import errstate
 from .._core.conversion import convert, promote
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
+from .comparison import equal, isfinite, logical_and, logical_not
 from .creation import full_like
 from .define import Case, as_int, normalize_axis, operation
-from .elementwise import add, logaddexp, multiply
+from .elementwise import add, logaddexp, multiply_upstream, where
 from .indexing import getitem
+from .reductions import reduce_all
 from .shape import concatenate, reshape
 
 _SAMPLES = [
@@ -60,52 +62,77 @@ _cumsum = _scan(
 # without a division: they are right where elements are 0, at every order.
 
 
-def _recurrence_run(a: np.ndarray, b: np.ndarray, **params: Any) -> np.ndarray:
+def _recurrence_run(a: np.ndarray, b: np.ndarray, pulls: bool, **params: Any) -> np.ndarray:
     dtype = promote(a.dtype, b.dtype)
-    return kscan.recurrence(errstate.cast(a, dtype), y=errstate.cast(b, dtype), **params)
+    kernel = kscan.pull if pulls else kscan.recurrence
+    return kernel(errstate.cast(a, dtype), y=errstate.cast(b, dtype), **params)
 
 
-def _recur(a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:
-    params = {"axis": axis, "reverse": reverse, "exclusive": exclusive}
+def _recur(
+    a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool, pulls: bool = True
+) -> Tensor:
+    params = {"axis": axis, "reverse": reverse, "exclusive": exclusive, "pulls": pulls}
     return apply(_recurrence, (a, b), params)
 
 
 def recurrence(a: Tensor, b: Tensor, axis: int) -> Tensor:
     """Return r with ``r[i] = b[i] + a[i] * r[i - 1]`` along a non-negative `axis`, from 0."""
-    return _recur(a, b, axis, False, False)
+    return _recur(a, b, axis, False, False, False)
 
 
 def _pull_by_term(dy: Tensor, a: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:
     """Return the effect of b[i] on all later results, weighted by `dy`."""
     if exclusive:
         return _recur(a, dy, axis, not reverse, True)
-    return add(dy, _recur(a, multiply(a, dy), axis, not reverse, True))
+    return add(dy, _recur(a, multiply_upstream(dy, a), axis, not reverse, True))
 
 
 def _pull_by_factor(
-    dy: Tensor, a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool
+    dy: Tensor, a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool, pulls: bool
 ) -> Tensor:
     pulled = _pull_by_term(dy, a, axis, reverse, exclusive)
-    return multiply(pulled, _recur(a, b, axis, reverse, True))
+    before = _recur(a, b, axis, reverse, True, pulls)
+    pulled = _masked(pulled, before, dy, axis) if pulls else pulled
+    return multiply_upstream(pulled, before)
+
+
+def _pull_by_summand(
+    dy: Tensor, a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool, pulls: bool
+) -> Tensor:
+    pulled = _pull_by_term(dy, a, axis, reverse, exclusive)
+    return _masked(pulled, b, dy, axis) if pulls else pulled
+
+
+def _masked(pulled: Tensor, term: Tensor, dy: Tensor, axis: int) -> Tensor:
+    """Return `pulled`, and 0 where factors make it not finite for an upstream gradient `term` of 0.
+
+    What `dy` makes is not hidden.
+    """
+    masks = logical_and(equal(term, 0), reduce_all(isfinite(dy), axis, True))
+    return where(logical_and(masks, logical_not(isfinite(pulled))), 0, pulled)
 
 
 _recurrence = operation(
     "recurrence",
     _recurrence_run,
     lambda a, b, **params: Aval(b.shape, kscan.recurrence.result_dtype(promote(a.dtype, b.dtype))),
-    (_pull_by_factor, _pull_by_term),
+    (_pull_by_factor, _pull_by_summand),
     inputs=("a", "b"),
     kind="scan",
     kernel=kscan.recurrence,
     batch=_batch,
-    samples=[Case(case.shapes * 2, case.params) for case in _SAMPLES],
+    samples=[
+        Case(case.shapes * 2, case.params | {"pulls": pulls})
+        for case in _SAMPLES
+        for pulls in (False, True)
+    ],
 )
 
 
 def _cumprod_rule(dy: Tensor, x: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:
     """Return the product of what comes before, times the weighted products of what comes after."""
     before = apply(_cumprod, (x,), {"axis": axis, "reverse": reverse, "exclusive": True})
-    return multiply(before, _pull_by_term(dy, x, axis, reverse, exclusive))
+    return multiply_upstream(_pull_by_term(dy, x, axis, reverse, exclusive), before)
 
 
 _cumprod = _scan("cumprod", kscan.cumprod, vjp=(_cumprod_rule,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import wraps
 from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
@@ -89,6 +90,25 @@ def cast(x: Any, dtype: Any) -> Tensor:
     if not isinstance(x, Tensor):
         x = convert(unrounded(x))
     return x if x.dtype == wanted else apply(_cast, (x,), {"dtype": wanted})
+
+
+def in_float32(function: Any) -> Any:
+    """Have a function of a tensor compute in float32 what is float16, and round its results.
+
+    Squares of numbers above 255 overflow in float16. Results stay float32 if another tensor among
+    the arguments is wider.
+    """
+
+    @wraps(function)
+    def compute(x: Any, *args: Any, **kwargs: Any) -> Any:
+        x = convert(x)
+        if x.dtype != np.float16:
+            return function(x, *args, **kwargs)
+        found = function(cast(x, np.float32), *args, **kwargs)
+        others = [getattr(one, "dtype", x.dtype) for one in (*args, *kwargs.values())]
+        return found if any(one != x.dtype for one in others) else cast(found, x.dtype)
+
+    return compute
 
 
 # Shapes --------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ from .elementwise import (
     subtract,
     where,
 )
-from .reductions import reduce_sum
 
 SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
 
@@ -72,14 +71,6 @@ erfcinv = of_real(
 )
 
 
-def ndtri(x: Any) -> Tensor:
-    """Return the number up to which the normal distribution has the share `x`, from 0 to 1.
-
-    Accurate for small shares; infinite at 0 and 1, NaN beyond. After ``tf.math.ndtri``.
-    """
-    return subtract(0, multiply(erfcinv(multiply(x, 2)), math.sqrt(2)))
-
-
 def bessel_i0(x: Any) -> Tensor:
     """Return the modified Bessel function of the first kind of order 0."""
     return bessel_i(0, x)
@@ -98,19 +89,6 @@ def bessel_i0e(x: Any) -> Tensor:
 def bessel_i1e(x: Any) -> Tensor:
     """Return ``exp(-abs(x)) * bessel_i1(x)``, which does not overflow."""
     return bessel_ie(1, x)
-
-
-def ndtr(x: Any) -> Tensor:
-    """Return the distribution function of the normal distribution, accurate in its left tail."""
-    return multiply(erfc(multiply(x, -math.sqrt(0.5))), 0.5)
-
-
-def lbeta(x: Any) -> Tensor:
-    """Return log(gamma(x1) gamma(x2) ... / gamma(x1 + x2 + ...)) of the last axis.
-
-    After ``tf.math.lbeta``; of nothing it is infinite.
-    """
-    return subtract(reduce_sum(lgamma(x), -1), lgamma(reduce_sum(x, -1)))
 
 
 lgamma = of_real(

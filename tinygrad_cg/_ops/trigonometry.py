@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._core.kinds import is_complex
 from .._core.tensor import Tensor
 from .comparison import isinf
 from .define import Real, unary
 from .elementwise import (
     AWAY,
     add,
+    direction,
     divide,
     divide_unbounded,
     divide_upstream,
     hypot,
-    multiply,
     multiply_upstream,
     negative,
     of_reals,
+    one_minus_square,
     sqrt,
     square,
     subtract,
@@ -30,12 +32,19 @@ WIDE = Real(-4.0, 4.0)
 
 def _cosine_of_arcsine(x: Tensor) -> Tensor:
     """Return sqrt(1 - x**2), to the last digits near 1 and -1."""
-    return sqrt(multiply(subtract(1, x), add(x, 1)))
+    return sqrt(one_minus_square(x))
 
 
-def _over_square(x: Tensor, length: Tensor) -> Tensor:
-    """Return x / length**2, where the square itself may be 0 or too large."""
-    return divide(divide(x, length), length)
+def _arctan_rule(dy: Tensor, x: Tensor) -> Tensor:
+    if is_complex(x.dtype):
+        return divide_upstream(dy, add(square(x), 1))
+    length = hypot(x, 1)
+    return divide_upstream(divide_upstream(dy, length), length)
+
+
+def _arcsinh_rule(dy: Tensor, x: Tensor) -> Tensor:
+    length = sqrt(add(square(x), 1)) if is_complex(x.dtype) else hypot(x, 1)
+    return divide_upstream(dy, where(isinf(x), np.nan, length))
 
 
 tan = unary(
@@ -61,7 +70,7 @@ arccos = unary(
 arctan = unary(
     "arctan",
     "Return the angle, from -pi/2 to pi/2, whose tangent is x.",
-    vjp=lambda dy, x: divide_upstream(dy, add(square(x), 1)),
+    vjp=_arctan_rule,
     spellings=("math.atan", "keras.ops.arctan", "numpy.arctan", "numpy.atan"),
     samples=(WIDE,),
 )
@@ -70,8 +79,8 @@ arctan2 = of_reals(
     "Return the angle, from -pi to pi, of the point with ordinate `x` and abscissa `y`. "
     "Integers give float64; signed zeros and infinities count as in C.",
     vjp=(
-        lambda dy, x, y: multiply_upstream(dy, _over_square(y, hypot(x, y))),
-        lambda dy, x, y: negative(multiply_upstream(dy, _over_square(x, hypot(x, y)))),
+        lambda dy, x, y: multiply_upstream(dy, divide(direction(y, x), hypot(x, y))),
+        lambda dy, x, y: negative(multiply_upstream(dy, divide(direction(x, y), hypot(x, y)))),
     ),
     spellings=("numpy.arctan2", "numpy.atan2"),
     samples=(AWAY, AWAY),
@@ -91,7 +100,7 @@ cosh = unary(
 arcsinh = unary(
     "arcsinh",
     "Return the number whose hyperbolic sine is x.",
-    vjp=lambda dy, x: divide_upstream(dy, where(isinf(x), np.nan, sqrt(add(square(x), 1)))),
+    vjp=_arcsinh_rule,
     spellings=("math.asinh", "keras.ops.arcsinh", "numpy.arcsinh", "numpy.asinh"),
     samples=(WIDE,),
 )
@@ -107,7 +116,7 @@ arccosh = unary(
 arctanh = unary(
     "arctanh",
     "Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x beyond.",
-    vjp=lambda dy, x: divide_upstream(dy, multiply(subtract(1, x), add(x, 1))),
+    vjp=lambda dy, x: divide_upstream(dy, one_minus_square(x)),
     spellings=("math.atanh", "keras.ops.arctanh", "numpy.arctanh", "numpy.atanh"),
     samples=(INSIDE,),
 )

@@ -10,7 +10,6 @@ from html import escape
 from inspect import CO_OPTIMIZED
 from math import inf
 from pathlib import Path
-from sys import getrefcount
 from typing import Any, NamedTuple
 
 from .. import nest
@@ -298,9 +297,15 @@ def _all(names: UserNames, wanted: frozenset[Token]) -> list[Node]:
     return known or [node for node in live_nodes(wanted) if not _is_freed(node)]
 
 
+_READ_LOCALS = {"dir", "eval", "exec", "locals", "vars"}
+_OF_PYTEST = "@py_builtins"  # in whose assertions `locals` is read and forgotten
+
+
 def _callers_names(frame: Any) -> UserNames:
     here = frame.f_locals
     names = UserNames([here, frame.f_globals])
-    if frame.f_code.co_flags & CO_OPTIMIZED and type(here) is dict and getrefcount(here) == 3:
+    used = {*frame.f_code.co_names}
+    may_have = _READ_LOCALS & used and _OF_PYTEST not in used
+    if frame.f_code.co_flags & CO_OPTIMIZED and type(here) is dict and not may_have:
         here.clear()  # before Python 3.13 the frame keeps this copy of its variables alive
     return names

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush, heappushpop
 from math import inf
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
-
-from tinygrad_cg_kernels.runtime.memory import _BufferOwner
 
 from .._core import devices
 from .._core.devices import GPU, home, on
@@ -217,7 +214,8 @@ def sweep(
     """
     totals: dict[Any, Any] = {}
     visited: list[Node] = []
-    owned: set[Node] | None = None  # whose totals live in buffers of the sweep's own
+    owned: set[Node] = set()  # whose totals are in arrays that the sweep made and nobody else has
+    fresh: Any = None  # the array that the latest rule made for the sweep alone
     latest: Any = None  # of the nodes whose rules are to run, the one with the highest serial
     heap: list[tuple[int, Any]] = []  # the others
     pending: Iterable[tuple[Any, Any]] = seeds
@@ -249,10 +247,11 @@ def sweep(
                 if type(data) is not ndarray or data.size <= FEW or state.frame is not None:
                     totals[node] = add(total, gradient)
                 else:
-                    owned = owned or set()
                     totals[node] = _add_up(node, total, gradient, owned)
                 continue
             totals[node] = gradient
+            if fresh is not None and gradient._data is fresh:
+                owned.add(node)
             if ready:
                 if latest is None:
                     latest = node
@@ -266,6 +265,7 @@ def sweep(
         node = latest
         latest = heappop(heap)[1] if heap else None
         dy: Any = totals[node] if node in wanted else totals.pop(node)
+        fresh = None
         if node in stopped:
             pending = ()
             continue
@@ -290,9 +290,10 @@ def sweep(
                 found = run(node, dy)
             elif has_large and (large := _large_rule(node, dy)) is not None:
                 gradient = total = data = found = None
-                pending = ()  # no more of them refers to dy
-                alone = getrefcount(dy) == _SOLE[0] and getrefcount(dy._data) == _SOLE[1]
-                found = large(node, dy, alone and _is_writable(dy))
+                pending = ()  # what they refer to is freed before the rule makes more
+                mine = [dy._data] if node in owned and node not in wanted else []
+                found = large(node, dy, mine)
+                fresh = mine[0] if mine else None
             else:
                 found = node.rule(node, dy)
             inputs = node.inputs
@@ -318,27 +319,8 @@ def _large_rule(node: Node, dy: Any) -> Any:
     return getattr(node.rule, "large", None)
 
 
-def _count_references() -> tuple[int, int]:
-    """Return the counts of a tensor, and of its array, that a local variable alone refers to."""
-    dy = new_tensor()
-    dy._data = np.empty(1)
-    return getrefcount(dy), getrefcount(dy._data)
-
-
-_SOLE = _count_references()
-
-
-def _is_writable(dy: Tensor) -> bool:
-    """Return whether an array that nobody refers to may be overwritten: it is no view, say."""
-    data, record = dy._data, dy._rec
-    if not data.flags.c_contiguous or not data.flags.writeable or dy.__weakref__ is not None:
-        return False
-    own = data.base is None or type(data.base) is _BufferOwner
-    return own and (record is None or type(record) is Expired)
-
-
 def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Tensor:
-    """Return the sum; in place once the total lives in a buffer of the sweep's own (`owned`)."""
+    """Return the sum; in place if the total is in an array of the sweep's own (`owned`)."""
     if node in owned:
         add.primitive.run(total._data, gradient._data, out=total._data)
         return total

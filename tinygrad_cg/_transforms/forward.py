@@ -310,7 +310,7 @@ def _elementwise(
         tangent = _fit_tangent(tangent, shape, dtype)
         if primitive.jvp is not None:
             push = primitive.jvp[i]
-            part = None if push is None else push(tangent, *inputs, out)
+            part = None if push is None else push(tangent, *inputs, out, **params)
         else:
             node: Any = loose_node(primitive, inputs, params, out, 1 << i)
             part = node.rule(node, tangent)[i]

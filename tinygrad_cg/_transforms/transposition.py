@@ -32,6 +32,8 @@ from .._rules.user_ops import NoGradientError
 from ..errors import NotLinearError
 from .batching import unbatched_values
 
+LEAST = 2.0**-38  # of an upstream gradient: what rounding leaves of a gradient that is 0
+
 Pull: TypeAlias = Callable[[list], Sequence]
 
 
@@ -276,8 +278,11 @@ def _is_transpose(
     for upstream, found in ((dys, gradients), (others, pull(list(others)))):
         left, size = _product(found, tangents)
         right, more = _product(upstream, results)
-        if unbatched_values(greater(absolute(left - right), tolerance * (size + more))).any():
-            return False
+        allowed = tolerance * (size + more)
+        if unbatched_values(greater(absolute(left - right), allowed)).any():
+            allowed = LEAST * _size(upstream) * _size(tangents)
+            if unbatched_values(greater(absolute(left - right), allowed)).any():
+                return False
     return True
 
 
@@ -289,13 +294,14 @@ def _is_linear(pull: Pull, outputs: Sequence[Any]) -> bool:
         pairs = zip(ones, others, strict=True)
         sums = [add(multiply(one, factor), other) for one, other in pairs]
         found = zip(*[pull(list(dys)) for dys in (ones, others, sums)], strict=True)
-        if not all(_is_sum(factor, *gradients) for gradients in found):
+        least = LEAST * (abs(factor) * _size(ones) + _size(others))
+        if not all(_is_sum(factor, least, *gradients) for gradients in found):
             return False
         others = [multiply(one, factor) for one in others]
     return True
 
 
-def _is_sum(factor: float, one: Any, other: Any, total: Any) -> bool:
+def _is_sum(factor: float, least: float, one: Any, other: Any, total: Any) -> bool:
     """Return whether ``factor * one + other`` is `total`, gradients of one input."""
     if one is None or other is None or total is None:
         return one is other is total
@@ -303,7 +309,13 @@ def _is_sum(factor: float, one: Any, other: Any, total: Any) -> bool:
     tolerance = 0.02 if total._data.dtype.itemsize == 2 else 1e-3
     error = reduce_sum(absolute(add(one, other) - total))
     size = reduce_sum(add(absolute(one), absolute(other)))
-    return not unbatched_values(greater(error, tolerance * size)).any()
+    return not unbatched_values(greater(error, tolerance * size + least)).any()
+
+
+def _size(tensors: Sequence) -> float:
+    """Return the sum of the magnitudes of elements."""
+    arrays = [unbatched_values(one) for one in tensors if one is not None]
+    return sum(float(np.abs(to_host(one)).sum()) for one in arrays)
 
 
 def _not_linear(definition: Any) -> NotLinearError:

@@ -400,8 +400,10 @@ _TABLE = """
         = split_at(x, indices_or_sections, axis, True)
         # Return the parts of `x` along `axis` between indices, or a number of parts, of which the
         first may be longer by one.
-    average_pool max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
-        = {}(inputs, pool_size, strides, padding, _order(data_format))
+    average_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
+        = pool_by_rank("AVG", inputs, pool_size, strides, padding, _order(data_format))
+    max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
+        = pool_by_rank("MAX", inputs, pool_size, strides, padding, _order(data_format))
     batch_normalization(x, mean, variance, axis, offset=None, scale=None, epsilon=0.001)
         = batch_normalization(x, *_at_axis(x, axis, mean, variance, offset, scale), epsilon)
         # Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset`` with vectors along
@@ -425,11 +427,14 @@ _TABLE = """
     det inv slogdet eig eigh = {}
     clip(x, x_min, x_max) = clip(x, x_min, x_max)
     concatenate(xs, axis=0) = concatenate(xs, axis)
-    conv depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None,
-        dilation_rate=1) = {}(inputs, kernel, strides, padding, _order(data_format), dilation_rate)
+    conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1)
+        = convolve(inputs, kernel, strides, padding, _order(data_format), dilation_rate)
+    depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None,
+        dilation_rate=1)
+        = depthwise_conv(inputs, kernel, strides, padding, _order(data_format), dilation_rate)
     conv_transpose(inputs, kernel, strides=1, padding="valid", output_padding=None,
         data_format=None, dilation_rate=1)
-        = conv_transpose(inputs, kernel, transposed_conv_sizes(inputs, kernel, strides, padding,
+        = convolve_transpose(inputs, kernel, transposed_conv_sizes(inputs, kernel, strides, padding,
         output_padding, _order(data_format), dilation_rate), strides, padding,
         _order(data_format), dilation_rate)
         # Return the transposed convolution of `inputs` with a `kernel` of shape (height, width,

@@ -145,9 +145,7 @@ def average_pool(
     strides: Any = None,
     padding: str = "valid",
     data_format: str | None = None,
-) -> Tensor:
-    """Return the mean of the elements under each window of `pool_size`, channel by channel."""
-
+) -> Tensor: ...
 def bartlett(x: TensorLike) -> Tensor:
     """Return the window of this name with `x` points, float32."""
 
@@ -257,8 +255,8 @@ def conv(
     data_format: str | None = None,
     dilation_rate: Any = 1,
 ) -> Tensor:
-    """Return the convolution (without flipping) of images with filters, along one axis or
-    two."""
+    """Return the convolution (without flipping) of `inputs` with `kernel`, along one to three
+    axes."""
 
 def conv_transpose(
     inputs: TensorLike,
@@ -772,9 +770,7 @@ def max_pool(
     strides: Any = None,
     padding: str = "valid",
     data_format: str | None = None,
-) -> Tensor:
-    """Return the largest element under each window of `pool_size`, channel by channel."""
-
+) -> Tensor: ...
 def maximum(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the larger of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
     gradient."""

@@ -6,17 +6,18 @@ They are methods of tensors, too, so the way to the operation is short.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any
 
 import numpy as np
 
-from .._core.kinds import is_bool, is_inexact
+from .._core.kinds import is_bool, is_complex, is_inexact
 from .._core.primitive import public_function
 from .._core.suggestions import hides_others, refuse_others
 from .._core.tensor import Tensor
-from .._ops.comparison import logical_and, logical_or
-from .._ops.complex import conj, real
+from .._ops.comparison import equal, isnan, logical_and, logical_or
+from .._ops.complex import conj, imag, real
+from .._ops.complex_parts import complex_of
 from .._ops.creation import full_like, zeros
 from .._ops.define import INTEGRAL, normalize_axes, reduced_shape
 from .._ops.elementwise import add, divide, maximum, minimum, multiply, subtract
@@ -31,7 +32,7 @@ from .._ops.reductions import (
     reduce_sum,
     root_of_variance,
 )
-from .._ops.shape import broadcast_to, cast
+from .._ops.shape import broadcast_to, cast, in_float32
 from .._spellings.adapt import variance
 from ._readers import _array, _as, _axis, _no_out, _real, _widen
 
@@ -120,8 +121,9 @@ def max(
     """
     if dim is not None or keepdim is not None:
         refuse_others("max", dim=dim, keepdim=keepdim)
-    if axis is None and initial is None and where is None and out is None:
-        return reduce_max(_array(a), None, keepdims)
+    a = _array(a)
+    if axis is None and initial is where is out is None and not is_complex(a.dtype):
+        return reduce_max(a, None, keepdims)
     return _extremum("max", reduce_max, maximum, a, axis, out, keepdims, initial, where)
 
 
@@ -143,8 +145,9 @@ def min(
     """
     if dim is not None or keepdim is not None:
         refuse_others("min", dim=dim, keepdim=keepdim)
-    if axis is None and initial is None and where is None and out is None:
-        return reduce_min(_array(a), None, keepdims)
+    a = _array(a)
+    if axis is None and initial is where is out is None and not is_complex(a.dtype):
+        return reduce_min(a, None, keepdims)
     return _extremum("min", reduce_min, minimum, a, axis, out, keepdims, initial, where)
 
 
@@ -271,9 +274,14 @@ def std(
         refuse_others("std", dim=dim, keepdim=keepdim)
     less = _degrees("std", ddof, correction)
     x = _as(_real(a), dtype)
-    if out is None and where is None and mean is None:
-        return root_of_variance(variance(x, axis, less, keepdims))
-    return root_of_variance(_variance(x, axis, out, less, keepdims, where, mean))
+
+    @in_float32
+    def deviation(x: Tensor) -> Tensor:
+        if out is None and where is None and mean is None:
+            return root_of_variance(variance(x, axis, less, keepdims))
+        return root_of_variance(_variance(x, axis, out, less, keepdims, where, mean))
+
+    return deviation(x)
 
 
 def _degrees(name: str, ddof: Any, correction: Any) -> Any:
@@ -359,7 +367,18 @@ def _extremum(
         nothing = broadcast_to(cast(_array(initial), x.dtype), shape)
         return _no_out(name, out, nothing)
     end = _lowest(x.dtype) if reduce is reduce_max else _highest(x.dtype)
+    if is_complex(x.dtype):
+        reduce = partial(_complex_extremum, reduce, end)
     return _total(name, reduce, larger, end, x, axis, out, keepdims, initial, where)
+
+
+def _complex_extremum(reduce: Callable, end: float, x: Tensor, axis: Any, keepdims: Any) -> Tensor:
+    """Return the extremum by real parts, and by imaginary parts where these tie; NaN if one is."""
+    a, b = real(x), imag(x)
+    first = equal(a, reduce(a, axis, True))
+    second = choose(first, b, end)
+    chosen = logical_or(logical_and(first, equal(second, reduce(second, axis, True))), isnan(x))
+    return complex_of(*[reduce(choose(chosen, part, end), axis, keepdims) for part in (a, b)])
 
 
 def _lowest(dtype: np.dtype) -> Any:

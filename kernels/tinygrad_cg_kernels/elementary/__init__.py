@@ -27,6 +27,7 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     multiply_tangent,
     multiply_upstream,
     negative,
+    one_minus_square,
     power,
     real,
     relu,
@@ -46,9 +47,11 @@ from tinygrad_cg_kernels.elementary.hyperbolic import (
     log_sigmoid,
     logaddexp,
     sigmoid,
+    sigmoid_slope,
     sinh,
     softplus,
     tanh,
+    tanh_slope,
 )
 from tinygrad_cg_kernels.elementary.integers import (
     bitwise_and,
@@ -87,6 +90,7 @@ from tinygrad_cg_kernels.elementary.logic import (
 )
 from tinygrad_cg_kernels.elementary.powers import (
     cbrt,
+    direction,
     hypot,
     ordinary,
     power_ordinary,
@@ -118,11 +122,12 @@ __all__ += ["divide_gated", "divide_unbounded", "divide_upstream"]
 __all__ += ["multiply_gated", "multiply_tangent", "multiply_upstream"]
 __all__ += ["exp", "exp2", "expm1"]
 __all__ += ["cosh", "log_sigmoid", "logaddexp", "sigmoid", "sinh", "softplus", "tanh"]
+__all__ += ["one_minus_square", "sigmoid_slope", "tanh_slope"]
 __all__ += ["arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh"]
 __all__ += ["log", "log1p", "log2", "log10"]
 __all__ += ["equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less"]
 __all__ += ["less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal"]
-__all__ += ["cbrt", "hypot", "rsqrt", "xlogy"]
+__all__ += ["cbrt", "direction", "hypot", "rsqrt", "xlogy"]
 __all__ += ["digamma", "erf", "erfc", "erfinv", "lgamma", "polygamma", "sinc", "sinc_derivative"]
 __all__ += ["bessel_i", "bessel_ie", "erfcinv", "zeta"]
 __all__ += ["cos", "sin", "tan"]

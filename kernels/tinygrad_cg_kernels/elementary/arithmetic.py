@@ -112,8 +112,8 @@ def multiply_gated(x, y, gate):
 @jitable
 def divide_gated(x, y, gate):
     """Return x / y, the derivative of `divide_upstream(gate, y)` along x: zero where that is."""
-    quotient = divide(x, y)
-    return like(0, quotient) if (x == 0) | ((gate == 0) & ((y == 0) | (y != y))) else quotient
+    quotient, slope = divide(x, y), divide(like(1, y), y)
+    return like(0, quotient) if (x == 0) | ((gate == 0) & (slope - slope != 0)) else quotient
 
 
 @jitable
@@ -126,6 +126,12 @@ def negative(x):
 def square(x):
     """Return x * x."""
     return x * x
+
+
+@jitable
+def one_minus_square(x):
+    """Return 1 - x * x, exact to the last digits near 1 and -1."""
+    return (like(1, x) - x) * (like(1, x) + x)
 
 
 def sqrt(x):

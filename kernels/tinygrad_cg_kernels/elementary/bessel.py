@@ -7,12 +7,11 @@ their arguments.
 import math
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary.exponential import exp
 from tinygrad_cg_kernels.elementary.powers import power_real
 from tinygrad_cg_kernels.elementary.special import EULER_MACLAURIN
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
+from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable, outside
 from tinygrad_cg_kernels.runtime.intrinsics import float_absolute, float_floor
 
 INF, NAN = np.inf, np.nan
@@ -142,24 +141,6 @@ def zeta(s, q):
     return outside(_zeta64)(s, q)
 
 
-by_type(
-    bessel_i,
-    {
-        types.float64: _bessel_i64,
-        types.float32: lambda n, x: np.float32(_bessel_i64(np.float64(n), np.float64(x))),
-    },
-)
-by_type(
-    bessel_ie,
-    {
-        types.float64: _bessel_ie64,
-        types.float32: lambda n, x: np.float32(_bessel_ie64(np.float64(n), np.float64(x))),
-    },
-)
-by_type(
-    zeta,
-    {
-        types.float64: _zeta64,
-        types.float32: lambda s, q: np.float32(_zeta64(np.float64(s), np.float64(q))),
-    },
-)
+by_type(bessel_i, in_float64(_bessel_i64))
+by_type(bessel_ie, in_float64(_bessel_ie64))
+by_type(zeta, in_float64(_zeta64))

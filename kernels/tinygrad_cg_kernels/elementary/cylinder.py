@@ -12,7 +12,6 @@ large arguments. All is left to scalar code, in float64 for all dtypes.
 import math
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary import bessel
 from tinygrad_cg_kernels.elementary.exponential import exp
@@ -20,7 +19,7 @@ from tinygrad_cg_kernels.elementary.inverse import arcsinh
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log_real
 from tinygrad_cg_kernels.elementary.special import lgamma
 from tinygrad_cg_kernels.elementary.trigonometric import _reduce_argument, sin_or_cos
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
+from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable, outside
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_floor,
@@ -372,17 +371,9 @@ def bessel_ive(n, x):
     return outside(_bessel_ive64)(n, x)
 
 
-def _for_both(formula):
-    """Return the versions of a function of an order and a number, in float64 and in float32."""
-    return {
-        types.float64: formula,
-        types.float32: lambda n, x: np.float32(formula(np.float64(n), np.float64(x))),
-    }
-
-
-by_type(bessel_j, _for_both(_bessel_j64))
-by_type(bessel_y, _for_both(_bessel_y64))
-by_type(bessel_k, _for_both(_bessel_k64))
-by_type(bessel_ke, _for_both(_bessel_ke64))
-by_type(bessel_iv, _for_both(_bessel_iv64))
-by_type(bessel_ive, _for_both(_bessel_ive64))
+by_type(bessel_j, in_float64(_bessel_j64))
+by_type(bessel_y, in_float64(_bessel_y64))
+by_type(bessel_k, in_float64(_bessel_k64))
+by_type(bessel_ke, in_float64(_bessel_ke64))
+by_type(bessel_iv, in_float64(_bessel_iv64))
+by_type(bessel_ive, in_float64(_bessel_ive64))

@@ -17,6 +17,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
     power_of_two,
     scale_by_power,
 )
+from tinygrad_cg_kernels.elementary.logarithm import log, log1p
 from tinygrad_cg_kernels.elementary.of_complex import cosh_complex, sinh_complex, tanh_complex
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
@@ -149,14 +150,21 @@ def _expm1_near(high, low, r):
 
 
 @jitable
+def _tanh_parts64(x):
+    """Return s and w with 4 e**(-2 |x|) = s (1 + w), where |x| is limited to 354.8."""
+    inlined()
+    magnitude = float_minimum(float_absolute(x), 354.8)
+    n, count = nearest_product(magnitude, -2.0 * LOG2E)
+    high, low = _rest(-(magnitude + magnitude), count)
+    return power_of_two(n + 2), _expm1_near(high, low, high - low)
+
+
+@jitable
 def _tanh64(x):
     """Return (1 - e**y) / (1 + e**y) with y = -2 |x|."""
     inlined()
-    magnitude = float_minimum(float_absolute(x), 22.0)
-    n, count = nearest_product(magnitude, -2.0 * LOG2E)
-    high, low = _rest(-(magnitude + magnitude), count)
-    w = _expm1_near(high, low, high)
-    s = power_of_two(n)
+    scale, w = _tanh_parts64(x)
+    s = 0.25 * scale
     quotient = float_fma(-s, w, 1.0 - s) / float_fma(s, w, 1.0 + s)
     return float_copysign(quotient, x)
 
@@ -166,16 +174,23 @@ T0_32, T1_32, T2_32 = F(0.044202376157045364), F(-1.3326070308685303), F(-0.0473
 
 
 @jitable
+def _tanh_parts32(x):
+    """Return s and w with e**(2 |x|) = s (1 + w), where |x| is limited to 44.18."""
+    inlined()
+    limited = float_minimum(float_absolute(x), F(44.18))
+    n, count = nearest_product(limited, F(2.0 * LOG2E))
+    high, low = _rest(limited + limited, count)
+    r = high - low
+    square = r * r
+    return power_of_two(n), float_fma(square, float_fma(r, estrin(r, CUBIC_32), F(0.5)), r)
+
+
+@jitable
 def _tanh32(x):
     """Return 1 - 2 / (1 + e**(2 |x|)) where that loses nothing, else a quotient of polynomials."""
     inlined()
     one, magnitude = F(1.0), float_absolute(x)
-    limited = float_minimum(magnitude, F(10.0))
-    n, count = nearest_product(limited, F(2.0 * LOG2E))
-    r = float_fma(-count, F(LN2), limited + limited)
-    square = r * r
-    w = float_fma(square, float_fma(r, estrin(r, CUBIC_32), F(0.5)), r)
-    s = power_of_two(n)
+    s, w = _tanh_parts32(x)
     z = x * x
     small = magnitude < F(0.92)
     scale = magnitude if small else one
@@ -194,6 +209,59 @@ by_type(
     tanh,
     {types.float64: _tanh64, types.float32: _tanh32, types.Complex: tanh_complex},
 )
+
+
+# Slopes: e / (1 + e)**2 with e = e**-|y|; 0 where that would be subnormal.
+
+
+@jitable
+def _tanh_slope64(x):
+    """Return 4 e / (1 + e)**2, with the e of tanh, which a loop that has both computes once."""
+    inlined()
+    scale, w = _tanh_parts64(x)
+    s = 0.25 * scale
+    total = float_fma(s, w, 1.0 + s)
+    value = float_fma(scale, w, scale) / (total * total)
+    return 0.0 if float_absolute(x) > 354.8 else value
+
+
+@jitable
+def _tanh_slope32(x):
+    """Return 4 e / (1 + e)**2, with e = e**(2 |x|) of tanh."""
+    inlined()
+    s, w = _tanh_parts32(x)
+    inverse = F(4.0) / float_fma(s, w, F(1.0) + s)
+    value = (F(0.25) * float_fma(s, w, s) * inverse) * inverse
+    return F(0.0) if float_absolute(x) > F(44.18) else value
+
+
+def tanh_slope(x):
+    """Return 1 - tanh(x)**2, the derivative of tanh, without cancellation."""
+    return 1 / np.cosh(x) ** 2
+
+
+by_type(tanh_slope, {types.float64: _tanh_slope64, types.float32: _tanh_slope32})
+
+
+@jitable
+def _sigmoid_slope_real(x):
+    inlined()
+    one, limit = like(1, x), by_width(x, 708.3, 87.3)
+    magnitude = float_minimum(float_absolute(x), limit)
+    n, count = nearest_product(magnitude, like(-LOG2E, x))
+    high, low = _rest(-magnitude, count)
+    w, s = _expm1_near(high, low, high - low), power_of_two(n)
+    total = float_fma(s, w, one + s)
+    value = float_fma(s, w, s) / (total * total)
+    return like(0, x) if float_absolute(x) > limit else value
+
+
+def sigmoid_slope(x):
+    """Return sigmoid(x) sigmoid(-x), the derivative of sigmoid, without cancellation."""
+    return sigmoid(x) * sigmoid(-x)
+
+
+by_type(sigmoid_slope, {types.Float: _sigmoid_slope_real})
 
 
 @jitable
@@ -238,6 +306,25 @@ def sigmoid(x):
 
 
 by_type(sigmoid, {types.float64: _sigmoid64, types.float32: _sigmoid32})
+
+
+@jitable
+def _logit_real(x):
+    """Return log(x / (1 - x)), near 1/2 as log1p((2 x - 1) / (1 - x)) with an exact numerator."""
+    inlined()
+    one = like(1, x)
+    under = one - x
+    near = log1p(((x + x) - one) / under)
+    far = log(x / under)
+    return near if like(0.25, x) < x < like(0.75, x) else far
+
+
+def logit(x):
+    """Return log(x / (1 - x)): infinite at 0 and 1, nan beyond."""
+    return np.log(x / (1 - x))
+
+
+by_type(logit, {types.Float: _logit_real})
 
 # --- softplus, log_sigmoid, logaddexp ---------------------------------------------------
 

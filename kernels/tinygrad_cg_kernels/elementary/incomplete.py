@@ -16,7 +16,6 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary.exponential import exp, expm1
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log1p, log_real
@@ -29,7 +28,7 @@ from tinygrad_cg_kernels.elementary.special import (
     lgamma_positive,
     polygamma,
 )
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
+from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable, outside
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_floor,
@@ -728,35 +727,7 @@ beta_densities = _of_orders(_beta_density_of)
 """The same derivatives of the derivative of betainc by x."""
 
 
-by_type(
-    igamma,
-    {
-        types.float64: _igamma64,
-        types.float32: lambda a, x: np.float32(_igamma64(np.float64(a), np.float64(x))),
-    },
-)
-by_type(
-    igammac,
-    {
-        types.float64: _igammac64,
-        types.float32: lambda a, x: np.float32(_igammac64(np.float64(a), np.float64(x))),
-    },
-)
-by_type(
-    gamma_transport,
-    {
-        types.float64: _gamma_transport64,
-        types.float32: lambda a, b, x: np.float32(
-            _gamma_transport64(np.float64(a), np.float64(b), np.float64(x))
-        ),
-    },
-)
-by_type(
-    betainc,
-    {
-        types.float64: _betainc64,
-        types.float32: lambda a, b, x: np.float32(
-            _betainc64(np.float64(a), np.float64(b), np.float64(x))
-        ),
-    },
-)
+by_type(igamma, in_float64(_igamma64))
+by_type(igammac, in_float64(_igammac64))
+by_type(gamma_transport, in_float64(_gamma_transport64))
+by_type(betainc, in_float64(_betainc64))

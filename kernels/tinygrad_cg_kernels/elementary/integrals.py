@@ -9,12 +9,11 @@ dtypes.
 import math
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary.exponential import exp
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log1p, log_real
-from tinygrad_cg_kernels.elementary.special import _sin_cos_quadrant
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
+from tinygrad_cg_kernels.elementary.special import sin_cos_quadrant
+from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable, outside
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_copysign,
@@ -296,7 +295,7 @@ def _sine_and_cosine(size):
     square = size * size
     lost = float_fma(size, size, -square)
     turns = _within_four(square) + (lost if float_absolute(lost) < 2.0 else _within_four(lost))
-    return _sin_cos_quadrant(0.5 * (turns if turns >= 0.0 else turns + 4.0))
+    return sin_cos_quadrant(0.5 * (turns if turns >= 0.0 else turns + 4.0))
 
 
 @jitable
@@ -455,26 +454,10 @@ def spence_derivative(n, x):
     return outside(_spence_derivative64)(n, x)
 
 
-def _for_both(formula):
-    """Return the versions of a function of an order and a number, in float64 and in float32."""
-    return {
-        types.float64: formula,
-        types.float32: lambda n, x: np.float32(formula(np.float64(n), np.float64(x))),
-    }
-
-
-def _of_number(formula):
-    """Return the versions of a function of a number, in float64 and in float32."""
-    return {
-        types.float64: formula,
-        types.float32: lambda x: np.float32(formula(np.float64(x))),
-    }
-
-
-by_type(dawson_derivative, _for_both(_dawson_derivative64))
-by_type(spence_derivative, _for_both(_spence_derivative64))
-by_type(expint, _of_number(_expint64))
-by_type(fresnel_cos, _of_number(_fresnel_cos64))
-by_type(fresnel_sin, _of_number(_fresnel_sin64))
-by_type(sin_square, _of_number(_sin_square64))
-by_type(cos_square, _of_number(_cos_square64))
+by_type(dawson_derivative, in_float64(_dawson_derivative64))
+by_type(spence_derivative, in_float64(_spence_derivative64))
+by_type(expint, in_float64(_expint64))
+by_type(fresnel_cos, in_float64(_fresnel_cos64))
+by_type(fresnel_sin, in_float64(_fresnel_sin64))
+by_type(sin_square, in_float64(_sin_square64))
+by_type(cos_square, in_float64(_cos_square64))

@@ -29,7 +29,7 @@ from tinygrad_cg_kernels.elementary.logarithm import (
     log_pair,
     parts_from,
 )
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -136,7 +136,7 @@ def _log_sum32(r, base, base_low):
 
 
 @jitable
-def _exp_pair64(p, lost):
+def exp_pair64(p, lost):
     """Return n and a value in [0.7, 1.42] with exp(p + lost) = 2**n * value."""
     inlined()
     n, count = nearest_product(p, LOG2E)
@@ -146,7 +146,7 @@ def _exp_pair64(p, lost):
 
 @jitable
 def _exp_pair32(p, lost):
-    """Return `_exp_pair64` with fewer roundings, since the logarithm brings some already."""
+    """Return `exp_pair64` with fewer roundings, since the logarithm brings some already."""
     inlined()
     n, count = nearest_product(p, F(LOG2E))
     most = float_fma(-count, F(LOG_LN2_HI_32), p)
@@ -164,11 +164,11 @@ def _exp_pair(p, lost) -> Any:
 
 
 by_type(_log_sum, {types.float64: _log_sum64, types.float32: _log_sum32})
-by_type(_exp_pair, {types.float64: _exp_pair64, types.float32: _exp_pair32})
+by_type(_exp_pair, {types.float64: exp_pair64, types.float32: _exp_pair32})
 
 
 @jitable
-def _log_wide(x, less):
+def log_wide(x, less):
     """Return log(x) - less * log(2) of a normal x, as a number and its rounding error."""
     inlined()
     r, base, base_low = _near_log(x, less)
@@ -182,7 +182,7 @@ def _magnitude(x, y):
     digits, up = by_width(x, UP, UP_32)
     least, most = by_width(x, (-746.0, 710.0), (-104.0, 89.0))
     zero, tiny = like(0, x), x < by_width(x, SMALLEST_NORMAL, SMALLEST_NORMAL_32)
-    high, low = _log_wide(x * up if tiny else x, digits if tiny else zero)
+    high, low = log_wide(x * up if tiny else x, digits if tiny else zero)
     high = high if x < like(INF, x) else x
     high = like(-INF, x) if x == zero else high
     p = y * high
@@ -218,7 +218,7 @@ def _ordinary_real(x, y):
 @jitable
 def _power_ordinary(x, y):
     inlined()
-    high, low = _log_wide(x, like(0, x))
+    high, low = log_wide(x, like(0, x))
     p = y * high
     n, value = _exp_pair(p, float_fma(y, low, float_fma(y, high, -p)))
     shifted = n << by_width(n, MANTISSA_BITS, MANTISSA_BITS_32)
@@ -326,6 +326,13 @@ def _hypot_real(x, y):
 
 
 @jitable
+def _direction_real(x, y):
+    inlined()
+    length, zero = _hypot_real(x, y), like(0, x)
+    return zero if length == zero else x / length
+
+
+@jitable
 def _xlogy_real(x, y):
     inlined()
     zero, infinity = like(0, x), like(INF, x)
@@ -350,6 +357,11 @@ def hypot(x, y):
     return np.hypot(x, y)
 
 
+def direction(x, y):
+    """Return x / hypot(x, y), and 0 where both are 0."""
+    return outside(_direction_real)(x, y)
+
+
 def xlogy(x, y):
     """Return x log(y), and 0 where x is 0 (unless y is nan)."""
     zero = (x == 0) & ~np.isnan(y)
@@ -358,4 +370,5 @@ def xlogy(x, y):
 
 by_type(cbrt, {types.Float: _cbrt_real})
 by_type(hypot, {types.Float: _hypot_real})
+by_type(direction, {types.Float: _direction_real})
 by_type(xlogy, {types.Float: _xlogy_real})

@@ -15,15 +15,16 @@ from tinygrad_cg_kernels.elementary.exponential import (
     LN2_HI,
     LN2_LO,
     LOG2E,
+    expm1,
     nearest,
     nearest_product,
     power_of_two,
     scale_by_power,
 )
 from tinygrad_cg_kernels.elementary.inverse import log_brief
-from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log_real
+from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log1p, log_real
 from tinygrad_cg_kernels.elementary.trigonometric import sin_or_cos
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
+from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable, outside
 from tinygrad_cg_kernels.runtime.intrinsics import (
     by_width,
     float_absolute,
@@ -100,6 +101,7 @@ ERFCX = (
     *(3.479707802134288e-06, 2.9186884027814763e-07, -6.123887801183991e-07),
     *(-6.741890322593815e-08, 8.314894954490433e-08),
 )
+SQRT_HALF, SQRT_HALF_LOW = 0.7071067811865476, -4.833646656726457e-17
 ERFCX_LOW = 2.6599543606771002e-17  # what rounding took from the first
 # (x + 3) exp(x**2) erfc(x) in the same, 0 <= x <= 11.
 ERFCX_BRIEF = (
@@ -129,13 +131,12 @@ def _erf_real(x):
 
 
 @jitable
-def _erfc64(x):
-    """Return 1 - erf(x) near 0; else exp(-x**2) erfcx(x) / (1 + 2 x), errors carried along."""
+def _tail64(a, square, square_low):
+    """Return erfc(a) as exp(-a**2) erfcx(a) / (1 + 2 a), errors carried along, for a >= 3/4.
+
+    `square` and its rounding error are a**2.
+    """
     inlined()
-    size = float_absolute(x)
-    head = 1.0 - x
-    near = head + (((1.0 - head) - x) - x * polynomial(x * x, ERF))
-    a = 28.0 if size > 28.0 else size
     t = (a - 3.0) / (a + 3.0)
     rest = t * polynomial(t, ERFCX[1:])
     over = ERFCX[0] + rest
@@ -145,17 +146,60 @@ def _erfc64(x):
     inverse = 1.0 / under
     quotient = over * inverse
     lost = float_fma(-quotient, under, over) + (over_low - quotient * under_low)
-    square = a * a
     exponent, n = nearest_product(square, -LOG2E)
     nearly = float_fma(-n, LN2_HI, -square)
-    low = float_fma(-n, LN2_LO, -float_fma(a, a, -square))
+    low = float_fma(-n, LN2_LO, -square_low)
     r = nearly + low
     low -= r - nearly
     grown = r + (low + (r * r) * polynomial(r, EXP_TAIL))
-    far = quotient + (quotient * grown + lost * inverse * (1.0 + grown))
-    far = scale_by_power(far, exponent)
+    value = quotient + (quotient * grown + lost * inverse * (1.0 + grown))
+    return scale_by_power(value, exponent)
+
+
+@jitable
+def _near64(x, x_low):
+    """Return erfc(x + x_low) near 0, as 1 - erf."""
+    inlined()
+    head = 1.0 - x
+    return head + ((((1.0 - head) - x) - x_low) - x * polynomial(x * x, ERF))
+
+
+@jitable
+def _erfc64(x):
+    inlined()
+    size = float_absolute(x)
+    a = 28.0 if size > 28.0 else size
+    square = a * a
+    far = _tail64(a, square, float_fma(a, a, -square))
     far = 2.0 - far if x < 0.0 else far
-    return near if size < 0.75 else far
+    return _near64(x, 0.0) if size < 0.75 else far
+
+
+@jitable
+def _ndtr64(x):
+    """Return erfc(-x / sqrt(2)) / 2, where half the square of x, not of the quotient, counts."""
+    inlined()
+    size = float_absolute(x)
+    size = 39.5 if size > 39.5 else size
+    a = size * SQRT_HALF
+    square = size * size
+    far = _tail64(a, 0.5 * square, 0.5 * float_fma(size, size, -square))
+    far = 2.0 - far if x > 0.0 else far
+    z = -x * SQRT_HALF
+    near = _near64(z, float_fma(-x, SQRT_HALF, -z) - x * SQRT_HALF_LOW)
+    return 0.5 * (near if a < 0.75 else far)
+
+
+@jitable
+def _tail32(a, square):
+    """Return erfc(a) to the digits of a float32, for a >= 0 of which `square` is the square."""
+    inlined()
+    inverse = 1.0 / (a + 3.0)
+    missing = square * LOG2E
+    exponent, n = nearest(missing)
+    f = n - missing
+    power = power_of_two(-exponent) * (1.0 + f * polynomial(f, EXP2_BRIEF))
+    return polynomial((a - 3.0) * inverse, ERFCX_BRIEF) * inverse * power
 
 
 @jitable
@@ -163,13 +207,17 @@ def _erfc32(x):
     inlined()
     size = float_absolute(np.float64(x))
     a = 11.0 if size > 11.0 else size
-    inverse = 1.0 / (a + 3.0)
-    missing = (a * a) * LOG2E
-    exponent, n = nearest(missing)
-    f = n - missing
-    power = power_of_two(-exponent) * (1.0 + f * polynomial(f, EXP2_BRIEF))
-    value = polynomial((a - 3.0) * inverse, ERFCX_BRIEF) * inverse * power
+    value = _tail32(a, a * a)
     return np.float32(2.0 - value if x < 0 else value)
+
+
+@jitable
+def _ndtr32(x):
+    inlined()
+    size = float_absolute(np.float64(x))
+    size = 15.5 if size > 15.5 else size
+    value = 0.5 * _tail32(size * SQRT_HALF, 0.5 * (size * size))
+    return np.float32(1.0 - value if x > 0 else value)
 
 
 def erf(x):
@@ -183,7 +231,15 @@ def erfc(x):
 
 
 by_type(erf, {types.Float: _erf_real})
+
+
+def ndtr(x):
+    """Return the distribution function of the normal distribution, without cancellation."""
+    return 0.5 * erfc(-SQRT_HALF * x)
+
+
 by_type(erfc, {types.float64: _erfc64, types.float32: _erfc32})
+by_type(ndtr, {types.float64: _ndtr64, types.float32: _ndtr32})
 
 # --- erfinv -----------------------------------------------------------------------------
 # x times a function of w = -log(1 - x**2), as Giles (2010): polynomials in w where it is small,
@@ -332,7 +388,7 @@ STIRLING_HALF = 0.4189385332046727  # (log(2 pi) - 1) / 2
 
 
 @jitable
-def _sin_cos_quadrant(x):
+def sin_cos_quadrant(x):
     """Return sin(pi x) and cos(pi x) for x >= 0."""
     inlined()
     quarters = float_round(2.0 * x)
@@ -369,7 +425,7 @@ def _lgamma_real(x):
     wide = np.float64(x)
     size = float_absolute(wide)
     positive = lgamma_positive(size)
-    sine, _ = _sin_cos_quadrant(size)
+    sine, _ = sin_cos_quadrant(size)
     negative = -log_real(size * float_absolute(sine) / PI) - positive
     negative = positive if size < 1e-20 else negative
     negative = INF if size == float_floor(size) else negative
@@ -427,7 +483,7 @@ def _digamma_real(x):
     wide = np.float64(x)
     size = float_absolute(wide)
     positive = digamma_positive(size)
-    sine, cosine = _sin_cos_quadrant(size)
+    sine, cosine = sin_cos_quadrant(size)
     negative = positive + (1.0 / size + PI * (cosine / sine))
     negative = NAN if size == float_floor(size) else negative
     value = positive if wide > 0.0 or wide != wide else negative
@@ -476,6 +532,28 @@ def _sum_of_terms(n, x):
 
 
 @jitable
+def _difference_of_terms(n, x, y):
+    """Return n! (zeta(n + 1, x) - zeta(n + 1, y)) of x and y near each other, x + y = 1.
+
+    Each difference of powers is one of them times expm1 of the difference of their logarithms, so
+    that no digits are lost where x and y are the same but for a few.
+    """
+    total, limit, gap = 0.0, 11.0 + n, y - x
+    while y < limit:
+        total += _term(n, y) * expm1((n + 1.0) * log1p(gap / x))
+        x += 1.0
+        y += 1.0
+    log = log1p(gap / x)
+    term, inverse = _term(n, y), 1.0 / (y * y)
+    total += term * (y / n * expm1(n * log) + 0.5 * expm1((n + 1.0) * log))
+    factor = (n + 1.0) * term / y
+    for k in range(len(EULER_MACLAURIN)):
+        total += EULER_MACLAURIN[k] * factor * expm1((n + 2.0 * k + 2.0) * log)
+        factor *= (n + 2 * k + 2.0) * (n + 2 * k + 3.0) * inverse
+    return total
+
+
+@jitable
 def _polygamma64(n, x):
     """Return (-1)**(n + 1) n! zeta(n + 1, x); below 0 by its fraction, and the other side's."""
     if not (0.0 <= n <= 170.0 and n == float_floor(n)) or x != x or x == -INF:
@@ -488,6 +566,8 @@ def _polygamma64(n, x):
     fraction = x - float_floor(x)
     if fraction == 0.0:  # a pole: of one sign on both sides for odd n
         return INF if sign > 0.0 else (-1.0 / x if x == 0.0 else NAN)
+    if sign < 0.0 and 0.25 < fraction < 0.75:
+        return -(_difference_of_terms(n, fraction, 1.0 - fraction) + _sum_of_terms(n, 1.0 - x))
     beyond = _sum_of_terms(n, (float_floor(x) + 1.0) - x) - _sum_of_terms(n, 1.0 - x)
     return sign * (_sum_of_terms(n, fraction) + sign * beyond)
 
@@ -500,13 +580,7 @@ def polygamma(n, x):
     return outside(_polygamma64)(n, x)
 
 
-by_type(
-    polygamma,
-    {
-        types.float64: _polygamma64,
-        types.float32: lambda n, x: np.float32(_polygamma64(np.float64(n), np.float64(x))),
-    },
-)
+by_type(polygamma, in_float64(_polygamma64))
 
 # --- sinc -------------------------------------------------------------------------------
 
@@ -516,7 +590,7 @@ def _sinc_real(x):
     """Return sin(pi x) / (pi x), of which both are exact to more than their digits."""
     inlined()
     size = float_absolute(np.float64(x))
-    sine, _ = _sin_cos_quadrant(size)
+    sine, _ = sin_cos_quadrant(size)
     high = size * PI
     low = float_fma(size, PI, -high) + size * PI_LOW
     quotient = sine / high
@@ -549,7 +623,7 @@ def _sinc_derivative64(n, x):
     if not (0.0 <= n <= 170.0 and n == float_floor(n)) or not float_absolute(x) < INF:
         return NAN
     order, size = np.int64(n), float_absolute(x)
-    sine, cosine = _sin_cos_quadrant(size)
+    sine, cosine = sin_cos_quadrant(size)
     u = size * PI
     if u >= n + 1.0:
         value = sine / u
@@ -568,10 +642,4 @@ def sinc_derivative(n, x):
     return outside(_sinc_derivative64)(n, x)
 
 
-by_type(
-    sinc_derivative,
-    {
-        types.float64: _sinc_derivative64,
-        types.float32: lambda n, x: np.float32(_sinc_derivative64(np.float64(n), np.float64(x))),
-    },
-)
+by_type(sinc_derivative, in_float64(_sinc_derivative64))

@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 from numba import types
 
+from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.errstate import cast
@@ -41,6 +42,11 @@ def _next_product(state, x, y):
 @jitable
 def _next_recurrence(state, x, y):
     return like(y + x * state, state)
+
+
+@jitable
+def _next_pull(state, x, y):
+    return like(y + elementary.multiply_upstream(state, x), state)
 
 
 @jitable
@@ -182,3 +188,6 @@ class Scan(Compound):
 cumsum = Scan("cumsum", _next_sum, _zero, 0)
 cumprod = Scan("cumprod", _next_product, _one, 1)
 recurrence = Scan("recurrence", _next_recurrence, _narrow_zero, 0)
+pull = Scan("pull_recurrence", _next_pull, _narrow_zero, 0)
+"""The recurrence of an upstream gradient: where that is 0 a factor that is not finite is not seen.
+"""

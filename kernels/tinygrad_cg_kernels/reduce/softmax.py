@@ -176,7 +176,7 @@ def _softmax_of(x, shift, factor):
 
 
 _exp_sums = Sums("exp_sums", exp_of_difference)
-_products = Sums("products", product)
+_products = Sums("products", elementary.multiply_upstream)
 _finite = Elementwise("finite", finite, 1)
 _reciprocal = Elementwise("reciprocal_of_total", reciprocal, 1)
 _log = Elementwise("log_of_total", elementary.log, 1)

@@ -6,12 +6,12 @@ read-only arrays need no second compilation.
 """
 
 import contextlib
-import gc
 import hashlib
 import os
 import pickle
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -41,7 +41,7 @@ from numba.core.sigutils import normalize_signature
 from numba.extending import overload, register_jitable
 
 from tinygrad_cg_kernels.runtime import progress
-from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.locks import ForkLock, no_collection
 
 GENERATED = "tinygrad_cg_generated_"
 """The prefix of the names of modules with generated text."""
@@ -136,7 +136,7 @@ def _writable(folder: Path) -> bool:
     """
     try:
         new = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
         if new:
@@ -175,14 +175,55 @@ def _is_cache(folder: Path) -> bool:
 def cache_folder() -> Path | None:
     """Return the folder of compiled kernels: TINYGRAD_CG_CACHE_DIR, or the user's cache folder.
 
-    None if it cannot be written: kernels are then compiled anew in each process.
+    Code is run from there, so nobody else may write to it. If others may, it is a folder for the
+    user alone among the system's temporary ones. None if it cannot be written: kernels are then
+    compiled anew in each process.
     """
     chosen = os.environ.get("TINYGRAD_CG_CACHE_DIR")
     try:
         folder = (Path(chosen) if chosen else _user_cache()) / STAMP[:16]
     except RuntimeError:  # the user has no home
         return None
-    return folder if _writable(folder) else None
+    if not _writable(folder) or _is_private(folder):
+        return folder if _writable(folder) else None
+    return _instead_of(folder)
+
+
+@cache
+def _is_private(folder: Path) -> bool:
+    """Return whether only this user can write to a folder (where the system can tell)."""
+    if not hasattr(os, "geteuid"):
+        return True
+    try:
+        known = folder.stat()
+    except OSError:
+        return False
+    return known.st_uid == os.geteuid() and not known.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+@cache
+def _instead_of(folder: Path) -> Path | None:
+    """Return a private folder in place of one to which others can write, with a warning."""
+    base = Path(tempfile.gettempdir()) / f"tinygrad_cg-{os.geteuid()}"
+    private = base / folder.name
+    usable = _writable(private) and _is_private(base) and _is_private(private)
+    warnings.warn(
+        f"tinygrad_cg: the cache folder {folder} belongs to another user, or others can write to "
+        f"it, and compiled code is run from there: {private if usable else 'no folder'} is used "
+        "instead. Remove the folder, or let TINYGRAD_CG_CACHE_DIR name one of your own",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return private if usable else None
+
+
+def read_file(path: Path) -> bytes:
+    """Return what is in a file; OSError if it is no regular file, without waiting for a pipe."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        return file.read()
 
 
 def is_ours(function: Callable) -> bool:
@@ -218,7 +259,8 @@ def alone(name: str) -> Iterator[None]:
     key = hashlib.sha256(name.encode()).digest()
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # a file system without locks: compile anyway
-            file = stack.enter_context(open(folder / f"{key[0] % LOCKS:02}.lock", "a"))
+            path = folder / f"{key[0] % LOCKS:02}.lock"
+            file = stack.enter_context(os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600)))
             fcntl.flock(file, fcntl.LOCK_EX)
             stack.callback(fcntl.flock, file, fcntl.LOCK_UN)  # also for a child that has the file
         yield
@@ -231,29 +273,25 @@ def _name(function: Callable, *more: Any) -> str:
     return repr((function.__qualname__, names, more))
 
 
-@contextlib.contextmanager
-def no_collection() -> Iterator[None]:
-    """Suspend the garbage collector, whose passes over compilers' objects free next to nothing."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 class _CheckedFiles(IndexDataCacheFile):
-    """Numba's files, each with a checksum: what is damaged counts as absent."""
+    """Numba's files, each with a checksum of its name and contents: others count as absent."""
+
+    def _save_index(self, overloads: dict) -> None:
+        self._name = Path(self._index_path).name
+        super()._save_index(overloads)
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._name = name
+        super()._save_data(name, data)
 
     def _dump(self, obj: Any) -> bytes:
         data = super()._dump(obj)
-        return hashlib.sha256(data).digest() + data
+        return hashlib.sha256(self._name.encode() + data).digest() + data
 
     def _load_index(self) -> dict:
         path = Path(self._index_path)
         try:
-            data = path.read_bytes()
+            data = read_file(path)
         except FileNotFoundError:
             return {}
         version = pickle.dumps(self._version, protocol=-1)
@@ -265,7 +303,7 @@ class _CheckedFiles(IndexDataCacheFile):
 
     def _load_data(self, name: str) -> Any:
         path = Path(self._data_path(name))
-        found = self._checked(path, path.read_bytes())
+        found = self._checked(path, read_file(path))
         if found is None:
             raise OSError(f"{path} is damaged")  # Numba then compiles, and writes it again
         return pickle.loads(found)
@@ -273,7 +311,7 @@ class _CheckedFiles(IndexDataCacheFile):
     def _checked(self, path: Path, data: bytes) -> bytes | None:
         """Return what follows a checksum, if it is right."""
         size = hashlib.sha256().digest_size
-        if hashlib.sha256(data[size:]).digest() == data[:size]:
+        if hashlib.sha256(path.name.encode() + data[size:]).digest() == data[:size]:
             return data[size:]
         warn_damaged(path)
         return None
@@ -455,6 +493,16 @@ def outside(function: Callable) -> Callable:
     )
     compiled: Any = numba.njit(**FLAGS)(calls[function.__code__.co_argcount - 1])
     return np.errstate(all="ignore")(np.vectorize(compiled))
+
+
+def in_float64(formula: Callable) -> dict[Any, Callable]:
+    """Return the versions of a function whose formula takes and gives float64."""
+    calls = (
+        lambda x: np.float32(formula(np.float64(x))),
+        lambda x, y: np.float32(formula(np.float64(x), np.float64(y))),
+        lambda x, y, z: np.float32(formula(np.float64(x), np.float64(y), np.float64(z))),
+    )
+    return {types.float64: formula, types.float32: calls[formula.__code__.co_argcount - 1]}
 
 
 _foreign: set[Callable] = set()

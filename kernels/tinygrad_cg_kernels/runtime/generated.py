@@ -80,7 +80,7 @@ def _write(name: str, source: str) -> Path | None:
             with contextlib.suppress(OSError):
                 os.utime(_use_marker(path))
             return path
-        base.mkdir(parents=True, exist_ok=True)
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
         store.prune(_families(base).values(), store.size_limit())
         store.write_complete(path, source.encode())
         _use_marker(path).touch()

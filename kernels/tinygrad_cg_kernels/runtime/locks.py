@@ -1,9 +1,18 @@
-"""A lock that a forked child can take, whoever held it at the fork."""
+"""What holds across a fork: locks, threads inside LLVM, and the garbage collector.
 
+A forked child has the thread that forked, and no other. Whatever another thread held or suspended
+at that moment would stay so.
+"""
+
+import contextlib
+import gc
 import os
 import threading
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakSet
+
+from llvmlite.binding import ffi
 
 
 class ForkLock:
@@ -26,10 +35,101 @@ class ForkLock:
 _locks: WeakSet[ForkLock] = WeakSet()
 
 
-def _renew_all() -> None:
+class _Inside:
+    """A section that several threads may be in at once. A fork waits until no other thread is."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._count = 0
+        self._own = threading.local()
+
+    def __enter__(self) -> None:
+        with self._condition:
+            self._count += 1
+        self._own.depth = self._depth() + 1
+
+    def __exit__(self, *exception: Any) -> None:
+        self._own.depth -= 1
+        with self._condition:
+            self._count -= 1
+            self._condition.notify_all()
+
+    def _depth(self) -> int:
+        return getattr(self._own, "depth", 0)
+
+    def close(self) -> None:
+        """Wait until no other thread is inside, and let none in."""
+        self._condition.acquire()
+        self._condition.wait_for(lambda: self._count == self._depth())
+
+    def open(self) -> None:
+        self._condition.release()
+
+
+inside_llvm = _Inside()
+"""Where threads call LLVM without llvmlite's lock."""
+
+
+class _Collector:
+    """Suspends the garbage collector while threads ask for it."""
+
+    def __init__(self) -> None:
+        self._lock = ForkLock()
+        self._own = threading.local()
+        self._count = 0
+        self._was_enabled = False
+
+    @contextlib.contextmanager
+    def suspended(self) -> Iterator[None]:
+        with self._lock:
+            if not self._count:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._count += 1
+        self._own.depth = self._depth() + 1
+        try:
+            yield
+        finally:
+            self._own.depth -= 1
+            with self._lock:
+                self._leave(self._count - 1)
+
+    def _depth(self) -> int:
+        return getattr(self._own, "depth", 0)
+
+    def _leave(self, count: int) -> None:
+        """Go on with `count` suspensions: without one, collect as before."""
+        if self._count and not count and self._was_enabled:
+            gc.enable()
+        self._count = count
+
+    def enter_child(self) -> None:
+        self._leave(self._depth())
+
+
+_collector = _Collector()
+no_collection = _collector.suspended
+"""A context without passes of the garbage collector, which free next to nothing of compilers'."""
+
+
+def _before_fork() -> None:
+    inside_llvm.close()
+    ffi.lib._lock.__enter__()
+
+
+def _after_fork() -> None:
+    ffi.lib._lock.__exit__(None, None, None)
+    inside_llvm.open()
+
+
+def _enter_child() -> None:
     for lock in _locks:
         lock._renew()
+    _after_fork()
+    _collector.enter_child()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_enter_child
+    )

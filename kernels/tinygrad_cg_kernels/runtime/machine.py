@@ -12,13 +12,19 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import NewPassManager
 
-from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.locks import ForkLock, inside_llvm
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
 
 UNOPTIMISED, HEAVY, SUMS, AS_WRITTEN, WITHOUT_LOOPS, LEVEL, FORMULAS = -3, -2, -1, 0, 1, 2, 3
 """LLVM's levels: for text that is soon replaced (its variables become registers, and little else is
@@ -153,8 +159,10 @@ class Text(NamedTuple):
 
     def compiled(self) -> bytes:
         """Return the module's object code; several threads may do so at the same time."""
-        module = optimised(self.parsed(), alone=True, level=self.level)
-        return object_code(module, alone=True, level=self.level)
+        _check_memory()
+        with inside_llvm:
+            module = optimised(self.parsed(), alone=True, level=self.level)
+            return object_code(module, alone=True, level=self.level)
 
     def begun(self) -> Text:
         """Have another core compile the module; return the text of which it does."""
@@ -329,10 +337,31 @@ class Code:
 
     def __del__(self) -> None:
         engine = getattr(self, "_engine", None)
-        if engine is not None:
-            engine.close()
-            if not next(self._freed) % FREED and not sys.is_finalizing():
-                give_back()
+        if engine is None or sys.is_finalizing():  # a thread that stands still may have LLVM's lock
+            return
+        engine.close()
+        if not next(self._freed) % FREED:
+            give_back()
+
+
+NEEDED = 64 * 2**20
+"""Bytes of address space that LLVM may take for one module: without them it ends the process."""
+
+
+def _check_memory() -> None:
+    """Raise MemoryError if a limit of the process leaves LLVM too little."""
+    if resource is None:
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return
+    with contextlib.suppress(OSError):
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        if limit - used < NEEDED:
+            raise MemoryError(
+                f"compiling needs up to {NEEDED >> 20} MiB of address space, and the limit of the "
+                f"process (ulimit -v, RLIMIT_AS) leaves {max(0, limit - used) >> 20}: raise it"
+            )
 
 
 @cache

@@ -1,5 +1,7 @@
 """Machine code on disk, under names, with checksums: what is damaged is made anew.
 
+The checksum covers the name, too: a file in the place of another one counts as damaged.
+
 A file is named by the hash of its name, the processor, and the versions that its code depends on;
 the folder by the kernels' sources (`compile.STAMP`).
 """
@@ -12,6 +14,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -23,18 +26,19 @@ import numba
 
 from tinygrad_cg_kernels.runtime import compile as build
 
-MAGIC = b"tinygrad_cg code 1\n"
+MAGIC = b"tinygrad_cg code 2\n"
 DIGEST = hashlib.sha256().digest_size
 LIMIT = 256 * 2**20
 """Bytes of the files of one kind, by default: the oldest go first."""
-EVERY = 64  # files written between two looks at how large the folder is
+HOUR = 3600.0  # after which a file that is read is marked as used
+EVERY = 64  # files that a process writes between two looks at how large the folder is
 
 
 class Store:
-    """The files of one kind of code; with `limited`, those not used for longest go."""
+    """The files of one kind of code; those that were not used for longest go."""
 
-    def __init__(self, kind: str, limited: bool = False):
-        self.kind, self._limited, self._count = kind, limited, 0
+    def __init__(self, kind: str):
+        self.kind, self._count = kind, 0
 
     def folder(self) -> Path | None:
         """Return the folder; None if none can be written."""
@@ -45,7 +49,7 @@ class Store:
         base = self.folder()
         if base is None:
             return None
-        return base / f"{hashlib.sha256((_machine() + name).encode()).hexdigest()[:32]}.code"
+        return base / f"{_key(name).hex()[:32]}.code"
 
     def read(self, name: str) -> tuple[dict[str, Any], bytes] | None:
         """Return the fields and the code of a name; None if there are none, or they are damaged."""
@@ -53,16 +57,15 @@ class Store:
         if path is None:
             return None
         try:
-            data = path.read_bytes()
+            data = build.read_file(path)
         except OSError:
             return None
-        found = _unpack(data)
-        if found is None:
-            build.warn_damaged(path)
-            with contextlib.suppress(OSError):
+        found = _unpack(_key(name), data)
+        with contextlib.suppress(OSError):
+            if found is None:
+                build.warn_damaged(path)
                 path.unlink()
-        elif self._limited:
-            with contextlib.suppress(OSError):
+            elif time.time() - path.stat().st_mtime > HOUR:
                 os.utime(path)  # it is in use
         return found
 
@@ -78,11 +81,11 @@ class Store:
             return
         limit = size_limit()
         with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if self._limited and not self._count % EVERY:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._count % EVERY:
                 prune([[one] for one in self._files(path.parent)], limit)
             self._count += 1
-            write_complete(path, _pack(fields, code))
+            write_complete(path, _pack(_key(name), fields, code))
 
     def clear(self) -> None:
         """Delete all files."""
@@ -103,16 +106,21 @@ def _machine() -> str:
     return "\0".join((build.NATIVE_STAMP, *versions, llvm.get_host_cpu_name(), features, ""))
 
 
-def _pack(fields: dict[str, Any], code: bytes) -> bytes:
+def _key(name: str) -> bytes:
+    """Return the hash of all that a file's code depends on."""
+    return hashlib.sha256((_machine() + name).encode()).digest()
+
+
+def _pack(key: bytes, fields: dict[str, Any], code: bytes) -> bytes:
     text = json.dumps(fields).encode()
     body = len(text).to_bytes(8, "little") + text + code
-    return MAGIC + hashlib.sha256(body).digest() + body
+    return MAGIC + hashlib.sha256(key + body).digest() + body
 
 
-def _unpack(data: bytes) -> tuple[dict[str, Any], bytes] | None:
+def _unpack(key: bytes, data: bytes) -> tuple[dict[str, Any], bytes] | None:
     start = len(MAGIC) + DIGEST
     body = data[start:]
-    if data[:start] != MAGIC + hashlib.sha256(body).digest():
+    if data[:start] != MAGIC + hashlib.sha256(key + body).digest():
         return None
     size = 8 + int.from_bytes(body[:8], "little")
     return json.loads(body[8:size]), body[size:]
@@ -130,9 +138,13 @@ def size_limit() -> int:
 def write_complete(path: Path, data: bytes) -> None:
     """Write a file, under another name first: other processes see it complete."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    os.replace(temporary, path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        delete([Path(temporary)])
+        raise
 
 
 def prune(groups: Iterable[list[Path]], limit: int) -> None:

@@ -181,7 +181,7 @@ class _Steps(Level):
 
 
 class InPlaceRule:
-    """A gradient function on large arrays: the upstream gradient is overwritten if nobody has it.
+    """A gradient function on large arrays: it overwrites an upstream gradient of the sweep's own.
 
     Memory that was not written lately has to be read first, so a result of its own takes half as
     long again.
@@ -189,20 +189,26 @@ class InPlaceRule:
 
     def __init__(self, rule: Callable, plain: Callable, names: tuple[str, ...]):
         self.rule, self.plain, self.names = rule, plain, names
-        self.programs: dict[np.dtype, list[_Step]] = {}
+        self.programs: dict[np.dtype, list[_Step] | None] = {}  # no steps: the result is dy
 
-    def __call__(self, owned: bool, *operands: Tensor) -> Tensor:
-        """Return the gradient; in the array of the upstream gradient if that is `owned`."""
+    def __call__(self, mine: list[np.ndarray], *operands: Tensor) -> Tensor:
+        """Return the gradient, in the array of the upstream gradient if `mine` has that.
+
+        Afterwards `mine` has the array of the result, unless the gradient function itself ran: it
+        may have handed that to somebody.
+        """
+        owned = bool(mine) and mine[0].flags.c_contiguous
+        mine.clear()
         arrays: list[Any] = [operand._data for operand in operands]
         dtype, shape = arrays[0].dtype, arrays[0].shape
         if state.frame is not None or not all(
             type(one) is np.ndarray and one.dtype is dtype and one.shape == shape for one in arrays
         ):
             return self.plain(*operands)
-        steps = self.programs.get(dtype)
+        if dtype not in self.programs:
+            self.programs[dtype] = self._program(dtype)
+        steps = self.programs[dtype]
         if steps is None:
-            steps = self.programs[dtype] = self._program(dtype)
-        if not steps:
             return self.plain(*operands)
         for run, numbers, overwrites in steps:
             given = [arrays[one] if type(one) is int else one for one in numbers]
@@ -210,14 +216,17 @@ class InPlaceRule:
                 arrays.append(run(*given, out=given[0]))
             else:
                 arrays.append(run(*given))
-        out = operands[0] if arrays[-1] is arrays[0] else Tensor(arrays[-1])
+        result = arrays[-1] if steps else arrays[0]
+        if steps or owned:
+            mine.append(result)
+        out = operands[0] if result is arrays[0] else Tensor(result)
         mark_expired(operands, out)
         return out
 
-    def _program(self, dtype: np.dtype) -> list[_Step]:
-        """Return the steps for a dtype; none if they are not elementwise."""
+    def _program(self, dtype: np.dtype) -> list[_Step] | None:
+        """Return the steps for a dtype; None if they are not elementwise."""
         if not is_floating(dtype) or dtype.itemsize < 4:
-            return []
+            return None
         known = getattr(self.plain, "fused", None)
         kernel = known and (known.kernels.get(dtype) or known._kernel(dtype))
         if kernel is not None:
@@ -228,11 +237,11 @@ class InPlaceRule:
         try:
             result = self.rule(*trace.tensors)
         except _NotElementwise:
-            return []
+            return None
         finally:
             state.frame = around
-        is_last = trace.steps and result is trace.tensors[-1]
-        return trace.finish(len(self.names)) if is_last else []
+        last = trace.tensors[-1] if trace.steps else trace.tensors[0]
+        return trace.finish(len(self.names)) if result is last else None
 
 
 def run_in_place(rule: Callable, plain: Callable, names: tuple[str, ...]) -> InPlaceRule | None:

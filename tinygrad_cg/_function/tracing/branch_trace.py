@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
-from collections import Counter
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -29,7 +28,6 @@ from .outside_calls import OutsideCalls
 from .trace import Build, FunctionTrace, TraceTensor, literal, record_lost
 
 _STATE = ("frame", "listeners", "graphs", "rules", "overrides", "draws")
-_OWN_REFERENCES = 4  # two in the tuple that `captures` has, a local variable and an argument
 
 
 class BranchTrace(FunctionTrace):
@@ -157,25 +155,70 @@ class BranchTrace(FunctionTrace):
         return [one for one in self.captures.values() if one[1] not in self.literals]
 
     def find_literals(self, targets: Sequence[Tensor]) -> None:
-        """Find the constants that nobody but the trace refers to: no tape can ask for them."""
-        saved: Counter[int] = Counter()
-        pending, seen = [one._rec for one in targets], set()
-        while pending:
-            record = pending.pop()
-            while record is not None and record not in seen:
-                seen.add(record)
-                if type(record) is Node:
-                    pending.extend(record.inputs)
-                    kept = record.saved if type(record.saved) is tuple else (record.saved,)
-                    saved.update([id(one) for one in kept if type(one) is Tensor])
-                    kept = ()
-                record = record.next
-        for key in self.captures:
-            known = self.captures[key]
-            tensor = known[0]
-            if type(tensor) is not Tensor or known[1] in self.literals or known[2] is not tensor:
-                continue
-            if isinstance(tensor._data, Aval):
-                continue
-            if sys.getrefcount(tensor) <= _OWN_REFERENCES + saved[id(tensor)]:
-                self.literals[known[1]] = literal(to_host(tensor._data))
+        """Find the constants that nobody but the trace refers to: no tape can ask for them.
+
+        The trace and what it recorded let go of them for a moment. Those that are gone then are
+        made again.
+        """
+        ours = {
+            key: _Released(tensor)
+            for key, (tensor, value, watched) in self.captures.items()
+            if type(tensor) is Tensor and watched is tensor and value not in self.literals
+            if not isinstance(tensor._data, Aval)
+        }
+        nodes = _nodes_behind(targets)
+        for node in nodes:
+            node.saved = _replace(node.saved, lambda one: ours.get(id(one), one))
+        self.captures = {
+            key: (ours[key], value, ours[key]) if key in ours else (tensor, value, watched)
+            for key, (tensor, value, watched) in self.captures.items()
+        }
+        for released in ours.values():
+            released.take_back()
+        for node in nodes:
+            node.saved = _replace(node.saved, _tensor_of)
+        captures = {}
+        for tensor, value, watched in self.captures.values():
+            if type(tensor) is _Released and tensor.was_gone:
+                self.literals[value] = literal(to_host(tensor.data))
+            captures[id(_tensor_of(watched))] = _tensor_of(tensor), value, _tensor_of(watched)
+        self.captures = captures
+
+
+class _Released:
+    """Stands for a tensor where nothing may refer to it."""
+
+    def __init__(self, tensor: Tensor):
+        self.reference = weakref.ref(tensor)
+        self.data, self.record = tensor._data, tensor._rec
+        self.tensor: Any = None
+        self.was_gone = False
+
+    def take_back(self) -> None:
+        """Refer to the tensor, or to a new one if it is gone."""
+        self.tensor = self.reference()
+        if self.tensor is None:
+            self.was_gone, self.tensor = True, Tensor(self.data)
+            self.tensor._rec = self.record
+
+
+def _tensor_of(released: Any) -> Any:
+    return released.tensor if type(released) is _Released else released
+
+
+def _replace(saved: Any, change: Callable[[Any], Any]) -> Any:
+    """Return the residuals of a node with other tensors in them."""
+    return tuple(map(change, saved)) if type(saved) is tuple else change(saved)
+
+
+def _nodes_behind(targets: Sequence[Tensor]) -> list[Node]:
+    """Return the nodes that the records of `targets` lead to."""
+    pending, seen = [one._rec for one in targets], {}
+    while pending:
+        record = pending.pop()
+        while record is not None and record not in seen:
+            seen[record] = None
+            if type(record) is Node:
+                pending.extend(record.inputs)
+            record = record.next
+    return [record for record in seen if type(record) is Node]

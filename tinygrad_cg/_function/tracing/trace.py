@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import linecache
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -348,10 +349,14 @@ class FunctionTrace(Level, Listener):
         literals: dict[Value, Value] = {}
         while self.met:
             tensor, value = self.met.popitem()[1]
-            if sys.getrefcount(tensor) > 2 and not _counts(to_host(tensor._data)):
-                outside.append((tensor, value))
+            data = to_host(tensor._data)
+            others = weakref.ref(tensor)
+            del tensor
+            tensor = others()
+            if tensor is None or _counts(data):
+                literals[value] = literal(data)
             else:
-                literals[value] = literal(to_host(tensor._data))
+                outside.append((tensor, value))
         return outside[::-1], literals
 
 

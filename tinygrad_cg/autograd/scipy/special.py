@@ -12,7 +12,7 @@ import numpy
 from ... import math, stop_gradient
 from ... import numpy as np
 from ..._core.tensor import Tensor
-from ..._ops import bessel
+from ..._ops import bessel, distribution_functions
 from ..numpy._dispatch import for_arrays
 
 __all__ = [
@@ -89,11 +89,7 @@ def gamma(x: Any) -> Any:
 
     Its gradient is ``gamma(x) * digamma(x)``.
     """
-    x = real(x)
-    magnitude = np.exp(math.lgamma(x))
-    odd = np.mod(np.floor(x), 2.0) == 1.0  # gamma is negative in (-1, 0), (-3, -2), ...
-    signed = np.where(np.logical_and(x < 0, odd), -magnitude, magnitude)
-    return np.where(np.logical_and(x < 0, x == np.floor(x)), np.nan, signed)
+    return distribution_functions.gamma(real(x))
 
 
 @for_arrays
@@ -108,10 +104,7 @@ def gammasgn(x: Any) -> Any:
 @for_arrays
 def rgamma(x: Any) -> Any:
     """Return 1 / gamma(x): 0 where gamma has a pole; the gradient is NaN there."""
-    x = real(x)
-    odd = np.mod(np.floor(x), 2.0) == 1.0
-    magnitude = np.exp(-math.lgamma(x))
-    return np.where(np.logical_and(x < 0, odd), -magnitude, magnitude)
+    return distribution_functions.rgamma(real(x))
 
 
 @for_arrays
@@ -135,14 +128,13 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 @for_arrays
 def betaln(a: Any, b: Any) -> Any:
     """Return log(abs(beta(a, b)))."""
-    a, b = real(a), real(b)
-    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+    return distribution_functions.betaln(real(a), real(b))
 
 
 @for_arrays
 def beta(a: Any, b: Any) -> Any:
-    """Return gamma(a) gamma(b) / gamma(a + b), for positive `a` and `b`."""
-    return np.exp(betaln(a, b))
+    """Return gamma(a) gamma(b) / gamma(a + b); NaN where `a` or `b` is 0, -1, -2, ..."""
+    return distribution_functions.beta(real(a), real(b))
 
 
 @for_arrays
@@ -190,7 +182,7 @@ def erfcinv(x: Any) -> Any:
 @for_arrays
 def ndtr(x: Any) -> Any:
     """Return the distribution function of the normal distribution, accurate in its left tail."""
-    return 0.5 * math.erfc(-_SQRT_HALF * real(x))
+    return distribution_functions.ndtr(real(x))
 
 
 @for_arrays
@@ -303,7 +295,9 @@ def expit(x: Any) -> Any:
 def logit(x: Any) -> Any:
     """Return log(x / (1 - x)), the inverse of `expit`."""
     x = real(x)
-    return np.log(x) - np.log1p(-x)
+    if np.isdtype(x.dtype, "complex floating"):
+        return np.log(x) - np.log1p(-x)
+    return distribution_functions.logit(x)
 
 
 @for_arrays

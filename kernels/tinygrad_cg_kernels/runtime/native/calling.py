@@ -67,7 +67,7 @@ class EntryText:
                 "declare ptr @PyEval_SaveThread()",
                 "declare void @PyEval_RestoreThread(ptr)",
                 *declared,
-                "define ptr @entry(ptr %self, ptr %args, i64 %count) {",
+                f"define ptr @entry(ptr %self, ptr %args, i64 %count) {machine.wide()} {{",
                 *self.lines,
                 "}",
             ]

@@ -420,7 +420,7 @@ def _words_text(module: Module, function: Any, arguments: tuple) -> str:
     kind = {"b1": "i1", "i64": "i64"}[function.result]
     return "\n".join(
         [
-            f"define i64 @entry({given}) {{",
+            f"define i64 @entry({given}) {machine.wide()} {{",
             f"  %result = call {kind} @{function.name}({given})",
             f"  %word = {'zext i1' if kind == 'i1' else 'add i64 0,'} %result"
             + (" to i64" if kind == "i1" else ""),
@@ -436,7 +436,7 @@ def _objects_text(module: Module, function: Any, arguments: tuple) -> str:
     module.declare("Py_IncRef", "void @Py_IncRef(ptr)")
     module.declare_object("_Py_NoneStruct")
     lines = [
-        "define ptr @entry(ptr %self, ptr %args, i64 %count) {",
+        f"define ptr @entry(ptr %self, ptr %args, i64 %count) {machine.wide()} {{",
         f"  %right = icmp eq i64 %count, {count}",
         "  br i1 %right, label %run, label %no",
         "run:",

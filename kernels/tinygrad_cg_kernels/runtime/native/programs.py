@@ -29,7 +29,7 @@ Kinds = list[tuple[np.dtype, int]]
 
 _owners: WeakValueDictionary[str, Any] = WeakValueDictionary()
 _lock = ForkLock()
-_store = Store("programs", limited=True)
+_store = Store("programs")
 _early: dict[str, tuple[dict[str, Function], list[bytes]]] = {}
 """What `together` has compiled, by the keys of parts: the functions that it calls, and its code."""
 if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has not got it
@@ -209,7 +209,7 @@ def _entry(function: Any, ranks: list[int]) -> str:
 def _block_entry(function: Any) -> str:
     kind = "i1" if function.result == "b1" else "i64"
     return f"""
-define void @entry(i64 %table, i64 %begin, i64 %count) {{
+define void @entry(i64 %table, i64 %begin, i64 %count) {machine.wide()} {{
   %done = call {kind} @{function.name}(i64 %table, i64 %begin, i64 %count)
   ret void
 }}

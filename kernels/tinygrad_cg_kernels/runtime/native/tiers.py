@@ -39,7 +39,7 @@ BETTER, LEFT, WORK = "tinygrad_cg_better", "tinygrad_cg_left", "tinygrad_cg_work
 """The symbols of the better form's address, of the calls that are left until it is wanted, and of
 the elements that are enough.
 """
-_ENTRY = re.compile(r"^define (\w+) @entry\((.*)\) \{$", re.MULTILINE)
+_ENTRY = re.compile(r"^define (\w+) @entry\((.*)\) (.*)\{$", re.MULTILINE)
 
 _lock = ForkLock()
 _begun: WeakSet[Better] = WeakSet()
@@ -77,8 +77,8 @@ def with_choice(text: str, work: int, own: str = PLAIN) -> str:
     """Return a text whose entry calls what it was, or the better form as soon as there is one."""
     found = _ENTRY.search(text)
     assert found is not None
-    kind, given = found.groups()
-    first = _ENTRY.sub(r"define internal \1 @first_form(\2) {", text, count=1)
+    kind, given, _ = found.groups()
+    first = _ENTRY.sub(r"define internal \1 @first_form(\2) \3{", text, count=1)
     choice = f"""
 @{BETTER} = global ptr null
 @{LEFT} = global i64 {CALLS}

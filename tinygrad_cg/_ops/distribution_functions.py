@@ -1,0 +1,126 @@
+"""The normal distribution function, the gamma and beta functions, and the inverse of sigmoid."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tinygrad_cg_kernels.elementary import gamma as gamma_kernels
+from tinygrad_cg_kernels.elementary.hyperbolic import logit as logit_kernel
+from tinygrad_cg_kernels.elementary.special import ndtr as ndtr_kernel
+
+from .._core.conversion import convert
+from .._core.tensor import Tensor
+from .define import Real
+from .elementwise import (
+    POSITIVE,
+    add,
+    divide_upstream,
+    exp,
+    multiply,
+    multiply_upstream,
+    negative,
+    of_real,
+    of_reals,
+    square,
+    subtract,
+)
+from .reductions import reduce_sum
+from .scans import cumsum
+from .special_functions import digamma, erfcinv
+
+SCALE = 1 / math.sqrt(2 * math.pi)  # of the normal density
+
+
+def _density(x: Tensor) -> Tensor:
+    """Return the density of the normal distribution."""
+    return multiply(exp(multiply(square(x), -0.5)), SCALE)
+
+
+ndtr = of_real(
+    "ndtr",
+    "Return the distribution function of the normal distribution, accurate in its left tail.",
+    kernel=ndtr_kernel,
+    vjp=lambda dy, x: multiply_upstream(dy, _density(x)),
+    ulps=(4.0, 1.0),
+    spellings=(),
+)
+logit = of_real(
+    "logit",
+    "Return log(x / (1 - x)), the inverse of sigmoid: infinite at 0 and 1, NaN beyond.",
+    kernel=logit_kernel,
+    vjp=lambda dy, x: divide_upstream(dy, multiply(x, subtract(1, x))),
+    ulps=(3.0, 3.0),
+    spellings=(),
+    samples=(Real(0.1, 0.9),),
+)
+gamma = of_real(
+    "gamma",
+    "Return the gamma function: (x - 1)! at whole numbers, NaN at -1, -2, ...",
+    kernel=gamma_kernels.gamma,
+    vjp=lambda dy, x, out: multiply_upstream(dy, multiply(out, digamma(x))),
+    ulps=(4.0, 1.0),
+    spellings=(),
+    samples=(Real(0.5, 4.0),),
+)
+rgamma = of_real(
+    "rgamma",
+    "Return 1 / gamma(x): 0 where gamma has a pole; the gradient is NaN there.",
+    kernel=gamma_kernels.rgamma,
+    vjp=lambda dy, x, out: negative(multiply_upstream(dy, multiply(out, digamma(x)))),
+    ulps=(4.0, 1.0),
+    spellings=(),
+    samples=(Real(0.5, 4.0),),
+)
+
+
+def _slope(x: Tensor, y: Tensor) -> Tensor:
+    """Return the derivative of betaln by x."""
+    return subtract(digamma(x), digamma(add(x, y)))
+
+
+betaln = of_reals(
+    "betaln",
+    "Return log(abs(beta(x, y))), the logarithm of the beta function.",
+    kernel=gamma_kernels.betaln,
+    vjp=(
+        lambda dy, x, y: multiply_upstream(dy, _slope(x, y)),
+        lambda dy, x, y: multiply_upstream(dy, _slope(y, x)),
+    ),
+    ulps=(4.0, 1.0),
+    spellings=(),
+    samples=(POSITIVE, POSITIVE),
+)
+beta = of_reals(
+    "beta",
+    "Return the beta function, gamma(x) gamma(y) / gamma(x + y).",
+    kernel=gamma_kernels.beta,
+    vjp=(
+        lambda dy, x, y, out: multiply_upstream(dy, multiply(out, _slope(x, y))),
+        lambda dy, x, y, out: multiply_upstream(dy, multiply(out, _slope(y, x))),
+    ),
+    ulps=(4.0, 1.0),
+    spellings=(),
+    samples=(POSITIVE, POSITIVE),
+)
+
+
+def ndtri(x: Any) -> Tensor:
+    """Return the number up to which the normal distribution has the share `x`, from 0 to 1.
+
+    Accurate for small shares; infinite at 0 and 1, NaN beyond. After ``tf.math.ndtri``.
+    """
+    return subtract(0, multiply(erfcinv(multiply(x, 2)), math.sqrt(2)))
+
+
+def lbeta(x: Any) -> Tensor:
+    """Return log(gamma(x1) gamma(x2) ... / gamma(x1 + x2 + ...)) of the last axis.
+
+    It is a sum of `betaln` of each number and the sum of those before it: their logarithms of
+    gamma functions, which are large, would cancel. After ``tf.math.lbeta``; of nothing it is
+    infinite.
+    """
+    x = convert(x)
+    if x.ndim and x.shape[-1] == 0:
+        return subtract(reduce_sum(x, -1), math.inf)
+    return reduce_sum(betaln(x[..., 1:], cumsum(x, -1)[..., :-1]), -1)
