@@ -19,6 +19,7 @@ from .._debugging import printing
 from .._ops.elementwise import equal, logical_and, logical_not, logical_or
 from .._ops.shape import stop_gradient
 from .._rules.outside_code import numpy_function
+from .._transforms.tape import keep_tapes
 from ..errors import AutographError, FailedAssertion, location_of
 from .detection import codes_in
 from .merging import Mismatch, describe, plan, undefined
@@ -37,7 +38,7 @@ from .traced import (
     has_many_rows,
     is_traced,
     is_trying,
-    placeholders,
+    stand_ins,
     trial,
     truth,
     without,
@@ -139,8 +140,11 @@ class Helper:
         return self._choose(truth(test, "if"), [one, other], "else", line)
 
     def _choose(self, test: Any, values: list[Callable], word: str, line: int | None) -> Any:
+        samples = []
         with trial():
-            samples = [value() for value in values]
+            for value in values:
+                with keep_tapes():
+                    samples.append(value())
         if current_trace() is None:  # in a batch: these are the values
             values = [lambda: samples[0], lambda: samples[1]]
         try:
@@ -154,7 +158,7 @@ class Helper:
                 "shape and dtype in both cases, by zeros_like, cast or broadcast_to",
             ) from None
         if is_trying():
-            return kind.pack(placeholders(kind.tensors(samples[0])), as_number)
+            return kind.pack(stand_ins(*map(kind.tensors, samples), test=test), as_number)
         return choose(
             test,
             [lambda: kind.tensors(values[0]()), lambda: kind.tensors(values[1]())],

@@ -28,6 +28,7 @@ from .._core.kinds import is_exact
 from .._core.tensor import Tensor
 from .._ops.creation import zeros
 from .._ops.shape import cast
+from ..errors import AutographError
 
 
 class Undefined:
@@ -83,8 +84,17 @@ class Plan(NamedTuple):
             flat = [undefined] * len(self.leaves)
         else:
             flat = [value] if self.structure is undefined else nest.flatten(value)
-        pairs = zip(self.leaves, flat, strict=True)
-        return [kind.tensor(one) for kind, one in pairs if isinstance(kind, Carried)]
+        found = []
+        for kind, one in zip(self.leaves, flat, strict=True):
+            if isinstance(kind, Carried):
+                found.append(kind.tensor(one))
+            elif is_tensor(one) and one is not kind.value:
+                raise AutographError(
+                    f"{describe(one)} is assigned where {describe(kind.value)} stayed when types "
+                    "were learned: a branch or loop that a tensor decides must do the same each "
+                    "time that it is traced"
+                )
+        return found
 
     @property
     def count(self) -> int:

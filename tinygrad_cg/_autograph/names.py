@@ -34,17 +34,35 @@ def reads(nodes: Any) -> Names:
     """Return the names that are read, also by functions inside."""
     todo = [nodes] if isinstance(nodes, ast.AST) else [one for one in nodes if one is not None]
     return frozenset(
-        node.id
-        for one in todo
-        for node in ast.walk(one)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        node.id for one in todo for node in _names_in(one) if isinstance(node.ctx, ast.Load)
     )
+
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _names_in(node: ast.AST, bound: Names = NONE) -> Iterator[ast.Name]:
+    """Yield the names in a node, but for those that comprehensions have for themselves."""
+    if isinstance(node, ast.Name):
+        if node.id not in bound:
+            yield node
+        return
+    if isinstance(node, _COMPREHENSIONS):
+        yield from _names_in(node.generators[0].iter, bound)
+        targets = [name for one in node.generators for name in _names_in(one.target)]
+        bound |= {name.id for name in targets}
+    for one in ast.iter_child_nodes(node):
+        yield from _names_in(one, bound)
 
 
 def writes(nodes: Any) -> list[str]:
     """Return the names that are assigned or deleted, in the order of the text."""
     found: dict[tuple[int, int], str] = {}
+    todo = [nodes] if isinstance(nodes, ast.AST) else nodes
+    names = {id(name) for one in todo for name in _names_in(one)}
     for node in own_nodes(nodes):
+        if isinstance(node, ast.Name) and id(node) not in names:
+            continue
         position = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             found[position] = node.id
@@ -180,14 +198,15 @@ class Liveness:
                 self._caught = before
                 return found
             case ast.With() | ast.AsyncWith():
-                before, self._caught = self._caught, self._caught | out
+                passes = all(map(_passes_errors_on, one.items))
+                before, self._caught = self._caught, self._caught | (NONE if passes else out)
                 found = self._block(one.body, out, brk, cont)
                 self._caught = before
                 targets = frozenset(
                     writes([item.optional_vars for item in one.items if item.optional_vars])
                 )
                 first = frozenset(writes([one.items[0].optional_vars or one.items[0].context_expr]))
-                return (found - targets) | reads(one.items) | (out - first)
+                return (found - targets) | reads(one.items) | (NONE if passes else out - first)
             case ast.Match():
                 found = out | reads(one.subject)
                 for case in one.cases:
@@ -208,6 +227,15 @@ class Liveness:
                 return (out - frozenset(writes(one))) | reads(one)
             case _:
                 return out | reads(one)
+
+
+_PASS_ERRORS_ON = {"GradientTape", "ForwardAccumulator", "stop_recording", "name_scope", "device"}
+
+
+def _passes_errors_on(item: ast.withitem) -> bool:
+    """Return whether an error ends the `with`, and what is after it: not so with `suppress`."""
+    called = getattr(item.context_expr, "func", None)
+    return getattr(called, "attr", getattr(called, "id", "")) in _PASS_ERRORS_ON
 
 
 def reads_as_loads(target: ast.AST) -> Names:

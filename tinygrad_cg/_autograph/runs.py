@@ -17,7 +17,7 @@ import numpy as np
 from .. import nest
 from .._core.conversion import INT32, Weak, convert, is_tensor, is_weak
 from .._core.kinds import is_inexact
-from .._core.tensor import Aval, Tensor
+from .._core.tensor import Tensor
 from .._ops.elementwise import (
     add,
     ceil,
@@ -33,6 +33,7 @@ from .._ops.elementwise import (
 from .._ops.indexing import gather
 from .._ops.shape import cast
 from .._transforms import control_flow
+from .._transforms.tape import keep_tapes
 from ..errors import AutographError, InaccessibleTensorError
 from .merging import Carried, Kept, Mismatch, Plan, plan, undefined
 from .names import CONTINUE, NORMAL, RETURN
@@ -41,6 +42,7 @@ from .state import (
     ElementsLocation,
     Location,
     Reachable,
+    Snapshot,
     is_same,
     locations_of,
     matters,
@@ -57,6 +59,7 @@ from .traced import (
     is_trying,
     placeholders,
     possible_ways,
+    stand_ins,
     trial,
     truth,
     without,
@@ -140,20 +143,23 @@ class ChangedObjectError(AutographError, InaccessibleTensorError):
 
 
 @contextlib.contextmanager
-def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Iterator[None]:
+def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Iterator[Any]:
     """Return a context for functions of which a tensor decides whether, or how often, they run.
+
+    It gives a function: what that returns is a context in which they can be traced again.
 
     Tensors and numbers that they assign to what is outside of them cannot follow that: all is put
     back, and it is an AutographError. One that is caught, if the loop `unrolls` then.
     """
     if any(str(getattr(one, "__module__", "")).startswith(_HOME) for one in functions):
-        yield  # a run, which puts all back itself
+        yield contextlib.nullcontext  # a run, which puts all back itself
         return
     watch = Watch([], functions)
     cause: Exception | None = None
+    held: list[Snapshot] = []
     try:
         with watch.watching():
-            yield
+            yield lambda: held[0].restored() if held else contextlib.nullcontext()
     except InaccessibleTensorError as error:  # a second trace has met what the first has left
         cause = error
     except Exception as error:
@@ -174,6 +180,7 @@ def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Ite
             raise error from cause
     if cause is not None:
         raise cause
+    held.append(Snapshot(functions, {}))
 
 
 control_flow.set_guard(unchanged)
@@ -215,7 +222,7 @@ class Run(Watch):
             if which == "other" and not site.other:
                 found = Outcome(flow, result, names)
             else:
-                with self.watching():
+                with self.watching(), keep_tapes():
                     found = function(*arguments)
             after = [one.get() for one in self.locations]
             for i, shape in self.dense.items():
@@ -267,7 +274,7 @@ class Run(Watch):
             for one in tables:
                 if not isinstance(one[i], Tensor):
                     rows = self._rows(i, one[i], self.dense[i])
-                    one[i] = rows if current_trace() is None else placeholders([rows])[0]
+                    one[i] = rows if current_trace() is None else stand_ins([rows], [rows])[0]
         return new
 
     def text(self, key: Any) -> str:
@@ -317,7 +324,7 @@ class Run(Watch):
             return found
 
         if is_trying():
-            found = placeholders(tensors(samples[0]))
+            found = stand_ins(*map(tensors, samples), test=test)
             return self._finish(found, plans, fixed, together)
         return choose(
             test,
@@ -376,6 +383,7 @@ class Loop(Run):
     count: Any = None
     """The number of rounds of a `for`; an int where it is known."""
     rows: Tensor | None = None
+    held: Snapshot | None = None
 
     def __init__(
         self, helper: Any, number: int, names: dict, cells: Any, flow: Any = 0, result: Any = None
@@ -400,19 +408,29 @@ class Loop(Run):
         values = dict(names)
         if item is not undefined:
             values["@value"] = item
-        for key, value in names.items():
-            if isinstance(key, int):
-                self.locations[key].set(value)
-        found = self.outcome("then", {**self.names, **values})
+        with self._at(names):
+            found = self.outcome("then", {**self.names, **values})
         return found._replace(flow=without(found.flow, {CONTINUE}))
+
+    @contextlib.contextmanager
+    def _at(self, names: dict) -> Iterator[None]:
+        """Return a context in which all is as in a round, also where it is traced again later."""
+        present = [one.get() for one in self.locations]
+        try:
+            with contextlib.nullcontext() if self.held is None else self.held.restored():
+                for key, value in names.items():
+                    if isinstance(key, int):
+                        self.locations[key].set(value)
+                yield
+        finally:
+            for location, value in zip(self.locations, present, strict=False):
+                location.set(value)
 
     def test(self, names: dict) -> Any:
         if self.site.kind == "for":
             return True
-        for key, value in names.items():
-            if isinstance(key, int):
-                self.locations[key].set(value)
-        return self.outcome("test", {**self.names, **names}).result
+        with self._at(names):
+            return self.outcome("test", {**self.names, **names}).result
 
     def run(self) -> Any:
         site = self.site
@@ -423,7 +441,8 @@ class Loop(Run):
         if carries_flow:
             ways = ways | {NORMAL} | possible_ways(self.flow)
         ends = self.result if RETURN in possible_ways(self.flow) else undefined
-        results = self._plan("@ret", sample if RETURN in ways else undefined, ends)
+        end = sample.result if RETURN in ways else undefined
+        results = self._plan("@ret", end, ends)
 
         def tensors(names: dict, flow: Any, result: Any) -> list[Tensor]:
             found = [flow_number(flow)] if carries_flow else []
@@ -460,7 +479,7 @@ class Loop(Run):
 
         start = tensors(first, self.flow, ends)
         if is_trying():
-            flow, names, result = unpack(placeholders(start))
+            flow, names, result = unpack(stand_ins(start, tensors(sample.names, sample.flow, end)))
         elif self.rows is not None and not carries_flow:
             slices = control_flow.Slices(0, [self.rows], self.count)
             last, _ = control_flow.loop("for", step, start, slices)
@@ -468,12 +487,13 @@ class Loop(Run):
         else:
             last = control_flow.while_loop(goes_on, body, (convert(0, INT32), *start))
             flow, names, result = unpack(list(last[1:]))
+        self.held = Snapshot(self._roots, self.helper.names, self.site.outer)
         if self.site.is_endless and carries_flow:
             flow = RETURN
         return self.assign({**names, "@ret": result}, flow)
 
-    def _find_types(self, first: dict) -> tuple[dict[Any, Plan], Any, frozenset[int]]:
-        """Return the types of what is carried, a result, and how rounds may be left."""
+    def _find_types(self, first: dict) -> tuple[dict[Any, Plan], Outcome, frozenset[int]]:
+        """Return the types of what is carried, the end of a round, and how rounds may be left."""
         names: dict = dict(first)
         plans: Any = None
         result, ways = undefined, frozenset((NORMAL,))
@@ -496,9 +516,10 @@ class Loop(Run):
                 result = found.result
             ways |= possible_ways(found.flow)
             if before is not None and all(map(_are_same, before.values(), plans.values())):
-                return plans, result, ways
-        self.check_types()
-        return plans, result, ways
+                break
+        else:
+            self.check_types()
+        return plans, found._replace(result=result), ways
 
     def _loop_plan(self, key: Any, one: Any, other: Any) -> Plan:
         """Return the type of a value before a round, and after it."""
@@ -563,10 +584,7 @@ class RangeLoop(Loop):
         return add(self.start, multiply(self.delta, cast(index, self.start.dtype)))
 
     def first_item(self) -> Any:
-        level = current_trace()
-        if level is None:
-            return self.item(convert(0, INT32))
-        return level.argument(Aval((), self.start.dtype))  # no number, as in the other rounds
+        return self.item(placeholders([convert(0, INT32)])[0])  # no number, as in other rounds
 
 
 class _Unrolled(Exception):
@@ -594,13 +612,12 @@ class RowsLoop(Loop):
         super().__init__(helper, number, names, cells, flow, result)
         self.rows = rows = convert(iterable)
         self.count = rows.shape[0]
-        self.aval = Aval(tuple(rows.shape[1:]), rows.dtype)
 
     def item(self, index: Any) -> Any:
         return gather(self.rows, index)
 
     def first_item(self) -> Any:
-        return current_trace().argument(self.aval)
+        return self.item(placeholders([convert(0, INT32)])[0])
 
     def may_begin_without(self, key: str) -> bool:
         return True

@@ -262,6 +262,7 @@ def _containers(value: Any, seen: set[int]) -> Iterator[Any]:
         yield from _containers(one, seen)
 
 
+_HOME = __name__.rpartition(".")[0]
 _MOST_OBJECTS = 20_000
 _PLAIN = (str, bytes, int, float, complex, type, ModuleType, np.ndarray, type(None))
 
@@ -279,6 +280,8 @@ class Reachable:
             one = pending.popleft()
             if id(one) in self._found or isinstance(one, _PLAIN):
                 continue
+            if type(one).__module__.startswith(_HOME):
+                continue  # the helper of a transformed function, say
             self._found[id(one)] = one
             if isinstance(one, Mapping):
                 pending += [*one.values()]
@@ -298,3 +301,44 @@ class Reachable:
 
     def __contains__(self, value: Any) -> bool:
         return id(value) in self._found
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._found.values())
+
+
+class Snapshot:
+    """The numbers and tensors that objects hold now, for code that is traced again later."""
+
+    def __init__(self, roots: Iterable[Any], names: dict, outer: Iterable[str] = ()):
+        used = [one for one in outer if one in names]
+        places: list[Location] = [GlobalLocation(one, names) for one in used]
+        for one in Reachable([*roots, *[names[key] for key in used]]):
+            if isinstance(one, CellType):
+                places.append(CellLocation("", one))
+            elif type(one) is list:
+                places.append(ContainerLocation("", one))
+            else:
+                inside = one if type(one) is dict else getattr(one, "__dict__", None)
+                if type(inside) is dict:
+                    places += [GlobalLocation(key, inside) for key in inside]
+        pairs = [(one, one.get()) for one in places]
+        self._held = [(one, value) for one, value in pairs if _is_held(value)]
+
+    @contextlib.contextmanager
+    def restored(self) -> Iterator[None]:
+        """Return a context in which objects hold what they held."""
+        present = [(one, one.get(), value) for one, value in self._held]
+        changed = [(one, now, value) for one, now, value in present if not is_same(now, value)]
+        for one, _, value in changed:
+            one.set(value)
+        try:
+            yield
+        finally:
+            for one, now, _ in changed:
+                one.set(now)
+
+
+def _is_held(value: Any) -> bool:
+    if type(value) is list:
+        return any(map(_is_held, value))
+    return value is None or is_tensor(value) or isinstance(value, (Weak, int, float))

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.conversion import BOOL, INT32, Weak, convert
-from .._core.kinds import is_bool, is_inexact
+from .._core.kinds import is_bool, is_differentiable, is_inexact
 from .._core.levels import Listener, ask_for_value, remove_listener
 from .._core.levels import stack as levels
 from .._core.levels import state as thread
-from .._core.tensor import ArrayLike, Aval, Tensor
+from .._core.primitive import Primitive, apply
+from .._core.tensor import ArrayLike, Aval, Tensor, is_zero
 from .._ops.elementwise import multiply, not_equal
 from .._ops.indexing import getitem
 from .._ops.shape import cast
+from .._rules.rebinding import asked_inputs
 from .._transforms import control_flow
+from .._transforms.batching import BatchTensor
 from ..errors import AutographError
 from .names import NORMAL
 
@@ -192,6 +195,57 @@ def placeholders(tensors: list[Tensor]) -> list[Tensor]:
     if level is None:
         return tensors
     return [level.argument(Aval(tuple(one.shape), one.dtype)) for one in tensors]
+
+
+def stand_ins(one: Sequence[Tensor], other: Sequence[Tensor], test: Any = None) -> list[Tensor]:
+    """Return what stands in a trial for the results of a branch, or of a loop without a `test`.
+
+    They are of the types of both sequences: what both cases give; or what a loop begins with, and
+    what a round gives. Tapes and accumulators record them, so that derivatives have types, too.
+    """
+    decides = placeholders([convert(False)])[0] if test is None else as_tensor(test)
+    params = {"positions": range(1, 1 + len(one)), "is_loop": test is None}
+    return apply(STAND_IN, (decides, *one, *other), params)
+
+
+def _stand_in_rule(node: Any, dys: Any) -> list:
+    """Return the gradients: either case's is its own; of a loop all depends on all."""
+    inputs, positions, is_loop = node.saved
+    found: list[Any] = [None] * len(inputs)
+    pairs = [(k, dy) for k, dy in zip(positions, dys, strict=True) if not is_zero(dy)]
+    if not is_loop:
+        for k, dy in pairs:
+            found[k] = found[k + len(positions)] = dy
+        return found
+    asked = [
+        k
+        for k, one in enumerate(asked_inputs(node))
+        if one is not None and is_differentiable(inputs[k].dtype)
+    ]
+    operands = (*inputs, *[dy for _, dy in pairs])
+    made = apply(STAND_IN, operands, {"positions": asked, "is_loop": True}) if pairs else []
+    for k, one in zip(asked, made, strict=False):
+        found[k] = one
+    return found
+
+
+def _stand_in_examples(level: Any, inputs: tuple, params: dict) -> list:
+    made = apply(STAND_IN, tuple(map(level.physical, inputs)), params)
+    return [BatchTensor(one, level) for one in made]
+
+
+# Not an operation of programs: it is part of trials alone.
+STAND_IN = Primitive(
+    "stand_in",
+    lambda *arrays, positions, is_loop: [arrays[k] for k in positions],
+    ("inputs",),
+    lambda *avals, positions, is_loop: [avals[k] for k in positions],
+    save=lambda inputs, params, out: (inputs, params["positions"], params["is_loop"]),
+    rule=_stand_in_rule,
+    kind="control",
+    aliases=True,
+    carry_out=_stand_in_examples,
+)
 
 
 def choose(test: Any, functions: list[Callable[[], list]], finish: Callable[[list], Any]) -> Any:

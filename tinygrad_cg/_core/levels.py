@@ -24,6 +24,7 @@ class _OnStack:
     has_own_values = False  # whether only this level can compute with the tensors that it made
     is_abstract = False  # whether the tensors that it made have no values yet
     row: int | None = None  # the example for which a batch calls code, while it does
+    values = True  # False where it takes values of levels below only when it is asked for one
 
     def __enter__(self) -> Any:
         push(self)
@@ -148,6 +149,7 @@ class State(threading.local):
         self.observers: tuple[Any, ...] = ()  # are told of passes (see observer)
         self.tangents = 0  # how many are being computed, one inside the other, while observed
         self.draws: Any = None  # what gives random numbers here, instead of the generator
+        self.consumed: Any = None  # since when a case is traced, and the tapes it used up
         self.device: str | None = None  # where new tensors are; None is the processor's memory
         self.base_graph = base = State.base
         if base is not None:
@@ -208,11 +210,16 @@ def stack(frame: Frame | None) -> list[Token | Level]:
     return found[::-1]
 
 
-def ask_for_value(tensor: Any) -> Any:
-    """Return what a level has for the value of a tensor of another level below it; else None."""
+def ask_for_value(tensor: Any, ready: bool = False) -> Any:
+    """Return what a level has for the value of a tensor of another level below it; else None.
+
+    With `ready` no level is asked that takes values only where they are asked for.
+    """
     for level in reversed(stack(state.frame)):
         if level is tensor.level:
             return None
+        if ready and not level.values:
+            continue
         value = level.value_of(tensor)
         if value is not None:
             return value

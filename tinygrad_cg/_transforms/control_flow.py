@@ -223,13 +223,15 @@ def _traced_while(cond: Any, body: Any, loop_vars: Any, maximum: Any) -> Any:
         return list(found)
 
     def python(values: list) -> list:
-        return carries.tensors(run(carries.values(values), []))
+        with again():
+            return carries.tensors(run(carries.values(values), []))
 
     def goes_on(values: list) -> Any:
-        return cond(*carries.values(values))
+        with again():
+            return cond(*carries.values(values))
 
     try:
-        with _guard("while_loop", [cond, body], known):
+        with _guard("while_loop", [cond, body], known) as again:
             carries = _Carries("while_loop", loop_vars, run, [])
             ends = _while("while_loop", goes_on, python, carries.tensors(loop_vars), maximum)
     except (OperatorNotAllowedInGraphError, InvalidArgumentError, TypeError, ValueError) as error:
@@ -465,7 +467,7 @@ def without_value(name: str, parameter: str, value: Any) -> Any:
     if not isinstance(value, (ArrayLike, Weak)):
         return None
     tensor = convert(value)
-    if not isinstance(tensor._data, Aval) or ask_for_value(tensor) is not None:
+    if not isinstance(tensor._data, Aval) or ask_for_value(tensor, ready=True) is not None:
         return None
     if prod(tensor.shape) != 1:
         raise ValueError(
@@ -846,13 +848,13 @@ def set_whiler(function: Callable[..., list[Tensor]]) -> None:
     _while = function
 
 
-Guard = Callable[[str, Sequence[Any], bool], AbstractContextManager[None]]
+Guard = Callable[[str, Sequence[Any], bool], AbstractContextManager[Any]]
 
 
 def _no_guard(
     name: str, functions: Sequence[Any], unrolls: bool = False
-) -> AbstractContextManager[None]:
-    return nullcontext()
+) -> AbstractContextManager[Any]:
+    return nullcontext(nullcontext)
 
 
 _guard: Guard = _no_guard
@@ -861,7 +863,8 @@ _guard: Guard = _no_guard
 def set_guard(function: Guard) -> None:
     """Have `function` watch what functions of a loop or choice change in Python's objects.
 
-    It is told whether the loop can be unrolled instead.
+    It is told whether the loop can be unrolled instead. The context gives a function whose contexts
+    are for calls after it: where a gradient is traced, objects hold what they held in the loop.
     """
     global _guard
     _guard = function
@@ -900,12 +903,13 @@ def loop(
         return step(state, slices.pack(leaves))[0]
 
     def python(values: list, leaves: list) -> tuple[list, list]:
-        state, result = step(carries.values(values), slices.pack(leaves))
+        with again():
+            state, result = step(carries.values(values), slices.pack(leaves))
         structure[:] = [result]
         return carries.tensors(state if start is not None else None), _leaves(result)
 
     lean = checkpoint is not None
-    with _guard(name, [step], unrolls):
+    with _guard(name, [step], unrolls) as again:
         carries = _Carries(name, start, run, slices.parts)
         first = carries.tensors(start)
         ends, rows = _loop(name, python, len(slices), reverse, first, slices.leaves, lean)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NoReturn
 
 from .. import nest
@@ -308,16 +308,24 @@ class GradientTape(levels.Listener):
         results, visited = differentiate(token, targets, upstream, flat_sources)
         if not visited and not zero and not token.watches:
             self._warn_unwatched(flat_sources, results)
-        if not self._persistent:
-            token.alive = False
-            self._token = None
-            self._consumed = token
+        if not self._persistent and self._consume(token, visited):
             release(visited, results)
         if zero:
             results = fill_zeros(flat_sources, results)
         if type(sources) is Tensor:
             return results[0]
         return nest.pack_sequence_as(sources, results)
+
+    def _consume(self, token: Token, visited: Sequence[Node] = ()) -> bool:
+        """Use the tape up; return whether what was visited is its alone: no other case has it."""
+        token.alive = False
+        self._token = None
+        self._consumed = token
+        if state.consumed is None:
+            return True
+        since, used = state.consumed
+        used.append((self, token))
+        return all(node.serial > since for node in visited)
 
     def _warn_unwatched(self, sources: list, results: list) -> None:
         """Warn that gradients are None because this tape was never told what to watch."""
@@ -345,6 +353,12 @@ class GradientTape(levels.Listener):
 
     def _stop_or_warn(self, token: Token) -> None:
         """Stop recording, or warn, when a gradient is asked for while the tape records."""
+        if state.consumed is not None and token not in levels.stack(state.frame):
+            raise RuntimeError(
+                "GradientTape.gradient inside a function, or a branch or loop that a tensor "
+                "decides, of a tape that records around it: leave the tape's context first, or "
+                "enter the tape inside"
+            )
         if self._persistent:
             warn(
                 "Calling GradientTape.gradient on a persistent tape inside its context is "
@@ -467,9 +481,7 @@ class GradientTape(levels.Listener):
             self._stop_or_warn(token)
         found = compute(token, target, by, batched)
         if not self._persistent:
-            token.alive = False
-            self._token = None
-            self._consumed = token
+            self._consume(token)
         return found
 
     @staticmethod
@@ -480,6 +492,22 @@ class GradientTape(levels.Listener):
                 f"{type(value).__name__}"
             )
         return value
+
+
+@contextlib.contextmanager
+def keep_tapes() -> Iterator[None]:
+    """Return a context for one of several cases: other cases find tapes as they were before."""
+    before, frame, listeners = state.consumed, state.frame, list(state.listeners)
+    state.consumed = levels.next_serial(), []
+    try:
+        yield
+    finally:
+        (_, used), state.consumed = state.consumed, before
+        recording = levels.stack(frame) if used else []
+        for tape, token in used:
+            tape._token, tape._consumed, token.alive = token, None, True
+            if token in recording and not tape._recording:
+                tape._recording, state.frame, state.listeners = True, frame, listeners
 
 
 def _zeros(shape: tuple[int, ...], source: Any) -> Tensor:

@@ -22,6 +22,7 @@ from ..._reverse.variable import (
     is_recorded,
 )
 from ..._transforms.batching import BatchTensor
+from ..._transforms.tape import keep_tapes
 from ..graph.values import Value
 from .outside_calls import OutsideCalls
 from .trace import Build, FunctionTrace, TraceTensor, literal, record_lost
@@ -56,7 +57,8 @@ class BranchTrace(FunctionTrace):
         try:
             self.graph._enter()
             self.is_over = False
-            yield
+            with keep_tapes():
+                yield
         finally:
             self.is_over, self._outside = True, outside
             for name, value in before.items():

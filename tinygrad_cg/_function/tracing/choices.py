@@ -18,7 +18,7 @@ from ..._core.conversion import BOOL, INT32
 from ..._core.kinds import is_differentiable
 from ..._core.primitive import Primitive, apply
 from ..._core.record import attach_part
-from ..._core.tensor import Aval, Tensor
+from ..._core.tensor import Aval, Tensor, is_zero
 from ..._ops.comparison import equal
 from ..._ops.creation import zeros
 from ..._ops.elementwise import where
@@ -89,7 +89,7 @@ class Choice(ABC):
     def __init__(self) -> None:
         self._graphs: list[FuncGraph] | None = None
         self._programs: dict[int, Outputs] = {}
-        self._pullbacks: dict[tuple[int, ...], Pullback] = {}
+        self._pullbacks: dict[tuple[tuple[int, ...], ...], Pullback] = {}
 
     @property
     def graphs(self) -> list[FuncGraph]:
@@ -112,13 +112,13 @@ class Choice(ABC):
             program = self._programs[index] = Outputs(graph.inputs, graph.outputs, self.build)
         return program.run(arrays[: len(program.graph.inputs)])
 
-    def pullback(self, wanted: tuple[int, ...]) -> Pullback:
-        """Return the gradient by the `wanted` operands, traced once."""
-        found = self._pullbacks.get(wanted)
+    def pullback(self, wanted: tuple[int, ...], upstream: tuple[int, ...]) -> Pullback:
+        """Return the gradient of the `upstream` outputs by the `wanted` operands, traced once."""
+        found = self._pullbacks.get((wanted, upstream))
         if found is None:
-            found, again = self._make_pullback(wanted)
+            found, again = self._make_pullback(wanted, upstream)
             if again:
-                self._pullbacks[wanted] = found
+                self._pullbacks[wanted, upstream] = found
         return found
 
     @abstractmethod
@@ -126,7 +126,9 @@ class Choice(ABC):
         """Return the graph of each branch."""
 
     @abstractmethod
-    def _make_pullback(self, wanted: tuple[int, ...]) -> tuple[Pullback, bool]:
+    def _make_pullback(
+        self, wanted: tuple[int, ...], upstream: tuple[int, ...]
+    ) -> tuple[Pullback, bool]:
         """Return the gradient, and whether it is the same each time: it draws no numbers."""
 
     @abstractmethod
@@ -185,8 +187,9 @@ class TracedChoice(Choice):
             graphs.append(graph)
         return graphs
 
-    def _make_pullback(self, wanted: tuple[int, ...]) -> tuple[Pullback, bool]:
-        upstream = [i for i, one in enumerate(self.targets[0]) if _is_differentiable(one)]
+    def _make_pullback(
+        self, wanted: tuple[int, ...], upstream: tuple[int, ...]
+    ) -> tuple[Pullback, bool]:
         slots: list[Slot] = [*self.slots]
         operands: list[tuple[str, Any]] = [("operand", i) for i in range(len(slots))]
         substitutions = [dict(one) for one in self.substitutions]
@@ -293,8 +296,10 @@ class BatchedChoice(Choice):
         constants = {value: literal(tensor._data) for tensor, value, _ in trace.captures.values()}
         return simplify(FuncGraph(inputs, outputs), constants)
 
-    def _make_pullback(self, wanted: tuple[int, ...]) -> tuple[Pullback, bool]:
-        inner = self.made_of.pullback(wanted)
+    def _make_pullback(
+        self, wanted: tuple[int, ...], upstream: tuple[int, ...]
+    ) -> tuple[Pullback, bool]:
+        inner = self.made_of.pullback(wanted, upstream)
         batched, operands = [], []
         for kind, which in inner.operands:
             flag, what = True, which
@@ -398,7 +403,12 @@ def _rule(node: Any, dys: Any) -> list:
         for i, one in enumerate(node.inputs[1:])
         if one is not None and _is_differentiable(inputs[i + 1])
     )
-    gradient = choice.pullback(wanted)
+    upstream = tuple(
+        i
+        for i, dy in enumerate(dys[: choice.count])
+        if is_differentiable(choice.avals[i].dtype) and not is_zero(dy)
+    )
+    gradient = choice.pullback(wanted, upstream)
     operands = []
     for kind, which in gradient.operands:
         if kind == "operand":

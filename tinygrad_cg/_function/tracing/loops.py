@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from ..._core.kinds import is_differentiable, is_exact
 from ..._core.levels import Token, stack, state
 from ..._core.primitive import OPS, Primitive, apply
 from ..._core.record import Node, attach_part, run_recorded
-from ..._core.tensor import Aval, Tensor, leaked_from_trace
+from ..._core.tensor import Aval, Tensor, is_zero, leaked_from_trace
 from ..._ops.comparison import less
 from ..._ops.creation import zeros, zeros_like
 from ..._ops.elementwise import add, where
@@ -185,6 +186,15 @@ class Loop(LoopProgram):
         self.rows = self.body.rows
         self.unread = _unread_carries(body)
 
+    def traced_as(self, wanted: Wanted, graph: FuncGraph, carries: int) -> Loop:
+        """Return a loop of a graph that was made of this loop's, without a trace of its own."""
+        made = copy(self)
+        made.wanted, made.python, made.length = wanted, wanted.python, wanted.length
+        made.carries, made._outputs = carries, None
+        made.body = self.body._replace(graph=graph, carries=carries, length=wanted.length)
+        made.rows, made.unread = made.body.rows, _unread_carries(made.body)
+        return made
+
     def without_rows(self, first: int) -> None:
         """Leave out the rows of unread carries; those of all carries begin at `first`."""
         inputs, outputs = self.body.graph.inputs, self.body.graph.outputs
@@ -265,7 +275,7 @@ class Loop(LoopProgram):
         rows = [
             k
             for k, one in enumerate(self.rows)
-            if is_differentiable(one.dtype) and not _is_zero(dys[count + k])
+            if is_differentiable(one.dtype) and not is_zero(dys[count + k])
         ]
         by_stack = [
             k
@@ -447,11 +457,11 @@ def complete(
         known = [one._data if type(one._data) is np.ndarray else None for one in starts]
         count = known_rounds(loop.body.graph, len(loop.constants), known)
         if count is not None:
-            return _with_length(wanted._replace(python=one_round), count, starts, stacks)
+            return _with_length(wanted, one_round, count, loop, starts, stacks)
     trace = innermost_trace()
     variables, draws, ordered = loop.assigned, loop.draws, bool(loop.effects)
     if not (variables or draws or ordered):
-        return run_loop_of(wanted, starts, stacks)
+        return run_loop_of(wanted, starts, stacks, loop=loop)
     if draws and wanted.length is None:
         raise InvalidArgumentError(
             f"{wanted.name}: random numbers are drawn in a loop whose length is not known "
@@ -503,16 +513,29 @@ def complete(
 
 
 def _with_length(
-    wanted: Wanted, count: int, starts: Sequence[Tensor], stacks: Sequence[Tensor]
+    wanted: Wanted,
+    one_round: Round,
+    count: int,
+    loop: Loop,
+    starts: Sequence[Tensor],
+    stacks: Sequence[Tensor],
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Return the results of a loop that ends by its last carry, of which the rounds are known."""
+    effects = loop.assigned or loop.draws or loop.effects
+    run = one_round if effects else wanted.python
 
     def python(carries: list, slices: list) -> tuple[list, list]:
-        found, rows = wanted.python([*carries, None], slices)
+        found, rows = run([*carries, None], slices)
         return found[:-1], rows
 
     counted = wanted._replace(python=python, length=count, pull=None)
-    ends, rows = complete(counted, starts[:-1], stacks)
+    if effects:
+        ends, rows = complete(counted, starts[:-1], stacks)
+    else:
+        inputs, outputs = list(loop.body.graph.inputs), list(loop.body.graph.outputs)
+        del inputs[len(loop.constants) + loop.carries - 1], outputs[loop.carries - 1]
+        counts = loop.traced_as(counted, FuncGraph(inputs, outputs), loop.carries - 1)
+        ends, rows = run_loop_of(counted, starts[:-1], stacks, loop=counts)
     return [*ends, convert(False)], rows
 
 
@@ -543,15 +566,17 @@ def run_loop_of(
     stacks: Sequence[Tensor],
     constants: Sequence[tuple[Any, Tensor]] = (),
     keep: bool | None = None,
+    loop: Loop | None = None,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Return the last carries, and the stacks of outputs.
 
     `constants` are pairs of what the body refers to and of what stands for it. With `keep`, by
-    default where somebody records, the carries that rounds began with are further outputs.
+    default where somebody records, the carries that rounds began with are further outputs. `loop`
+    is what was traced of it before.
     """
     if keep is None:
         keep = _is_recorded() and wanted.length is not None
-    loop = trace_loop(wanted, carries, stacks, constants, keep)
+    loop = trace_loop(wanted, carries, stacks, constants, keep, loop)
     operands = [operand for _, operand in constants]
     for one in loop.constants[len(operands) :]:
         operands.append(one._read() if isinstance(one, Variable) else one)
@@ -565,6 +590,7 @@ def trace_loop(
     stacks: Sequence[Tensor],
     constants: Sequence[tuple[Any, Tensor]] = (),
     keep: bool = False,
+    loop: Loop | None = None,
 ) -> Loop:
     left_out: set[int] = set()
 
@@ -575,7 +601,13 @@ def trace_loop(
     known = [one for one, _ in constants]
     operands = [*[operand for _, operand in constants], *carries, *stacks]
     traced = wanted._replace(python=keeping) if keep else wanted
-    loop = Loop(traced, known, operands, len(carries))
+    if loop is None:
+        loop = Loop(traced, known, operands, len(carries))
+    elif keep:
+        graph = loop.body.graph
+        carried = graph.inputs[len(loop.constants) :][: loop.carries]
+        graph = FuncGraph(graph.inputs, [*graph.outputs, *carried])
+        loop = loop.traced_as(traced, graph, loop.carries)
     if keep:
         loop.without_rows(len(loop.rows) - len(carries) - wanted.ordered)
         left_out |= loop.unread
@@ -646,11 +678,6 @@ def _is_recorded() -> bool:
 
 def aval_of(tensor: Tensor) -> Aval:
     return Aval(tuple(tensor._data.shape), tensor._data.dtype)
-
-
-def _is_zero(tensor: Tensor) -> bool:
-    """Return whether a tensor is known to be zeros: nothing depends on what it is for."""
-    return type(tensor._data) is np.ndarray and not tensor._data.any()
 
 
 def _or_zeros(gradient: Tensor | None, like: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ from ..._ops.shape import identity
 from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import Variable, VariableSlice, is_recorded
 from ..._rules.outside_runs import scratch_run
+from ..._transforms.tape import keep_tapes
 from ...errors import OperatorNotAllowedInGraphError, is_ours, location_of, users_line
 from ..graph.interpret import device_of, interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
@@ -159,7 +160,8 @@ class FunctionTrace(Level, Listener):
             graph._token.silent = True  # what has values here is a constant
             graph._enter()
             self.is_over = False
-            yield
+            with keep_tapes():
+                yield
         finally:
             self.is_over = True
             for name, value in zip(names, before, strict=True):
@@ -272,7 +274,9 @@ class FunctionTrace(Level, Listener):
 
     def _examples(self, values: list[Value]) -> list[np.ndarray]:
         generator = np.random.default_rng(0)
-        known = {one: _sample(generator, one) for one in (*self.arguments, *self.draws)}
+        made = FuncGraph([], values).values()
+        leaves = [one for one in made if not (one.primitive or one.inputs or one.array is not None)]
+        known = {one: _sample(generator, one) for one in (*self.arguments, *self.draws, *leaves)}
         known |= dict(zip(self.arguments, map(to_host, self.given), strict=False))
         known |= {one: to_host(tensor._data) for tensor, one in self.met.values()}
         known |= {one: to_host(variable._data) for variable, one in self.reads.values()}
