@@ -135,6 +135,56 @@ def test_the_trace_by_eigenvalues_has_no_second_derivative():
     np.testing.assert_allclose(slope(tf.constant(np.eye(3))).numpy(), np.zeros((3, 3)), atol=1e-13)
 
 
+def _in_all_modes(function, x, way):
+    """Second derivatives along `way`, twice, by mode, and whether a warning came."""
+    x, v = tf.constant(x), tf.constant(way)
+    gradient = tf.grad(function)
+    along = lambda x: tf.reduce_sum(v * gradient(x))
+    modes = {
+        "reverse over reverse": lambda: tf.reduce_sum(v * tf.grad(along)(x)),
+        "hessian": lambda: tf.einsum("ij,ijkl,kl->", v, tf.hessian(function)(x), v),
+        "hvp": lambda: tf.reduce_sum(v * tf.hvp(function)(x, v)),
+        "function": lambda: tf.reduce_sum(v * tf.function(tf.grad(along))(x)),
+        "forward over reverse": lambda: tf.reduce_sum(v * tf.jvp(gradient, (x,), (v,))[1]),
+        "reverse over forward": lambda: tf.reduce_sum(
+            v * tf.grad(lambda x: tf.jvp(function, (x,), (v,))[1])(x)
+        ),
+    }
+    for mode, run in modes.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield mode, float(run()), any(one.category is DerivativeWarning for one in caught)
+
+
+SPECTRA = {
+    "identity": np.eye(3),
+    "zeros": np.zeros((3, 3)),
+    "one value": np.diag([1.0, 0.0, 0.0]),
+    "nearly equal": np.diag([1.0, 1.0 + 1e-13, 2.0]),
+    "equal": EQUAL,
+    "of lower rank": np.outer([1.0, 2.0, 3.0], [1.0, 2.0]),
+    "different": np.diag([1.0, 2.0, 4.0]) + 0.25,
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_second_derivatives_are_right_or_warn(name):
+    """Of the sum of squares of values, which is that of elements: twice the square of the way."""
+    x = SPECTRA[name]
+    rng = np.random.default_rng(0)
+    way = rng.normal(size=x.shape)
+    of_values = {"svd": lambda x: linalg.svd(x, compute_uv=False)}
+    if x.shape == (3, 3):
+        way = way + way.T
+        of_values |= {"eigvalsh": linalg.eigvalsh, "eigvals": linalg.eigvals}
+    for kind, values in of_values.items():
+        function = lambda x, values=values: tf.reduce_sum(tf.math.real(values(x) ** 2))
+        for mode, found, warned in _in_all_modes(function, x, way):
+            right = found == pytest.approx(2 * (way**2).sum(), rel=1e-6)
+            assert right or warned, (kind, mode, found)
+            assert not (warned and name == "different"), (kind, mode)
+
+
 @pytest.mark.quick
 def test_what_depends_on_the_choice_of_vectors_warns_and_is_finite():
     weights = tf.constant(MIX[:3, :3])

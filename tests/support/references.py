@@ -884,6 +884,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "eigvalsh": np.linalg.eigvalsh,
     "coincide": lambda x, sums: x * (-1) ** sums == np.swapaxes(x, -1, -2),
     "check_coincident": lambda x, close, like, name, phase: x,
+    "check_limits": lambda x, left, values, right, name: x,
+    "with_limits": lambda x, left, values, right, name: x,
     "check_tangent": lambda x, close, name, phase: x,
     "vanish": lambda x, y: (y == 0) & (x == 0).all(-2, keepdims=True),
     "svd": _singular_vectors,

@@ -57,7 +57,7 @@ _LATER = {
     "dlpack": "from_dlpack to_dlpack",
     "eigenvectors": "eig eigvals lu lu_factors",
     "einsum": "einsum from_lists",
-    "factorizations": "complete_basis eigh eigvalsh over_gaps qr svd svdvals",
+    "factorizations": "complete_basis eigh eigvalsh over_gaps qr svd svdvals with_limits",
     "filters": (
         "depthwise_conv_adjoint depthwise_conv_filter_adjoint dilation2d erosion2d "
         "local_response_normalization max_pool_with_argmax separable_conv"

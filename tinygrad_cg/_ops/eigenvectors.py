@@ -18,7 +18,7 @@ from .complex import conj, imag, real
 from .decompositions import _apply_triangular, inv
 from .define import Case, operation, public
 from .elementwise import add, multiply, subtract, where
-from .factorizations import _coincide, _stack_rows, over_gaps
+from .factorizations import _coincide, _stack_rows, over_gaps, with_limits
 from .indexing import gather, getitem
 from .matrices import (
     MATRIX,
@@ -78,9 +78,11 @@ _eig = of_matrices(
 
 
 def _eigvals_rule(dy: Tensor, x: Tensor) -> Tensor:
-    vectors = rows(apply(_eig, (x,), {}), 1)
+    factors = apply(_eig, (x,), {})
+    values, vectors = rows(factors, 0, 1), rows(factors, 1)
     inverse = adjoint(inv(vectors))
-    return product(multiply(inverse, expand_dims(dy, -2)), adjoint(vectors))
+    found = product(multiply(inverse, expand_dims(dy, -2)), adjoint(vectors))
+    return with_limits(found, x, dy, vectors, values, inverse, "eigvals")
 
 
 _eigvals = of_matrices(

@@ -21,6 +21,7 @@ import numpy as np
 from .._core import devices
 from .._core.levels import is_transposing
 from .._core.primitive import apply
+from .._core.record import Node
 from .._core.tensor import Aval, Tensor
 from ..errors import DerivativeWarning, warn
 from .complex import real
@@ -167,6 +168,133 @@ def over_gaps(
     return where(close, 0, divide(x, where(close, 1, gaps)))
 
 
+# Functions of values alone ---------------------------------------------------------------------
+# The gradient of f(values) is left diag(g) adjoint(right). Its derivative has quotients
+# (g_i - g_j) / (v_i - v_j), for v_i = v_j the limit f_ii - f_ij, and g_i / v_i, for v_i = 0 the
+# limit f_ii. Reverse mode does not know these second derivatives of f, and takes them as 0.
+
+
+def _limits(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where values are equal, and 0, or so near that quotients lose most digits."""
+    near = largest(np.abs(values), -1, True) * float(np.finfo(values.dtype).eps) ** 0.625
+    equal = np.abs(values - np.swapaxes(values, -1, -2)) <= near
+    return equal & ~np.eye(values.shape[-1], dtype=bool), np.abs(values) <= near
+
+
+def _run_check_limits(
+    x: np.ndarray, left: np.ndarray, values: np.ndarray, right: np.ndarray, name: str
+) -> np.ndarray:
+    """Return `x`, the upstream gradient of such a gradient; warn if it asks for those limits."""
+    equal, zero = _limits(values)
+    if name != "svdvals":
+        zero = np.zeros_like(zero)
+    if equal.any() or zero.any():
+        inner = np.swapaxes(left, -1, -2).conj() @ x @ right
+        both = inner if name == "eigvals" else (inner + np.swapaxes(inner, -1, -2).conj()) / 2
+        asked = [np.where(equal, np.abs(both), 0), np.where(equal & zero, np.abs(inner), 0)]
+        if left.shape[-2] > left.shape[-1]:
+            asked.append(np.where(zero, np.abs(x @ right - left @ inner), 0))
+        if right.shape[-2] > right.shape[-1]:
+            outside = np.swapaxes(x, -1, -2).conj() @ left
+            outside -= right @ np.swapaxes(inner, -1, -2).conj()
+            asked.append(np.where(zero, np.abs(outside), 0))
+        room = 100 * _tolerance(values.dtype, max(x.shape[-2:])) * np.abs(x).max(initial=0)
+        if any(one.max(initial=0) > room for one in asked):
+            warn(
+                f"{name}: a second derivative was asked for where values are equal, or 0, or "
+                "nearly so. The terms between vectors of equal values are taken as 0: it is right "
+                "only for sums of the values, and along what leaves these values equal. "
+                "Functions of a matrix have operations of their own: expm, logm, sqrtm, inv, pinv",
+                DerivativeWarning,
+            )
+    return _copy(x, left, values, right)
+
+
+_LIMITS_CASE = Case(
+    ((3, 3), (3, 3), (1, 3), (3, 3)),
+    {"name": "eigvalsh"},
+    {1: np.eye(3), 2: np.array([[1.0, 2.0, 4.0]]), 3: np.eye(3)},
+)
+_check_limits = operation(
+    "check_limits",
+    _run_check_limits,
+    lambda *factors, name: _checked_aval(*factors, name=name, phase=False),
+    (lambda dy: dy, None, None, None),
+    inputs=("x", "left", "values", "right"),
+    kind="contraction",
+    batch=lambda params, size: params,
+    core=(2, 2, 2, 2),
+    samples=[_LIMITS_CASE],
+)
+_with_limits = operation(
+    "with_limits",
+    lambda *factors, name: _copy(*factors),
+    lambda *factors, name: _checked_aval(*factors, name=name, phase=False),
+    (
+        lambda dy, left, values, right, name: (
+            dy
+            if is_transposing()
+            else apply(_check_limits, (dy, left, values, right), {"name": name})
+        ),
+        None,
+        None,
+        None,
+    ),
+    inputs=("x", "left", "values", "right"),
+    kind="contraction",
+    batch=lambda params, size: params,
+    core=(2, 2, 2, 2),
+    samples=[_LIMITS_CASE],
+)
+
+
+_MOST_NODES = 1000
+
+
+def _records(tensor: Tensor) -> list[Node]:
+    found, record = [], tensor._rec
+    while type(record) is Node:
+        found.append(record)
+        record = record.next
+    return found
+
+
+def _tangents(tensor: Tensor) -> dict[Any, Tensor]:
+    """Return the tangents of a tensor by their accumulators, whose records have no operands."""
+    records = _records(tensor)
+    return {one.group: one.saved for one in records if one.rule is not None and not one.inputs}
+
+
+def _depends_on(tensor: Tensor, other: Tensor) -> bool:
+    """Return whether what is recorded leads from one tensor to another, or is too much to tell."""
+    pending, seen, goals = _records(tensor), set(), set(_records(other))
+    while pending and len(seen) < _MOST_NODES:
+        record = pending.pop()
+        if type(record) is Node and record not in seen:
+            if record in goals:
+                return True
+            seen.add(record)
+            pending += [*record.inputs, record.next]
+    return bool(pending)
+
+
+def with_limits(
+    found: Tensor, x: Tensor, slopes: Tensor, left: Tensor, values: Tensor, right: Tensor, name: str
+) -> Tensor:
+    """Return the gradient by `x` so that a second derivative warns where it is not known.
+
+    It is known where the slopes do not depend on `x`. What transposes the rule does not tell.
+    """
+    factors = (left, values, right)
+    own, tangents = _tangents(slopes), _tangents(x)
+    for group in own.keys() & tangents.keys():
+        apply(_check_limits, (tangents[group], *factors), {"name": name})
+    recorded = any(one.group not in tangents for one in _records(x))
+    if recorded and (is_transposing() or _depends_on(slopes, x)):
+        return apply(_with_limits, (found, *factors), {"name": name})
+    return found
+
+
 # Hermitian matrices ----------------------------------------------------------------------------
 
 
@@ -210,11 +338,12 @@ def _eigvalsh_rule(dy: Tensor, x: Tensor) -> Tensor:
 
     So the trace, whose `dy` is constant, asks for no derivative of vectors.
     """
-    vectors = rows(apply(_eigh, (x,), {}), 1)
-    mean = reduce_mean(dy, -1, True)
-    found = _by_values(vectors, expand_dims(subtract(dy, mean), -2), vectors)
-    unit = np.eye(x._data.shape[-1], dtype=dy.dtype)
-    return add(found, multiply(expand_dims(mean, -1), unit))
+    factors = apply(_eigh, (x,), {})
+    values, vectors = real(rows(factors, 0, 1)), rows(factors, 1)
+    mean = expand_dims(reduce_mean(dy, -1, True), -1)
+    found = _by_values(vectors, subtract(expand_dims(dy, -2), mean), vectors)
+    found = add(found, multiply(mean, np.eye(x._data.shape[-1], dtype=dy.dtype)))
+    return with_limits(found, x, dy, vectors, values, vectors, "eigvalsh")
 
 
 _eigvalsh = of_matrices(
@@ -337,7 +466,9 @@ _svd = of_matrices(
 def _svdvals_rule(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     factors = apply(_svd, (x,), {})
     left, right = rows(factors, 1, 1 + shape[-2]), rows(factors, 1 + shape[-2])
-    return _by_values(left, expand_dims(dy, -2), right)
+    values = real(rows(factors, 0, 1))
+    found = _by_values(left, expand_dims(dy, -2), right)
+    return with_limits(found, x, dy, left, values, right, "svdvals")
 
 
 _svdvals = of_matrices(
