@@ -11,6 +11,7 @@ import numpy as np
 
 from . import nest
 from ._core.conversion import as_dtype, convert
+from ._core.suggestions import DATASETS, absent_attributes
 from ._core.tensor import Tensor
 from ._ops.sampling import uniform
 from ._ops.shape import stack, unstack
@@ -23,6 +24,7 @@ AUTOTUNE = -1
 _INFINITE, _UNKNOWN = -1, -2
 
 
+@absent_attributes(DATASETS)
 class Dataset:
     """A sequence of elements, each a tensor or a structure of tensors, made anew by each loop.
 

@@ -112,7 +112,8 @@ class Variable(ArrayLike):
         data = devices.to_current(data)
         if shape is not None and tuple(shape) != data.shape:
             raise ValueError(
-                f"Variable: the initial value has shape {data.shape}, not {tuple(shape)}"
+                f"Variable: the initial value has shape {data.shape}, not {tuple(shape)}; a "
+                "Variable keeps its shape: make a new one for another"
             )
         self._data = data
         self._rec: Any = None
