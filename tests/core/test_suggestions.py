@@ -79,6 +79,8 @@ def test_a_name_is_suggested_by_its_meaning(module, name, instead):
         ("", "metrics", "tf.keras.metrics"),
         ("", "zeros_initializer", "tf.zeros(shape)"),
         ("", "sparse", "a dense tensor"),
+        (".keras.metrics", "SparseCategoricalAccuracy", "tf.keras.metrics.Mean of tf.equal("),
+        (".schedules", "CosineDecayRestarts", "a LearningRateSchedule of your own"),
         (".keras", "utils", "tf.one_hot(labels, count) for to_categorical"),
         (".debugging", "assert_shapes", "tf.ensure_shape(x, shape)"),
         (".debugging", "assert_type", "`assert x.dtype == dtype`"),
@@ -93,7 +95,9 @@ def test_a_namespace_of_another_library_names_ours(module, name, words):
         getattr(home, name)
 
 
-@pytest.mark.parametrize("path", ["image", "strings", "keras.datasets", "ragged"])
+@pytest.mark.parametrize(
+    "path", ["image", "strings", "keras.datasets", "ragged", "data.TFRecordDataset"]
+)
 def test_parts_of_tensorflow_that_are_absent_are_called_so(path):
     module, _, name = path.rpartition(".")
     home = find(module) if module else tf

@@ -138,9 +138,16 @@ NAMES = {
     "vector_jacobian_product": "tf.vjp",
     # Keras
     "Accuracy": "tf.reduce_mean(tf.cast(tf.equal(labels, predictions), tf.float32))",
+    "BinaryAccuracy": "tf.keras.metrics.Mean of tf.equal(labels, tf.round(predictions))",
     "BinaryFocalCrossentropy": "a function: (1 - p) ** gamma times the cross entropy at p",
+    "CategoricalAccuracy": "tf.keras.metrics.Mean of tf.equal(tf.argmax(labels, axis=-1), "
+    "tf.argmax(predictions, axis=-1))",
+    "CosineDecayRestarts": "a LearningRateSchedule of your own, which calls CosineDecay with the "
+    "steps since the last restart",
     "Dice": "1 - 2 * tf.reduce_sum(y * p) / (tf.reduce_sum(y) + tf.reduce_sum(p))",
     "SeedGenerator": "seed=, an argument of random functions, or tf.random.set_seed(seed)",
+    "SparseCategoricalAccuracy": "tf.keras.metrics.Mean of tf.equal(labels, "
+    "tf.argmax(predictions, axis=-1))",
     "binary_focal_crossentropy": "a function: (1 - p) ** gamma times the cross entropy at p",
     "categorical_focal_crossentropy": "a function: (1 - p) ** gamma times the cross entropy at p",
     "ctc": "tf.keras.ops.ctc_loss",

@@ -42,11 +42,11 @@ def _bits(symbol: str, op: Callable) -> Callable:
     """Return Python's operator on bits; a TypeError says what it is for."""
 
     def operate(*operands: Any) -> Any:
-        for operand in reversed(operands):
-            if not is_tensor(operand):
-                if answers_by_itself(operand):
-                    return NotImplemented
-            elif not is_exact(operand.dtype):
+        other = operands[-1]
+        if type(other) is not Tensor and answers_by_itself(other):
+            return NotImplemented
+        for operand in operands:
+            if is_tensor(operand) and not is_exact(operand.dtype):
                 raise TypeError(f"{symbol} needs tensors of integers or bools, got {operand.dtype}")
         return op(*operands)
 
