@@ -287,21 +287,17 @@ def _norm_by_sums(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool
     """Return the root of one of three sums of squares: one is neither too large nor too small."""
     if not is_native_float(x.dtype):
         return None
-    least, largest, scale = moments.SQUARES[x.dtype]
-
-    def total(scale: float) -> Any:
-        squares = ops.square(ops.multiply(x, ops.number(scale, x)))
-        return ops.sum(squares, axis=axis, keepdims=keepdims)
+    least, largest, factor = moments.SQUARES[x.dtype]
+    scales = [ops.number(number, x) for number in (1.0, factor, 1 / factor)]
+    squares = [ops.square(ops.multiply(x, scale)) for scale in scales]
+    totals = [ops.sum(one, axis=axis, keepdims=keepdims) for one in squares]
+    is_small = ops.less(totals[0], ops.number(least, x))
+    is_large = ops.greater(totals[0], ops.number(largest, x))
 
     def choose(plain: Any, of_small: Any, of_large: Any) -> Any:
         return ops.where(is_small, of_small, ops.where(is_large, of_large, plain))
 
-    plain = total(1.0)
-    is_small = ops.less(plain, ops.number(least, x))
-    is_large = ops.greater(plain, ops.number(largest, x))
-    root = ops.sqrt(choose(plain, total(scale), total(1 / scale)))
-    numbers = [ops.number(number, x) for number in (1.0, 1 / scale, scale)]
-    return ops.multiply(root, choose(*numbers))
+    return ops.divide(ops.sqrt(choose(*totals)), choose(*scales))
 
 
 euclidean_norm = reduction(
