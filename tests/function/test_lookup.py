@@ -389,9 +389,9 @@ def test_indices_that_are_variables_of_loops():
     total = np.zeros((4, 5))
     for i in range(3):
         total = np.sin(total * CUBE.numpy()[:, :, i]) + CUBE.numpy()[i, :, -1 - i] * 0.5
-    for f in (by_for, by_while):
+    for f in map(tf.function, (by_for, by_while)):
 
-        def derivatives(x, n, f=tf.function(f)):
+        def derivatives(x, n, f=f):
             return f(x, n), tf.grad(f)(x, n), tf.hvp(lambda x: f(x, n))(x, CUBE**2)
 
         expected = derivatives(CUBE, tf.constant(3), f)
@@ -420,3 +420,30 @@ def test_indices_without_a_value_out_of_bounds(fused):
 def test_indices_without_a_value_that_are_refused(f, text):
     with pytest.raises(IndexError, match=text):
         tf.function(f, jit_compile=False)(CUBE, FIRST)
+
+
+def test_slices_that_begin_at_a_tensor():
+    part = tf.function(lambda x, i, k: tf.slice(x, [i, 1, k], [2, -1, 1]), jit_compile=False)
+
+    def weighed(x, *starts):
+        return tf.reduce_sum(part(x, *starts) ** 3)
+
+    for i, k in [(0, 2), (2, 0)]:
+        starts = tf.constant(i), tf.constant(k)
+        expected = tf.slice(CUBE, [i, 1, k], [2, -1, 1])
+        assert_near(part(CUBE, *starts), expected, 0)
+        whole = np.zeros(CUBE.shape)
+        whole[i : i + 2, 1:, k : k + 1] = expected
+        assert_near(tf.grad(weighed)(CUBE, *starts), 3 * whole**2, 1e-14)
+        way = tf.hvp(lambda x, starts=starts: weighed(x, *starts))(CUBE, CUBE)
+        assert_near(way, 6 * whole**2, 1e-14)
+    for i, k in [(3, 0), (-1, 0), (0, 3)]:
+        with pytest.raises(IndexError, match="out of bounds"):
+            part(CUBE, tf.constant(i), tf.constant(k))
+    whole = tf.function(lambda v, i: tf.slice(v, i, [3]), jit_compile=False)
+    assert_near(whole(NUMBERS, tf.constant([7])), NUMBERS[7:10], 0)
+    rows = tf.vmap(lambda x, i: tf.slice(x, [0, i], [5, 2]))(CUBE, tf.constant([0, 1, 1, 0]))
+    assert_near(rows[1], CUBE[1, :, 1:3], 0)
+    for size in (-1, 6):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="a size from 0 to 4"):
+            tf.function(lambda x, i, n=size: tf.slice(x, [i, 0, 0], [n, 1, 1]))(CUBE, starts[0])
