@@ -2,11 +2,14 @@
 
 import ast
 import importlib
+import linecache
 import types
 
 import pytest
+from _pytest.assertion.rewrite import rewrite_asserts
 
-from tinygrad_cg._autograph import source
+import tinygrad_cg as tf
+from tinygrad_cg._autograph import convert, source
 
 MODULE = '''
 import functools
@@ -140,3 +143,105 @@ functions = around(5)
         with pytest.raises(source.NoSource, match="not what it was compiled from"):
             source.find_definition(function)
     assert source.find_definition(functions[1])
+
+
+RECENT = """
+import math
+try:
+    import numpy as np
+except ImportError:
+    np = None
+from os import path
+
+
+def around(a):
+    def body(y):
+        class Kept:
+            text = path.join("a", "b")
+            kind = {"ja", "nein"}
+
+            def method(self):
+                return np.sin(y) if y in {1, 2, 3} else self.method()
+
+        def inner(x, *, n=2):
+            return [math.cos(x) for _ in range(n)]
+
+        return Kept, inner(a)
+
+    return body, lambda x: math.sin(x) * 2, lambda x: math.sin(x) * 3
+
+
+def other(a):
+    def body(y):
+        return math.sin(a) if y else math.cos(a)
+
+    return body
+
+
+def of_tests(a):
+    def body(y):
+        assert math.sin(y) > a
+    return body
+"""
+
+
+def transformed(function):
+    """A function, and those within it, as they are made where their owner is transformed."""
+    yield function
+    _, code = convert._transform(function)
+    for inner in code.co_consts:
+        if getattr(inner, "co_name", "Kept") not in ("Kept", "<listcomp>") and inner.co_argcount:
+            cells = tuple(types.CellType() for _ in inner.co_freevars)
+            yield from transformed(types.FunctionType(inner, {}, None, None, cells))
+
+
+def test_a_new_file_is_known_within_transformed_functions(tmp_path):
+    path = tmp_path / "of_this_second.py"
+    path.write_text(RECENT)
+    tree = ast.parse(RECENT)
+    rewrite_asserts(tree, RECENT.encode())
+    modules = compile(RECENT, str(path), "exec"), compile(tree, str(path), "exec")
+    found = []
+    for module in modules:
+        names = {}
+        exec(module, names)
+        for name in ("around", "other", "of_tests"):
+            found += transformed(names[name])
+    names = [one.__name__ for one in found]
+    assert [names.count(name) for name in ("body", "inner", "<lambda>")] == [6, 2, 4]
+    assert all(source.find_definition(one).lineno for one in found)
+    changes = {
+        "around": ('"ja", "nein"', '"ja", "no"'),
+        "other": ("math.sin(a) if y else math.cos(a)", "math.cos(a) if y else math.sin(a)"),
+        "body": ("math.sin(a) if y else math.cos(a)", "math.cos(a) if y else math.sin(a)"),
+        "inner": ("math.cos(x)", "math.tan(x)"),
+        "<lambda>": ("* 2, lambda x: math.sin(x) * 3", "* 3, lambda x: math.sin(x) * 2"),
+    }
+    for name, change in changes.items():
+        path.write_text(RECENT.replace(*change))
+        linecache.clearcache()  # texts of one size, written within a tick of the clock
+        assert name in {one.__name__ for one in found if is_refused(one)}
+
+
+def is_refused(function):
+    try:
+        return not source.find_definition(function)
+    except source.NoSource:
+        return True
+
+
+def test_a_script_that_was_just_written_branches_on_tensors(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text("""
+import tinygrad_cg as tf
+
+def f(x):
+    def body(y):
+        if tf.sin(y) > 0.: return y
+        return y * 2.
+    return body(x)
+""")
+    names = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    f = tf.function(names["f"])
+    assert [float(f(tf.constant(x))) for x in (1.0, -1.0)] == [1.0, -2.0]

@@ -382,3 +382,72 @@ def test_a_flipped_byte_is_a_warning_and_a_new_compilation(tmp_path, monkeypatch
         with pytest.warns(RuntimeWarning, match="is damaged: it is compiled anew"):
             assert run() == (2.0, 0)
         assert run() == (2.0, 1)
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
+    return Store("kind")
+
+
+@pytest.mark.quick
+def test_a_file_under_another_name_is_not_believed(store):
+    """The checksum covers the name: two kernels' files exchanged would compute the other one's."""
+    store.write("sin", {"of": "sin"}, b"one")
+    store.write("cos", {"of": "cos"}, b"two")
+    paths = [store._path(name) for name in ("sin", "cos")]
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, reversed(contents), strict=True):
+        path.write_bytes(content)
+    for name in ("sin", "cos"):
+        with pytest.warns(RuntimeWarning, match="is damaged"):
+            assert store.read(name) is None
+    store.write("sin", {"of": "sin"}, b"one")
+    assert store.read("sin") == ({"of": "sin"}, b"one")
+
+
+@pytest.mark.quick
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_what_is_no_file_is_not_read_and_nothing_is_left_behind(store):
+    store.write("sin", {}, b"one")
+    path = store._path("sin")
+    path.unlink()
+    os.mkfifo(path)
+    assert store.read("sin") is None
+    path.unlink()
+    path.mkdir()
+    store.write("sin", {}, b"one")  # a folder cannot be replaced by a file
+    assert store.read("sin") is None
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.quick
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="the system cannot tell")
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path / "shared"))
+    monkeypatch.setattr(build.tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    shared = build.cache_folder()
+    assert shared is not None
+    assert shared.stat().st_mode & 0o777 == 0o700
+    for function in (build._is_private, build._instead_of):
+        function.cache_clear()
+    shared.chmod(0o777)
+    try:
+        with pytest.warns(RuntimeWarning, match="others can write"):
+            private = build.cache_folder()
+        assert private is not None
+        assert tmp_path / "temporary" in private.parents
+        assert private.stat().st_mode & 0o077 == 0
+    finally:
+        for function in (build._is_private, build._instead_of):
+            function.cache_clear()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_forks_exits_and_exchanged_files():
+    """A few of what `python -m tests.support.processes` tries many times."""
+    for kind, count in (("forks", "6"), ("exits", "2"), ("files", "3")):
+        command = [sys.executable, "-m", "tests.support.processes", kind, count]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=500)
+        assert run.returncode == 0, run.stdout + run.stderr

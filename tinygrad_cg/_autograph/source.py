@@ -9,6 +9,7 @@ import linecache
 import os
 from collections import OrderedDict
 from types import CodeType, FunctionType
+from typing import Any
 
 from ..errors import IMPORTED, location_of
 from .detection import codes_in
@@ -22,7 +23,10 @@ _FUTURES = functools.reduce(
 )
 _MOST = 16  # files whose trees are kept
 _COARSE = 1.0  # seconds by which the times of files may be off
-_NAMES = ("co_names", "co_varnames", "co_cellvars", "co_freevars")
+_FACTS = (
+    *("co_code", "co_exceptiontable", "co_names", "co_varnames", "co_cellvars", "co_freevars"),
+    *("co_argcount", "co_posonlyargcount", "co_kwonlyargcount"),
+)
 _trees: OrderedDict[str, tuple[list[str], dict[int, list[Definition]]]] = OrderedDict()
 
 
@@ -49,7 +53,7 @@ def find_definition(function: FunctionType) -> Definition:
         found = [alone]
     else:
         found = [one for one in _definitions(code, lines) if _is_of(one, code)]
-    if len(found) != 1 or (_is_recent(code.co_filename) and not _gives(lines, code)):
+    if len(found) != 1 or (_is_recent(code.co_filename) and not _gives(found[0], lines, code)):
         raise NoSource(
             f"the source of `{function.__name__}` is not what it was compiled from "
             f"({location_of(code.co_filename, code.co_firstlineno)}): import it again"
@@ -65,30 +69,61 @@ def _is_recent(file: str) -> bool:
         return False
 
 
-def _gives(lines: list[str], code: CodeType) -> bool:
-    """Return whether the lines of a file compile to some code, as what imported it may not.
+def _gives(definition: Definition, lines: list[str], code: CodeType) -> bool:
+    """Return whether a definition in the lines of a file compiles to what `code` does.
 
     What pytest has written into code is no sign of a change.
     """
-    if any(name.startswith("@py") for name in (*code.co_varnames, *code.co_names)):
+    names = (name for one in (code, *codes_in(code)) for name in (*one.co_varnames, *one.co_names))
+    if any(name.startswith("@py") for name in names):
         return True
-    try:
-        whole = compile("".join(lines), code.co_filename, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return False
-    return any(_same(one, code) for one in codes_in(whole) if one.co_name == code.co_name)
-
-
-def _same(one: CodeType, other: CodeType) -> bool:
-    """Return whether two codes do the same, wherever they stand."""
-    if one.co_code != other.co_code or len(one.co_consts) != len(other.co_consts):
-        return False
-    if any(getattr(one, names) != getattr(other, names) for names in _NAMES):
-        return False
-    return all(
-        _same(x, y) if isinstance(x, CodeType) and isinstance(y, CodeType) else repr(x) == repr(y)
-        for x, y in zip(one.co_consts, other.co_consts, strict=True)
+    text, meaning = "".join(lines), _meaning(code)
+    return any(
+        _is_of(definition, one) and _meaning(one) == meaning
+        for imports in (True, False)
+        for one in _compiled(text, code.co_filename, imports)
     )
+
+
+@functools.lru_cache(4)
+def _compiled(text: str, file: str, imports: bool) -> tuple[CodeType, ...]:
+    """Return the codes in a file, compiled with or without the imports of its module.
+
+    Python compiles `tf.sin(x)` differently if the same module imports `tf`. A function inside a
+    transformed one was compiled without these imports.
+    """
+    try:
+        tree: Any = ast.parse(text, file)
+        tree = tree if imports else _WithoutImports().visit(tree)
+        return tuple(codes_in(compile(tree, file, "exec", dont_inherit=True)))
+    except (SyntaxError, ValueError):
+        return ()
+
+
+class _WithoutImports(ast.NodeTransformer):
+    """Removes the imports of a module, except those from the future."""
+
+    def visit_Import(self, node: Any) -> Any:
+        is_future = getattr(node, "module", None) == "__future__"
+        return node if is_future else ast.copy_location(ast.Pass(), node)
+
+    visit_ImportFrom = visit_Import
+
+    def visit_FunctionDef(self, node: Any) -> Any:
+        return node
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef
+
+
+def _meaning(value: Any) -> Any:
+    """Return what is equal for codes, or their constants, that do the same wherever they stand."""
+    if isinstance(value, (tuple, frozenset)):
+        return type(value)(map(_meaning, value))
+    if not isinstance(value, CodeType):
+        return type(value), repr(value)
+    own = _meaning(value.co_qualname)  # a constant of a class; functions around it are in it
+    constants = (None if one == own else one for one in map(_meaning, value.co_consts))
+    return *(getattr(value, fact) for fact in _FACTS), *constants
 
 
 def _alone(code: CodeType, lines: list[str]) -> Definition | None:
