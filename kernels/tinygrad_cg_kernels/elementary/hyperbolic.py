@@ -153,7 +153,7 @@ def _expm1_near(high, low, r):
 def _tanh_parts64(x):
     """Return s, w and k with e**(-2 |x|) = s (1 + w) 2**k; k is 0 where s is not negligible."""
     inlined()
-    magnitude = float_minimum(float_absolute(x), 373.0)
+    magnitude = float_minimum(float_absolute(x), 374.0)
     n, count = nearest_product(magnitude, -2.0 * LOG2E)
     high, low = _rest(-(magnitude + magnitude), count)
     kept = n if n > -1000 else -1000
@@ -177,7 +177,7 @@ T0_32, T1_32, T2_32 = F(0.044202376157045364), F(-1.3326070308685303), F(-0.0473
 def _tanh_parts32(x):
     """Return s, w and k with e**(2 |x|) = s (1 + w) 2**k; k is 0 where s is not so large."""
     inlined()
-    limited = float_minimum(float_absolute(x), F(52.0))
+    limited = float_minimum(float_absolute(x), F(53.0))
     n, count = nearest_product(limited, F(2.0 * LOG2E))
     high, low = _rest(limited + limited, count)
     r = high - low
