@@ -338,6 +338,20 @@ INDEXED = [
     lambda x, i, k: x[i[0], k[:, None]],
     lambda x, i, k: x[np.arange(4)[:, None], np.arange(5), (i % 3)[:, None]],
     lambda x, i, k: x[np.arange(2), i[:2]],
+    lambda x, i, k: x[:, k],
+    lambda x, i, k: x[:, k[0], ::-1],
+    lambda x, i, k: x[..., i[3]],
+    lambda x, i, k: x[i[0], :, -i[3]],
+    lambda x, i, k: x[i, :, i % 3],
+    lambda x, i, k: x[:, k, i % 3],
+    lambda x, i, k: x[:, k[:, None], i % 3],
+    lambda x, i, k: x[:, (0, 1, 1, 0), i % 3],
+    lambda x, i, k: x[0, :, i % 3],
+    lambda x, i, k: x[i[0], :, [0, 2, 2]],
+    lambda x, i, k: x[1:, ..., i % 3, None],
+    lambda x, i, k: x[None, :, k, None],
+    lambda x, i, k: x[i, None, k],
+    lambda x, i, k: x[i, k, ..., 0],
 ]
 
 
@@ -349,16 +363,87 @@ def test_indices_without_a_value(index):
         assert_near(tf.function(f, jit_compile=fused)(CUBE, FIRST, LAST), expected, 0)
 
 
+def test_derivatives_at_indices_without_a_value():
+    def derivatives(x, i, k):
+        losses = [lambda x, f=f: tf.reduce_sum(tf.sin(f(x, i, k)) ** 2) for f in INDEXED]
+        return [(tf.grad(loss)(x), tf.hvp(loss)(x, CUBE**2)) for loss in losses]
+
+    expected = derivatives(CUBE, FIRST, LAST)
+    assert_near(tf.function(derivatives, jit_compile=False)(CUBE, FIRST, LAST), expected, 1e-14)
+
+
+def test_indices_that_are_variables_of_loops():
+    def by_for(x, n):
+        total = tf.zeros((4, 5), x.dtype)
+        for i in tf.range(n):
+            total = tf.sin(total * x[:, :, i]) + x[i, :, -1 - i] * 0.5
+        return tf.reduce_sum(total)
+
+    def by_while(x, n):
+        def body(i, total):
+            return i + 1, tf.sin(total * x[:, :, i]) + x[i, :, -1 - i] * 0.5
+
+        start = tf.constant(0), tf.zeros((4, 5), x.dtype)
+        return tf.reduce_sum(tf.while_loop(lambda i, total: i < n, body, start)[1])
+
+    total = np.zeros((4, 5))
+    for i in range(3):
+        total = np.sin(total * CUBE.numpy()[:, :, i]) + CUBE.numpy()[i, :, -1 - i] * 0.5
+    for f in map(tf.function, (by_for, by_while)):
+
+        def derivatives(x, n, f=f):
+            return f(x, n), tf.grad(f)(x, n), tf.hvp(lambda x: f(x, n))(x, CUBE**2)
+
+        expected = derivatives(CUBE, tf.constant(3), f)
+        np.testing.assert_allclose(expected[0], np.sum(total), rtol=1e-14)
+        assert_near(tf.function(derivatives)(CUBE, tf.constant(3)), expected, 1e-13)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_indices_without_a_value_out_of_bounds(fused):
+    f = tf.function(lambda x, i, k: (x[:, i], x[0, :, k]), jit_compile=fused)
+    for i, k, text in [(5, 0, "index 5"), (0, -4, "index -4"), (-6, 0, "index -6")]:
+        with pytest.raises(IndexError, match=f"{text} is out of bounds"):
+            f(CUBE, tf.constant(i), tf.constant([0, k]))
+
+
 @pytest.mark.parametrize(
     ("f", "text"),
     [
-        (lambda x, i: x[:, i], "only integers come before it"),
         (lambda x, i: x[i > 0], "if it is of integers"),
-        (lambda x, i: x[i, :, np.arange(4)], "only integers come before it"),
+        (lambda x, i: x[np.ones(4, bool), i], "if it is of integers"),
+        (lambda x, i: x[..., i, ...], "a single ellipsis"),
         (lambda x, i: x[i, i, i, i], r"too many indices: 4 for shape \(4, 5, 3\)"),
-        (lambda x, i: x[i, [0, 1, 2]], r"shapes \(4,\) and \(3,\) do not broadcast"),
+        (lambda x, i: x[:, i, [0, 1, 2]], r"shapes \(4,\) and \(3,\) do not broadcast"),
     ],
 )
 def test_indices_without_a_value_that_are_refused(f, text):
     with pytest.raises(IndexError, match=text):
         tf.function(f, jit_compile=False)(CUBE, FIRST)
+
+
+def test_slices_that_begin_at_a_tensor():
+    part = tf.function(lambda x, i, k: tf.slice(x, [i, 1, k], [2, -1, 1]), jit_compile=False)
+
+    def weighed(x, *starts):
+        return tf.reduce_sum(part(x, *starts) ** 3)
+
+    for i, k in [(0, 2), (2, 0)]:
+        starts = tf.constant(i), tf.constant(k)
+        expected = tf.slice(CUBE, [i, 1, k], [2, -1, 1])
+        assert_near(part(CUBE, *starts), expected, 0)
+        whole = np.zeros(CUBE.shape)
+        whole[i : i + 2, 1:, k : k + 1] = expected
+        assert_near(tf.grad(weighed)(CUBE, *starts), 3 * whole**2, 1e-14)
+        way = tf.hvp(lambda x, starts=starts: weighed(x, *starts))(CUBE, CUBE)
+        assert_near(way, 6 * whole**2, 1e-14)
+    for i, k in [(3, 0), (-1, 0), (0, 3)]:
+        with pytest.raises(IndexError, match="out of bounds"):
+            part(CUBE, tf.constant(i), tf.constant(k))
+    whole = tf.function(lambda v, i: tf.slice(v, i, [3]), jit_compile=False)
+    assert_near(whole(NUMBERS, tf.constant([7])), NUMBERS[7:10], 0)
+    rows = tf.vmap(lambda x, i: tf.slice(x, [0, i], [5, 2]))(CUBE, tf.constant([0, 1, 1, 0]))
+    assert_near(rows[1], CUBE[1, :, 1:3], 0)
+    for size in (-1, 6):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="a size from 0 to 4"):
+            tf.function(lambda x, i, n=size: tf.slice(x, [i, 0, 0], [n, 1, 1]))(CUBE, starts[0])

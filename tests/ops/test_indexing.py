@@ -39,6 +39,8 @@ def test_gather_refuses_axes_that_are_not_shared(count):
     [
         (np.array([5, -1, 5]),),
         (np.array([[1], [0]]), np.array([2, 2])),
+        ((0, 1, 0), (2, 2, -1)),
+        (slice(None), (0, 2), 1),
         (np.array([1, 0]), slice(None), np.array([3, 3])),
         (slice(None), np.array([2, 2]), np.array([0, 1])),
         (0, slice(1, 3), np.array([3, 3])),
@@ -65,3 +67,10 @@ def test_the_gradient_of_an_index_adds_up_what_repeats(key):
     np.testing.assert_array_equal(found.numpy(), x[key])
     gradient = tape.gradient(found, tensor, output_gradients=tf.constant(weights))
     np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-14)
+
+
+def test_parts_of_an_index_that_are_refused():
+    x = tf.ones((2, 3))
+    for key in [("a",), ((0.5, 1.0), 0), (1.0,)]:
+        with pytest.raises(IndexError, match="are valid indices"):
+            x[key]

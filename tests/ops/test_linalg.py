@@ -1,5 +1,7 @@
 """Norms and products of matrices: values, axes, errors."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,40 @@ def test_euclidean_norm_of_complex_numbers():
     np.testing.assert_allclose(y, 26**0.5, rtol=1e-12)
     assert y.dtype == "complex128"
     np.testing.assert_allclose(tape.gradient(y, x), x.numpy() / 26**0.5, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sizes"),
+    [
+        ("float64", [1e-320, 1e-300, 1e-200, 1e-155, 1e-146, 1.0, 1e153, 1e155, 1e200, 1e307]),
+        ("float32", [1e-44, 1e-37, 1e-30, 1e-20, 1e-16, 1.0, 1e18, 1e20, 1e30, 1e37]),
+    ],
+)
+def test_norms_whose_squares_overflow_or_underflow(dtype, sizes):
+    """In rows, columns and long rows, with gradients, in programs too; each row by itself."""
+    exact = np.random.default_rng(0).uniform(-1, 1, (len(sizes), 5)) * np.array(sizes)[:, None]
+    x = exact.astype(dtype)
+    wide = x.astype(np.longdouble)  # its exponents have 15 bits
+    expected = np.sqrt(np.sum(wide * wide, 1))
+    is_normal = expected >= np.finfo(dtype).tiny  # smaller ones have few digits
+    tolerance = {"rtol": 4 * np.finfo(dtype).eps, "atol": np.finfo(dtype).smallest_subnormal}
+    for name, values, axis in (("rows", x, 1), ("columns", x.T.copy(), 0), ("long", x, 1)):
+        if name == "long":
+            values = np.concatenate([x, np.zeros((len(x), 40_000), dtype)], 1)
+        norm = partial(tf.norm, axis=axis)
+        slope = tf.grad(lambda x, norm=norm: tf.reduce_sum(norm(x)))
+        for wrap in (lambda function: function, tf.function):
+            np.testing.assert_allclose(wrap(norm)(values), expected, **tolerance)
+            found = np.moveaxis(wrap(slope)(tf.constant(values)), axis, 1)[:, :5]
+            unit = (wide / expected[:, None])[is_normal]
+            np.testing.assert_allclose(np.asarray(found)[is_normal], unit, **tolerance)
+    special = np.array([[np.inf, 1], [-np.inf, np.inf], [np.nan, 1], [np.inf, np.nan], [0, 0]])
+    for values, axis in ((special.astype(dtype), 1), (special.T.astype(dtype), 0)):
+        for wrap in (lambda function: function, tf.function):
+            found = wrap(partial(tf.norm, axis=axis))(values)
+            np.testing.assert_array_equal(found, [np.inf, np.inf, np.nan, np.nan, 0])
+    curved = tf.hessian(tf.norm)(tf.constant([3 * sizes[2], 0.0], dtype))
+    np.testing.assert_allclose(curved * sizes[2], [[0, 0], [0, 1 / 3]], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("values", [[3.0, 0.0], [3 + 0j, 0j]])

@@ -352,8 +352,10 @@ def _of_gamma(function: Callable[..., Any], at_pole: float) -> Callable[[float],
     def call(x: float) -> float:
         if x == math.inf or math.isnan(x):
             return x if at_pole or math.isnan(x) else 0.0
+        if x == 0:
+            return math.copysign(math.inf, x) if at_pole else x
         if _is_pole(x):
-            return math.copysign(math.inf, x) if x == 0 and at_pole else at_pole
+            return at_pole
         return float(function(x))
 
     return call

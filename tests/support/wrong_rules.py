@@ -116,7 +116,13 @@ def minus_tanh_saturated(x):
 
 
 add(minus_tanh_saturated, np.array([5.0, -6.0]), false="1 x*", words="The sign is wrong.")
-add(minus_tanh_saturated, np.array([15.0, -16.0]), at="15", false="1 x", words="got -4.60")
+add(
+    *(minus_tanh_saturated, np.array([15.0, -16.0])),
+    at="15",
+    false="1 x",
+    words="got -4.60",
+    doubtful="inconclusive",  # 1 - y * y has few digits there
+)
 
 
 @tf.custom_gradient

@@ -295,6 +295,15 @@ def test_numbers_of_scipy(function, operands, expected):
         check_grads(function)(*operands)
 
 
+def test_log_ndtr_keeps_the_digits_of_float32():
+    x = np.array([-1e5, -40, -20, -13.5, -10.01, -9.99, -5, -1, 0, 1, 5, 12], np.float32)
+    found = special.log_ndtr(x)
+    assert np.asarray(found).dtype == np.float32
+    np.testing.assert_allclose(found, special.log_ndtr(x.astype("d")), rtol=4e-7)
+    slopes = [grad(lambda x: np.sum(special.log_ndtr(x)))(x.astype(one)) for one in "fd"]
+    np.testing.assert_allclose(*slopes, rtol=1e-5)
+
+
 def test_the_distribution_function_of_t_is_smooth_in_the_middle():
     """Its derivatives there are the density's: pdf(0), 0, -(df + 1) / df pdf(0)."""
     df = 4.0  # pdf(0) is 3/8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinygrad_cg_kernels.elementary import gamma as gamma_kernels
+from tinygrad_cg_kernels import elementary as kernels
 from tinygrad_cg_kernels.elementary.hyperbolic import logit as logit_kernel
 from tinygrad_cg_kernels.elementary.special import ndtr as ndtr_kernel
 
@@ -57,7 +57,7 @@ logit = of_real(
 gamma = of_real(
     "gamma",
     "Return the gamma function: (x - 1)! at whole numbers, NaN at -1, -2, ...",
-    kernel=gamma_kernels.gamma,
+    kernel=kernels.gamma,
     vjp=lambda dy, x, out: multiply_upstream(dy, multiply(out, digamma(x))),
     ulps=(4.0, 1.0),
     spellings=(),
@@ -66,7 +66,7 @@ gamma = of_real(
 rgamma = of_real(
     "rgamma",
     "Return 1 / gamma(x): 0 where gamma has a pole; the gradient is NaN there.",
-    kernel=gamma_kernels.rgamma,
+    kernel=kernels.rgamma,
     vjp=lambda dy, x, out: negative(multiply_upstream(dy, multiply(out, digamma(x)))),
     ulps=(4.0, 1.0),
     spellings=(),
@@ -82,7 +82,7 @@ def _slope(x: Tensor, y: Tensor) -> Tensor:
 betaln = of_reals(
     "betaln",
     "Return log(abs(beta(x, y))), the logarithm of the beta function.",
-    kernel=gamma_kernels.betaln,
+    kernel=kernels.betaln,
     vjp=(
         lambda dy, x, y: multiply_upstream(dy, _slope(x, y)),
         lambda dy, x, y: multiply_upstream(dy, _slope(y, x)),
@@ -94,7 +94,7 @@ betaln = of_reals(
 beta = of_reals(
     "beta",
     "Return the beta function, gamma(x) gamma(y) / gamma(x + y).",
-    kernel=gamma_kernels.beta,
+    kernel=kernels.beta,
     vjp=(
         lambda dy, x, y, out: multiply_upstream(dy, multiply(out, _slope(x, y))),
         lambda dy, x, y, out: multiply_upstream(dy, multiply(out, _slope(y, x))),

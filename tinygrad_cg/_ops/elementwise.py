@@ -345,7 +345,6 @@ square = unary(
 one_minus_square = unary(
     "one_minus_square",
     "Return 1 - x * x, without cancellation near 1 and -1.",
-    kind="same",
     vjp=lambda dy, x: multiply_upstream(dy, multiply(x, -2)),
     ulps=None,
     spellings=(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from itertools import takewhile
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -104,41 +104,70 @@ def _has_no_value(part: Any) -> bool:
 
 
 def _getitem_by_gathers(x: Tensor, parts: tuple) -> Tensor:
-    """Return ``x[parts]`` by gathers, if its indices are integers, and come first."""
-    indices = [convert(index) for index in takewhile(_is_of_integers, parts)]
-    rest = parts[len(indices) :]
-    if any(_has_no_value(part) or isinstance(_index_part(part), np.ndarray) for part in rest):
+    """Return ``x[parts]`` by gathers along the axes of its integer indices.
+
+    Slices, None and integers come first, since they leave less to gather from; then each number
+    without a value, along its axis; then the arrays. The axes of these are where NumPy has them.
+    """
+    key: list[Any] = [part if _has_no_value(part) else _index_part(part) for part in parts]
+    if any(_is_array(part) and not is_integer(part.dtype) for part in key):
         raise IndexError(
             "inside vmap or function a tensor without a value yet can be an index if it is of "
-            "integers, and only integers come before it: use gather(x, index, axis), or where() "
-            "in place of a mask"
+            "integers, and so are all others: use where() in place of a mask"
         )
-    if len(indices) > x._data.ndim:
-        raise IndexError(f"too many indices: {len(indices)} for shape {tuple(x.shape)}")
+    count = sum(part is not None and part is not Ellipsis for part in key)
+    if count > x._data.ndim:
+        raise IndexError(f"too many indices: {count} for shape {tuple(x.shape)}")
+    indexed = [i for i, part in enumerate(key) if type(part) is int or _is_array(part)]
+    after = indexed[0] if indexed[-1] - indexed[0] < len(indexed) else 0
+    dots = [i for i, part in enumerate(key) if part is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if dots:
+        key[dots[0] : dots[0] + 1] = [slice(None)] * (x._data.ndim - count)
+        after += (x._data.ndim - count - 1) * (dots[0] < after)
+    basic = [slice(None) if _is_array(part) else part for part in key]
+    x = getitem(x, tuple(basic)) if any(part != slice(None) for part in basic) else x
+    key = [part for part in key if type(part) is not int]
+    for axis in reversed(range(len(key))):
+        if _is_array(key[axis]) and not key[axis].ndim:
+            x = gather(x, key.pop(axis), axis)
+    axes = [axis for axis, part in enumerate(key) if _is_array(part)]
+    return _gather_together(x, [convert(key[axis]) for axis in axes], axes, after) if axes else x
+
+
+def _gather_together(x: Tensor, indices: list[Tensor], axes: list[int], after: int) -> Tensor:
+    """Return `x` at `indices` of `axes`, which broadcast; their axes stand after so many others."""
     shapes = [tuple(index._data.shape) for index in indices]
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
         text = " and ".join(map(str, shapes))
         raise IndexError(f"indices of shapes {text} do not broadcast together") from None
-    done = shared = len(shape) if _are_all(indices, shape, x._data.shape) else 0
+    start = 0 if len(axes) > 1 else axes[0]
+    x = _with_axes_after(x, axes, start)
+    done = shared = len(shape) if _are_all(indices, shape, x._data.shape[start:]) else 0
     for index in indices[done:]:
         index = apply(OPS["broadcast_to"], (index,), {"shape": shape})
-        x, shared = gather(x, index, axis=shared, batch_dims=shared), len(shape)
-    return getitem(x, (*[slice(None)] * len(shape), *rest)) if rest else x
+        x, shared = gather(x, index, max(start, shared), shared), len(shape)
+    return _with_axes_after(x, range(start, start + len(shape)), after)
 
 
-def _is_of_integers(part: Any) -> bool:
-    if _has_no_value(part):
-        return is_integer(part.dtype)
-    index = _index_part(part)
-    return type(index) is int or (isinstance(index, np.ndarray) and is_integer(index.dtype))
+def _with_axes_after(x: Tensor, axes: Sequence[int], after: int) -> Tensor:
+    """Return `x` with some of its axes moved together, to stand after so many of the others."""
+    order = [axis for axis in range(x._data.ndim) if axis not in axes]
+    order[after:after] = axes
+    return x if order == sorted(order) else apply(OPS["transpose"], (x,), {"perm": tuple(order)})
+
+
+def _is_array(part: Any) -> bool:
+    return isinstance(part, (Tensor, np.ndarray))
 
 
 def _are_all(indices: list[Tensor], shape: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
     """Return whether the first indices, one for each of their axes, are all of `sizes` in order."""
     first = indices[: len(shape)]
-    if sizes[: len(shape)] != shape or any(map(_has_no_value, first)):
+    if sizes[: len(shape)] != shape or len(first) < len(shape) or any(map(_has_no_value, first)):
         return False
     arrays = [np.broadcast_to(index._data, shape) for index in first]
     return all(map(np.array_equal, arrays, np.indices(shape)))
@@ -154,7 +183,7 @@ def _index_part(part: Any) -> Any:
         )
     if isinstance(part, (bool, np.bool_)):
         return np.array(part)
-    if is_tensor(part) or isinstance(part, (np.ndarray, np.generic, list, range)):
+    if is_tensor(part) or isinstance(part, (np.ndarray, np.generic, list, tuple, range)):
         refuse_masked(part)
         array = np.array(part)
         if is_integer(array.dtype):

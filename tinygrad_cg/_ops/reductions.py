@@ -283,13 +283,28 @@ def root_of_variance(variance: Tensor) -> Tensor:
     return where(is_zero, variance, sqrt(where(is_zero, 1, variance)))
 
 
+def _norm_by_sums(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    """Return the root of one of three sums of squares: one is neither too large nor too small."""
+    if not is_native_float(x.dtype):
+        return None
+    least, largest, factor = moments.SQUARES[x.dtype]
+    scales = [ops.number(number, x) for number in (1.0, factor, 1 / factor)]
+    squares = [ops.square(ops.multiply(x, scale)) for scale in scales]
+    totals = [ops.sum(one, axis=axis, keepdims=keepdims) for one in squares]
+    is_small = ops.less(totals[0], ops.number(least, x))
+    is_large = ops.greater(totals[0], ops.number(largest, x))
+
+    def choose(plain: Any, of_small: Any, of_large: Any) -> Any:
+        return ops.where(is_small, of_small, ops.where(is_large, of_large, plain))
+
+    return ops.divide(ops.sqrt(choose(*totals)), choose(*scales))
+
+
 euclidean_norm = reduction(
     "euclidean_norm",
     moments.norm,
     "Return the root of the sum of squares over axes, of real numbers. Integers become float64.",
-    decomposition=lambda ops, x, axis, keepdims: ops.sqrt(
-        ops.sum(ops.square(x), axis=axis, keepdims=keepdims)
-    ),
+    decomposition=_norm_by_sums,
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply_upstream(
         restore_axes(dy, shape, axis, keepdims),
         divide(x, restore_axes(where(equal(out, 0), 1, out), shape, axis, keepdims)),

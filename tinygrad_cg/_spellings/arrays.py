@@ -9,10 +9,12 @@ import numpy as np
 
 from .._core.conversion import FLOAT32, convert
 from .._core.kinds import is_integer
-from .._core.tensor import Tensor
+from .._core.tensor import Aval, Tensor
 from .._ops.comparison import less as _less
 from .._ops.define import as_shape
 from .._ops.elementwise import where as _where
+from .._ops.indexing import gather as _gather
+from .._ops.indexing import getitem as _getitem
 from .._ops.shape import cast as _cast
 from .._ops.shape import expand_dims as _expand_dims
 from .._ops.sorting import one_hot as _one_hot
@@ -71,6 +73,32 @@ def _slices(x: Any, begin: Any, size: Any) -> tuple[Any, ...]:
                 f"slice: from {starts} with sizes {sizes} is not within shape {tuple(shape)}"
             )
     return tuple(map(builtins.slice, starts, ends))
+
+
+def _sliced(x: Any, begin: Any, size: Any) -> Tensor:
+    """Return a slice of `x`; where it begins at a tensor without a value, it is gathered."""
+    x, sizes = convert(x), list(as_shape("slice", size))
+    several = isinstance(begin, (list, builtins.tuple)) or (
+        isinstance(begin, Tensor) and begin.ndim
+    )
+    starts: list[Any] = list(begin) if several else [begin]
+    unknown = [i for i, one in enumerate(starts) if isinstance(getattr(one, "_data", None), Aval)]
+    if not unknown or not len(starts) == len(sizes) == x.ndim:
+        return _getitem(x, _slices(x, begin, size))
+    positions = []
+    for axis in unknown:
+        whole, count, start = x.shape[axis], sizes[axis], _cast(starts[axis], np.int64)
+        if not 0 <= count <= whole:
+            raise InvalidArgumentError(
+                f"slice: from a tensor without a value yet, axis {axis} needs a size from 0 to "
+                f"{whole}, got {count}"
+            )
+        positions.append(_where(_less(start, 0), whole, start) + np.arange(count))
+        starts[axis], sizes[axis] = 0, whole
+    x = _getitem(x, _slices(x, starts, sizes))
+    for axis, indices in zip(unknown, positions, strict=True):
+        x = _gather(x, indices, axis)
+    return x
 
 
 def _first(lengths: Any, size: Any) -> Tensor:
@@ -140,7 +168,7 @@ _TABLE = """
         # Return the shape of `input`, as a tensor of integers (int32 by default).
     size(input, out_type=None, name=None) = constant(convert(input).size, out_type or int32)
         # Return the number of elements of `input`, as a scalar tensor (int32 by default).
-    slice(input_, begin, size, name=None) = getitem(convert(input_), _slices(input_, begin, size))
+    slice(input_, begin, size, name=None) = _sliced(input_, begin, size)
         # Return the part of `input_` that starts at `begin`, one number for each axis, and has the
         sizes `size`; -1 is all that is left.
     sort(values, axis=-1, direction="ASCENDING", name=None)

@@ -402,8 +402,11 @@ _TABLE = """
         first may be longer by one.
     average_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
         = pool_by_rank("AVG", inputs, pool_size, strides, padding, _order(data_format))
+        # Return the means of windows of sequences, images or volumes, by the rank of `inputs`.
     max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
         = pool_by_rank("MAX", inputs, pool_size, strides, padding, _order(data_format))
+        # Return the largest elements of windows of sequences, images or volumes, by the rank of
+        `inputs`.
     batch_normalization(x, mean, variance, axis, offset=None, scale=None, epsilon=0.001)
         = batch_normalization(x, *_at_axis(x, axis, mean, variance, offset, scale), epsilon)
         # Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset`` with vectors along

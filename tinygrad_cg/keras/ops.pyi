@@ -145,7 +145,9 @@ def average_pool(
     strides: Any = None,
     padding: str = "valid",
     data_format: str | None = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Return the means of windows of sequences, images or volumes, by the rank of `inputs`."""
+
 def bartlett(x: TensorLike) -> Tensor:
     """Return the window of this name with `x` points, float32."""
 
@@ -770,7 +772,10 @@ def max_pool(
     strides: Any = None,
     padding: str = "valid",
     data_format: str | None = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Return the largest elements of windows of sequences, images or volumes, by the rank of
+    `inputs`."""
+
 def maximum(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the larger of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
     gradient."""

@@ -42,10 +42,12 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
 )
 from tinygrad_cg_kernels.elementary.bessel import bessel_i, bessel_ie, zeta
 from tinygrad_cg_kernels.elementary.exponential import exp, exp2, expm1
+from tinygrad_cg_kernels.elementary.gamma import beta, betaln, gamma, rgamma
 from tinygrad_cg_kernels.elementary.hyperbolic import (
     cosh,
     log_sigmoid,
     logaddexp,
+    logit,
     sigmoid,
     sigmoid_slope,
     sinh,
@@ -104,6 +106,7 @@ from tinygrad_cg_kernels.elementary.special import (
     erfcinv,
     erfinv,
     lgamma,
+    ndtr,
     polygamma,
     sinc,
     sinc_derivative,
@@ -122,6 +125,7 @@ __all__ += ["divide_gated", "divide_unbounded", "divide_upstream"]
 __all__ += ["multiply_gated", "multiply_tangent", "multiply_upstream"]
 __all__ += ["exp", "exp2", "expm1"]
 __all__ += ["cosh", "log_sigmoid", "logaddexp", "sigmoid", "sinh", "softplus", "tanh"]
+__all__ += ["beta", "betaln", "gamma", "logit", "ndtr", "rgamma"]
 __all__ += ["one_minus_square", "sigmoid_slope", "tanh_slope"]
 __all__ += ["arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh"]
 __all__ += ["log", "log1p", "log2", "log10"]

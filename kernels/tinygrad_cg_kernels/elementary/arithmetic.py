@@ -110,10 +110,19 @@ def multiply_gated(x, y, gate):
 
 
 @jitable
-def divide_gated(x, y, gate):
-    """Return x / y, the derivative of `divide_upstream(gate, y)` along x: zero where that is."""
+def _divide_gated(x, y, gate):
     quotient, slope = divide(x, y), divide(like(1, y), y)
     return like(0, quotient) if (x == 0) | ((gate == 0) & (slope - slope != 0)) else quotient
+
+
+def divide_gated(x, y, gate):
+    """Return x / y, the derivative of `divide_upstream(gate, y)` along x: zero where that is."""
+    slope = np.divide(1, y)
+    shut = (x == 0) | ((gate == 0) & (slope - slope != 0))
+    return np.where(shut, 0, np.divide(x, y))
+
+
+by_type(divide_gated, {types.Float: _divide_gated, types.Complex: _divide_gated})
 
 
 @jitable
@@ -129,9 +138,16 @@ def square(x):
 
 
 @jitable
+def _one_minus_square(x):
+    return (like(1, x) - x) * (like(1, x) + x)
+
+
 def one_minus_square(x):
     """Return 1 - x * x, exact to the last digits near 1 and -1."""
-    return (like(1, x) - x) * (like(1, x) + x)
+    return (1 - x) * (1 + x)
+
+
+by_type(one_minus_square, {types.Float: _one_minus_square, types.Complex: _one_minus_square})
 
 
 def sqrt(x):

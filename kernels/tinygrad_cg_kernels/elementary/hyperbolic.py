@@ -151,20 +151,20 @@ def _expm1_near(high, low, r):
 
 @jitable
 def _tanh_parts64(x):
-    """Return s and w with 4 e**(-2 |x|) = s (1 + w), where |x| is limited to 354.8."""
+    """Return s, w and k with e**(-2 |x|) = s (1 + w) 2**k; k is 0 where s is not negligible."""
     inlined()
-    magnitude = float_minimum(float_absolute(x), 354.8)
+    magnitude = float_minimum(float_absolute(x), 374.0)
     n, count = nearest_product(magnitude, -2.0 * LOG2E)
     high, low = _rest(-(magnitude + magnitude), count)
-    return power_of_two(n + 2), _expm1_near(high, low, high - low)
+    kept = n if n > -1000 else -1000
+    return power_of_two(kept), _expm1_near(high, low, high - low), n - kept
 
 
 @jitable
 def _tanh64(x):
     """Return (1 - e**y) / (1 + e**y) with y = -2 |x|."""
     inlined()
-    scale, w = _tanh_parts64(x)
-    s = 0.25 * scale
+    s, w, _ = _tanh_parts64(x)
     quotient = float_fma(-s, w, 1.0 - s) / float_fma(s, w, 1.0 + s)
     return float_copysign(quotient, x)
 
@@ -175,14 +175,16 @@ T0_32, T1_32, T2_32 = F(0.044202376157045364), F(-1.3326070308685303), F(-0.0473
 
 @jitable
 def _tanh_parts32(x):
-    """Return s and w with e**(2 |x|) = s (1 + w), where |x| is limited to 44.18."""
+    """Return s, w and k with e**(2 |x|) = s (1 + w) 2**k; k is 0 where s is not so large."""
     inlined()
-    limited = float_minimum(float_absolute(x), F(44.18))
+    limited = float_minimum(float_absolute(x), F(53.0))
     n, count = nearest_product(limited, F(2.0 * LOG2E))
     high, low = _rest(limited + limited, count)
     r = high - low
     square = r * r
-    return power_of_two(n), float_fma(square, float_fma(r, estrin(r, CUBIC_32), F(0.5)), r)
+    w = float_fma(square, float_fma(r, estrin(r, CUBIC_32), F(0.5)), r)
+    kept = n if n < np.int32(100) else np.int32(100)
+    return power_of_two(kept), w, np.int32(n - kept)
 
 
 @jitable
@@ -190,7 +192,7 @@ def _tanh32(x):
     """Return 1 - 2 / (1 + e**(2 |x|)) where that loses nothing, else a quotient of polynomials."""
     inlined()
     one, magnitude = F(1.0), float_absolute(x)
-    s, w = _tanh_parts32(x)
+    s, w, _ = _tanh_parts32(x)
     z = x * x
     small = magnitude < F(0.92)
     scale = magnitude if small else one
@@ -211,28 +213,25 @@ by_type(
 )
 
 
-# Slopes: e / (1 + e)**2 with e = e**-|y|; 0 where that would be subnormal.
+# Slopes: e / (1 + e)**2 with e = e**-|y|.
 
 
 @jitable
 def _tanh_slope64(x):
     """Return 4 e / (1 + e)**2, with the e of tanh, which a loop that has both computes once."""
     inlined()
-    scale, w = _tanh_parts64(x)
-    s = 0.25 * scale
+    s, w, k = _tanh_parts64(x)
     total = float_fma(s, w, 1.0 + s)
-    value = float_fma(scale, w, scale) / (total * total)
-    return 0.0 if float_absolute(x) > 354.8 else value
+    return (4.0 * float_fma(s, w, s) / (total * total)) * power_of_two(k)
 
 
 @jitable
 def _tanh_slope32(x):
     """Return 4 e / (1 + e)**2, with e = e**(2 |x|) of tanh."""
     inlined()
-    s, w = _tanh_parts32(x)
-    inverse = F(4.0) / float_fma(s, w, F(1.0) + s)
-    value = (F(0.25) * float_fma(s, w, s) * inverse) * inverse
-    return F(0.0) if float_absolute(x) > F(44.18) else value
+    s, w, k = _tanh_parts32(x)
+    inverse = F(1.0) / float_fma(s, w, F(1.0) + s)
+    return (F(4.0) * (float_fma(s, w, s) * inverse) * inverse) * power_of_two(np.int32(-k))
 
 
 def tanh_slope(x):
@@ -246,14 +245,14 @@ by_type(tanh_slope, {types.float64: _tanh_slope64, types.float32: _tanh_slope32}
 @jitable
 def _sigmoid_slope_real(x):
     inlined()
-    one, limit = like(1, x), by_width(x, 708.3, 87.3)
-    magnitude = float_minimum(float_absolute(x), limit)
+    one, least = like(1, x), by_width(x, -1000, -100)
+    magnitude = float_minimum(float_absolute(x), by_width(x, 746.0, 104.0))
     n, count = nearest_product(magnitude, like(-LOG2E, x))
     high, low = _rest(-magnitude, count)
-    w, s = _expm1_near(high, low, high - low), power_of_two(n)
+    kept = n if n > like(least, n) else like(least, n)
+    w, s = _expm1_near(high, low, high - low), power_of_two(kept)
     total = float_fma(s, w, one + s)
-    value = float_fma(s, w, s) / (total * total)
-    return like(0, x) if float_absolute(x) > limit else value
+    return (float_fma(s, w, s) / (total * total)) * power_of_two(like(n - kept, n))
 
 
 def sigmoid_slope(x):

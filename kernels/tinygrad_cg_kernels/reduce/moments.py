@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.reduce.combine import rows_core, sum_row
 from tinygrad_cg_kernels.reduce.sums import Sums, sum_terms
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
-from tinygrad_cg_kernels.runtime.intrinsics import like
+from tinygrad_cg_kernels.runtime.intrinsics import by_width, like
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
 
@@ -39,9 +39,26 @@ def _variance_of_row(row):
     return _squares_of_row(row, sum_row(row) / count) / count
 
 
+LIMITS = 2.0**-960, float(np.finfo(np.float64).max), 2.0**600
+LIMITS_32 = 2.0**-100, float(np.finfo(np.float32).max), 2.0**90
+SQUARES = {np.dtype(np.float64): LIMITS, np.dtype(np.float32): LIMITS_32}
+"""Least and largest sum of squares that all keep their digits; what others are scaled by."""
+
+
+@jitable
+def _scaled_square(x, scale):
+    return (x * scale) * (x * scale)
+
+
 @jitable
 def _norm_of_row(row):
-    return np.sqrt(_squares_of_row(row, like(0, row[0])))
+    zero, one = like(0, row[0]), like(1, row[0])
+    least, largest, factor = by_width(row[0], LIMITS, LIMITS_32)
+    total = sum_terms(_scaled_square, (row, one), row.size, zero)
+    if least <= total <= largest or total != total:
+        return np.sqrt(total)
+    scale = factor if total < least else one / factor
+    return np.sqrt(sum_terms(_scaled_square, (row, scale), row.size, zero)) / scale
 
 
 def _variance(x: np.ndarray) -> np.ndarray:
@@ -52,7 +69,14 @@ def _variance(x: np.ndarray) -> np.ndarray:
 
 def _norm(x: np.ndarray) -> np.ndarray:
     centre = np.zeros((x.shape[0], 1, x.shape[2]), x.dtype)
-    return ignore_errors(np.sqrt, _squares(x, centre, 1, x.dtype))
+    total = _squares(x, centre, 1, x.dtype)
+    least, largest, factor = SQUARES[x.dtype]
+    small, large = total < least, total > largest
+    if not (small.any() or large.any()):
+        return ignore_errors(np.sqrt, total)
+    scale = np.where(small, factor, np.where(large, 1 / factor, 1)).astype(x.dtype)
+    scaled = ignore_errors(np.multiply, x, scale)
+    return ignore_errors(np.divide, np.sqrt(_squares(scaled, centre, 1, x.dtype)), scale)
 
 
 class Moment(Compound):

@@ -152,7 +152,6 @@ def multigammaln(a: Any, d: int) -> Any:
 
 _LOG_PI = 1.1447298858494002
 _HALF_LOG_2_PI = 0.9189385332046728
-_SQRT_HALF = 0.7071067811865476
 
 
 @for_arrays
@@ -193,16 +192,17 @@ def ndtri(x: Any) -> Any:
 
 @for_arrays
 def log_ndtr(x: Any) -> Any:
-    """Return log(ndtr(x)), without underflow: below -20 by the asymptotic series."""
+    """Return log(ndtr(x)), without underflow: far on the left by the asymptotic series."""
     x = real(x)
-    far = x < -20.0
-    near, beyond = np.where(far, -20.0, x), np.where(far, x, -20.0)
+    bound = -20.0 if x.dtype == np.float64 else -10.0
+    far = x < bound
+    near, beyond = np.where(far, bound, x), np.where(far, x, bound)
     inverse, series = 1.0 / beyond**2, 1.0
     for k in range(19, 0, -2):  # 1 - 1/x**2 (1 - 3/x**2 (1 - 5/x**2 ...
         series = 1.0 - k * inverse * series
     tail = -0.5 * beyond**2 - _HALF_LOG_2_PI - np.log(-beyond) + np.log(series)
-    above = np.log1p(-0.5 * math.erfc(_SQRT_HALF * np.maximum(near, 0.0)))
-    below = np.log(0.5 * math.erfc(-_SQRT_HALF * np.minimum(near, 0.0)))
+    above = np.log1p(-distribution_functions.ndtr(-np.maximum(near, 0.0)))
+    below = np.log(distribution_functions.ndtr(np.minimum(near, 0.0)))
     return np.where(far, tail, np.where(x > 0, above, below))
 
 
