@@ -5,12 +5,14 @@ from __future__ import annotations
 import builtins
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from . import nest
 from ._core.conversion import as_dtype, convert
+from ._core.suggestions import DATASETS, absent_attributes, refuse_name
 from ._core.tensor import Tensor
 from ._ops.sampling import uniform
 from ._ops.shape import stack, unstack
@@ -18,11 +20,13 @@ from .errors import InvalidArgumentError
 
 __all__ = ["AUTOTUNE", "Dataset"]
 __dir__ = __all__.copy  # what dir() shows
+__getattr__ = partial(refuse_name, __name__)
 
 AUTOTUNE = -1
 _INFINITE, _UNKNOWN = -1, -2
 
 
+@absent_attributes(DATASETS)
 class Dataset:
     """A sequence of elements, each a tensor or a structure of tensors, made anew by each loop.
 

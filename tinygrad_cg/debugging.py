@@ -1,5 +1,8 @@
 """Watching what is computed: traces of passes, and the first NaN. After ``tf.debugging``."""
 
+from functools import partial as _partial
+
+from ._core.suggestions import refuse_name as _refuse_name
 from ._debugging.assertions import (
     Assert,
     assert_equal,
@@ -40,3 +43,5 @@ __all__ = [
     "enable_check_numerics",
     "trace",
 ]
+
+__getattr__ = _partial(_refuse_name, __name__)

@@ -305,8 +305,7 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     for others. Integers give float64. No gradient flows to the order."""
 
 def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return ``x ** y``. The gradient of ``x**0`` is 0 everywhere, that of ``0**y`` by y is
-    0."""
+    """Return ``x ** y``. The gradients of ``x**0``, and of ``0**y`` by y, are 0."""
 
 def real(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the real part of input."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from math import pi
 from typing import Any
 
 from ._core.conversion import FLOAT32, convert
 from ._core.kinds import is_floating
+from ._core.suggestions import refuse_name
 from ._core.tensor import Tensor
 from ._ops.comparison import equal, less, less_equal
 from ._ops.elementwise import (
@@ -39,6 +41,7 @@ __all__ = [
     "PolynomialDecay",
 ]
 __dir__ = __all__.copy  # what dir() shows
+__getattr__ = partial(refuse_name, __name__)
 
 
 class LearningRateSchedule(ABC):

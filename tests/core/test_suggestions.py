@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg._core.suggestions import ARGUMENTS, METHODS, NAMES
+from tinygrad_cg._core.suggestions import ARGUMENTS, DATASETS, METHODS, NAMES
 from tinygrad_cg._core.tensor import Tensor
 
 pytestmark = pytest.mark.quick
@@ -75,6 +75,17 @@ def test_a_name_is_suggested_by_its_meaning(module, name, instead):
         (".keras", "layers", "tf.Module with Variables of its own"),
         (".config", "run_functions_eagerly", "the function without tf.function"),
         (".random", "key", "tf.random.set_seed(seed)"),
+        ("", "train", "tf.optimizers for optimizers, and pickle for checkpoints"),
+        ("", "metrics", "tf.keras.metrics"),
+        ("", "zeros_initializer", "tf.zeros(shape)"),
+        ("", "sparse", "a dense tensor"),
+        (".keras.metrics", "SparseCategoricalAccuracy", "tf.keras.metrics.Mean of tf.equal("),
+        (".schedules", "CosineDecayRestarts", "a LearningRateSchedule of your own"),
+        (".keras", "utils", "tf.one_hot(labels, count) for to_categorical"),
+        (".debugging", "assert_shapes", "tf.ensure_shape(x, shape)"),
+        (".debugging", "assert_type", "`assert x.dtype == dtype`"),
+        (".debugging", "assert_scalar", "tf.debugging.assert_rank(x, 0)"),
+        (".debugging", "assert_rank_at_least", "tf.debugging.assert_greater(tf.rank(x), rank - 1)"),
         (".autograd", "detect_anomaly", "tf.debug_nans()"),
     ],
 )
@@ -84,7 +95,9 @@ def test_a_namespace_of_another_library_names_ours(module, name, words):
         getattr(home, name)
 
 
-@pytest.mark.parametrize("path", ["image", "strings", "keras.datasets", "ragged"])
+@pytest.mark.parametrize(
+    "path", ["image", "strings", "keras.datasets", "ragged", "data.TFRecordDataset"]
+)
 def test_parts_of_tensorflow_that_are_absent_are_called_so(path):
     module, _, name = path.rpartition(".")
     home = find(module) if module else tf
@@ -136,6 +149,49 @@ def test_methods_of_other_libraries_say_what_to_use(make):
             getattr(x, name)
     with pytest.raises(AttributeError, match=r"^type 'Tensor' has no attribute 'detach'"):
         Tensor.detach  # noqa: B018
+
+
+def test_datasets_say_what_to_use():
+    data = tf.data.Dataset.range(3)
+    for name, words in DATASETS.items():
+        for owner in (data, tf.data.Dataset):
+            with pytest.raises(AttributeError, match=re.escape(f"no attribute '{name}': {words}")):
+                getattr(owner, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("add", [[5, 8], [3, 4], [12, 14]]),
+        ("sub", [[-3, -4], [3, 4], [-2, -2]]),
+        ("mul", [[3, 10], [3, 4], [35, 48]]),
+        ("div", [[1 / 3, 2 / 5], [3, 4], [5 / 7, 3 / 4]]),
+        ("max", [[3, 5], [3, 4], [7, 8]]),
+        ("min", [[1, 1], [3, 4], [5, 6]]),
+        ("update", [[1, 1], [3, 4], [7, 8]]),
+    ],
+)
+def test_scattered_updates_that_are_suggested_are_right(name, expected):
+    """The numbers are those of TensorFlow's methods; of equal indices the last update counts."""
+    updates = [[3.0, 5.0], [1.0, 1.0], [7.0, 8.0]]
+    slices = tf.IndexedSlices(updates, [0, 0, 2])
+    for method in {f"scatter_{name}", f"scatter_nd_{name}"} & METHODS.keys():
+        v = tf.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        names = {"tf": tf, "v": v, "slices": slices, "indices": [[0], [0], [2]], "updates": updates}
+        eval(METHODS[method].removeprefix("use "), names)
+        np.testing.assert_allclose(v.numpy(), expected, rtol=1e-6)
+
+
+def test_what_is_no_number_has_a_remedy():
+    sparse = pytest.importorskip("scipy.sparse").csr_array(np.eye(2))
+    x = tf.constant([[1.0, 2.0]])
+    for make in (lambda: x @ sparse, lambda: x * sparse, lambda: tf.constant(sparse)):
+        with pytest.raises(TypeError, match=r"Write value\.toarray\(\) for a sparse array"):
+            make()
+    with pytest.raises(TypeError, match="Keep text in lists"):
+        tf.constant("text")
+    with pytest.raises(ValueError, match=r"has shape \(1, 2\), not \(None, 2\); a Variable keeps"):
+        tf.Variable(x, shape=[None, 2])
 
 
 def test_an_argument_of_another_library_names_ours():

@@ -364,6 +364,12 @@ class TestPythonProtocols:
     def test_format(self):
         assert f"{tf.constant(1.5):.3f} {tf.constant(2)}" == "1.500 2"
         assert f"{tf.constant(1.25)}" == "1.25"
+        for x in (tf.constant([1.0, 2.0]), tf.Variable([1.0, 2.0])):
+            assert f"{x:>80}" == str(x).rjust(80)
+            with pytest.raises(
+                TypeError, match=r"'\.2f' is for single numbers.*shape \(2,\): use np"
+            ):
+                f"{x:.2f}"
 
     def test_item_assignment(self):
         """4.5: a TypeError that names the functional way."""

@@ -1,5 +1,7 @@
 """``__array_ufunc__`` and ``__array_function__``: what is refused, what answers, and the list."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -192,3 +194,62 @@ def test_singular_matrices_are_numpys_error():
     assert tape.gradient(y, x).numpy().tolist() == [[0.0, 0.0], [0.0, 0.0]]
     with pytest.raises(np.linalg.LinAlgError):
         tape.gradient(size, x)
+
+
+class _OptedOut:
+    """A class that takes no part in NumPy's functions: it answers by methods of its own."""
+
+    __array_ufunc__ = None
+
+
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
+_ANSWERS = {
+    f"__{name}__": f"__r{name}__" for name in (*_ARITHMETIC, "and", "or", "xor", "lshift", "rshift")
+} | {
+    "__lt__": "__gt__",
+    "__gt__": "__lt__",
+    "__le__": "__ge__",
+    "__ge__": "__le__",
+    "__eq__": "__eq__",
+    "__ne__": "__ne__",
+}
+for _method in _ANSWERS.values():
+    setattr(_OptedOut, _method, lambda self, other, name=_method: (name, type(other)))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("method", _ANSWERS)
+def test_operators_leave_the_answer_to_classes_that_opted_out(method):
+    """NEP 13: with ``__array_ufunc__ = None`` on the right, an array's operator steps back."""
+    other, answer = _OptedOut(), _ANSWERS[method]
+    operate = getattr(operator, method)
+    assert operate(np.array([1.0, 2.0]), other)[0] == answer  # as NumPy does
+    large = tf.constant(np.ones(10_000))
+    for x in (tf.constant([1.0, 2.0]), tf.Variable([1.0]), tf.constant([1, 2]), large):
+        assert operate(x, other) == (answer, type(x))
+    with tf.GradientTape() as tape:
+        tape.watch(large)
+        assert operate(large, other)[0] == answer
+    traced = []
+    tf.function(lambda x: (traced.append(operate(x, other)[0]), x)[1])(large)
+    assert traced == [answer]
+    if method in ("__add__", "__pow__", "__matmul__", "__lt__", "__and__"):
+        name = {"__lt__": "less", "__pow__": "pow", "__and__": "bitwise.bitwise_and"}.get(method)
+        function = operator.attrgetter(name or method.strip("_"))(tf)
+        with pytest.raises(TypeError, match="unsupported type"):
+            function(tf.constant([1, 2]), other)
+
+
+@pytest.mark.quick
+def test_tensors_are_compared_with_what_pytest_approximates():
+    x = tf.constant([1.0, 2.0])
+    for one, other in (
+        (x, pytest.approx([1.0, 2.0 + 1e-7])),
+        (x, pytest.approx(np.array([1.0, 2.0]))),
+        (tf.Variable(3.0), pytest.approx(3.0)),
+        (tf.constant(3.0), pytest.approx(3.0)),
+    ):
+        assert one == other
+        assert other == one
+        assert (one != other) is False
+        assert one + 1.0 != other

@@ -61,6 +61,36 @@ def test_slices():
     assert tape.gradient(y, x).numpy().tolist() == [2 * 9 * 6 + 2 * 19, 2 * 19 * 8 + 2 * 9]
 
 
+@pytest.mark.parametrize("dtype", [tf.float64, tf.float32])
+def test_lists_of_tensors_are_assigned_as_one_tensor(dtype):
+    """Whichever way values come into a Variable: at x = 3 it is [2x, x] at the end."""
+    changes = {
+        "assign": lambda v, x: v.assign([x * 2.0, x]),
+        "assign_add": lambda v, x: v.assign_add((x * 2.0 - 1.0, x - 1.0)),
+        "assign_sub": lambda v, x: v.assign_sub([1.0 - 2.0 * x, 1.0 - x]),
+        "slice": lambda v, x: v[0:2].assign([x * 2.0, x]),
+        "slice, added": lambda v, x: v[0:2].assign_add([x * 2.0 - 1.0, x - 1.0]),
+        "nested": lambda v, x: v[None, :].assign([[x * 2.0, x]]),
+        "a new one": lambda v, x: tf.Variable([x * 2.0, x]),
+        "of another dtype": lambda v, x: tf.Variable([x * 2.0, x], dtype=tf.float64),
+        "of a Variable": lambda v, x: tf.Variable(tf.Variable([x * 2.0, x])),
+    }
+    for name, change in changes.items():
+        x, v = tf.constant(3.0, dtype), tf.Variable([1.0, 1.0], dtype=tf.float64)
+        with tf.GradientTape() as tape, recorded():
+            tape.watch(x)
+            y = tf.reduce_sum(change(v, x) ** 2)
+        assert (float(y), float(tape.gradient(y, x))) == (45.0, 30.0), name
+    u = tf.Variable([1.0, 1.0])
+    found = tf.function(lambda x: (u.assign([x, 2.0 * x]), u[:1].assign_sub([x]), u * 1.0)[-1])
+    assert found(tf.constant(3.0)).numpy().tolist() == u.numpy().tolist() == [0.0, 6.0]
+    assert u.assign([tf.constant(1, tf.int64), 2]).numpy().tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match=r"use cast\(tensor, variable.dtype\)"):
+        tf.Variable([1, 2]).assign([tf.constant(2**40), 2])
+    with pytest.raises(ValueError, match="Shape mismatch"):
+        u.assign([tf.constant(1.0)] * 3)
+
+
 def by_hand(make, rate):
     """Two steps of an optimizer as a function of the start and the rate, in plain operations."""
 

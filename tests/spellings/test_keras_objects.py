@@ -99,6 +99,34 @@ def test_metrics_are_kerass():
     assert [v.trainable for v in mean.variables] == [False, False]
 
 
+def test_a_metric_of_ones_own_has_its_state_by_add_weight():
+    class Totals(tf.keras.metrics.Metric):
+        def __init__(self, name="totals", **options):
+            super().__init__(name=name, **options)
+            self.totals = self.add_weight(shape=(2,), name="totals", initializer="zeros")
+            self.count = self.add_weight(name="count", dtype=tf.int64)
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            self.totals.assign_add([tf.reduce_sum(y_true), tf.reduce_sum((y_true - y_pred) ** 2)])
+            self.count.assign_add(tf.size(y_true, out_type=tf.int64))
+
+        def result(self):
+            return self.totals[1] / tf.cast(self.count, tf.float32)
+
+    metric = Totals()
+    for update in (metric.update_state, tf.function(metric.update_state)):
+        metric.reset_state()
+        update(tf.constant([1.0, 2.0]), tf.constant([2.0, 4.0]))
+        update(tf.constant([0.0]), tf.constant([2.0]))
+        assert (float(metric.result()), metric.totals.numpy().tolist()) == (3.0, [3.0, 9.0])
+        assert [(v.dtype, v.trainable) for v in metric.variables] == [
+            (tf.float32, False),
+            (tf.int64, False),
+        ]
+    with pytest.raises(ValueError, match=r"add_weight: initializer must be .* got 'ones'"):
+        metric.add_weight(initializer="ones")
+
+
 def test_a_determinant_has_named_parts():
     sign, log = found = tf.linalg.slogdet(tf.constant([[2.0, 0.0], [0.0, -3.0]]))
     assert (found.sign, found.log_abs_determinant) == (sign, log)

@@ -301,9 +301,14 @@ def _too_large(value: Any, dtype: np.dtype) -> str:
 
 
 def _refusal(value: Any) -> str:
+    remedy = ""
+    if isinstance(value, (str, bytes)):
+        remedy = ". Keep text in lists, and make tensors of the numbers that stand for it"
+    elif type(value).__module__.startswith("scipy.sparse"):
+        remedy = ". Write value.toarray() for a sparse array"
     return (
         f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a "
-        "Tensor: tensors are made from numbers, nested lists of numbers and arrays"
+        f"Tensor: tensors are made from numbers, nested lists of numbers and arrays{remedy}"
     )
 
 

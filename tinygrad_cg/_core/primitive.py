@@ -371,7 +371,23 @@ def bind(function: Any, primitive: Primitive) -> Any:
 
 
 def binary_function(primitive: Primitive) -> Any:
-    """Return the public function of two operands; its attribute `reflected` is that of (y, x)."""
+    """Return the public function of two operands.
+
+    Its attribute `reflected` is that of (y, x). `operator` is Python's: it leaves the answer to a
+    second operand of a class that takes no part in NumPy's functions.
+    """
+
+    def leave_or_apply(x: Any, y: Any) -> Any:
+        if answers_by_itself(y):
+            return NotImplemented
+        return apply(primitive, as_tensors(primitive, x, y), {})
+
     op = public_function(primitive)
     op.reflected = public_function(primitive, signature="y, x")
+    op.operator = public_function(primitive, otherwise=leave_or_apply)
     return op
+
+
+def answers_by_itself(operand: Any) -> bool:
+    """Return whether an operand's class has opted out of NumPy's functions, as NEP 13 has it."""
+    return getattr(type(operand), "__array_ufunc__", True) is None

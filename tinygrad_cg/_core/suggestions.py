@@ -21,6 +21,7 @@ R = TypeVar("R")
 T = TypeVar("T", bound=type)
 
 _CONSTANT = "tf.constant(values)"
+_DENSE = "a dense tensor; for few rows of a table tf.gather and tf.math.unsorted_segment_sum"
 _GRADIENT = "tape.gradient(y, x) inside `with tf.GradientTape()`, or tf.grad(f)(x)"
 _MODEL = "tf.Module with Variables of its own: there are no layers of Keras or PyTorch"
 _PLACE = "`with tf.device('/GPU:0'):` around the code; tensors are on the CPU otherwise"
@@ -137,9 +138,16 @@ NAMES = {
     "vector_jacobian_product": "tf.vjp",
     # Keras
     "Accuracy": "tf.reduce_mean(tf.cast(tf.equal(labels, predictions), tf.float32))",
+    "BinaryAccuracy": "tf.keras.metrics.Mean of tf.equal(labels, tf.round(predictions))",
     "BinaryFocalCrossentropy": "a function: (1 - p) ** gamma times the cross entropy at p",
+    "CategoricalAccuracy": "tf.keras.metrics.Mean of tf.equal(tf.argmax(labels, axis=-1), "
+    "tf.argmax(predictions, axis=-1))",
+    "CosineDecayRestarts": "a LearningRateSchedule of your own, which calls CosineDecay with the "
+    "steps since the last restart",
     "Dice": "1 - 2 * tf.reduce_sum(y * p) / (tf.reduce_sum(y) + tf.reduce_sum(p))",
     "SeedGenerator": "seed=, an argument of random functions, or tf.random.set_seed(seed)",
+    "SparseCategoricalAccuracy": "tf.keras.metrics.Mean of tf.equal(labels, "
+    "tf.argmax(predictions, axis=-1))",
     "binary_focal_crossentropy": "a function: (1 - p) ** gamma times the cross entropy at p",
     "categorical_focal_crossentropy": "a function: (1 - p) ** gamma times the cross entropy at p",
     "ctc": "tf.keras.ops.ctc_loss",
@@ -212,19 +220,34 @@ NAMES = {
     "Input": _MODEL,
     "Model": _MODEL,
     "Sequential": _MODEL,
+    "SparseTensor": _DENSE,
     "activations": "tf.nn, or tf.keras.ops",
+    "assert_rank_at_least": "tf.debugging.assert_greater(tf.rank(x), rank - 1)",
+    "assert_rank_in": "tf.debugging.assert_rank(x, rank), with the rank that is due",
+    "assert_scalar": "tf.debugging.assert_rank(x, 0)",
+    "assert_shapes": "tf.ensure_shape(x, shape), for each tensor",
+    "assert_type": "`assert x.dtype == dtype`",
     "callbacks": _MODEL,
+    "constant_initializer": "tf.fill(shape, value)",
+    "functions_run_eagerly": "the function without tf.function, or its python_function",
     "global_variables_initializer": "no initializer: a Variable has its value from the start",
     "initializers": _STARTS,
     "layers": _MODEL,
     "list_logical_devices": "tf.config.list_physical_devices",
     "losses": "tf.keras.losses",
     "metrics": "tf.keras.metrics",
+    "ones_initializer": "tf.ones(shape)",
+    "random_normal_initializer": "tf.random.normal(shape, stddev=0.05)",
+    "random_uniform_initializer": "tf.random.uniform(shape, -0.05, 0.05)",
     "raw_ops": "the operation's own name, as tf.add",
     "run_functions_eagerly": "the function without tf.function, or its python_function",
     "saved_model": "pickle, which takes tensors, Variables and modules",
     "save": "pickle, which takes tensors, Variables and modules",
+    "sparse": _DENSE,
     "train": "tf.optimizers for optimizers, and pickle for checkpoints",
+    "utils": "tf.one_hot(labels, count) for to_categorical, tf.linalg.normalize for normalize, "
+    "tf.random.set_seed for set_random_seed",
+    "zeros_initializer": "tf.zeros(shape)",
     # TensorFlow 1
     "Session": "the values themselves: operations run when they are called",
     "get_variable": "tf.compat.v1.get_variable",
@@ -234,7 +257,6 @@ NAMES = {
 # Parts of TensorFlow and Keras that are not here.
 ABSENT = {
     "RaggedTensor",
-    "SparseTensor",
     "TFRecordDataset",
     "applications",
     "datasets",
@@ -248,12 +270,10 @@ ABSENT = {
     "preprocessing",
     "ragged",
     "regularizers",
-    "sparse",
     "string",
     "strings",
     "summary",
     "tpu",
-    "utils",
     "xla",
 }
 
@@ -359,6 +379,24 @@ METHODS = {
     "set_shape": "use tf.ensure_shape(x, shape)",
 }
 
+_UPDATES = {  # by what `x.at[index]` calls them
+    "add": "add",
+    "div": "divide",
+    "max": "max",
+    "min": "min",
+    "mul": "multiply",
+    "sub": "subtract",
+    "update": "set",
+}
+METHODS |= {
+    f"scatter_{name}": f"use v.assign(v.at[slices.indices].{update}(slices.values))"
+    for name, update in _UPDATES.items()
+}
+METHODS |= {
+    f"scatter_nd_{name}": f"use v.assign(tf.tensor_scatter_nd_{name}(v, indices, updates))"
+    for name in ("add", "max", "min", "sub", "update")
+}
+
 _FUNCTIONS = {  # by what they are called as methods
     "math": "acos asin atan ceil erf floor log1p rsqrt sign square tan",
     "": "abs",
@@ -385,6 +423,22 @@ OPTIMIZERS = {
     "minimize": "use apply_gradients([(tape.gradient(loss, w), w)])",
     "step": "use apply_gradients([(gradient, variable)]): gradients are not stored",
     "zero_grad": "leave it out: gradients are returned anew by each call, not added up",
+}
+
+# Attributes of datasets.
+DATASETS = {
+    "apply": "call the function with the dataset",
+    "element_spec": "use next(iter(dataset)), and the shapes and dtypes of that",
+    "flat_map": "use map(f).unbatch(), where f returns the elements stacked",
+    "from_generator": "use from_tensor_slices(list(generator())), or loop over the generator",
+    "interleave": "use zip of the datasets, which gives an element of each",
+    "padded_batch": "pad the elements first: map(lambda x: tf.pad(x, ...)).batch(size)",
+    "scan": "carry the state in the loop over the dataset",
+    "shard": "use from_tensor_slices(x[index::count])",
+    "take_while": "use `break` in the loop over the dataset",
+    "unique": "use tf.unique(x) before from_tensor_slices",
+    "window": "use from_tensor_slices of tf.stack([x[i : i + size] for i in starts]), or "
+    "batch(size) for windows that do not overlap",
 }
 
 # Attributes of modules.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 from numpy import ndarray
 
-from ..errors import InaccessibleTensorError
+from ..errors import ArgumentTypeError, InaccessibleTensorError
 from . import devices
 from .levels import ask_for_value, state
 from .suggestions import METHODS, NamesOfOtherLibraries
@@ -571,7 +571,14 @@ class ArrayLike(NamesOfOtherLibraries):
     def __format__(self, spec: str) -> str:
         data = self._data  # a text: no value that could lose its derivative
         if data.ndim:
-            return format(str(self), spec)
+            try:
+                return format(str(self), spec)
+            except ValueError:
+                raise ArgumentTypeError(
+                    f"format: {spec!r} is for single numbers, and the tensor has shape "
+                    f"{data.shape}: use np.array2string(x.numpy(), precision=2), or format the "
+                    "elements of x.numpy()"
+                ) from None
         return format((self._ask() if isinstance(data, Aval) else devices.to_host(data))[()], spec)
 
     def __dir__(self) -> Iterable[str]:

@@ -318,14 +318,21 @@ _scalar_power = operation(
 )
 
 
-@public(_general_power.primitive)
-def power(x: Any, y: Any) -> Tensor:
-    """Return ``x ** y``. The gradient of ``x**0`` is 0 everywhere, that of ``0**y`` by y is 0."""
-    if type(y) in (int, float):
-        x = convert(x)
-        if is_inexact(x._data.dtype):  # by the letter: a call would be a twentieth of the time
-            return apply(_scalar_power, (x,), {"exponent": y})
-    return _general_power(x, y)
+def _power_by(general: Any) -> Any:
+    def power(x: Any, y: Any) -> Tensor:
+        """Return ``x ** y``. The gradients of ``x**0``, and of ``0**y`` by y, are 0."""
+        if type(y) in (int, float):
+            x = convert(x)
+            if is_inexact(x._data.dtype):  # by the letter: a call would be a twentieth of the time
+                return apply(_scalar_power, (x,), {"exponent": y})
+        return general(x, y)
+
+    power.__qualname__ = "power"
+    return power
+
+
+power = public(_general_power.primitive)(_power_by(_general_power))
+power.operator = _power_by(_general_power.operator)
 
 
 square = unary(

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_exact
-from .._core.primitive import OPS
+from .._core.primitive import OPS, answers_by_itself
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
 from . import comparison, elementwise, indexing, integers, protocol, shape
@@ -23,18 +23,28 @@ def _reflect(op: Any) -> Callable:
     return getattr(op, "reflected", None) or (lambda self, other: op(other, self))
 
 
+_same, _different = comparison.equal.operator, comparison.not_equal.operator
+
+
 def _equal(self: Any, other: Any) -> Any:
-    return False if other is None else comparison.equal(self, other)
+    return False if other is None else _same(self, other)
 
 
 def _not_equal(self: Any, other: Any) -> Any:
-    return True if other is None else comparison.not_equal(self, other)
+    return True if other is None else _different(self, other)
+
+
+def _matmul(self: Any, other: Any) -> Any:
+    return NotImplemented if answers_by_itself(other) else linalg.matmul(self, other)
 
 
 def _bits(symbol: str, op: Callable) -> Callable:
     """Return Python's operator on bits; a TypeError says what it is for."""
 
-    def operate(*operands: Any) -> Tensor:
+    def operate(*operands: Any) -> Any:
+        other = operands[-1]
+        if type(other) is not Tensor and answers_by_itself(other):
+            return NotImplemented
         for operand in operands:
             if is_tensor(operand) and not is_exact(operand.dtype):
                 raise TypeError(f"{symbol} needs tensors of integers or bools, got {operand.dtype}")
@@ -116,12 +126,13 @@ _BINARY = {
     "rshift": _bits(">>", integers.right_shift),
 }
 _OTHERS = {
-    "__lt__": comparison.less,
-    "__le__": comparison.less_equal,
-    "__gt__": comparison.greater,
-    "__ge__": comparison.greater_equal,
+    "__lt__": comparison.less.operator,
+    "__le__": comparison.less_equal.operator,
+    "__gt__": comparison.greater.operator,
+    "__ge__": comparison.greater_equal.operator,
     "__eq__": _equal,
     "__ne__": _not_equal,
+    "__matmul__": _matmul,
     "__neg__": elementwise.negative,
     "__abs__": elementwise.absolute,
     "__invert__": _bits("~", integers.invert),
@@ -154,7 +165,7 @@ _OF_NUMPY = (
 def install() -> None:
     """Put the operators on the classes, and tell NumPy which functions its ufuncs are."""
     for name, op in _BINARY.items():
-        setattr(ArrayLike, f"__{name}__", op)
+        setattr(ArrayLike, f"__{name}__", getattr(op, "operator", op))
         setattr(ArrayLike, f"__r{name}__", _reflect(op))
     for name, op in _OTHERS.items():
         setattr(ArrayLike, name, op)

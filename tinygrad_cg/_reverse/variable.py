@@ -18,6 +18,7 @@ from .._core import devices
 from .._core.conversion import (
     Weak,
     adopt,
+    any_tensor,
     as_dtype,
     cast_in_range,
     check_dtype,
@@ -31,7 +32,7 @@ from .._core.suggestions import refuse_arguments
 from .._core.tensor import ArrayLike, Aval, NoValueError, Tensor
 from .._ops.elementwise import add, subtract, where
 from .._ops.indexing import gather, getitem
-from .._ops.shape import identity, reshape
+from .._ops.shape import cast, identity, reshape
 from ..errors import ArgumentTypeError
 from .name_scope import current_scope
 
@@ -100,6 +101,8 @@ class Variable(ArrayLike):
             raise ValueError("Variable: `initial_value` must be given")
         wanted = None if dtype is None else as_dtype(dtype)
         data: Any
+        if isinstance(initial_value, (list, tuple)) and any_tensor(initial_value):
+            initial_value = convert(initial_value)
         if isinstance(initial_value, (ArrayLike, list, tuple)):
             data = convert(initial_value, wanted)._raw()
             data = np.array(data) if type(data) is ndarray else data
@@ -112,12 +115,13 @@ class Variable(ArrayLike):
         data = devices.to_current(data)
         if shape is not None and tuple(shape) != data.shape:
             raise ValueError(
-                f"Variable: the initial value has shape {data.shape}, not {tuple(shape)}"
+                f"Variable: the initial value has shape {data.shape}, not {tuple(shape)}; a "
+                "Variable keeps its shape: make a new one for another"
             )
         self._data = data
         self._rec: Any = None
-        if _recording.before is not None and isinstance(initial_value, Tensor):
-            self._rec = initial_value._rec if initial_value.dtype == data.dtype else None
+        if _recording.before is not None and isinstance(initial_value, ArrayLike):
+            self._rec = cast(convert(initial_value), data.dtype)._rec
         self._serial = _next_serial()
         self._name = current_scope() + ("Variable" if name is None else name)
         self._trainable = True if trainable is None else trainable
@@ -192,6 +196,7 @@ class Variable(ArrayLike):
         self, value: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Replace the value; returns the Variable. Shape and dtype stay."""
+        value = self._join_tensors(value)
         if _recording.before is not None:
             return self._assign_recorded(value)
         return self._assign(self._fit_value(value))
@@ -209,6 +214,7 @@ class Variable(ArrayLike):
         return self._update(subtract, delta)
 
     def _update(self, change: Any, value: Any) -> Variable:
+        value = self._join_tensors(value)
         if _recording.before is not None:
             if not isinstance(value, ArrayLike):
                 value = Tensor(self._fit_value(value))  # which refuses what does not fit
@@ -249,6 +255,15 @@ class Variable(ArrayLike):
 
     def _kept_value(self) -> Any:
         return state.overrides.get(id(self), self._data) if state.overrides else self._data
+
+    def _join_tensors(self, value: Any) -> Any:
+        """Return a list that holds tensors as one tensor, with their records; all else as it is."""
+        if not isinstance(value, (list, tuple)) or not any_tensor(value):
+            return value
+        tensor, wanted = convert(value), self._data.dtype
+        exact = is_integer(tensor.dtype) and is_integer(wanted)
+        fits = np.can_cast(tensor.dtype, wanted, "safe" if exact else "same_kind")
+        return cast(tensor, wanted) if fits else tensor  # `_fit_value` refuses the rest
 
     def _fit_value(self, value: Any, shape: tuple[int, ...] | None = None) -> Any:
         """Return `value` as an array of this dtype and of `shape`, by default that of this."""
@@ -453,6 +468,7 @@ class VariableSlice(Tensor):
 
     def _put(self, change: Any, value: Any) -> Variable:
         variable = self._variable
+        value = variable._join_tensors(value)
         plain = Tensor(value._data) if type(value) is Tensor else value
         new = variable._fit_value(plain, self._data.shape)
         if _recording.before is not None:

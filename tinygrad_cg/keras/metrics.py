@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from .._core.conversion import FLOAT32, as_dtype, convert
+from .._core.suggestions import refuse_name
 from .._core.tensor import Tensor
 from .._ops.elementwise import divide, multiply, where
 from .._ops.reductions import reduce_mean, reduce_sum
@@ -15,14 +19,16 @@ from .._reverse.variable import Variable
 
 __all__ = ["Mean", "Metric", "Sum"]
 __dir__ = __all__.copy  # what dir() shows
+__getattr__ = partial(refuse_name, __name__)
 
 
 class Metric(ABC):
     """Base of metrics: `update_state` takes values in, `result` returns the number so far.
 
-    A metric of one's own defines these two; one that does not cannot be made: TypeError. A metric
-    is called with values, which updates it, and returns its result. `reset_state` begins anew. The
-    state is in Variables that tapes do not watch, so that a `function` can update it.
+    A metric of one's own defines these two, and makes its state by `add_weight` in ``__init__``;
+    one that does not define both cannot be made: TypeError. A metric is called with values, which
+    updates it, and returns its result. `reset_state` begins anew. The state is in Variables that
+    tapes do not watch, so that a `function` can update it.
     """
 
     def __init__(self, dtype: Any = None, name: str | None = None):
@@ -35,8 +41,17 @@ class Metric(ABC):
         """Return the Variables that hold the state."""
         return list(self._variables)
 
-    def _add(self, name: str) -> Variable:
-        variable = Variable(0, trainable=False, name=name, dtype=self.dtype)
+    def add_weight(
+        self, shape: Any = (), initializer: Any = None, dtype: Any = None, name: str | None = None
+    ) -> Variable:
+        """Return a new Variable of the state. It is 0 at first, and after `reset_state`."""
+        if initializer not in (None, "zeros"):
+            raise ValueError(
+                f'add_weight: initializer must be None or "zeros", got {initializer!r}: assign '
+                "another value to the Variable"
+            )
+        value = np.zeros(shape, self.dtype if dtype is None else as_dtype(dtype))
+        variable = Variable(value, trainable=False, name=name)
         self._variables.append(variable)
         return variable
 
@@ -51,7 +66,7 @@ class Metric(ABC):
     def reset_state(self) -> None:
         """Forget all values."""
         for variable in self._variables:
-            variable.assign(0)
+            variable.assign(np.zeros(variable.shape, variable.dtype))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.update_state(*args, **kwargs)
@@ -69,7 +84,7 @@ class Sum(Metric):
 
     def __init__(self, name: str | None = "sum", dtype: Any = None):
         super().__init__(dtype, name)
-        self._total = self._add("total")
+        self._total = self.add_weight(name="total")
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
         """Add values to the sum."""
@@ -98,8 +113,8 @@ class Mean(Metric):
 
     def __init__(self, name: str | None = "mean", dtype: Any = None):
         super().__init__(dtype, name)
-        self._total = self._add("total")
-        self._count = self._add("count")
+        self._total = self.add_weight(name="total")
+        self._count = self.add_weight(name="count")
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
         """Take values in."""

@@ -961,8 +961,7 @@ def polar(abs_: Any, angle: Any) -> Tensor:
     """Return complex numbers from their absolute values and angles."""
 
 def power(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Return ``x1 ** x2``. The gradient of ``x1**0`` is 0 everywhere, that of ``0**x2`` by x2
-    is 0."""
+    """Return ``x1 ** x2``. The gradients of ``x1**0``, and of ``0**x2`` by x2, are 0."""
 
 def prod(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the product of elements over axes; booleans and integers of fewer bits give

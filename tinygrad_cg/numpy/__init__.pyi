@@ -1019,12 +1019,10 @@ def positive(x: TensorLike, /) -> Tensor:
     """Return the same value as a new tensor."""
 
 def pow(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Return ``x1 ** x2``. The gradient of ``x1**0`` is 0 everywhere, that of ``0**x2`` by x2
-    is 0."""
+    """Return ``x1 ** x2``. The gradients of ``x1**0``, and of ``0**x2`` by x2, are 0."""
 
 def power(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Return ``x1 ** x2``. The gradient of ``x1**0`` is 0 everywhere, that of ``0**x2`` by x2
-    is 0."""
+    """Return ``x1 ** x2``. The gradients of ``x1**0``, and of ``0**x2`` by x2, are 0."""
 
 def rad2deg(x: TensorLike, /) -> Tensor:
     """Convert angles from radians to degrees; the shape of `x`, integers as float64."""
