@@ -42,7 +42,7 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
 )
 from tinygrad_cg_kernels.elementary.bessel import bessel_i, bessel_ie, zeta
 from tinygrad_cg_kernels.elementary.exponential import exp, exp2, expm1
-from tinygrad_cg_kernels.elementary.gamma import beta, betaln, gamma, rgamma
+from tinygrad_cg_kernels.elementary.gamma_functions import beta, betaln, gamma, rgamma
 from tinygrad_cg_kernels.elementary.hyperbolic import (
     cosh,
     log_sigmoid,
