@@ -3,11 +3,14 @@
 After each error the next gradient is right.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, numbers
+from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes
 
 
 def gradient(function, x):
@@ -287,3 +290,26 @@ def test_more_indices_that_are_none(index):
     with pytest.raises(IndexError):
         _ = tf.constant([1.0, 2.0])[index]
     assert_next_gradient_is_right()
+
+
+def test_arrays_may_have_as_many_axes_as_numpy_allows():
+    """NumPy's own broadcasting of shapes ends at 32 axes, its arrays at 64."""
+    for rank in (33, 64):
+        x = np.full((1,) * rank, 0.5)
+        y, slope = gradient(lambda x: tf.where(x > 0.0, tf.tanh(x) * 2.0 + x, 0.0), x)
+        assert y.shape == slope.shape == x.shape
+        compiled = tf.function(tf.grad(lambda x: tf.reduce_sum(tf.tanh(x) * 2.0 + x)))
+        np.testing.assert_allclose(compiled(x).numpy(), slope, rtol=1e-15)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="64"):
+        tf.expand_dims(x, 0)
+
+
+def test_shapes_broadcast_as_numpys_do():
+    for shapes in itertools.product([(), (1,), (0,), (3,), (2, 1), (2, 3)], repeat=3):
+        try:
+            expected = np.broadcast_shapes(*shapes)
+        except ValueError:
+            with pytest.raises(ValueError, match="do not broadcast"):
+                broadcast_shapes(*shapes)
+        else:
+            assert broadcast_shapes(*shapes) == expected

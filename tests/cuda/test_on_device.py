@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.simulator import SIMULATOR
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((Path(__file__).parent / "on_device").glob("test_*.py"))
 
@@ -14,7 +16,7 @@ FILES = sorted((Path(__file__).parent / "on_device").glob("test_*.py"))
 @pytest.mark.skipif(sys.platform == "darwin", reason="Numba has no CUDA there")
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_in_the_simulator(file):
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    environment = os.environ | SIMULATOR
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", str(file)]
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, cwd=ROOT

@@ -1,11 +1,13 @@
 """The stand-in for CuPy: what it shares with NumPy, and what it refuses as CuPy does."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from tinygrad_cg_kernels.cuda import adapter, simulated
+from tests.support.stand_ins import cupy as simulated
+from tinygrad_cg_kernels.cuda import adapter
 
 pytestmark = pytest.mark.quick
 HOST = np.arange(6.0).reshape(2, 3)
@@ -199,10 +201,7 @@ MATRICES = [
 
 @pytest.fixture
 def device(monkeypatch):
-    monkeypatch.setitem(adapter.__dict__, "arrays", simulated)
-    adapter._settings.cache_clear()
-    yield
-    adapter._settings.cache_clear()
+    monkeypatch.setitem(sys.modules, "cupyx", simulated.errors)
 
 
 @pytest.mark.usefixtures("device")

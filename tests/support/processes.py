@@ -133,7 +133,7 @@ def files(count: int) -> tuple[int, int]:
         expected = values()
         assert expected
         for _ in range(count):
-            paths = [path for path in Path(folder).rglob("*") if path.suffix in (".code", ".nbc")]
+            paths = [path for path in Path(folder).rglob("*") if path.suffix == ".code"]
             kind = rng.choice(("exchange", "rename", "flip", "cut"))
             for _ in range(max(2, len(paths) // 4)):
                 one, other = rng.sample(paths, 2)

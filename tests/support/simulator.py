@@ -14,14 +14,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
+PATHS = [str(ROOT / folder) for folder in (".", "kernels", "tests/support/stand_ins")]
+SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(PATHS)}
+"""Variables of a process with Numba's simulator and a stand-in for CuPy."""
 
 
 def simulate(module: str, *arguments: str) -> Any:
     """Return what a module prints as JSON, run as a program in a process with the simulator."""
-    environment = os.environ | {
-        "NUMBA_ENABLE_CUDASIM": "1",
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "kernels")]),
-    }
+    environment = os.environ | SIMULATOR
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", __name__, module, *arguments],
         env=environment,

@@ -1,8 +1,7 @@
 """Devices of tensors: the memory of the processor, or that of an NVIDIA GPU.
 
 The value of a tensor on a GPU is an array of CuPy, and kernels for it are those of
-``tinygrad_cg_kernels.cuda``, which is imported when a GPU is first asked for. In Numba's CUDA
-simulator a stand-in takes the place of CuPy.
+``tinygrad_cg_kernels.cuda``, which is imported when a GPU is first asked for.
 """
 
 from __future__ import annotations

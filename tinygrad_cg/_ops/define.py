@@ -11,7 +11,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.loops.engine import Elementwise
-from tinygrad_cg_kernels.runtime import objects
+from tinygrad_cg_kernels.runtime import objects, promotion
 
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_bool
@@ -93,7 +93,7 @@ def elementwise_aval(kernel: Elementwise) -> Callable[..., Aval]:
 
 def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     try:
-        return np.broadcast_shapes(*shapes)
+        return promotion.broadcast_shapes(*shapes)
     except ValueError:
         text = " and ".join(str(tuple(shape)) for shape in shapes)
         raise InvalidArgumentError(f"{name}: shapes {text} do not broadcast") from None

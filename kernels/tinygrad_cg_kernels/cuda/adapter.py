@@ -1,9 +1,9 @@
 """The only module that imports numba.cuda or CuPy: what other modules need of them, they take here.
 
-`arrays` is the library of device arrays: the module CuPy, or `simulated` in Numba's CUDA simulator,
-where kernels run as Python. Work goes to the current stream of the thread: the default stream,
-unless the thread has entered `own_stream`. The default stream waits for the others, and they for
-it, so arrays may pass between threads at either end of such a block.
+`arrays` is the library of device arrays: the module CuPy. In Numba's CUDA simulator kernels run as
+Python, and the tests have a stand-in for CuPy. Work goes to the current stream of the thread: the
+default stream, unless the thread has entered `own_stream`. The default stream waits for the others,
+and they for it, so arrays may pass between threads at either end of such a block.
 """
 
 import contextlib
@@ -51,18 +51,15 @@ def device_count() -> int:
 def __getattr__(name: str) -> Any:
     if name != "arrays":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if simulated():
-        from tinygrad_cg_kernels.cuda import simulated as found
-    else:
-        try:
-            import cupy as found  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise ImportError(
-                "arrays on a GPU need CuPy: install the extra cuda12 or cuda13 of tinygrad_cg, "
-                "whichever version of CUDA the driver has"
-            ) from error
-    globals()["arrays"] = found
-    return found
+    try:
+        import cupy  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise ImportError(
+            "arrays on a GPU need CuPy: install the extra cuda12 or cuda13 of tinygrad_cg, "
+            "whichever version of CUDA the driver has"
+        ) from error
+    globals()["arrays"] = cupy
+    return cupy
 
 
 def array_module() -> Any:
@@ -75,17 +72,9 @@ def linalg_errors() -> contextlib.AbstractContextManager[None]:
 
     CuPy's do not ask the GPU whether they found a result unless they are told to.
     """
-    return _settings().errstate(linalg="raise")
+    import cupyx  # pyright: ignore[reportMissingImports]
 
-
-@cache
-def _settings() -> Any:
-    """Return the module that sets what raises errors."""
-    if array_module().__name__ == "cupy":
-        import cupyx as found  # pyright: ignore[reportMissingImports]
-    else:
-        from tinygrad_cg_kernels.cuda import simulated_linalg as found
-    return found
+    return cupyx.errstate(linalg="raise")
 
 
 # Streams ---------------------------------------------------------------------------------------

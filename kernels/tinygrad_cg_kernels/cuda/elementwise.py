@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.cuda import adapter, launches
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.layouts import Layout, merge
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise, Signature
-from tinygrad_cg_kernels.runtime.promotion import loop_dtype, no_kernel
+from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes, loop_dtype, no_kernel
 
 _FLAT = """
 def kernel(count, {parameters}):
@@ -191,7 +191,7 @@ class DeviceElementwise:
 
     def _fill(self, arrays: Sequence[Any], signature: Any, out: Any) -> None:
         name, result = self._kernel.name, signature.result
-        shape = np.broadcast_shapes(*[array.shape for array in arrays])
+        shape = broadcast_shapes(*[array.shape for array in arrays])
         if out.shape != shape:
             raise ValueError(f"{name}: out has shape {out.shape}, the result {shape}")
         if not np.can_cast(result, out.dtype, "same_kind"):

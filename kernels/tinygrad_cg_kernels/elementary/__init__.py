@@ -50,10 +50,12 @@ from tinygrad_cg_kernels.elementary.hyperbolic import (
     logit,
     sigmoid,
     sigmoid_slope,
+    sigmoid_slope_of,
     sinh,
     softplus,
     tanh,
     tanh_slope,
+    tanh_slope_of,
 )
 from tinygrad_cg_kernels.elementary.integers import (
     bitwise_and,
@@ -127,6 +129,7 @@ __all__ += ["exp", "exp2", "expm1"]
 __all__ += ["cosh", "log_sigmoid", "logaddexp", "sigmoid", "sinh", "softplus", "tanh"]
 __all__ += ["beta", "betaln", "gamma", "logit", "ndtr", "rgamma"]
 __all__ += ["one_minus_square", "sigmoid_slope", "tanh_slope"]
+__all__ += ["sigmoid_slope_of", "tanh_slope_of"]
 __all__ += ["arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh"]
 __all__ += ["log", "log1p", "log2", "log10"]
 __all__ += ["equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less"]

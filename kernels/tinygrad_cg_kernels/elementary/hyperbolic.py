@@ -19,7 +19,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
 )
 from tinygrad_cg_kernels.elementary.logarithm import log, log1p
 from tinygrad_cg_kernels.elementary.of_complex import cosh_complex, sinh_complex, tanh_complex
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import BY_VALUE, by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -150,23 +150,31 @@ def _expm1_near(high, low, r):
 
 
 @jitable
-def _tanh_parts64(x):
-    """Return s, w and k with e**(-2 |x|) = s (1 + w) 2**k; k is 0 where s is not negligible."""
+def _tanh_exponential64(x):
+    """Return s and w with e**(-2 |x|) = 2**-64 s (1 + w)."""
     inlined()
     magnitude = float_minimum(float_absolute(x), 374.0)
     n, count = nearest_product(magnitude, -2.0 * LOG2E)
     high, low = _rest(-(magnitude + magnitude), count)
-    kept = n if n > -1000 else -1000
-    return power_of_two(kept), _expm1_near(high, low, high - low), n - kept
+    return power_of_two(n + 64), _expm1_near(high, low, high - low)
 
 
 @jitable
 def _tanh64(x):
-    """Return (1 - e**y) / (1 + e**y) with y = -2 |x|."""
+    """Return (1 - e) / (1 + e) with e = e**(-2 |x|)."""
     inlined()
-    s, w, _ = _tanh_parts64(x)
-    quotient = float_fma(-s, w, 1.0 - s) / float_fma(s, w, 1.0 + s)
+    s, w = _tanh_exponential64(x)
+    quotient = float_fma(-s, w, 2.0**64 - s) / float_fma(s, w, 2.0**64 + s)
     return float_copysign(quotient, x)
+
+
+@jitable
+def _tanh_slope_of64(x, value):
+    """Return e (1 + |tanh(x)|)**2, as 1 + |tanh(x)| is 2 / (1 + e)."""
+    inlined()
+    s, w = _tanh_exponential64(x)
+    twice = 1.0 + float_absolute(value)
+    return (float_fma(s, w, s) * (twice * twice)) * 2.0**-64
 
 
 # tanh(x) / x - 1 = (z + T0 z**2) / (-3 + T1 z + T2 z**2) with z = x**2, for |x| <= 0.92.
@@ -174,32 +182,39 @@ T0_32, T1_32, T2_32 = F(0.044202376157045364), F(-1.3326070308685303), F(-0.0473
 
 
 @jitable
-def _tanh_parts32(x):
-    """Return s, w and k with e**(2 |x|) = s (1 + w) 2**k; k is 0 where s is not so large."""
+def _tanh_exponential32(x):
+    """Return s and w with e**(-2 |x|) = 2**-64 s (1 + w)."""
     inlined()
     limited = float_minimum(float_absolute(x), F(53.0))
-    n, count = nearest_product(limited, F(2.0 * LOG2E))
-    high, low = _rest(limited + limited, count)
+    n, count = nearest_product(limited, F(-2.0 * LOG2E))
+    high, low = _rest(-(limited + limited), count)
     r = high - low
     square = r * r
     w = float_fma(square, float_fma(r, estrin(r, CUBIC_32), F(0.5)), r)
-    kept = n if n < np.int32(100) else np.int32(100)
-    return power_of_two(kept), w, np.int32(n - kept)
+    return power_of_two(np.int32(n + 64)), w
 
 
 @jitable
 def _tanh32(x):
-    """Return 1 - 2 / (1 + e**(2 |x|)) where that loses nothing, else a quotient of polynomials."""
+    """Return 1 - 2 e / (1 + e) where that loses nothing, else a quotient of polynomials."""
     inlined()
-    one, magnitude = F(1.0), float_absolute(x)
-    s, w, _ = _tanh_parts32(x)
+    one, unit, magnitude = F(1.0), F(2.0**64), float_absolute(x)
+    s, w = _tanh_exponential32(x)
     z = x * x
     small = magnitude < F(0.92)
     scale = magnitude if small else one
-    above = float_fma(z * z, T0_32, z) if small else F(-2.0)
+    above = float_fma(z * z, T0_32, z) if small else F(-2.0) * float_fma(s, w, s)
     near = float_fma(z, float_fma(z, T2_32, T1_32), F(-3.0))
-    below = near if small else float_fma(s, w, one + s)
+    below = near if small else float_fma(s, w, unit + s)
     return float_copysign(float_fma(scale, above / below, scale), x)
+
+
+@jitable
+def _tanh_slope_of32(x, value):
+    inlined()
+    s, w = _tanh_exponential32(x)
+    twice = F(1.0) + float_absolute(value)
+    return (float_fma(s, w, s) * (twice * twice)) * F(2.0**-64)
 
 
 def tanh(x):
@@ -213,25 +228,37 @@ by_type(
 )
 
 
-# Slopes: e / (1 + e)**2 with e = e**-|y|.
+@jitable
+def _unsaturated(x, value):
+    inlined()
+    return float_absolute(value) < like(0.8, value)
+
+
+@jitable
+def _tanh_slope_unsaturated(x, value):
+    inlined()
+    return float_fma(-value, value, like(1, value))
+
+
+def tanh_slope_of(x, value):
+    """Return the derivative of tanh, of its value too, with which a loop shares what it can."""
+    return 1 - value * value
+
+
+by_type(tanh_slope_of, {types.float64: _tanh_slope_of64, types.float32: _tanh_slope_of32})
+BY_VALUE[tanh_slope_of] = _unsaturated, _tanh_slope_unsaturated
 
 
 @jitable
 def _tanh_slope64(x):
-    """Return 4 e / (1 + e)**2, with the e of tanh, which a loop that has both computes once."""
     inlined()
-    s, w, k = _tanh_parts64(x)
-    total = float_fma(s, w, 1.0 + s)
-    return (4.0 * float_fma(s, w, s) / (total * total)) * power_of_two(k)
+    return _tanh_slope_of64(x, _tanh64(x))
 
 
 @jitable
 def _tanh_slope32(x):
-    """Return 4 e / (1 + e)**2, with e = e**(2 |x|) of tanh."""
     inlined()
-    s, w, k = _tanh_parts32(x)
-    inverse = F(1.0) / float_fma(s, w, F(1.0) + s)
-    return (F(4.0) * (float_fma(s, w, s) * inverse) * inverse) * power_of_two(np.int32(-k))
+    return _tanh_slope_of32(x, _tanh32(x))
 
 
 def tanh_slope(x):
@@ -243,34 +270,13 @@ by_type(tanh_slope, {types.float64: _tanh_slope64, types.float32: _tanh_slope32}
 
 
 @jitable
-def _sigmoid_slope_real(x):
+def _logistic_parts(x, limit):
+    """Return n and w with e**-x = 2**n (1 + w)."""
     inlined()
-    one, least = like(1, x), by_width(x, -1000, -100)
-    magnitude = float_minimum(float_absolute(x), by_width(x, 746.0, 104.0))
-    n, count = nearest_product(magnitude, like(-LOG2E, x))
-    high, low = _rest(-magnitude, count)
-    kept = n if n > like(least, n) else like(least, n)
-    w, s = _expm1_near(high, low, high - low), power_of_two(kept)
-    total = float_fma(s, w, one + s)
-    return (float_fma(s, w, s) / (total * total)) * power_of_two(like(n - kept, n))
-
-
-def sigmoid_slope(x):
-    """Return sigmoid(x) sigmoid(-x), the derivative of sigmoid, without cancellation."""
-    return sigmoid(x) * sigmoid(-x)
-
-
-by_type(sigmoid_slope, {types.Float: _sigmoid_slope_real})
-
-
-@jitable
-def _logistic_parts(x, lowest, highest, shift):
-    """Return s = 2**(n + shift) and w with e**-x = 2**n (1 + w)."""
-    inlined()
-    y = -float_minimum(float_maximum(x, lowest), highest)
+    y = -float_minimum(float_maximum(x, -limit), limit)
     n, count = nearest_product(y, like(LOG2E, y))
     high, low = _rest(y, count)
-    return power_of_two(like(n + shift, n)), _expm1_near(high, low, high - low)
+    return n, _expm1_near(high, low, high - low)
 
 
 @jitable
@@ -280,7 +286,8 @@ def _sigmoid64(x):
     1 and 2**n are summed at once where nothing of the sum is lost.
     """
     inlined()
-    s, w = _logistic_parts(x, -746.0, 40.0, -500)
+    n, w = _logistic_parts(x, 746.0)
+    s = power_of_two((n if n > -500 else -500) - 500)
     large = s if s > 2.0**-490 else 0.0
     return 2.0**-500 / (float_fma(s, w, 2.0**-500 + (s - large)) + large)
 
@@ -290,7 +297,8 @@ def _sigmoid32(x):
     """Return `_sigmoid64` with 2**-60; the rounding errors of sum and quotient are added."""
     inlined()
     unit = F(2.0**-60)
-    s, w = _logistic_parts(x, F(-104.0), F(20.0), -60)
+    n, w = _logistic_parts(x, F(104.0))
+    s = power_of_two(np.int32((n if n > np.int32(-60) else np.int32(-60)) - 60))
     rounded = unit + s
     total = float_fma(s, w, rounded)
     lost = float_fma(s, w, rounded - total) + (unit - (rounded - s))
@@ -305,6 +313,52 @@ def sigmoid(x):
 
 
 by_type(sigmoid, {types.float64: _sigmoid64, types.float32: _sigmoid32})
+
+
+@jitable
+def _sigmoid_slope_of_real(x, value):
+    """Return value (1 - value), where 1 - value is e**-x value, without cancellation for x > 0."""
+    inlined()
+    one, zero = like(1, x), like(0, x)
+    n, w = _logistic_parts(x, by_width(x, 746.0, 104.0))
+    s = power_of_two(like((n if n < like(0, n) else like(0, n)) + like(64, n), n))
+    above = (float_fma(s, w, s) * value) * value * like(2.0**-64, x)
+    return value * (one - value) if x < zero else above
+
+
+@jitable
+def _sigmoid_slope_unsaturated(x, value):
+    inlined()
+    return float_fma(-value, value, value)
+
+
+def sigmoid_slope_of(x, value):
+    """Return the derivative of sigmoid, of its value too, with which a loop shares what it can."""
+    return value * (1 - value)
+
+
+by_type(sigmoid_slope_of, {types.Float: _sigmoid_slope_of_real})
+BY_VALUE[sigmoid_slope_of] = _unsaturated, _sigmoid_slope_unsaturated
+
+
+@jitable
+def _sigmoid_slope64(x):
+    inlined()
+    return _sigmoid_slope_of_real(x, _sigmoid64(x))
+
+
+@jitable
+def _sigmoid_slope32(x):
+    inlined()
+    return _sigmoid_slope_of_real(x, _sigmoid32(x))
+
+
+def sigmoid_slope(x):
+    """Return sigmoid(x) sigmoid(-x), the derivative of sigmoid, without cancellation."""
+    return sigmoid(x) * sigmoid(-x)
+
+
+by_type(sigmoid_slope, {types.float64: _sigmoid_slope64, types.float32: _sigmoid_slope32})
 
 
 @jitable

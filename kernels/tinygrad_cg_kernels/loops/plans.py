@@ -5,9 +5,8 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-import numpy as np
-
 from tinygrad_cg_kernels.loops.tiles import BUFFER
+from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes
 
 STACKED = 64  # columns below which several rows make one loop
 TILE = (16, 64)  # rows and columns at a time where an operand's steps cross
@@ -54,7 +53,7 @@ def plan(itemsizes: Shape, *flat_layouts: Shape) -> Plan:
     ValueError if they do not broadcast.
     """
     layouts = tuple(zip(flat_layouts[::2], flat_layouts[1::2], strict=True))
-    shape = np.broadcast_shapes(*[sizes for sizes, _ in layouts])
+    shape = broadcast_shapes(*[sizes for sizes, _ in layouts])
     size = prod(shape)
     if size:  # one value repeated is a single value
         layouts = tuple([one if any(one[1]) or prod(one[0]) == 1 else ((), ()) for one in layouts])

@@ -1,4 +1,4 @@
-"""The only module with Numba policy: flags, the disk cache, and how kernels are entered.
+"""The only module with Numba policy: flags, the cache folder, and how kernels are entered.
 
 A kernel is a Python function built by a template (a function that closes over scalar
 functions). It is compiled for explicit signatures, never by the dispatcher's own guess, so
@@ -8,7 +8,6 @@ read-only arrays need no second compilation.
 import contextlib
 import hashlib
 import os
-import pickle
 import re
 import shutil
 import stat
@@ -31,10 +30,8 @@ import numba
 import numpy as np
 from numba import types
 from numba.core import event
-from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.errors import NumbaError
 from numba.core.event import Event, Listener
 from numba.core.registry import cpu_target
 from numba.core.sigutils import normalize_signature
@@ -64,16 +61,11 @@ def stamp(sources: dict[Path, bytes], package: Path, *versions: str) -> str:
     return digest.hexdigest()
 
 
-NATIVE = PACKAGE / "runtime" / "native"
 _sources = digests(PACKAGE)
 """The sources as they were when they were imported."""
-_native = {source: own for source, own in _sources.items() if NATIVE in source.parents}
-STAMP = stamp({k: _sources[k] for k in _sources if k not in _native}, PACKAGE, np.__version__)
-"""sha256 of the kernels' sources and of NumPy's version. It names the cache folder, since Numba's
-own cache key knows neither helper functions in other files nor compiler flags, and where NumPy's
-arrays keep their fields is compiled in (see `objects`). What `native` compiles is no file of
-Numba's, and has a stamp of its own."""
-NATIVE_STAMP = stamp(_native, PACKAGE)
+STAMP = stamp(_sources, PACKAGE, np.__version__)
+"""sha256 of the kernels' sources and of NumPy's version. It names the cache folder: the offsets of
+fields in NumPy's arrays are compiled in (see `objects`)."""
 
 
 def is_changed(file: str) -> bool:
@@ -98,7 +90,6 @@ compiled: list[str] = []
 loaded: list[str] = []
 """Those that it found in the cache."""
 
-_config: Any = numba.config
 _lock = ForkLock()
 if hasattr(os, "register_at_fork"):  # Numba's own lock: no other thread may be compiling
     os.register_at_fork(
@@ -235,17 +226,6 @@ def is_ours(function: Callable) -> bool:
     return module.partition(".")[0] == __name__.partition(".")[0] or module.startswith(GENERATED)
 
 
-def _compile_or_mend(compile: Callable[[], Any], forget: Callable[[], None]) -> Any:
-    """Return the result of `compile`, after `forget` if a crash left damaged files in the cache."""
-    try:
-        return compile()
-    except (NumbaError, OSError, RuntimeError):
-        raise
-    except Exception:  # pickle raises whatever it comes upon
-        forget()
-        return compile()
-
-
 @contextlib.contextmanager
 def alone(name: str) -> Iterator[None]:
     """Keep other processes from compiling the same kernel meanwhile: they find it in the cache.
@@ -266,65 +246,6 @@ def alone(name: str) -> Iterator[None]:
         yield
 
 
-def _name(function: Callable, *more: Any) -> str:
-    """Return what tells a kernel from others, also to other processes."""
-    things = [cell.cell_contents for cell in function.__closure__ or ()]
-    names = [getattr(one, "__qualname__", None) or repr(one) for one in things]
-    return repr((function.__qualname__, names, more))
-
-
-class _CheckedFiles(IndexDataCacheFile):
-    """Numba's files, each with a checksum of its name and contents: others count as absent."""
-
-    def _save_index(self, overloads: dict) -> None:
-        self._name = Path(self._index_path).name
-        super()._save_index(overloads)
-
-    def _save_data(self, name: str, data: Any) -> None:
-        self._name = name
-        super()._save_data(name, data)
-
-    def _dump(self, obj: Any) -> bytes:
-        data = super()._dump(obj)
-        return hashlib.sha256(self._name.encode() + data).digest() + data
-
-    def _load_index(self) -> dict:
-        path = Path(self._index_path)
-        try:
-            data = read_file(path)
-        except FileNotFoundError:
-            return {}
-        version = pickle.dumps(self._version, protocol=-1)
-        found = self._checked(path, data.removeprefix(version))
-        if found is None or not data.startswith(version):
-            return {}
-        stamp, overloads = pickle.loads(found)
-        return overloads if stamp == self._source_stamp else {}
-
-    def _load_data(self, name: str) -> Any:
-        path = Path(self._data_path(name))
-        found = self._checked(path, read_file(path))
-        if found is None:
-            raise OSError(f"{path} is damaged")  # Numba then compiles, and writes it again
-        return pickle.loads(found)
-
-    def _checked(self, path: Path, data: bytes) -> bytes | None:
-        """Return what follows a checksum, if it is right."""
-        size = hashlib.sha256().digest_size
-        if hashlib.sha256(path.name.encode() + data[size:]).digest() == data[:size]:
-            return data[size:]
-        warn_damaged(path)
-        return None
-
-
-class _CheckedCache(FunctionCache):
-    def __init__(self, function: Callable) -> None:
-        super().__init__(function)
-        own = self._cache_file
-        base = own._index_name.removesuffix(".nbi")
-        self._cache_file = _CheckedFiles(own._cache_path, base, own._source_stamp)
-
-
 def warn_damaged(path: Path) -> None:
     warnings.warn(
         f"tinygrad_cg: the compiled code in {path} is damaged: it is compiled anew",
@@ -333,49 +254,16 @@ def warn_damaged(path: Path) -> None:
     )
 
 
-def _decorate(make: Callable[[], Any], finish: Callable[[Any], Any], cached: bool) -> Any:
-    """Return what Numba makes of a function, with the disk cache where a folder can be written.
-
-    `finish` compiles it, where that has to be now.
-    """
-    folder = cache_folder() if cached else None
-    if folder is None:
-        return finish(make())
-    with _lock:
-        previous = _config.CACHE_DIR
-        _config.CACHE_DIR = str(folder)
-        try:
-            return _compile_or_mend(
-                lambda: finish(_with_cache(make())), lambda: _with_cache(make())._cache.flush()
-            )
-        except (OSError, RuntimeError):  # the disk is full, or the source file was just deleted
-            return finish(make())
-        finally:
-            _config.CACHE_DIR = previous
-
-
-def _with_cache(made: Any) -> Any:
-    made._cache = _CheckedCache(getattr(made, "py_func", None) or made._pyfunc)
-    return made
-
-
-def _compiled(made: Any) -> Any:
-    made.compile()
-    return made
-
-
 def _set_name(function: Callable, name: str) -> Callable:
-    """Set the name of a kernel, which Numba's cache file and tracebacks take."""
+    """Set the name of a kernel, which tracebacks take."""
     function.__name__ = name
     function.__qualname__ = name
     return function
 
 
-def kernel(function: Callable, name: str, cached: bool = True, **flags: Any) -> Any:
+def kernel(function: Callable, name: str, **flags: Any) -> Any:
     """Return a dispatcher for `function`, lazily compiled, under the project's flags."""
-    options = {**FLAGS, **NO_WRAPPER, **flags}
-    named = _set_name(function, name)
-    return _decorate(lambda: numba.njit(**options)(named), lambda made: made, cached)
+    return numba.njit(**FLAGS, **NO_WRAPPER, **flags)(_set_name(function, name))
 
 
 BLOCK = types.void(*[types.intp] * 3)
@@ -383,22 +271,16 @@ BLOCK = types.void(*[types.intp] * 3)
 is all that the thread splitter knows of a kernel, so one compiled splitter serves every kernel."""
 
 
-def block_address(
-    function: Callable, name: str, cached: bool = True, signature: Any = BLOCK
-) -> tuple[int, Any]:
+def block_address(function: Callable, name: str, signature: Any = BLOCK) -> tuple[int, Any]:
     """Compile to a C function; its address, and its owner.
 
     Keep the owner alive while the address is used.
     """
-    options: dict[str, Any] = dict(FLAGS)
-    named = _set_name(function, name)
-    others = alone(_name(named)) if cached else contextlib.nullcontext()
-    with progress.compiling(), _lock, no_collection(), others:
-        kind = normalize_signature(signature)
-        owner: Any = _decorate(
-            lambda: CFunc(named, kind, locals={}, options=options), _compiled, cached
-        )
-    (loaded if owner.cache_hits else compiled).append(name)
+    kind = normalize_signature(signature)
+    with progress.compiling(), _lock, no_collection():
+        owner: Any = CFunc(_set_name(function, name), kind, locals={}, options=dict(FLAGS))
+        owner.compile()
+    compiled.append(name)
     return owner.address, owner
 
 
@@ -414,20 +296,13 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
     neither dtype, rank nor layout: the caller must have done that. A Numba without the
     attribute serves through the dispatcher itself.
     """
-    own = dispatcher.py_func if hasattr(dispatcher, "py_func") else entry
-    with progress.compiling(), _lock, no_collection(), alone(_name(own, argument_types)):
-        hits = sum(dispatcher.stats.cache_hits.values()) if hasattr(dispatcher, "stats") else 0
-        with contextlib.suppress(OSError):  # compiled, but not cached: the disk is full
-            _compile_or_mend(
-                lambda: dispatcher.compile(argument_types), lambda: dispatcher._cache.flush()
-            )
-        try:
-            found = dispatcher.overloads[argument_types].entry_point
-            more = sum(dispatcher.stats.cache_hits.values()) > hits
-            (loaded if more else compiled).append(dispatcher.py_func.__name__)
-            return found
-        except (AttributeError, KeyError):
-            return dispatcher
+    with progress.compiling(), _lock, no_collection():
+        dispatcher.compile(argument_types)
+    compiled.append(dispatcher.py_func.__name__)
+    try:
+        return dispatcher.overloads[argument_types].entry_point
+    except (AttributeError, KeyError):
+        return dispatcher
 
 
 def call_of(f: Callable, inputs: int) -> Callable:
@@ -518,6 +393,11 @@ def scalar_function(function: Callable) -> Callable:
 
 GUARDED: dict[Callable, tuple[Callable, Callable]] = {}
 """Functions right everywhere that are faster where a test holds: the test, and the fast version."""
+
+BY_VALUE: dict[Callable, tuple[Callable, Callable]] = {}
+"""Derivatives by an argument and the function's value: a test, and a formula that needs the value
+alone and is right where the test holds. Functions of vectors test; a loop that has the function
+shares what both compute."""
 
 VERSIONS: dict[Callable, Callable[[Any], Callable | None]] = {}
 """For functions with versions by type: what picks one for the first argument's."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from itertools import zip_longest
 
 import numpy as np
 
@@ -85,3 +86,17 @@ def real(dtype: np.dtype) -> np.dtype:
 def loop_dtype(dtype: np.dtype) -> np.dtype:
     """Return the dtype a loop computes in: Numba has no float16, so float32 stands in."""
     return FLOAT32 if dtype == FLOAT16 else dtype
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that shapes broadcast to; ValueError if they do not.
+
+    NumPy's function of this name takes at most 32 axes, its arrays have up to 64.
+    """
+    sizes = []
+    for column in zip_longest(*[reversed(shape) for shape in shapes], fillvalue=1):
+        size, *others = {*column} - {1} or {1}
+        if others:
+            raise ValueError(f"shapes {', '.join(map(str, shapes))} do not broadcast")
+        sizes.append(size)
+    return tuple(reversed(sizes))

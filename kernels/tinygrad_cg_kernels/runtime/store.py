@@ -83,7 +83,7 @@ class Store:
         with contextlib.suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._count % EVERY:
-                prune([[one] for one in self._files(path.parent)], limit)
+                _prune(self._files(path.parent), limit)
             self._count += 1
             write_complete(path, _pack(_key(name), fields, code))
 
@@ -103,7 +103,7 @@ def _machine() -> str:
     """Return what the code depends on, but for the kernels' sources."""
     features = llvm.get_host_cpu_features().flatten()
     versions = (numba.__version__, llvmlite.__version__, sys.version, repr(build.FLAGS))
-    return "\0".join((build.NATIVE_STAMP, *versions, llvm.get_host_cpu_name(), features, ""))
+    return "\0".join((*versions, llvm.get_host_cpu_name(), features, ""))
 
 
 def _key(name: str) -> bytes:
@@ -147,20 +147,19 @@ def write_complete(path: Path, data: bytes) -> None:
         raise
 
 
-def prune(groups: Iterable[list[Path]], limit: int) -> None:
-    """Delete the groups of files not used for longest, until all is within a limit in bytes."""
-    sizes: list[tuple[float, int, list[Path]]] = []
-    for paths in groups:
+def _prune(paths: Iterable[Path], limit: int) -> None:
+    """Delete the files not used for longest, until all is within a limit in bytes."""
+    sizes: list[tuple[float, int, Path]] = []
+    for path in paths:
         with contextlib.suppress(OSError):
-            stats = [path.stat() for path in paths]
-            newest = max(stat.st_mtime for stat in stats)
-            sizes.append((newest, sum(stat.st_size for stat in stats), paths))
+            stat = path.stat()
+            sizes.append((stat.st_mtime, stat.st_size, path))
     total = sum(size for _, size, _ in sizes)
-    for _, size, paths in sorted(sizes, key=lambda one: one[0]):
+    for _, size, path in sorted(sizes):
         if total <= limit:
             break
         total -= size
-        delete(paths)
+        delete([path])
 
 
 def delete(paths: Iterable[Path]) -> None:

@@ -9,8 +9,9 @@ import pytest
 import tinygrad_cg as tf
 from tests.cuda.on_device.test_programs import LABELS, MATRIX, VECTOR, gradient_of_cross_entropy
 from tests.cuda.on_device.test_programs import totals as program_of_totals
+from tests.support.stand_ins import cupy as simulated
 from tinygrad_cg._core import devices
-from tinygrad_cg_kernels.cuda import adapter, launches, simulated
+from tinygrad_cg_kernels.cuda import adapter, launches
 
 pytestmark = pytest.mark.skipif(
     devices.count_gpus() > 0 and not adapter.simulated(), reason="replaces the driver"

@@ -156,6 +156,11 @@ def _elementwise(value: Value, *operands: FusionNode) -> FusionNode | None:
     return apply(kernel.function, *wanted, dtype=signature.target)
 
 
+def _slope(function: Callable, slope: Callable, value: Value, x: FusionNode) -> FusionNode:
+    """Return the derivative of a function by its value, which is there if the function is."""
+    return apply(slope, x, apply(function, x))
+
+
 def _cast(value: Value, x: FusionNode) -> FusionNode | None:
     if is_floating(x.dtype) and is_integer(value.dtype):
         return None  # out of range, each instruction has a result of its own
@@ -390,6 +395,8 @@ RULES: dict[str, Callable[..., FusionNode | None]] = {
     "broadcast_to": _broadcast,
     "cast": _cast,
     "exp": _exp,
+    "sigmoid_slope": partial(_slope, kmath.sigmoid, kmath.sigmoid_slope_of),
+    "tanh_slope": partial(_slope, kmath.tanh, kmath.tanh_slope_of),
     "getitem": partial(_getitem, nodes.SliceNode),
     "getitem_adjoint": partial(_getitem, nodes.PadNode),
     "transpose": _transpose,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes
 
 from ..._core.kinds import is_bool
 from .domains import ANYWHERE, COLUMN, ELEMENT, ROW, SCALAR, Access, Domain, broadcasting, pattern
@@ -369,7 +370,7 @@ def cast(node: FusionNode, dtype: np.dtype) -> FusionNode:
 
 def apply(function: Any, *operands: FusionNode, dtype: np.dtype | None = None) -> ApplyNode:
     """Return a scalar function of operands; its dtype is that of the last, unless given."""
-    shape = np.broadcast_shapes(*[node.shape for node in operands])
+    shape = broadcast_shapes(*[node.shape for node in operands])
     if function not in ARITHMETIC:
         operands = tuple(one.written() if isinstance(one, LiteralNode) else one for one in operands)
     return ApplyNode(function, shape, dtype or operands[-1].dtype, operands)

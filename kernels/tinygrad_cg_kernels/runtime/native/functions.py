@@ -47,7 +47,9 @@ def find(function: Callable, arguments: tuple[str, ...]) -> Function:
     Raises a NumbaError if it is not for them.
     """
     symbol = _symbol(function, arguments)
-    return load(symbol) or _translated(function, symbol, arguments)
+    made = load(symbol) or _translated(function, symbol, arguments)
+    made.by_value = function in build.BY_VALUE
+    return made
 
 
 def _symbol(function: Callable, arguments: tuple[str, ...]) -> str:
@@ -133,7 +135,7 @@ def _translated(function: Callable, symbol: str, arguments: tuple[str, ...]) -> 
         given, _ = _parameters(arguments)
     wrapper = [f"define {STORED[result]} @{symbol}({given}) {{", *lines, "}"]
     floats = result in FLOATS and {*arguments, result} == {result}
-    guard = build.GUARDED.get(function, ()) if floats else ()
+    guard = (build.GUARDED | build.BY_VALUE).get(function, ()) if floats else ()
     guards = tuple(_symbol(one, arguments) for one in guard)
 
     def formula() -> Formula:

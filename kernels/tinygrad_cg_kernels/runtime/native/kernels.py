@@ -58,7 +58,7 @@ class CompileTarget:
         code = _translated(function, name, 3, BLOCK, first=True) if cached else None
         if code is not None:
             return code.address("entry"), code
-        return build.block_address(function, name, cached)
+        return build.block_address(function, name)
 
     @contextlib.contextmanager
     def together(self, named: Iterable[tuple[Callable, str]]) -> Iterator[None]:
@@ -93,7 +93,7 @@ def words_function(
     code = _translated(function, name, count, WORDS._replace(level=level), first=first)
     if code is not None:
         return code.address("entry"), code
-    return build.block_address(function, name, True, types.intp(*[types.intp] * count))
+    return build.block_address(function, name, types.intp(*[types.intp] * count))
 
 
 def begin_words(function: Callable, name: str, count: int, level: int = machine.LEVEL) -> None:
@@ -120,7 +120,7 @@ def objects_function(
         owner = PythonFunction(code, name)
         return owner.callable(), owner
     before()
-    owner = build.kernel(function, name, cached)
+    owner = build.kernel(function, name)
     return build.entry(owner, *[OBJECT] * count), owner
 
 

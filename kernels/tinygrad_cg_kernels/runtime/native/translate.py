@@ -155,7 +155,7 @@ class Body(Writer):
         lines = [head, "entry:", *slots, "  br label %start", "start:"]
         lines += (line for line in self.lines if not self._is_lost(line))
         lines += ["return:", *self._ending(kind), "}"]
-        several = sum(one.is_long for one in self._formulas) > SEVERAL
+        several = sum(one.is_long and not one.by_value for one in self._formulas) > SEVERAL
         count = INTERLEAVED if several else self.interleaved
         for k, line in enumerate(lines):
             code, latch, kind = line.partition(" ;latch")

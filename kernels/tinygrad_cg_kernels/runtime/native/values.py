@@ -120,6 +120,7 @@ class Function:
     ):
         self.symbol, self.result, self.arguments = symbol, result, arguments
         self.formula = formula
+        self.by_value = False  # see `compile.BY_VALUE`
 
     @property
     def text(self) -> str:

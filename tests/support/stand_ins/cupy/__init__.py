@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.cuda import simulated_linalg
-from tinygrad_cg_kernels.cuda import simulated_streams as cuda  # noqa: F401 (CuPy's name)
+from . import cuda, errors  # noqa: F401 (`cuda` is a name of CuPy)
 
 _MAKERS = {"array", "asarray", "asanyarray", "ascontiguousarray"}
 """Functions that take arrays of the host: they copy them to the device."""
@@ -122,7 +121,7 @@ def _wrap(value: Any) -> Any:
 def _lifted(function: Callable) -> Callable:
     """Return a function of NumPy as one of wrapped arrays."""
     of_matrices = getattr(function, "__module__", "") == "numpy.linalg"
-    run = functools.partial(simulated_linalg.run, function) if of_matrices else function
+    run = functools.partial(errors.run, function) if of_matrices else function
 
     @functools.wraps(function, assigned=("__name__", "__qualname__", "__doc__"))
     def call(*arguments: Any, **named: Any) -> Any:

@@ -1,0 +1,3 @@
+"""A stand-in for ``cupyx``: see ``cupy`` beside it."""
+
+from cupy.errors import errstate  # noqa: F401
