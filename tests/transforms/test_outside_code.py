@@ -517,6 +517,24 @@ def test_a_rule_in_numpy_that_is_not_linear_is_refused():
             run()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_rounding_leaves_of_a_gradient_that_is_zero_is_linear(dtype):
+    @tf.custom_gradient
+    def unchanged_by(p, s):
+        def rule(dy):
+            terms = dy * 1e5 * tf.cos(p)
+            return terms, tf.reduce_sum(terms * 1.1 * 1.3) - tf.reduce_sum(terms * 1.3 * 1.1)
+
+        return 1e5 * tf.sin(p) + 0.0 * s, rule
+
+    p = tf.constant(np.linspace(-1, 2, 5), dtype)
+    s = tf.constant(1.3, dtype)
+    assert_allclose(tf.jvp(lambda s: unchanged_by(p, s), (s,), (s,))[1], np.zeros(5), atol=0.1)
+    wrong = tf.custom_gradient(lambda p, s: (p * s, lambda dy: (dy * s, 1e-6 * dy * dy)))
+    with pytest.raises(tf.errors.NotLinearError):
+        tf.jvp(lambda s: wrong(p[0], s), (s,), (s,))
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", ["gradient", "jacobian", "forward jacobian", "jvp", "linearize"])
 def test_a_registered_gradient_in_numpy(way, mode):

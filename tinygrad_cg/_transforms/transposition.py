@@ -32,7 +32,8 @@ from .._rules.user_ops import NoGradientError
 from ..errors import NotLinearError
 from .batching import unbatched_values
 
-LEAST = 2.0**-38  # of an upstream gradient: what rounding leaves of a gradient that is 0
+NEAR = 2.0**-14  # of an upstream gradient: a change that rounds other sums otherwise
+NOISE = 64.0  # times the change of a gradient by such changes may be rounding
 
 Pull: TypeAlias = Callable[[list], Sequence]
 
@@ -278,10 +279,10 @@ def _is_transpose(
     for upstream, found in ((dys, gradients), (others, pull(list(others)))):
         left, size = _product(found, tangents)
         right, more = _product(upstream, results)
-        allowed = tolerance * (size + more)
-        if unbatched_values(greater(absolute(left - right), allowed)).any():
-            allowed = LEAST * _size(upstream) * _size(tangents)
-            if unbatched_values(greater(absolute(left - right), allowed)).any():
+        error = absolute(left - right)
+        if unbatched_values(greater(error, tolerance * (size + more))).any():
+            _, noise = _product(_rounding(pull, upstream, found), tangents)
+            if unbatched_values(greater(error, NOISE * noise)).any():
                 return False
     return True
 
@@ -293,29 +294,40 @@ def _is_linear(pull: Pull, outputs: Sequence[Any]) -> bool:
     for factor in (1.0, -1000.0):  # of other signs, and large
         pairs = zip(ones, others, strict=True)
         sums = [add(multiply(one, factor), other) for one, other in pairs]
-        found = zip(*[pull(list(dys)) for dys in (ones, others, sums)], strict=True)
-        least = LEAST * (abs(factor) * _size(ones) + _size(others))
-        if not all(_is_sum(factor, least, *gradients) for gradients in found):
-            return False
+        found = [pull(list(dys)) for dys in (ones, others, sums)]
+        if not all(_is_sum(factor, 0.0, *gradients) for gradients in zip(*found, strict=True)):
+            noise = _rounding(pull, sums, found[2])
+            if not all(_is_sum(factor, *both) for both in zip(noise, *found, strict=True)):
+                return False
         others = [multiply(one, factor) for one in others]
     return True
 
 
-def _is_sum(factor: float, least: float, one: Any, other: Any, total: Any) -> bool:
-    """Return whether ``factor * one + other`` is `total`, gradients of one input."""
+def _is_sum(factor: float, noise: Any, one: Any, other: Any, total: Any) -> bool:
+    """Return whether ``factor * one + other`` is `total`, gradients of one input, but for noise."""
     if one is None or other is None or total is None:
         return one is other is total
     one = multiply(one, factor)
     tolerance = 0.02 if total._data.dtype.itemsize == 2 else 1e-3
     error = reduce_sum(absolute(add(one, other) - total))
     size = reduce_sum(add(absolute(one), absolute(other)))
-    return not unbatched_values(greater(error, tolerance * size + least)).any()
+    allowed = add(multiply(size, tolerance), reduce_sum(multiply(noise, NOISE)))
+    return not unbatched_values(greater(error, allowed)).any()
 
 
-def _size(tensors: Sequence) -> float:
-    """Return the sum of the magnitudes of elements."""
-    arrays = [unbatched_values(one) for one in tensors if one is not None]
-    return sum(float(np.abs(to_host(one)).sum()) for one in arrays)
+def _rounding(pull: Pull, dys: Sequence[Tensor], gradients: Sequence) -> list[Tensor | None]:
+    """Return how much gradients change where upstream gradients change a little.
+
+    Of a gradient that is 0, a sum of terms that cancel, this is what rounding leaves.
+    """
+    found: list[Any] = [None if one is None else 0.0 for one in gradients]
+    is_short = any(dy._data.dtype.itemsize == 2 for dy in dys)  # it has too few digits
+    for seed in () if is_short else range(4):
+        changed = pull([_scaled(dy, 1, NEAR, seed) for dy in dys])
+        for k, (one, other) in enumerate(zip(changed, gradients, strict=True)):
+            if one is not None and other is not None:
+                found[k] = add(found[k], absolute(one - other))
+    return found
 
 
 def _not_linear(definition: Any) -> NotLinearError:
@@ -330,8 +342,13 @@ def _not_linear(definition: Any) -> NotLinearError:
 
 def _elsewhere(dy: Tensor) -> Tensor:
     """Return another upstream gradient: of opposite signs, large, and no multiple of `dy`."""
+    return _scaled(dy, -1000.0, 500.0)
+
+
+def _scaled(dy: Tensor, factor: float, spread: float, seed: int = 1) -> Tensor:
+    """Return an upstream gradient times random factors that differ by up to `spread`."""
     data = dy._data
-    factors = -1000.0 * np.random.default_rng(1).uniform(0.5, 1.5, data.shape)
+    factors = factor + np.random.default_rng(seed).uniform(-spread, spread, data.shape)
     return Tensor(move(np.asarray(factors * to_host(data), data.dtype), device_of(data)))
 
 
