@@ -96,8 +96,8 @@ PUBLIC_MODULES = {
         "dtypes",
         "errors",
     ),
-    *("experimental", "keras", "linalg", "math", "module", "nest", "nn", "numpy", "optimizers"),
-    *("random", "schedules", "signal", "test", "warm"),
+    *("experimental", "image", "keras", "linalg", "math", "module", "nest", "nn", "numpy"),
+    *("optimizers", "random", "schedules", "signal", "test", "train", "warm"),
 }
 MAKERS = ("tinygrad_cg._ops.creation", "tinygrad_cg._ops.sampling")
 EXTRAS = {  # imported where they are used

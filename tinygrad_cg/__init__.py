@@ -60,8 +60,8 @@ _EAGER = {
 # Those loaded at their first use, so that importing the library stays quick.
 _LAZY = {
     ".": (
-        "autograd autograph bitwise compat contrib data debugging experimental keras linalg nn "
-        "numpy optimizers random signal test"
+        "autograd autograph bitwise compat contrib data debugging experimental image keras linalg "
+        "nn numpy optimizers random signal test train"
     ),
     "._check": "assert_gradients check_gradients",
     "._derivatives": "custom_derivatives",
@@ -93,6 +93,11 @@ _LAZY = {
     "._debugging.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
     "._debugging.printing": "print",
     ".debugging": "debug_nans",
+    ".keras": "initializers losses metrics",
+    ".keras.initializers": (
+        "constant_initializer ones_initializer random_normal_initializer "
+        "random_uniform_initializer zeros_initializer"
+    ),
     ".linalg": "eig eigvals einsum eye matmul norm tensordot",
     ".math": (
         "abs acos acosh add add_n argmax argmin asin asinh atan atan2 atanh cos cosh cumsum "

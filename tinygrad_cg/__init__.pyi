@@ -13,6 +13,7 @@ from tinygrad_cg import (
     dtypes as dtypes,
     errors as errors,
     experimental as experimental,
+    image as image,
     keras as keras,
     linalg as linalg,
     math as math,
@@ -23,6 +24,7 @@ from tinygrad_cg import (
     random as random,
     signal as signal,
     test as test,
+    train as train,
 )
 from tinygrad_cg._check import (
     assert_gradients as assert_gradients,
@@ -231,6 +233,18 @@ from tinygrad_cg.dtypes import (
     uint8 as uint8,
 )
 from tinygrad_cg.errors import CustomGradientWarning as CustomGradientWarning
+from tinygrad_cg.keras import (
+    initializers as initializers,
+    losses as losses,
+    metrics as metrics,
+)
+from tinygrad_cg.keras.initializers import (
+    constant_initializer as constant_initializer,
+    ones_initializer as ones_initializer,
+    random_normal_initializer as random_normal_initializer,
+    random_uniform_initializer as random_uniform_initializer,
+    zeros_initializer as zeros_initializer,
+)
 from tinygrad_cg.linalg import (
     eig as eig,
     eigvals as eigvals,

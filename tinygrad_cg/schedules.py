@@ -23,6 +23,7 @@ from ._ops.elementwise import (
     cos,
     divide,
     floor,
+    log,
     maximum,
     minimum,
     multiply,
@@ -34,6 +35,7 @@ from ._ops.shape import cast
 
 __all__ = [
     "CosineDecay",
+    "CosineDecayRestarts",
     "ExponentialDecay",
     "InverseTimeDecay",
     "LearningRateSchedule",
@@ -200,6 +202,44 @@ class CosineDecay(_Decay):
     def _decay(self, rate: Tensor, at: Tensor) -> Tensor:
         share = divide(minimum(at, self.decay_steps), self.decay_steps)
         falling = multiply(0.5, add(1, cos(multiply(pi, share))))
+        return multiply(rate, add(multiply(1 - self.alpha, falling), self.alpha))
+
+
+class CosineDecayRestarts(_Decay):
+    """`CosineDecay` again and again: each period is `t_mul` times as long as the one before.
+
+    Each begins at `m_mul` times the rate of the one before, and ends at `alpha` times the first.
+    """
+
+    def __init__(
+        self,
+        initial_learning_rate: Any,
+        first_decay_steps: Any,
+        t_mul: float = 2.0,
+        m_mul: float = 1.0,
+        alpha: float = 0.0,
+        name: str | None = "SGDRDecay",
+    ):
+        super().__init__(initial_learning_rate, first_decay_steps)
+        self.t_mul = t_mul
+        self.m_mul = m_mul
+        self.alpha = alpha
+        self.name = name
+
+    def __call__(self, step: Any) -> Tensor:
+        rate, at = self._at(step)
+        share = divide(at, self.decay_steps)
+        if self.t_mul == 1.0:
+            period = floor(share)
+            share = subtract(share, period)
+        else:
+            grown = subtract(1, multiply(share, 1.0 - self.t_mul))
+            period = floor(divide(log(grown), log(cast(self.t_mul, rate.dtype))))
+            length = power(cast(self.t_mul, rate.dtype), period)
+            before = divide(subtract(1, length), 1.0 - self.t_mul)
+            share = divide(subtract(share, before), length)
+        height = multiply(power(cast(self.m_mul, rate.dtype), period), 0.5)
+        falling = multiply(height, add(1, cos(multiply(pi, share))))
         return multiply(rate, add(multiply(1 - self.alpha, falling), self.alpha))
 
 

@@ -1,5 +1,7 @@
 """Losses and metrics as objects: Keras 3.15's numbers (TensorFlow backend)."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -97,6 +99,86 @@ def test_metrics_are_kerass():
         step(tf.constant(value))
     assert float(mean.result()) == 3.0
     assert [v.trainable for v in mean.variables] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "of_classes", "numbers"),
+    [
+        ("Accuracy", lambda y, p: (y, p.argmax(-1)), (0.5, 0.467273)),
+        ("Accuracy", lambda y, p: (y[:, None], p.argmax(-1)), (0.5, 0.467273)),
+        ("BinaryAccuracy", lambda y, p: (1.0 * (p[:, 0] > 0.5), p[:, 1]), (0.5, 0.563129)),
+        ("CategoricalAccuracy", lambda y, p: (np.eye(3)[y], p), (0.5, 0.467273)),
+        ("SparseCategoricalAccuracy", lambda y, p: (y, p), (0.5, 0.467273)),
+        ("SparseCategoricalAccuracy", lambda y, p: (y[:, None], p), (0.5, 0.467273)),
+    ],
+)
+def test_accuracies_are_kerass(name, of_classes, numbers):
+    """Once without weights, then with them added."""
+    rng = np.random.default_rng(0)
+    y, p, weights = rng.integers(0, 3, 6), rng.random((6, 3)), rng.random(6)
+    metric = getattr(tf.metrics, name)()
+    assert metric.name == re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    metric.update_state(*of_classes(y, p))
+    assert_allclose(metric.result(), numbers[0], rtol=1e-6)
+    metric.update_state(*of_classes(y, p), sample_weight=weights)
+    assert_allclose(metric.result(), numbers[1], rtol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "deviation", "largest"),
+    [
+        ("GlorotUniform(1)", (200, 300), 0.0632, 0.1096),
+        ("GlorotNormal(1)", (200, 300), 0.0632, 0.1438),
+        ("HeNormal(1)", (3, 3, 20, 50), 0.1054, 0.2397),
+        ("HeUniform(1)", (3, 3, 20, 50), 0.1054, 0.1826),
+        ("LecunNormal(1)", (4000,), 0.0158, 0.0360),
+        ("LecunUniform(1)", (200, 300), 0.0707, 0.1225),
+        ("RandomUniform(seed=1)", (100, 100), 0.0289, 0.05),
+        ("TruncatedNormal(seed=1)", (100, 100), 0.0440, 0.1),
+        ("RandomNormal(seed=1)", (100, 100), 0.05, None),
+        ('VarianceScaling(2, "fan_out", "untruncated_normal")', (3, 100, 200), 0.0577, None),
+        ("Orthogonal(2.0)", (100, 60), 0.2, None),
+        ("Orthogonal(2.0)", (6, 100), 0.2, None),
+        ("Constant(3.0)", (2, 3), 0.0, 3.0),
+        ("zeros()", (3,), 0.0, 0.0),
+        ("Identity(2.0)", (2, 4), 0.8660, 2.0),
+    ],
+)
+def test_initializers_have_the_spread_of_kerass(text, shape, deviation, largest):
+    initializer = eval(
+        text,
+        {},
+        {name: getattr(tf.initializers, name) for name in [*tf.initializers.__all__, "zeros"]},
+    )
+    values = initializer(shape)
+    assert (values.shape, values.dtype.name) == (shape, "float32")
+    assert_allclose(np.std(values), deviation, rtol=0.03, atol=1e-3)
+    if largest is not None:
+        assert_allclose(np.abs(values).max(), largest, rtol=0.01, atol=1e-6)
+    np.testing.assert_array_equal(values, initializer(shape))
+    assert initializer(shape, "float64").dtype.name == "float64"
+
+
+def test_initializers_by_name():
+    columns = tf.initializers.Orthogonal()((6, 3, 4), "float64").numpy().reshape(18, 4)
+    assert_allclose(columns.T @ columns, np.eye(4), atol=1e-14)
+    get, normal = tf.initializers.get, tf.random_normal_initializer(stddev=0.1)
+    assert (
+        type(get("glorot_uniform")) is type(get("GlorotUniform")) is tf.initializers.GlorotUniform
+    )
+    assert get(normal) is normal
+    assert type(normal) is tf.initializers.RandomNormal
+    assert float(np.std(normal([1000]) - tf.random_normal_initializer(stddev=0.1)([1000]))) > 0.1
+    assert tf.constant_initializer([1, 2])((2, 2)).numpy().tolist() == [[1, 2], [1, 2]]
+    for call, words in (
+        (lambda: get("glorot"), "identifier must be a function or one of"),
+        (lambda: tf.initializers.VarianceScaling(mode="fan"), "mode must be one of"),
+        (lambda: tf.initializers.VarianceScaling(-1.0), "scale must be positive"),
+        (lambda: tf.initializers.Identity()((2,)), "shape must be that of a matrix"),
+        (lambda: tf.initializers.Orthogonal()((2,)), "at least 2 axes"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
 
 
 def test_a_metric_of_ones_own_has_its_state_by_add_weight():

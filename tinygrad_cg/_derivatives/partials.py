@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime import promotion
+
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.kinds import is_complex, is_inexact
 from .._core.levels import state
@@ -145,7 +147,7 @@ class PartialDerivatives(Declared):
 
     def _check_shape(self, found: tuple[int, ...], shapes: set[tuple[int, ...]]) -> None:
         try:
-            expected = f"to shape {np.broadcast_shapes(*shapes)}"
+            expected = f"to shape {promotion.broadcast_shapes(*shapes)}"
         except ValueError:
             expected = "to no shape"
         if expected != f"to shape {found}":

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime import promotion
+
 from .._core import devices
 from .._core.conversion import FLOAT32, as_dtype, convert
 from .._core.kinds import is_integer
@@ -71,7 +73,7 @@ def gamma_draws(
     ``tf.random.gamma``. InvalidArgumentError for negative parameters.
     """
     shapes = [convert(one).shape for one in (alpha, 1 if beta is None else beta)]
-    sizes = (*as_sizes("gamma", shape), *np.broadcast_shapes(*shapes))
+    sizes = (*as_sizes("gamma", shape), *promotion.broadcast_shapes(*shapes))
     return gamma_of_shape(sizes, alpha, beta, dtype, seed)
 
 
@@ -136,7 +138,7 @@ def beta_draws(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | None) 
 
 def _fits(name: str, sizes: tuple[int, ...], *shapes: tuple[int, ...]) -> None:
     try:
-        fits = np.broadcast_shapes(sizes, *shapes) == sizes
+        fits = promotion.broadcast_shapes(sizes, *shapes) == sizes
     except ValueError:
         fits = False
     if not fits:

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime import promotion
+
 from .._core import devices
 from .._core.levels import is_transposing
 from .._core.primitive import apply
@@ -104,7 +106,7 @@ def _run_check(
 
 
 def _copy(x: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    leading = np.broadcast_shapes(x.shape[:-2], *[one.shape[:-2] for one in others])
+    leading = promotion.broadcast_shapes(x.shape[:-2], *[one.shape[:-2] for one in others])
     return np.broadcast_to(x, (*leading, *x.shape[-2:])).copy()
 
 

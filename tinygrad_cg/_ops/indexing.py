@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.move import gather as kmove
+from tinygrad_cg_kernels.runtime import promotion
 
 from .._core import conversion, device_runs, devices
 from .._core.conversion import convert, is_tensor, refuse_masked
@@ -140,7 +141,7 @@ def _gather_together(x: Tensor, indices: list[Tensor], axes: list[int], after: i
     """Return `x` at `indices` of `axes`, which broadcast; their axes stand after so many others."""
     shapes = [tuple(index._data.shape) for index in indices]
     try:
-        shape = np.broadcast_shapes(*shapes)
+        shape = promotion.broadcast_shapes(*shapes)
     except ValueError:
         text = " and ".join(map(str, shapes))
         raise IndexError(f"indices of shapes {text} do not broadcast together") from None

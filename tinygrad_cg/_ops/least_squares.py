@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime import promotion
+
 from .._core.conversion import convert, convert_operands
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
@@ -65,7 +67,7 @@ def pinv(x: Any, rtol: Any = None) -> Tensor:
 
 
 def _run_lstsq(x: np.ndarray, y: np.ndarray, rcond: float) -> np.ndarray:
-    leading = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    leading = promotion.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     x, y = (np.broadcast_to(one, (*leading, *one.shape[-2:])) for one in (x, y))
     out = np.empty((*leading, x.shape[-1], y.shape[-1]), np.result_type(x, y))
     for index in np.ndindex(leading):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime import promotion
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
@@ -95,7 +96,7 @@ def solve_systems(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     CuPy's function needs equal ones.
     """
     if x.shape[:-2] != y.shape[:-2]:
-        leading = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        leading = promotion.broadcast_shapes(x.shape[:-2], y.shape[:-2])
         x = np.broadcast_to(x, (*leading, *x.shape[-2:]))
         y = np.broadcast_to(y, (*leading, *y.shape[-2:]))
     return np.linalg.solve(x, y)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime import promotion
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
@@ -215,7 +216,7 @@ def _parameters(name: str, sizes: tuple[int, ...], values: dict[str, Any]) -> li
     if not any(shapes):
         return parameters
     try:
-        np.broadcast_shapes(sizes, *shapes)
+        promotion.broadcast_shapes(sizes, *shapes)
     except ValueError:
         given = " and ".join(f"{key} {shape}" for key, shape in zip(values, shapes, strict=True))
         raise InvalidArgumentError(

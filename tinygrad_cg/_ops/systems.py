@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime import promotion
+
 from .._core import devices
 from .._core.conversion import convert, convert_operands, is_tensor
 from .._core.kinds import is_complex
@@ -52,7 +54,7 @@ def _by_rows(name: str, solve: Callable[..., list]) -> Callable[..., np.ndarray]
     """
 
     def run(coefficients: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-        lead = np.broadcast_shapes(coefficients.shape[:-2], rhs.shape[:-2])
+        lead = promotion.broadcast_shapes(coefficients.shape[:-2], rhs.shape[:-2])
         bands, (size, width) = coefficients.shape[-2], rhs.shape[-2:]
         kind = np.result_type(coefficients.dtype, rhs.dtype, np.float64)
         left = np.broadcast_to(coefficients, (*lead, bands, size)).reshape(-1, bands, size)

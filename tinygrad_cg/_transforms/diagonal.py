@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime import promotion
 from tinygrad_cg_kernels.runtime.memory import empty
 
 from .._core.devices import on_device_of, to_current
@@ -128,7 +129,7 @@ def _scale(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> S
     if name == "where" and not _is_zero(inputs[3 - position]):
         return None
     shape = inputs[position][0].shape
-    if np.broadcast_shapes(shape, *[one._data.shape for one in rest]) != shape:
+    if promotion.broadcast_shapes(shape, *[one._data.shape for one in rest]) != shape:
         return None  # there would be more numbers, each with its zeros
 
     def scaled(term: Diagonal) -> Diagonal:

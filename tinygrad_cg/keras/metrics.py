@@ -12,12 +12,14 @@ import numpy as np
 from .._core.conversion import FLOAT32, as_dtype, convert
 from .._core.suggestions import refuse_name
 from .._core.tensor import Tensor
+from .._ops.comparison import equal
 from .._ops.elementwise import divide, multiply, where
-from .._ops.reductions import reduce_mean, reduce_sum
+from .._ops.reductions import argmax, reduce_mean, reduce_sum
 from .._ops.shape import broadcast_to, cast, squeeze
 from .._reverse.variable import Variable
 
-__all__ = ["Mean", "Metric", "Sum"]
+__all__ = ["Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "Mean", "MeanMetricWrapper"]
+__all__ += ["Metric", "SparseCategoricalAccuracy", "Sum"]
 __dir__ = __all__.copy  # what dir() shows
 __getattr__ = partial(refuse_name, __name__)
 
@@ -127,6 +129,75 @@ class Mean(Metric):
         """Return the mean so far."""
         empty = self._count.value() == 0
         return where(empty, 0, divide(self._total, where(empty, 1, self._count)))
+
+
+class MeanMetricWrapper(Mean):
+    """The mean of what a function returns for labels, predictions and further arguments."""
+
+    def __init__(
+        self, fn: Callable[..., Any], name: str | None = None, dtype: Any = None, **kwargs: Any
+    ):
+        super().__init__(name, dtype)
+        self._function = partial(fn, **kwargs)
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and predictions in."""
+        super().update_state(self._function(convert(y_true), convert(y_pred)), sample_weight)
+
+
+class Accuracy(MeanMetricWrapper):
+    """The share of predictions that are equal to the labels."""
+
+    def __init__(self, name: str | None = "accuracy", dtype: Any = None):
+        super().__init__(_matches, name, dtype)
+
+
+class BinaryAccuracy(MeanMetricWrapper):
+    """The share of labels, 0 or 1, that say whether the prediction is over `threshold`."""
+
+    def __init__(
+        self, name: str | None = "binary_accuracy", dtype: Any = None, threshold: float = 0.5
+    ):
+        super().__init__(
+            lambda labels, scores: _matches(labels, cast(scores > threshold, labels.dtype)),
+            name,
+            dtype,
+        )
+
+
+class CategoricalAccuracy(MeanMetricWrapper):
+    """The share of rows whose largest prediction is at the class that `y_true` has a 1 for.
+
+    Examples
+    --------
+    >>> accuracy = CategoricalAccuracy()
+    >>> float(accuracy([[0.0, 1.0], [1.0, 0.0]], [[0.2, 0.8], [0.3, 0.7]]))
+    0.5
+    """
+
+    def __init__(self, name: str | None = "categorical_accuracy", dtype: Any = None):
+        super().__init__(lambda labels, scores: _picks(argmax(labels, -1), scores), name, dtype)
+
+
+class SparseCategoricalAccuracy(MeanMetricWrapper):
+    """The share of rows whose largest prediction is at the class that `y_true` is."""
+
+    def __init__(self, name: str | None = "sparse_categorical_accuracy", dtype: Any = None):
+        super().__init__(_picks, name, dtype)
+
+
+def _matches(labels: Tensor, predictions: Tensor) -> Tensor:
+    if labels.ndim == predictions.ndim + 1 and labels.shape[-1] == 1:
+        labels = squeeze(labels, -1)
+    elif predictions.ndim == labels.ndim + 1 and predictions.shape[-1] == 1:
+        predictions = squeeze(predictions, -1)
+    return equal(labels, cast(predictions, labels.dtype))
+
+
+def _picks(labels: Tensor, scores: Tensor) -> Tensor:
+    if labels.ndim == scores.ndim and labels.shape[-1] == 1:
+        labels = squeeze(labels, -1)
+    return equal(labels, cast(argmax(scores, -1), labels.dtype))
 
 
 def _by_row(

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime import promotion
+
 from .._core.conversion import convert, convert_operands, promote
 from .._core.kinds import is_complex, is_exact, is_floating, is_inexact
 from .._core.suggestions import reads_own_arguments
@@ -251,7 +253,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Tenso
         index = remainder(index, count)
     elif mode == "clip":
         index = maximum(minimum(index, count - 1), 0)
-    shape = np.broadcast_shapes(*[tuple(one.shape) for one in (index, *options)])
+    shape = promotion.broadcast_shapes(*[tuple(one.shape) for one in (index, *options)])
     rows = stack([broadcast_to(option, shape) for option in options])
     grid = np.ogrid[tuple([slice(size) for size in shape])]
     return getitem(rows, (broadcast_to(index, shape), *grid))

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime import promotion
+
 from .._ops.sampling import set_seed
 from .._spellings.spell import spell
 
@@ -22,7 +24,7 @@ __all__ = _OF_NUMPY.split()
 
 
 def _sizes(size: Any, *parameters: Any) -> Any:
-    return np.broadcast_shapes(*map(np.shape, parameters)) if size is None else size
+    return promotion.broadcast_shapes(*map(np.shape, parameters)) if size is None else size
 
 
 def _seed(seed: int) -> None:

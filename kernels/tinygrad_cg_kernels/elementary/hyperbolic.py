@@ -182,39 +182,43 @@ T0_32, T1_32, T2_32 = F(0.044202376157045364), F(-1.3326070308685303), F(-0.0473
 
 
 @jitable
-def _tanh_exponential32(x):
-    """Return s and w with e**(-2 |x|) = 2**-64 s (1 + w)."""
+def _tanh_parts32(x):
+    """Return a, b and c with |tanh(x)| = a + b c, and whether |x| is small.
+
+    1 - 2 / (1 + e**(2 |x|)) where that loses nothing, else a quotient of polynomials.
+    """
     inlined()
-    limited = float_minimum(float_absolute(x), F(53.0))
-    n, count = nearest_product(limited, F(-2.0 * LOG2E))
-    high, low = _rest(-(limited + limited), count)
+    unit, magnitude = F(2.0**-64), float_absolute(x)
+    limited = float_minimum(magnitude, F(53.0))
+    n, count = nearest_product(limited, F(2.0 * LOG2E))
+    high, low = _rest(limited + limited, count)
     r = high - low
     square = r * r
+    s = power_of_two(np.int32(n - 64))
     w = float_fma(square, float_fma(r, estrin(r, CUBIC_32), F(0.5)), r)
-    return power_of_two(np.int32(n + 64)), w
+    z = x * x
+    small = magnitude < F(0.92)
+    above = float_fma(z * z, T0_32, z) if small else F(-2.0)
+    near = float_fma(z, float_fma(z, T2_32, T1_32), F(-3.0))
+    below = near if small else float_fma(s, w, unit + s)
+    a, b = (magnitude, magnitude) if small else (F(1.0), unit)
+    return a, b, above / below, small
 
 
 @jitable
 def _tanh32(x):
-    """Return 1 - 2 e / (1 + e) where that loses nothing, else a quotient of polynomials."""
     inlined()
-    one, unit, magnitude = F(1.0), F(2.0**64), float_absolute(x)
-    s, w = _tanh_exponential32(x)
-    z = x * x
-    small = magnitude < F(0.92)
-    scale = magnitude if small else one
-    above = float_fma(z * z, T0_32, z) if small else F(-2.0) * float_fma(s, w, s)
-    near = float_fma(z, float_fma(z, T2_32, T1_32), F(-3.0))
-    below = near if small else float_fma(s, w, unit + s)
-    return float_copysign(float_fma(scale, above / below, scale), x)
+    a, b, c, _ = _tanh_parts32(x)
+    return float_copysign(float_fma(b, c, a), x)
 
 
 @jitable
 def _tanh_slope_of32(x, value):
+    """Return 1 - tanh(x)**2, with 1 - |tanh(x)| = -b c where |x| is not small."""
     inlined()
-    s, w = _tanh_exponential32(x)
-    twice = F(1.0) + float_absolute(value)
-    return (float_fma(s, w, s) * (twice * twice)) * F(2.0**-64)
+    _, b, c, small = _tanh_parts32(x)
+    far = (-c * (F(1.0) + float_absolute(value))) * b
+    return float_fma(-value, value, F(1.0)) if small else far
 
 
 def tanh(x):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import promotion
 from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers, words
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
@@ -325,7 +326,7 @@ def fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry) 
 
 def each(function: Any, x: np.ndarray, y: np.ndarray, *rest: Any) -> np.ndarray:
     """Return the map over the axes before an operand's last four, which broadcast."""
-    lead = np.broadcast_shapes(x.shape[:-4], y.shape[:-4])
+    lead = promotion.broadcast_shapes(x.shape[:-4], y.shape[:-4])
     x, y = (np.broadcast_to(one, lead + one.shape[-4:]) for one in (x, y))
     parts = [function(x[index], y[index], *rest) for index in np.ndindex(lead)]
     if not parts:

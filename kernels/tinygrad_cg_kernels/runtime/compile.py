@@ -298,8 +298,8 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
     """
     with progress.compiling(), _lock, no_collection():
         dispatcher.compile(argument_types)
-    compiled.append(dispatcher.py_func.__name__)
     try:
+        compiled.append(dispatcher.py_func.__name__)
         return dispatcher.overloads[argument_types].entry_point
     except (AttributeError, KeyError):
         return dispatcher

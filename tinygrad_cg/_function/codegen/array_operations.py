@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinygrad_cg_kernels.linear.product import serves
-from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime import promotion, threads
 from tinygrad_cg_kernels.runtime.objects import ufuncs
 
 from ..fusion.fuse import Fusion
@@ -239,7 +239,7 @@ class MatrixCall:
             raise UnfitError
         ranks = self._ranks[: len(operands)]
         pairs = list(zip(operands, ranks, strict=True))
-        batch = np.broadcast_shapes(*[one.shape[: one.ndim - rank] for one, rank in pairs])
+        batch = promotion.broadcast_shapes(*[one.shape[: one.ndim - rank] for one, rank in pairs])
         arrays = [np.broadcast_to(x, batch + x.shape[x.ndim - rank :]) for x, rank in pairs]
         addresses = zip(arrays, samples, strict=True)
         starts = [_address(one) - _address(array) for one, (array, _) in addresses]

@@ -15,7 +15,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.move.gather import gather
-from tinygrad_cg_kernels.runtime import generated
+from tinygrad_cg_kernels.runtime import generated, promotion
 from tinygrad_cg_kernels.runtime.native import programs
 from tinygrad_cg_kernels.runtime.promotion import INT64
 
@@ -288,7 +288,7 @@ class _Elements:
             raise _UnfitError
         if value.primitive.name == "matvec":
             y = y[..., None]
-        batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        batch = promotion.broadcast_shapes(x.shape[:-2], y.shape[:-2])
         left = np.broadcast_to(x, (*batch, *x.shape[-2:]))
         right = np.broadcast_to(y, (*batch, *y.shape[-2:])).swapaxes(-1, -2)
         made = np.empty((*batch, left.shape[-2], right.shape[-2]), object)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime import promotion
+
 from ..._core.kinds import is_inexact, is_native_float, is_real_number
 from ..._core.primitive import OPS
 from .masks import Polynomials
@@ -148,7 +150,7 @@ def _without_repeats(value: Value) -> Value | None:
     for i, operand in enumerate(operands):
         if operand.primitive is not None and operand.primitive.name == "broadcast_to":
             shapes = [one.shape for j, one in enumerate(operands) if j != i]
-            if np.broadcast_shapes(operand.inputs[0].shape, *shapes) == tuple(value.shape):
+            if promotion.broadcast_shapes(operand.inputs[0].shape, *shapes) == tuple(value.shape):
                 operands[i] = operand.inputs[0]
             elif operand.inputs[0].array is not None:
                 return _of_numbers(value)
