@@ -48,7 +48,7 @@ PACKAGE = Path(__file__).parent.parent
 
 def digests(package: Path) -> dict[Path, bytes]:
     """Return the hashes of all sources under a folder."""
-    sources = sorted(package.rglob("*.py"))
+    sources = sorted(path for path in package.rglob("*.*") if path.suffix in (".py", ".ll"))
     return {source: hashlib.sha256(source.read_bytes()).digest() for source in sources}
 
 
