@@ -45,6 +45,25 @@ def test_losses_are_kerass(name, y_true, numbers):
     assert make(reduction=None)(y_true, P).shape == (3,)
 
 
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("MeanSquaredError", [0.26, 0.26]),
+        ("BinaryCrossentropy", [0.72163, 7.20922]),
+        ("Huber", [0.13, 0.13]),
+        ("CosineSimilarity", [-0.375, -0.375]),
+        ("Hinge", [0.95, 0.75]),
+    ],
+)
+def test_a_vector_and_a_column_are_examples_of_one_number(name, numbers):
+    """So each has a weight of its own, whichever of labels and predictions is the column."""
+    labels, column = tf.constant([1.0, 0.0, 1.0, 1.0]), tf.constant([[0.2], [0.4], [0.9], [0.6]])
+    weights, loss = tf.constant([1.0, 2.0, 0.0, 0.5]), getattr(tf.keras.losses, name)
+    found = [loss()(labels, column, weights), loss()(column, labels, weights)]
+    assert_allclose(found, numbers, rtol=2e-5)
+    assert loss(reduction=None)(labels, column).shape == (4,)
+
+
 def test_options_of_losses():
     losses = tf.keras.losses
     labels = np.array([1, 0, 1])
