@@ -452,6 +452,7 @@ NO_ARGUMENTS = {
 }
 
 _NAMESPACES = ("", "math", "nn", "linalg", "signal", "random", "keras.ops", "numpy", "nest")
+_NAMESPACES += ("autograd.scipy.special",)
 _LIBRARY = __name__.partition(".")[0]
 
 
