@@ -97,9 +97,8 @@ NAMES = {
     "core": "the public functions of tinygrad_cg.autograd, and tinygrad_cg.autograd.extend",
     "defvjp_argnum": "defvjp(function, maker, ...), with a maker for each argument",
     "defvjp_argnums": "defvjp(function, maker, ...), with a maker for each argument",
-    "getval": "tf.stop_gradient(x) for a constant, or x.numpy() outside of compiled programs",
-    "isbox": "tf.is_tensor(x)",
-    "tracer": "tf.stop_gradient(x) for getval(x), and tf.is_tensor(x) for isbox(x)",
+    "getval": "getval of tinygrad_cg.autograd.tracer, or tf.stop_gradient(x) for a constant",
+    "isbox": "isbox of tinygrad_cg.autograd.tracer, or tf.is_tensor(x)",
     "vspace": "tf.nest for the structure, tf.zeros_like and tf.ones_like for its elements",
     "custom_jvp": "tf.custom_derivatives, which takes a jvp",
     "custom_vjp": "tf.custom_gradient",
@@ -250,6 +249,8 @@ ABSENT = {
 
 # Methods and attributes of tensors.
 METHODS = {
+    # autograd
+    "_value": "use x.numpy(), or getval(x) of tinygrad_cg.autograd.tracer",
     # PyTorch
     "add_": "tensors do not change: use x = x + y, or assign_add() of a Variable",
     "add": "use x + y",

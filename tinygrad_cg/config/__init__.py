@@ -33,6 +33,7 @@ __all__ = [
     "set_visible_devices",
     "threading",
 ]
+__dir__ = __all__.copy  # what dir() shows
 
 
 def __getattr__(name: str) -> _Any:
