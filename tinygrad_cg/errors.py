@@ -160,6 +160,8 @@ class FunctionWarning(UserWarning):
 class OperatorNotAllowedInGraphError(TypeError, NotImplementedError):
     """A value was asked for while a function is traced, when there are none yet."""
 
+    size_of: Any = None  # the traced tensor, where the library asked for it, as for a size
+
 
 class AutographError(WithFields, OperatorNotAllowedInGraphError):
     """Python's control flow, decided by a tensor, that cannot become part of a program."""

@@ -235,6 +235,8 @@ def call(function: Any) -> Any:
         return show
     if function is range:
         return functools.partial(dynamic_range, range)
+    if function is map or function is functools.reduce:
+        return lambda mapped, *args: function(call(mapped), *args)
     if kind is BuiltinFunctionType or isinstance(function, type):
         return function
     return convert(function)

@@ -10,6 +10,7 @@ from .._core.levels import ask_for_value
 from .._core.tensor import ArrayLike, Aval, Tensor, TensorShape
 from .._ops.comparison import less
 from .._ops.creation import zeros
+from .._ops.define import as_int
 from .._ops.elementwise import where
 from .._ops.indexing import gather as take
 from .._ops.indexing import set_row
@@ -71,13 +72,9 @@ class TensorArray:
         self._clear = clear_after_read is None or clear_after_read
         self._shape = None if element_shape is None else tuple(TensorShape(element_shape))
         self._infer = infer_shape
-        if size is not None and _has_no_value(size):
-            raise InvalidArgumentError(
-                "TensorArray: `size` must be known while a `function` is traced, got a tensor "
-                "without a value: declare the argument that it depends on static, or take it from "
-                "a shape"
-            )
-        self._elements: list[Tensor | None] = [None] * (0 if size is None else int(size))
+        self._elements: list[Tensor | None] = [None] * (
+            0 if size is None else as_int("TensorArray", "size", size)
+        )
         self._read: set[int] = set()
         self._rows: Tensor | None = None  # all elements, where an index had no value
         self._source: Tensor | None = None  # what the elements are the rows of

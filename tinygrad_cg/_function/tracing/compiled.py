@@ -198,6 +198,7 @@ class Traced:
         self.call_made_of = call.without_leaves()
         self.key = call.key
         self.avals = [_leaf_aval(leaf) for leaf in call.leaves]
+        self.sizes = call.sizes()
         self.calls = OutsideCalls()
         self.program: Program
         self.structure: Any = None
@@ -214,8 +215,10 @@ class Traced:
         return build
 
     def arguments(self, trace: FunctionTrace) -> list:
-        """Return the leaves of the call as a trace has them."""
+        """Return the leaves of the call as a trace has them; those that are sizes as constants."""
         pairs = [(trace.argument(aval), weak) for aval, weak in self.avals]
+        for k, array in self.sizes.items():
+            pairs[k] = Tensor(array), None
         return [one if weak is None else TraceNumber(one.value, trace, weak) for one, weak in pairs]
 
     def run(self, leaves: Sequence) -> tuple[list[Tensor], Any]:

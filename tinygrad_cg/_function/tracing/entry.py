@@ -135,6 +135,7 @@ class EntryWriter:
 
     def _inputs(self) -> None:
         """Take and check the arguments, and what is captured."""
+        sizes = self.call.sizes()
         for i, arg in enumerate(self.call.args):
             if type(arg) in _STATIC:
                 self.names |= {f"static{i}": arg, f"kind{i}": type(arg)}
@@ -147,6 +148,10 @@ class EntryWriter:
                 self.checks.append(f"d{i} = x{i}._data")
                 same = f"d{i}.shape == shape{i} and d{i}.dtype is dtype{i}"
                 self._unless(f"type(d{i}) is array{i} and {same}")
+                size = sizes.get(len(self.leaves))
+                if size is not None:
+                    self.names[f"size{i}"] = size.tobytes()
+                    self._unless(f"d{i}.tobytes() == size{i}")
                 self.leaves.append(f"x{i}")
                 self.arrays.append(f"d{i}")
             elif type(arg) is float:

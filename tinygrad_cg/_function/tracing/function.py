@@ -27,6 +27,7 @@ from .compiled import LONG, Build
 from .concrete import AnySize, ConcreteFunction, example
 from .signature import FunctionCall, Statics, TensorSpec, check_signature, has_unknown_sizes
 from .specialization import Specialization
+from .trace import leaves_behind
 
 _LARGEST = 64  # programs that one function keeps
 _STREAK = 5  # calls in a row that needed a new program: worth a warning
@@ -95,8 +96,7 @@ class Function(Generic[P, Y]):
             args, kwargs = check_signature(self._signature, args, kwargs), {}
         if frame is not None and (frame.level is not None or frame.natural):
             return self._python()(*args, **kwargs)  # each operation in that level's way
-        call = FunctionCall(args, kwargs, self._statics)
-        traced = self._find(call)
+        call, traced = self._find(FunctionCall(args, kwargs, self._statics))
         result = traced.call(call)
         if frame is None:
             self._enters = _first(traced.enter(call), self._enters)
@@ -104,21 +104,34 @@ class Function(Generic[P, Y]):
             self._records = _first(traced.enter_recorded(call), self._records)
         return result
 
-    def _find(self, call: FunctionCall, has_values: bool = True) -> Specialization:
-        """Return the program for this signature, traced if there is none yet."""
+    def _find(
+        self, call: FunctionCall, has_values: bool = True
+    ) -> tuple[FunctionCall, Specialization]:
+        """Return the program for this signature, traced if there is none yet, and the call.
+
+        Values of arguments that sizes depend on are made part of the signature.
+        """
         with self._lock:
             traced = self._programs.get(call.key)
             if traced is not None:
                 self._programs.move_to_end(call.key)
                 self._streak = 0
         if traced is None:
-            traced = self._trace(call, call.leaves if has_values else ())
+            try:
+                traced = self._trace(call, call.leaves if has_values else ())
+            except OperatorNotAllowedInGraphError as error:
+                known = error.size_of is not None and has_values
+                positions = leaves_behind(error.size_of) if known else None
+                if not positions or positions <= call.statics.values:
+                    raise
+                self._statics = self._statics.with_values(positions)
+                return self._find(FunctionCall(call.args, call.kwargs, self._statics))
             with self._lock:
                 traced = self._programs.setdefault(call.key, traced)
                 if len(self._programs) > _LARGEST:
                     self._programs.popitem(last=False)
             self._count_retracing()
-        return traced
+        return call, traced
 
     def _count_retracing(self) -> None:
         self._streak += 1
@@ -194,8 +207,8 @@ class Function(Generic[P, Y]):
         args, kwargs = nest.map_structure(example, (args, kwargs))
         if self._signature is not None:
             args, kwargs = check_signature(self._signature, args, kwargs), {}
-        traced = self._find(FunctionCall(args, kwargs, self._statics), has_values)
-        return ConcreteFunction(self, self._statics, traced)
+        call, traced = self._find(FunctionCall(args, kwargs, self._statics), has_values)
+        return ConcreteFunction(self, call.statics, traced)
 
     def graph(self, *args: Any, **kwargs: Any) -> FuncGraph:
         """Return the graph of the program for these arguments; print it to read it."""
@@ -419,7 +432,8 @@ def function(
     experimental_...:
         Accepted as in the original; they have no effect.
 
-    Of tensors and arrays the shape and the dtype are part of the signature. A Python float is an
+    Of tensors and arrays the shape and the dtype are part of the signature, and of arguments of a
+    few integers that sizes depend on (``x[:n]``, ``zeros([n])``) the values. A Python float is an
     input, weak as elsewhere: another value needs no new program. Integers, bools, strings, None
     and other objects are part of it; so are Variables, which may also be captured, and are read
     and assigned at each call. What Python itself does (print, append to a list, read a global) it

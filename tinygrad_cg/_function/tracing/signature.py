@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,11 +85,15 @@ def has_unknown_sizes(structure: Any) -> bool:
     return any(isinstance(one, TensorSpec) and not one.is_known for one in flat)
 
 
+MOST_SIZES = 64  # integers of a tensor that is computed with while tracing
+
+
 class Statics:
     """The arguments that a function takes as they are, as part of the signature."""
 
     def __init__(self, function: Callable[..., Any], argnums: Any, argnames: Any):
         numbers = _as_list(argnums)
+        self.values: frozenset[int] = frozenset()  # positions of leaves that decide on sizes
         self.names = set(_as_list(argnames))
         parameters: list[str] = []
         if numbers or self.names:
@@ -100,6 +104,12 @@ class Statics:
         self.numbers = {number % len(parameters) if number < 0 else number for number in numbers}
         self.names |= {parameters[i] for i in self.numbers if i < len(parameters)}
         self.numbers |= {parameters.index(name) for name in self.names if name in parameters}
+
+    def with_values(self, positions: Iterable[int]) -> Statics:
+        """Return the signature to which the values of some leaves belong, too."""
+        found = copy.copy(self)
+        found.values = self.values.union(positions)
+        return found
 
     def without_first(self) -> Statics:
         """Return the signature of the function whose first argument, an instance, is given."""
@@ -160,6 +170,8 @@ class FunctionCall:
         self.leaves.append(tensor)
         self.has_tensors, data = True, tensor._data
         if type(data) is np.ndarray or not isinstance(data, devices.array_types):
+            if len(self.leaves) - 1 in self.statics.values and _may_be_size(data):
+                return data.shape, data.dtype, data.tobytes()
             return data.shape, data.dtype
         self.device = GPU
         return data.shape, data.dtype, GPU
@@ -169,6 +181,12 @@ class FunctionCall:
             names = sorted(value)
             return type(value), tuple(names), *[self._key(value[name]) for name in names]
         return type(value), *[self._key(one) for one in value]
+
+    def sizes(self) -> dict[int, np.ndarray]:
+        """Return the values that belong to the signature, by the positions of their leaves."""
+        known = [(k, self.leaves[k]) for k in self.statics.values if k < len(self.leaves)]
+        arrays = [(k, leaf._data) for k, leaf in known if isinstance(leaf, Tensor)]
+        return {k: array.copy() for k, array in arrays if _may_be_size(array)}
 
     def without_leaves(self) -> FunctionCall:
         """Return the call without its tensors, which need not be kept."""
@@ -185,6 +203,10 @@ class FunctionCall:
         for name in sorted(kwargs.keys() - names):
             kwargs[name] = _fill(kwargs[name], supply)
         return tuple(args), kwargs
+
+
+def _may_be_size(array: Any) -> bool:
+    return type(array) is np.ndarray and array.dtype.kind in "iu" and array.size <= MOST_SIZES
 
 
 class _Leaf:

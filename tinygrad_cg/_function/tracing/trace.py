@@ -12,6 +12,8 @@ import linecache
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -32,11 +34,10 @@ from ...errors import OperatorNotAllowedInGraphError, is_ours, location_of, user
 from ..graph.interpret import device_of, interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 from .outside_calls import OutsideCalls, outside_operation
+from .signature import MOST_SIZES
 
 Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
 """A function that makes a program of a graph: `interpreter`, or `executable.build`, which fuses."""
-
-MOST_SIZES = 64  # integers of a tensor that is computed with while tracing
 
 
 class TraceTensor(Tensor):
@@ -78,8 +79,49 @@ def value_or_refuse(tensor: Any) -> np.ndarray:
     if value is None:
         if tensor.level.is_over:
             raise leaked_from_trace(tensor)
-        refuse_value(repr(tensor), tensor.level)
+        try:
+            refuse_value(repr(tensor), tensor.level)
+        except OperatorNotAllowedInGraphError as error:
+            error.size_of = tensor if _is_size() else None
+            raise
     return value
+
+
+def _is_size() -> bool:
+    """Return whether an operation of ours asks for a value, and not the user's code."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        home = frame.f_globals.get("__name__", "")
+        if home not in (__name__, Tensor.__module__) and not home.startswith("numpy."):
+            return is_ours(frame.f_code.co_filename) and "._autograph" not in home
+        frame = frame.f_back
+    return False
+
+
+def leaves_behind(tensor: TraceTensor) -> set[int] | None:
+    """Return the positions of the arguments, integers all of them, that a tensor is made of.
+
+    None if it is made of more than a few integers among the arguments, and of constants.
+    """
+    found: set[int] = set()
+    waiting = [(tensor.level, tensor.value)]
+    while waiting:
+        level, value = waiting.pop()
+        if value.array is not None:
+            continue
+        if isinstance(value, OutputItem) or value.primitive is not None:
+            waiting += [(level, one) for one in value.inputs]
+        elif value in level.arguments:
+            if value.dtype.kind not in "iu" or prod(value.shape) > MOST_SIZES:
+                return None
+            found.add(level.arguments.index(value))
+        else:
+            outer = next((one for one, inner in level.met.values() if inner is value), None)
+            if isinstance(outer, TraceTensor):
+                waiting.append((outer.level, outer.value))
+            elif outer is None or not _is_known_size(outer):
+                return None
+    return found
 
 
 def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
