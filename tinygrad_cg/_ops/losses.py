@@ -168,7 +168,8 @@ def same_rank(y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
     As in Keras, a vector gets that axis, since each of its numbers is an example of its own.
     """
     if y_true.ndim > y_pred.ndim:
-        return same_rank(y_pred, y_true)[::-1]
+        y_pred, y_true = same_rank(y_pred, y_true)
+        return y_true, y_pred
     shape = y_pred._data.shape
     if len(shape) != y_true.ndim + 1 or shape[-1] != 1:
         return y_true, y_pred
