@@ -318,6 +318,7 @@ METHODS = {
     "retain_grad": "use tape.gradient(y, x) with the tensor in the middle as x",
     "roll": "use tf.roll(x, shift, axis)",
     "scatter_": "tensors do not change: use x.at[index].set(value)",
+    "scatter_add": "use x.at[index].add(y)",
     "sigmoid": "use tf.sigmoid(x)",
     "softmax": "use tf.nn.softmax(x)",
     "split": "use tf.split(x, count, axis)",
@@ -348,24 +349,6 @@ METHODS = {
     "block_until_ready": "leave it out: a value is there when the call returns",
     # TensorFlow
     "eval": "use x.numpy()",
-}
-
-_UPDATES = {  # by what `x.at[index]` calls them
-    "add": "add",
-    "div": "divide",
-    "max": "max",
-    "min": "min",
-    "mul": "multiply",
-    "sub": "subtract",
-    "update": "set",
-}
-METHODS |= {
-    f"scatter_{name}": f"use x.at[slices.indices].{update}(slices.values)"
-    for name, update in _UPDATES.items()
-}
-METHODS |= {
-    f"scatter_nd_{name}": f"use tf.tensor_scatter_nd_{name}(x, indices, updates)"
-    for name in ("add", "max", "min", "sub", "update")
 }
 
 _FUNCTIONS = {  # by what they are called as methods
