@@ -286,7 +286,6 @@ def test_what_a_program_refuses():
         (grows, InvalidArgumentError, "array that grows cannot be written"),
         (other_shape, ValueError, "Incompatible shape"),
         (other_dtype, InvalidArgumentError, "does not match TensorArray dtype"),
-        (lambda x, n: tf.TensorArray(x.dtype, n).size(), InvalidArgumentError, "`size` must be kn"),
         (
             lambda x, n: tf.while_loop(
                 lambda i, ta: i < n, lambda i, ta: (i + 1, x), (0, tf.TensorArray(x.dtype, 3))

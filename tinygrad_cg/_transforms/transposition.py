@@ -32,7 +32,9 @@ from .._rules.user_ops import NoGradientError
 from ..errors import NotLinearError
 from .batching import unbatched_values
 
-NEAR = 2.0**-14  # of an upstream gradient: a change that rounds other sums otherwise
+NEAR = {4: 2.0**-19, 8: 2.0**-42}
+"""A change of upstream gradients that rounds sums otherwise, by the size of their numbers. NOISE
+times it is below the tolerance, so that no other error passes."""
 NOISE = 64.0  # times the change of a gradient by such changes may be rounding
 
 Pull: TypeAlias = Callable[[list], Sequence]
@@ -296,7 +298,7 @@ def _is_linear(pull: Pull, outputs: Sequence[Any]) -> bool:
         sums = [add(multiply(one, factor), other) for one, other in pairs]
         found = [pull(list(dys)) for dys in (ones, others, sums)]
         if not all(_is_sum(factor, 0.0, *gradients) for gradients in zip(*found, strict=True)):
-            noise = _rounding(pull, sums, found[2])
+            noise = _rounding(pull, ones, found[0], abs(factor) + 1.0)
             if not all(_is_sum(factor, *both) for both in zip(noise, *found, strict=True)):
                 return False
         others = [multiply(one, factor) for one in others]
@@ -315,18 +317,20 @@ def _is_sum(factor: float, noise: Any, one: Any, other: Any, total: Any) -> bool
     return not unbatched_values(greater(error, allowed)).any()
 
 
-def _rounding(pull: Pull, dys: Sequence[Tensor], gradients: Sequence) -> list[Tensor | None]:
-    """Return how much gradients change where upstream gradients change a little.
+def _rounding(
+    pull: Pull, dys: Sequence[Tensor], gradients: Sequence, factor: float = 1.0
+) -> list[Tensor | None]:
+    """Return how much gradients change where upstream gradients change a little, times a factor.
 
     Of a gradient that is 0, a sum of terms that cancel, this is what rounding leaves.
     """
     found: list[Any] = [None if one is None else 0.0 for one in gradients]
-    is_short = any(dy._data.dtype.itemsize == 2 for dy in dys)  # it has too few digits
-    for seed in () if is_short else range(4):
-        changed = pull([_scaled(dy, 1, NEAR, seed) for dy in dys])
+    near = [NEAR.get(dy._data.real.itemsize, 0.0) for dy in dys]  # float16 has too few digits
+    for seed in range(8):
+        changed = pull([_scaled(dy, 1, each, seed) for dy, each in zip(dys, near, strict=True)])
         for k, (one, other) in enumerate(zip(changed, gradients, strict=True)):
             if one is not None and other is not None:
-                found[k] = add(found[k], absolute(one - other))
+                found[k] = add(found[k], multiply(absolute(one - other), factor))
     return found
 
 

@@ -217,9 +217,12 @@ class Traced:
     def arguments(self, trace: FunctionTrace) -> list:
         """Return the leaves of the call as a trace has them; those that are sizes as constants."""
         pairs = [(trace.argument(aval), weak) for aval, weak in self.avals]
+        leaves: list[Any] = [
+            one if weak is None else TraceNumber(one.value, trace, weak) for one, weak in pairs
+        ]
         for k, array in self.sizes.items():
-            pairs[k] = Tensor(array), None
-        return [one if weak is None else TraceNumber(one.value, trace, weak) for one, weak in pairs]
+            leaves[k] = Tensor(array)
+        return leaves
 
     def run(self, leaves: Sequence) -> tuple[list[Tensor], Any]:
         """Call the Python function; return its outputs as tensors, flat, and their structure."""

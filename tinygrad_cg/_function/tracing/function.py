@@ -120,8 +120,8 @@ class Function(Generic[P, Y]):
             try:
                 traced = self._trace(call, call.leaves if has_values else ())
             except OperatorNotAllowedInGraphError as error:
-                known = error.size_of is not None and has_values
-                positions = leaves_behind(error.size_of) if known else None
+                size = error.size_of
+                positions = leaves_behind(size) if has_values and size is not None else None
                 if not positions or positions <= call.statics.values:
                     raise
                 self._statics = self._statics.with_values(positions)
