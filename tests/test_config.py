@@ -1,5 +1,6 @@
 """Threads and the cache as users set them."""
 
+import numpy as np
 import pytest
 
 import tinygrad_cg as tf
@@ -48,3 +49,31 @@ def test_what_is_no_limit_of_the_cache(tmp_path, monkeypatch):
     program = tf.function(lambda x: tf.exp(x) + 3.0, jit_compile=True)
     with pytest.raises(ValueError, match="TINYGRAD_CG_CACHE_LIMIT='much' is not a number of bytes"):
         program(tf.constant([0.0, 1.0]))
+
+
+def test_functions_run_eagerly_for_a_debugger():
+    traced = []
+
+    @tf.function
+    def square(x):
+        traced.append(isinstance(x._data, np.ndarray))  # as a debugger would see it
+        return x * x if x > 0.0 else x
+
+    class Owner:
+        @tf.function
+        def method(self, x):
+            return x.numpy() + 1.0
+
+    x = tf.Variable(3.0)
+    try:
+        tf.config.run_functions_eagerly(True)
+        assert tf.config.functions_run_eagerly()
+        with tf.GradientTape() as tape:
+            y = square(x.value()) + square(x=x.value())
+        assert [float(y), float(tape.gradient(y, x)), traced] == [18.0, 12.0, [True, True]]
+        assert Owner().method(x) == 4.0
+    finally:
+        tf.config.run_functions_eagerly(False)
+    assert not tf.config.functions_run_eagerly()
+    assert float(square(x.value())) == 9.0
+    assert not all(traced)

@@ -103,3 +103,80 @@ def test_what_datasets_refuse():
         len(Dataset.range(3).repeat())
     with pytest.raises(TypeError, match="needs datasets, got a int"):
         Dataset.zip((Dataset.range(3), 1))
+
+
+def test_generators_windows_and_padding():
+    """TensorFlow's elements, for structures and for steps that skip or overlap."""
+
+    def pairs(count):
+        for i in range(int(count)):
+            yield {"x": [i, i], "y": np.float64(i)}, i
+
+    spec = tf.TensorSpec([2], tf.float32), tf.TensorSpec([], tf.float32), tf.TensorSpec((), "int64")
+    signature = {"x": spec[0], "y": spec[1]}, spec[2]
+    data = Dataset.from_generator(pairs, args=[2], output_signature=signature)
+    for _ in range(2):
+        found = [(one["x"].numpy().tolist(), float(one["y"]), int(i)) for one, i in data]
+        assert found == [([0, 0], 0.0, 0), ([1, 1], 1.0, 1)]
+    assert next(iter(data))[0]["y"].dtype == tf.float32
+    assert listed(Dataset.from_generator(lambda: [1, 2], tf.int32)) == [1, 2]
+
+    data = Dataset.range(7)
+    for options, windows in (
+        ((3,), [[0, 1, 2], [3, 4, 5], [6]]),
+        ((3, 1, 2, True), [[0, 2, 4], [1, 3, 5], [2, 4, 6]]),
+        ((3, 1, 2), [[0, 2, 4], [1, 3, 5], [2, 4, 6], [3, 5], [4, 6], [5], [6]]),
+        ((2, 4), [[0, 1], [4, 5]]),
+        ((2, 6, 1, True), [[0, 1]]),
+    ):
+        found = data.window(*options)
+        assert [listed(one) for one in found] == windows
+        assert len(found) == len(windows)
+    two = Dataset.zip((Dataset.range(3), Dataset.range(4, 7))).window(2, 1, drop_remainder=True)
+    rows = two.flat_map(lambda x, y: Dataset.zip((x.batch(2), y.batch(2))))
+    found = [(x.numpy().tolist(), y.numpy().tolist()) for x, y in rows]
+    assert found == [([0, 1], [4, 5]), ([1, 2], [5, 6])]
+
+    rows = Dataset.range(1, 4).map(lambda x: tf.fill([x], x))
+    assert listed(rows.padded_batch(2)) == [[[1, 0], [2, 2]], [[3, 3, 3]]]
+    assert listed(rows.padded_batch(2, [4], np.int64(9), True)) == [[[1, 9, 9, 9], [2, 2, 9, 9]]]
+    rows = rows.map(lambda x: (x, {"m": tf.cast([x, x], tf.float32)}))
+    padded = rows.padded_batch(2, ([None], {"m": [2, None]}), (np.int64(-1), {"m": 9.0}))
+    x, more = next(iter(padded))
+    assert x.numpy().tolist() == [[1, -1], [2, 2]]
+    assert more["m"].numpy()[0].tolist() == [[1, 9], [1, 9]]
+
+
+def test_datasets_of_datasets():
+    repeat = lambda times: lambda x: Dataset.from_tensors(x).repeat(x if times is None else times)
+    data = Dataset.range(1, 5)
+    assert listed(Dataset.range(4).flat_map(Dataset.range)) == [0, 0, 1, 0, 1, 2]
+    blocks = data.interleave(repeat(3), cycle_length=2, block_length=2)
+    assert listed(blocks) == [1, 1, 2, 2, 1, 2, 3, 3, 4, 4, 3, 4]
+    turns = Dataset.range(1, 6).interleave(repeat(None), cycle_length=2)
+    assert listed(turns) == [1, 2, 2, 3, 3, 4, 3, 4, 4, 5, 4, 5, 5, 5, 5]
+    assert listed(data.repeat().take_while(lambda x: x < 3)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "make"),
+    [
+        (
+            TypeError,
+            "from_generator: needs a function",
+            lambda: Dataset.from_generator([1], "int32"),
+        ),
+        (TypeError, "map_func must return a Dataset", lambda: list(DATA.flat_map(lambda x: x))),
+        (ValueError, "window: shift must be greater", lambda: DATA.window(2, 0)),
+        (ValueError, "padded_shapes must not be", lambda: list(ROWS.padded_batch(2, [1]))),
+        (ValueError, "set_shape: the tensor has shape", lambda: list(SHORT)),
+    ],
+)
+def test_groups_say_what_they_need(error, words, make):
+    with pytest.raises(error, match=words):
+        make()
+
+
+DATA = Dataset.range(3)
+ROWS = DATA.map(lambda x: tf.fill([x], x))
+SHORT = Dataset.from_generator(lambda: [[1]], output_signature=tf.TensorSpec([2], tf.int32))

@@ -32,6 +32,16 @@ def test_sizes_and_dtypes():
     np.testing.assert_allclose(batched, tf.image.resize(IMAGES, (2, 2)), rtol=1e-14)
 
 
+def test_a_pixel_stays_where_no_other_is_asked():
+    """An equal size copies, NaN too; ties of "nearest" are those of float32, as TensorFlow's."""
+    x = np.ones((1, 3, 3, 1))
+    x[0, 1, 1] = np.nan
+    np.testing.assert_array_equal(tf.image.resize(x, (3, 3)), x)
+    assert np.isnan(tf.image.resize(x, (5, 9))).sum() == 15
+    row = np.arange(14).reshape(14, 1, 1)
+    assert tf.image.resize(row, (23, 1), "nearest").numpy().ravel()[11] == 6
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

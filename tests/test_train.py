@@ -79,6 +79,38 @@ def test_a_file_that_does_not_fit_changes_nothing(tmp_path):
         tf.train.Saver  # noqa: B018
 
 
+def test_names_generators_and_dtypes_of_all_kinds_are_kept(tmp_path):
+    """NumPy's own arguments are names like others; a module's generator goes on where it was."""
+
+    class Sampler(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.generator = tf.random.Generator.from_seed(1)
+
+    sampler, step = Sampler(), tf.Variable(7, dtype=tf.int8)
+    objects = {"file": tf.Variable(2.0j), "allow_pickle": step, "rng": sampler.generator}
+    checkpoint = tf.train.Checkpoint(sampler=sampler, **objects)
+    sampler.generator.normal([3])
+    path = checkpoint.write(tmp_path / "x")
+    wanted = sampler.generator.normal([2]).numpy()
+    step.assign(0)
+    checkpoint.read(path).assert_consumed()
+    assert (int(step), complex(objects["file"])) == (7, 2j)
+    np.testing.assert_array_equal(sampler.generator.normal([2]), wanted)
+    a = tf.Variable(0.0)
+    path = tf.train.Checkpoint(a=tf.Variable(0.5), b=tf.Variable(1, dtype=tf.int64)).write(path)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"b has .* dtype int32, .* int64"):
+        tf.train.Checkpoint(a=a, b=tf.Variable(1)).read(path)
+    assert float(a) == 0.0
+    with pytest.warns(UserWarning, match="values of no object: b"):
+        tf.train.Checkpoint(a=a).read(path)
+    (tmp_path / "x.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:99])
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"x\.npz is not a complete checkpoint"
+    ):
+        checkpoint.read(path)
+
+
 def test_a_manager_keeps_the_latest_files(tmp_path):
     step = tf.Variable(0)
     checkpoint = tf.train.Checkpoint(step=step)

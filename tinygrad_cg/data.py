@@ -14,6 +14,8 @@ from . import nest
 from ._core.conversion import as_dtype, convert
 from ._core.suggestions import DATASETS, absent_attributes, refuse_name
 from ._core.tensor import Tensor
+from ._ops.creation import constant
+from ._ops.padding import pad
 from ._ops.sampling import uniform
 from ._ops.shape import stack, unstack
 from .errors import InvalidArgumentError
@@ -83,6 +85,42 @@ class Dataset:
         return Dataset(lambda: (convert(np.array(one, dtype)) for one in numbers), len(numbers))
 
     @staticmethod
+    def from_generator(
+        generator: Callable[..., Any],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Any = (),
+        output_signature: Any = None,
+        name: Any = None,
+    ) -> Dataset:
+        """Return what ``generator(*args)`` yields; each loop calls it anew.
+
+        `output_signature` is a structure of `TensorSpec`, or `output_types` one of dtypes. Elements
+        get these dtypes; ValueError for another shape. `args` become arrays.
+        """
+        specs = output_types if output_signature is None else output_signature
+        if specs is None or not callable(generator):
+            raise TypeError(
+                "from_generator: needs a function that returns an iterator, and output_signature, "
+                f"such as tf.TensorSpec((), tf.float32); got {generator!r} and {specs!r}"
+            )
+        arrays = [convert(one).numpy() for one in args or ()]
+
+        def fit(spec: Any, value: Any) -> Tensor:
+            tensor = constant(value, spec if output_signature is None else spec.dtype)
+            if output_signature is not None and spec.shape is not None:
+                tensor.set_shape(spec.shape)
+            return tensor
+
+        def begin() -> Iterator[Any]:
+            leaves = nest.flatten(specs)
+            for one in generator(*arrays):
+                pairs = builtins.zip(leaves, _leaves_like(specs, one), strict=True)
+                yield nest.pack_sequence_as(specs, [fit(*pair) for pair in pairs])
+
+        return Dataset(begin, _UNKNOWN)
+
+    @staticmethod
     def zip(*datasets: Any, name: Any = None) -> Dataset:
         """Return tuples of elements of several datasets, until one of them ends."""
         given = datasets[0] if len(datasets) == 1 and nest.is_nested(datasets[0]) else datasets
@@ -122,15 +160,75 @@ class Dataset:
     def batch(self, batch_size: Any, drop_remainder: bool = False, **options: Any) -> Dataset:
         """Return stacks of `batch_size` elements; the last may be smaller, or is dropped."""
         size = _positive("batch", "batch_size", batch_size)
+        return self._groups(_stack, size, size, 1, drop_remainder)
+
+    def padded_batch(
+        self,
+        batch_size: Any,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: Any = None,
+    ) -> Dataset:
+        """Return `batch`es of elements that are padded at their ends, to the largest by default.
+
+        `padded_shapes` has a shape for each tensor of an element, with None for the largest size,
+        and `padding_values` a number for each, or one for all (0 by default).
+        """
+        size = _positive("padded_batch", "batch_size", batch_size)
+
+        def pad_all(elements: list[Any]) -> Any:
+            first = elements[0]
+            shapes = values = [None] * len(nest.flatten(first))
+            if padded_shapes is not None:
+                shapes = _leaves_like(first, padded_shapes)
+            if nest.is_nested(padding_values):
+                values = _leaves_like(first, padding_values)
+            elif padding_values is not None:
+                values = [padding_values] * len(shapes)
+            columns = builtins.zip(shapes, values, strict=True)
+            return _join(elements, lambda column: stack(_padded(column, *next(columns))))
+
+        return self._groups(pad_all, size, size, 1, drop_remainder)
+
+    def window(
+        self,
+        size: Any,
+        shift: Any = None,
+        stride: Any = 1,
+        drop_remainder: bool = False,
+        name: Any = None,
+    ) -> Dataset:
+        """Return datasets of `size` elements, each `shift` (by default `size`) after the last.
+
+        The elements in a window are `stride` apart; the last windows may be smaller, or are
+        dropped. For elements that are structures a window is a structure of datasets.
+        """
+        count = _positive("window", "size", size)
+        shift = count if shift is None else _positive("window", "shift", shift)
+        datasets = partial(_join, join=lambda column: Dataset(lambda: iter(column), len(column)))
+        stride = _positive("window", "stride", stride)
+        return self._groups(datasets, count, shift, stride, drop_remainder)
+
+    def _groups(
+        self, join: Callable[[list[Any]], Any], size: int, shift: int, stride: int, whole: bool
+    ) -> Dataset:
+        """Return groups of elements, joined; only `whole` ones, or smaller ones at the end too."""
+        span = (size - 1) * stride + 1
 
         def begin() -> Iterator[Any]:
             elements = iter(self)
-            while group := list(itertools.islice(elements, size)):
-                if len(group) == size or not drop_remainder:
-                    yield _stack(group)
+            group = list(itertools.islice(elements, span))
+            while group:
+                if len(group) == span or not whole:
+                    yield join(group[::stride])
+                for _ in itertools.islice(elements, max(shift - len(group), 0)):
+                    pass
+                group = group[shift:]
+                group.extend(itertools.islice(elements, span - len(group)))
 
-        whole, rest = divmod(self._size, size)
-        count = self._size if self._size < 0 else whole + (rest > 0 and not drop_remainder)
+        least = span if whole else 1
+        count = self._size if self._size < 0 else max((self._size - least) // shift + 1, 0)
         return Dataset(begin, count)
 
     def unbatch(self, name: Any = None) -> Dataset:
@@ -151,6 +249,53 @@ class Dataset:
     def filter(self, predicate: Callable[..., Any], name: Any = None) -> Dataset:
         """Return the elements for which `predicate` is true."""
         return Dataset(lambda: (one for one in self if bool(_call(predicate, one))), _UNKNOWN)
+
+    def take_while(self, predicate: Callable[..., Any], name: Any = None) -> Dataset:
+        """Return the elements before the first for which `predicate` is false."""
+        holds = partial(_call, predicate)
+        return Dataset(lambda: itertools.takewhile(holds, self), _UNKNOWN)
+
+    def flat_map(self, map_func: Callable[..., Any], name: Any = None) -> Dataset:
+        """Return the elements of the datasets ``map_func(element)``, one after the other."""
+        return self.interleave(map_func)
+
+    def interleave(
+        self,
+        map_func: Callable[..., Any],
+        cycle_length: Any = 1,
+        block_length: Any = 1,
+        **options: Any,
+    ) -> Dataset:
+        """Return elements of `cycle_length` datasets ``map_func(element)`` in turn.
+
+        Each gives `block_length` elements; where one ends the next dataset takes its place.
+        """
+        cycle = _positive("interleave", "cycle_length", cycle_length or 1)
+        length = _positive("interleave", "block_length", block_length or 1)
+
+        def begin() -> Iterator[Any]:
+            sources, end = map(partial(_call, map_func), self), object()
+            slots: list[Any] = [None] * cycle
+            for i in itertools.cycle(builtins.range(cycle)):
+                if slots[i] is None and sources is not None:
+                    source = next(sources, end)
+                    if source is end:
+                        sources = None
+                    elif not isinstance(source, Dataset):
+                        raise TypeError(
+                            "flat_map and interleave: map_func must return a Dataset, got a "
+                            f"{type(source).__name__}: use map"
+                        )
+                    else:
+                        slots[i] = iter(source)
+                if slots[i] is not None:
+                    block = list(itertools.islice(slots[i], length))
+                    slots[i] = slots[i] if len(block) == length else None
+                    yield from block
+                elif slots.count(None) == cycle:
+                    return
+
+        return Dataset(begin, _UNKNOWN)
 
     def shuffle(
         self,
@@ -284,8 +429,39 @@ def _call(function: Callable[..., Any], element: Any) -> Any:
 
 
 def _stack(elements: list[Any]) -> Any:
+    return _join(elements, stack)
+
+
+def _join(elements: list[Any], join: Callable[[list[Any]], Any]) -> Any:
+    """Return a structure with what `join` gives for the elements' tensors at each place."""
     columns = builtins.zip(*map(nest.flatten, elements), strict=True)
-    return nest.pack_sequence_as(elements[0], [stack(list(one)) for one in columns])
+    return nest.pack_sequence_as(elements[0], [join(list(one)) for one in columns])
+
+
+def _leaves_like(structure: Any, other: Any) -> list[Any]:
+    """Return the parts of `other` in the places of the leaves of `structure`."""
+    if isinstance(structure, dict):
+        structure, other = ([one[key] for key in sorted(structure)] for one in (structure, other))
+        structure = tuple(structure)
+    if isinstance(structure, tuple):
+        pairs = builtins.zip(structure, other, strict=True)
+        return [leaf for pair in pairs for leaf in _leaves_like(*pair)]
+    return [other]
+
+
+def _padded(tensors: list[Tensor], shape: Any, value: Any) -> list[Tensor]:
+    """Return tensors of one shape: their sizes where `shape` has None are the largest."""
+    largest = np.max([one.shape for one in tensors], axis=0, initial=0).astype(int).tolist()
+    wanted = [None] * len(largest) if shape is None else list(shape)
+    pairs = builtins.zip(wanted, largest, strict=True)
+    sizes = np.array([most if size in (None, -1) else size for size, most in pairs], int)
+    if (sizes < largest).any():
+        raise InvalidArgumentError(
+            f"padded_batch: padded_shapes must not be smaller than the largest element, {largest}, "
+            f"got {wanted}"
+        )
+    fill = partial(pad, mode="constant", value=0 if value is None else value)
+    return [fill(one, [(0, more) for more in sizes - one.shape]) for one in tensors]
 
 
 def _forever(dataset: Dataset) -> Iterator[Any]:

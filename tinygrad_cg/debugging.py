@@ -17,6 +17,11 @@ from ._debugging.assertions import (
     assert_none_equal,
     assert_positive,
     assert_rank,
+    assert_rank_at_least,
+    assert_rank_in,
+    assert_scalar,
+    assert_shapes,
+    assert_type,
 )
 from ._debugging.nans import debug_nans, disable_check_numerics, enable_check_numerics
 from ._debugging.numerics import assert_all_finite, check_numerics
@@ -37,6 +42,11 @@ __all__ = [
     "assert_none_equal",
     "assert_positive",
     "assert_rank",
+    "assert_rank_at_least",
+    "assert_rank_in",
+    "assert_scalar",
+    "assert_shapes",
+    "assert_type",
     "check_numerics",
     "debug_nans",
     "disable_check_numerics",

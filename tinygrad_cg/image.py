@@ -80,12 +80,15 @@ def resize(
 def _along(x: Tensor, axis: int, new: int, method: str) -> Tensor:
     """Return images resized along one axis: between two neighbours, or the nearest one."""
     old = x.shape[axis]
-    centres = (np.arange(new) + 0.5) * (old / new)
-    if method == ResizeMethod.NEAREST_NEIGHBOR:
+    is_nearest = method == ResizeMethod.NEAREST_NEIGHBOR
+    kind: Any = np.float32 if is_nearest else np.float64  # so TensorFlow breaks ties
+    centres = (np.arange(new, dtype=kind) + kind(0.5)) * kind(old / new)
+    if is_nearest:
         return gather(x, np.minimum(np.floor(centres), old - 1).astype(np.int64), axis=axis)
-    low = np.floor(centres - 0.5)
-    share = (centres - 0.5 - low).reshape(-1, *[1] * (3 - axis)).astype(x.dtype)
+    centres -= 0.5
+    low, high = np.floor(centres), np.ceil(centres)  # equal where nothing is between
+    share = (centres - low).reshape(-1, *[1] * (3 - axis)).astype(x.dtype)
     first, second = (
-        gather(x, np.clip(at, 0, old - 1).astype(np.int64), axis=axis) for at in (low, low + 1)
+        gather(x, np.clip(at, 0, old - 1).astype(np.int64), axis=axis) for at in (low, high)
     )
     return add(first, multiply(subtract(second, first), share))

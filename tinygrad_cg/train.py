@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ._core.suggestions import refuse_name
+from ._reverse.generator import Generator
 from ._reverse.variable import Variable
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, warn
 from .module import Module
 from .optimizers import Optimizer
 
@@ -96,7 +98,14 @@ class Checkpoint:
         path = Path(f"{prefix}.npz")
         path.parent.mkdir(parents=True, exist_ok=True)
         values = {name: one.numpy() for name, one in self._variables().items()}
-        _replace(path, partial(np.savez, **values))
+
+        def write(file: Any) -> None:
+            with zipfile.ZipFile(file, "w") as archive:  # np.savez has arguments, such as `file`
+                for name, value in values.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, value, allow_pickle=False)
+
+        _replace(path, write)
         return prefix
 
     def save(self, file_prefix: Any, options: Any = None) -> str:
@@ -109,23 +118,30 @@ class Checkpoint:
     def read(self, save_path: Any, options: Any = None) -> CheckpointLoadStatus:
         """Assign the values in a file, by its prefix. All that does not fit leaves all as it is.
 
-        Returns what says whether both sides have the same names. FileNotFoundError without the
-        file; InvalidArgumentError for another shape.
+        Returns what says whether both sides have the same names, and warns if nothing asks it and
+        the file has more. FileNotFoundError without the file; InvalidArgumentError for another
+        shape or dtype, and for a file that is not complete.
         """
         if save_path is None:
             return CheckpointLoadStatus([], [])
         path = Path(f"{os.fspath(save_path)}.npz")
         if not path.is_file():
             raise FileNotFoundError(f"Checkpoint.read: there is no file {path}")
-        with np.load(path, allow_pickle=False) as file:
-            values = {name: file[name] for name in file.files}
+        try:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+                values = {name: file[name] for name in file.files}
+        except (zipfile.BadZipFile, EOFError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"Checkpoint.read: {path} is not a complete checkpoint: {error}"
+            ) from None
         self._build(values)
         own = self._variables()
         for name in own.keys() & values.keys():
-            if not own[name].shape.is_compatible_with(values[name].shape):
+            here, there = ((tuple(one.shape), one.dtype) for one in (own[name], values[name]))
+            if here != there:
                 raise InvalidArgumentError(
-                    f"Checkpoint.read: {name} has shape {tuple(own[name].shape)}, and in {path} "
-                    f"{values[name].shape}"
+                    f"Checkpoint.read: {name} has shape {here[0]} and dtype {here[1]}, and in "
+                    f"{path} {there[0]} and {there[1]}"
                 )
         for name in own.keys() & values.keys():
             own[name].assign(values[name])
@@ -138,7 +154,8 @@ def _is_saved(value: Any) -> bool:
     if isinstance(value, (list, tuple, Mapping)):
         parts = value.values() if isinstance(value, Mapping) else value
         return all(map(_is_saved, parts))
-    return isinstance(value, (Variable, Module, Checkpoint)) or hasattr(value, "variables")
+    kinds = (Variable, Module, Checkpoint, Generator)
+    return isinstance(value, kinds) or hasattr(value, "variables")
 
 
 def _paths(
@@ -155,7 +172,7 @@ def _paths(
         optimizers.append((path, value))
         slots = {id(one) for kept in value._kept.values() for one in kept}
         parts = {k: one for k, one in enumerate(value.variables) if id(one) not in slots}
-    elif isinstance(value, (Module, Checkpoint)):
+    elif isinstance(value, (Module, Checkpoint, Generator)):
         parts = {name: part for name, part in vars(value).items() if name != "_root"}
     elif isinstance(value, Mapping):
         parts = value
@@ -172,22 +189,35 @@ class CheckpointLoadStatus:
 
     def __init__(self, unused: list[str], missing: list[str]):
         self._unused, self._missing = unused, [one for one in missing if one != "save_counter"]
+        self._is_asked = False
 
     def assert_consumed(self) -> CheckpointLoadStatus:
         """Raise AssertionError unless the file and the objects have the same names."""
+        self._is_asked = True
         if self._unused:
             raise AssertionError(f"the file has values of no object: {', '.join(self._unused)}")
         return self.assert_existing_objects_matched()
 
     def assert_existing_objects_matched(self) -> CheckpointLoadStatus:
         """Raise AssertionError unless each Variable has its value from the file."""
+        self._is_asked = True
         if self._missing:
             raise AssertionError(f"the file has no values of {', '.join(self._missing)}")
         return self
 
     def expect_partial(self) -> CheckpointLoadStatus:
         """Return this: nothing is said of values that were not used."""
+        self._is_asked = True
         return self
+
+    def __del__(self) -> None:
+        if self._unused and not self._is_asked:
+            warn(
+                f"Checkpoint.read: the file has values of no object: {', '.join(self._unused)}. "
+                "Make Variables before (optimizer.build(variables) makes an optimizer's), or call "
+                "restore(path).expect_partial()",
+                UserWarning,
+            )
 
 
 class CheckpointManager:

@@ -85,6 +85,19 @@ def test_assertions_that_hold_say_nothing():
     check.assert_non_negative([0, 2])
     check.assert_non_positive([0, -2])
     check.Assert(tf.constant(True), [1])
+    check.assert_scalar(1.0)
+    check.assert_rank_at_least([[1]], 1)
+    check.assert_rank_in([1], [0, 1])
+    check.assert_type(tf.constant([1.0]), "float32")
+    x = tf.zeros([2, 3])
+    shapes = [
+        (x, "NM"),
+        (x[0], ("M",)),
+        (tf.zeros([4, 5, 3]), (..., "M")),
+        (x[0, 0], ()),
+        (x, (2, None)),
+    ]
+    check.assert_shapes(shapes)
 
 
 @pytest.mark.parametrize(
@@ -104,11 +117,22 @@ def test_assertions_that_hold_say_nothing():
         ("assert_non_positive", ([1],), "x <= 0"),
         ("assert_equal", ([1, 2], [1, 2, 3]), "do not broadcast"),
         ("Assert", (False, [7]), "assertion failed: 7"),
+        ("assert_scalar", ([1.0],), r"must have rank 0. Received rank 1, shape \(1,\)"),
+        ("assert_rank_at_least", ([1], 2, "words"), "words assert_rank_at_least: .* at least 2"),
+        ("assert_rank_in", ([1], [0, 2]), r"must have rank in \[0, 2\]"),
+        ("assert_shapes", ([([1, 2], "N"), ([1], ("N",))],), r"of shape \(1,\) must .*'N': 2"),
+        ("assert_shapes", ([([1, 2], (..., 3))],), r"of shape \(2,\)"),
+        ("assert_shapes", ([([1, 2], "NM")],), r"of shape \(2,\)"),
     ],
 )
 def test_assertions_that_fail_say_where(name, args, words):
     with pytest.raises(tf.errors.InvalidArgumentError, match=words):
         getattr(tf.debugging, name)(*args)
+
+
+def test_a_dtype_is_a_type_error():
+    with pytest.raises(TypeError, match="must be of type int32; got float32"):
+        tf.debugging.assert_type(1.0, tf.int32)
 
 
 def test_an_assertion_is_made_at_each_call_of_a_program():

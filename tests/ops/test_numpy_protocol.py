@@ -253,3 +253,30 @@ def test_tensors_are_compared_with_what_pytest_approximates():
         assert other == one
         assert (one != other) is False
         assert one + 1.0 != other
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "expit",
+            r"^scipy\.special\.expit is not supported on tensors: use tf\.sigmoid, or x\.numpy",
+        ),
+        ("gammaln", r"^scipy\.special\.gammaln .* use tf\.math\.lgamma, or"),
+        ("j0", r"^scipy\.special\.j0 .* use tf\.autograd\.scipy\.special\.j0, or"),
+        ("wrightomega", r"^scipy\.special\.wrightomega .* use x\.numpy\(\) for the values alone"),
+        (None, r"^the universal function twice .* use x\.numpy\(\) for the values alone"),
+        ("sin", r"^np\.spacing is not supported on tensors with these arguments"),
+    ],
+)
+def test_universal_functions_of_others_keep_their_names(name, words):
+    """So they do in rules, which get tensors where they are differentiated."""
+    special = pytest.importorskip("scipy.special")
+
+    def twice(x):
+        return 2 * x
+
+    call = np.frompyfunc(twice, 1, 1) if name is None else getattr(special, name, np.spacing)
+    for run in (call, tf.custom_gradient(lambda x: (call(x), lambda dy: dy))):
+        with pytest.raises(TypeError, match=words):
+            tf.grad(lambda x: tf.reduce_sum(run(x)))(tf.constant([0.5, 1.0]))  # noqa: B023

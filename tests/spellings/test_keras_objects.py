@@ -1,5 +1,6 @@
 """Losses and metrics as objects: Keras 3.15's numbers (TensorFlow backend)."""
 
+import random
 import re
 
 import numpy as np
@@ -43,6 +44,25 @@ def test_losses_are_kerass(name, y_true, numbers):
     ]
     assert_allclose([float(one) for one in found], numbers, rtol=1e-6)
     assert make(reduction=None)(y_true, P).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("MeanSquaredError", [0.26, 0.26]),
+        ("BinaryCrossentropy", [0.72163, 7.20922]),
+        ("Huber", [0.13, 0.13]),
+        ("CosineSimilarity", [-0.375, -0.375]),
+        ("Hinge", [0.95, 0.75]),
+    ],
+)
+def test_a_vector_and_a_column_are_examples_of_one_number(name, numbers):
+    """So each has a weight of its own, whichever of labels and predictions is the column."""
+    labels, column = tf.constant([1.0, 0.0, 1.0, 1.0]), tf.constant([[0.2], [0.4], [0.9], [0.6]])
+    weights, loss = tf.constant([1.0, 2.0, 0.0, 0.5]), getattr(tf.keras.losses, name)
+    found = [loss()(labels, column, weights), loss()(column, labels, weights)]
+    assert_allclose(found, numbers, rtol=2e-5)
+    assert loss(reduction=None)(labels, column).shape == (4,)
 
 
 def test_options_of_losses():
@@ -236,3 +256,27 @@ def test_names_of_variables_have_scopes():
     assert tf.Variable(1.0, name="v").name == "v:0"
     with pytest.raises(ValueError, match="must be a string, got int"):
         tf.name_scope(3)
+
+
+def test_labels_become_rows():
+    rows = tf.keras.utils.to_categorical
+    for labels in ([0, 2], [[0.0], [2.0]], np.array([0, 2], np.uint8)):
+        found = rows(labels)
+        assert (found.tolist(), found.dtype) == ([[1, 0, 0], [0, 0, 1]], "float64")
+    assert rows([[0, 1]], 2).tolist() == [[[1, 0], [0, 1]]]
+    assert rows([], 3).shape == (0, 3)
+    compiled = tf.function(lambda x: rows(x, 3), jit_compile=False)(tf.constant([[2], [0]]))
+    assert (compiled.numpy().tolist(), compiled.dtype) == ([[0, 0, 1], [1, 0, 0]], "float32")
+    for labels in ([1.5], [-1], [3]):
+        with pytest.raises(ValueError, match="labels must be integers from 0 to 2"):
+            rows(labels, 3)
+
+
+def test_seeds_and_norms():
+    assert_allclose(tf.keras.utils.normalize([[3.0, 4.0], [0.0, 0.0]]), [[0.6, 0.8], [0.0, 0.0]])
+    assert_allclose(tf.keras.utils.normalize([[3.0, 1.0]], 0, 1), [[1.0, 1.0]])
+    draws = []
+    for _ in range(2):
+        tf.keras.utils.set_random_seed(3)
+        draws.append((random.random(), np.random.rand(), float(tf.random.normal(()))))
+    assert draws[0] == draws[1]

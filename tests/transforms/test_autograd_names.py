@@ -34,8 +34,10 @@ from tinygrad_cg.autograd.extend import defjvp, defvjp, notrace_primitive, primi
 from tinygrad_cg.autograd.misc.fixed_points import fixed_point
 from tinygrad_cg.autograd.misc.flatten import flatten, flatten_func
 from tinygrad_cg.autograd.misc.optimizers import adam, rmsprop, sgd
+from tinygrad_cg.autograd.numpy.numpy_boxes import ArrayBox
 from tinygrad_cg.autograd.scipy import integrate, linalg, signal, special, stats
 from tinygrad_cg.autograd.test_util import check_grads
+from tinygrad_cg.autograd.tracer import Box, getval, isbox
 
 X = np.array([0.3, 1.2, 2.5])
 
@@ -620,6 +622,31 @@ def test_builtins_see_the_value_of_a_tensor():
     assert found == [(True, False), float, (False, True), np.ndarray]
     assert builtins.isinstance(2, int)
     assert builtins.type([]) is builtins.list
+
+
+def test_values_of_a_differentiated_function_are_told_from_constants():
+    """The names of ``autograd.tracer`` and ``autograd.numpy.numpy_boxes`` that programs import."""
+    found = []
+
+    def look(x):
+        value = getval(x)
+        found.append((isinstance(x, ArrayBox), isinstance(x, Box), isbox(x), type(value)))
+        if not isbox(value) and np.ndim(value):
+            value[0] = 7.0  # it is a copy
+        return anp.sum(x * getval(x)) if getval(anp.sum(x)) > 0 else anp.sum(x)
+
+    np.testing.assert_array_equal(grad(look)(X), X)
+    assert grad(look)(2.0) == 2.0
+    assert look(3.0) == 9.0
+    assert found == [
+        *[(True, True, True, kind) for kind in (np.ndarray, np.float64)],
+        (False, False, False, float),
+    ]
+    assert isbox(tf.function(lambda x: getval(x) * x)(tf.constant(2.0)))
+    with pytest.raises(AttributeError, match=r"use x\.numpy\(\), or getval\(x\)"):
+        grad(lambda x: x._value)(1.0)
+    with pytest.raises(ImportError, match=r"VJPNode.*use tf\.GradientTape"):
+        exec("from tinygrad_cg.autograd.tracer import VJPNode")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ _DENSE = "a dense tensor; for few rows of a table tf.gather and tf.math.unsorted
 _GRADIENT = "tape.gradient(y, x) inside `with tf.GradientTape()`, or tf.grad(f)(x)"
 _MODEL = "tf.Module with Variables of its own: there are no layers of Keras or PyTorch"
 _PLACE = "`with tf.device('/GPU:0'):` around the code; tensors are on the CPU otherwise"
-_STARTS = "tf.random.normal(shape) or tf.zeros(shape) for a Variable's first value"
 _STATE = "tf.stop_gradient(x) for a tensor, or tape.stop_recording() for a block of code"
 
 # Names of functions, in any namespace.
@@ -98,9 +97,8 @@ NAMES = {
     "core": "the public functions of tinygrad_cg.autograd, and tinygrad_cg.autograd.extend",
     "defvjp_argnum": "defvjp(function, maker, ...), with a maker for each argument",
     "defvjp_argnums": "defvjp(function, maker, ...), with a maker for each argument",
-    "getval": "tf.stop_gradient(x) for a constant, or x.numpy() outside of compiled programs",
-    "isbox": "tf.is_tensor(x)",
-    "tracer": "tf.stop_gradient(x) for getval(x), and tf.is_tensor(x) for isbox(x)",
+    "getval": "getval of tinygrad_cg.autograd.tracer, or tf.stop_gradient(x) for a constant",
+    "isbox": "isbox of tinygrad_cg.autograd.tracer, or tf.is_tensor(x)",
     "vspace": "tf.nest for the structure, tf.zeros_like and tf.ones_like for its elements",
     "custom_jvp": "tf.custom_derivatives, which takes a jvp",
     "custom_vjp": "tf.custom_gradient",
@@ -208,29 +206,19 @@ NAMES = {
     "topk": "tf.math.top_k",
     "unsqueeze": "tf.expand_dims",
     # TensorFlow and Keras
-    "GlorotUniform": _STARTS,
     "Input": _MODEL,
     "Model": _MODEL,
     "Sequential": _MODEL,
     "SparseTensor": _DENSE,
     "activations": "tf.nn, or tf.keras.ops",
-    "assert_rank_at_least": "tf.debugging.assert_greater(tf.rank(x), rank - 1)",
-    "assert_rank_in": "tf.debugging.assert_rank(x, rank), with the rank that is due",
-    "assert_scalar": "tf.debugging.assert_rank(x, 0)",
-    "assert_shapes": "tf.ensure_shape(x, shape), for each tensor",
-    "assert_type": "`assert x.dtype == dtype`",
     "callbacks": _MODEL,
-    "functions_run_eagerly": "the function without tf.function, or its python_function",
     "global_variables_initializer": "no initializer: a Variable has its value from the start",
     "layers": _MODEL,
     "list_logical_devices": "tf.config.list_physical_devices",
     "raw_ops": "the operation's own name, as tf.add",
-    "run_functions_eagerly": "the function without tf.function, or its python_function",
     "saved_model": "pickle, which takes tensors, Variables and modules",
     "save": "pickle, which takes tensors, Variables and modules",
     "sparse": _DENSE,
-    "utils": "tf.one_hot(labels, count) for to_categorical, tf.linalg.normalize for normalize, "
-    "tf.random.set_seed for set_random_seed",
     # TensorFlow 1
     "Session": "the values themselves: operations run when they are called",
     "get_variable": "tf.compat.v1.get_variable",
@@ -261,6 +249,8 @@ ABSENT = {
 
 # Methods and attributes of tensors.
 METHODS = {
+    # autograd
+    "_value": "use x.numpy(), or getval(x) of tinygrad_cg.autograd.tracer",
     # PyTorch
     "add_": "tensors do not change: use x = x + y, or assign_add() of a Variable",
     "add": "use x + y",
@@ -328,6 +318,7 @@ METHODS = {
     "retain_grad": "use tape.gradient(y, x) with the tensor in the middle as x",
     "roll": "use tf.roll(x, shift, axis)",
     "scatter_": "tensors do not change: use x.at[index].set(value)",
+    "scatter_add": "use x.at[index].add(y)",
     "sigmoid": "use tf.sigmoid(x)",
     "softmax": "use tf.nn.softmax(x)",
     "split": "use tf.split(x, count, axis)",
@@ -358,25 +349,6 @@ METHODS = {
     "block_until_ready": "leave it out: a value is there when the call returns",
     # TensorFlow
     "eval": "use x.numpy()",
-    "set_shape": "use tf.ensure_shape(x, shape)",
-}
-
-_UPDATES = {  # by what `x.at[index]` calls them
-    "add": "add",
-    "div": "divide",
-    "max": "max",
-    "min": "min",
-    "mul": "multiply",
-    "sub": "subtract",
-    "update": "set",
-}
-METHODS |= {
-    f"scatter_{name}": f"use v.assign(v.at[slices.indices].{update}(slices.values))"
-    for name, update in _UPDATES.items()
-}
-METHODS |= {
-    f"scatter_nd_{name}": f"use v.assign(tf.tensor_scatter_nd_{name}(v, indices, updates))"
-    for name in ("add", "max", "min", "sub", "update")
 }
 
 _FUNCTIONS = {  # by what they are called as methods
@@ -411,16 +383,9 @@ OPTIMIZERS = {
 DATASETS = {
     "apply": "call the function with the dataset",
     "element_spec": "use next(iter(dataset)), and the shapes and dtypes of that",
-    "flat_map": "use map(f).unbatch(), where f returns the elements stacked",
-    "from_generator": "use from_tensor_slices(list(generator())), or loop over the generator",
-    "interleave": "use zip of the datasets, which gives an element of each",
-    "padded_batch": "pad the elements first: map(lambda x: tf.pad(x, ...)).batch(size)",
     "scan": "carry the state in the loop over the dataset",
     "shard": "use from_tensor_slices(x[index::count])",
-    "take_while": "use `break` in the loop over the dataset",
     "unique": "use tf.unique(x) before from_tensor_slices",
-    "window": "use from_tensor_slices of tf.stack([x[i : i + size] for i in starts]), or "
-    "batch(size) for windows that do not overlap",
 }
 
 # Attributes of modules.
@@ -471,6 +436,7 @@ NO_ARGUMENTS = {
 }
 
 _NAMESPACES = ("", "math", "nn", "linalg", "signal", "random", "keras.ops", "numpy", "nest")
+_NAMESPACES += ("autograd.scipy.special",)
 _LIBRARY = __name__.partition(".")[0]
 
 

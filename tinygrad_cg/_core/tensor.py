@@ -18,7 +18,7 @@ from numpy import ndarray
 from ..errors import ArgumentTypeError, InaccessibleTensorError
 from . import devices
 from .levels import ask_for_value, state
-from .suggestions import METHODS, NamesOfOtherLibraries
+from .suggestions import NamesOfOtherLibraries
 
 
 class TensorShape(tuple):
@@ -362,6 +362,11 @@ class ArrayLike(NamesOfOtherLibraries):
     def get_shape(self) -> TensorShape:
         return self.shape
 
+    def set_shape(self, shape: Any) -> None:
+        """Raise ValueError unless the shape, which is always known, fits `shape`."""
+        if not TensorShape(shape).is_compatible_with(self.shape):
+            raise ValueError(f"set_shape: the tensor has shape {self.shape}, not {shape}")
+
     def _values(self) -> np.ndarray:
         """Return the array inside, or a copy of one on a GPU. Where values are handed out, they
         are asked for here.
@@ -582,7 +587,7 @@ class ArrayLike(NamesOfOtherLibraries):
         return format((self._ask() if isinstance(data, Aval) else devices.to_host(data))[()], spec)
 
     def __dir__(self) -> Iterable[str]:
-        return [name for name in super().__dir__() if name not in METHODS]
+        return [name for name in super().__dir__() if hasattr(type(self), name)]
 
     def _text(self) -> str:
         """Return the value as `repr` shows it."""

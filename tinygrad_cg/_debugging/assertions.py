@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import convert
+from .._core.conversion import as_dtype, convert
 from .._core.kinds import is_floating
 from .._ops.shape import stop_gradient
 from .._rules.outside_code import numpy_function
@@ -131,13 +131,75 @@ def assert_near(
 
 def assert_rank(x: Any, rank: Any, message: Any = None, name: Any = None) -> None:
     """Raise InvalidArgumentError, a ValueError, unless `x` has `rank` dimensions."""
-    shape, wanted = tuple(convert(x).shape), int(convert(rank))
-    if len(shape) != wanted:
+    wanted = int(convert(rank))
+    _check_rank("assert_rank", x, lambda rank: rank == wanted, wanted, message)
+
+
+def assert_rank_at_least(x: Any, rank: Any, message: Any = None, name: Any = None) -> None:
+    """Raise InvalidArgumentError, a ValueError, unless `x` has `rank` dimensions or more."""
+    least = int(convert(rank))
+    _check_rank("assert_rank_at_least", x, lambda rank: rank >= least, f"at least {least}", message)
+
+
+def assert_rank_in(x: Any, ranks: Any, message: Any = None, name: Any = None) -> None:
+    """Raise InvalidArgumentError, a ValueError, unless the rank of `x` is one of `ranks`."""
+    allowed = [int(convert(one)) for one in ranks]
+    _check_rank("assert_rank_in", x, allowed.__contains__, f"in {allowed}", message)
+
+
+def assert_scalar(tensor: Any, message: Any = None, name: Any = None) -> None:
+    """Raise InvalidArgumentError, a ValueError, unless `tensor` has no dimensions."""
+    _check_rank("assert_scalar", tensor, lambda rank: rank == 0, 0, message)
+
+
+def _check_rank(name: str, x: Any, holds: Callable[[int], bool], words: Any, message: Any) -> None:
+    shape = tuple(convert(x).shape)
+    if not holds(len(shape)):
         text = "" if message is None else f"{message} "
         raise InvalidArgumentError(
-            f"{text}assert_rank: Tensor must have rank {wanted}. Received rank {len(shape)}, "
+            f"{text}{name}: Tensor must have rank {words}. Received rank {len(shape)}, "
             f"shape {shape}"
         )
+
+
+def assert_type(tensor: Any, tf_type: Any, message: Any = None, name: Any = None) -> None:
+    """Raise TypeError unless `tensor` has the dtype `tf_type`."""
+    dtype, wanted = convert(tensor).dtype, as_dtype(tf_type)
+    if dtype != wanted:
+        text = "" if message is None else f"{message} "
+        raise TypeError(f"{text}assert_type: tensor must be of type {wanted}; got {dtype}")
+
+
+def assert_shapes(
+    shapes: Any, data: Any = None, summarize: Any = None, message: Any = None, name: Any = None
+) -> None:
+    """Raise InvalidArgumentError, a ValueError, unless tensors have shapes that fit each other.
+
+    `shapes` are pairs (tensor, shape). In a shape an integer is a size, a name such as "N" is the
+    same size wherever it stands, None or "." is any size, and a first ... or "*" any number of
+    axes.
+
+    Examples
+    --------
+    >>> tf.debugging.assert_shapes([(tf.ones([5, 2]), ("N", 2)), (tf.ones([5]), "N")])
+    """
+    sizes: dict[str, int] = {}
+    for tensor, symbols in shapes:
+        own, wanted = tuple(convert(tensor).shape), list(symbols)
+        if wanted[:1] in ([...], ["*"]):
+            wanted = [None] * max(len(own) - len(wanted) + 1, 0) + wanted[1:]
+        fits = len(own) == len(wanted)
+        for size, symbol in zip(own, wanted, strict=False):
+            if isinstance(symbol, str) and symbol != "." and not symbol.isdigit():
+                fits = fits and sizes.setdefault(symbol, size) == size
+            elif symbol not in (None, "."):
+                fits = fits and size == int(symbol)
+        if not fits:
+            text = "" if message is None else f"{message} "
+            raise InvalidArgumentError(
+                f"{text}assert_shapes: a tensor of shape {own} must have shape {symbols}, where "
+                f"{sizes}"
+            )
 
 
 def Assert(condition: Any, data: Any = (), summarize: Any = None, name: Any = None) -> None:

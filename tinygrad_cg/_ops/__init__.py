@@ -74,7 +74,7 @@ _LATER = {
         "binary_crossentropy categorical_crossentropy categorical_hinge cosine_similarity hinge "
         "huber kl_divergence log_cosh log_poisson_loss mean_absolute_error "
         "mean_absolute_percentage_error mean_squared_error mean_squared_logarithmic_error poisson "
-        "sigmoid_cross_entropy softmax_cross_entropy sparse_categorical_crossentropy "
+        "same_rank sigmoid_cross_entropy softmax_cross_entropy sparse_categorical_crossentropy "
         "sparse_cross_entropy squared_hinge weighted_cross_entropy"
     ),
     "matrices": (

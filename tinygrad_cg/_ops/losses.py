@@ -159,16 +159,23 @@ def _pair(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
     y_pred = convert(y_pred)
     y_pred = cast(y_pred, settings.floatx) if is_exact(y_pred.dtype) else y_pred
     y_true = cast(y_true, y_pred.dtype)
-    true, pred = y_true._data.shape, y_pred._data.shape
-    if len(true) == len(pred) + 1 and true[-1] == 1:
-        if len(pred) != 1:
-            return reshape(y_true, true[:-1]), y_pred
-        return y_true, reshape(y_pred, (*pred, 1))
-    if len(pred) == len(true) + 1 and pred[-1] == 1:
-        if len(true) != 1:
-            return y_true, reshape(y_pred, pred[:-1])
-        return reshape(y_true, (*true, 1)), y_pred
-    return y_true, y_pred
+    return same_rank(y_true, y_pred)
+
+
+def same_rank(y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both with equally many axes, if one has a last axis of size 1 more than the other.
+
+    As in Keras, a vector gets that axis, since each of its numbers is an example of its own.
+    """
+    if y_true.ndim > y_pred.ndim:
+        y_pred, y_true = same_rank(y_pred, y_true)
+        return y_true, y_pred
+    shape = y_pred._data.shape
+    if len(shape) != y_true.ndim + 1 or shape[-1] != 1:
+        return y_true, y_pred
+    if y_true.ndim == 1:
+        return reshape(y_true, (-1, 1)), y_pred
+    return y_true, reshape(y_pred, shape[:-1])
 
 
 def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:

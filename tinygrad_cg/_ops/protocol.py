@@ -18,6 +18,7 @@ import numpy as np
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_exact, is_unsigned
 from .._core.record import find_tokens
+from .._core.suggestions import suggest
 from .._core.tensor import Aval, Tensor
 from ..nest import flatten, map_structure
 from . import reductions, scans, shape
@@ -90,6 +91,8 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
         return _write(name, ufunc, method, inputs[:1], inputs, options)
     call = _METHODS.get(method)
     if op is None or call is None:
+        if getattr(np, ufunc.__name__, None) is not ufunc:
+            _refuse_foreign(ufunc)
         refuse(name, _ufunc_names())
     return call(name, ufunc, op, inputs, options)
 
@@ -296,6 +299,18 @@ def public(function: Any) -> Any:
     for name in name_of(function).split("."):
         found = getattr(found, name, None)
     return function if found is None else found
+
+
+def _refuse_foreign(ufunc: Any) -> NoReturn:
+    """Say what to use instead of a universal function that is not NumPy's."""
+    name = ufunc.__name__
+    is_scipys = getattr(sys.modules.get("scipy.special"), name, None) is ufunc
+    instead = suggest(name) if is_scipys else ""
+    raise TypeError(
+        f"{'scipy.special.' if is_scipys else 'the universal function '}{name} is not supported on "
+        f"tensors: use {instead + ', or ' if instead else ''}x.numpy() for the values alone, in a "
+        "tf.custom_gradient for a gradient of your own"
+    )
 
 
 def refuse(name: str, supported: Iterable[str]) -> NoReturn:

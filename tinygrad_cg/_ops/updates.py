@@ -172,11 +172,16 @@ def _multiplied(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
     return multiply(x, segment_product(values, rows, x._data.shape[0]))
 
 
+def _divided(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
+    return divide(x, segment_product(values, rows, x._data.shape[0]))
+
+
 _CHANGES = {
     "update": _replace_rows,
     "add": _added,
     "sub": _subtracted,
     "mul": _multiplied,
+    "div": _divided,
     "max": _join_extremum(True),
     "min": _join_extremum(False),
 }

@@ -16,6 +16,7 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from .._core import devices
 from .._core.conversion import (
+    IndexedSlices,
     Weak,
     adopt,
     any_tensor,
@@ -32,7 +33,7 @@ from .._core.suggestions import refuse_arguments
 from .._core.tensor import ArrayLike, Aval, NoValueError, Tensor
 from .._ops.elementwise import add, subtract, where
 from .._ops.indexing import gather, getitem
-from .._ops.shape import cast, identity, reshape
+from .._ops.shape import cast, expand_dims, identity, reshape
 from ..errors import ArgumentTypeError
 from .name_scope import current_scope
 
@@ -213,6 +214,14 @@ class Variable(ArrayLike):
         """Subtract `delta` from the value; returns the Variable."""
         return self._update(subtract, delta)
 
+    def _scatter(self, how: str, indices: Any, updates: Any) -> Variable:
+        from .._ops.updates import tensor_scatter  # most programs do without
+
+        recorded = _recording.before is not None
+        with assigning:
+            present = self._read() if recorded else _tensor(self._current())
+            return self.assign(tensor_scatter(how, present, indices, updates))
+
     def _update(self, change: Any, value: Any) -> Variable:
         value = self._join_tensors(value)
         if _recording.before is not None:
@@ -363,6 +372,33 @@ class Variable(ArrayLike):
             self.resource,
             self._constraint,
         )
+
+
+def _add_scatter_methods(how: str) -> None:
+    """Give Variables the methods ``scatter_<how>`` and ``scatter_nd_<how>``."""
+
+    def scatter(
+        self: Variable, sparse_delta: IndexedSlices, use_locking: bool = False, name: Any = None
+    ) -> Variable:
+        if not isinstance(sparse_delta, IndexedSlices):
+            raise TypeError(
+                f"scatter_{how}: needs tf.IndexedSlices(values, indices), got "
+                f"{type(sparse_delta).__name__}"
+            )
+        return self._scatter(how, expand_dims(sparse_delta.indices, -1), sparse_delta.values)
+
+    def scatter_nd(self: Variable, indices: Any, updates: Any, name: Any = None) -> Variable:
+        return self._scatter(how, indices, updates)
+
+    for method in (scatter, scatter_nd):
+        method.__doc__ = f"Assign what ``tensor_scatter_nd_{how}`` gives; returns the Variable."
+        method.__name__ = f"{method.__name__}_{how}"
+        method.__qualname__ = f"Variable.{method.__name__}"
+        setattr(Variable, method.__name__, method)
+
+
+for _how in ("add", "sub", "mul", "div", "max", "min", "update"):
+    _add_scatter_methods(_how)
 
 
 def records_assignments() -> bool:

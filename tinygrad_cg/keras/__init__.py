@@ -3,8 +3,19 @@
 from functools import partial as _partial
 
 from .._core.suggestions import refuse_name as _refuse_name
-from . import activations, backend, config, initializers, losses, metrics, ops, optimizers, random
+from . import (
+    activations,
+    backend,
+    config,
+    initializers,
+    losses,
+    metrics,
+    ops,
+    optimizers,
+    random,
+    utils,
+)
 
 __all__ = ["activations", "backend", "config", "initializers", "losses", "metrics", "ops"]
-__all__ += ["optimizers", "random"]
+__all__ += ["optimizers", "random", "utils"]
 __getattr__ = _partial(_refuse_name, __name__)

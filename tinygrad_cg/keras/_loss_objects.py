@@ -28,6 +28,7 @@ from .._ops.losses import (
     mean_squared_error,
     mean_squared_logarithmic_error,
     poisson,
+    same_rank,
     squared_hinge,
 )
 from .._ops.losses import sparse_categorical_crossentropy as _sparse_crossentropy
@@ -139,7 +140,7 @@ class Loss(ABC):
         if isinstance(y_true, Tensor) and isinstance(y_pred, Tensor):
             if plain and is_inexact(y_true.dtype) and is_inexact(y_pred.dtype):
                 y_true = cast(y_true, y_pred.dtype)
-            y_true, y_pred = _same_rank(y_true, y_pred)
+            y_true, y_pred = same_rank(y_true, y_pred)
         losses = convert(self.call(y_true, y_pred))
         weights = None
         if sample_weight is not None:
@@ -165,15 +166,6 @@ class Loss(ABC):
             count = reduce_sum(broadcast_to(weights, losses.shape))
             return where(count == 0, 0, divide(total, where(count == 0, 1, count)))
         return divide(total, losses.size) if losses.size else total
-
-
-def _same_rank(y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both without a last axis of size 1 that only one of them has."""
-    if y_true.ndim == y_pred.ndim + 1 and y_true.shape[-1] == 1:
-        y_true = squeeze(y_true, -1)
-    elif y_pred.ndim == y_true.ndim + 1 and y_pred.shape[-1] == 1:
-        y_pred = squeeze(y_pred, -1)
-    return y_true, y_pred
 
 
 class _FunctionLoss(Loss):

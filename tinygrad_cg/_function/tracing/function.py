@@ -87,6 +87,9 @@ class Function(Generic[P, Y]):
                         return result
         return self._call(args, kwargs)
 
+    def _call_eagerly(self, *args: Any, **kwargs: Any) -> Any:
+        return self.python_function(*args, **kwargs)
+
     def _call(self, args: tuple, kwargs: dict) -> Any:
         frame = state.frame
         if self._signature is not None:
@@ -281,6 +284,23 @@ class Function(Generic[P, Y]):
 
     def __deepcopy__(self, memo: Any) -> Function[P, Y]:
         return self
+
+
+_CALLS = (Function.__call__, Function._call_eagerly)
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Let calls of each `function` run its Python code, for a debugger, or compile it again.
+
+    After ``tf.config.run_functions_eagerly``. Programs that are compiled stay.
+    """
+    call: Any = _CALLS[bool(run_eagerly)]
+    type.__setattr__(Function, "__call__", call)  # so that other calls ask for nothing more
+
+
+def functions_run_eagerly() -> bool:
+    """Return whether calls of each `function` run its Python code."""
+    return Function.__call__ is _CALLS[True]
 
 
 def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwargs: Any) -> Any:
