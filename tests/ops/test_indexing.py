@@ -74,3 +74,26 @@ def test_parts_of_an_index_that_are_refused():
     for key in [("a",), ((0.5, 1.0), 0), (1.0,)]:
         with pytest.raises(IndexError, match="are valid indices"):
             x[key]
+
+
+def test_lists_of_tensors_without_values_are_index_arrays():
+    x, t, u = np.arange(12.0).reshape(3, 4), 2, 0
+    keys = (
+        lambda t, u: [t, u],
+        lambda t, u: ([t, 1], [u, 3]),
+        lambda t, u: (slice(1, None), [[t, 3], [u, t]]),
+        lambda t, u: ([np.int64(1), t], u),
+    )
+    f = tf.function(lambda x, t, u: [x[key(t, u)] for key in keys])
+    tensor = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(tensor)
+        found = f(tensor, tf.constant(t), tf.constant(u))
+        total = tf.add_n([tf.reduce_sum(y * y) for y in found])
+    counts = np.zeros_like(x)
+    for key, y in zip(keys, found, strict=True):
+        np.testing.assert_array_equal(y.numpy(), x[key(t, u)])
+        np.add.at(counts, key(t, u), 2.0 * x[key(t, u)])
+    np.testing.assert_array_equal(tape.gradient(total, tensor).numpy(), counts)
+    rows = tf.vectorized_map(lambda i: tensor[[i, 0], [1, i]], tf.constant([1, 2]))
+    np.testing.assert_array_equal(rows.numpy(), [x[[1, 0], [1, 1]], x[[2, 0], [1, 2]]])
