@@ -15,8 +15,8 @@ from .._core import conversion, device_runs, devices
 from .._core.conversion import convert, is_tensor, refuse_masked
 from .._core.kinds import is_bool, is_integer
 from .._core.primitive import OPS, apply
-from .._core.tensor import Aval, Tensor
-from ..errors import InvalidArgumentError
+from .._core.tensor import Aval, NoValueError, Tensor
+from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from .define import Case, as_int, normalize_axis, operation
 
 
@@ -88,10 +88,19 @@ def getitem(x: Any, key: Any) -> Tensor:
     """Return ``x[key]`` as NumPy: integers, slices, None, ..., integer and boolean arrays."""
     x = convert(x)
     parts = key if isinstance(key, tuple) else (key,)
-    parts = tuple([convert(part) if _lists_no_values(part) else part for part in parts])
     if any(_has_no_value(part) for part in parts):
         return _getitem_by_gathers(x, parts)
-    return apply(_getitem, (x,), {"key": tuple([_index_part(part) for part in parts])})
+    try:
+        key = tuple([_index_part(part) for part in parts])
+    except (
+        OperatorNotAllowedInGraphError,
+        NoValueError,
+    ):  # perhaps a list holds a tensor without a value
+        parts = tuple([convert(part) if isinstance(part, list) else part for part in parts])
+        if not any(_has_no_value(part) for part in parts):
+            raise
+        return _getitem_by_gathers(x, parts)
+    return apply(_getitem, (x,), {"key": key})
 
 
 def put_at(values: Tensor, shape: tuple[int, ...], key: Any) -> Tensor:
@@ -103,16 +112,6 @@ def put_at(values: Tensor, shape: tuple[int, ...], key: Any) -> Tensor:
 def _has_no_value(part: Any) -> bool:
     """Return whether an index differs between examples of a batch, or is not known yet."""
     return isinstance(part, Tensor) and isinstance(part._data, Aval)
-
-
-def _lists_no_values(part: Any) -> bool:
-    """Return whether a list as index holds a tensor without a value, at any depth."""
-    if not isinstance(part, (list, tuple)):
-        return False
-    kinds = set(map(type, part))  # a long list of numbers is not walked in Python
-    if not any(issubclass(kind, (Tensor, list, tuple)) for kind in kinds):
-        return False
-    return any(_has_no_value(element) or _lists_no_values(element) for element in part)
 
 
 def _getitem_by_gathers(x: Tensor, parts: tuple) -> Tensor:
