@@ -127,12 +127,13 @@ def _bessel(function: Callable[..., Any], at_zero: float, at_infinity: float) ->
 
 bessel_j = _bessel(mpmath.besselj, 0.0, math.nan)
 bessel_y = _bessel(mpmath.bessely, -math.inf, math.nan)
-bessel_k = _bessel(mpmath.besselk, math.inf, 0.0)
+_besselk = cache(mpmath.besselk)
+bessel_k = _bessel(_besselk, math.inf, 0.0)
 
 
 def bessel_ke(n: float, x: float) -> float:
     value = bessel_k(n, x)
-    return float(mpmath.besselk(int(n), x) * mpmath.exp(x)) if 0 < value < math.inf else value
+    return float(_besselk(int(n), x) * mpmath.exp(x)) if 0 < value < math.inf else value
 
 
 def bessel_iv(n: float, x: float, scaled: bool = False) -> float:
@@ -333,7 +334,6 @@ def gamma_transport(a: float, base: float, x: float) -> float:
         return float(mpmath.exp(low))
 
 
-@cache
 def zeta_derivative(s: float, q: float, order: int) -> float:
     """The derivative by s, for s > 1 and q > 0."""
     if order == 0:
