@@ -32,6 +32,7 @@ from .._rules.user_ops import NoGradientError
 from ..errors import NotLinearError
 from .batching import unbatched_values
 
+LEAST = 2.0**-38  # of an upstream gradient: what rounding leaves of a gradient that is 0
 NEAR = {4: 2.0**-19, 8: 2.0**-42}
 """A change of upstream gradients that rounds sums otherwise, by the size of their numbers. NOISE
 times it is below the tolerance, so that no other error passes."""
@@ -283,9 +284,11 @@ def _is_transpose(
         right, more = _product(upstream, results)
         error = absolute(left - right)
         if unbatched_values(greater(error, tolerance * (size + more))).any():
-            _, noise = _product(_rounding(pull, upstream, found), tangents)
-            if unbatched_values(greater(error, NOISE * noise)).any():
-                return False
+            least = LEAST * _size(upstream) * _size(tangents)
+            if unbatched_values(greater(error, least)).any():
+                _, noise = _product(_rounding(pull, upstream, found), tangents)
+                if unbatched_values(greater(error, NOISE * noise)).any():
+                    return False
     return True
 
 
@@ -297,7 +300,8 @@ def _is_linear(pull: Pull, outputs: Sequence[Any]) -> bool:
         pairs = zip(ones, others, strict=True)
         sums = [add(multiply(one, factor), other) for one, other in pairs]
         found = [pull(list(dys)) for dys in (ones, others, sums)]
-        if not all(_is_sum(factor, 0.0, *gradients) for gradients in zip(*found, strict=True)):
+        least = LEAST * (abs(factor) * _size(ones) + _size(others)) / NOISE
+        if not all(_is_sum(factor, least, *gradients) for gradients in zip(*found, strict=True)):
             noise = _rounding(pull, ones, found[0], abs(factor) + 1.0)
             if not all(_is_sum(factor, *both) for both in zip(noise, *found, strict=True)):
                 return False
@@ -315,6 +319,12 @@ def _is_sum(factor: float, noise: Any, one: Any, other: Any, total: Any) -> bool
     size = reduce_sum(add(absolute(one), absolute(other)))
     allowed = add(multiply(size, tolerance), reduce_sum(multiply(noise, NOISE)))
     return not unbatched_values(greater(error, allowed)).any()
+
+
+def _size(tensors: Sequence) -> float:
+    """Return the sum of the magnitudes of elements."""
+    arrays = [unbatched_values(one) for one in tensors if one is not None]
+    return sum(float(np.abs(to_host(one)).sum()) for one in arrays)
 
 
 def _rounding(
