@@ -501,6 +501,13 @@ def _singular_vectors(x: np.ndarray) -> np.ndarray:
     return _one_below_another(values, left, np.swapaxes(right, -1, -2).conj())
 
 
+def _cofactor_change(x: np.ndarray, way: np.ndarray) -> np.ndarray:
+    inverse = np.linalg.inv(x)
+    change = np.trace(inverse @ way, axis1=-2, axis2=-1)[..., None, None] * inverse
+    change = change - inverse @ way @ inverse
+    return np.linalg.det(x)[..., None, None] * np.swapaxes(change, -1, -2)
+
+
 def _of_each(x: np.ndarray, function: Callable, rank: int = 2) -> np.ndarray:
     found = [function(one) for one in x.reshape(-1, *x.shape[-2:])]
     return np.reshape(found, x.shape[: x.ndim - 2 + rank])
@@ -886,8 +893,16 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "eigvalsh": np.linalg.eigvalsh,
     "coincide": lambda x, sums: x * (-1) ** sums == np.swapaxes(x, -1, -2),
     "check_coincident": lambda x, close, like, name, phase: x,
-    "check_limits": lambda x, left, values, right, name: x,
-    "with_limits": lambda x, left, values, right, name: x,
+    "near_values": lambda x: x == np.swapaxes(x, -1, -2),
+    "zero_values": lambda x, name: x == 0,
+    "direction_of_values": lambda x, name: [[-1.5, 1.5, 1.0]],
+    "weights_of_limits": lambda x, way, name: [[0.5, -0.5, 1.0]],
+    "has_limits": lambda limits, *rows, name: [[True, True, True]],
+    "check_limits": lambda x, left, values, right, limits, name, diagonal: x,
+    "without_limits": lambda x, asked, left, values, right, name, diagonal: x,
+    "gradient_by_values": lambda x, slopes, left, *others, name: left * slopes * others[1],
+    "cofactor_change": _cofactor_change,
+    "inverse_of_regular": np.linalg.inv,
     "check_tangent": lambda x, close, name, phase: x,
     "vanish": lambda x, y: (y == 0) & (x == 0).all(-2, keepdims=True),
     "svd": _singular_vectors,

@@ -57,7 +57,7 @@ _LATER = {
     "dlpack": "from_dlpack to_dlpack",
     "eigenvectors": "eig eigvals lu lu_factors",
     "einsum": "einsum from_lists",
-    "factorizations": "complete_basis eigh eigvalsh over_gaps qr svd svdvals with_limits",
+    "factorizations": "complete_basis eigh eigvalsh over_gaps qr svd svdvals",
     "filters": (
         "depthwise_conv_adjoint depthwise_conv_filter_adjoint dilation2d erosion2d "
         "local_response_normalization max_pool_with_argmax separable_conv"
@@ -78,8 +78,8 @@ _LATER = {
         "sparse_cross_entropy squared_hinge weighted_cross_entropy"
     ),
     "matrices": (
-        "adjoint band by_lapack columns complex_dtype largest matrices of_matrices product "
-        "real_dtype result_dtype rows solve_systems square_matrices"
+        "adjoint band by_lapack columns complex_dtype copied_aval copy_of largest matrices "
+        "of_matrices product real_dtype result_dtype rows solve_systems square_matrices tolerance"
     ),
     "matrix_functions": "expm logm sqrtm",
     "normalizations": (
@@ -94,6 +94,7 @@ _LATER = {
     "searching": "coordinates is_on_gpu search search_rows tensor_of true_rows unique values_of",
     "segments": "segment_extremum segment_product sorted_segments unsorted_segments",
     "sequences": "ctc_loss",
+    "spectral": "for_vectors gradient_by_values",
     "spectra": (
         "centred_inverse_stft centred_stft complex_of_rank cosines framed inverse_mdct "
         "inverse_stft inverse_window kaiser_bessel_derived_window mdct mel_weights mfccs of_rank "

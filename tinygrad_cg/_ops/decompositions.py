@@ -14,7 +14,7 @@ from .._core.conversion import convert_operands
 from .._core.kinds import is_complex
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
-from ..errors import InvalidArgumentError, MatrixError
+from ..errors import DerivativeWarning, InvalidArgumentError, MatrixError, warn
 from .complex import conj, imag
 from .define import Case, Wrong, broadcast_shapes, operation, public
 from .elementwise import add, multiply, negative, subtract, where
@@ -26,6 +26,8 @@ from .matrices import (
     adjoint,
     band,
     by_lapack,
+    copied_aval,
+    largest,
     of_matrices,
     product,
     real_dtype,
@@ -71,15 +73,74 @@ def _run_cofactors(x: np.ndarray) -> np.ndarray:
 _cofactors = of_matrices(
     "cofactors",
     _run_cofactors,
-    lambda dy, x, out: _cofactor_rule(dy, x, out),
+    lambda dy, x: apply(_cofactor_change, (x, dy), {}),
 )
 
 
-def _cofactor_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    """Return the gradient of det(x) times the transposed inverse."""
-    inverse = swap_last(inv(x))
-    total = reduce_sum(multiply(dy, out), (-2, -1), True)
-    return subtract(multiply(total, inverse), product(inverse, product(swap_last(dy), out)))
+def _run_cofactor_change(x: np.ndarray, way: np.ndarray) -> np.ndarray:
+    """Return the derivative of the cofactors along `way`, by products of singular values.
+
+    As these are products of all values but two, singular matrices have them.
+    """
+    left, values, right = np.linalg.svd(x)
+    row = values[..., None, :]
+    after = np.tri(x.shape[-1], dtype=bool).T & ~np.eye(x.shape[-1], dtype=bool)
+    from_row = np.where(after, row, 1).cumprod(-1)  # the product of the values i + 1 to j
+    between = np.where(after, np.roll(from_row, 1, -1), 0)
+    before = np.where(after.T, row, 1).prod(-1)[..., None]
+    behind = np.where(after, row, 1).prod(-1)[..., None, :]
+    others = before * between * behind
+    others = others + np.swapaxes(others, -1, -2)
+    inner = np.swapaxes(left, -1, -2).conj() @ way @ np.swapaxes(right, -1, -2).conj()
+    diagonal = np.einsum("...ii->...i", inner)[..., None, :]
+    middle = np.eye(x.shape[-1]) * (others * diagonal).sum(-1)[..., None]
+    middle = middle - others * np.swapaxes(inner, -1, -2)
+    turn = (np.linalg.det(left) * np.linalg.det(right))[..., None, None]
+    return turn * (left.conj() @ middle @ right.conj())
+
+
+def _run_inverse_of_regular(x: np.ndarray) -> np.ndarray:
+    """Return the inverse; warn where it has lost half of its digits."""
+    inverse = np.linalg.inv(x)
+    condition = largest(np.abs(x), (-1, -2)) * largest(np.abs(inverse), (-1, -2))
+    if (condition > float(np.finfo(x.dtype).eps) ** -0.5).any():
+        warn(
+            "det: a third derivative was asked for of a matrix that is singular, or nearly so. It "
+            "is computed by the inverse, and has lost most of its digits",
+            DerivativeWarning,
+        )
+    return inverse
+
+
+_inverse_of_regular = of_matrices(
+    "inverse_of_regular", _run_inverse_of_regular, _inverse_rule, label="det"
+)
+
+
+def _third_rule(dy: Tensor, x: Tensor, way: Tensor) -> Tensor:
+    """Return the third derivative of det(x), by its transposed inverse."""
+    inverse = swap_last(apply(_inverse_of_regular, (x,), {}))
+    first, second = (product(inverse, product(swap_last(one), inverse)) for one in (dy, way))
+    along, across = (reduce_sum(multiply(one, inverse), (-2, -1), True) for one in (dy, way))
+    mixed = reduce_sum(multiply(dy, second), (-2, -1), True)
+    found = multiply(subtract(multiply(along, across), mixed), inverse)
+    found = subtract(found, add(multiply(first, across), multiply(second, along)))
+    found = add(found, product(first, product(swap_last(way), inverse)))
+    found = add(found, product(second, product(swap_last(dy), inverse)))
+    return multiply(found, expand_dims(expand_dims(apply(_det, (x,), {}), -1), -1))
+
+
+_cofactor_change = operation(
+    "cofactor_change",
+    by_lapack("det", _run_cofactor_change),
+    copied_aval,
+    (_third_rule, lambda dy, x: apply(_cofactor_change, (x, dy), {})),
+    inputs=("x", "way"),
+    kind="contraction",
+    batch=lambda params, size: params,
+    core=(2, 2),
+    samples=[Case(((3, 3), (3, 3)), {}, {0: MATRIX}), Case(((2, 3, 3), (3, 3)), {}, {0: STACK})],
+)
 
 
 _det = of_matrices(

@@ -18,7 +18,7 @@ from .complex import conj, imag, real
 from .decompositions import _apply_triangular, inv
 from .define import Case, operation, public
 from .elementwise import add, multiply, subtract, where
-from .factorizations import _coincide, _stack_rows, over_gaps, with_limits
+from .factorizations import _coincide, _stack_rows, over_gaps
 from .indexing import gather, getitem
 from .matrices import (
     MATRIX,
@@ -36,6 +36,7 @@ from .matrices import (
 )
 from .reductions import reduce_sum
 from .shape import cast, concatenate, expand_dims, swap_last
+from .spectral import for_vectors, gradient_by_values
 
 _REAL_VALUES = np.array([[1.0, 0.5, 0.0], [0.25, 2.0, 0.5], [0.125, 0.25, 3.5]])
 
@@ -77,12 +78,10 @@ _eig = of_matrices(
 )
 
 
-def _eigvals_rule(dy: Tensor, x: Tensor) -> Tensor:
-    factors = apply(_eig, (x,), {})
+def _eigvals_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    factors = apply(_eig, (for_vectors(x),), {})
     values, vectors = rows(factors, 0, 1), rows(factors, 1)
-    inverse = adjoint(inv(vectors))
-    found = product(multiply(inverse, expand_dims(dy, -2)), adjoint(vectors))
-    return with_limits(found, x, dy, vectors, values, inverse, "eigvals")
+    return gradient_by_values("eigvals", x, out, dy, adjoint(inv(vectors)), values, vectors)
 
 
 _eigvals = of_matrices(

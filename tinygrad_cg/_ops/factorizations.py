@@ -18,12 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import promotion
-
 from .._core import devices
 from .._core.levels import is_transposing
 from .._core.primitive import apply
-from .._core.record import Node
 from .._core.tensor import Aval, Tensor
 from ..errors import DerivativeWarning, warn
 from .complex import real
@@ -39,6 +36,8 @@ from .matrices import (
     adjoint,
     band,
     columns,
+    copied_aval,
+    copy_of,
     largest,
     matrices,
     of_matrices,
@@ -46,9 +45,10 @@ from .matrices import (
     real_dtype,
     rows,
     square_matrices,
+    tolerance,
 )
-from .reductions import reduce_mean
-from .shape import concatenate, expand_dims, swap_last
+from .shape import concatenate, swap_last
+from .spectral import for_vectors, gradient_by_values
 
 _SYMMETRIC = POSITIVE - 1.5 * np.eye(3)
 _TALL = np.array([[1.0, 0.5], [-0.25, 2.0], [0.75, -1.0]])
@@ -58,16 +58,11 @@ _WIDE = np.stack([_TALL.T, 1.5 - _TALL.T])
 # Equal eigenvalues -----------------------------------------------------------------------------
 
 
-def _tolerance(dtype: np.dtype, size: int) -> float:
-    """Return the relative distance below which computed eigenvalues count as equal."""
-    return 8 * float(np.finfo(dtype).eps) * size**0.5
-
-
 def _run_coincide(x: np.ndarray, sums: bool) -> np.ndarray:
     """Return where numbers in a row, or one and another's negative if `sums`, are equal."""
     column = np.swapaxes(x, -1, -2)
     distance = np.abs(x + column) if sums else np.abs(x - column)
-    return distance <= largest(np.abs(x), -1, True) * _tolerance(x.dtype, x.shape[-1])
+    return distance <= largest(np.abs(x), -1, True) * tolerance(x.dtype, x.shape[-1])
 
 
 _coincide = operation(
@@ -94,7 +89,7 @@ def _run_check(
         turns = np.abs(np.einsum("...ii->...i", x).imag)
         wrong = np.concatenate([wrong, turns[..., None, :]], -2)
     scale = largest(np.abs(like), (-1, -2), True)
-    if x.dtype.kind in "fc" and (wrong > 100 * _tolerance(x.dtype, x.shape[-1]) * scale).any():
+    if x.dtype.kind in "fc" and (wrong > 100 * tolerance(x.dtype, x.shape[-1]) * scale).any():
         warn(
             f"{name}: the gradient by vectors of equal values (or by the phase of a complex "
             "vector) was asked for, and is taken as 0: it is right only if the result depends on "
@@ -102,24 +97,13 @@ def _run_check(
             "of their own: expm, logm, sqrtm, inv, pinv",
             DerivativeWarning,
         )
-    return _copy(x, close, like)
-
-
-def _copy(x: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    leading = promotion.broadcast_shapes(x.shape[:-2], *[one.shape[:-2] for one in others])
-    return np.broadcast_to(x, (*leading, *x.shape[-2:])).copy()
-
-
-def _checked_aval(x: Aval, *others: Aval, name: str, phase: bool) -> Aval:
-    shapes = [one.shape[:-2] for one in (x, *others)]
-    leading = broadcast_shapes("check_coincident", *shapes)
-    return Aval((*leading, *x.shape[-2:]), x.dtype)
+    return copy_of(x, close, like)
 
 
 _check_coincident = operation(
     "check_coincident",
     _run_check,
-    _checked_aval,
+    copied_aval,
     (lambda dy: dy, None, None),
     inputs=("x", "close", "like"),
     kind="contraction",
@@ -137,8 +121,8 @@ _check_coincident = operation(
 
 _check_tangent = operation(
     "check_tangent",
-    lambda x, close, name, phase: _copy(x, close),
-    _checked_aval,
+    lambda x, close, name, phase: copy_of(x, close),
+    copied_aval,
     (
         lambda dy, close, name, phase: apply(
             _check_coincident, (dy, close, dy), {"name": name, "phase": phase}
@@ -168,133 +152,6 @@ def over_gaps(
         return apply(_check_tangent, (found, close), checked)
     x = apply(_check_coincident, (x, close, like), checked)
     return where(close, 0, divide(x, where(close, 1, gaps)))
-
-
-# Functions of values alone ---------------------------------------------------------------------
-# The gradient of f(values) is left diag(g) adjoint(right). Its derivative has quotients
-# (g_i - g_j) / (v_i - v_j), for v_i = v_j the limit f_ii - f_ij, and g_i / v_i, for v_i = 0 the
-# limit f_ii. Reverse mode does not know these second derivatives of f, and takes them as 0.
-
-
-def _limits(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where values are equal, and 0, or so near that quotients lose most digits."""
-    near = largest(np.abs(values), -1, True) * float(np.finfo(values.dtype).eps) ** 0.625
-    equal = np.abs(values - np.swapaxes(values, -1, -2)) <= near
-    return equal & ~np.eye(values.shape[-1], dtype=bool), np.abs(values) <= near
-
-
-def _run_check_limits(
-    x: np.ndarray, left: np.ndarray, values: np.ndarray, right: np.ndarray, name: str
-) -> np.ndarray:
-    """Return `x`, the upstream gradient of such a gradient; warn if it asks for those limits."""
-    equal, zero = _limits(values)
-    if name != "svdvals":
-        zero = np.zeros_like(zero)
-    if equal.any() or zero.any():
-        inner = np.swapaxes(left, -1, -2).conj() @ x @ right
-        both = inner if name == "eigvals" else (inner + np.swapaxes(inner, -1, -2).conj()) / 2
-        asked = [np.where(equal, np.abs(both), 0), np.where(equal & zero, np.abs(inner), 0)]
-        if left.shape[-2] > left.shape[-1]:
-            asked.append(np.where(zero, np.abs(x @ right - left @ inner), 0))
-        if right.shape[-2] > right.shape[-1]:
-            outside = np.swapaxes(x, -1, -2).conj() @ left
-            outside -= right @ np.swapaxes(inner, -1, -2).conj()
-            asked.append(np.where(zero, np.abs(outside), 0))
-        room = 100 * _tolerance(values.dtype, max(x.shape[-2:])) * np.abs(x).max(initial=0)
-        if any(one.max(initial=0) > room for one in asked):
-            warn(
-                f"{name}: a second derivative was asked for where values are equal, or 0, or "
-                "nearly so. The terms between vectors of equal values are taken as 0: it is right "
-                "only for sums of the values, and along what leaves these values equal. "
-                "Functions of a matrix have operations of their own: expm, logm, sqrtm, inv, pinv",
-                DerivativeWarning,
-            )
-    return _copy(x, left, values, right)
-
-
-_LIMITS_CASE = Case(
-    ((3, 3), (3, 3), (1, 3), (3, 3)),
-    {"name": "eigvalsh"},
-    {1: np.eye(3), 2: np.array([[1.0, 2.0, 4.0]]), 3: np.eye(3)},
-)
-_check_limits = operation(
-    "check_limits",
-    _run_check_limits,
-    lambda *factors, name: _checked_aval(*factors, name=name, phase=False),
-    (lambda dy: dy, None, None, None),
-    inputs=("x", "left", "values", "right"),
-    kind="contraction",
-    batch=lambda params, size: params,
-    core=(2, 2, 2, 2),
-    samples=[_LIMITS_CASE],
-)
-_with_limits = operation(
-    "with_limits",
-    lambda *factors, name: _copy(*factors),
-    lambda *factors, name: _checked_aval(*factors, name=name, phase=False),
-    (
-        lambda dy, left, values, right, name: (
-            dy
-            if is_transposing()
-            else apply(_check_limits, (dy, left, values, right), {"name": name})
-        ),
-        None,
-        None,
-        None,
-    ),
-    inputs=("x", "left", "values", "right"),
-    kind="contraction",
-    batch=lambda params, size: params,
-    core=(2, 2, 2, 2),
-    samples=[_LIMITS_CASE],
-)
-
-
-_MOST_NODES = 1000
-
-
-def _records(tensor: Tensor) -> list[Node]:
-    found, record = [], tensor._rec
-    while type(record) is Node:
-        found.append(record)
-        record = record.next
-    return found
-
-
-def _tangents(tensor: Tensor) -> dict[Any, Tensor]:
-    """Return the tangents of a tensor by their accumulators, whose records have no operands."""
-    records = _records(tensor)
-    return {one.group: one.saved for one in records if one.rule is not None and not one.inputs}
-
-
-def _depends_on(tensor: Tensor, other: Tensor) -> bool:
-    """Return whether what is recorded leads from one tensor to another, or is too much to tell."""
-    pending, seen, goals = _records(tensor), set(), set(_records(other))
-    while pending and len(seen) < _MOST_NODES:
-        record = pending.pop()
-        if type(record) is Node and record not in seen:
-            if record in goals:
-                return True
-            seen.add(record)
-            pending += [*record.inputs, record.next]
-    return bool(pending)
-
-
-def with_limits(
-    found: Tensor, x: Tensor, slopes: Tensor, left: Tensor, values: Tensor, right: Tensor, name: str
-) -> Tensor:
-    """Return the gradient by `x` so that a second derivative warns where it is not known.
-
-    It is known where the slopes do not depend on `x`. What transposes the rule does not tell.
-    """
-    factors = (left, values, right)
-    own, tangents = _tangents(slopes), _tangents(x)
-    for group in own.keys() & tangents.keys():
-        apply(_check_limits, (tangents[group], *factors), {"name": name})
-    recorded = any(one.group not in tangents for one in _records(x))
-    if recorded and (is_transposing() or _depends_on(slopes, x)):
-        return apply(_with_limits, (found, *factors), {"name": name})
-    return found
 
 
 # Hermitian matrices ----------------------------------------------------------------------------
@@ -335,17 +192,10 @@ _eigh = of_matrices(
 )
 
 
-def _eigvalsh_rule(dy: Tensor, x: Tensor) -> Tensor:
-    """Return V diag(dy) adjoint(V), as a multiple of the identity and the rest.
-
-    So the trace, whose `dy` is constant, asks for no derivative of vectors.
-    """
-    factors = apply(_eigh, (x,), {})
+def _eigvalsh_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    factors = apply(_eigh, (for_vectors(x),), {})
     values, vectors = real(rows(factors, 0, 1)), rows(factors, 1)
-    mean = expand_dims(reduce_mean(dy, -1, True), -1)
-    found = _by_values(vectors, subtract(expand_dims(dy, -2), mean), vectors)
-    found = add(found, multiply(mean, np.eye(x._data.shape[-1], dtype=dy.dtype)))
-    return with_limits(found, x, dy, vectors, values, vectors, "eigvalsh")
+    return gradient_by_values("eigvalsh", x, out, dy, vectors, values, vectors)
 
 
 _eigvalsh = of_matrices(
@@ -376,9 +226,9 @@ def eigh(x: Any) -> tuple[Tensor, Tensor]:
 def eigvalsh(x: Any) -> Tensor:
     """Return the eigenvalues, ascending, of symmetric or Hermitian matrices; see `eigh`.
 
-    Symmetric functions of them, such as sums of f(value), have their right gradient at equal
-    values, too. Their second derivative there is known for sums of the values alone; for others an
-    errors.DerivativeWarning says so.
+    Functions that do not depend on the order of the values have their first and second derivatives
+    at equal values, too. An errors.DerivativeWarning says where a derivative lacks terms: in third
+    derivatives there, of other functions, and in a tape around forward mode.
     """
     return apply(_eigvalsh, (square_matrices("eigvalsh", x),), {})
 
@@ -427,7 +277,7 @@ def _over_values(x: Tensor, values: Tensor) -> Tensor:
 
 
 def _run_vanish(x: np.ndarray, values: np.ndarray) -> np.ndarray:
-    small = _tolerance(values.dtype, values.shape[-1])
+    small = tolerance(values.dtype, values.shape[-1])
     length = np.sqrt((np.abs(x) ** 2).sum(-2, keepdims=True))
     return (values <= small * largest(values, -1, True)) & (
         length <= 100 * small * largest(length, -1, True)
@@ -465,12 +315,10 @@ _svd = of_matrices(
 )
 
 
-def _svdvals_rule(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    factors = apply(_svd, (x,), {})
+def _svdvals_rule(dy: Tensor, x: Tensor, out: Tensor, shape: tuple[int, ...]) -> Tensor:
+    factors = apply(_svd, (for_vectors(x),), {})
     left, right = rows(factors, 1, 1 + shape[-2]), rows(factors, 1 + shape[-2])
-    values = real(rows(factors, 0, 1))
-    found = _by_values(left, expand_dims(dy, -2), right)
-    return with_limits(found, x, dy, left, values, right, "svdvals")
+    return gradient_by_values("svdvals", x, out, dy, left, real(rows(factors, 0, 1)), right)
 
 
 _svdvals = of_matrices(
@@ -506,7 +354,8 @@ def svd(x: Any, full_matrices: bool = False) -> tuple[Tensor, Tensor, Tensor]:
 def svdvals(x: Any) -> Tensor:
     """Return the singular values, falling, of matrices (..., m, n); see `svd`.
 
-    Symmetric functions of them have their right gradient at equal values, too.
+    Functions that do not depend on the order of the values have their first and second derivatives
+    at equal values, too, and at values that are 0 if they are even; see `eigvalsh`.
     """
     return apply(_svdvals, (matrices("svdvals", x),), {})
 

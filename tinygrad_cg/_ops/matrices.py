@@ -17,7 +17,7 @@ from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError, MatrixError
 from .complex import conj
-from .define import Case, Wrong, operation
+from .define import Case, Wrong, broadcast_shapes, operation
 from .elementwise import where
 from .indexing import getitem
 from .linear_algebra import _matmul
@@ -102,7 +102,7 @@ def solve_systems(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.linalg.solve(x, y)
 
 
-def largest(x: np.ndarray, axis: int | tuple[int, ...], keepdims: bool = False) -> Any:
+def largest(x: np.ndarray, axis: int | tuple[int, ...] | None, keepdims: bool = False) -> Any:
     """Return the largest of floating-point numbers along some axes, and not less than 0.
 
     That is ``x.max(axis, initial=0)``, a keyword that arrays on a GPU do not have.
@@ -110,6 +110,24 @@ def largest(x: np.ndarray, axis: int | tuple[int, ...], keepdims: bool = False) 
     if not x.size:
         return x.sum(axis, keepdims=keepdims)  # 0, where a largest does not exist
     return np.maximum(x.max(axis, keepdims=keepdims), 0)
+
+
+def tolerance(dtype: np.dtype, size: int) -> float:
+    """Return the relative distance below which computed eigenvalues count as equal."""
+    return 8 * float(np.finfo(dtype).eps) * size**0.5
+
+
+def copy_of(x: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """Return a copy of matrices, for each of the leading axes of `others`."""
+    leading = promotion.broadcast_shapes(x.shape[:-2], *[one.shape[:-2] for one in others])
+    return np.broadcast_to(x, (*leading, *x.shape[-2:])).copy()
+
+
+def copied_aval(x: Aval, *others: Aval, **params: Any) -> Aval:
+    """Return the shape and dtype of `copy_of`."""
+    shapes = [one.shape[:-2] for one in (x, *others)]
+    leading = broadcast_shapes("matrices", *shapes)
+    return Aval((*leading, *x.shape[-2:]), x.dtype)
 
 
 def product(x: Tensor, y: Tensor) -> Tensor:

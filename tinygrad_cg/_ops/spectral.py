@@ -1,0 +1,430 @@
+"""Gradients of functions of eigenvalues and of singular values, and their derivatives.
+
+The gradient of f(values) by a matrix is left diag(g) adjoint(right), where g is the gradient of f.
+Its derivative has the quotients (g_i - g_j) / (v_i - v_j); that of singular values has also
+(g_i + g_j) / (v_i + v_j) and g_i / v_i. For equal values the first has the limit f_ii - f_ij, for
+values that are 0 all have the limit f_ii, if f does not depend on the order and the signs of the
+values: A. Lewis and H. Sendov, "Twice differentiable spectral functions" (2001). The product of
+the second derivatives of f with one vector tells all limits, see `_limits`. Other functions have
+no second derivative there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core import devices, record
+from .._core.kinds import is_complex
+from .._core.levels import Token, is_transposing, stack, state
+from .._core.primitive import apply
+from .._core.record import Node, find, nodes_of
+from .._core.tensor import Aval, Tensor
+from ..errors import DerivativeWarning, warn
+from .comparison import equal, logical_and
+from .complex import conj
+from .define import Case, operation
+from .elementwise import add, divide, multiply, subtract, where
+from .matrices import adjoint, copied_aval, copy_of, largest, product, tolerance
+from .reductions import reduce_sum
+from .shape import cast, expand_dims, reshape, swap_last
+
+_MOST_NODES = 1000
+_VALUES = np.array([[2.0, 2.0, 0.0]])
+
+
+def _operation(name: str, run: Any, abstract: Any, vjp: Any, inputs: str, sample: Case) -> Any:
+    names = tuple(inputs.split())
+    return operation(
+        name,
+        run,
+        abstract,
+        vjp,
+        inputs=names,
+        kind="contraction",
+        batch=lambda params, size: params,
+        core=(2,) * len(names),
+        samples=[sample],
+        analytic=False,
+    )
+
+
+# Where quotients have limits -------------------------------------------------------------------
+
+
+def _least(values: np.ndarray) -> np.ndarray:
+    """Return the distance below which quotients lose most digits."""
+    return _largest(values) * float(np.finfo(values.dtype).eps) ** 0.625
+
+
+def _largest(x: np.ndarray) -> np.ndarray:
+    return largest(np.abs(x), -1, True)
+
+
+def _near(values: np.ndarray) -> np.ndarray:
+    return np.abs(values - np.swapaxes(values, -1, -2)) <= _least(values)
+
+
+def _zero(values: np.ndarray, name: str) -> np.ndarray:
+    return (np.abs(values) <= _least(values)) & (name == "svdvals")
+
+
+def _matters(values: Tensor, name: str) -> bool:
+    """Return whether a quotient may need its limit."""
+    data = values._data
+    if type(data) is not np.ndarray:
+        return True
+    return bool((_near(data).sum(-1) > 1).any() or _zero(data, name).any())
+
+
+_pairs = _operation(
+    "near_values",
+    _near,
+    lambda values: Aval((*values.shape[:-2], *values.shape[-1:] * 2), np.dtype(np.bool_)),
+    None,
+    "values",
+    Case(((1, 3),), {}, {0: _VALUES}),
+)
+_zeros = _operation(
+    "zero_values",
+    _zero,
+    lambda values, name: values._replace(dtype=np.dtype(np.bool_)),
+    None,
+    "values",
+    Case(((1, 3),), {"name": "svdvals"}, {0: _VALUES}),
+)
+
+
+def _run_direction(values: np.ndarray, name: str) -> np.ndarray:
+    """Return a vector that tells values near each other apart: of sum 0, and not 0 for zeros."""
+    near = _near(values)
+    place = 1 + (near & np.tril(np.ones_like(near), -1)).sum(-1)[..., None, :]
+    squares = place * place
+    mean = squares @ near / near.sum(-2, keepdims=True)
+    return np.where(_zero(values, name), squares, squares - mean).astype(values.dtype)
+
+
+_direction = _operation(
+    "direction_of_values",
+    _run_direction,
+    lambda values, name: values,
+    None,
+    "values",
+    Case(((1, 3),), {"name": "svdvals"}, {0: _VALUES}),
+)
+
+
+def _run_weights(values: np.ndarray, way: np.ndarray, name: str) -> np.ndarray:
+    """Return with what products along `way` are weighted, and added up, to give the limits."""
+    near, zero = _near(values), _zero(values, name)
+    way = np.where(zero, way, way - way @ near / near.sum(-2, keepdims=True))
+    total = (np.abs(way) ** 2) @ near
+    least = float(np.finfo(values.dtype).eps) * _largest(way) ** 2
+    return np.where(total > least, way / np.where(total > least, total, 1), 0).astype(values.dtype)
+
+
+_WAY = np.array([[1.0, -1.0, 1.0]])
+_weights = _operation(
+    "weights_of_limits",
+    _run_weights,
+    copied_aval,
+    None,
+    "values way",
+    Case(((1, 3), (1, 3)), {"name": "svdvals"}, {0: _VALUES, 1: _WAY}),
+)
+
+
+def _run_known(
+    limits: np.ndarray,
+    values: np.ndarray,
+    slopes: np.ndarray,
+    way: np.ndarray,
+    image: np.ndarray,
+    turned: np.ndarray,
+    name: str,
+) -> np.ndarray:
+    """Return whether f has such limits: whether it does not depend on the order of the values.
+
+    Then equal values have equal slopes, and second derivatives that are limits * conj(way) and a
+    constant. `turned`, along 1j times the way, tells whether f is holomorphic.
+    """
+    near, zero = _near(values), _zero(values, name)
+    several = near.sum(-2, keepdims=True) > 1
+    slack = float(np.finfo(values.dtype).eps) ** 0.5
+    rest = image - limits * way.conj()
+    rest = np.where(zero, rest, rest - rest @ near / near.sum(-2, keepdims=True))
+    size = np.where(_largest(values) == 0, 1, _largest(values))
+    room = slack * (_largest(image) + _largest(slopes) / size)
+    wrong = np.abs(rest) > room
+    if name == "eigvals":
+        wrong = wrong | (np.abs(turned + 1j * image) > room)
+    wrong = wrong | ((_run_weights(values, way, name) == 0) @ near == near.sum(-2, keepdims=True))
+    room = slack * _largest(slopes) + 2 * np.abs(limits) * _least(values)
+    wrong = wrong | (near & (np.abs(slopes - np.swapaxes(slopes, -1, -2)) > room)).any(
+        -2, keepdims=True
+    )
+    wrong = wrong | (zero & (np.abs(slopes) > room))
+    return copy_of(~((wrong & (several | zero)) @ near), turned)
+
+
+_known = _operation(
+    "has_limits",
+    _run_known,
+    lambda *rows, name: copied_aval(*rows)._replace(dtype=np.dtype(np.bool_)),
+    None,
+    "limits values slopes way image turned",
+    Case(
+        ((1, 3),) * 6,
+        {"name": "svdvals"},
+        dict(enumerate([np.full((1, 3), 2.0), _VALUES, 2 * _VALUES, _WAY, 2 * _WAY, 0 * _WAY])),
+    ),
+)
+
+
+def _limits(
+    x: Tensor, out: Tensor, slopes: Tensor, left: Tensor, values: Tensor, right: Tensor, name: str
+) -> Tensor:
+    """Return the limits of quotients, NaN where there are none, or where nothing tells them."""
+    arrays = devices.arrays_like(values)
+    nothing = Tensor(arrays.zeros(values._data.shape, values.dtype))
+    if is_transposing() or not _matters(values, name):
+        return nothing
+    direction = apply(_direction, (values,), {"name": name})
+    images = []  # ways, and the products of the second derivatives with these, and 1j times these
+    for token in stack(state.frame):
+        if type(token) is Token and find(x._rec, token) is not None:
+            images.append((direction, *_images(token, x, out, slopes, direction, nothing)))
+    for group, tangent in _tangents(x).items():
+        image = _tangents(slopes).get(group)
+        if image is None:
+            images.append((direction, nothing, nothing))
+            continue
+        way, image = cast(_by_slopes(tangent, left, right), values.dtype), expand_dims(image, -2)
+        images.append((way, image, multiply(image, -1j) if name == "eigvals" else nothing))
+    near = cast(apply(_pairs, (values,), {}), values.dtype)
+    found = Tensor(arrays.full(values._data.shape, np.nan, values.dtype))
+    for way, image, turned in images:
+        weights = apply(_weights, (values, way), {"name": name})
+        limits = product(multiply(image, weights), near)
+        rows = (limits, values, expand_dims(slopes, -2), way, image, turned)
+        found = where(apply(_known, rows, {"name": name}), limits, found)
+    return found
+
+
+def _images(
+    token: Token, x: Tensor, out: Tensor, slopes: Tensor, way: Tensor, nothing: Tensor
+) -> list[Tensor]:
+    """Return the products of the second derivatives with `way` and with 1j times it.
+
+    NaN where the slopes depend on `x` in another way than by the values `out`.
+    """
+    target, source = find(slopes._rec, token), find(out._rec, token)
+    if target is None:
+        return [nothing, nothing]
+    origin = _ancestors(find(x._rec, token))
+    found = []
+    for one in (way, multiply(way, 1j)) if is_complex(way.dtype) else (way,):
+        seeds = [(target, reshape(one, slopes._data.shape))]
+        totals, visited = record.pull_back(token, seeds, {source}, {source})
+        if source is None or not origin or not origin.isdisjoint([*visited, *totals]):
+            found.append(add(nothing, np.nan))
+        else:
+            found.append(expand_dims(totals[source], -2) if source in totals else nothing)
+    return (found * 2)[:2]
+
+
+def _ancestors(node: Node | None) -> set[Node]:
+    """Return a node and what it was computed from; nothing where that is too much to look at."""
+    found: set[Node] = set()
+    pending: list[Any] = [node]
+    while pending:
+        node = pending.pop()
+        if node is not None and node not in found:
+            if len(found) == _MOST_NODES:
+                return set()
+            found.add(node)
+            pending += node.inputs
+    return found
+
+
+def _tangents(tensor: Tensor) -> dict[Any, Tensor]:
+    """Return the tangents of a tensor by their accumulators, whose records have no operands."""
+    nodes = nodes_of(tensor._rec)
+    return {one.group: one.saved for one in nodes if one.rule is not None and not one.inputs}
+
+
+# What is left out ------------------------------------------------------------------------------
+
+
+def _run_check(
+    x: np.ndarray,
+    left: np.ndarray,
+    values: np.ndarray,
+    right: np.ndarray,
+    limits: np.ndarray,
+    name: str,
+    diagonal: bool,
+) -> np.ndarray:
+    """Return `x`; warn if it has terms between vectors of equal values whose limit is NaN."""
+    unknown = np.isnan(limits)
+    if unknown.any():
+        inner = np.swapaxes(left, -1, -2).conj() @ x @ right
+        both = inner if name == "eigvals" else (inner + np.swapaxes(inner, -1, -2).conj()) / 2
+        several, zero = _near(values), _zero(values, name) & unknown
+        if not diagonal:
+            several = np.tril(several, -1) | np.triu(several, 1)
+        asked = [
+            np.where(several & unknown, np.abs(both), 0),
+            np.where(zero & np.swapaxes(zero, -1, -2), np.abs(inner), 0),
+        ]
+        if left.shape[-2] > left.shape[-1]:
+            asked.append(np.where(zero, np.abs(x @ right - left @ inner), 0))
+        if right.shape[-2] > right.shape[-1]:
+            back = np.swapaxes(x, -1, -2).conj() @ left - right @ np.swapaxes(inner, -1, -2).conj()
+            asked.append(np.where(zero, np.abs(back), 0))
+        room = 100 * tolerance(values.dtype, max(x.shape[-2:])) * largest(np.abs(x), None)
+        if any(largest(one, None) > room for one in asked):
+            warn(
+                f"{name}: a derivative needs the limits of quotients at values that are equal, or "
+                "0, or nearly so, and is computed without them. Second derivatives have them if "
+                "the function does not depend on the order of the values; third derivatives do "
+                "not, nor does a tape around forward mode. Functions of a matrix have operations "
+                "of their own: expm, logm, sqrtm, inv, pinv",
+                DerivativeWarning,
+            )
+    return copy_of(x, left, values, right, limits)
+
+
+_check = _operation(
+    "check_limits",
+    _run_check,
+    copied_aval,
+    (lambda dy: dy, None, None, None, None),
+    "x left values right limits",
+    Case(((2, 3, 3), (3, 3), (1, 3), (3, 3), (1, 3)), {"name": "svdvals", "diagonal": True}),
+)
+
+
+def _by_left(
+    asked: Tensor, left: Tensor, values: Tensor, right: Tensor, name: str, diagonal: bool
+) -> Tensor:
+    """Return zeros, for the vectors; warn if what is asked for has terms between equal values."""
+    unknown = devices.arrays_like(values).full(values._data.shape, np.nan, values.dtype)
+    given = (asked, left, values, right, Tensor(unknown))
+    checked = apply(_check, given, {"name": name, "diagonal": diagonal})
+    return multiply(product(checked, right), 0)
+
+
+_ending = _operation(
+    "without_limits",
+    lambda x, *others, **_: copy_of(x, *others),
+    copied_aval,
+    (lambda dy: dy, None, _by_left, None, None),
+    "x asked left values right",
+    Case(((1, 3), (3, 3), (3, 3), (1, 3), (3, 3)), {"name": "svdvals", "diagonal": False}),
+)
+
+
+def _end(x: Tensor, *given: Tensor, name: str, diagonal: bool) -> Tensor:
+    """Return `x`; its derivative by the vectors lacks limits, and warns if these are asked for.
+
+    `given`: the tensor of which `x` is a linear function, left vectors, values, right vectors.
+    """
+    if not _matters(given[2], name):
+        return x
+    return apply(_ending, (x, *given), {"name": name, "diagonal": diagonal})
+
+
+# The gradient ----------------------------------------------------------------------------------
+
+
+def _by_slopes(dy: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    return reduce_sum(multiply(conj(left), product(dy, right)), -2, True)
+
+
+def _slopes_rule(dy: Tensor, left: Tensor, values: Tensor, right: Tensor, name: str) -> Tensor:
+    found = _by_slopes(dy, left, right)
+    return _end(found, dy, left, values, right, name=name, diagonal=False)
+
+
+def _matrix_rule(
+    dy: Tensor,
+    slopes: Tensor,
+    left: Tensor,
+    values: Tensor,
+    right: Tensor,
+    limits: Tensor,
+    name: str,
+) -> Tensor:
+    if not is_transposing():
+        given = (dy, left, values, right, limits)
+        dy = apply(_check, given, {"name": name, "diagonal": False})
+    limits = where(equal(limits, limits), limits, 0)
+    inner = product(product(adjoint(left), dy), right)
+    back = adjoint(inner)
+    gaps = conj(subtract(values, swap_last(values)))
+    near = apply(_pairs, (values,), {})
+    quotients = divide(subtract(slopes, swap_last(slopes)), where(near, 1, gaps))
+    others = 1 - np.eye(values._data.shape[-1], dtype=values.dtype)
+    quotients = multiply(where(near, limits, quotients), others)
+    if name != "svdvals":
+        both = back if name == "eigvals" else multiply(add(inner, back), 0.5)
+        found = product(product(left, multiply(quotients, both)), adjoint(right))
+        return _end(found, dy, left, values, right, name=name, diagonal=True)
+    zero = apply(_zeros, (values,), {"name": name})
+    zeros = logical_and(zero, swap_last(zero))
+    sums = divide(add(slopes, swap_last(slopes)), where(zeros, 1, add(values, swap_last(values))))
+    sums = where(zeros, limits, sums)
+    middle = add(multiply(quotients, add(inner, back)), multiply(sums, subtract(inner, back)))
+    found = product(product(left, multiply(middle, 0.5)), adjoint(right))
+    over = where(zero, limits, divide(slopes, where(zero, 1, values)))
+    height, width = dy._data.shape[-2:]
+    if height > width:
+        outside = subtract(product(dy, right), product(left, inner))
+        found = add(found, product(multiply(outside, over), adjoint(right)))
+    if width > height:
+        outside = subtract(product(adjoint(dy), left), product(right, back))
+        found = add(found, product(left, adjoint(multiply(outside, over))))
+    return _end(found, dy, left, values, right, name=name, diagonal=True)
+
+
+_gradient = _operation(
+    "gradient_by_values",
+    lambda x, slopes, left, values, right, limits, name: copy_of(
+        (left * slopes) @ np.swapaxes(right, -1, -2).conj(), x, values, limits
+    ),
+    lambda x, slopes, left, *others, name: copied_aval(x, slopes, left, *others)._replace(
+        dtype=np.result_type(slopes.dtype, left.dtype)
+    ),
+    (_matrix_rule, _slopes_rule, None, None, None, None),
+    "x slopes left values right limits",
+    Case(((2, 1, 1),) * 6, {"name": "eigvalsh"}, dict.fromkeys((2, 4), np.ones((1, 1), bool))),
+)
+
+
+def for_vectors(x: Tensor) -> Tensor:
+    """Return `x` to compute the vectors of its gradient from: without its record, if that can be.
+
+    Second derivatives use no derivative of vectors (see `_matrix_rule`), third ones do.
+    """
+    tokens = [one for one in stack(state.frame) if type(one) is Token]
+    levels = [one for one in tokens if find(x._rec, one) is not None]
+    several = len(levels) + len(_tangents(x)) > 1 or any(one.everything for one in tokens)
+    return x if several else x._with_record(None)
+
+
+def gradient_by_values(
+    name: str, x: Tensor, out: Tensor, slopes: Tensor, left: Tensor, values: Tensor, right: Tensor
+) -> Tensor:
+    """Return the gradient left diag(slopes) adjoint(right) of a function of the values of `x`.
+
+    `out` has these values, with their record; `values`, as a row, has the record of the vectors.
+    """
+    limits = _limits(x, out, slopes, left, values, right, name)
+    if not is_transposing() and _matters(values, name):
+        for tangent in _tangents(x).values():
+            given = (tangent, left, values, right, limits)
+            apply(_check, given, {"name": name, "diagonal": False})
+    given = (x, expand_dims(slopes, -2), left, values, right, limits)
+    return apply(_gradient, given, {"name": name})
