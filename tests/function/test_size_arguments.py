@@ -29,7 +29,8 @@ FORMS = {
     "broadcast": lambda x, t: tf.broadcast_to(x[0, 1], [t, t]),
     "linspace": lambda x, t: tf.linspace(x[0, 1], x[2, 2], t),
     "in a loop": lambda x, t: _in_a_loop(x, t),
-    "array": lambda x, t: _in_an_array(x, t),
+    "array": lambda x, t: _in_an_array(x, t, size=t),
+    "array that grows": lambda x, t: _in_an_array(x, t, size=0, dynamic_size=True),
 }
 
 
@@ -40,8 +41,8 @@ def _in_a_loop(x, t):
     return total
 
 
-def _in_an_array(x, n):
-    rows = tf.TensorArray(x.dtype, size=n)
+def _in_an_array(x, n, **size):
+    rows = tf.TensorArray(x.dtype, **size)
     for i in tf.range(n):
         rows = rows.write(i, x[i] * tf.cast(i + 1, x.dtype))
     return rows.stack()
@@ -134,3 +135,21 @@ def test_mapped_functions_may_branch_on_tensors():
     for value in (2.0, -1.0):
         wanted = [bent(value), bent(-value), steep(value), bent(value) + value]
         np.testing.assert_allclose(f(tf.constant(value)), wanted)
+
+
+def test_an_array_that_grows_in_a_loop_of_many_rounds():
+    """Its indices have values, as the loop has, also where there are many."""
+
+    @tf.function
+    def squares(x, n):
+        rows = tf.TensorArray(x.dtype, size=0, dynamic_size=True)
+        for i in tf.range(n):
+            rows = rows.write(i, x * tf.cast(i, x.dtype))
+        return rows.stack()
+
+    for number in (100, 3):
+        found = squares(tf.constant(2.0), tf.constant(number))
+        np.testing.assert_array_equal(found, 2.0 * np.arange(number))
+    by_float = tf.function(lambda x, y: squares(x, tf.cast(y, tf.int32)))
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="an array that grows"):
+        by_float(tf.constant(2.0), tf.constant(3.0))

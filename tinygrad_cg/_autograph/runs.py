@@ -34,7 +34,8 @@ from .._ops.indexing import gather
 from .._ops.shape import cast
 from .._transforms import control_flow
 from .._transforms.tape import keep_tapes
-from ..errors import AutographError, InaccessibleTensorError
+from .._transforms.tensor_array import GrowingArrayError
+from ..errors import AutographError, InaccessibleTensorError, OperatorNotAllowedInGraphError
 from .merging import Carried, Kept, Mismatch, Plan, plan, undefined
 from .names import CONTINUE, NORMAL, RETURN
 from .state import (
@@ -579,6 +580,14 @@ class RangeLoop(Loop):
         else:
             count = cast(-floor_divide(-distance, delta), INT32)
         self.count = maximum(count, 0)
+
+    def run(self) -> Any:
+        try:
+            return super().run()
+        except GrowingArrayError as error:
+            asks = OperatorNotAllowedInGraphError(str(error))
+            asks.size_of = self.count
+            raise asks from None
 
     def item(self, index: Any) -> Any:
         return add(self.start, multiply(self.delta, cast(index, self.start.dtype)))

@@ -571,7 +571,12 @@ class ArrayLike(NamesOfOtherLibraries):
     def __iter__(self) -> Iterator[Tensor]:
         if not self._data.ndim:
             raise TypeError("Cannot iterate over a scalar tensor.")
-        return (self[i] for i in range(self._data.shape[0]))
+        data = self._data
+        if (
+            type(data) is np.ndarray and data.dtype.kind in "biu"
+        ):  # they keep their values in programs
+            return (Tensor(data[i, ...].copy()) for i in range(len(data)))
+        return (self[i] for i in range(data.shape[0]))
 
     def __format__(self, spec: str) -> str:
         data = self._data  # a text: no value that could lose its derivative

@@ -41,7 +41,8 @@ class TensorArray:
     In a `function` indices may be tensors without values, and an array a variable of a loop, if its
     size is known and its elements have one shape. It is a tensor of all elements then: those that
     nobody has written are zeros, an element may be read twice, and an index outside is an
-    OutOfRangeError, or an IndexError, of the call.
+    OutOfRangeError, or an IndexError, of the call. An array that grows in a loop over ``range(n)``
+    makes the value of an argument `n` part of the signature.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class TensorArray:
                 f"a loop of a program, and size is: {len(self)}"
             )
         if not len(self):
-            raise InvalidArgumentError(
+            raise GrowingArrayError(
                 "TensorArray: an array that grows cannot be written at an index without a value: "
                 "say how many elements it has, TensorArray(dtype, size=...)"
             )
@@ -309,6 +310,10 @@ class TensorArray:
         if self._infer and infer and self._shape is None:
             self._shape = shape
         return tensor
+
+
+class GrowingArrayError(InvalidArgumentError):
+    """An array without a size was written at an index without a value."""
 
 
 def _has_no_value(index: Any) -> bool:
