@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from tinygrad_cg_kernels.runtime.store import write_complete
 
 from ._core.suggestions import refuse_name
 from ._reverse.generator import Generator
@@ -105,7 +106,7 @@ class Checkpoint:
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                         np.lib.format.write_array(member, value, allow_pickle=False)
 
-        _replace(path, write)
+        write_complete(path, write)
         return prefix
 
     def save(self, file_prefix: Any, options: Any = None) -> str:
@@ -292,16 +293,4 @@ def _note(folder: Path, names: list[str]) -> None:
     lines = [f'model_checkpoint_path: "{names[-1]}"']
     lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
     text = "\n".join([*lines, ""]).encode()
-    _replace(folder / "checkpoint", lambda file: file.write(text))
-
-
-def _replace(path: Path, write: Any) -> None:
-    """Write a file under another name first: whoever reads it sees it complete."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_complete(folder / "checkpoint", lambda file: file.write(text))

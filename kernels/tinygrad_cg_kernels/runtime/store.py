@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,8 @@ class Store:
             if not self._count % EVERY:
                 _prune(self._files(path.parent), limit)
             self._count += 1
-            write_complete(path, _pack(_key(name), fields, code))
+            data = _pack(_key(name), fields, code)
+            write_complete(path, lambda file: file.write(data))
 
     def clear(self) -> None:
         """Delete all files."""
@@ -135,12 +136,12 @@ def size_limit() -> int:
         raise ValueError(f"TINYGRAD_CG_CACHE_LIMIT={chosen!r} is not a number of bytes") from None
 
 
-def write_complete(path: Path, data: bytes) -> None:
-    """Write a file, under another name first: other processes see it complete."""
+def write_complete(path: Path, write: Callable[[Any], Any]) -> None:
+    """Write a file by `write(file)`, under another name first: other processes see it complete."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            write(file)
         os.replace(temporary, path)
     except BaseException:
         delete([Path(temporary)])

@@ -79,11 +79,7 @@ def value_or_refuse(tensor: Any) -> np.ndarray:
     if value is None:
         if tensor.level.is_over:
             raise leaked_from_trace(tensor)
-        try:
-            refuse_value(repr(tensor), tensor.level)
-        except OperatorNotAllowedInGraphError as error:
-            error.size_of = tensor if _is_size() else None
-            raise
+        refuse_value(repr(tensor), tensor.level, tensor if _is_size() else None)
     return value
 
 
@@ -124,11 +120,11 @@ def leaves_behind(tensor: TraceTensor) -> set[int] | None:
     return found
 
 
-def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
-    """Raise the error for a value that is asked for while there is none."""
+def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoReturn:
+    """Raise the error for a value that is asked for while there is none: a size, if so."""
     file, line, _ = users_line()
     text = linecache.getline(file, line).strip()
-    raise OperatorNotAllowedInGraphError(
+    error = OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
         f"`{level.name}` is traced ({location_of(file, line)}: `{text}`){_reason()}. Choose by "
         "element with where(); declare an argument that decides on Python's way static, "
@@ -136,6 +132,8 @@ def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
         "py_function; or keep loops, conditions and NumPy calls that need values outside of the "
         "function"
     )
+    error.size_of = size_of
+    raise error
 
 
 def _reason() -> str:
