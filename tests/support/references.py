@@ -897,7 +897,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "zero_values": lambda x, name: x == 0,
     "direction_of_values": lambda x, name: [[-1.5, 1.5, 1.0]],
     "weights_of_limits": lambda x, way, name: [[0.5, -0.5, 1.0]],
-    "has_limits": lambda limits, *rows, name: [[True, True, True]],
+    "limits_of_quotients": lambda image, *rows, name: 0 * image,
     "check_limits": lambda x, left, values, right, limits, name, diagonal: x,
     "without_limits": lambda x, asked, left, values, right, name, diagonal: x,
     "gradient_by_values": lambda x, slopes, left, *others, name: left * slopes * others[1],

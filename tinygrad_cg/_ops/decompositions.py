@@ -6,6 +6,7 @@ and reverse mode algorithmic differentiation" (2008), written in operations.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,10 +79,16 @@ _cofactors = of_matrices(
 
 
 def _run_cofactor_change(x: np.ndarray, way: np.ndarray) -> np.ndarray:
-    """Return the derivative of the cofactors along `way`, by products of singular values.
+    """Return the derivative of the cofactors along `way`, by the inverse.
 
-    As these are products of all values but two, singular matrices have them.
+    By singular values where that loses digits: by products of all values but two.
     """
+    with contextlib.suppress(np.linalg.LinAlgError):
+        inverse = np.linalg.inv(x)
+        if _is_regular(x, inverse):
+            change = np.einsum("...ij,...ji->...", inverse, way)[..., None, None] * inverse
+            change = change - inverse @ way @ inverse
+            return np.linalg.det(x)[..., None, None] * np.swapaxes(change, -1, -2)
     left, values, right = np.linalg.svd(x)
     row = values[..., None, :]
     after = np.tri(x.shape[-1], dtype=bool).T & ~np.eye(x.shape[-1], dtype=bool)
@@ -99,11 +106,16 @@ def _run_cofactor_change(x: np.ndarray, way: np.ndarray) -> np.ndarray:
     return turn * (left.conj() @ middle @ right.conj())
 
 
+def _is_regular(x: np.ndarray, inverse: np.ndarray) -> bool:
+    """Return whether the inverse has at least half of its digits."""
+    condition = largest(np.abs(x), (-1, -2)) * largest(np.abs(inverse), (-1, -2))
+    return bool((condition < float(np.finfo(x.dtype).eps) ** -0.5).all())
+
+
 def _run_inverse_of_regular(x: np.ndarray) -> np.ndarray:
     """Return the inverse; warn where it has lost half of its digits."""
     inverse = np.linalg.inv(x)
-    condition = largest(np.abs(x), (-1, -2)) * largest(np.abs(inverse), (-1, -2))
-    if (condition > float(np.finfo(x.dtype).eps) ** -0.5).any():
+    if not _is_regular(x, inverse):
         warn(
             "det: a third derivative was asked for of a matrix that is singular, or nearly so. It "
             "is computed by the inverse, and has lost most of its digits",

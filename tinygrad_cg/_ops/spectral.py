@@ -70,12 +70,14 @@ def _zero(values: np.ndarray, name: str) -> np.ndarray:
     return (np.abs(values) <= _least(values)) & (name == "svdvals")
 
 
+def _any_near(near: np.ndarray, zero: np.ndarray) -> bool:
+    return bool(near.sum() > near.shape[-1] * zero[..., 0].size or zero.any())
+
+
 def _matters(values: Tensor, name: str) -> bool:
     """Return whether a quotient may need its limit."""
     data = values._data
-    if type(data) is not np.ndarray:
-        return True
-    return bool((_near(data).sum(-1) > 1).any() or _zero(data, name).any())
+    return type(data) is not np.ndarray or _any_near(_near(data), _zero(data, name))
 
 
 _pairs = _operation(
@@ -98,11 +100,13 @@ _zeros = _operation(
 
 def _run_direction(values: np.ndarray, name: str) -> np.ndarray:
     """Return a vector that tells values near each other apart: of sum 0, and not 0 for zeros."""
-    near = _near(values)
+    near, zero = _near(values), _zero(values, name)
+    if not _any_near(near, zero):
+        return np.zeros_like(values)
     place = 1 + (near & np.tril(np.ones_like(near), -1)).sum(-1)[..., None, :]
     squares = place * place
     mean = squares @ near / near.sum(-2, keepdims=True)
-    return np.where(_zero(values, name), squares, squares - mean).astype(values.dtype)
+    return np.where(zero, squares, squares - mean).astype(values.dtype)
 
 
 _direction = _operation(
@@ -135,50 +139,53 @@ _weights = _operation(
 )
 
 
-def _run_known(
-    limits: np.ndarray,
+def _run_limits(
+    image: np.ndarray,
+    turned: np.ndarray,
     values: np.ndarray,
     slopes: np.ndarray,
     way: np.ndarray,
-    image: np.ndarray,
-    turned: np.ndarray,
     name: str,
 ) -> np.ndarray:
-    """Return whether f has such limits: whether it does not depend on the order of the values.
+    """Return the limits, NaN where they are not known.
 
-    Then equal values have equal slopes, and second derivatives that are limits * conj(way) and a
-    constant. `turned`, along 1j times the way, tells whether f is holomorphic.
+    They are if f does not depend on the order of the values: if equal values have equal slopes, and
+    second derivatives that are limits * conj(way) and a constant. `turned`, along 1j times the way,
+    tells whether f is holomorphic.
     """
     near, zero = _near(values), _zero(values, name)
-    several = near.sum(-2, keepdims=True) > 1
+    if not _any_near(near, zero):
+        return copy_of(np.zeros_like(values), image, turned, slopes, way)
+    count = near.sum(-2, keepdims=True)
+    weights = _run_weights(values, way, name)
+    limits = (image * weights) @ near
     slack = float(np.finfo(values.dtype).eps) ** 0.5
     rest = image - limits * way.conj()
-    rest = np.where(zero, rest, rest - rest @ near / near.sum(-2, keepdims=True))
+    rest = np.where(zero, rest, rest - rest @ near / count)
     size = np.where(_largest(values) == 0, 1, _largest(values))
     room = slack * (_largest(image) + _largest(slopes) / size)
-    wrong = np.abs(rest) > room
+    wrong = (np.abs(rest) > room) | ((weights == 0) @ near == count)
     if name == "eigvals":
         wrong = wrong | (np.abs(turned + 1j * image) > room)
-    wrong = wrong | ((_run_weights(values, way, name) == 0) @ near == near.sum(-2, keepdims=True))
     room = slack * _largest(slopes) + 2 * np.abs(limits) * _least(values)
-    wrong = wrong | (near & (np.abs(slopes - np.swapaxes(slopes, -1, -2)) > room)).any(
-        -2, keepdims=True
-    )
-    wrong = wrong | (zero & (np.abs(slopes) > room))
-    return copy_of(~((wrong & (several | zero)) @ near), turned)
+    apart = near & (np.abs(slopes - np.swapaxes(slopes, -1, -2)) > room)
+    wrong = wrong | apart.any(-2, keepdims=True) | (zero & (np.abs(slopes) > room))
+    wrong = (wrong & ((count > 1) | zero)) @ near
+    return copy_of(np.where(wrong, np.nan, limits).astype(values.dtype), turned)
 
 
-_known = _operation(
-    "has_limits",
-    _run_known,
-    lambda *rows, name: copied_aval(*rows)._replace(dtype=np.dtype(np.bool_)),
-    None,
-    "limits values slopes way image turned",
-    Case(
-        ((1, 3),) * 6,
-        {"name": "svdvals"},
-        dict(enumerate([np.full((1, 3), 2.0), _VALUES, 2 * _VALUES, _WAY, 2 * _WAY, 0 * _WAY])),
-    ),
+def _image_rule(dy: Tensor, values: Tensor, way: Tensor, name: str) -> Tensor:
+    near = cast(apply(_pairs, (values,), {}), values.dtype)
+    return multiply(conj(apply(_weights, (values, way), {"name": name})), product(dy, near))
+
+
+_limits_of = _operation(
+    "limits_of_quotients",
+    _run_limits,
+    lambda image, *others, name: copied_aval(image, *others)._replace(dtype=others[1].dtype),
+    (_image_rule, None, None, None, None),
+    "image turned values slopes way",
+    Case(((1, 3),) * 5, {"name": "eigvalsh"}, {2: np.array([[1.0, 2.0, 4.0]])}),
 )
 
 
@@ -202,13 +209,11 @@ def _limits(
             continue
         way, image = cast(_by_slopes(tangent, left, right), values.dtype), expand_dims(image, -2)
         images.append((way, image, multiply(image, -1j) if name == "eigvals" else nothing))
-    near = cast(apply(_pairs, (values,), {}), values.dtype)
     found = Tensor(arrays.full(values._data.shape, np.nan, values.dtype))
     for way, image, turned in images:
-        weights = apply(_weights, (values, way), {"name": name})
-        limits = product(multiply(image, weights), near)
-        rows = (limits, values, expand_dims(slopes, -2), way, image, turned)
-        found = where(apply(_known, rows, {"name": name}), limits, found)
+        given = (image, turned, values, expand_dims(slopes, -2), way)
+        limits = apply(_limits_of, given, {"name": name})
+        found = where(equal(limits, limits), limits, found)
     return found
 
 
