@@ -30,7 +30,7 @@ from ._ops.elementwise import (
     square,
     subtract,
 )
-from ._ops.reductions import reduce_sum
+from ._ops.normalizations import clip_by_global_norm, clip_by_norm
 from ._ops.shape import cast
 from ._reverse.variable import Variable, recorded_assignments
 from .errors import InvalidArgumentError, TapeWarning, warn
@@ -225,10 +225,9 @@ class Optimizer(ABC):
         if self.clipvalue is not None:
             return [clip(one, -self.clipvalue, self.clipvalue) for one in gradients]
         if self.clipnorm is not None:
-            return [_limit_norm(one, _length([one]), self.clipnorm) for one in gradients]
+            return [clip_by_norm(one, self.clipnorm) for one in gradients]
         if self.global_clipnorm is not None:
-            length = _length(gradients)
-            return [_limit_norm(one, length, self.global_clipnorm) for one in gradients]
+            return clip_by_global_norm(gradients, self.global_clipnorm)[0]
         return gradients
 
     def __repr__(self) -> str:
@@ -263,18 +262,6 @@ def _fit_gradient(gradient: Any, variable: Variable) -> Tensor:
             f"{variable.name!r} has shape {tuple(variable.shape)}"
         )
     return tensor
-
-
-def _length(gradients: list[Tensor]) -> Tensor:
-    total = reduce_sum(square(gradients[0]))
-    for one in gradients[1:]:
-        total = add(total, reduce_sum(square(one)))
-    return sqrt(total)
-
-
-def _limit_norm(gradient: Tensor, length: Tensor, most: float) -> Tensor:
-    """Return `gradient` times `most` over `length`, if that is larger than `most`."""
-    return multiply(gradient, divide(most, maximum(length, most)))
 
 
 class SGD(Optimizer):

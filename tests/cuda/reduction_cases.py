@@ -78,6 +78,10 @@ def cases() -> Iterator[tuple[str, Any, list[Any]]]:
         if isinstance(kernel, (Reduction, ArgReduction, Moment)):
             yield f"{kernel.name} special", kernel, [SPECIAL, axis]
             yield f"{kernel.name} last special", kernel, [SPECIAL[3:6], axis]
+        if isinstance(kernel, Moment):
+            for dtype, sizes in (("d", [3e200, 3e-200, 1]), ("f", [1e30, 1e-30, 1])):
+                rows = np.multiply.outer(np.array(sizes), [1.0, -2.0, 0.5]).astype(dtype)
+                yield f"{kernel.name} sizes {dtype}", kernel, [rows, (1,)]
         yield f"{kernel.name} empty", kernel, [np.zeros((3, 0))] * more + [axis]
         if not isinstance(kernel, (Normalisation, NormalisationGradient)):
             yield f"{kernel.name} nothing", kernel, [np.zeros((0, 3))] * more + [axis]

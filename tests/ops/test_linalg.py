@@ -67,6 +67,104 @@ def test_norms_whose_squares_overflow_or_underflow(dtype, sizes):
     np.testing.assert_allclose(curved * sizes[2], [[0, 0], [0, 1 / 3]], rtol=1e-6, atol=1e-6)
 
 
+LENGTHS = {
+    **{f"norm, {p}": lambda x, p=p: tf.norm(x, ord=p) for p in (0.5, 1.5, 2, 3, 10)},
+    "norm, -2": lambda x: tf.numpy.linalg.vector_norm(x, ord=-2),
+    "norms of rows": lambda x: tf.reduce_sum(tf.norm(tf.stack([x, 2 * x]), ord=4, axis=1)),
+    "norm of complex numbers": lambda x: tf.norm(tf.complex(x, 2 * x), ord=3),
+    "global_norm": lambda x: tf.linalg.global_norm([x[:2], tf.reshape(x[2:], (1, 2)), 0 * x]),
+    "global_norm, complex": lambda x: tf.linalg.global_norm([tf.complex(x, x[::-1])]),
+}
+UNITS = {
+    "clip_by_norm": lambda x: tf.clip_by_norm(x, 1.0),
+    "clip_by_norm of rows": lambda x: tf.clip_by_norm(tf.stack([x, 2 * x]), 1.5, 1),
+    "clip_by_global_norm": lambda x: tf.clip_by_global_norm([x, 2 * x], 1.5)[0][1],
+    "l2_normalize": lambda x: tf.math.l2_normalize(x, epsilon=0.0),
+    "normalize": lambda x: tf.linalg.normalize(x, 3)[0],
+    "keras normalize": lambda x: tf.keras.ops.normalize(x, order=3, epsilon=0.0),
+}
+
+
+@pytest.mark.parametrize("name", [*LENGTHS, *UNITS])
+def test_lengths_and_their_derivatives_scale(name):
+    """Lengths are as long as vectors, their gradients are not, and their curvature is inverse."""
+    function, weights = (LENGTHS | UNITS)[name], tf.constant([0.5, -1, 2, 0.25], tf.float64)
+    degree = 1 if name in LENGTHS else 0
+
+    def value_and_derivatives(x):
+        def total(x):
+            y = function(x)
+            return tf.reduce_sum(y * tf.cast(weights, y.dtype)) if degree == 0 else y
+
+        slope = tf.grad(total)
+        along = tf.grad(lambda x: tf.tensordot(slope(x), tf.cast(weights, x.dtype), 1))
+        forward = tf.vectorized_map(
+            lambda v: tf.jvp(slope, (x,), (v,))[1], tf.eye(4, dtype=x.dtype)
+        )
+        return [function(x), slope(x), along(x), forward]
+
+    exact = np.array([3.0, -1.0, 2.0, 0.5])
+    known = value_and_derivatives(tf.constant(exact * 4))
+    sizes = {"float64": (2.0**-650, 2.0**650, 4), "float32": (2.0**-96, 2.0**96, 4)}
+    for dtype, scales in sizes.items():
+        for scale in scales if degree else scales[1:]:  # those that are clipped
+            x = tf.constant(exact * scale, dtype)
+            for wrap in (lambda function: function, tf.function):
+                found = wrap(value_and_derivatives)(x)
+                for order, (one, wide) in enumerate(zip(found, known, strict=True)):
+                    wide = wide.numpy() * (scale / 4) ** (degree - min(order, 2))
+                    bound = 200 * np.finfo(dtype).eps
+                    least = bound * np.abs(wide).max() + np.finfo(dtype).tiny
+                    limits = {"rtol": bound, "atol": least}
+                    np.testing.assert_allclose(one.numpy(), wide, err_msg=dtype, **limits)
+
+
+def test_lengths_at_zero_and_beside_infinities():
+    for wrap in (lambda function: function, tf.function):
+        for p in (1.5, 3):
+            norm = partial(tf.norm, ord=p)
+            assert wrap(norm)(tf.zeros(3)) == 0
+            assert wrap(tf.grad(norm))(tf.zeros(3)).numpy().tolist() == [0, 0, 0]
+            assert wrap(norm)(tf.zeros(0)) == 0
+            assert wrap(norm)(tf.constant([np.inf, 1])) == np.inf
+            assert np.isnan(wrap(norm)(tf.constant([np.nan, 1])))
+        assert wrap(lambda x: tf.linalg.global_norm([x, x]))(tf.zeros(3)) == 0
+        assert wrap(tf.grad(lambda x: tf.linalg.global_norm([x])))(tf.zeros(2)).numpy().max() == 0
+    negative = partial(tf.numpy.linalg.vector_norm, ord=-2)
+    assert negative(np.array([0.0, 2])) == 0
+    assert negative(np.array([np.inf, np.inf])) == np.inf
+    zeros, long = tf.zeros(2, tf.float64), np.array([4e200])
+    curved = tf.hessian(lambda x: tf.linalg.global_norm([x, long]))(zeros)
+    np.testing.assert_allclose(curved * 4e200, np.eye(2), rtol=1e-12)
+
+
+def test_clipping_leaves_tiny_and_huge_numbers_as_they_are_where_they_fit():
+    for x, limit in (([3e-200, -4e-200], 1e-3), ([3e200, -4e200], 1e201), ([0.1, 0.2], 0.3)):
+        for wrap in (lambda function: function, tf.function):
+            x = tf.constant(np.array(x))
+            assert wrap(tf.clip_by_norm)(x, limit).numpy().tolist() == x.numpy().tolist()
+            (found,), _ = wrap(tf.clip_by_global_norm)([x], limit)
+            assert found.numpy().tolist() == x.numpy().tolist()
+    long = tf.constant(np.array([3e30, -4e30], np.float32))
+    np.testing.assert_allclose(tf.clip_by_norm(long, 1e-12), [6e-13, -8e-13], rtol=1e-6)
+    mixed = [long, tf.constant(np.array([1.2e31]))]
+    np.testing.assert_allclose(tf.linalg.global_norm(mixed), 1.3e31, rtol=1e-7)
+    (one, two), _ = tf.clip_by_global_norm(mixed, 13.0)
+    np.testing.assert_allclose(one, [3, -4], rtol=1e-6)
+    np.testing.assert_allclose(two, [12], rtol=1e-7)
+    scaled = tf.keras.utils.normalize(np.array([[3e200, 4e200], [3e-200, 4e-200]]))
+    np.testing.assert_allclose(scaled, [[0.6, 0.8]] * 2, rtol=1e-15)
+
+
+@pytest.mark.parametrize("option", ["clipnorm", "global_clipnorm"])
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_optimizers_clip_gradients_whose_squares_overflow_or_underflow(option, size):
+    variable = tf.Variable(np.zeros(2))
+    optimizer = tf.optimizers.SGD(1.0, **{option: size})
+    optimizer.apply_gradients([(tf.constant(np.array([6.0, -8]) * size), variable)])
+    np.testing.assert_allclose(variable, np.array([-0.6, 0.8]) * size, rtol=1e-15)
+
+
 @pytest.mark.parametrize("values", [[3.0, 0.0], [3 + 0j, 0j]])
 def test_curvature_of_a_norm_where_an_element_is_zero(values):
     x = tf.constant(np.array(values))

@@ -11,7 +11,7 @@ from .._core.conversion import convert, convert_each, convert_operands, is_tenso
 from .._core.kinds import is_complex, is_exact, is_floating
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .comparison import equal, greater, greater_equal, isfinite
+from .comparison import equal, greater_equal, isfinite, less, logical_or
 from .complex import conj, real
 from .creation import ones_like
 from .define import as_shape, broadcast_shapes, normalize_axes
@@ -19,7 +19,6 @@ from .elementwise import (
     add,
     divide,
     maximum,
-    minimum,
     multiply,
     rsqrt,
     sqrt,
@@ -28,7 +27,7 @@ from .elementwise import (
     where,
 )
 from .indexing import gather
-from .reductions import reduce_mean, reduce_sum, reduce_variance
+from .reductions import euclidean_length, global_length, reduce_mean, reduce_sum, reduce_variance
 from .sampling import uniform
 from .shape import cast, in_float32, reshape
 
@@ -131,8 +130,8 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: Any = 1e-12) -> Tensor:
     The larger of both counts. Raises InvalidArgumentError for an axis that `x` does not have.
     """
     x = _floating(x)
-    total = reduce_sum(_squares(x), axis, True)
-    return multiply(x, cast(rsqrt(maximum(total, epsilon)), x.dtype))
+    length = maximum(euclidean_length(x, axis, True), sqrt(epsilon))
+    return divide(x, cast(length, x.dtype))
 
 
 @in_float32
@@ -145,11 +144,9 @@ def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = 1e-7) -> Te
     from .norms import norm
 
     x = _floating(x)
-    if order == 2:
-        return l2_normalize(x, axis, epsilon**2)
     if not order >= 1:
         raise ValueError(f"normalize: order must be at least 1, got {order}")
-    return divide(x, maximum(norm(x, order, axis, True), epsilon))
+    return divide(x, cast(maximum(norm(x, order, axis, True), epsilon), x.dtype))
 
 
 # Limits of norms -----------------------------------------------------------------------------
@@ -159,10 +156,15 @@ def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = 1e-7) -> Te
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
     """Return `t`, scaled down to the Euclidean norm `clip_norm` over `axes` if it is longer."""
     t = _floating(t)
-    total = reduce_sum(_squares(t), axes, True)
-    length = sqrt(where(greater(total, 0), total, 1))
-    limited = maximum(where(greater(total, 0), length, 0), clip_norm)
-    return divide(multiply(t, clip_norm), cast(limited, t.dtype))
+    divisor, factor = _ratio(euclidean_length(t, axes, True), clip_norm)
+    return multiply(divide(t, divisor), factor)
+
+
+def _ratio(length: Tensor, most: Any) -> tuple[Tensor, Tensor]:
+    """Return what to divide by, then multiply by: the derivative of a quotient may underflow."""
+    fits = logical_or(less(length, most), equal(length, 0))
+    length, most = convert_operands((length, most))
+    return where(fits, 1, length), where(fits, 1, most)
 
 
 def global_norm(t_list: Any) -> Tensor:
@@ -177,34 +179,32 @@ def global_norm(t_list: Any) -> Tensor:
 
 def _global_norm(tensors: list[Tensor]) -> Tensor:
     """Return the norm of all elements together; that of float16 is float32."""
-    total: Any = None
-    for one in tensors:
-        part = reduce_sum(_squares(cast(one, np.float32) if one.dtype == np.float16 else one))
-        total = part if total is None else add(total, part)
-    if total is None:
+    if not tensors:
         raise ValueError("global_norm: t_list must have a tensor; there is none")
-    is_zero = equal(total, 0)
-    return where(is_zero, total, sqrt(where(is_zero, 1, total)))
+    wide = [cast(one, np.float32) if one.dtype == np.float16 else one for one in tensors]
+    return global_length(convert_operands(tuple(wide)))
 
 
 def clip_by_global_norm(
     t_list: Any, clip_norm: Any, use_norm: Any = None
-) -> tuple[list[Tensor | None], Tensor]:
+) -> tuple[list[Any], Tensor]:
     """Return tensors scaled down to a norm of `clip_norm` all together, and their norm before.
 
     None stays None. With a norm that is not finite all are NaN. `use_norm` is the norm, if it is
     known. After R. Pascanu et al., "On the difficulty of training recurrent neural networks"
     (2012). TypeError for what is no list or tuple.
     """
-    tensors = _listed("clip_by_global_norm", t_list)
+    tensors = [
+        None if one is None else _floating(one) for one in _listed("clip_by_global_norm", t_list)
+    ]
     if use_norm is None:
-        length = _global_norm([_floating(one) for one in tensors if one is not None])
+        length = _global_norm([one for one in tensors if one is not None])
     else:
         length = convert(use_norm)
-    factor = divide(minimum(length, clip_norm), where(equal(length, 0), 1, length))
-    factor = where(isfinite(length), where(equal(length, 0), 1, factor), np.nan)
+    divisor, factor = _ratio(length, clip_norm)
+    divisor = where(isfinite(length), divisor, np.nan)
     scaled = [
-        None if one is None else cast(multiply(_floating(one), factor), _floating(one).dtype)
+        None if one is None else cast(multiply(divide(one, divisor), factor), one.dtype)
         for one in tensors
     ]
     if use_norm is None and all(one is None or one.dtype == np.float16 for one in scaled):

@@ -10,13 +10,12 @@ from .._core.conversion import convert
 from .._core.kinds import is_complex, is_exact
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .comparison import less_equal, not_equal
-from .complex import imag, real
+from .comparison import equal, isfinite, less_equal, logical_and, not_equal
 from .define import as_shape, normalize_axes, normalize_axis
 from .elementwise import absolute, divide, multiply, power, where
 from .factorizations import svdvals
-from .reductions import euclidean_norm, reduce_max, reduce_min, reduce_sum
-from .shape import cast, in_float32, reshape, squeeze, stack, stop_gradient, transpose
+from .reductions import euclidean_length, reduce_max, reduce_min, reduce_sum
+from .shape import cast, in_float32, reshape, squeeze, stop_gradient, transpose
 
 
 def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -61,7 +60,7 @@ def vector_norm(x: Any, order: Any = 2, axis: Any = None, keepdims: bool = False
     if is_exact(x.dtype):
         x = cast(x, np.float64)
     if order is None or order == 2:
-        return _euclidean(x, axis, keepdims)
+        return euclidean_length(x, axis, keepdims)
     size = absolute(x)
     if order in (np.inf, -np.inf):
         return (reduce_max if order > 0 else reduce_min)(size, axis, keepdims)
@@ -69,7 +68,25 @@ def vector_norm(x: Any, order: Any = 2, axis: Any = None, keepdims: bool = False
         return reduce_sum(cast(not_equal(x, 0), size.dtype), axis, keepdims)
     if order == 1:
         return reduce_sum(size, axis, keepdims)
-    return power(reduce_sum(power(size, order), axis, keepdims), 1 / order)
+    return _power_norm(size, order, normalize_axes("norm", axis, x._data.ndim), keepdims)
+
+
+def _power_norm(size: Tensor, order: Any, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    """Return the root of a sum of powers, of sizes over that which counts most: none overflows.
+
+    That size is a constant: the norm of multiples is the multiple of the norm.
+    """
+    if 0 not in size._data.shape:
+        extreme = (reduce_max if order > 0 else reduce_min)(stop_gradient(size), axes, True)
+        scale = where(logical_and(isfinite(extreme), not_equal(extreme, 0)), extreme, 1)
+        size = divide(size, scale)
+    else:
+        scale = 1
+    total = reduce_sum(power(size, order), axes, True)
+    is_zero = equal(total, 0)  # where the gradient is 0, as that of other norms
+    root = power(where(is_zero, 1, total), 1 / order)
+    found = multiply(where(is_zero, 0.0 if order > 0 else np.inf, root), scale)
+    return found if keepdims else squeeze(found, axes)
 
 
 @in_float32
@@ -89,7 +106,7 @@ def matrix_norm(x: Any, order: Any = "fro", axis: Any = (-2, -1), keepdims: bool
     if len(axes) != 2 or axes[0] == axes[1]:
         raise InvalidArgumentError(f"norm: axis must name one or two axes, got {axis}")
     if order is None or order in ("fro", "f"):
-        return _euclidean(x, axes, keepdims)
+        return euclidean_length(x, axes, keepdims)
     if order in ("nuc", 2, -2):
         others = [i for i in range(rank) if i not in axes]
         if others + axes != list(range(rank)):
@@ -131,18 +148,6 @@ def normalized(x: Any, order: Any = "euclidean", axis: Any = None) -> tuple[Tens
     x = convert(x)
     size = norm(x, order, axis, True)
     return divide(x, cast(size, x.dtype) if is_complex(x.dtype) else size), size
-
-
-def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    """Compute the norm without magnitudes of elements.
-
-    At 0 their second derivatives are not those of their squares.
-    """
-    if not is_complex(x.dtype):
-        return euclidean_norm(x, axis, keepdims)
-    axes = (0, *[i + 1 for i in normalize_axes("norm", axis, x._data.ndim)])
-    found = euclidean_norm(stack([real(x), imag(x)], 0), axes, keepdims)
-    return squeeze(found, [0]) if keepdims else found
 
 
 def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:

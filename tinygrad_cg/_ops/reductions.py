@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -54,11 +56,12 @@ from .elementwise import (
     negative,
     power,
     sqrt,
+    square,
     subtract,
     where,
 )
 from .indexing import getitem
-from .shape import cast, concatenate, in_float32, repeat, reshape, stack, transpose
+from .shape import cast, concatenate, in_float32, repeat, reshape, squeeze, stack, transpose
 
 
 def restore_axes(dy: Tensor, shape: tuple, axis: tuple, keepdims: bool) -> Tensor:
@@ -283,21 +286,32 @@ def root_of_variance(variance: Tensor) -> Tensor:
     return where(is_zero, variance, sqrt(where(is_zero, 1, variance)))
 
 
-def _norm_by_sums(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
-    """Return the root of one of three sums of squares: one is neither too large nor too small."""
-    if not is_native_float(x.dtype):
-        return None
-    least, largest, factor = moments.SQUARES[x.dtype]
-    scales = [ops.number(number, x) for number in (1.0, factor, 1 / factor)]
-    squares = [ops.square(ops.multiply(x, scale)) for scale in scales]
-    totals = [ops.sum(one, axis=axis, keepdims=keepdims) for one in squares]
-    is_small = ops.less(totals[0], ops.number(least, x))
-    is_large = ops.greater(totals[0], ops.number(largest, x))
+def scaled_squares(ops: Operations, sum_squares: Callable[[Any], Any], like: Any) -> Any:
+    """Return one of three sums of squares that is neither too large nor too small, and its scale.
+
+    ``sum_squares(scale)`` is the sum of squares of elements times a scale.
+    """
+    least, largest, factor = moments.SQUARES[like.dtype]
+    scales = [ops.number(number, like) for number in (1.0, factor, 1 / factor)]
+    totals = [sum_squares(scale) for scale in scales]
+    is_small = ops.less(totals[0], ops.number(least, like))
+    is_large = ops.greater(totals[0], ops.number(largest, like))
 
     def choose(plain: Any, of_small: Any, of_large: Any) -> Any:
         return ops.where(is_small, of_small, ops.where(is_large, of_large, plain))
 
-    return ops.divide(ops.sqrt(choose(*totals)), choose(*scales))
+    return choose(*totals), choose(*scales)
+
+
+def _norm_by_sums(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    if not is_native_float(x.dtype):
+        return None
+
+    def sum_squares(scale: Any) -> Any:
+        return ops.sum(ops.square(ops.multiply(x, scale)), axis=axis, keepdims=keepdims)
+
+    total, scale = scaled_squares(ops, sum_squares, x)
+    return ops.divide(ops.sqrt(total), scale)
 
 
 euclidean_norm = reduction(
@@ -311,6 +325,35 @@ euclidean_norm = reduction(
     ),
     dtypes=REAL,
 )
+
+
+def euclidean_length(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the Euclidean norm over axes of real or complex numbers.
+
+    It uses no magnitudes of elements: at 0 their second derivatives are not those of their squares.
+    """
+    if not is_complex(x.dtype):
+        return euclidean_norm(x, axis, keepdims)
+    axes = (0, *[i + 1 for i in normalize_axes("norm", axis, x._data.ndim)])
+    found = euclidean_norm(stack([real(x), imag(x)], 0), axes, keepdims)
+    return squeeze(found, [0]) if keepdims else found
+
+
+def global_length(tensors: Sequence[Tensor]) -> Tensor:
+    """Return the Euclidean norm of all elements of tensors of one floating dtype together."""
+    if is_complex(tensors[0].dtype):
+        tensors = [part(one) for one in tensors for part in (real, imag)]
+
+    def sum_squares(scale: Any = None) -> Tensor:
+        scaled = tensors if scale is None else [multiply(one, scale) for one in tensors]
+        return functools.reduce(add, [reduce_sum(square(one)) for one in scaled])
+
+    total = sum_squares()
+    least, largest, _ = moments.SQUARES[total.dtype]
+    if type(total._data) is np.ndarray and least <= total._data <= largest:
+        return sqrt(total)
+    total, scale = scaled_squares(TENSORS, sum_squares, total)
+    return divide(root_of_variance(total), scale)
 
 
 # Along one axis ------------------------------------------------------------------------------

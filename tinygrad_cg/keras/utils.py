@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core.conversion import convert, is_tensor
 from .._core.suggestions import refuse_name
+from .._ops.norms import vector_norm
 from .._ops.sampling import set_seed
 from .._ops.sorting import one_hot
 
@@ -47,7 +48,7 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Any:
 def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
     """Return an array divided by its norms along `axis`; where the norm is 0 it stays."""
     values = np.asarray(x)
-    lengths = np.linalg.norm(np.atleast_1d(values), order, axis, keepdims=True)
+    lengths = np.asarray(vector_norm(np.atleast_1d(values), order, axis, True))
     return values / np.where(lengths == 0, 1, lengths)
 
 

@@ -117,14 +117,26 @@ def _square_about_mean(x: Any, total: Any, count: Any) -> Any:
 
 
 @jitable
-def _square(x: Any) -> Any:
-    return x * x
+def _scaled_square(x: Any, scale: Any) -> Any:
+    return (x * scale) * (x * scale)
+
+
+@jitable
+def _scale(total: Any, least: Any, largest: Any, factor: Any) -> Any:
+    one = factor / factor
+    return factor if total < least else (one / factor if total > largest else one)
+
+
+@jitable
+def _unscaled_root(total: Any, scale: Any) -> Any:
+    return elementary.sqrt(total) / scale
 
 
 _sum = Fold("sum", _same, add)
 _squares_about_mean = Fold("squares", _square_about_mean, add)
-_squares = Fold("squares", _square, add)
-_root = Map("root", elementary.sqrt)
+_scaled_squares = Fold("squares", _scaled_square, add)
+_scale_of_total = Map("scale", _scale)
+_root = Map("root", _unscaled_root)
 _quotient = Map("quotient", elementary.divide)
 
 
@@ -136,7 +148,13 @@ def _variance(x: Any, axes: tuple[int, ...], loop: np.dtype) -> Any:
 
 
 def _norm(x: Any, axes: tuple[int, ...], loop: np.dtype) -> Any:
-    return _root((_squares((x,), axes, (loop,), loop, 0, True),), (loop,), (loop,))[0]
+    """Sum squares twice: the first sum says whether those of all elements need a scale."""
+    full = adapter.array_module().full
+    one, *limits = (full((), number, dtype=loop) for number in (1.0, *moments.SQUARES[loop]))
+    total = _scaled_squares((x, one), axes, (loop, loop), loop, 0, True)
+    scale = _scale_of_total((total, *limits), (loop,) * 4, (loop,))[0]
+    total = _scaled_squares((x, scale), axes, (loop, loop), loop, 0, True)
+    return _root((total, scale), (loop, loop), (loop,))[0]
 
 
 class DeviceMoment:

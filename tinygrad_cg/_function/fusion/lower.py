@@ -388,12 +388,21 @@ def _product_by_rows(
     return view(total, value.shape)
 
 
+FEW_SQUARES = 2**16
+"""Elements at most of norms that are fused: these take three sums, where a call takes one."""
+
+
+def _norm(value: Value, x: FusionNode) -> FusionNode | None:
+    return _composite(value, x) if x.size <= FEW_SQUARES else None
+
+
 COMPOSITE = ["log_softmax", "log_softmax_pull", "logsumexp", "mean", "scalar_power"]
 COMPOSITE += ["softmax", "softmax_pull", "variance"]
 
 RULES: dict[str, Callable[..., FusionNode | None]] = {
     "broadcast_to": _broadcast,
     "cast": _cast,
+    "euclidean_norm": _norm,
     "exp": _exp,
     "sigmoid_slope": partial(_slope, kmath.sigmoid, kmath.sigmoid_slope_of),
     "tanh_slope": partial(_slope, kmath.tanh, kmath.tanh_slope_of),
