@@ -1,5 +1,6 @@
 """Compiled functions, primitives and closures over them, in other processes: the same numbers."""
 
+import copy
 import multiprocessing
 import pickle
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.orders import gradient
+from tinygrad_cg import autograd
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -110,6 +112,115 @@ def test_closures_by_cloudpickle():
     np.testing.assert_allclose(by_cloudpickle(tf.vmap(tf.grad(compiled)))(X[None])[0], 3 * X**2)
 
 
+# Derivatives ---------------------------------------------------------------------------------
+
+
+def cubes(x):
+    return x**3
+
+
+def sum_of_cubes(x):
+    return tf.reduce_sum(x**3)
+
+
+def rising(x):
+    """Branch on a tensor."""
+    if tf.reduce_sum(x) > 0.0:
+        return tf.reduce_sum(x**2)
+    return tf.reduce_sum(x**3)
+
+
+class Quadratic:
+    factor = 3.0
+
+    def loss(self, x):
+        return tf.reduce_sum(x**2) * self.factor
+
+    def ruled(self, x):
+        return x * x, lambda dy: dy * 7.0
+
+    slope = tf.grad(loss, argnums=1)
+    of_lambda = tf.grad(lambda self, x: tf.reduce_sum(x**2) * self.factor, 1)
+    rule = tf.custom_gradient(ruled)
+
+
+@tf.grad
+def decorated(x):
+    return tf.reduce_sum(x**2)
+
+
+named_slope = tf.grad(lambda x: tf.reduce_sum(x**2))
+rising_slope = tf.grad(rising)
+
+TRANSFORMED = {
+    "grad": lambda: tf.grad(sum_of_cubes),
+    "f by keyword": lambda: tf.grad(argnums=0, f=sum_of_cubes),
+    "value_and_grad": lambda: tf.value_and_grad(sum_of_cubes),
+    "elementwise_grad": lambda: tf.elementwise_grad(cubes),
+    "of a ufunc": lambda: tf.elementwise_grad(np.sin),
+    "jacobian": lambda: tf.jacobian(cubes, mode="forward"),
+    "hessian": lambda: tf.hessian(sum_of_cubes),
+    "of a gradient": lambda: tf.jacobian(tf.grad(compiled)),
+    "of a batch": lambda: tf.vmap(tf.elementwise_grad(cubes)),
+    "recomputed": lambda: tf.recompute_grad(cubes),
+    "a chain": lambda: tf.recompute_grad([cubes, cubes]),
+    "of what is recomputed": lambda: tf.elementwise_grad(tf.recompute_grad(cubes)),
+    "passed through": lambda: tf.elementwise_grad(tf.grad_pass_through(cubes)),
+    "compiled": lambda: tf.function(tf.grad(sum_of_cubes)),
+    "of a method": lambda: tf.grad(Quadratic().loss),
+    "vectorize": lambda: tf.numpy.vectorize(cubes),
+    "Keras's vectorize": lambda: tf.keras.ops.vectorize(cubes),
+    "autograd's grad": lambda: autograd.grad(sum_of_cubes),
+    "autograd's Jacobian": lambda: autograd.jacobian(cubes),
+    "autograd's multigrad_dict": lambda: autograd.multigrad_dict(sum_of_cubes),
+}
+
+
+@PICKLERS
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_derivatives_are_calls_of_their_transforms(travelled, name):
+    """Functions that transforms returned, which are closures, and not found by a name."""
+    one = TRANSFORMED[name]()
+    there = travelled(one)
+    assert there is not one
+    for given, expected in zip(tf.nest.flatten(there(X)), tf.nest.flatten(one(X)), strict=True):
+        np.testing.assert_array_equal(given, expected)
+    assert copy.copy(one) is one
+
+
+@PICKLERS
+@pytest.mark.parametrize("one", [decorated, named_slope, Quadratic.of_lambda])
+def test_derivatives_of_what_has_no_name_are_names(travelled, one):
+    assert travelled(one) is one
+
+
+@PICKLERS
+def test_methods_under_other_names_than_their_functions(travelled):
+    """The class has `loss` too, which is another function than `slope`."""
+    model = Quadratic()
+    model.factor = 5.0
+    np.testing.assert_array_equal(travelled(model.slope)(X), 10.0 * X)
+    np.testing.assert_array_equal(travelled(model.of_lambda)(X), 10.0 * X)
+    assert gradient(travelled(model.rule), tf.constant(X))[0] == [7.0] * 3
+
+
+def test_what_holds_a_record_is_refused():
+    _, pullback = tf.vjp(cubes, X)
+    with pytest.raises((pickle.PicklingError, AttributeError), match=r"vjp.<locals>.pullback"):
+        pickle.dumps(pullback)
+    with pytest.raises(TypeError, match="pickle the function that it was made of"):
+        pytest.importorskip("cloudpickle").dumps(pullback)
+    with pytest.raises((pickle.PicklingError, AttributeError), match="<lambda>"):
+        pickle.dumps(tf.grad(lambda x: x))
+
+
+def test_a_derivative_made_elsewhere_branches_in_a_program():
+    """Since a program can make it again, of the transformed function."""
+    program = tf.function(lambda x: rising_slope(x))
+    for x in (X, -X):
+        np.testing.assert_array_equal(program(tf.constant(x)), rising_slope(x))
+
+
 # Another process, which has none of the names ------------------------------------------------
 
 SENDER = """
@@ -179,6 +290,7 @@ def test_pools_of_processes():
         for found in (pool.map(slope, [X, 2 * X]), pool.map(named_function, [151.5, 2.0])):
             for one, other in zip(found, expected if found[0].ndim else [303.0, 4.0], strict=True):
                 np.testing.assert_allclose(one, other)
+        np.testing.assert_allclose(pool.map(tf.grad(sum_of_cubes), [X])[0], 3.0 * X**2)
 
 
 def local_slope():

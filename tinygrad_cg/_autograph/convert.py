@@ -6,17 +6,16 @@ import ast
 import builtins
 import copy
 import functools
-import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+from .._core.transformed import Transformed
 from ..errors import is_ours
-from .detection import LEFT, codes_in, function_of, is_left, wraps_users
+from .detection import LEFT, codes_in, function_of, is_left
 from .dispatch import Helper, dynamic_range, show
 from .source import NoSource, compile_tree, find_definition, first_line
-from .state import read_cell
 from .transform import factory, plain_body
 from .units import HELPER, INSIDE, Unit
 
@@ -56,59 +55,16 @@ def convert(function: Any) -> Any:
     if isinstance(function, MethodType):
         inside = convert(function.__func__)
         return function if inside is function.__func__ else MethodType(inside, function.__self__)
+    if isinstance(function, Transformed):
+        inside = convert(function.__wrapped__)
+        return function if inside is function.__wrapped__ else function.remake(inside)
     if not isinstance(function, FunctionType):
         called = function_of(function)
         return function if called is None else convert(called)
-    if wraps_users(function):
-        return _convert_wrapped(function)
     if is_left(function) or HELPER in function.__code__.co_freevars:
         return function
     made = _transformed(function)
     return function if isinstance(made, str) else _instance(made, function)
-
-
-def _convert_wrapped(function: FunctionType) -> FunctionType:
-    """Return the library's function of a user's, `grad(f)` for one, with that transformed."""
-    old: Any = function.__wrapped__
-    new = convert(old)
-    if new is old:
-        return function
-    return _replaced(function, {id(old): (old, new)})
-
-
-def _replaced(value: Any, known: dict[int, tuple[Any, Any]]) -> Any:
-    """Return a value with a function in place of another, also inside of what the library made.
-
-    `known` has pairs by the id of the first: an object, and the one that replaces it.
-    """
-    if id(value) in known:
-        return known[id(value)][1]
-    known[id(value)] = value, value
-    made = value
-    if isinstance(value, FunctionType) and is_ours(value.__code__.co_filename):
-        cells = value.__closure__ or ()
-        inside = [_replaced(read_cell(one), known) for one in cells]
-        if any(new is not read_cell(one) for new, one in zip(inside, cells, strict=True)):
-            closure = tuple(map(CellType, inside))
-            made = FunctionType(
-                value.__code__, value.__globals__, value.__name__, value.__defaults__, closure
-            )
-            made.__kwdefaults__ = value.__kwdefaults__
-            wrapped = {key: _replaced(one, known) for key, one in value.__dict__.items()}
-            made.__dict__.update(wrapped)
-            made.__doc__, made.__module__ = value.__doc__, value.__module__
-    elif is_ours(getattr(sys.modules.get(type(value).__module__), "__file__", None) or ""):
-        fields = getattr(value, "__dict__", None)
-        changed = {}
-        for key, one in fields.items() if isinstance(fields, dict) else ():
-            found = _replaced(one, known)
-            if found is not one:
-                changed[key] = found
-        if changed:
-            made = copy.copy(value)
-            vars(made).update(changed)
-    known[id(value)] = value, made
-    return made
 
 
 def reason(code: CodeType) -> str:
@@ -224,9 +180,9 @@ def call(function: Any) -> Any:
         ):
             return functools.partial(dynamic_range, function)
         of = function.__func__ if kind is MethodType else function
-        if not isinstance(of, FunctionType):
+        if not isinstance(of, (FunctionType, Transformed)):
             return function
-        if is_left(of):
+        if isinstance(of, FunctionType) and is_left(of):
             if is_ours(of.__code__.co_filename) and of.__module__.endswith(_TAKE_FUNCTIONS):
                 return functools.partial(_with_functions, function)
             return function
@@ -263,7 +219,7 @@ def _with_functions(called: Callable, *args: Any, **kwargs: Any) -> Any:
 
 def _argument(value: Any) -> Any:
     """Return a function transformed, also in a list of functions, or of pairs with functions."""
-    if isinstance(value, (FunctionType, MethodType)):
+    if isinstance(value, (FunctionType, MethodType, Transformed)):
         return convert(value)
     if type(value) in (list, tuple):
         return type(value)(map(_argument, value))

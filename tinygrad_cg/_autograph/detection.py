@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import sys
 from collections.abc import Iterator
 from opcode import opmap
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from .._core.transformed import Transformed
 from ..errors import is_ours
 
 LEFT = "__tg_not_converted__"
@@ -34,7 +34,6 @@ _TAKE_FUNCTIONS = frozenset(
 _STORES = frozenset(opmap[name] for name in ("STORE_ATTR", "STORE_GLOBAL", "STORE_SUBSCR"))
 _STORE_CELL = opmap["STORE_DEREF"]
 _CHANGING = frozenset(("append", "extend", "insert", "update", "setdefault", "add"))
-_TRANSFORMS = f"{os.sep}_transforms{os.sep}"
 _ASYNC = 0x80 | 0x200
 
 
@@ -45,12 +44,6 @@ def is_left(function: Any) -> bool:
         return True
     home = (function.__module__ or "").partition(".")[0]
     return home in _FOREIGN or code.co_flags & _ASYNC != 0
-
-
-def wraps_users(function: FunctionType) -> bool:
-    """Return whether a function is what the library makes of another: `grad(f)`, `vmap(f)`."""
-    file = function.__code__.co_filename
-    return is_ours(file) and _TRANSFORMS in file and hasattr(function, "__wrapped__")
 
 
 def has_branches(function: FunctionType) -> bool:
@@ -67,7 +60,7 @@ def _has_branches(function: Any, seen: set[Any]) -> bool:
     instance = None
     if isinstance(function, MethodType):
         instance, function = function.__self__, function.__func__
-    while isinstance(function, FunctionType) and wraps_users(function):
+    while isinstance(function, Transformed):
         function = function.__wrapped__
     if isinstance(function, MethodType):
         return _has_branches(function, seen)
@@ -137,7 +130,7 @@ def _is_foreign(module: str) -> bool:
 
 def function_of(value: Any) -> Any:
     """Return the function that a call of a value runs, as far as that is seen."""
-    if isinstance(value, (FunctionType, MethodType)):
+    if isinstance(value, (FunctionType, MethodType, Transformed)):
         return value
     if isinstance(value, functools.partial):
         return function_of(value.func)

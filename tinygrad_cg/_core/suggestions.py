@@ -102,19 +102,11 @@ def reads_own_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function of keywords: one that another library has is answered by ours."""
     code = function.__code__
     own = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-    is_transform = code.co_varnames[0] == "f" and not code.co_flags & inspect.CO_VARARGS
-    most = code.co_argcount if is_transform else sys.maxsize
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         if not own.issuperset(kwargs):
             refuse_arguments(function.__name__, own, [name for name in kwargs if name not in own])
-        if len(args) > most:
-            name = function.__name__
-            raise TypeError(
-                f"{name}() takes at most {most} positional arguments, got {len(args)}: it returns "
-                f"a function, which takes those of f: write {name}(f)(...)"
-            )
         return function(*args, **kwargs)
 
     return run

@@ -21,6 +21,7 @@ from .._core.kinds import is_differentiable
 from .._core.levels import Listener, remove_listener, state
 from .._core.suggestions import RULES, absent_attributes
 from .._core.tensor import Tensor
+from .._core.transformed import returns_transformed
 from .._ops.define import as_int
 from .._reverse.variable import Variable
 from .calls import Call, one_output
@@ -39,6 +40,8 @@ class Bind:
     ``Bind.decorator(d)`` makes a decorator of ``d(function, args, kwargs)``; `function` is
     bound to the instance where there is one.
     """
+
+    __slots__ = ("__dict__", "__weakref__", "made_by")  # as those of `Transformed`
 
     def __init__(self, function: Any, decorated: Callable[[Any, tuple, dict], Any]):
         functools.update_wrapper(self, function)
@@ -268,6 +271,7 @@ def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> tuple[list
     return [leaf for leaf, _ in found], [path for _, path in found]
 
 
+@returns_transformed
 def grad_pass_through(f: Callable[P, Y]) -> Callable[P, Y]:
     """Decorate a function so that gradients pass through it unchanged.
 

@@ -23,6 +23,7 @@ from .._core.levels import Level, run_on, state
 from .._core.primitive import Primitive, apply
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, ExampleAval, Tensor
+from .._core.transformed import returns_transformed
 from .._ops.creation import eye, ones, zeros
 from .._ops.define import as_int, normalize_axis
 from .._ops.elementwise import multiply
@@ -300,6 +301,7 @@ def unbatched_values(tensor: Tensor) -> np.ndarray:
 # The functions -------------------------------------------------------------------------------
 
 
+@returns_transformed
 @reads_own_arguments
 def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Y]:
     """Return a function that applies `f` to each example of a batch, all at once.

@@ -16,6 +16,7 @@ from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Token, state
 from .._core.record import run_recorded
 from .._core.tensor import ArrayLike, Tensor
+from .._core.transformed import Transformed
 from .._ops.define import as_int
 from .._ops.shape import cast, identity, repeat
 from .._reverse.arguments import fill_zeros
@@ -28,7 +29,7 @@ _OURS = __name__.partition(".")[0] + ".numpy."
 
 def _is_of_numpy(f: Any) -> bool:
     """Return whether a function is NumPy's, or ours in its place; and not one that calls it."""
-    while isinstance(f, FunctionType) and hasattr(f, "__wrapped__"):  # its derivative
+    while isinstance(f, (FunctionType, Transformed)) and hasattr(f, "__wrapped__"):
         f = f.__wrapped__
     home = f"{getattr(f, '__module__', None)}."
     return isinstance(f, np.ufunc) or home.startswith(("numpy.", _OURS))

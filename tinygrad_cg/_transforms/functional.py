@@ -15,6 +15,7 @@ from .. import nest
 from .._core.levels import Token, state
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
+from .._core.transformed import returns_transformed
 from .._reverse.arguments import fill_zeros
 from .._reverse.sweep import differentiate, release
 from .differentiable import Differentiable, as_arrays, fit_tensors, sweep_once, wrap
@@ -27,6 +28,7 @@ Aux = TypeVar("Aux")
 # Reverse mode --------------------------------------------------------------------------------
 
 
+@returns_transformed
 @reads_own_arguments
 def value_and_grad(
     f: Callable[..., Y], argnums: int | Sequence[int] = 0, has_aux: bool = False
@@ -72,6 +74,7 @@ def value_and_grad(
     return functools.update_wrapper(with_aux, f, updated=())
 
 
+@returns_transformed
 @reads_own_arguments
 def grad(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
@@ -101,6 +104,7 @@ def gradient_function(transform: Differentiable) -> Callable[..., Any]:
     return wrap(transform, run)
 
 
+@returns_transformed
 @reads_own_arguments
 def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """Return a function that gives the derivative of an elementwise `f` at each element.

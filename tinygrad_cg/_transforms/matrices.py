@@ -12,6 +12,7 @@ from .._core.kinds import is_complex
 from .._core.levels import Token, state
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
+from .._core.transformed import returns_transformed
 from .._ops.creation import zeros
 from .._ops.indexing import getitem
 from .._ops.shape import cast, repeat, reshape, stack, transpose
@@ -22,6 +23,7 @@ from .differentiable import Differentiable, fit_tensors, sweep_once, wrap
 from .functional import gradient_function, linearize_sweep
 
 
+@returns_transformed
 @reads_own_arguments
 def jacobian(
     f: Callable[..., Any],
@@ -109,6 +111,7 @@ def _last(level: Batch, tangent: Tensor, source: Tensor) -> Tensor:
     return reshape(move_axis(level.physical(tangent), 0, len(shape)), (*shape, *source.shape))
 
 
+@returns_transformed
 @reads_own_arguments
 def hessian(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
@@ -131,6 +134,7 @@ def hessian(
     return wrap(transform, lambda args, kwargs: _jacobian(transform, args, kwargs, "reverse"))
 
 
+@returns_transformed
 @reads_own_arguments
 def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """Return a function of f's arguments and then a vector: the Hessian of `f` times the vector.

@@ -12,6 +12,7 @@ from .. import nest
 from .._core.conversion import is_tensor
 from .._core.kinds import is_differentiable
 from .._core.levels import Listener, remove_listener, state
+from .._core.transformed import returns_transformed
 from .._ops.shape import optimization_barrier
 from .._reverse.variable import Variable
 from .._rules.custom_gradient import custom_gradient, flat_inputs
@@ -28,6 +29,7 @@ def recompute_grad(f: Callable[P, Y], segments: None = None) -> Callable[P, Y]: 
 def recompute_grad(
     f: Iterable[Callable[..., Any]], segments: int | None = None
 ) -> Callable[..., Any]: ...
+@returns_transformed
 def recompute_grad(f: Any, segments: int | None = None) -> Any:
     """Decorate `f` so that tapes keep its inputs only, and run it again to differentiate it.
 

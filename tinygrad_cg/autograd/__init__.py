@@ -19,6 +19,7 @@ import numpy as np
 from .. import nest
 from .._core.suggestions import refuse_name
 from .._core.tensor import Tensor
+from .._core.transformed import returns_transformed
 from .._transforms import functional, matrices
 from .._transforms.recompute import recompute_grad
 from .extend import conjugated, primitive
@@ -50,6 +51,7 @@ __dir__ = __all__.copy
 __getattr__ = functools.partial(refuse_name, __name__)
 
 
+@returns_transformed
 def grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[..., Any]:
     """Return a function that gives the gradient of the scalar function `fun`.
 
@@ -62,6 +64,7 @@ def grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[.
     return _float64(lambda *args, **kwargs: conjugated(derivative(*args, **kwargs)))
 
 
+@returns_transformed
 def value_and_grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[..., Any]:
     """Return a function that gives ``(fun(*args), gradient)``; arguments as for `grad`.
 
@@ -76,6 +79,7 @@ def value_and_grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> 
     return _float64(run)
 
 
+@returns_transformed
 def grad_and_aux(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[..., Any]:
     """Return `grad` of a function that gives (scalar, anything): (gradient, anything)."""
     derivative = functional.grad(fun, argnum, has_aux=True)
@@ -87,6 +91,7 @@ def grad_and_aux(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Ca
     return _float64(run)
 
 
+@returns_transformed
 def elementwise_grad(
     fun: Callable[..., Any], argnum: int | Sequence[int] = 0
 ) -> Callable[..., Any]:
@@ -109,11 +114,13 @@ def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
     return grad(fun, names.index(argname))
 
 
+@returns_transformed
 def holomorphic_grad(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return the complex derivative of a holomorphic function of one number."""
     return grad(lambda *args, **kwargs: np.real(fun(*args, **kwargs)), argnum)
 
 
+@returns_transformed
 def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     """Return a function that gives the gradients by all arguments, as a dict with their names.
 
@@ -137,16 +144,19 @@ def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
 checkpoint = recompute_grad
 
 
+@returns_transformed
 def jacobian(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function that gives the Jacobian, of shape ``output.shape + argument.shape``."""
     return _float64(matrices.jacobian(fun, argnum))
 
 
+@returns_transformed
 def hessian(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function that gives the second derivatives of a scalar function."""
     return _float64(matrices.hessian(_of_one_number(fun), argnum))
 
 
+@returns_transformed
 def hessian_vector_product(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function of fun's arguments and a vector: the Hessian of `fun` times the vector."""
     return _float64(matrices.hvp(_of_one_number(fun), argnum))
@@ -155,6 +165,7 @@ def hessian_vector_product(fun: Callable[..., Any], argnum: int = 0) -> Callable
 hessian_tensor_product = hessian_vector_product
 
 
+@returns_transformed
 def tensor_jacobian_product(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function of fun's arguments and a tensor: the tensor times the Jacobian of `fun`.
 
@@ -171,6 +182,7 @@ def tensor_jacobian_product(fun: Callable[..., Any], argnum: int = 0) -> Callabl
 vector_jacobian_product = tensor_jacobian_product
 
 
+@returns_transformed
 def make_vjp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function that gives ``(vjp, fun(*args))``.
 
@@ -185,6 +197,7 @@ def make_vjp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     return _float64(run)
 
 
+@returns_transformed
 def make_jvp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function that gives a function of a tangent, which gives (value, tangent)."""
 
@@ -200,6 +213,7 @@ def make_hvp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     return make_vjp(grad(fun, argnum), argnum)
 
 
+@returns_transformed
 def make_jvp_reversemode(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function that gives a function of a tangent, which gives the tangent of `fun`."""
 
@@ -210,6 +224,7 @@ def make_jvp_reversemode(fun: Callable[..., Any], argnum: int = 0) -> Callable[.
     return run
 
 
+@returns_transformed
 def make_ggnvp(
     f: Callable[..., Any], g: Callable[[Any], Any] | None = None, f_argnum: int = 0
 ) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from .. import numpy
 from .._core.conversion import any_tensor, convert, convert_each, convert_operands, is_tensor
 from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
+from .._core.transformed import returns_transformed
 from .._ops import searching
 from .._ops.comparison import less, not_equal
 from .._ops.complex import imag, real
@@ -81,6 +82,7 @@ def _reals(x1: Any, x2: Any) -> list[Tensor]:
     return [_real(x) for x in convert_operands((x1, x2))]
 
 
+@returns_transformed
 def _vectorized(pyfunc: Any, excluded: Any, signature: Any) -> Any:
     """Return a function for all elements, which reads Python's floats as float32."""
     mapped = numpy.vectorize(pyfunc, excluded=excluded, signature=signature)

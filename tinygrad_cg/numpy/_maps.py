@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._core.tensor import Tensor
+from .._core.transformed import returns_transformed
 from .._ops.define import broadcast_shapes
 from .._ops.indexing import getitem
 from .._ops.shape import broadcast_to, cast, reshape
@@ -20,6 +21,7 @@ _ONE = r"\((?:\w+(?:,\w+)*)?\)"
 _SIGNATURE = re.compile(rf"({_ONE}(?:,{_ONE})*)?->({_ONE}(?:,{_ONE})*)")
 
 
+@returns_transformed
 def vectorize(
     pyfunc: Any = None,
     otypes: Any = None,

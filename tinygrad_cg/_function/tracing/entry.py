@@ -16,13 +16,14 @@ from ..._core.conversion import FLOAT64
 from ..._core.levels import state
 from ..._core.record import Node, attach, attach_all
 from ..._core.tensor import Tensor
+from ..._core.transformed import Transformed
 from ..._reverse.variable import Variable, assigning, records_assignments
 from .compiled import Program
 from .gradient import Gradient
 from .signature import FunctionCall
 
 _STATIC = (int, bool, str, type(None))
-_SAME = (Variable, FunctionType, np.dtype, type)
+_SAME = (Variable, FunctionType, Transformed, np.dtype, type)
 
 
 def takes(call: FunctionCall) -> bool:
