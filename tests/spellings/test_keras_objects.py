@@ -1,5 +1,6 @@
 """Losses and metrics as objects: Keras 3.15's numbers (TensorFlow backend)."""
 
+import inspect
 import random
 import re
 
@@ -142,6 +143,103 @@ def test_accuracies_are_kerass(name, of_classes, numbers):
     assert_allclose(metric.result(), numbers[0], rtol=1e-6)
     metric.update_state(*of_classes(y, p), sample_weight=weights)
     assert_allclose(metric.result(), numbers[1], rtol=2e-6)
+
+
+# Keras 3.15's: without weights, with W added, and with W alone.
+MEANS = [
+    ("MeanSquaredError()", Y, (0.6575, 0.5155357, 0.4090625)),
+    ("MeanAbsoluteError()", Y, (0.6666667, 0.5892857, 0.53125)),
+    ("MeanAbsolutePercentageError()", Y, (8.33334e07, 7.142862e07, 6.250005e07)),
+    ("MeanSquaredLogarithmicError()", ONE_HOT, (0.2228205, 0.2878846, 0.3366826)),
+    ("RootMeanSquaredError()", Y, (0.8108637, 0.7180082, 0.6395799)),
+    ("LogCoshError()", Y, (0.2715954, 0.2216014, 0.1841058)),
+    ("CosineSimilarity()", Y, (0.3680159, 0.5562668, 0.697455)),
+    ("Hinge()", Y, (0.8125, 0.6875, 0.59375)),
+    ("SquaredHinge()", Y, (0.8371875, 0.6461161, 0.5028125)),
+    ("CategoricalHinge()", ONE_HOT, (1.266667, 1.492857, 1.6625)),
+    ("KLDivergence()", ONE_HOT, (1.325519, 1.752943, 2.073511)),
+    ("Poisson()", ONE_HOT, (1.16276, 1.358615, 1.505506)),
+    ("BinaryCrossentropy()", ONE_HOT, (1.277573, 1.682885, 1.986869)),
+    (
+        "BinaryCrossentropy(from_logits=True, label_smoothing=0.2)",
+        ONE_HOT,
+        (0.7860858, 0.8327273, 0.8677084),
+    ),
+    ("CategoricalCrossentropy()", ONE_HOT, (1.304008, 1.702627, 2.001592)),
+    (
+        "CategoricalCrossentropy('c', 'float64', True, 0.2)",
+        ONE_HOT,
+        (0.8309932, 0.9381744, 1.01856),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "labels", "numbers"), MEANS, ids=[row[0] for row in MEANS])
+def test_means_of_losses_are_kerass(text, labels, numbers):
+    metric, other = (eval(f"metrics.{text}", {"metrics": tf.keras.metrics}) for _ in range(2))
+    found = [metric(labels, P), metric(labels, P, sample_weight=W), other(labels, P, W)]
+    assert_allclose([float(one) for one in found], numbers, rtol=1e-6)
+    assert metric.result().dtype == ("float64" if "float64" in text else "float32")
+
+
+@pytest.mark.parametrize(
+    ("text", "of_classes", "numbers"),
+    [
+        ("SparseCategoricalCrossentropy()", lambda y, p: (y, p), (2.632168, 2.719371)),
+        ("SparseCategoricalCrossentropy()", lambda y, p: (y[:, None], p), (2.632168, 2.719371)),
+        (
+            "SparseCategoricalCrossentropy(from_logits=True)",
+            lambda y, p: (y, p),
+            (1.561467, 1.583443),
+        ),
+        ("TopKCategoricalAccuracy(2)", lambda y, p: (np.eye(4)[y], p), (0.5, 0.472737)),
+        ("TopKCategoricalAccuracy()", lambda y, p: (np.eye(4)[y], p), (1.0, 1.0)),
+        ("SparseTopKCategoricalAccuracy(2)", lambda y, p: (y, p), (0.5, 0.472737)),
+        ("SparseTopKCategoricalAccuracy(2)", lambda y, p: (y[:, None], p), (0.5, 0.472737)),
+        (
+            "SparseTopKCategoricalAccuracy(k=2, from_sorted_ids=True)",
+            lambda y, p: (y, np.argsort(-p, -1)),
+            (0.5, 0.472737),
+        ),
+        # a label between classes is none of them
+        (
+            "SparseCategoricalAccuracy()",
+            lambda y, p: ([0.0, 1.5, 2.0, 3.0, 0.0, 1.0], p),
+            (0.3333333, 0.3536205),
+        ),
+        ("Accuracy()", lambda y, p: ([1, 2, 3, 1], [1.0, 2.5, 3.0, 1.2]), (0.5, None)),
+    ],
+)
+def test_metrics_of_classes_are_kerass(text, of_classes, numbers):
+    rng = np.random.default_rng(0)
+    p, y, weights = rng.random((6, 4)), rng.integers(0, 4, 6), rng.random(6)
+    metric = eval(f"metrics.{text}", {"metrics": tf.keras.metrics})
+    assert_allclose(metric(*of_classes(y, p)), numbers[0], rtol=1e-6)
+    if numbers[1] is not None:
+        assert_allclose(metric(*of_classes(y, p), sample_weight=weights), numbers[1], rtol=2e-6)
+
+
+def test_weights_of_metrics_may_be_of_elements():
+    root = tf.keras.metrics.RootMeanSquaredError()
+    assert_allclose(root(Y, P, sample_weight=np.abs(Y)), 0.9023119, rtol=1e-6)
+    column, vector = np.array([[0.2], [0.4], [0.9], [0.6]]), np.array([1.0, 0.0, 1.0, 1.0])
+    weights = np.array([1.0, 2.0, 0.0, 0.5])
+    for name, number in (("MeanSquaredError", 0.2971429), ("BinaryAccuracy", 0.7142857)):
+        metric = getattr(tf.keras.metrics, name)()
+        assert_allclose(metric(vector, column, sample_weight=weights), number, rtol=1e-6)
+
+
+def test_names_and_options_of_metrics():
+    metrics = tf.keras.metrics
+    assert metrics.LogCoshError().name == "logcosh"
+    assert metrics.KLDivergence("divergence").name == "divergence"
+    assert list(inspect.signature(metrics.TopKCategoricalAccuracy).parameters)[:2] == ["k", "name"]
+    with pytest.raises(TypeError, match=r"MeanSquaredError: got an unexpected keyword .*threshold"):
+        metrics.MeanSquaredError(threshold=0.5)
+    with pytest.raises(AttributeError, match=r"use tf\.keras\.losses\.mean_squared_error"):
+        metrics.mean_squared_error  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'Recall': use tf\.keras\.metrics\.Mean"):
+        metrics.Recall  # noqa: B018
 
 
 @pytest.mark.parametrize(

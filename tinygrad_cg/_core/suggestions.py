@@ -41,7 +41,7 @@ MODULES, RULES = _tables["MODULES"], _tables["RULES"]
 ARGUMENTS, NO_ARGUMENTS = _tables["ARGUMENTS"], _tables["NO_ARGUMENTS"]
 
 _NAMESPACES = ("", "math", "nn", "linalg", "signal", "random", "keras.ops", "numpy", "nest")
-_NAMESPACES += ("autograd.scipy.special",)
+_NAMESPACES += ("autograd.scipy.special", "keras.losses", "keras.metrics")
 _LIBRARY = __name__.partition(".")[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -13,13 +14,24 @@ from .._core.conversion import FLOAT32, as_dtype, convert
 from .._core.suggestions import refuse_name
 from .._core.tensor import Tensor
 from .._ops.comparison import equal
-from .._ops.elementwise import divide, multiply, where
-from .._ops.reductions import argmax, reduce_mean, reduce_sum
-from .._ops.shape import broadcast_to, cast, squeeze
+from .._ops.elementwise import divide, multiply, negative, sqrt, square, subtract, where
+from .._ops.losses import same_rank
+from .._ops.reductions import argmax, reduce_any, reduce_mean, reduce_sum
+from .._ops.settings import settings
+from .._ops.shape import broadcast_to, cast, expand_dims, reshape
+from .._ops.sorting import in_top_k
 from .._reverse.variable import Variable
+from . import losses
 
-__all__ = ["Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "Mean", "MeanMetricWrapper"]
-__all__ += ["Metric", "SparseCategoricalAccuracy", "Sum"]
+__all__ = ["Accuracy", "BinaryAccuracy", "BinaryCrossentropy", "CategoricalAccuracy"]
+__all__ += ["CategoricalCrossentropy", "CategoricalHinge", "CosineSimilarity", "Hinge"]
+__all__ += ["KLDivergence", "LogCoshError", "Mean", "MeanAbsoluteError"]
+__all__ += ["MeanAbsolutePercentageError", "MeanMetricWrapper", "MeanSquaredError"]
+__all__ += ["MeanSquaredLogarithmicError", "Metric", "Poisson", "RootMeanSquaredError"]
+__all__ += ["SparseCategoricalAccuracy", "SparseCategoricalCrossentropy"]
+__all__ += ["SparseTopKCategoricalAccuracy", "SquaredHinge", "Sum", "TopKCategoricalAccuracy"]
+__all__ += ["binary_accuracy", "categorical_accuracy", "sparse_categorical_accuracy"]
+__all__ += ["sparse_top_k_categorical_accuracy", "top_k_categorical_accuracy"]
 __dir__ = __all__.copy  # what dir() shows
 __getattr__ = partial(refuse_name, __name__)
 
@@ -145,59 +157,129 @@ class MeanMetricWrapper(Mean):
         super().update_state(self._function(convert(y_true), convert(y_pred)), sample_weight)
 
 
-class Accuracy(MeanMetricWrapper):
-    """The share of predictions that are equal to the labels."""
-
-    def __init__(self, name: str | None = "accuracy", dtype: Any = None):
-        super().__init__(_matches, name, dtype)
-
-
-class BinaryAccuracy(MeanMetricWrapper):
-    """The share of labels, 0 or 1, that say whether the prediction is over `threshold`."""
-
-    def __init__(
-        self, name: str | None = "binary_accuracy", dtype: Any = None, threshold: float = 0.5
-    ):
-        super().__init__(
-            lambda labels, scores: _matches(labels, cast(scores > threshold, labels.dtype)),
-            name,
-            dtype,
-        )
+def _accuracy(y_true: Any, y_pred: Any) -> Tensor:
+    """Return 1 for predictions that are the labels, else 0."""
+    y_pred = convert(y_pred)
+    return cast(equal(*same_rank(cast(y_true, y_pred.dtype), y_pred)), settings.floatx)
 
 
-class CategoricalAccuracy(MeanMetricWrapper):
-    """The share of rows whose largest prediction is at the class that `y_true` has a 1 for.
+def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
+    """Return 1 where the label, 0 or 1, says whether the prediction is over `threshold`, else 0."""
+    y_true = convert(y_true)
+    return _accuracy(y_true, cast(convert(y_pred) > threshold, y_true.dtype))
+
+
+def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
+    """Return 1 for rows whose largest prediction is at the largest label, else 0.
 
     Examples
     --------
-    >>> accuracy = CategoricalAccuracy()
-    >>> float(accuracy([[0.0, 1.0], [1.0, 0.0]], [[0.2, 0.8], [0.3, 0.7]]))
+    >>> labels, predictions = [[0.0, 1.0], [1.0, 0.0]], [[0.2, 0.8], [0.3, 0.7]]
+    >>> tf.keras.metrics.categorical_accuracy(labels, predictions).numpy()
+    array([1., 0.], dtype=float32)
+    >>> float(tf.keras.metrics.CategoricalAccuracy()(labels, predictions))
     0.5
     """
-
-    def __init__(self, name: str | None = "categorical_accuracy", dtype: Any = None):
-        super().__init__(lambda labels, scores: _picks(argmax(labels, -1), scores), name, dtype)
+    return sparse_categorical_accuracy(argmax(convert(y_true), -1), y_pred)
 
 
-class SparseCategoricalAccuracy(MeanMetricWrapper):
-    """The share of rows whose largest prediction is at the class that `y_true` is."""
-
-    def __init__(self, name: str | None = "sparse_categorical_accuracy", dtype: Any = None):
-        super().__init__(_picks, name, dtype)
+def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
+    """Return 1 for rows whose largest prediction is at the class that `y_true` is, else 0."""
+    return _accuracy(y_true, cast(argmax(convert(y_pred), -1), np.float64))
 
 
-def _matches(labels: Tensor, predictions: Tensor) -> Tensor:
-    if labels.ndim == predictions.ndim + 1 and labels.shape[-1] == 1:
-        labels = squeeze(labels, -1)
-    elif predictions.ndim == labels.ndim + 1 and predictions.shape[-1] == 1:
-        predictions = squeeze(predictions, -1)
-    return equal(labels, cast(predictions, labels.dtype))
+def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
+    """Return 1 for rows whose largest label is at one of the `k` largest predictions, else 0."""
+    return sparse_top_k_categorical_accuracy(argmax(convert(y_true), -1), y_pred, k)
 
 
-def _picks(labels: Tensor, scores: Tensor) -> Tensor:
-    if labels.ndim == scores.ndim and labels.shape[-1] == 1:
-        labels = squeeze(labels, -1)
-    return equal(labels, cast(argmax(scores, -1), labels.dtype))
+def sparse_top_k_categorical_accuracy(
+    y_true: Any, y_pred: Any, k: int = 5, from_sorted_ids: bool = False
+) -> Tensor:
+    """Return 1 for rows where the class `y_true` has one of the `k` largest predictions, else 0.
+
+    If `from_sorted_ids`, `y_pred` are classes, the most likely ones first.
+    """
+    y_true, y_pred = cast(y_true, np.int64), convert(y_pred)
+    labels, rows = reshape(y_true, (-1,)), reshape(y_pred, (-1, y_pred.shape[-1]))
+    if from_sorted_ids:
+        found = reduce_any(equal(expand_dims(labels, 1), cast(rows[:, :k], np.int64)), 1)
+    else:
+        found = in_top_k(labels, rows, k)
+    return cast(reshape(found, y_true.shape), settings.floatx)
+
+
+def _cosines(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
+    return negative(losses.cosine_similarity(y_true, y_pred, axis))
+
+
+def _squares(y_true: Any, y_pred: Any) -> Tensor:
+    y_pred = convert(y_pred)
+    return square(subtract(*same_rank(cast(y_true, y_pred.dtype), y_pred)))
+
+
+class _MeanOf(MeanMetricWrapper):
+    """Base of metrics that are the mean of one function, whose options they take."""
+
+    _of: Callable[..., Tensor]
+    __signature__: inspect.Signature
+
+    def __init__(self, *args: Any, **options: Any):
+        try:
+            given = self.__signature__.bind(*args, **options)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}: {error}") from None
+        given.apply_defaults()
+        super().__init__(self._of, **given.arguments)
+
+
+def _mean_of(title: str, function: Callable[..., Tensor], name: str = "") -> type[_MeanOf]:
+    """Return a class of metrics. Its parameters are `k`, its name, its dtype, other options."""
+    name, kind = name or function.__name__, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    _, _, *options = inspect.signature(function).parameters.values()
+    own = [inspect.Parameter("name", kind, default=name)]
+    own += [inspect.Parameter("dtype", kind, default=None)]
+    signature = inspect.Signature(sorted([*own, *options], key=lambda one: one.name != "k"))
+    members = {"_of": staticmethod(function), "__signature__": signature, "__module__": __name__}
+    return type(title, (_MeanOf,), members | {"__doc__": f"The mean over rows of `{name}`."})
+
+
+Accuracy = _mean_of("Accuracy", _accuracy, "accuracy")
+BinaryAccuracy = _mean_of("BinaryAccuracy", binary_accuracy)
+BinaryCrossentropy = _mean_of("BinaryCrossentropy", losses.binary_crossentropy)
+CategoricalAccuracy = _mean_of("CategoricalAccuracy", categorical_accuracy)
+CategoricalCrossentropy = _mean_of("CategoricalCrossentropy", losses.categorical_crossentropy)
+CategoricalHinge = _mean_of("CategoricalHinge", losses.categorical_hinge)
+CosineSimilarity = _mean_of("CosineSimilarity", _cosines, "cosine_similarity")
+Hinge = _mean_of("Hinge", losses.hinge)
+KLDivergence = _mean_of("KLDivergence", losses.kl_divergence)
+LogCoshError = _mean_of("LogCoshError", losses.log_cosh, "logcosh")
+MeanAbsoluteError = _mean_of("MeanAbsoluteError", losses.mean_absolute_error)
+MeanAbsolutePercentageError = _mean_of(
+    "MeanAbsolutePercentageError", losses.mean_absolute_percentage_error
+)
+MeanSquaredError = _mean_of("MeanSquaredError", losses.mean_squared_error)
+MeanSquaredLogarithmicError = _mean_of(
+    "MeanSquaredLogarithmicError", losses.mean_squared_logarithmic_error
+)
+Poisson = _mean_of("Poisson", losses.poisson)
+SparseCategoricalAccuracy = _mean_of("SparseCategoricalAccuracy", sparse_categorical_accuracy)
+SparseCategoricalCrossentropy = _mean_of(
+    "SparseCategoricalCrossentropy", losses.sparse_categorical_crossentropy
+)
+SparseTopKCategoricalAccuracy = _mean_of(
+    "SparseTopKCategoricalAccuracy", sparse_top_k_categorical_accuracy
+)
+SquaredHinge = _mean_of("SquaredHinge", losses.squared_hinge)
+TopKCategoricalAccuracy = _mean_of("TopKCategoricalAccuracy", top_k_categorical_accuracy)
+
+
+class RootMeanSquaredError(_mean_of("RootMeanSquaredError", _squares, "root_mean_squared_error")):
+    """The square root of the mean of squared differences."""
+
+    def result(self) -> Tensor:
+        """Return the root so far."""
+        return sqrt(super().result())
 
 
 def _by_row(
@@ -206,9 +288,7 @@ def _by_row(
     """Return a value for each row, multiplied by its weight, and the weights of rows."""
     values = cast(values, dtype)
     if weights is not None:
-        weights = cast(weights, dtype)
-        if weights.ndim == values.ndim + 1 and weights.shape[-1] == 1:
-            weights = squeeze(weights, -1)
+        values, weights = same_rank(values, cast(weights, dtype))
         values = _over_rest(values, weights.ndim, reduce)
         weights = broadcast_to(weights, values.shape)
         values, weights = multiply(values, weights), _over_rest(weights, 1, reduce)
