@@ -351,3 +351,43 @@ def test_constraints_hold_after_each_step():
     assert copy.deepcopy(within).constraint is within.constraint
     with pytest.raises(TypeError, match="constraint must be a function"):
         tf.Variable(1.0, constraint=2.0)
+
+
+ROWS = [  # Keras 3.15 with TensorFlow 2.21: four steps of an embedding, two of whose rows are one
+    ("SGD", {"learning_rate": 0.1}, [-0.5, 0.75, -2.5, -4.0]),
+    ("SGD", {"learning_rate": 0.1, "momentum": 0.9}, [-0.92795, 0.53603, -5.0677, -6.5677]),
+    ("Adam", {"learning_rate": 0.1}, [-0.38836, 0.61165, -0.02103, -1.52103]),
+    ("Adam", {"learning_rate": 0.1, "amsgrad": True}, [-0.38836, 0.61165, -0.02103, -1.52103]),
+    ("AdamW", {"learning_rate": 0.1}, [-0.38812, 0.61028, -0.02152, -1.51912]),
+    ("Nadam", {"learning_rate": 0.1}, [-0.38623, 0.61377, -0.01818, -1.51818]),
+    ("RMSprop", {"learning_rate": 0.1}, [-1.09976, -0.09975, -0.97548, -2.47548]),
+    ("RMSprop", {"learning_rate": 0.1, "centered": True}, [-1.22708, -0.22708, -1.3518, -2.8518]),
+    ("Adagrad", {"learning_rate": 0.1}, [-0.32219, 0.71302, 0.04196, -1.45804]),
+    ("Adadelta", {"learning_rate": 1.0}, [-0.0079, 0.9921, 0.4894, -1.0106]),
+    ("Adamax", {"learning_rate": 0.1}, [-0.3111, 0.6889, 0.1889, -1.3111]),
+    ("Lion", {"learning_rate": 0.1}, [-0.4, 0.6, 0.1, -1.4]),
+    ("Ftrl", {"learning_rate": 0.1}, [-0.32219, -0.07144, -0.02806, -1.31802]),
+    ("Adam", {"learning_rate": 0.1, "clipnorm": 0.5}, [-0.39999, 0.60003, -0.03665, -1.53665]),
+    ("SGD", {"learning_rate": 0.1, "clipvalue": 0.3}, [-0.12, 0.885, 0.26, -1.24]),
+    ("SGD", {"learning_rate": 0.1, "global_clipnorm": 0.7}, [-0.042, 0.979, 0.24802, -1.25198]),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "expected"), ROWS, ids=range(len(ROWS)))
+def test_rows_count_by_themselves(name, options, expected):
+    """`sums_rows=False`: squares, sizes and limits are those of each row, as in Keras."""
+    results = []
+    for sums_rows in (False, True):
+        table = tf.Variable([[0.0, 1.0], [0.5, -1.0], [0.2, 0.3]])
+        other = tf.Variable([0.3, 0.1])
+        optimizer = getattr(tf.keras.optimizers, name)(**options, sums_rows=sums_rows)
+        for step in range(1, 5):
+            rows = step * np.array([[1.0, 2.0], [2.0, 1.0], [0.5, 0.25]], "f")
+            slices = tf.IndexedSlices(rows, [1, 1, 0])
+            pairs = [(slices, table), (step * np.array([0.4, -0.8], "f"), other)]
+            optimizer.apply_gradients(pairs)
+        results.append(table.numpy()[:2].ravel())
+    np.testing.assert_allclose(results[0], expected, atol=2e-5)
+    is_linear = name == "SGD" and not {"clipnorm", "clipvalue", "global_clipnorm"} & {*options}
+    if name not in ("Lion", "Adamax"):  # these are signs, and sizes of equal signs
+        assert is_linear == np.array_equal(*results)

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import schedules
 from ._core import devices
-from ._core.conversion import convert, is_tensor
+from ._core.conversion import IndexedSlices, convert, is_tensor
 from ._core.suggestions import OPTIMIZERS, absent_attributes, refuse_arguments
 from ._core.tensor import ArrayLike, Tensor
 from ._ops.elementwise import (
@@ -69,6 +69,9 @@ class Optimizer(ABC):
     clipnorm, clipvalue, global_clipnorm:
         At most one: the largest norm of each gradient, the largest size of each element, or the
         largest norm of all gradients together.
+    sums_rows:
+        Whether the rows of `tf.IndexedSlices` with the same index are added up before they are
+        clipped or squared. False is for Keras's numbers: each row counts by itself.
     """
 
     slots: tuple[str, ...] = ()  # the names of what is kept for each Variable
@@ -81,6 +84,7 @@ class Optimizer(ABC):
         clipvalue: float | None = None,
         global_clipnorm: float | None = None,
         name: str | None = None,
+        sums_rows: bool = True,
         **others: Any,
     ):
         if others:
@@ -93,6 +97,8 @@ class Optimizer(ABC):
         self.clipnorm = clipnorm
         self.clipvalue = clipvalue
         self.global_clipnorm = global_clipnorm
+        self.sums_rows = sums_rows
+        self._rows: IndexedSlices | None = None  # of the gradient of this step, if it has its own
         with devices.on(devices.CPU):  # single values, which go along with Variables on a GPU
             self.iterations: Variable = Variable(
                 0, trainable=False, name="iteration", dtype=np.int64
@@ -162,12 +168,16 @@ class Optimizer(ABC):
                 "apply_gradients: needs a list of pairs (gradient, Variable), got one "
                 f"{type(grads_and_vars).__name__}: write apply_gradients([(gradient, variable)])"
             )
-        pairs = _check_pairs(list(grads_and_vars))
-        gradients = self._clip([gradient for gradient, _ in pairs])
+        pairs = _check_pairs(list(grads_and_vars), self.sums_rows)
+        gradients = self._clip([_parts(gradient) for gradient, _ in pairs])
         rate = self.learning_rate
         for one, value in zip(self._shared, self._next_shared(), strict=True):
             one.assign(value)
-        for gradient, (_, variable) in zip(gradients, pairs, strict=True):
+        for gradient, (given, variable) in zip(gradients, pairs, strict=True):
+            self._rows = None
+            if isinstance(given, IndexedSlices):
+                self._rows = IndexedSlices(gradient, given.indices, given.dense_shape)
+                gradient = self._rows.dense()
             rate_here = cast(rate, variable.dtype)
             if self.weight_decay is not None:
                 variable.assign_sub(multiply(multiply(variable, self.weight_decay), rate_here))
@@ -221,6 +231,13 @@ class Optimizer(ABC):
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         """Step one Variable; all three arguments have its dtype. Optimizers define this."""
 
+    def _by_rows(self, function: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
+        """Return a function of this step's gradient, or the sum of that of each of its rows."""
+        rows = self._rows
+        if rows is None:
+            return function(gradient)
+        return IndexedSlices(function(rows.values), rows.indices, rows.dense_shape).dense()
+
     def _clip(self, gradients: list[Tensor]) -> list[Tensor]:
         if self.clipvalue is not None:
             return [clip(one, -self.clipvalue, self.clipvalue) for one in gradients]
@@ -234,8 +251,8 @@ class Optimizer(ABC):
         return f"<tg.optimizers.{type(self).__name__}: {int(self.iterations)} steps>"
 
 
-def _check_pairs(pairs: list) -> list[tuple[Tensor, Variable]]:
-    """Return the pairs with a gradient: a tensor of the Variable's shape and dtype."""
+def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
+    """Return the pairs with a gradient: a tensor of the Variable's shape and dtype, or its rows."""
     for _, variable in pairs:
         if not isinstance(variable, Variable):
             raise TypeError(
@@ -251,7 +268,22 @@ def _check_pairs(pairs: list) -> list[tuple[Tensor, Variable]]:
             "tape.explain(loss, variable) why",
             TapeWarning,
         )
-    return [(_fit_gradient(gradient, one), one) for gradient, one in pairs if gradient is not None]
+    found = []
+    for gradient, variable in pairs:
+        if isinstance(gradient, IndexedSlices) and gradient.dense_shape is None:
+            gradient = IndexedSlices(gradient.values, gradient.indices, variable.shape)
+        if gradient is None:
+            continue
+        tensor = _fit_gradient(gradient, variable)
+        if isinstance(gradient, IndexedSlices) and not sums_rows:
+            values = cast(gradient.values, variable.dtype)
+            tensor = IndexedSlices(values, gradient.indices, gradient.dense_shape)
+        found.append((tensor, variable))
+    return found
+
+
+def _parts(gradient: Tensor | IndexedSlices) -> Tensor:
+    return gradient.values if isinstance(gradient, IndexedSlices) else gradient
 
 
 def _fit_gradient(gradient: Any, variable: Variable) -> Tensor:
@@ -348,7 +380,7 @@ class Adam(Optimizer):
         first_moment, second_moment, *largest = self._slots(variable)
         first_moment.assign_add(multiply(subtract(gradient, first_moment), 1 - self.beta_1))
         second_moment.assign_add(
-            multiply(subtract(square(gradient), second_moment), 1 - self.beta_2)
+            multiply(subtract(self._by_rows(square, gradient), second_moment), 1 - self.beta_2)
         )
         if largest:
             largest[0].assign(maximum(largest[0], second_moment))
@@ -400,7 +432,7 @@ class Adamax(Optimizer):
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         mean, largest = self._slots(variable)
         mean.assign_add(multiply(subtract(gradient, mean), 1 - self.beta_1))
-        largest.assign(maximum(multiply(largest, self.beta_2), absolute(gradient)))
+        largest.assign(maximum(multiply(largest, self.beta_2), self._by_rows(absolute, gradient)))
         count = cast(add(self.iterations, 1), variable.dtype)
         started = subtract(1, _power(self.beta_1, count))
         scale = multiply(started, add(largest, self.epsilon))
@@ -453,7 +485,7 @@ class Nadam(Optimizer):
         started = subtract(1, _power(self.beta_2, count))
         first_moment.assign_add(multiply(subtract(gradient, first_moment), 1 - self.beta_1))
         second_moment.assign_add(
-            multiply(subtract(square(gradient), second_moment), 1 - self.beta_2)
+            multiply(subtract(self._by_rows(square, gradient), second_moment), 1 - self.beta_2)
         )
         direction = add(
             divide(multiply(ahead, first_moment), subtract(1, multiply(product, ahead))),
@@ -496,7 +528,7 @@ class RMSprop(Optimizer):
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         squares, *more = self._slots(variable)
-        squares.assign(_running_mean(squares, square(gradient), self.rho))
+        squares.assign(_running_mean(squares, self._by_rows(square, gradient), self.rho))
         scale = add(squares, self.epsilon)
         if self.centered:
             mean = more[-1]
@@ -536,7 +568,7 @@ class Adagrad(Optimizer):
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         (total,) = self._slots(variable)
-        total.assign_add(square(gradient))
+        total.assign_add(self._by_rows(square, gradient))
         step = divide(multiply(learning_rate, gradient), sqrt(add(total, self.epsilon)))
         variable.assign_sub(step)
 
@@ -564,10 +596,13 @@ class Adadelta(Optimizer):
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         gradients, steps = self._slots(variable)
-        gradients.assign(_running_mean(gradients, square(gradient), self.rho))
+        gradients.assign(_running_mean(gradients, self._by_rows(square, gradient), self.rho))
         above, below = (sqrt(add(one, self.epsilon)) for one in (steps, gradients))
         step = divide(multiply(above, gradient), below)
-        steps.assign(_running_mean(steps, square(step), self.rho))
+        size = square(step)
+        if self._rows is not None:
+            size = multiply(square(divide(above, below)), self._by_rows(square, gradient))
+        steps.assign(_running_mean(steps, size, self.rho))
         variable.assign_sub(multiply(learning_rate, step))
 
 
@@ -646,7 +681,7 @@ class Ftrl(Optimizer):
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         squares, linear = self._slots(variable)
         shrinkage = 2 * self.l2_shrinkage_regularization_strength
-        total = add(squares, square(gradient))
+        total = add(squares, self._by_rows(square, gradient))
         below, above = (power(one, -self.learning_rate_power) for one in (squares, total))
         grown = multiply(divide(subtract(above, below), learning_rate), variable)
         linear.assign_add(subtract(add(gradient, multiply(shrinkage, variable)), grown))
