@@ -149,6 +149,8 @@ def test_clipping_leaves_tiny_and_huge_numbers_as_they_are_where_they_fit():
     np.testing.assert_allclose(tf.clip_by_norm(long, 1e-12), [6e-13, -8e-13], rtol=1e-6)
     mixed = [long, tf.constant(np.array([1.2e31]))]
     np.testing.assert_allclose(tf.linalg.global_norm(mixed), 1.3e31, rtol=1e-7)
+    mixed_up = [tf.constant([3e-30], tf.float32), tf.constant([4e-30j])]
+    np.testing.assert_allclose(tf.linalg.global_norm(mixed_up), 5e-30, rtol=1e-7)
     (one, two), _ = tf.clip_by_global_norm(mixed, 13.0)
     np.testing.assert_allclose(one, [3, -4], rtol=1e-6)
     np.testing.assert_allclose(two, [12], rtol=1e-7)

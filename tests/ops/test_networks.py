@@ -111,6 +111,71 @@ def test_float16_is_squared_in_float32(name, scale):
         assert_allclose(found.numpy(), wide, rtol=2e-3, atol=2e-3 * np.abs(wide).max() + 1e-7)
 
 
+MOMENTS = {
+    "moments": lambda x: tf.stack(tf.nn.moments(x, [0])),
+    "keras moments": lambda x: tf.stack(ops.moments(x, [0])),
+    "weighted_moments": lambda x: tf.stack(tf.nn.weighted_moments(x, [0], [1.0, 2.0, 3.0, 700.0])),
+    "reduce_variance": tf.math.reduce_variance,
+    "numpy.var": tf.numpy.var,
+    "keras var": ops.var,
+    "normalize_moments": lambda x: tf.stack(
+        tf.nn.normalize_moments(tf.ones_like(x), x * 0.75, 57000 + tf.zeros_like(x), None)
+    ),
+    "sufficient_statistics": lambda x: tf.nn.normalize_moments(
+        *tf.nn.sufficient_statistics(x, [0], x[3])
+    )[1],
+    "batch_normalization": lambda x: tf.nn.batch_normalization(
+        x - 290, 0, tf.zeros_like(x), x, None, 1e-3
+    ),
+    "small epsilon": lambda x: tf.nn.batch_normalization(
+        x * 1e-4, 0, tf.zeros_like(x), None, None, 1e-8
+    ),
+    "by numbers": lambda x: tf.nn.batch_normalization(x * 150, -x * 150, x * 100, 1, 2, 1e-3),
+    "keras": lambda x: ops.batch_normalization(
+        x * 1e-4, tf.zeros_like(x), tf.zeros_like(x), 0, epsilon=1e-8
+    ),
+    "global": lambda x: tf.nn.batch_norm_with_global_normalization(
+        x * 150, -x * 150, x * 100, x, x * 0.01, 1e-3, True
+    ),
+    "lrn": lambda x: tf.nn.lrn(tf.reshape(x, (1, 1, 1, 4))),
+}
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_moments_of_float16_are_computed_in_float32(name):
+    """And rounded once, in values, gradients, tangents and second derivatives."""
+    function, x = MOMENTS[name], np.array([300, 332, 252, 310], np.float16)
+    along = np.array([0.5, 1, -2, 3])
+
+    def derivatives(x):
+        def total(x):
+            y = function(x)
+            shares = np.linspace(1, 2, y.size).reshape(y.shape).astype(np.float16)
+            return tf.reduce_sum(tf.cast(y, tf.float32) * tf.cast(shares, tf.float32))
+
+        v = tf.cast(along, x.dtype)
+        slope = tf.grad(total)
+        return function(x), slope(x), tf.jvp(function, (x,), (v,))[1], tf.jvp(slope, (x,), (v,))[1]
+
+    narrow, wide = (derivatives(tf.constant(x, dtype)) for dtype in ("float16", "float32"))
+    compiled = tf.function(derivatives)(tf.constant(x))
+    for found, again, known in zip(narrow, compiled, wide, strict=True):
+        assert found.dtype == again.dtype == "float16"
+        known = known.numpy()
+        limits = {"rtol": 2e-3, "atol": 2e-3 * np.abs(known).max() + 1e-7}
+        assert_allclose(found.numpy(), known, **limits)
+        assert_allclose(again.numpy(), known, **limits)
+
+
+def test_results_of_float16_beside_wider_operands():
+    x, ones = tf.constant([300, 400], tf.float16), tf.ones(2)
+    assert tf.nn.batch_normalization(x, ones, ones, None, None, 1e-3).dtype == "float32"
+    assert tf.nn.weighted_moments(x, [0], ones)[1].dtype == "float16"
+    assert tf.norm(x, axis=tf.constant(0)).dtype == "float16"
+    count, total, squares, shift = tf.nn.sufficient_statistics(x, [0])
+    assert (count.dtype, total.dtype, squares.dtype, shift) == (*["float16"] * 3, None)
+
+
 def test_limits_at_infinity():
     x = tf.constant([-np.inf, np.inf, np.nan], tf.float64)
     for function in (tf.nn.gelu, tf.nn.silu, ops.hard_silu):

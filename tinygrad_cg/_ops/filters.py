@@ -21,7 +21,7 @@ from .elementwise import add, divide, maximum, multiply, negative, power, square
 from .indexing import getitem
 from .padding import pad
 from .pooling import _max_indices, average_pool, max_pool
-from .shape import cast, reshape
+from .shape import cast, in_float32, reshape
 from .windows import ImageLayout
 
 
@@ -150,6 +150,7 @@ def depthwise_conv_filter_adjoint(
     return reshape(apply(_conv_filter, (x, dy), {"geometry": geometry, "window": sizes[:2]}), sizes)
 
 
+@in_float32
 def local_response_normalization(
     x: Any, depth_radius: Any = 5, bias: Any = 1, alpha: Any = 1, beta: Any = 0.5
 ) -> Tensor:

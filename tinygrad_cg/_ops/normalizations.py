@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from .._core import devices
-from .._core.conversion import convert, convert_each, convert_operands, is_tensor
+from .._core.conversion import convert, convert_each, convert_operands, is_tensor, promote
 from .._core.kinds import is_complex, is_exact, is_floating
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -29,7 +30,7 @@ from .elementwise import (
 from .indexing import gather
 from .reductions import euclidean_length, global_length, reduce_mean, reduce_sum, reduce_variance
 from .sampling import uniform
-from .shape import cast, in_float32, reshape
+from .shape import cast, in_float32, reshape, squeeze
 
 
 def _squares(x: Tensor) -> Tensor:
@@ -42,34 +43,36 @@ def _floating(x: Any) -> Tensor:
     return cast(x, np.float64) if is_exact(x.dtype) else x
 
 
+@in_float32
 def mean_and_variance(x: Any, axes: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance of elements over `axes`, as a pair; float16 in float32.
 
     Integers become float64. Raises InvalidArgumentError for an axis that `x` does not have.
     """
     x = _floating(x)
-    wide = cast(x, np.float32) if x.dtype == np.float16 else x
-    found = reduce_mean(wide, axes, keepdims), reduce_variance(wide, axes, keepdims)
-    return found if wide is x else (cast(found[0], x.dtype), cast(found[1], x.dtype))
+    return reduce_mean(x, axes, keepdims), reduce_variance(x, axes, keepdims)
 
 
 def weighted_moments(
     x: Any, axes: Any, weights: Any, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the mean and the variance over `axes`, each element counted `weights` times."""
+    """Return the mean and the variance over `axes`, each element counted `weights` times.
+
+    The results have the dtype of `x`; those of float16 are computed in float32.
+    """
     x = _floating(x)
-    shares = multiply(cast(weights, x.dtype), ones_like(x))
-    total = reduce_sum(shares, axes, True)
-    mean = divide(reduce_sum(multiply(x, shares), axes, True), total)
-    squares = multiply(_squares(subtract(x, mean)), shares)
-    variance = divide(reduce_sum(squares, axes, True), total)
-    if keepdims:
-        return mean, variance
-    axes = normalize_axes("weighted_moments", axes, x._data.ndim)
-    sizes = [size for i, size in enumerate(mean._data.shape) if i not in axes]
-    return reshape(mean, sizes), reshape(variance, sizes)
+    dims = normalize_axes("weighted_moments", axes, x._data.ndim)
+    wide = cast(x, np.float32) if x.dtype == np.float16 else x
+    shares = multiply(cast(weights, wide.dtype), ones_like(wide))
+    total = reduce_sum(shares, dims, True)
+    mean = divide(reduce_sum(multiply(wide, shares), dims, True), total)
+    squares = multiply(_squares(subtract(wide, mean)), shares)
+    found = mean, divide(reduce_sum(squares, dims, True), total)
+    mean, variance = (cast(one if keepdims else squeeze(one, dims), x.dtype) for one in found)
+    return mean, variance
 
 
+@in_float32
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: Any
 ) -> Tensor:
@@ -78,7 +81,8 @@ def batch_normalization(
     All broadcast. After S. Ioffe and C. Szegedy, "Batch normalization" (2015).
     """
     x = _floating(x)
-    factor = rsqrt(add(convert_operands((x, variance))[1], epsilon))
+    variance = convert_operands((x, variance))[1]
+    factor = rsqrt(add(cast(variance, promote(x.dtype, variance.dtype)), epsilon))
     if scale is not None:
         factor = multiply(factor, scale)
     found = multiply(subtract(x, mean), factor)
@@ -181,8 +185,10 @@ def _global_norm(tensors: list[Tensor]) -> Tensor:
     """Return the norm of all elements together; that of float16 is float32."""
     if not tensors:
         raise ValueError("global_norm: t_list must have a tensor; there is none")
-    wide = [cast(one, np.float32) if one.dtype == np.float16 else one for one in tensors]
-    return global_length(convert_operands(tuple(wide)))
+    dtype = functools.reduce(promote, [one.dtype for one in tensors])
+    return global_length(
+        [cast(one, np.float32 if dtype == np.float16 else dtype) for one in tensors]
+    )
 
 
 def clip_by_global_norm(

@@ -259,6 +259,7 @@ _variance = reduction(
 )
 
 
+@in_float32
 def reduce_variance(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the mean of squared distances from the mean over axes; real for complex `x`.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core import conversion
 from .._core.conversion import as_dtype, convert, convert_operands, unrounded
-from .._core.kinds import is_bool, is_complex
+from .._core.kinds import is_bool, is_complex, is_inexact
 from .._core.levels import state
 from .._core.primitive import apply, public_function
 from .._core.tensor import Aval, Tensor
@@ -95,8 +95,8 @@ def cast(x: Any, dtype: Any) -> Tensor:
 def in_float32(function: Any) -> Any:
     """Have a function of a tensor compute in float32 what is float16, and round its results.
 
-    Squares of numbers above 255 overflow in float16. Results stay float32 if another tensor among
-    the arguments is wider.
+    Squares of numbers above 255 overflow in float16. Results, several in a tuple, stay float32 if
+    another tensor among the arguments has a wider floating dtype.
     """
 
     @wraps(function)
@@ -106,7 +106,11 @@ def in_float32(function: Any) -> Any:
             return function(x, *args, **kwargs)
         found = function(cast(x, np.float32), *args, **kwargs)
         others = [getattr(one, "dtype", x.dtype) for one in (*args, *kwargs.values())]
-        return found if any(one != x.dtype for one in others) else cast(found, x.dtype)
+        if any(one != x.dtype and is_inexact(one) for one in others):
+            return found
+        if not isinstance(found, tuple):
+            return cast(found, x.dtype)
+        return tuple([None if one is None else cast(one, x.dtype) for one in found])
 
     return compute
 

@@ -20,12 +20,13 @@ from .indexing import gather
 from .normalizations import batch_normalization
 from .reductions import reduce_sum
 from .segments import unsorted_segments
-from .shape import cast, reshape, transpose
+from .shape import cast, in_float32, reshape, transpose
 from .sorting import top_k
 
 # Moments ------------------------------------------------------------------------------------------
 
 
+@in_float32
 def sufficient_statistics(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Any]:
@@ -43,6 +44,7 @@ def sufficient_statistics(
     return count, reduce_sum(x, dims, keepdims), reduce_sum(square(x), dims, keepdims), shift
 
 
+@in_float32
 def normalize_moments(
     counts: Any, mean_ss: Any, variance_ss: Any, shift: Any = None
 ) -> tuple[Tensor, Tensor]:
