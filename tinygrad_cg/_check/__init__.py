@@ -123,7 +123,7 @@ def check_gradients(
     rules = [
         rule
         for seen in (evidence.calls if against is None else ())
-        if seen.key != _key(f) and (rule := _check_alone(seen, order, modes, seed)) is not None
+        if seen.key != _key(f) and (rule := _check_alone(seen, orders, seed)) is not None
     ]
     findings = diagnose(evidence, rules)
     return GradientReport(
@@ -136,14 +136,17 @@ def _key(f: Any) -> tuple:
     return (*source_line(function), getattr(function, "__name__", ""))
 
 
-def _check_alone(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleReport | None:
-    """Return the report of a custom gradient that ran on the way, checked by itself."""
+def _check_alone(seen: Seen, whole: Orders, seed: int) -> RuleReport | None:
+    """Return the report of a custom gradient that ran on the way, checked by itself.
+
+    If the `whole` is false, in brief: whether that comes of this rule.
+    """
     if not seen.standalone:
         return None
-    own = max(1, order - seen.order + 1)
+    own, is_false = max(1, whole.order - seen.order + 1), any(row.false for row in whole.rows)
     try:
         problem = CheckedFunction(custom_gradient(seen.function), seen.args, seen.kwargs, seed, own)
-        orders = Orders(problem, own, modes, False)
+        orders = Orders(problem, own, whole.modes, False, brief=is_false)
         orders.run()
     except Exception:  # it cannot be called like this: the whole is what counts
         return None

@@ -130,10 +130,14 @@ def _merge_calls(recorders: Iterable[Recorder]) -> list[Seen]:
 
 
 def _same_faults(rows: Sequence[DerivativeRow], others: Sequence[DerivativeRow]) -> bool:
-    """Return whether the false rows of the first false order are the same, with the same values."""
+    """Return whether the false rows of the first false order are the same, with the same values.
+
+    Of rows of the kinds that `others` has.
+    """
+    kinds = {(row.path, row.mode) for row in others}
 
     def faults(all_rows: Sequence[DerivativeRow]) -> dict:
-        false = [row for row in all_rows if row.false]
+        false = [row for row in all_rows if row.false and (row.path, row.mode) in kinds]
         first = min((row.order for row in false), default=0)
         return {
             (row.order, row.argument, row.path, row.mode): row.value

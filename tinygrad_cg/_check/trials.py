@@ -80,7 +80,7 @@ def _try(orders: Orders, seen: Seen | None, function: Any, code: str, more: Sequ
     against = problem.against if own else None
     checked = CheckedFunction(altered, args, kwargs, 0, orders.order, against)
     alike = _are_alike(values, checked.values)
-    found = Orders(checked, orders.order, orders.modes, False)
+    found = Orders(checked, orders.order, orders.modes, False, brief=True)
     found.run()
     return Trial(code, found if alike else None)
 

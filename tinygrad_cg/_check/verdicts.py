@@ -190,7 +190,7 @@ class Judge:
             if is_nothing(number, reference, self.precision):
                 self.floor = max(floor, 100 * self.precision * reference.size)
             return found or INCONCLUSIVE, reference
-        if found is None and self.known_false and len(self.ladder.rows) <= 3:
+        if found is None and self.known_false and reference.error < self._clear(number, reference):
             return WRONG, reference
         flat = self._rounding_of_flat()
         if flat is not None:
@@ -215,14 +215,18 @@ class Judge:
                 size = max(abs(reference.value), reference.size)
                 if len(ladder.rows) > 4 and reference.error < 1e-8 * size:
                     return reference
-                found, few = reference.value, 1 if self.known_false else 2
-                clear = 1e-4 * min(abs(number - found), abs(found))
+                few, clear = 1 if self.known_false else 2, self._clear(number, reference)
                 if self.exact is None and len(ladder.rows) > few and reference.error < clear:
                     return reference
             if ladder.has_kink() or (len(ladder.rows) > 2 and self._rounding_of_flat() is not None):
                 break
             ladder.refine()
         return ladder.best()
+
+    @staticmethod
+    def _clear(number: float, reference: ReferenceValue) -> float:
+        """Return the error of a reference from which it clearly differs from a value."""
+        return 1e-4 * min(abs(number - reference.value), abs(reference.value))
 
     @cached_property
     def rounding(self) -> float:
@@ -313,8 +317,7 @@ class Judge:
             return INCONCLUSIVE, self.ladder.best()
         if reach < self.ladder.step:
             self.ladder = Ladder(self.line, self.scale, self.precision, reach)
-            while len(self.ladder.rows) < LEVELS:
-                self.ladder.refine()
+            self.refine_reference(number, self.floor)
         ladder, rounding = self.ladder, self.rounding
         ladder.extra = max(rounding, ladder.jumps())
         second = Ladder(self.line, self.scale, self.precision, 0.37 * ladder.step)
