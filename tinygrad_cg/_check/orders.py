@@ -728,7 +728,7 @@ class Orders:
     def _values_repeat(self) -> bool:
         """Return whether the function is the same when computed again, and keep its value."""
         problem = self.problem
-        again = problem.outputs(self._base)
+        again = problem.base_values if self.is_nearby else problem.outputs(self._base)
         if _alike(problem.base_values, again):
             values = again if problem.against is None else problem.reference_outputs(self._base)
             self._values = [total(problem.weights, values)]

@@ -136,6 +136,17 @@ class Ladder:
         steady = bool(last.min() > 0.9 * last.max())
         return steady and all(self._counts(len(self.bends) - i) for i in (1, 2, 3))
 
+    def has_jump(self) -> bool:
+        """Return whether the values to both sides keep their difference down to the last step."""
+        if len(self.rows) < 4:
+            return False
+        last = [abs(row[0]) * 0.5**i for i, row in enumerate(self.rows[-4:])]
+        if min(last) <= max(0.9 * max(last), 50 * self.noises[-4]):
+            return False
+        step = self.step * 0.5 ** (LEVELS - 1)
+        change = abs(self.line(step)[0] - self.line(-step)[0])
+        return change > 0.9 * max(last) * 2 * self.step * 0.5 ** (len(self.rows) - 4)
+
     def _counts(self, level: int) -> bool:
         bend = abs(self.bends[level])
         slope = abs(self.rows[level][0])

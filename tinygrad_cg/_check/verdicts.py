@@ -190,7 +190,8 @@ class Judge:
             if is_nothing(number, reference, self.precision):
                 self.floor = max(floor, 100 * self.precision * reference.size)
             return found or INCONCLUSIVE, reference
-        if found is None and self.known_false and reference.error < self._clear(number, reference):
+        is_clear = len(self.ladder.rows) <= 3 or reference.error < self._clear(number, reference)
+        if found is None and self.known_false and is_clear:
             return WRONG, reference
         flat = self._rounding_of_flat()
         if flat is not None:
@@ -218,7 +219,9 @@ class Judge:
                 few, clear = 1 if self.known_false else 2, self._clear(number, reference)
                 if self.exact is None and len(ladder.rows) > few and reference.error < clear:
                     return reference
-            if ladder.has_kink() or (len(ladder.rows) > 2 and self._rounding_of_flat() is not None):
+            if ladder.has_kink() or ladder.has_jump():
+                break
+            if len(ladder.rows) > 2 and self._rounding_of_flat() is not None:
                 break
             ladder.refine()
         return ladder.best()
@@ -350,13 +353,16 @@ class Judge:
         """
         if abs(number) < 2 * abs(found):
             return False
-        ladder, slopes = self.ladder, []
+        ladder, seen = self.ladder, []
         step = 1e3 * self.precision * ladder.size / abs(number)
         for closer in (step, 3 * step, 10 * step):
+            if sum(seen) > 1 or len(seen) - sum(seen) > 1:
+                break
             if 0.0 < closer < ladder.step * 0.5 ** len(ladder.rows):
                 (right, _), (left, _) = self.line(closer), self.line(-closer)
-                slopes.append((right - left) / (2 * closer))
-        return sum(abs(slope - number) <= 0.05 * abs(number) for slope in slopes) >= 2
+                slope = (right - left) / (2 * closer)
+                seen.append(abs(slope - number) <= 0.05 * abs(number))
+        return sum(seen) > 1
 
 
 def noise_of(
