@@ -53,8 +53,8 @@ class Property:
 class Orders:
     """Comparison of the derivatives that rules give with references, order by order.
 
-    If `brief`, by x and by the upstream gradient alone, in one mode, at this point: what else
-    derivatives are of follows from these.
+    If `brief`, up to the first false order, by x and by the upstream gradient alone, in one mode,
+    at this point: the derivatives of squared outputs and those of forward mode follow from these.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Orders:
         if not self._values_repeat():
             return
         for order in range(1, self.order + 1):
-            if not self._one_order(order):
+            if not self._one_order(order) or (self.brief and any(row.false for row in self.rows)):
                 break
         self._look_at_shapes()
         self._compare_modes()
@@ -202,6 +202,8 @@ class Orders:
         if order > 1 and joint is None:
             return
         for j, judge in enumerate(judges):
+            if wide[j] is None:
+                self._tell_if_false(judge, j)
             label = (order, j, "x", "reverse")
             row = self._row(label, judge, self._directional(j, native, wide), self._again(order, j))
             if joint is not None and not row.false:
@@ -213,6 +215,12 @@ class Orders:
             self.rows.append(row)
         if self.full:
             self._full_rows(order)
+
+    def _tell_if_false(self, judge: Judge, j: int) -> None:
+        """Tell the judge of a derivative by source j whether another one by it is false."""
+        name = self.problem.sources[j].name
+        mine = [row for row in self.rows if row.argument == name]
+        judge.known_false = any(row.verdict == verdicts.WRONG for row in mine)
 
     def _directional(self, j: int, *gradients: list) -> list[Product]:
         """Return the products of a source's direction with several gradients."""
@@ -569,6 +577,8 @@ class Orders:
         else:
             floor = 100 * self._precision * max(value.size, exact.size)
             verdict = decide(value.number, reference, self._precision, floor)
+            if verdict is None and value.value is None:
+                verdict = verdicts.WRONG
             if verdict is None:
 
                 def difference() -> float:
@@ -611,10 +621,9 @@ class Orders:
         except Exception as error:
             self._add_failure(order, "both", "reverse", error)
             return
-        for j, source in enumerate(self.problem.sources):
+        for j in self._indices:
             judge, again = self._judge(order, j, squares, middle), self._again(order, j, squares)
-            mine = [row for row in self.rows if row.argument == source.name]
-            judge.known_false = any(row.verdict == verdicts.WRONG for row in mine)
+            self._tell_if_false(judge, j)
             found = self._directional(j, wide, wide)
             self.rows.append(self._row((order, j, "both", "reverse"), judge, found, again))
 
@@ -728,7 +737,7 @@ class Orders:
     def _values_repeat(self) -> bool:
         """Return whether the function is the same when computed again, and keep its value."""
         problem = self.problem
-        again = problem.base_values if self.is_nearby else problem.outputs(self._base)
+        again = problem.base_values if self.is_nearby or self.brief else problem.outputs(self._base)
         if _alike(problem.base_values, again):
             values = again if problem.against is None else problem.reference_outputs(self._base)
             self._values = [total(problem.weights, values)]

@@ -129,7 +129,7 @@ class Judge:
     """References for one line through the point, refined until a verdict is clear.
 
     Inside ``rough(seed)`` everything is rounded otherwise, at random; ``branches(step)`` are those
-    that the function takes there. `known_false`: the derivative before is false, so that a clear
+    that the function takes there. `known_false`: another derivative is false, so that a clear
     difference needs no second reference.
     """
 
@@ -166,6 +166,7 @@ class Judge:
         Another value that differs from one before in the last digits has the same verdict.
         """
         number = value.number
+        again = again if value.value is not None else float  # not connected: 0 however rounded
         for other, found, floor, outside in self._decided:
             if abs(number - other) <= 1e-13 * abs(other):
                 self.floor, self.outside = floor, outside
@@ -383,6 +384,6 @@ def noise_of(
             if isfinite(change):
                 squares.append(change**2)
         noise = SPREAD * sqrt(sum(squares) / max(len(squares), 1))
-        if noise >= 2 * difference > 0.0 or (seed > 1 and noise <= 0.03 * difference):
+        if noise >= 2 * difference > 0.0 or noise <= (0.0, 1e-4, 0.03)[min(seed, 2)] * difference:
             break
     return noise
