@@ -69,17 +69,19 @@ class Evidence:
         """Drop the cuts without which the derivatives are as false as with them.
 
         Those are blamed whose removal makes every order right, if there are such, with the code
-        `without_cuts`.
+        `without_cuts`. They have no part in a fault of an order before them.
         """
         false = [row for row in self.rows if row.verdict == verdicts.DETACHED]
+        first = min((row.order for row in self.rows if row.false), default=0)
         roots = {id(seen): seen for seen in map(self._root_of, self.cuts)}
         for seen in roots.values() if false else ():
             cuts = [cut for cut in self.cuts if self._root_of(cut) is seen]
-            trial = self._without(seen, cuts)
+            is_later = all(cut.order > first for cut in cuts)
+            trial = self._without(seen, cuts, compare=not is_later)
             if trial is None or trial.orders is None:
                 continue
             if not trial.right:
-                if _same_faults(self.rows, trial.orders.rows):
+                if is_later or _same_faults(self.rows, trial.orders.rows):
                     self._drop(cuts)
                 continue
             for cut in list(cuts):
@@ -93,9 +95,9 @@ class Evidence:
     def _root_of(self, cut: Cut) -> Seen | None:
         return next((one.root for one in self.calls if one.definition is cut.definition), None)
 
-    def _without(self, seen: Seen | None, cuts: list[Cut]) -> Trial | None:
+    def _without(self, seen: Seen | None, cuts: list[Cut], compare: bool = True) -> Trial | None:
         lines = dict.fromkeys(cut.site[1] for cut in cuts)
-        return try_change(self.orders, seen, rewrite.attach, *lines)
+        return try_change(self.orders, seen, rewrite.attach, *lines, compare=compare)
 
     def _drop(self, cuts: list[Cut]) -> None:
         self.cuts = [one for one in self.cuts if one not in cuts]

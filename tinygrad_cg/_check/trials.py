@@ -47,11 +47,12 @@ def try_change(
     change: Callable[..., None],
     *facts: Any,
     more: Sequence[Any] = (),
+    compare: bool = True,
 ) -> Trial | None:
     """Return a trial of the function as ``change(source, *facts)`` alters it; None unless it does.
 
     The function is the outermost one around `seen`, or the checked one if that is None; `more` are
-    further arguments that it takes then.
+    further arguments that it takes then. Unless `compare`, its derivatives are not computed.
     """
     function = orders.problem.f if seen is None else seen.function
     code = rewrite.corrected(function, change, *facts)
@@ -60,16 +61,24 @@ def try_change(
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            return _try(orders, seen, function, code, more)
+            trial, alike = _try(orders, seen, function, code, more)
+            if trial is None:
+                return Trial(code, None)
+            if compare:
+                trial.run()
+            return Trial(code, trial if alike else None)
     except Exception:  # it cannot be called like this
         return Trial(code, None)
 
 
-def _try(orders: Orders, seen: Seen | None, function: Any, code: str, more: Sequence[Any]) -> Trial:
+def _try(
+    orders: Orders, seen: Seen | None, function: Any, code: str, more: Sequence[Any]
+) -> tuple[Orders | None, bool]:
+    """Return the comparison of corrected code, and whether its values are those of before."""
     problem = orders.problem
     altered = _define(code, function)
     if altered is None:
-        return Trial(code, None)
+        return None, False
     own = seen is None or seen.function is getattr(problem.f, "_function", problem.f)
     if own and not more:
         args, kwargs = problem.structure
@@ -79,10 +88,8 @@ def _try(orders: Orders, seen: Seen | None, function: Any, code: str, more: Sequ
         values = _values(function, args[: len(args) - len(more)], kwargs)
     against = problem.against if own else None
     checked = CheckedFunction(altered, args, kwargs, 0, orders.order, against)
-    alike = _are_alike(values, checked.values)
     found = Orders(checked, orders.order, orders.modes, False, brief=True)
-    found.run()
-    return Trial(code, found if alike else None)
+    return found, _are_alike(values, checked.values)
 
 
 def _define(code: str, function: Any) -> Any:

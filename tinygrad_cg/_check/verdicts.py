@@ -217,6 +217,9 @@ class Judge:
                 size = max(abs(reference.value), reference.size)
                 if len(ladder.rows) > 4 and reference.error < 1e-8 * size:
                     return reference
+                is_lost = abs(reference.value) <= reference.error and reference.size == 0.0
+                if len(ladder.rows) > 5 and number == 0.0 and is_lost:
+                    return reference  # terms of 0 have no scale by which this would be 0
                 few, clear = 1 if self.known_false else 2, self._clear(number, reference)
                 if self.exact is None and len(ladder.rows) > few and reference.error < clear:
                     return reference
