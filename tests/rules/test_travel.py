@@ -208,7 +208,7 @@ def test_what_holds_a_record_is_refused():
     _, pullback = tf.vjp(cubes, X)
     with pytest.raises((pickle.PicklingError, AttributeError), match=r"vjp.<locals>.pullback"):
         pickle.dumps(pullback)
-    with pytest.raises(TypeError, match="pickle the function that it was made of"):
+    with pytest.raises(TypeError, match="cannot pickle"):
         pytest.importorskip("cloudpickle").dumps(pullback)
     with pytest.raises((pickle.PicklingError, AttributeError), match="<lambda>"):
         pickle.dumps(tf.grad(lambda x: x))

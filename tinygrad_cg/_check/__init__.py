@@ -146,7 +146,8 @@ def _check_alone(seen: Seen, whole: Orders, seed: int) -> RuleReport | None:
     own, is_false = max(1, whole.order - seen.order + 1), any(row.false for row in whole.rows)
     try:
         problem = CheckedFunction(custom_gradient(seen.function), seen.args, seen.kwargs, seed, own)
-        orders = Orders(problem, own, whole.modes, False, brief=is_false)
+        orders = Orders(problem, own, whole.modes, False)
+        orders.is_brief = is_false
         orders.run()
     except Exception:  # it cannot be called like this: the whole is what counts
         return None

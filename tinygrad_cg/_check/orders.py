@@ -53,23 +53,17 @@ class Property:
 class Orders:
     """Comparison of the derivatives that rules give with references, order by order.
 
-    If `brief`, up to the first false order, by x and by the upstream gradient alone, in one mode,
-    at this point: the derivatives of squared outputs and those of forward mode follow from these.
+    If `is_brief`, up to the first false order, by x and by the upstream gradient alone, in one mode
+    and at this point: what else there is follows from these.
     """
 
-    def __init__(
-        self,
-        problem: CheckedFunction,
-        order: int,
-        modes: Sequence[str],
-        full: bool,
-        brief: bool = False,
-    ):
+    is_brief = False
+
+    def __init__(self, problem: CheckedFunction, order: int, modes: Sequence[str], full: bool):
         self.problem = problem
         self.order = order
-        self.modes = ("reverse",) if brief and "reverse" in modes else modes
+        self.modes = modes
         self.full = full
-        self.brief = brief
         self.rows: list[DerivativeRow] = []
         self.recorders: dict[tuple[int, str], Recorder] = {}
         self.errors: dict[tuple[int, str, str], Exception] = {}
@@ -84,14 +78,16 @@ class Orders:
         self.second: Orders | None = None  # that comparison
 
     def run(self) -> None:
+        if self.is_brief and "reverse" in self.modes:
+            self.modes = ("reverse",)
         if not self._values_repeat():
             return
         for order in range(1, self.order + 1):
-            if not self._one_order(order) or (self.brief and any(row.false for row in self.rows)):
+            if not self._one_order(order):
                 break
         self._look_at_shapes()
         self._compare_modes()
-        if self.brief:
+        if self.is_brief:
             return
         if "reverse" in self.modes:
             self._look_at_parts()
@@ -102,7 +98,7 @@ class Orders:
     # One order -------------------------------------------------------------------------------
 
     def _one_order(self, order: int) -> bool:
-        """Add the rows of an order; return False if higher orders cannot be computed."""
+        """Add the rows of an order; return False if higher orders are not to be computed."""
         found = self._passes(order)
         if found is None:
             return False
@@ -117,13 +113,13 @@ class Orders:
             self._x_rows(order, judges, *found)
             if order > 1:
                 self._upstream_row(order)
-                if not self.brief:
+                if not self.is_brief:
                     self._both_rows(order)
         if "forward" in self.modes:
             self._forward_rows(order, judges, found[1])
-        if order == 2 and "reverse" in self.modes and not self.brief:
+        if order == 2 and "reverse" in self.modes and not self.is_brief:
             self._check_symmetry(self._values[2])
-        return True
+        return not (self.is_brief and any(row.false for row in self.rows))
 
     @property
     def _base(self) -> list[np.ndarray]:
@@ -202,8 +198,7 @@ class Orders:
         if order > 1 and joint is None:
             return
         for j, judge in enumerate(judges):
-            if wide[j] is None:
-                self._tell_if_false(judge, j)
+            judge.known_false = wide[j] is None and self._is_known_false(j)
             label = (order, j, "x", "reverse")
             row = self._row(label, judge, self._directional(j, native, wide), self._again(order, j))
             if joint is not None and not row.false:
@@ -216,11 +211,9 @@ class Orders:
         if self.full:
             self._full_rows(order)
 
-    def _tell_if_false(self, judge: Judge, j: int) -> None:
-        """Tell the judge of a derivative by source j whether another one by it is false."""
-        name = self.problem.sources[j].name
-        mine = [row for row in self.rows if row.argument == name]
-        judge.known_false = any(row.verdict == verdicts.WRONG for row in mine)
+    def _is_known_false(self, j: int) -> bool:
+        mine = [row for row in self.rows if row.argument == self.problem.sources[j].name]
+        return any(row.verdict == verdicts.WRONG for row in mine)
 
     def _directional(self, j: int, *gradients: list) -> list[Product]:
         """Return the products of a source's direction with several gradients."""
@@ -251,7 +244,7 @@ class Orders:
                 if (
                     path == "x"
                     and self._is_outside(order, j, judge, value.number)
-                    and not self._is_slope_nearby(order, j, value, judge.ladder.slopes())
+                    and not self._is_slope_nearby(order, j, value, judge)
                 ):
                     verdict = verdicts.WRONG
             sure = verdict == verdicts.TRUE
@@ -272,12 +265,10 @@ class Orders:
                 self.inaccurate.append(row)
         return row
 
-    def _is_slope_nearby(
-        self, order: int, j: int, value: Product, sides: tuple[float, float]
-    ) -> bool:
+    def _is_slope_nearby(self, order: int, j: int, value: Product, judge: Judge) -> bool:
         """Return whether a value lies between slopes at points around this one.
 
-        Where elements tie, in a sort say, these are more than the two slopes to both `sides`
+        Where elements tie, in a sort say, these are more than the two slopes to both sides
         (the generalised gradient of Clarke, Optimization and Nonsmooth Analysis, 1983).
         """
         problem = self.problem
@@ -304,7 +295,7 @@ class Orders:
             margin = 10 * small * max(abs(low), abs(high))
             if low - margin <= value.number <= high + margin:
                 return True
-            gaps = [min(abs(one - side) for side in sides) for one in slopes]
+            gaps = [min(abs(one - side) for side in judge.ladder.slopes()) for one in slopes]
             if len(slopes) == FEW_NEARBY and max(gaps) <= margin:
                 break
         return False
@@ -623,7 +614,7 @@ class Orders:
             return
         for j in self._indices:
             judge, again = self._judge(order, j, squares, middle), self._again(order, j, squares)
-            self._tell_if_false(judge, j)
+            judge.known_false = self._is_known_false(j)
             found = self._directional(j, wide, wide)
             self.rows.append(self._row((order, j, "both", "reverse"), judge, found, again))
 
@@ -737,7 +728,8 @@ class Orders:
     def _values_repeat(self) -> bool:
         """Return whether the function is the same when computed again, and keep its value."""
         problem = self.problem
-        again = problem.base_values if self.is_nearby or self.brief else problem.outputs(self._base)
+        known = self.is_nearby or self.is_brief
+        again = problem.base_values if known else problem.outputs(self._base)
         if _alike(problem.base_values, again):
             values = again if problem.against is None else problem.reference_outputs(self._base)
             self._values = [total(problem.weights, values)]

@@ -53,7 +53,6 @@ class Elements(NamedTuple):
     parts: tuple[Elements, ...] = ()
     others: Mapping[str, np.ndarray] = MappingProxyType({})
     batched: bool = True
-    small: bool = True  # whether all entries of the Jacobian are computed
 
     def agree(self, given: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
         """Return where numbers are equal up to the errors of the right ones, or these unknown."""
@@ -177,13 +176,13 @@ def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
         return None
     more: list[Elements | None] = []
     try:
-        found = _elements(problem, point, order, j, orders.first if order == 1 else None)
+        found = _elements(problem, point, order, j, known=order == 1 and orders.first)
         count = len(MOVES) if found is not None and _is_of_few(found) else 0
         batched = found is not None and found.batched
         for move in MOVES[: count if batched else count and ALONE // (10 * point[j].size)]:
             there = [np.asarray(one) for one in point]
             there[j] = np.asarray(point[j] + move * problem.scales[j], point[j].dtype)
-            more.append(_elements(problem, there, order, j, first=found))
+            more.append(_elements(problem, there, order, j, batched))
     except TooMuch:
         raise
     except Exception:  # it cannot be computed, or is not defined there
@@ -200,44 +199,31 @@ def _is_of_few(one: Elements) -> bool:
 
 
 def _elements(
-    problem: CheckedFunction,
-    point: Point,
-    order: int,
-    j: int,
-    gradients: list | None = None,
-    first: Elements | None = None,
+    problem: CheckedFunction, point: Point, order: int, j: int, batched: bool = True, known: Any = 0
 ) -> Elements | None:
-    """Return the elements at a point, where `gradients` are; `first` are those of another point."""
     x = point[j]
-    given = (gradients or problem.arrays(point, order))[j]
+    given = (known or problem.arrays(point, order))[j]
     given = np.zeros(x.shape, x.dtype) if given is None else given
     if not np.isfinite(given).all():
         return None
-    values, work = Values(problem, order, point, j, first is None or first.batched), Work()
-    middle: Any = None
-    if first is None:
-        with problem.using(level=work):
-            middle = values(x[None])[0]
-        count = 4 * x.size * (2 if np.iscomplexobj(x) else 1)
-        values.cost = f"that takes {count} evaluations of "
-        values.cost += "f" if order == 1 else f"the gradient of order {order - 1}"
-        if count * work.count > WORK:
-            raise TooMuch(values.cost)
-        small = x.size * middle.size <= ENTRIES
-    else:
-        small = first.small
+    values, work = Values(problem, order, point, j, batched), Work()
+    with problem.using(level=work):
+        middle = values(x[None])[0]
+    count = 4 * x.size * (2 if np.iscomplexobj(x) else 1)
+    values.cost = f"that takes {count} evaluations of "
+    values.cost += "f" if order == 1 else f"the gradient of order {order - 1}"
+    if count * work.count > WORK:
+        raise TooMuch(values.cost)
     weights = np.ones(1)
     if order == 1:
         weights = np.concatenate([np.ravel(one) for one in problem.weights])
+    small = x.size * middle.size <= ENTRIES
     if not small:  # the sum that is differentiated is enough
-        values.weights, weights, middle = weights, np.ones(1), None
+        values.weights, weights = weights, np.ones(1)
+        middle = values(x[None])[0]
     precise = all(np.finfo(one.dtype).eps < 1e-12 for one in point)
     units = (1.0, 1j) if np.iscomplexobj(x) else (1.0,)
-    imaginary: list[np.ndarray] = []
-    for unit in units:
-        found, middle = _columns(values, middle, x, precise, unit)
-        imaginary.append(found)
-    columns, *imaginary = imaginary
+    columns, *imaginary = [_columns(values, middle, x, precise, unit) for unit in units]
     right = np.real(columns @ np.conj(weights))
     for one in imaginary:
         right = right + 1j * np.real(one @ np.conj(weights))
@@ -259,7 +245,6 @@ def _elements(
         parts=_parts_by_output(problem, point, j, columns, accuracy) if several else (),
         others={one.name: point[i] for i, one in enumerate(problem.sources) if i != j},
         batched=values.batched,
-        small=small,
     )
 
 
@@ -328,10 +313,11 @@ class Values:
 
 
 def _columns(
-    values: Values, middle: Any, x: np.ndarray, precise: bool, unit: complex
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the derivative of the values by each element of x, NaN at kinks, and the values."""
-    columns: list[np.ndarray] = []
+    values: Values, middle: np.ndarray, x: np.ndarray, precise: bool, unit: complex
+) -> np.ndarray:
+    """Return the derivative of the values by each element of x; NaN at kinks."""
+    columns = np.empty((x.size, middle.size), middle.dtype)
+    typical = max(float(np.max(np.abs(middle), initial=0.0)), 1e-300)
     sizes = np.abs(x.ravel())
     steps = (STEP if precise else 0.02) * np.where(sizes > 0, sizes, values.scale)
     count = max(1, BATCH // (4 * x.size))
@@ -342,19 +328,13 @@ def _columns(
         for k, factor in enumerate((1.0, -1.0, 0.5, -0.5)):
             moved = factor * steps[here] * unit
             points[k, range(len(here)), here] += moved if np.iscomplexobj(x) else np.real(moved)
-        rows = points.reshape(-1, *x.shape)
-        if middle is None:  # the values at x itself
-            middle, *others = values(np.concatenate([x[None], rows]))
-            found = np.stack(others)
-        else:
-            found = values(rows)
-        found = found.reshape(4, len(here), -1)
+        found = values(points.reshape(-1, *x.shape)).reshape(4, len(here), -1)
         slopes = (found[0] - found[1]) / (2 * h), (found[2] - found[3]) / h
         bends = [np.abs(found[k] + found[k + 1] - 2 * middle) / h for k in (0, 2)]
-        typical = max(float(np.max(np.abs(middle), initial=0.0)), 1e-300)
+        columns[here] = (4 * slopes[1] - slopes[0]) / 3
         kink = (2 * bends[1] > 0.8 * bends[0]) & (2 * bends[1] > 1e-3 * typical / values.scale)
-        columns.append(np.where(kink, np.nan, (4 * slopes[1] - slopes[0]) / 3))
-    return np.concatenate(columns), middle
+        columns[here] = np.where(kink, np.nan, columns[here])
+    return columns
 
 
 # Patterns ------------------------------------------------------------------------------------

@@ -61,24 +61,18 @@ def try_change(
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            trial, alike = _try(orders, seen, function, code, more)
-            if trial is None:
-                return Trial(code, None)
-            if compare:
-                trial.run()
-            return Trial(code, trial if alike else None)
+            return _try(orders, seen, function, code, more, compare)
     except Exception:  # it cannot be called like this
         return Trial(code, None)
 
 
 def _try(
-    orders: Orders, seen: Seen | None, function: Any, code: str, more: Sequence[Any]
-) -> tuple[Orders | None, bool]:
-    """Return the comparison of corrected code, and whether its values are those of before."""
+    orders: Orders, seen: Any, function: Any, code: str, more: Sequence[Any], compare: bool
+) -> Trial:
     problem = orders.problem
     altered = _define(code, function)
     if altered is None:
-        return None, False
+        return Trial(code, None)
     own = seen is None or seen.function is getattr(problem.f, "_function", problem.f)
     if own and not more:
         args, kwargs = problem.structure
@@ -88,8 +82,12 @@ def _try(
         values = _values(function, args[: len(args) - len(more)], kwargs)
     against = problem.against if own else None
     checked = CheckedFunction(altered, args, kwargs, 0, orders.order, against)
-    found = Orders(checked, orders.order, orders.modes, False, brief=True)
-    return found, _are_alike(values, checked.values)
+    alike = _are_alike(values, checked.values)
+    found = Orders(checked, orders.order, orders.modes, False)
+    found.is_brief = True
+    if compare and alike:
+        found.run()
+    return Trial(code, found if alike else None)
 
 
 def _define(code: str, function: Any) -> Any:

@@ -103,6 +103,10 @@ def agrees(value: float, reference: ReferenceValue, relative: float, floor: floa
     return close and error <= 1e-3 * max(size, 0.01 * reference.size)
 
 
+def _gap(value: float, reference: ReferenceValue) -> float:
+    return min(abs(value - reference.value), abs(reference.value))
+
+
 def is_nothing(value: float, reference: ReferenceValue, precision: float) -> bool:
     """Return whether a value and its reference are less than the rounding of the terms."""
     return max(abs(value), abs(reference.value)) <= 100 * precision * reference.size
@@ -191,7 +195,7 @@ class Judge:
             if is_nothing(number, reference, self.precision):
                 self.floor = max(floor, 100 * self.precision * reference.size)
             return found or INCONCLUSIVE, reference
-        is_clear = len(self.ladder.rows) <= 3 or reference.error < self._clear(number, reference)
+        is_clear = len(self.ladder.rows) <= 3 or reference.error < 1e-4 * _gap(number, reference)
         if found is None and self.known_false and is_clear:
             return WRONG, reference
         flat = self._rounding_of_flat()
@@ -220,7 +224,7 @@ class Judge:
                 is_lost = abs(reference.value) <= reference.error and reference.size == 0.0
                 if len(ladder.rows) > 5 and number == 0.0 and is_lost:
                     return reference  # terms of 0 have no scale by which this would be 0
-                few, clear = 1 if self.known_false else 2, self._clear(number, reference)
+                few, clear = 1 if self.known_false else 2, 1e-4 * _gap(number, reference)
                 if self.exact is None and len(ladder.rows) > few and reference.error < clear:
                     return reference
             if ladder.has_kink() or ladder.has_jump():
@@ -229,11 +233,6 @@ class Judge:
                 break
             ladder.refine()
         return ladder.best()
-
-    @staticmethod
-    def _clear(number: float, reference: ReferenceValue) -> float:
-        """Return the error of a reference from which it clearly differs from a value."""
-        return 1e-4 * min(abs(number - reference.value), abs(reference.value))
 
     @cached_property
     def rounding(self) -> float:

@@ -12,7 +12,7 @@ import itertools
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 NOTHING: frozenset[Token] = frozenset()
 next_serial = itertools.count(1).__next__
@@ -156,12 +156,6 @@ class State(threading.local):
             self.frame = add_level(None, base._token)
             self.listeners.append(base)
             self.graphs.append(base)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "cannot pickle a closure of the library, such as the pullback of vjp, which holds a "
-            "record: pickle the function that it was made of"
-        )
 
 
 # Nothing records, on purpose: no marks are made.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -30,8 +31,6 @@ __all__ += ["MeanAbsolutePercentageError", "MeanMetricWrapper", "MeanSquaredErro
 __all__ += ["MeanSquaredLogarithmicError", "Metric", "Poisson", "RootMeanSquaredError"]
 __all__ += ["SparseCategoricalAccuracy", "SparseCategoricalCrossentropy"]
 __all__ += ["SparseTopKCategoricalAccuracy", "SquaredHinge", "Sum", "TopKCategoricalAccuracy"]
-__all__ += ["binary_accuracy", "categorical_accuracy", "sparse_categorical_accuracy"]
-__all__ += ["sparse_top_k_categorical_accuracy", "top_k_categorical_accuracy"]
 __dir__ = __all__.copy  # what dir() shows
 __getattr__ = partial(refuse_name, __name__)
 
@@ -157,65 +156,38 @@ class MeanMetricWrapper(Mean):
         super().update_state(self._function(convert(y_true), convert(y_pred)), sample_weight)
 
 
-def _accuracy(y_true: Any, y_pred: Any) -> Tensor:
-    """Return 1 for predictions that are the labels, else 0."""
-    y_pred = convert(y_pred)
-    return cast(equal(*same_rank(cast(y_true, y_pred.dtype), y_pred)), settings.floatx)
+def _matches(labels: Any, predictions: Any) -> Tensor:
+    """Return 1 where labels and predictions are equal, else 0."""
+    labels, predictions = same_rank(cast(labels, predictions.dtype), predictions)
+    return cast(equal(labels, predictions), settings.floatx)
 
 
-def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
-    """Return 1 where the label, 0 or 1, says whether the prediction is over `threshold`, else 0."""
-    y_true = convert(y_true)
-    return _accuracy(y_true, cast(convert(y_pred) > threshold, y_true.dtype))
+def _exceeds(labels: Tensor, scores: Tensor, threshold: float = 0.5) -> Tensor:
+    return _matches(labels, cast(scores > threshold, labels.dtype))
 
 
-def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
-    """Return 1 for rows whose largest prediction is at the largest label, else 0.
-
-    Examples
-    --------
-    >>> labels, predictions = [[0.0, 1.0], [1.0, 0.0]], [[0.2, 0.8], [0.3, 0.7]]
-    >>> tf.keras.metrics.categorical_accuracy(labels, predictions).numpy()
-    array([1., 0.], dtype=float32)
-    >>> float(tf.keras.metrics.CategoricalAccuracy()(labels, predictions))
-    0.5
-    """
-    return sparse_categorical_accuracy(argmax(convert(y_true), -1), y_pred)
+def _picks(labels: Tensor, scores: Tensor) -> Tensor:
+    return _matches(labels, cast(argmax(scores, -1), np.float64))
 
 
-def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
-    """Return 1 for rows whose largest prediction is at the class that `y_true` is, else 0."""
-    return _accuracy(y_true, cast(argmax(convert(y_pred), -1), np.float64))
-
-
-def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
-    """Return 1 for rows whose largest label is at one of the `k` largest predictions, else 0."""
-    return sparse_top_k_categorical_accuracy(argmax(convert(y_true), -1), y_pred, k)
-
-
-def sparse_top_k_categorical_accuracy(
-    y_true: Any, y_pred: Any, k: int = 5, from_sorted_ids: bool = False
+def _has_in_top(
+    labels: Tensor, scores: Tensor, k: int = 5, from_sorted_ids: bool = False
 ) -> Tensor:
-    """Return 1 for rows where the class `y_true` has one of the `k` largest predictions, else 0.
-
-    If `from_sorted_ids`, `y_pred` are classes, the most likely ones first.
-    """
-    y_true, y_pred = cast(y_true, np.int64), convert(y_pred)
-    labels, rows = reshape(y_true, (-1,)), reshape(y_pred, (-1, y_pred.shape[-1]))
-    if from_sorted_ids:
-        found = reduce_any(equal(expand_dims(labels, 1), cast(rows[:, :k], np.int64)), 1)
+    """Return 1 for rows where the label has one of the `k` largest scores, else 0."""
+    flat, rows = reshape(cast(labels, np.int64), (-1,)), reshape(scores, (-1, scores.shape[-1]))
+    if from_sorted_ids:  # classes, the most likely ones first
+        found = reduce_any(equal(expand_dims(flat, 1), cast(rows[:, :k], np.int64)), 1)
     else:
-        found = in_top_k(labels, rows, k)
-    return cast(reshape(found, y_true.shape), settings.floatx)
+        found = in_top_k(flat, rows, k)
+    return cast(reshape(found, labels.shape), settings.floatx)
 
 
-def _cosines(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
-    return negative(losses.cosine_similarity(y_true, y_pred, axis))
+def _cosines(labels: Tensor, predictions: Tensor, axis: int = -1) -> Tensor:
+    return negative(losses.cosine_similarity(labels, predictions, axis))
 
 
-def _squares(y_true: Any, y_pred: Any) -> Tensor:
-    y_pred = convert(y_pred)
-    return square(subtract(*same_rank(cast(y_true, y_pred.dtype), y_pred)))
+def _squares(labels: Tensor, predictions: Tensor) -> Tensor:
+    return square(subtract(*same_rank(cast(labels, predictions.dtype), predictions)))
 
 
 class _MeanOf(MeanMetricWrapper):
@@ -235,46 +207,43 @@ class _MeanOf(MeanMetricWrapper):
 
 def _mean_of(title: str, function: Callable[..., Tensor], name: str = "") -> type[_MeanOf]:
     """Return a class of metrics. Its parameters are `k`, its name, its dtype, other options."""
-    name, kind = name or function.__name__, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    name = name or "_".join(re.findall("[A-Z]+(?![a-z])|[A-Z][a-z]+", title)).lower()
     _, _, *options = inspect.signature(function).parameters.values()
-    own = [inspect.Parameter("name", kind, default=name)]
-    own += [inspect.Parameter("dtype", kind, default=None)]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    defaults = {"name": name, "dtype": None}.items()
+    own = [inspect.Parameter(one, kind, default=default) for one, default in defaults]
     signature = inspect.Signature(sorted([*own, *options], key=lambda one: one.name != "k"))
     members = {"_of": staticmethod(function), "__signature__": signature, "__module__": __name__}
-    return type(title, (_MeanOf,), members | {"__doc__": f"The mean over rows of `{name}`."})
+    return type(title, (_MeanOf,), members | {"__doc__": f"The mean over rows of the {name}."})
 
 
-Accuracy = _mean_of("Accuracy", _accuracy, "accuracy")
-BinaryAccuracy = _mean_of("BinaryAccuracy", binary_accuracy)
+Accuracy = _mean_of("Accuracy", _matches)
+BinaryAccuracy = _mean_of("BinaryAccuracy", _exceeds)
 BinaryCrossentropy = _mean_of("BinaryCrossentropy", losses.binary_crossentropy)
-CategoricalAccuracy = _mean_of("CategoricalAccuracy", categorical_accuracy)
+CategoricalAccuracy = _mean_of("CategoricalAccuracy", lambda y, p: _picks(argmax(y, -1), p))
 CategoricalCrossentropy = _mean_of("CategoricalCrossentropy", losses.categorical_crossentropy)
 CategoricalHinge = _mean_of("CategoricalHinge", losses.categorical_hinge)
-CosineSimilarity = _mean_of("CosineSimilarity", _cosines, "cosine_similarity")
+CosineSimilarity = _mean_of("CosineSimilarity", _cosines)
 Hinge = _mean_of("Hinge", losses.hinge)
 KLDivergence = _mean_of("KLDivergence", losses.kl_divergence)
 LogCoshError = _mean_of("LogCoshError", losses.log_cosh, "logcosh")
 MeanAbsoluteError = _mean_of("MeanAbsoluteError", losses.mean_absolute_error)
-MeanAbsolutePercentageError = _mean_of(
-    "MeanAbsolutePercentageError", losses.mean_absolute_percentage_error
-)
+MeanAbsolutePercentageError = _mean_of("MeanAbsolutePercentageError", losses.MAPE)
 MeanSquaredError = _mean_of("MeanSquaredError", losses.mean_squared_error)
-MeanSquaredLogarithmicError = _mean_of(
-    "MeanSquaredLogarithmicError", losses.mean_squared_logarithmic_error
-)
+MeanSquaredLogarithmicError = _mean_of("MeanSquaredLogarithmicError", losses.MSLE)
 Poisson = _mean_of("Poisson", losses.poisson)
-SparseCategoricalAccuracy = _mean_of("SparseCategoricalAccuracy", sparse_categorical_accuracy)
+SparseCategoricalAccuracy = _mean_of("SparseCategoricalAccuracy", _picks)
 SparseCategoricalCrossentropy = _mean_of(
     "SparseCategoricalCrossentropy", losses.sparse_categorical_crossentropy
 )
-SparseTopKCategoricalAccuracy = _mean_of(
-    "SparseTopKCategoricalAccuracy", sparse_top_k_categorical_accuracy
-)
+SparseTopKCategoricalAccuracy = _mean_of("SparseTopKCategoricalAccuracy", _has_in_top)
 SquaredHinge = _mean_of("SquaredHinge", losses.squared_hinge)
-TopKCategoricalAccuracy = _mean_of("TopKCategoricalAccuracy", top_k_categorical_accuracy)
+TopKCategoricalAccuracy = _mean_of(
+    "TopKCategoricalAccuracy", lambda y, p, k=5: _has_in_top(argmax(y, -1), p, k)
+)
 
 
-class RootMeanSquaredError(_mean_of("RootMeanSquaredError", _squares, "root_mean_squared_error")):
+class RootMeanSquaredError(_mean_of("RootMeanSquaredError", _squares)):
     """The square root of the mean of squared differences."""
 
     def result(self) -> Tensor:
