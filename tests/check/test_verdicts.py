@@ -292,6 +292,34 @@ def test_a_wrong_rule_takes_at_most_sixty_evaluations(x, factor):
     assert len(calls) <= 35
 
 
+@pytest.mark.parametrize("size", [1, 3, 12])
+@pytest.mark.parametrize("factor", [1.1, -1.0, 2.0])
+def test_a_wrong_rule_of_a_solver_takes_at_most_sixty_evaluations(size, factor):
+    """Both rules are of NumPy, and end the derivatives at order 1, too."""
+
+    def solve(x):
+        y = np.zeros_like(x)
+        for _ in range(60):
+            y = 0.5 * np.cos(y) + x
+        return y
+
+    def by_matrix(x):
+        return np.linalg.solve(np.diag(x * x + 2.0) + 0.3, np.ones_like(x))
+
+    def pulled(x, dy):
+        found = np.linalg.solve(np.diag(x.numpy() ** 2 + 2.0) + 0.3, dy.numpy())
+        return tf.constant(-factor * found * by_matrix(x.numpy()) * 2.0 * x.numpy())
+
+    x = np.linspace(0.3, 1.2, size)
+    for f, rule in (
+        (solve, lambda x, dy: factor * dy / (1.0 + 0.5 * np.sin(solve(x.numpy())))),
+        (by_matrix, pulled),
+    ):
+        op, calls = counted(True, f, rule)
+        assert tf.check_gradients(op, x).first_false_order == 1
+        assert len(calls) <= 60
+
+
 def test_four_numbers_undecided_take_a_second():
     x = np.array([1.1, 1.3, 1.7, 2.3])
     for f, point in ((lambda x: tf.sin(1e9 * tf.nn.relu(x)), x), (tf.sort, np.ones(4))):
