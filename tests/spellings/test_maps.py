@@ -5,6 +5,7 @@ import pytest
 
 import tinygrad_cg as tf
 import tinygrad_cg.numpy as tnp
+from tinygrad_cg.errors import InvalidArgumentError
 
 X = np.array([[-1.2, 2.0, 0.5], [3.0, -4.5, 1.0]])
 
@@ -117,5 +118,6 @@ def test_choices_by_functions_in_all_modes():
     for mode in (tf.function, tf.vmap):
         np.testing.assert_allclose(mode(rows)(X), expected, rtol=1e-12)
     for mode in (tf.function, tf.vmap):
-        with pytest.raises(IndexError, match=r"where\(\)"):  # never of the wrong elements
-            mode(lambda x: tnp.piecewise(x, [x < 0], [lambda v: v - v.mean()]))(X)
+        for shifted in (lambda v: v - v.mean(), lambda v: v[::-1], lambda v: tf.cumsum(v)):
+            with pytest.raises(InvalidArgumentError, match=r"where\(\)"):  # of the wrong elements
+                mode(lambda x, f=shifted: tnp.piecewise(x, [x < 0], [f]))(X)

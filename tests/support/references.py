@@ -713,6 +713,12 @@ def _candidates(seed: np.ndarray, sampler: str, count: int, size: int, unique: b
     return np.array([*kept, tries])
 
 
+def _searched(table: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
+    """Count the elements of each row that stand before each value."""
+    rows, keys = table[..., None, :], values[..., None]
+    return np.sum(rows < keys if side == "left" else rows <= keys, -1)
+
+
 def _isotonic_blocks(x: np.ndarray, decreasing: bool) -> np.ndarray:
     """Number the blocks of equal values of the regression, by its formula of means of ranges.
 
@@ -885,6 +891,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "complex_of_pairs": lambda x: x[..., 0] + 1j * x[..., 1],
     "candidates": _candidates,
     "isotonic_blocks": _isotonic_blocks,
+    "searchsorted": _searched,
     "invert_permutation": lambda x: np.argsort(x),
     "tridiagonal_solve": lambda x, y: np.linalg.solve(_banded(x, 1), y),
     "banded_triangular_solve": lambda x, y: np.linalg.solve(_banded(x, 0), y),

@@ -91,7 +91,7 @@ _LATER = {
     "padding": "pad",
     "pooling": "adaptive_pool average_pool max_pool",
     "sampling": "draw normal set_seed uniform",
-    "searching": "coordinates is_on_gpu search search_rows tensor_of true_rows unique values_of",
+    "searching": "coordinates is_on_gpu searchsorted tensor_of true_rows unique values_of",
     "segments": "segment_extremum segment_product sorted_segments unsorted_segments",
     "sequences": "ctc_loss",
     "spectral": "for_vectors gradient_by_values",

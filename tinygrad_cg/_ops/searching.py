@@ -1,6 +1,6 @@
 """Indices that are found by values: on the CPU by NumPy, on a GPU by kernels.
 
-The functions take arrays and return arrays, without gradients.
+They have no gradients.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from .._core import devices
-from .._core.tensor import Tensor
+from .._core.primitive import apply
+from .._core.tensor import Aval, Tensor
 from .creation import constant
+from .define import Case, broadcast_shapes, operation
 
 
 def is_on_gpu(*arrays: Any) -> bool:
@@ -51,41 +53,60 @@ def true_rows(condition: Tensor) -> Tensor:
         return Tensor(devices.library().empty((int(bool(x != 0)), 0), dtype=np.int64))
 
 
-def search(table: Any, values: Any, side: Any) -> Any:
-    """Return the indices of values in one sorted row, as ``numpy.searchsorted``.
+def _search_rows(table: Any, values: Any, side: Any) -> Any:
+    """Return the indices of values in sorted rows, as ``numpy.searchsorted`` in each; rows of one
+    of both may be repeated.
 
     If one of both is on a GPU, the other is copied there, and so is a result of the CPU.
     """
-    if not is_on_gpu(table, values):
-        return np.searchsorted(table, values, side)
-    from tinygrad_cg_kernels.cuda import searching
-
-    known = searching.serves(table.dtype) and searching.serves(values.dtype)
-    if table.ndim != 1 or side not in ("left", "right") or not known:
-        found = np.searchsorted(devices.to_host(table), devices.to_host(values), side)
-        return devices.move(np.asarray(found), devices.GPU)
-    with devices.memory_for("searchsorted"):
-        operands = [devices.move(one, devices.GPU) for one in (table, values)]
-        flat = operands[1].reshape(-1)
-        return searching.search(operands[0], flat, side == "right").reshape(values.shape)
-
-
-def search_rows(table: Any, values: Any, side: Any) -> Any:
-    """Return the indices of values in sorted rows, which have the same axes before the last."""
-    if is_on_gpu(table, values):
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    there = is_on_gpu(table, values)
+    if there:
         from tinygrad_cg_kernels.cuda import searching
 
-        known = searching.serves(table.dtype) and searching.serves(values.dtype)
-        if known and side in ("left", "right"):
+        if searching.serves(table.dtype) and searching.serves(values.dtype):
             with devices.memory_for("searchsorted"):
                 table, values = (devices.move(one, devices.GPU) for one in (table, values))
-                return searching.search(table, values, side == "right")
-        found = search_rows(devices.to_host(table), devices.to_host(values), side)
-        return devices.move(found, devices.GPU)
+                return searching.search(*_of_same_rows(table, values), side == "right")
+        table, values = devices.to_host(table), devices.to_host(values)
+    table, values = _of_same_rows(table, values)
     found = np.empty(values.shape, np.int64)
     for line in np.ndindex(table.shape[:-1]):
         found[line] = np.searchsorted(table[line], values[line], side)
-    return found
+    return devices.move(found, devices.GPU) if there else found
+
+
+def _of_same_rows(table: Any, values: Any) -> tuple[Any, Any]:
+    rows = np.broadcast_shapes(table.shape[:-1], values.shape[:-1])
+    table = np.broadcast_to(table, (*rows, table.shape[-1]))
+    return table, np.broadcast_to(values, (*rows, values.shape[-1]))
+
+
+def _search_aval(table: Aval, values: Aval, side: str) -> Aval:
+    rows = broadcast_shapes("searchsorted", table.shape[:-1], values.shape[:-1])
+    return Aval((*rows, values.shape[-1]), np.dtype(np.int64))
+
+
+_search = operation(
+    "searchsorted",
+    _search_rows,
+    _search_aval,
+    inputs=("table", "values"),
+    on_gpu=_search_rows,
+    mixes_devices=True,
+    core=(1, 1),
+    batch=lambda params, size: params,
+    samples=[
+        Case(((4,), (3,)), {"side": "left"}, {0: np.array([-1.0, 0.0, 0.0, 1.5])}),
+        Case(((2, 3), (2, 4)), {"side": "right"}, {0: np.arange(-3.0, 3.0).reshape(2, 3)}),
+    ],
+)
+
+
+def searchsorted(table: Tensor, values: Tensor, side: Any) -> Tensor:
+    """Return the indices (int64) of values in sorted rows, which have the same first axes."""
+    return apply(_search, (table, values), {"side": side})
 
 
 def unique(x: Any, axis: int | None = None, equal_nan: bool = True) -> tuple[Any, Any, Any]:

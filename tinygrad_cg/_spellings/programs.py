@@ -316,13 +316,13 @@ def _reversed(x: Any, axis: Any) -> Tensor:
 
 def _searchsorted(rows: Any, values: Any, side: str, kind: Any) -> Tensor:
     """Return where values stand in sorted rows, which have the same axes before the last."""
-    table, found = map(searching.values_of, convert_operands((rows, values)))
+    table, found = convert_operands((rows, values))
     if table.shape[:-1] != found.shape[:-1] or not table.ndim:
         raise InvalidArgumentError(
             "searchsorted: sorted_sequence and values must have the same axes before the last, got "
-            f"shapes {table.shape} and {found.shape}"
+            f"shapes {tuple(table.shape)} and {tuple(found.shape)}"
         )
-    return cast(searching.tensor_of(searching.search_rows(table, found, side)), as_dtype(kind))
+    return cast(searching.searchsorted(table, found, side), as_dtype(kind))
 
 
 _TABLE = """

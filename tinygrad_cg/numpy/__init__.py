@@ -190,8 +190,7 @@ _TABLE = """
     isdtype(dtype, kind) -> bool = np.isdtype(np.dtype(dtype), kind)
         # Return whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric" ...
     isin(element, test_elements, assume_unique=False, invert=False, *, kind=None)
-        = constant(np.isin(*map(_as_array, (_array(element), _array(test_elements))), assume_unique,
-        invert, kind=kind))
+        = _is_in(_array(element), _array(test_elements), invert)
         # Return whether each of `element` is among `test_elements`; with `invert` whether it is
         not.
     isneginf(x) = logical_and(isinf(_array(x)), less(x, 0))
@@ -262,7 +261,8 @@ _TABLE = """
     polyadd(a1, a2) = add(*_of_one_length(a1, a2))
         # Return the coefficients of the sum of two polynomials.
     polymul(a1, a2) = convolve(_trim(a1), _trim(a2))
-        # Return the coefficients of the product of two polynomials.
+        # Return the coefficients of the product of two polynomials, without the zeros in front of
+        theirs. Inside ``vmap`` and ``function`` those that have no values yet keep their zeros.
     polysub(a1, a2) = subtract(*_of_one_length(a1, a2))
         # Return the coefficients of the difference of two polynomials.
     radians deg2rad(x, /) = multiply(_real(x), pi / 180)

@@ -1010,7 +1010,8 @@ def polyadd(a1: Any, a2: Any) -> Tensor:
     """Return the coefficients of the sum of two polynomials."""
 
 def polymul(a1: Any, a2: Any) -> Tensor:
-    """Return the coefficients of the product of two polynomials."""
+    """Return the coefficients of the product of two polynomials, without the zeros in front of
+    theirs. Inside ``vmap`` and ``function`` those that have no values yet keep their zeros."""
 
 def polysub(a1: Any, a2: Any) -> Tensor:
     """Return the coefficients of the difference of two polynomials."""

@@ -17,10 +17,13 @@ from tinygrad_cg_kernels.runtime import promotion
 
 from .._core.conversion import convert, convert_operands, promote
 from .._core.kinds import is_complex, is_exact, is_floating, is_inexact
+from .._core.levels import Level
+from .._core.primitive import apply
 from .._core.suggestions import reads_own_arguments
-from .._core.tensor import Tensor
+from .._core.tensor import Aval, Tensor
 from .._ops.comparison import (
     equal,
+    greater,
     isfinite,
     isinf,
     isnan,
@@ -34,6 +37,7 @@ from .._ops.comparison import (
 )
 from .._ops.complex import imag, real
 from .._ops.creation import full_like, zeros_like
+from .._ops.define import normalize_axis
 from .._ops.elementwise import (
     absolute,
     add,
@@ -51,7 +55,16 @@ from .._ops.elementwise import (
     where,
 )
 from .._ops.indexing import getitem
-from .._ops.shape import broadcast_to, cast, identity, stack
+from .._ops.scans import cumsum
+from .._ops.shape import (
+    broadcast_to,
+    cast,
+    concatenate,
+    identity,
+    reshape,
+    stack,
+    stop_gradient,
+)
 from .._ops.trigonometry import arctan2
 from ..errors import InvalidArgumentError
 from ._readers import _array, _pair, _real
@@ -80,8 +93,18 @@ def unwrap(
     The added periods have no gradient. Arguments as for ``np.unwrap``.
     """
     x = _real(p)
-    values = np.asarray(x)
-    return add(x, np.unwrap(values, discont, axis, period=period) - values)
+    dim, half = normalize_axis("unwrap", axis, x.ndim), period / 2
+    known = stop_gradient(x)
+    before = (slice(None),) * dim
+    steps = subtract(
+        getitem(known, (*before, slice(1, None))), getitem(known, (*before, slice(None, -1)))
+    )
+    wrapped = subtract(remainder(add(steps, half), period), half)
+    wrapped = where(logical_and(equal(wrapped, -half), greater(steps, 0)), half, wrapped)
+    is_short = less(absolute(steps), half if discont is None else discont)
+    periods = cumsum(where(is_short, 0, subtract(wrapped, steps)), dim)
+    first = zeros_like(getitem(x, (*before, slice(0, 1))))
+    return add(x, concatenate([first, periods], dim))
 
 
 def logaddexp2(x1: Any, x2: Any, /) -> Tensor:
@@ -265,7 +288,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     Elsewhere it is the one more that `funclist` may have, or 0. A function gets the elements of `x`
     for which its condition holds, in one dimension, and `args` and `kw`. Where several hold the
     last counts. The shape and dtype are those of `x`. Inside ``vmap`` and ``function``, where
-    conditions have no values, there may be numbers alone: use `select` for the rest.
+    conditions may have no values, a function gets all elements, and must be elementwise: else
+    InvalidArgumentError.
     """
     x = _array(x)
     conditions = _conditions(condlist, x)
@@ -277,18 +301,51 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
             f"piecewise: {len(conditions)} conditions need as many functions, or one more, got "
             f"{len(functions)}"
         )
-    result = zeros_like(x)
+    result, flat = zeros_like(x), reshape(x, (-1,))
     for condition, function in zip(conditions, functions, strict=True):
-        values = function(getitem(x, condition), *args, **kw) if callable(function) else function
-        result = _put(result, condition, values)
+        if callable(function) and isinstance(condition._data, Aval):
+            with _Elementwise(flat.shape[0]):
+                values = cast(function(flat, *args, **kw), x.dtype)
+            values = reshape(values, x.shape) if values.ndim else values
+            result = where(condition, values, result)
+        elif callable(function):
+            result = _put(result, condition, function(getitem(x, condition), *args, **kw))
+        else:
+            result = _put(result, condition, function)
     return result
+
+
+class _Elementwise(Level):
+    """A level that refuses operations on some number of elements that are not elementwise."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        elementwise = primitive.kind == "elementwise" or primitive.name in ("cast", "stop_gradient")
+        some = self.count > 1 and any(one.shape[-1:] == (self.count,) for one in inputs)
+        if some and not elementwise:
+            raise _not_elementwise(f"`{primitive.label}`")
+        return apply(primitive, inputs, params)
+
+    def custom_call(self, call: Any, inputs: Any, outputs: Any) -> list:
+        raise _not_elementwise("a custom gradient")
+
+
+def _not_elementwise(name: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        "piecewise: inside `vmap` and `function`, a function must be elementwise, but this one "
+        f"uses {name}: use where() or select() instead"
+    )
 
 
 def _conditions(condlist: Any, x: Tensor) -> list[Tensor]:
     several = isinstance(condlist, (list, tuple)) or getattr(condlist, "ndim", 0)
-    single = not several or (
-        not isinstance(condlist[0], (list, np.ndarray, Tensor)) and x.ndim != 0
-    )
+    if isinstance(condlist, Tensor):
+        single = condlist.ndim <= 1 and x.ndim != 0
+    else:
+        rows = list, np.ndarray, Tensor
+        single = not several or (not isinstance(condlist[0], rows) and x.ndim != 0)
     listed = [condlist] if single else condlist
     return [broadcast_to(cast(_array(one), bool), tuple(x.shape)) for one in listed]
 

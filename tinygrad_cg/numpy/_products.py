@@ -9,7 +9,7 @@ import numpy as np
 from .._core import devices
 from .._core.conversion import convert_operands
 from .._core.suggestions import reads_own_arguments
-from .._core.tensor import Tensor
+from .._core.tensor import Aval, Tensor
 from .._ops.complex import conj
 from .._ops.creation import zeros, zeros_like
 from .._ops.define import normalize_axis
@@ -182,9 +182,11 @@ def polyval(p: Any, x: Any) -> Tensor:
 
 
 def _trim(p: Any) -> Tensor:
-    """Return coefficients without zeros in front."""
+    """Return coefficients without zeros in front; those that have no values as they are."""
     x = _raise_rank(p, 1)
-    used = np.flatnonzero(np.asarray(x))
+    if isinstance(x._data, Aval):
+        return x
+    used = np.flatnonzero(devices.to_host(x._data))
     return getitem(x, slice(int(used[0]) if used.size else -1, None))
 
 

@@ -11,13 +11,17 @@ import numpy as np
 from .._core import devices
 from .._core.conversion import any_tensor, convert, is_tensor, refuse_masked
 from .._core.kinds import is_exact, is_floating, is_unsigned, rank
-from .._core.tensor import NoValueError, Tensor, transfers
+from .._core.tensor import NoValueError, Tensor
 from .._ops import searching
 from .._ops.blocks import rearrange
+from .._ops.comparison import equal, not_equal
 from .._ops.creation import constant, full
 from .._ops.define import as_sizes, normalize_axes
 from .._ops.einsum import from_lists
+from .._ops.elementwise import minimum
+from .._ops.indexing import gather
 from .._ops.shape import broadcast_to, cast, reshape, stack, stop_gradient
+from .._ops.sorting import sort
 from .._spellings.adapt import arg_extremum
 from ..errors import OperatorNotAllowedInGraphError
 
@@ -139,13 +143,20 @@ def _deciding_there(name: str, x: Tensor) -> Any:
 def _searchsorted(a: Any, v: Any, side: str, sorter: Any) -> Tensor:
     """Return the indices of values in a sorted row."""
     table, values = _array(a), _array(v)
-    on_gpu = searching.is_on_gpu(table._data, values._data)
-    if sorter is None and on_gpu:
-        arrays = searching.values_of(table), searching.values_of(values)
-        return Tensor(searching.search(*arrays, side))
-    operands = map(_as_array, (table, values, side, sorter))
-    found = constant(np.searchsorted(*operands))
-    return transfers.to_device(found, devices.GPU) if on_gpu else found
+    if table.ndim != 1:
+        raise ValueError(f"searchsorted: a must be 1-D, got shape {tuple(table.shape)}")
+    table = table if sorter is None else gather(table, sorter)
+    found = searching.searchsorted(table, reshape(values, (-1,)), side)
+    return reshape(found, values.shape)
+
+
+def _is_in(x: Tensor, among: Tensor, invert: bool) -> Tensor:
+    """Return whether each element of `x` is one of `among`."""
+    table = sort(reshape(among, (-1,)))
+    if not table.shape[0]:
+        return full(x.shape, bool(invert))
+    at = minimum(_searchsorted(table, x, "left", None), table.shape[0] - 1)
+    return (not_equal if invert else equal)(gather(table, at), x)
 
 
 def _deciding(name: str, x: Tensor) -> np.ndarray:

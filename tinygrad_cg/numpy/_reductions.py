@@ -11,17 +11,33 @@ from .._core import devices
 from .._core.conversion import IndexedSlices, convert
 from .._core.kinds import is_bool, is_floating, is_integer
 from .._core.suggestions import reads_own_arguments
-from .._core.tensor import Tensor, transfers
+from .._core.tensor import Aval, Tensor, transfers
 from .._ops import searching
-from .._ops.comparison import equal, isnan, logical_not, not_equal
+from .._ops.comparison import equal, greater_equal, isnan, less, logical_not, not_equal
 from .._ops.complex import conj, real
 from .._ops.creation import constant, linspace
 from .._ops.define import normalize_axes, normalize_axis
-from .._ops.elementwise import add, divide, maximum, multiply, sqrt, subtract, where
+from .._ops.elementwise import (
+    add,
+    clip,
+    divide,
+    maximum,
+    minimum,
+    multiply,
+    sqrt,
+    subtract,
+    where,
+)
 from .._ops.elementwise import where as _choose
-from .._ops.indexing import getitem
+from .._ops.indexing import gather, getitem
 from .._ops.linear_algebra import matmul
-from .._ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum, root_of_variance
+from .._ops.reductions import (
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_sum,
+    root_of_variance,
+)
 from .._ops.segments import unsorted_segments
 from .._ops.shape import (
     broadcast_to,
@@ -36,7 +52,7 @@ from .._ops.shape import (
 )
 from ..errors import InvalidArgumentError
 from ._manipulation import diagonal, moveaxis
-from ._readers import _array, _as, _no_out, _real, _widen
+from ._readers import _array, _as, _no_out, _real, _searchsorted, _widen
 from ._totals import _degrees, _mask
 
 
@@ -329,19 +345,18 @@ def interp(
     points, knots, values = map(_real, (x, xp, fp))
     if knots.ndim != 1 or knots.shape != values.shape or not knots.shape[0]:
         raise InvalidArgumentError("interp: xp and fp must be 1-D, of one size, and not empty")
-    found = np.searchsorted(np.asarray(knots), np.asarray(points), "right") - 1
+    found = subtract(_searchsorted(knots, points, "right", None), 1)
     last = knots.shape[0] - 1
-    index = np.clip(found, 0, max(last - 1, 0))
-    low, high = getitem(knots, (index,)), getitem(knots, (np.minimum(index + 1, last),))
-    start, end = getitem(values, (index,)), getitem(values, (np.minimum(index + 1, last),))
+    index = clip(found, 0, max(last - 1, 0))
+    after_index = minimum(add(index, 1), last)
+    low, high = gather(knots, index), gather(knots, after_index)
+    start, end = gather(values, index), gather(values, after_index)
     width = where(equal(high, low), 1, subtract(high, low))
     inside = add(start, multiply(divide(subtract(points, low), width), subtract(end, start)))
-    before, after = getitem(values, 0), getitem(values, -1)
-    beyond = np.asarray(points) >= np.asarray(knots)[-1]
-    at_end = np.asarray(points) == np.asarray(knots)[-1]
-    inside = where(found < 0, before if left is None else left, inside)
-    outside = where(at_end, after, after if right is None else right)
-    return where(beyond, outside, inside)
+    before, after, limit = getitem(values, 0), getitem(values, -1), getitem(knots, -1)
+    inside = where(less(found, 0), before if left is None else left, inside)
+    outside = where(equal(points, limit), after, after if right is None else right)
+    return where(greater_equal(points, limit), outside, inside)
 
 
 # One slice at a time -------------------------------------------------------------------------
@@ -482,8 +497,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         return edges
     x = _real(a)
     low, high = (reduce_min(x), reduce_max(x)) if range is None else map(_real, range)
-    if float(low) == float(high):
-        low, high = subtract(low, 0.5), add(high, 0.5)
+    margin = where(equal(low, high), 0.5, 0.0)
+    low, high = subtract(low, cast(margin, low.dtype)), add(high, cast(margin, high.dtype))
     return linspace(low, high, int(edges) + 1, np.result_type(low.dtype, high.dtype))
 
 
@@ -493,22 +508,22 @@ def histogram(
     """Return the number of elements of `a` in each bin, and the edges of the bins.
 
     The counts have no gradient; the edges, the sums of `weights` and the widths of a `density`
-    have theirs. Bins as for `histogram_bin_edges`.
+    have theirs. Bins as for `histogram_bin_edges`. Raises ValueError for edges that do not
+    increase; inside ``vmap`` and ``function``, where they may have no values, they are not checked.
     """
     edges = histogram_bin_edges(a, bins, range, weights)
     x = _array(a)
     edges = transfers.to_device(edges, devices.GPU) if searching.is_on_gpu(x._data) else edges
-    limits = np.asarray(stop_gradient(edges))
-    numbers = searching.values_of(stop_gradient(x)).reshape(-1)
-    if np.any(np.diff(limits) < 0):
+    if not isinstance(edges._data, Aval) and np.any(np.diff(devices.to_host(edges._data)) < 0):
         raise ValueError("histogram: the edges of bins must increase")
-    indices = searching.search(limits, numbers, "right") - 1
-    count = len(limits) - 1
-    indices = np.where(numbers == limits[-1], count - 1, indices)
-    inside = (indices >= 0) & (indices < count)
-    kept = searching.tensor_of(inside)
-    shares = None if weights is None else getitem(reshape(_array(weights), (-1,)), (kept,))
-    found = bincount(searching.tensor_of(indices[inside]), shares, count)
+    limits, numbers = stop_gradient(edges), reshape(stop_gradient(x), (-1,))
+    count = limits.shape[0] - 1
+    indices = subtract(_searchsorted(limits, numbers, "right", None), 1)
+    indices = where(equal(numbers, getitem(limits, -1)), count - 1, indices)
+    indices = where(less(indices, count), indices, -1)  # the negative ones are left out
+    ones = broadcast_to(constant(np.int64(1)), numbers.shape)
+    shares = ones if weights is None else reshape(_real(weights), (-1,))
+    found = unsorted_segments("sum", shares, indices, count)
     if density:
         found = divide(found, multiply(diff(edges), reduce_sum(found)))
     return found, edges
