@@ -27,7 +27,10 @@ SUMS = (  # multilinear: the size of the terms is the result for the operands' m
     *("getitem_adjoint", "gather_adjoint", "add_along_axis", "mean_pool", "mean_pool_adjoint"),
     "recurrence",
 )
-SOLVERS = ("solve", "inverse", "determinant", "log_abs_determinant", "cholesky")  # backward stable
+SOLVERS = (  # backward stable: what they return is exact for operands that differ by rounding
+    *("solve", "inverse", "determinant", "log_abs_determinant", "cholesky", "cofactors"),
+    *("cofactor_change", "expm", "sqrtm", "logm", "eigvalsh", "svdvals"),
+)
 
 
 class Rough(Level):
@@ -111,7 +114,7 @@ class Rough(Level):
                 other = primitive.run(*moved, **params)
             except Exception:  # no longer positive definite, say
                 return size
-            found = _magnitudes(other - out) + 4.0 * _error_of(name, operands, out)
+            found = 4.0 * (_magnitudes(other - out) + _error_of(name, operands, out))
             return size + found / np.finfo(out.dtype).eps
         if name in ("logsumexp", "log_softmax"):
             return size + 1.0
