@@ -50,7 +50,7 @@ __dir__ = __all__.copy  # what dir() shows
 IMPORTED = time.time()
 """When the library was imported."""
 _FOLDERS = [str(Path(file).parent) + os.sep for file in (__file__, tinygrad_cg_kernels.__file__)]
-_OURS = (*_FOLDERS, "<tinygrad_cg", "<rule of ")
+_OURS = (*_FOLDERS, "<tinygrad_cg")
 
 
 class WithFields:

@@ -1,6 +1,7 @@
 """The disk cache, in processes of its own, and what kernels are made of."""
 
 import ast
+import gc
 import importlib
 import linecache
 import os
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import numba
@@ -21,7 +23,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import generated
+from tinygrad_cg_kernels.runtime import generated, texts
 from tinygrad_cg_kernels.runtime.native import kernels
 from tinygrad_cg_kernels.runtime.native.sources import source_of
 from tinygrad_cg_kernels.runtime.native.values import Untranslatable
@@ -417,3 +419,14 @@ def test_forks_exits_and_exchanged_files():
         command = [sys.executable, "-m", "tests.support.processes", kind, count]
         run = subprocess.run(command, capture_output=True, text=True, timeout=500)
         assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_generated_code_is_shown_in_tracebacks_while_it_exists():
+    divided = texts.define("def divided(x):\n    return 1 / x\n", "example", {}, "divided")
+    file = divided.__code__.co_filename
+    with pytest.raises(ZeroDivisionError) as raised:
+        divided(0)
+    assert "return 1 / x" in "".join(traceback.format_exception(raised.value))
+    del divided, raised
+    gc.collect()
+    assert file not in linecache.cache

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime.texts import define
+
 from .. import nest
 from .._core.conversion import convert
 from .._core.kinds import is_inexact
@@ -109,8 +111,7 @@ def _define(code: str, function: Any) -> Any:
     space = dict(function.__globals__)
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     space |= {free: cell.cell_contents for free, cell in cells if free != name}
-    exec(compile(tree, "<corrected>", "exec", dont_inherit=True), space)
-    return space[name]
+    return define(code, "corrected code", space, name)
 
 
 def _callee(decorator: ast.expr) -> ast.expr:

@@ -15,6 +15,8 @@ from typing import Any
 
 from numpy import ndarray
 
+from tinygrad_cg_kernels.runtime.texts import define
+
 from ..errors import ArgumentTypeError, DeviceError, InvalidArgumentError
 from . import device_runs, devices
 from .conversion import FLOAT32, FLOAT64, convert, convert_operands  # noqa: F401 (for conditions)
@@ -299,8 +301,7 @@ def _template(
         params=params,
     )
     scope = dict(globals())  # the template uses names of this module
-    exec(compile(source, "<tinygrad_cg public function>", "exec"), scope)
-    return scope["make"]
+    return define(source, "public functions", scope, "make")
 
 
 def as_tensors(primitive: Primitive, *operands: Any) -> tuple[Tensor, ...]:

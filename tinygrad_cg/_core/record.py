@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime.texts import define
+
 from . import devices
 from .conversion import FLOAT32, FLOAT64, convert_operands, weak_arrays
 from .kinds import is_differentiable
@@ -595,10 +597,11 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
         record(state.frame, primitive, inputs, *arguments[2 * count :])
 
     functions["other"] = other
-    exec(compile(source, f"<rule of {primitive.name}>", "exec"), functions)
+    rule = define(source, f"rule of {primitive.name}", functions, "rule")
+    rule.operation = primitive.name
     if in_place is not None:
-        functions["rule"].large = functions["large"]
-    return Rule(functions["save"], functions["rule"], functions["attach"])
+        rule.large = functions["large"]
+    return Rule(functions["save"], rule, functions["attach"])
 
 
 def _rule_parameters(primitive: Any, mask: int) -> dict[int, tuple[str, ...]]:
@@ -627,5 +630,4 @@ def _residuals(names: Sequence[str], wanted: dict[int, tuple[str, ...]]) -> list
 
 def operation_of_rule(rule: Any) -> str:
     """Return the name of the operation that a generated rule is of, "" for any other function."""
-    file = getattr(getattr(rule, "__code__", None), "co_filename", "")
-    return file[len("<rule of ") : -1] if file.startswith("<rule of ") else ""
+    return getattr(rule, "operation", "")

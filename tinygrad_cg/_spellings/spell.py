@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime.texts import compiled
+
 from .. import _ops as ops
 from .._core.examples import with_example, without_example
 from .._core.primitive import OPS
@@ -131,7 +133,7 @@ def spell(
                     given = _REQUIRED_AXIS.sub("axis=REQUIRED", given)
                     checks += _MISSING.format(target)
             source = f"def {target}({given}:\n{checks} return {expression}\n"
-            code = compile(source, f"<{namespace['__name__']}>", "exec")
+            code = compiled(source, f"<{namespace['__name__']}.{target}>")
             result = re.findall(r"\w+", parameters.rpartition("->")[2])
             later = (_names(code).union(result) & ops.HOMES.keys()) - scope.keys()
             scope.update({one: _operation(one) for one in later})

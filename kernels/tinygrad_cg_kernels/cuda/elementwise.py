@@ -17,6 +17,7 @@ from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator l
 from tinygrad_cg_kernels.cuda.layouts import Layout, merge
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise, Signature
 from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes, loop_dtype, no_kernel
+from tinygrad_cg_kernels.runtime.texts import compiled, title_of
 
 _FLAT = """
 def kernel(count, {parameters}):
@@ -87,10 +88,8 @@ def define(source: str, names: dict[str, Any], module: dict[str, Any]) -> Any:
     Its globals are those of a module, among which the simulator looks for `cuda`.
     """
     text = f"def make({', '.join(names)}):" + source.replace("\n", "\n    ")
-    made: dict[str, Any] = {}
-    exec(
-        compile(f"{text}\n    return kernel\n", "<tinygrad_cg device kernel>", "exec"), module, made
-    )
+    code, made = compiled(f"{text}\n    return kernel\n", title_of("device kernel")), {}
+    exec(code, module, made)
     return adapter.device_kernel(made["make"](**names))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda
+from tinygrad_cg_kernels.runtime.texts import compiled, title_of
 
 WARP = 2 if adapter.simulated() else 32  # threads that read each other's registers
 WARPS = adapter.threads() // WARP
@@ -69,7 +70,7 @@ def _defined(text: str, name: str, dtype: np.dtype, names: dict[str, Any]) -> di
         "kind": adapter.scalar_type(dtype),
         **names,
     }
-    exec(compile(text, f"<tinygrad_cg device {name} of {dtype}>", "exec"), scope)
+    exec(compiled(text, title_of(f"device function {name}")), scope)
     return scope
 
 

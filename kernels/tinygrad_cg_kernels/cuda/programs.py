@@ -12,6 +12,7 @@ from typing import Any
 
 from tinygrad_cg_kernels.cuda import adapter, launches
 from tinygrad_cg_kernels.runtime import generated
+from tinygrad_cg_kernels.runtime.texts import compiled, title_of
 
 MOST = 256  # texts whose kernels are kept
 
@@ -56,7 +57,7 @@ def _load(source: str, names: Sequence[str]) -> dict[str, Any]:
         return {name: launches.Kernel(adapter.device_kernel(scope[name])) for name in names}
     scope: dict[str, Any] = {"__name__": "<tinygrad_cg device program>"}
     text = source + "\n".join([SILENT.format(name=name) for name in names])
-    exec(compile(text, "<tinygrad_cg device program>", "exec"), scope)
+    exec(compiled(text, title_of("device program")), scope)
     for name, value in list(scope.items()):
         own = isinstance(value, ModuleType) and value is not adapter.cuda
         if own and value.__name__.startswith("tinygrad_cg_kernels."):

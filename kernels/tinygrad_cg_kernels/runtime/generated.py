@@ -1,7 +1,6 @@
 """Generated source text -> modules and compiled kernels, one of each text in a process."""
 
 import hashlib
-import linecache
 import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
@@ -12,6 +11,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.entries import Blocks, Entries
 from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.texts import compiled
 
 PREFIX = build.GENERATED
 
@@ -29,12 +29,10 @@ def load(source: str) -> ModuleType:
 
 
 def _load(name: str, source: str) -> ModuleType:
-    file = f"<{name}>"
-    module = ModuleType(name)
-    module.__file__ = file
-    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    code, module = compiled(source, f"<{name}>"), ModuleType(name)
+    module.__file__ = code.co_filename
     sys.modules[name] = module
-    exec(compile(source, file, "exec"), module.__dict__)
+    exec(code, module.__dict__)
     return module
 
 

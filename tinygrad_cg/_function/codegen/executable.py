@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import memory
+from tinygrad_cg_kernels.runtime.texts import define
 
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
@@ -65,8 +66,9 @@ class Executable:
             self._scope |= {"take": self.scratch.take, "give": self.scratch.give}
         text = "\n".join([*lines, *[f"    {line}" for line in body], ""])
         self.texts.insert(0, text)
-        exec(compile(text, "<call of a compiled program>", "exec"), self._scope)
-        self.call: Callable[[Sequence[np.ndarray]], list[np.ndarray]] = self._scope["call"]
+        self.call: Callable[[Sequence[np.ndarray]], list[np.ndarray]] = define(
+            text, "call of a program", self._scope, "call"
+        )
 
     @property
     def sources(self) -> list[str]:
@@ -127,11 +129,16 @@ class Executable:
             if one.dtype != object and self._shape(one) != operand.shape:  # a view of that array
                 arguments[i] += f".reshape({operand.shape})"
         name = self._name(node)
-        text = f"{self._bind(f'run_{name}', self._target.operation(node))}({', '.join(arguments)})"
+        run = self._target.operation(node)
         if self._is_constant(node):
             self._constants.add(node)
-            self._scope[name] = eval(f"contiguous({text})", self._scope)
+            arrays = [
+                self._scope[one].reshape(operand.shape) if argument != one else self._scope[one]
+                for one, argument, operand in zip(names, arguments, node.operands, strict=True)
+            ]
+            self._scope[name] = self._scope["contiguous"](run(*arrays))
             return
+        text = f"{self._bind(f'run_{name}', run)}({', '.join(arguments)})"
         if node not in self._read_by_hosts and _is_strided(node):
             text = f"contiguous({text})"
         self._steps.operation(name, f"{name} = {text}", names, node.aliases, not node.pure)

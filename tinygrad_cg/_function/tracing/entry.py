@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime.texts import define
+
 from ..._core.conversion import FLOAT64
 from ..._core.levels import state
 from ..._core.record import Node, attach, attach_all
@@ -189,8 +191,7 @@ class EntryWriter:
         if count:
             taken.append(f"{_tuple([f'x{i}' for i in range(count)])} = args")
         text = "\n ".join([f"def enter({parameters}):", *taken, *self.checks, *lines])
-        exec(compile(text, "<tinygrad_cg: entry>", "exec"), self.names)
-        return self.names["enter"]
+        return define(text, "entry of a program", self.names, "enter")
 
     def _tensors(self) -> list[str]:
         """Return the lines that make tensors without records of the outputs."""
