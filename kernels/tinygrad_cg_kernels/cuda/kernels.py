@@ -19,7 +19,6 @@ from tinygrad_cg_kernels.cuda.reductions import (
 from tinygrad_cg_kernels.cuda.scans import DeviceScan
 from tinygrad_cg_kernels.linear import conv, pool
 from tinygrad_cg_kernels.linear.matmul import matmul
-from tinygrad_cg_kernels.linear.product import serves
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
 from tinygrad_cg_kernels.move import gather, order, scatter
 from tinygrad_cg_kernels.reduce.moments import Moment
@@ -31,7 +30,7 @@ from tinygrad_cg_kernels.reduce.softmax import LogSumExp, Normalisation, Normali
 
 
 def _never(*arguments: Any) -> bool:
-    """Return whether a way of the CPU's own serves, for some matrix products or for narrow rows."""
+    """Return whether a way of the CPU's own serves for narrow rows."""
     return False
 
 
@@ -66,7 +65,6 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     pool.max_pool_indices: images.max_pool_indices,
     pool.mean_pool: images.mean_pool,
     pool.mean_pool_adjoint: images.mean_pool_adjoint,
-    serves: _never,
     is_narrow: _never,
 }
 _made: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()

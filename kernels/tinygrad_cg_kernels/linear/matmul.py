@@ -1,8 +1,7 @@
-"""Matrix products, through NumPy's BLAS, or kernels of our own where these are quicker."""
+"""Matrix products, through NumPy's BLAS."""
 
 import numpy as np
 
-from tinygrad_cg_kernels.linear import product as kernels
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype, native, promote
 
@@ -22,7 +21,7 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
         x = x.reshape(-1, shape[-1]) if x.size else x  # one product instead of many
     try:
-        product = kernels.multiply(x, y) if kernels.serves(x, y) else ignore_errors(np.matmul, x, y)
+        product = ignore_errors(np.matmul, x, y)
     except ValueError:
         shapes = f"{shape} and {y.shape}"
         raise ValueError(f"matmul: shapes {shapes} do not fit together") from None
