@@ -56,15 +56,7 @@ from .._ops.elementwise import (
 )
 from .._ops.indexing import getitem
 from .._ops.scans import cumsum
-from .._ops.shape import (
-    broadcast_to,
-    cast,
-    concatenate,
-    identity,
-    reshape,
-    stack,
-    stop_gradient,
-)
+from .._ops.shape import broadcast_to, cast, concatenate, identity, reshape, stack, stop_gradient
 from .._ops.trigonometry import arctan2
 from ..errors import InvalidArgumentError
 from ._readers import _array, _pair, _real

@@ -15,29 +15,13 @@ from .._core.tensor import Aval, Tensor, transfers
 from .._ops import searching
 from .._ops.comparison import equal, greater_equal, isnan, less, logical_not, not_equal
 from .._ops.complex import conj, real
-from .._ops.creation import constant, linspace
+from .._ops.creation import constant, linspace, ones_like
 from .._ops.define import normalize_axes, normalize_axis
-from .._ops.elementwise import (
-    add,
-    clip,
-    divide,
-    maximum,
-    minimum,
-    multiply,
-    sqrt,
-    subtract,
-    where,
-)
+from .._ops.elementwise import add, clip, divide, maximum, minimum, multiply, sqrt, subtract, where
 from .._ops.elementwise import where as _choose
 from .._ops.indexing import gather, getitem
 from .._ops.linear_algebra import matmul
-from .._ops.reductions import (
-    reduce_max,
-    reduce_mean,
-    reduce_min,
-    reduce_sum,
-    root_of_variance,
-)
+from .._ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum, root_of_variance
 from .._ops.segments import unsorted_segments
 from .._ops.shape import (
     broadcast_to,
@@ -521,8 +505,7 @@ def histogram(
     indices = subtract(_searchsorted(limits, numbers, "right", None), 1)
     indices = where(equal(numbers, getitem(limits, -1)), count - 1, indices)
     indices = where(less(indices, count), indices, -1)  # the negative ones are left out
-    ones = broadcast_to(constant(np.int64(1)), numbers.shape)
-    shares = ones if weights is None else reshape(_real(weights), (-1,))
+    shares = ones_like(indices) if weights is None else reshape(_real(weights), (-1,))
     found = unsorted_segments("sum", shares, indices, count)
     if density:
         found = divide(found, multiply(diff(edges), reduce_sum(found)))
