@@ -12,7 +12,7 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.compiled import orders, same
 from tests.support.recurrences import lstm
-from tinygrad_cg._function.codegen import array_operations, rounds
+from tinygrad_cg._function.codegen import rounds
 from tinygrad_cg._function.tracing import loops
 from tinygrad_cg.keras import ops
 from tinygrad_cg_kernels.runtime.native import programs
@@ -349,11 +349,6 @@ def test_without_numpys_loop_python_drives_the_rounds(monkeypatch):
     monkeypatch.setattr(ufuncs, "inner_loop", lambda *_: None)
     assert texts(recurrence, *operands) == (0, 2)
     assert bits(tf.function(recurrence)(*operands)) == bits(expected)
-
-
-def test_products_that_a_kernel_does_are_left_to_it(monkeypatch):
-    monkeypatch.setattr(array_operations, "serves", lambda *_: True)
-    assert texts(recurrence, normal(9, 9), normal(5, 9), normal(7, 8, 5)) == (0, 2)
 
 
 def test_a_singular_matrix_is_the_error_that_it_is_eagerly():

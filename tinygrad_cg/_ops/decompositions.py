@@ -88,7 +88,8 @@ def _run_cofactor_change(x: np.ndarray, way: np.ndarray) -> np.ndarray:
         if _is_regular(x, inverse):
             change = np.einsum("...ij,...ji->...", inverse, way)[..., None, None] * inverse
             change = change - inverse @ way @ inverse
-            return np.linalg.det(x)[..., None, None] * np.swapaxes(change, -1, -2)
+            change = np.ascontiguousarray(np.swapaxes(change, -1, -2))
+            return np.linalg.det(x)[..., None, None] * change
     left, values, right = np.linalg.svd(x)
     row = values[..., None, :]
     after = np.tri(x.shape[-1], dtype=bool).T & ~np.eye(x.shape[-1], dtype=bool)

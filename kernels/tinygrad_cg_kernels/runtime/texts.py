@@ -1,5 +1,7 @@
 """Python code that the library generates: it runs here, and debuggers and tracebacks show it."""
 
+import __future__
+
 import itertools
 import linecache
 import weakref
@@ -27,6 +29,10 @@ def title_of(title: str) -> str:
 
 
 def compiled(text: str, file: str) -> CodeType:
-    """Return the code of a text, which stands in a file of that name, as far as Python knows."""
+    """Return the code of a text, which stands in a file of that name, as far as Python knows.
+
+    Its annotations are strings.
+    """
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    return compile(text, file, "exec", dont_inherit=True)
+    flags = __future__.annotations.compiler_flag
+    return compile(text, file, "exec", flags, dont_inherit=True)
