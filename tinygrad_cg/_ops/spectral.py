@@ -193,16 +193,16 @@ def _limits(
     x: Tensor, out: Tensor, slopes: Tensor, left: Tensor, values: Tensor, right: Tensor, name: str
 ) -> Tensor:
     """Return the limits of quotients, NaN where there are none, or where nothing tells them."""
-    arrays = devices.arrays_like(values)
+    arrays, tangents = devices.arrays_like(values), _tangents(x)
     nothing = Tensor(arrays.zeros(values._data.shape, values.dtype))
-    if is_transposing() or not _matters(values, name):
+    tokens = _recording(x)
+    if not (tokens or tangents) or is_transposing() or not _matters(values, name):
         return nothing
     direction = apply(_direction, (values,), {"name": name})
-    images = []  # ways, and the products of the second derivatives with these, and 1j times these
-    for token in stack(state.frame):
-        if type(token) is Token and find(x._rec, token) is not None:
-            images.append((direction, *_images(token, x, out, slopes, direction, nothing)))
-    for group, tangent in _tangents(x).items():
+    images = [  # ways, and the products of the second derivatives with these, and 1j times these
+        (direction, *_images(token, x, out, slopes, direction, nothing)) for token in tokens
+    ]
+    for group, tangent in tangents.items():
         image = _tangents(slopes).get(group)
         if image is None:
             images.append((direction, nothing, nothing))
@@ -251,6 +251,12 @@ def _ancestors(node: Node | None) -> set[Node]:
             found.add(node)
             pending += node.inputs
     return found
+
+
+def _recording(x: Tensor) -> list[Token]:
+    """Return the tapes that record, and have a record of `x`."""
+    tokens = [one for one in stack(state.frame) if type(one) is Token]
+    return [one for one in tokens if find(x._rec, one) is not None]
 
 
 def _tangents(tensor: Tensor) -> dict[Any, Tensor]:
@@ -413,10 +419,9 @@ def for_vectors(x: Tensor) -> Tensor:
 
     Second derivatives use no derivative of vectors (see `_matrix_rule`), third ones do.
     """
-    tokens = [one for one in stack(state.frame) if type(one) is Token]
-    levels = [one for one in tokens if find(x._rec, one) is not None]
-    several = len(levels) + len(_tangents(x)) > 1 or any(one.everything for one in tokens)
-    return x if several else x._with_record(None)
+    several = len(_recording(x)) + len(_tangents(x)) > 1
+    everything = any(type(one) is Token and one.everything for one in stack(state.frame))
+    return x if several or everything else x._with_record(None)
 
 
 def gradient_by_values(
@@ -427,8 +432,8 @@ def gradient_by_values(
     `out` has these values, with their record; `values`, as a row, has the record of the vectors.
     """
     limits = _limits(x, out, slopes, left, values, right, name)
-    if not is_transposing() and _matters(values, name):
-        for tangent in _tangents(x).values():
+    for tangent in () if is_transposing() else _tangents(x).values():
+        if _matters(values, name):
             given = (tangent, left, values, right, limits)
             apply(_check, given, {"name": name, "diagonal": False})
     given = (x, expand_dims(slopes, -2), left, values, right, limits)
