@@ -124,21 +124,22 @@ class Executable:
         """Add an operation on arrays; of constants alone, run it now."""
         made = [base(one) for one in node.operands]
         names = [self._name(one) for one in made]
-        arguments = names.copy()
-        for i, (one, operand) in enumerate(zip(made, node.operands, strict=True)):
-            if one.dtype != object and self._shape(one) != operand.shape:  # a view of that array
-                arguments[i] += f".reshape({operand.shape})"
-        name = self._name(node)
-        run = self._target.operation(node)
+        views = [  # the shapes of views that are operands, where arrays have others
+            operand.shape if one.dtype != object and self._shape(one) != operand.shape else None
+            for one, operand in zip(made, node.operands, strict=True)
+        ]
+        name, run = self._name(node), self._target.operation(node)
         if self._is_constant(node):
             self._constants.add(node)
             arrays = [
-                self._scope[one].reshape(operand.shape) if argument != one else self._scope[one]
-                for one, argument, operand in zip(names, arguments, node.operands, strict=True)
+                self._scope[one] if shape is None else self._scope[one].reshape(shape)
+                for one, shape in zip(names, views, strict=True)
             ]
             self._scope[name] = self._scope["contiguous"](run(*arrays))
             return
-        text = f"{self._bind(f'run_{name}', run)}({', '.join(arguments)})"
+        given = zip(names, views, strict=True)
+        texts = [one if shape is None else f"{one}.reshape({shape})" for one, shape in given]
+        text = f"{self._bind(f'run_{name}', run)}({', '.join(texts)})"
         if node not in self._read_by_hosts and _is_strided(node):
             text = f"contiguous({text})"
         self._steps.operation(name, f"{name} = {text}", names, node.aliases, not node.pure)
