@@ -166,6 +166,8 @@ class OperatorNotAllowedInGraphError(TypeError, NotImplementedError):
 class AutographError(WithFields, OperatorNotAllowedInGraphError):
     """Python's control flow, decided by a tensor, that cannot become part of a program."""
 
+    length_varies: bool = False  # of a list or TensorArray, which values decide
+
 
 class FailedAssertion(InvalidArgumentError, AssertionError):
     """An `assert` in a compiled function that did not hold."""

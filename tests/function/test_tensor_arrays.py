@@ -295,4 +295,4 @@ def test_what_a_program_refuses():
         ),
     ]:
         with pytest.raises(error, match=words):
-            tf.function(f)(x, n)
+            tf.function(f, jit_compile=True)(x, n)

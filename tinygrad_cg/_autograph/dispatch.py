@@ -72,12 +72,15 @@ class Helper:
         text = linecache.getline(self.unit.file, line).strip()
         return f"{location_of(self.unit.file, line)}, in {self.unit.name}: `{text}`"
 
-    def refusal(self, line: int, why: str, remedy: str) -> AutographError:
+    def refusal(
+        self, line: int, why: str, remedy: str, length_varies: bool = False
+    ) -> AutographError:
         """Return the error for what cannot become part of a program.
 
         It is noted as well: the program's own handlers must not take it for one of their errors.
         """
         error = AutographError(f"{why}. {remedy} ({self.where(line)})", line=(self.unit.file, line))
+        error.length_varies = length_varies
         level = current_trace()
         if level is not None:
             level.calls.refused = error

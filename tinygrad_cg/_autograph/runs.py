@@ -375,6 +375,7 @@ class Run(Watch):
                 f"{what} becomes {error}, and a tensor decides which",
                 "Make it a tensor of one shape and dtype in both cases: by zeros_like, cast or "
                 "broadcast_to; collect results in a TensorArray rather than a list",
+                isinstance(one, list) and isinstance(other, list) and len(one) != len(other),
             ) from None
 
 
@@ -534,6 +535,7 @@ class Loop(Run):
                     "Give the TensorArray a known `size`, or use map_fn or scan"
                     if is_array
                     else "Collect results in a TensorArray of a known `size`, or by map_fn or scan",
+                    length_varies=True,
                 )
         elif one is undefined and other is not undefined and not self.may_begin_without(key):
             raise self.helper.refusal(

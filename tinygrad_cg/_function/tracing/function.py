@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 from ... import nest
 from ..._core.levels import state
 from ..._rules.pickling import travels
-from ...errors import FunctionWarning, OperatorNotAllowedInGraphError, warn
+from ...errors import AutographError, FunctionWarning, OperatorNotAllowedInGraphError, warn
 from ..codegen.executable import build as fused
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph
@@ -68,6 +68,7 @@ class Function(Generic[P, Y]):
         self._streak = 0
         self._relaxed = relaxed or has_unknown_sizes(signature)
         self._has_created = False
+        self._length_varies = False
         self._bound: dict[int, tuple[Any, Function]] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Y:
@@ -96,7 +97,20 @@ class Function(Generic[P, Y]):
             args, kwargs = check_signature(self._signature, args, kwargs), {}
         if frame is not None and (frame.level is not None or frame.natural):
             return self._python()(*args, **kwargs)  # each operation in that level's way
-        call, traced = self._find(FunctionCall(args, kwargs, self._statics))
+        if self._length_varies:
+            return self._call_eagerly(*args, **kwargs)
+        try:
+            call, traced = self._find(FunctionCall(args, kwargs, self._statics))
+        except AutographError as error:
+            if not error.length_varies or self._build is fused:
+                raise
+            self._length_varies = True
+            warn(
+                f"{error}. A program has one length, so {self!r} runs operation by operation, "
+                "without a program",
+                FunctionWarning,
+            )
+            return self._call_eagerly(*args, **kwargs)
         result = traced.call(call)
         if frame is None:
             self._enters = _first(traced.enter(call), self._enters)
@@ -446,10 +460,12 @@ def function(
     says inside; without any tensor `tf.device` around the call decides.
 
     Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `float(x)`,
-    `x.numpy()`; AutographError (one of them) for control flow that cannot become operations. Code
-    that has to is called from the program by `numpy_function`, `py_function` and `primitive`, or
-    declared by `custom_derivatives`. ValueError if Variables are made at other calls than the
-    first. A `FunctionWarning` says so when each call needs a new program. After ``tf.function``.
+    `x.numpy()`; AutographError (one of them) for control flow that cannot become operations. Where
+    the length of a list or TensorArray depends on values, calls run operation by operation, with a
+    FunctionWarning; for ``jit_compile=True`` it is an error. Code that needs values is called from
+    the program by `numpy_function`, `py_function` and `primitive`, or declared by
+    `custom_derivatives`. ValueError if Variables are made at other calls than the first. A
+    `FunctionWarning` says so when each call needs a new program. After ``tf.function``.
 
     Examples
     --------
