@@ -103,7 +103,7 @@ MAKERS = ("tinygrad_cg._ops.creation", "tinygrad_cg._ops.sampling")
 EXTRAS = {  # imported where they are used
     LIBRARY / "_core" / "tracking.py": {"tqdm"},
     LIBRARY / "_pictures" / "curves.py": {"matplotlib"},
-    LIBRARY / "_pictures" / "embedding.py": {"matplotlib", "fontTools"},
+    LIBRARY / "_pictures" / "plotting.py": {"matplotlib"},
     KERNELS / "tinygrad_cg_kernels" / "cuda" / "adapter.py": {"cupy", "cupyx", "cuda"},
 }
 

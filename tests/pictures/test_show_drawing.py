@@ -301,8 +301,8 @@ def test_save(tmp_path):
     for ending, content in expected.items():
         picture.save(tmp_path / f"tape.{ending}")
         assert (tmp_path / f"tape.{ending}").read_text(encoding="utf-8") == content
-    with pytest.raises(ValueError, match=r"'tape.png' must end in .svg"):
-        picture.save(tmp_path / "tape.png")
+    with pytest.raises(ValueError, match=r"'tape.gif' must end in .svg"):
+        picture.save(tmp_path / "tape.gif")
 
 
 def boxes(picture):

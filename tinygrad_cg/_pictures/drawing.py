@@ -1,4 +1,4 @@
-"""Drawings of sketches: boxes, lines and texts, on a canvas that writes SVG or PDF."""
+"""Drawings of sketches: boxes, lines and texts, on a canvas: SVG, or a matplotlib figure."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
-"""Widths of letters: Helvetica, Helvetica-Bold and Symbol, which every reader of PDF has.
+"""Widths of letters in Helvetica and Helvetica-Bold.
 
 After Adobe's font metrics of the 14 standard fonts, in thousandths of the font size.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from itertools import groupby
 
 _PLAIN = """
     278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556
@@ -34,58 +31,13 @@ _BOLD = """
     556 556 556 278 278 278 278 611 611 611 611 611 611 611 584 611 611 611 611 611 556 611
     556
 """
-_SYMBOLS = "ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩαβγδεζηθικλμνξοπρςστυφχψω→∂∇∈∏∑\u2212√∞∫≈≠≤≥⋅"
-_SYMBOL_CODES = """
-    65 66 71 68 69 90 72 81 73 75 76 77 78 88 79 80 82 83 84 85 70 67 89 87 97 98 103 100 101
-    122 104 113 105 107 108 109 110 120 111 112 114 86 115 116 117 102 99 121 119 174 182 209
-    206 213 229 45 214 165 242 187 185 163 179 215
-"""
-_SYMBOL_WIDTHS = """
-    722 667 603 612 611 611 722 741 333 722 686 889 722 645 722 768 556 592 611 690 763 722
-    795 768 631 549 411 494 439 494 603 521 329 549 549 576 521 493 549 549 549 439 603 439
-    576 521 549 686 686 987 494 713 713 823 713 549 549 713 274 549 549 549 549 250
-"""
-MISSING = 600  # the width of a letter that none of the fonts has
-
-PLAIN, BOLD, SYMBOL = "Helvetica", "Helvetica-Bold", "Symbol"
-WIDTHS = {  # of the codes 32 to 255 of Windows' Latin alphabet, which PDF calls WinAnsi
-    name: dict(enumerate(map(int, table.split()), 32))
-    for name, table in ((PLAIN, _PLAIN), (BOLD, _BOLD))
+WIDTHS = {  # of the codes 32 to 255 of Windows' Latin alphabet, by whether it is bold
+    bold: dict(enumerate(map(int, table.split()), 32))
+    for bold, table in ((False, _PLAIN), (True, _BOLD))
 }
-CODES = dict(zip(_SYMBOLS, map(int, _SYMBOL_CODES.split()), strict=True))
-SYMBOL_WIDTHS = dict(zip(_SYMBOLS, map(int, _SYMBOL_WIDTHS.split()), strict=True))
-
-
-def letters(text: str, bold: bool = False) -> Iterator[tuple[str, int, float]]:
-    """Yield the font, code and width of each letter; the font "" and code -1 if none has it."""
-    name = BOLD if bold else PLAIN
-    for letter in text:
-        try:
-            (code,) = letter.encode("cp1252")
-        except UnicodeEncodeError:
-            code = 0
-        if width := WIDTHS[name].get(code):
-            yield name, code, width
-        elif letter in CODES:
-            yield SYMBOL, CODES[letter], SYMBOL_WIDTHS[letter]
-        else:
-            yield "", -1, MISSING
-
-
-def runs(text: str, bold: bool = False) -> Iterator[tuple[str, bytes, float]]:
-    """Yield the font, the codes and the width of each part of a text that is in one font.
-
-    Raises ValueError for a letter that none of the fonts has.
-    """
-    found = list(letters(text, bold))
-    for letter, (name, _, _) in zip(text, found, strict=True):
-        if not name:
-            raise ValueError(f"{letter!r} (U+{ord(letter):04X}) in {text!r}")
-    for name, group in groupby(found, key=lambda one: one[0]):
-        part = list(group)
-        yield name, bytes(code for _, code, _ in part), sum(width for *_, width in part)
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
     """Return the width of a text in Helvetica, and in Arial and Liberation Sans."""
-    return sum(width for *_, width in letters(text, bold)) * size / 1000
+    codes = text.encode("cp1252", errors="replace")
+    return sum(WIDTHS[bold].get(code, 0) for code in codes) * size / 1000

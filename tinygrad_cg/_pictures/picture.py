@@ -21,7 +21,7 @@ from ..errors import ArgumentTypeError
 from ..optimizers import Optimizer
 from . import collapse, text
 from .drawing import Drawing
-from .pdf import pdf_bytes
+from .plotting import plotted
 from .reading import RecordWalk, UserNames, known_nodes, live_nodes, token_of
 from .sketch import Sketch
 from .svg import svg_text
@@ -38,7 +38,6 @@ class Options(NamedTuple):
     size: tuple[float, float] | None = None
     dtype: bool = True
     values: bool = True
-    embed_fonts: bool = False
 
 
 class Picture:
@@ -74,12 +73,12 @@ class Picture:
 
     @cached_property
     def pdf(self) -> bytes:
-        """Return a PDF document of one page: vectors, in the standard fonts of PDF.
+        """Return a PDF document of one page: vectors, with the letters of DejaVu Sans in it.
 
-        With ``show(..., embed_fonts=True)`` it contains its fonts. Raises ValueError for names
-        with letters that the fonts lack, ImportError if it is to embed fonts without matplotlib.
+        Raises ImportError without matplotlib, ValueError for names with letters that the font
+        lacks.
         """
-        return pdf_bytes(self._drawing, self._title, self._scale, self._options.embed_fonts)
+        return plotted(self._drawing, self._title, self._scale, "pdf")
 
     @cached_property
     def _drawing(self) -> Drawing:
@@ -109,13 +108,15 @@ class Picture:
         return "\n".join(text.Flowchart(self._sketch, sideways).lines()) + "\n"
 
     def save(self, path: Any) -> None:
-        """Write the picture: SVG for ``.svg``, PDF for ``.pdf``, a page for ``.html``, Mermaid for
-        ``.mmd``, Markdown for ``.md``, lines for ``.txt``. Raises ValueError for other endings.
+        """Write the picture: SVG for ``.svg``, PDF for ``.pdf``, PNG for ``.png``, a page for
+        ``.html``, Mermaid for ``.mmd``, Markdown for ``.md``, lines for ``.txt``. Raises
+        ValueError for other endings, and what `pdf` raises, for a PNG too.
         """
         path = Path(path)
         writers = {
             ".svg": lambda: self.svg,
             ".pdf": lambda: self.pdf,
+            ".png": lambda: plotted(self._drawing, self._title, self._scale, "png"),
             ".mmd": lambda: self.mermaid,
             ".md": lambda: f"```mermaid\n{self.mermaid}```\n",
             ".html": lambda: self._page,
@@ -123,8 +124,8 @@ class Picture:
         }
         if path.suffix not in writers:
             raise ValueError(
-                f"Picture.save: {path.name!r} must end in {', '.join(writers)}: for a PNG save an "
-                "SVG, and convert it in a browser, Inkscape or rsvg-convert"
+                f"Picture.save: {path.name!r} must end in {', '.join(writers)}: save an SVG and "
+                "convert it for others"
             )
         found = writers[path.suffix]()
         path.write_bytes(found if isinstance(found, bytes) else found.encode("utf-8"))
@@ -151,7 +152,6 @@ def show(
     direction: str = "TB",
     legend: bool = True,
     size: float | tuple[float, float] | None = None,
-    embed_fonts: bool = False,
 ) -> Picture:
     """Return a picture of what tapes have recorded: how `what` was computed, who watches what.
 
@@ -175,10 +175,6 @@ def show(
     size:
         The width in pixels, or the width and height that the picture is to fit into; 4/3 pixels
         are a point of a PDF. By default letters are 13 pixels high.
-    embed_fonts:
-        True to put fonts into PDFs, as journals ask for: the letters that are used of DejaVu
-        Sans (Latin, Greek, Cyrillic, mathematical signs). Needs matplotlib. By default a PDF
-        names the standard fonts Helvetica and Symbol, which its reader supplies.
 
     A frame stands for a tape, and holds what it recorded: the operations, and what it watches.
     Operands that no tape watches are small and grey; their values are known where a rule keeps
@@ -197,9 +193,9 @@ def show(
     >>> with tf.GradientTape() as tape:
     ...     tape.watch(x)
     ...     y = tf.exp(x) * 3.0
-    >>> tf.show(y, direction="LR", legend=False).save("tape.pdf")
+    >>> tf.show(y, direction="LR", legend=False).save("tape.svg")
     """
-    options = Options(direction, legend, _check_size(size), dtype, values, embed_fonts)
+    options = Options(direction, legend, _check_size(size), dtype, values)
     if direction not in ("TB", "LR"):
         raise ValueError(
             "show: direction must be 'TB' (top to bottom) or 'LR' (left to right), got "
