@@ -599,3 +599,25 @@ def test_integers_and_missing_arguments_are_named():
     with pytest.raises(TypeError) as caught:
         tf.check_gradients(lambda x: x * x)
     assert "pass the function's arguments after it" in caught.value.__notes__[0]
+
+
+def test_what_is_infinite_is_shown_for_the_element_that_makes_it_so():
+    @tf.custom_gradient
+    def entropy(p):
+        return tf.math.xlogy(p, p), lambda dy: dy * (tf.math.log(p) + 1.0)
+
+    text = words(tf.check_gradients(entropy, np.array([0.5, 0.0, 0.25])))
+    assert "`log` of 0 is infinite" in text
+    assert "of 0.5" not in text
+
+
+def test_words_at_kinks():
+    @tf.custom_gradient
+    def doubled(x):
+        return tf.nn.relu(x), lambda dy: 2.0 * dy
+
+    text = words(tf.check_gradients(doubled, 0.0))
+    assert "outside the slopes to both sides, 0 and 1: got 2." in text
+    assert "times that" not in text
+    text = words(tf.check_gradients(doubled, np.array([0.0, 1.0, -1.0])))
+    assert "Kinks aside, it is false only at x[1]" in text

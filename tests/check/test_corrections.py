@@ -100,6 +100,54 @@ def test_a_value_that_is_only_printed_is_not_blamed():
     assert tf.check_gradients(defined(corrected, "prints_and_cuts"), V).ok
 
 
+@tf.custom_gradient
+def stopped_before_the_rule(x):
+    y = tf.stop_gradient(x)
+    return x**3, lambda dy: 3.0 * dy * y * y
+
+
+def test_a_tensor_that_the_function_stops_and_the_rule_uses():
+    report = tf.check_gradients(stopped_before_the_rule, V)
+    assert report.first_false_order == 2
+    text = words(report)
+    assert "`stopped_before_the_rule` uses `stop_gradient`" in text
+    assert "y = tf.stop_gradient(x)): derivatives of order 2 and higher" in text
+    assert "NumPy arrays" not in text
+    corrected = defined(code_of(report), "stopped_before_the_rule")
+    assert tf.check_gradients(corrected, V, order=3).ok
+
+
+@tf.custom_gradient
+def stops_what_its_rule_does_not_use(x):
+    assert tf.stop_gradient(x).shape == x.shape
+    return x**3, lambda dy: tf.constant(3.0 * dy.numpy() * x.numpy() ** 2)
+
+
+def test_a_tensor_that_is_stopped_for_nothing_is_not_blamed():
+    report = tf.check_gradients(stops_what_its_rule_does_not_use, V)
+    assert "uses `stop_gradient`" not in words(report)
+    assert "takes NumPy or Python values from a tensor" in words(report)
+
+
+def score(x):
+    return 3.0 * tf.exp(x - tf.stop_gradient(x))
+
+
+def smoothed(x):
+    z, y = tf.tanh(x), x**3
+    return z + tf.stop_gradient(y - z)
+
+
+@pytest.mark.parametrize("f", [score, smoothed])
+def test_an_estimator_that_is_meant_is_not_deleted(f):
+    report = tf.check_gradients(f, V)
+    assert report.first_false_order == 1
+    assert all(finding.code is None for finding in report.findings), report
+    assert f"`tf.check_gradients({f.__name__}, x, against=surrogate)`" in words(report)
+    if f is smoothed:
+        assert tf.check_gradients(f, V, against=tf.tanh).ok
+
+
 def test_code_that_stays_false_is_not_offered():
     report = tf.check_gradients(cuts_and_is_false, V)
     assert report.first_false_order == 1

@@ -38,6 +38,7 @@ class Evidence:
         cuts = [cut for one in recorders for cut in one.cuts if cut.what not in CONSTANT]
         self.cuts = list(dict.fromkeys(cuts))
         self.without_cuts: str | None = None
+        self.is_estimator = False  # whether they belong to an estimator, as it looks
         self._attribute()
 
     def _attribute(self) -> None:
@@ -90,7 +91,9 @@ class Evidence:
                 if less is not None and less.right:
                     self._drop([one for one in cuts if one.site == cut.site])
                     cuts, trial = others, less
-            self.without_cuts = trial.code
+            function = self.orders.problem.f if seen is None else seen.function
+            self.is_estimator = rewrite.is_estimator(function)
+            self.without_cuts = None if self.is_estimator else trial.code
 
     def _root_of(self, cut: Cut) -> Seen | None:
         return next((one.root for one in self.calls if one.definition is cut.definition), None)
@@ -319,6 +322,12 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow], code: str |
         f"{whose} {how}{evidence.location(cut.site)}: derivatives of order {cut.order} and higher "
         f"take this for a constant. {_describe(evidence, rows)}"
     )
+    if evidence.is_estimator:
+        _, arguments = evidence.orders.problem.call_text
+        return Finding(
+            f"{text} If this is an estimator that is meant so, declare the function whose "
+            f"derivative it gives: `tf.check_gradients({arguments}, against=surrogate)`."
+        )
     text += " Use tensor operations."
     return Finding(f"{text} Write it like this:" if code else text, code)
 
@@ -481,7 +490,7 @@ def _factor(rows: list[DerivativeRow]) -> str:
     ratios = [
         (row.value or 0.0) / row.reference
         for row in rows
-        if row.path == "x" and row.mode == "reverse" and row.reference
+        if row.path == "x" and row.mode == "reverse" and row.reference and not row.detail
     ]
     if not ratios or max(ratios) - min(ratios) > 1e-6 * max(map(abs, ratios)):
         return ""

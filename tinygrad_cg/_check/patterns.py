@@ -679,15 +679,17 @@ def _where(one: Elements) -> str | None:
     count = int(false.sum())
     if not 0 < count < false.size:
         return None
-    text = _where_false(one, false)
+    text: str = _where_false(one, false)
     inside = Elements(one.name, one.x[false], one.given[false], one.right[false], one.tolerance)
     there = _zero(inside) or (_ratio(inside) if count > 1 else None)
-    if there and text:
+    if _unknown(one):
+        text = text.replace("It is false", "Kinks aside, it is false", 1)
+    if there:
         text += f" {there.replace('It is', 'There it is').replace('The sign', 'There the sign')}"
     return text
 
 
-def _where_false(one: Elements, false: np.ndarray) -> str | None:
+def _where_false(one: Elements, false: np.ndarray) -> str:
     count = f"{int(false.sum())} of {false.size} elements"
     x = one.x
     if np.isrealobj(x) and np.isfinite(x).all():

@@ -433,6 +433,13 @@ class CheckedFunction:
             outputs = [one._values() for one in self.run(sources, self.against)]
         return outputs if look.holds else None
 
+    @property
+    def call_text(self) -> tuple[str, str]:
+        """Return the function's name, and the arguments of its check, as they are written."""
+        name = "f" if self.name == "<lambda>" else self.name
+        positions = [(i, "") for i in range(len(self.structure[0]))]
+        return name, ", ".join([name, *self.definition.input_names(positions)])
+
     @cached_property
     def has_outside_code(self) -> bool:
         """Return whether operations take constants made of the arguments' values.

@@ -200,10 +200,12 @@ class Recorder(Level, Observer):
         return True
 
     def _cut(self, what: str, definition: Definition | None = None, site: Any = None) -> None:
-        if running_functions():
-            return  # it has a rule, which does not look inside
         running = self._running()
         order = 1 if running is None else running.order + 1
+        if inside := running_functions():
+            if what != "stop_gradient":
+                return  # the function has a rule, which does not look inside
+            definition, order = inside[-1], order + 1  # but may compute with the result
         if definition is None and running is not None:
             definition = running.definition
         site = site or users_line()[:2]
@@ -222,8 +224,9 @@ class Recorder(Level, Observer):
         is_nan = any(bool(np.isnan(array).any()) for array in arrays)
         fine = (lambda array: ~np.isnan(array)) if is_nan else np.isfinite
         made = all(fine(array).all() for array in operands)
-        if made and not all(fine(array).all() for array in arrays):
-            examples = tuple(_example(array, is_nan) for array in operands)
+        bad = [~fine(array) for array in arrays]
+        if made and any(map(np.any, bad)):
+            examples = tuple(_example(array, is_nan, bad[0]) for array in operands)
             what = "NaN" if is_nan else "infinite"
             self.bad.append(Bad(what, primitive.label, examples, users_line()[:2]))
 
@@ -233,9 +236,9 @@ def find_captures(function: Any) -> dict[str, Any]:
     return {name: one for name, one in closure(function).items() if type(one) is Tensor}
 
 
-def _example(array: np.ndarray, of_nan: bool) -> str:
-    """Return the element that best shows what went wrong."""
-    flat = array.reshape(-1)
+def _example(array: np.ndarray, of_nan: bool, bad: np.ndarray) -> str:
+    """Return the element that best shows what went wrong: one where the result is `bad`."""
+    flat = array[bad] if bad.shape == array.shape and bad.any() else array.reshape(-1)
     worst = flat[~np.isfinite(flat)] if of_nan else flat[np.argsort(np.abs(flat))[-1:]]
     if not worst.size:
         worst = flat[np.argsort(np.abs(flat))[:1]]

@@ -34,13 +34,44 @@ class SourceCode:
         return found.group(1) if found else "tf."
 
 
-def corrected(function: Any, change: Callable[..., None], *facts: Any) -> str | None:
-    """Return `function` as ``change(source, *facts)`` alters it; None if that changes nothing."""
+def _source_of(function: Any) -> SourceCode | None:
     function = inspect.unwrap(getattr(function, "_function", function))
     try:
         lines, first = inspect.getsourcelines(function)
-        source = SourceCode(ast.parse(textwrap.dedent("".join(lines))), first)
+        return SourceCode(ast.parse(textwrap.dedent("".join(lines))), first)
     except (OSError, TypeError, SyntaxError):
+        return None
+
+
+def is_estimator(function: Any) -> bool:
+    """Return whether a function has ``z + stop_gradient(y - z)``, or ``z - stop_gradient(z)``.
+
+    The first has the value of y and the derivative of z, the second is 0 with the derivative of z
+    (J. Foerster et al., "DiCE", 2018).
+    """
+    source = _source_of(function)
+    return source is not None and any(map(_is_estimator, ast.walk(source.tree)))
+
+
+def _is_estimator(node: ast.AST) -> bool:
+    match node:
+        case ast.BinOp(z, ast.Sub(), ast.Call(function, [other])):
+            return last_name(function) == "stop_gradient" and _same(z, other)
+        case ast.BinOp(
+            z, ast.Add(), ast.Call(function, [ast.BinOp(_, ast.Sub(), other)])
+        ) | ast.BinOp(ast.Call(function, [ast.BinOp(_, ast.Sub(), other)]), ast.Add(), z):
+            return last_name(function) == "stop_gradient" and _same(z, other)
+    return False
+
+
+def _same(one: ast.expr, other: ast.expr) -> bool:
+    return ast.dump(one) == ast.dump(other)
+
+
+def corrected(function: Any, change: Callable[..., None], *facts: Any) -> str | None:
+    """Return `function` as ``change(source, *facts)`` alters it; None if that changes nothing."""
+    source = _source_of(function)
+    if source is None:
         return None
     before = source.text()
     change(source, *facts)

@@ -46,7 +46,7 @@ def recognise_surrogate(orders: Orders) -> str | None:
             return None
     except Exception:  # it is not defined there
         return None
-    name = "f" if problem.name == "<lambda>" else problem.name
+    name, arguments = problem.call_text
     if constant:
         text = (
             f"`{name}` is piecewise constant here, and its rule is not zero: is it a "
@@ -57,8 +57,6 @@ def recognise_surrogate(orders: Orders) -> str | None:
             f"`{name}` returns elements of its argument as they are, and its rule is not that of "
             "such a function: is it a straight-through estimator, or a gradient reversal?"
         )
-    positions = [(i, "") for i in range(len(problem.structure[0]))]
-    arguments = ", ".join([name, *problem.definition.input_names(positions)])
     found = _find_surrogate(orders, point)
     if found is None and not constant:
         return None
