@@ -14,9 +14,9 @@ from tests.support.accuracy import DTYPES, NAMES
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Pointwise, flat_kernel
-from tinygrad_cg_kernels.loops.interleave import COUNT
 from tinygrad_cg_kernels.loops.rows import run
-from tinygrad_cg_kernels.runtime.compile import FLAGS, array_type, jitable
+from tinygrad_cg_kernels.runtime.compile import FLAGS, array_type, jitable, register_helpers
+from tinygrad_cg_kernels.runtime.native.writer import Writer
 
 pytestmark = pytest.mark.skipif(
     platform.machine().lower() not in ("x86_64", "amd64")
@@ -55,6 +55,7 @@ def assembly(f, inputs, dtype):
     """What a simple loop over the function is compiled to, under the flags of all kernels."""
     loop = (unary_loop, binary_loop)[inputs - 1](f)
     signature = (array_type(dtype, 1),) * (inputs + 1)
+    register_helpers()
     compiled = numba.njit(**FLAGS)(loop)
     compiled.compile(signature)
     return compiled.inspect_asm(compiled.signatures[0])
@@ -105,4 +106,4 @@ def test_a_loop_of_a_kernel_takes_several_vectors_at_a_time(dtype):
     text = compiled.inspect_asm(compiled.signatures[0])
     divisions = re.findall(r"\tvdivp[sd]\s.*%[yz]mm|^\.\w+:$", text, re.MULTILINE)
     rounds = "".join("d" if "vdiv" in one else " " for one in divisions).split()
-    assert max(map(len, rounds)) == COUNT
+    assert max(map(len, rounds)) == Writer.INTERLEAVED

@@ -24,11 +24,11 @@ import numpy as np
 
 from tinygrad_cg_kernels.elementary import arithmetic, exponential, logarithm, trigonometric
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.views import gather_columns, is_contiguous
+from tinygrad_cg_kernels.runtime.views import gather_columns
 from tinygrad_cg_kernels.runtime.intrinsics import (
-    outlined, reassociating_add, reassociating_multiply, wide_vectors
+    noalias, outlined, reassociating_add, reassociating_multiply, wide_vectors
 )
-from tinygrad_cg_kernels.runtime.views import noalias, section, vector
+from tinygrad_cg_kernels.runtime.views import section, vector
 """
 pytestmark = pytest.mark.skipif(not objects.supported, reason="arrays lie elsewhere in memory")
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.references import takes
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels.elementary import logarithm, trigonometric
-from tinygrad_cg_kernels.loops import interleave
+from tinygrad_cg_kernels.loops import rows
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.move import order
 from tinygrad_cg_kernels.runtime import compile as build
@@ -183,7 +183,7 @@ def test_functions_in_one_line_are_told_apart():
 
 def test_functions_are_read_by_their_lines_as_in_their_files():
     """What a function's lines do not tell is looked up in the whole file."""
-    for module in (interleave, logarithm, order, trigonometric):
+    for module in (rows, logarithm, order, trigonometric):
         source = inspect.getsource(module)
         lines, whole = source.splitlines(keepends=True), sources._File(elementwise, module.__file__)
         read = 0

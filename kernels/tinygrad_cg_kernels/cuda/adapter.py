@@ -123,6 +123,7 @@ def scalar_function(function: Callable, kernel: Callable | None = None) -> Calla
 
 @cache
 def _simulated_function(function: Callable, found: Callable, kernel: Callable | None) -> Callable:
+    build.register_helpers()
     compiled: Callable | None = None
     if build.is_ours(function):  # what a user wrote has to be Python
         compiled = numba.njit(**build.FLAGS)(found) if kernel is None else partial(_number, kernel)

@@ -565,13 +565,13 @@ class Pointwise:
     def _infer(self, dtype: np.dtype) -> tuple[np.dtype, ...] | None:
         loop = (loop_dtype(dtype),) * self.inputs
         kinds = tuple(map(numba.from_dtype, loop))
-        probe: Any = numba.njit(**build.FLAGS)(build.call_of(self.one._scalar, self.inputs))
+        probe = build.call_of(self.one._scalar, self.inputs)
         try:
-            probe.compile(kinds)
+            found = build.overload_of(probe, kinds)
         except (NumbaError, AttributeError):
             return None  # `Elementwise` says what is wrong
         self.one._refusals[loop] = None
-        returned = probe.overloads[kinds].signature.return_type
+        returned = found.signature.return_type
         if not isinstance(returned, types.BaseTuple):
             self._single = True
             return None

@@ -13,16 +13,16 @@ A loop whose name ends in `apart` has parts that are compiled when they are firs
 
 import numpy as np
 
-from tinygrad_cg_kernels.loops.interleave import interleave
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     inlined,
     later,
+    noalias,
     outlined,
     vectorised,
     wide_vectors,
 )
-from tinygrad_cg_kernels.runtime.views import noalias, parts, put, take
+from tinygrad_cg_kernels.runtime.views import interleave, parts, put, take
 
 GUARDED = 1024  # elements that are tested at a time
 

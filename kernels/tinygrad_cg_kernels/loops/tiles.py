@@ -11,14 +11,13 @@ from typing import Any
 
 import llvmlite.binding
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.intrinsics import emitted, vectorised, wide_vectors
+from tinygrad_cg_kernels.runtime.intrinsics import vectorised, wide_vectors
 from tinygrad_cg_kernels.runtime.native import kernels, tiers
-from tinygrad_cg_kernels.runtime.native.instructions import call_symbol, instruction
+from tinygrad_cg_kernels.runtime.native.row import intrinsic, symbol_call
 from tinygrad_cg_kernels.runtime.promotion import INT64
-from tinygrad_cg_kernels.runtime.views import declare, vector
+from tinygrad_cg_kernels.runtime.views import vector
 
 BUFFER = 1024  # elements of an operand that are copied at a time
 WIDEST = 16  # bytes of an element
@@ -112,14 +111,7 @@ def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
     return 1 if contiguous else rows
 
 
-@emitted(types.intp(*[types.intp] * 7))
-def rows_of(context, builder, table, inputs, outputs, unit, first, buffers, rows_table):
-    operands = table, inputs, outputs, unit, first, buffers, rows_table
-    word = table.type
-    return builder.call(declare(builder, SYMBOL, word, *[word] * 7), operands)
-
-
-instruction(rows_of)(call_symbol(SYMBOL))
+rows_of = intrinsic(", ".join(["word"] * 7) + " -> word", symbol_call(SYMBOL))(find_rows)
 
 _owner: Any = None
 

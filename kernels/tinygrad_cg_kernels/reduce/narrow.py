@@ -19,9 +19,9 @@ from tinygrad_cg_kernels.reduce.exponentials import (
     reciprocal,
 )
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.intrinsics import like, outlined
+from tinygrad_cg_kernels.runtime.intrinsics import like, noalias, outlined
 from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64
-from tinygrad_cg_kernels.runtime.views import noalias, put, span, take
+from tinygrad_cg_kernels.runtime.views import put, span, take
 
 COLUMNS = 16  # elements of a row at most
 MANY = 2**13  # elements at least: of fewer, a kernel that goes by rows takes less time

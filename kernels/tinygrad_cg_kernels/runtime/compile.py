@@ -29,11 +29,8 @@ except ImportError:  # Windows
 import numba
 import numpy as np
 from numba import types
-from numba.core import event
 from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.event import Event, Listener
-from numba.core.registry import cpu_target
 from numba.core.sigutils import normalize_signature
 from numba.extending import overload, register_jitable
 
@@ -278,6 +275,7 @@ def block_address(function: Callable, name: str, signature: Any = BLOCK) -> tupl
     """
     kind = normalize_signature(signature)
     with progress.compiling(), _lock, no_collection():
+        register_helpers()
         owner: Any = CFunc(_set_name(function, name), kind, locals={}, options=dict(FLAGS))
         owner.compile()
     compiled.append(name)
@@ -297,6 +295,7 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
     attribute serves through the dispatcher itself.
     """
     with progress.compiling(), _lock, no_collection():
+        register_helpers()
         dispatcher.compile(argument_types)
     try:
         compiled.append(dispatcher.py_func.__name__)
@@ -314,37 +313,24 @@ def overload_of(function: Callable, kinds: tuple[types.Type, ...]) -> Any:
     """Compile a function of these types for nobody but the caller; Numba's record of it."""
     dispatcher: Any = numba.njit(**FLAGS, **NO_WRAPPER)(function)
     with _lock, no_collection():
+        register_helpers()
         dispatcher.compile(kinds)
     return dispatcher.overloads[kinds]
 
 
-class _Registration(Listener):
-    """Tells Numba of helpers when it first compiles something: they take a fifth of an import."""
-
-    def __init__(self) -> None:
-        self.waiting: deque[Callable[[], Any]] = deque()
-        event.register("numba:run_pass", self)
-
-    def on_start(self, event: Event) -> None:
-        if self.waiting:
-            self.register()
-            context: Any = cpu_target.typing_context  # the compilation under way read it before
-            context.refresh()
-
-    def on_end(self, event: Event) -> None:
-        pass
-
-    def register(self) -> None:
-        while self.waiting:
-            self.waiting.popleft()()
-
-
-_registration = _Registration()
+_waiting: deque[Callable[[], Any]] = deque()
 
 
 def register_helpers() -> None:
-    """Tell Numba of helpers now: the compiler of device code gives no sign that it begins."""
-    _registration.register()
+    """Tell Numba of helpers and intrinsics, before it first compiles what may use them.
+
+    At import that would take a fifth of the time.
+    """
+    from tinygrad_cg_kernels.runtime import numba_intrinsics
+
+    numba_intrinsics.register_rows()
+    while _waiting:
+        _waiting.popleft()()
 
 
 def jitable(function: Callable) -> Callable:
@@ -353,13 +339,14 @@ def jitable(function: Callable) -> Callable:
     Kernels close over such functions and never over dispatchers, which would miss the disk cache in
     every process.
     """
-    _registration.waiting.append(lambda: register_jitable(**NO_WRAPPER)(function))
+    _waiting.append(lambda: register_jitable(**NO_WRAPPER)(function))
     return function
 
 
 @cache
 def outside(function: Callable) -> Callable:
     """Return a helper of float64 as a function of arrays, for calls outside compiled code."""
+    register_helpers()
     wide = np.float64
     calls = (
         lambda x: function(wide(x)),
@@ -434,5 +421,5 @@ def by_type(stub: Callable, choices: dict[Any, Callable]) -> Callable:
     VERSIONS[stub] = pick
     chooser = {1: unary, 2: binary, 3: ternary}[stub.__code__.co_argcount]
     options: Any = NO_WRAPPER
-    _registration.waiting.append(lambda: overload(stub, options, strict=False)(chooser))
+    _waiting.append(lambda: overload(stub, options, strict=False)(chooser))
     return stub

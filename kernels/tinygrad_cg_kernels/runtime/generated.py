@@ -11,6 +11,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.entries import Blocks, Entries
 from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
 from tinygrad_cg_kernels.runtime.texts import compiled
 
 PREFIX = build.GENERATED
@@ -54,7 +55,7 @@ def function(source: str, name: str, arguments: list[tuple[np.dtype, int]]) -> t
     """Return the compiled entry of a text's function of arrays, and then of an array of int64
     sizes.
 
-    `arguments` are dtypes and ranks. The arrays may have any strides: the function looks.
+    `arguments` are dtypes and ranks. It returns False where an array is not contiguous or aligned.
     """
     template = getattr(load(source), name)
     key = template, name, *arguments
@@ -69,8 +70,15 @@ def block(source: str, name: str) -> tuple[int, Any]:
 
 def _compile(template: Callable, name: str, *arguments: tuple[np.dtype, int]) -> tuple:
     owner = build.kernel(template, name, nogil=True)
-    kinds = [build.array_type(dtype, rank, "A" if rank else "C") for dtype, rank in arguments]
-    return build.entry(owner, *kinds, build.array_type(np.dtype(np.int64), 1)), owner
+    kinds = [build.array_type(dtype, rank) for dtype, rank in arguments]
+    run = build.entry(owner, *kinds, build.array_type(np.dtype(np.int64), 1))
+
+    def run_contiguous(*arrays: np.ndarray) -> bool:
+        if any(array.flags.num & CONTIGUOUS != CONTIGUOUS for array in arrays):
+            return False
+        return run(*arrays)
+
+    return run_contiguous, owner
 
 
 _functions = Entries("function", _compile)

@@ -1,57 +1,20 @@
-"""Instructions that Numba has no name for, and marks that a function puts on itself.
+"""Instructions that Python has no name for, and marks that a function puts on itself."""
 
-A mark is called in a kernel or helper and adds an attribute to its compiled code: Numba's globals
-stay as they are.
-"""
-
-import functools
-import inspect
+import math
 from collections.abc import Callable
-from types import FunctionType
+from fractions import Fraction
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+import numpy as np
 
-
-def emitted(signature: Any) -> Callable[[Callable], Any]:
-    """Return a decorator that makes an intrinsic from a function that emits it.
-
-    `signature` is its types, or a function that makes them of the arguments' (None: not for these).
-    What emits it takes the context, the builder and the arguments' values; it returns the result's
-    value, or None where there is none.
-    """
-
-    def decorate(emit: Callable) -> Any:
-        def generate(context, builder, signature, arguments):
-            value = emit(context, builder, *arguments)
-            return context.get_dummy_value() if value is None else value
-
-        def typed(typingctx, *arguments):
-            # Numba looks for the parameters now: one, and then the arguments. (At import that took
-            # 2 ms for all.)
-            parameters = list(inspect.signature(emit).parameters.values())
-            made.__signature__ = inspect.Signature(parameters[1:])
-            found = signature(*arguments) if isinstance(signature, FunctionType) else signature
-            return None if found is None else (found, generate)
-
-        made: Any = functools.update_wrapper(typed, emit)
-        return intrinsic(made)
-
-    return decorate
-
-
-def _attribute(*names: str) -> Callable:
-    @emitted(types.void())
-    def mark(context, builder):
-        for name in names:
-            # llvmlite's own `add` refuses attributes that have a value.
-            set.add(builder.function.attributes, name)
-
-    return mark
-
+from tinygrad_cg_kernels.runtime.native.row import Intrinsic, Mark, intrinsic, llvm_function
+from tinygrad_cg_kernels.runtime.native.values import (
+    FLOATS,
+    STORED,
+    Untranslatable,
+    Value,
+    llvm_type,
+)
 
 WIDE, INLINE = '"prefer-vector-width"="512"', "alwaysinline"
 
@@ -59,196 +22,237 @@ WIDE, INLINE = '"prefer-vector-width"="512"', "alwaysinline"
 # elementary functions, 1.1 to 1.9 for reductions and normalisations of what is in the cache,
 # and 0.8 to 1 where memory sets the pace (additions and negation of 10^4 to 4 * 10^6 elements, long
 # sums, transposed operands).
-wide_vectors = _attribute(WIDE)
+wide_vectors = Mark("wide_vectors", WIDE)
 """Called in a kernel, asks LLVM for 512-bit vectors there; Numba's own functions keep theirs."""
 
-inlined = _attribute(INLINE)
+inlined = Mark("inlined", INLINE)
 """Called in a helper, has it inlined wherever it is used. LLVM vectorises no loop with a call
 left in it, and its own limit on size leaves one where a formula uses several helpers."""
 
-vectorised = _attribute(WIDE, INLINE)
+vectorised = Mark("vectorised", WIDE, INLINE)
 """Both, for a helper that holds a loop: it is optimised by itself before it is inlined."""
 
-
-outlined = _attribute(WIDE, "noinline")
+outlined = Mark("outlined", WIDE, "noinline")
 """Called in a function, keeps its code out of its callers."""
 
-number_by_number = _attribute()
+noalias = Mark("noalias", "noalias")
+"""Declares that the array arguments of the calling function do not overlap where one is written.
+
+LLVM checks at run time otherwise, and gives up where there are many arrays. The attribute is that
+of the arguments."""
+
+number_by_number = Mark("number_by_number")
 """Called in a function of numbers with many branches, keeps loops of it in a library's kernel from
 being vectorised: LLVM would compute all branches for all elements."""
 
-later = _attribute()
+later = Mark("later")
 """Called in a function of a library's kernel, has it compiled when the kernel first calls it. The
 function returns a positive integer. Until it is compiled a call does nothing and gives 0: whoever
 called the kernel then has `native.kernels.supply` compile it, and calls the kernel again."""
 
 
-def _same_floats(x, *others):
-    """Return the types of a function of floats of one width, whose result is another one."""
-    return x(x, *others) if isinstance(x, types.Float) and {x, *others} == {x} else None
+# --- of one type, and another -------------------------------------------------------------
 
 
-def _reassociate(instruction: str, *flags: str) -> Callable:
-    @emitted(_same_floats)
-    def combine(context, builder, x, y):
-        return getattr(builder, instruction)(x, y, flags=("reassoc", "contract", *flags))
-
-    return combine
-
-
-def _on_device(builder: Any) -> bool:
-    """Return whether the code is for a GPU: NVIDIA's compiler takes few of LLVM's intrinsics."""
-    return builder.module.triple.startswith("nvptx")
-
-
-def _call_libdevice(builder: Any, name: str, *arguments: Any) -> Any:
-    """Call a function of NVIDIA's library for device code, by C's name for double precision."""
-    kind = arguments[0].type
-    declared = ir.FunctionType(kind, [kind] * len(arguments))
-    full = f"__nv_{name}" if kind == ir.DoubleType() else f"__nv_{name}f"
-    function = cgutils.get_or_insert_function(builder.module, declared, full)
-    return builder.call(function, arguments)
-
-
-@emitted(_same_floats)
-def float_remainder(context, builder, x, y):
-    """Return C's fmod: the remainder of a division truncated towards zero."""
-    return _call_libdevice(builder, "fmod", x, y) if _on_device(builder) else builder.frem(x, y)
-
-
-reassociating_add = _reassociate("fadd")
-reassociating_multiply = _reassociate("fmul")
-nan_of_either = _reassociate("fadd", "arcp")
-"""A sum of which nothing is used but whether it is nan: its order makes no difference. The flag
-that tells it from others means nothing for sums; with nsz LLVM would make one chain of several."""
-
-
-@emitted(lambda value: (types.int64 if value == types.float64 else types.int32)(value))
-def bits(context, builder, value):
-    """Return the bits of a float as an integer of its width."""
-    return builder.bitcast(value, ir.IntType(64 if value.type == ir.DoubleType() else 32))
-
-
-@emitted(lambda value: (types.float64 if value.bitwidth == 64 else types.float32)(value))
-def from_bits(context, builder, value):
-    """Return the float that an integer's bits spell."""
-    return builder.bitcast(value, ir.DoubleType() if value.type.width == 64 else ir.FloatType())
-
-
-@intrinsic
-def like(typingctx, value, model):
+@intrinsic(None, lambda body, value, model: body.cast(value, model.type))
+def like(value, model):
     """Return `value` cast to the type of `model`: a literal that does not widen a formula."""
-
-    def generate(context, builder, signature, arguments):
-        return context.cast(builder, arguments[0], signature.args[0], signature.return_type)
-
-    return model(value, model), generate
+    return np.asarray(model).dtype.type(value)
 
 
-@intrinsic
-def by_width(typingctx, model, wide, narrow):
+def _by_width(body: Any, model: Value, wide: Value, narrow: Value) -> Value:
+    kind = model.type
+    if not model.is_number or kind[1:] not in ("64", "32"):
+        raise Untranslatable(f"the width of {kind}")
+    chosen = wide if kind[1:] == "64" else narrow
+    if chosen.is_number:
+        return body.cast(chosen, kind)
+    parts = tuple(body.cast(part, kind) for part in body.parts(chosen))
+    return Value((kind,) * len(parts), parts)
+
+
+@intrinsic(None, _by_width)
+def by_width(model, wide, narrow):
     """Return `wide` where `model` has 64 bits, `narrow` where it has 32, in the type of `model`.
 
     Both are numbers, or tuples of numbers. What computes the other one costs nothing.
     """
-    position = 1 if model.bitwidth == 64 else 2
-    chosen = (model, wide, narrow)[position]
-    result = types.UniTuple(model, chosen.count) if isinstance(chosen, types.UniTuple) else model
-
-    def generate(context, builder, signature, arguments):
-        return context.cast(builder, arguments[position], chosen, result)
-
-    return result(model, wide, narrow), generate
+    kind = np.asarray(model).dtype
+    chosen = wide if kind.itemsize == 8 else narrow
+    return tuple(map(kind.type, chosen)) if isinstance(chosen, tuple) else kind.type(chosen)
 
 
-def _polynomial(sum_up: Callable) -> Callable:
-    """Return the sum of coefficients[k] * x**k as `sum_up` builds it, in the dtype of x.
+def _reinterpreted(kinds: dict[str, str]) -> Callable:
+    def emit(body: Any, value: Value) -> Value:
+        if value.type not in kinds:
+            raise Untranslatable(f"the bits of {value.type}")
+        kind = kinds[value.type]
+        source = f"{llvm_type(value.type)} {value.text}"
+        return Value(kind, body.emit(f"bitcast {source} to {STORED[kind]}"))
+
+    return emit
+
+
+@intrinsic(None, _reinterpreted({"f64": "i64", "f32": "i32"}))
+def bits(value):
+    """Return the bits of a float as an integer of its width."""
+    value = np.asarray(value)
+    return value.view(f"i{value.itemsize}")[()]
+
+
+@intrinsic(None, _reinterpreted({"i64": "f64", "u64": "f64", "i32": "f32", "u32": "f32"}))
+def from_bits(value):
+    """Return the float that an integer's bits spell."""
+    value = np.asarray(value)
+    return value.view(f"f{value.itemsize}")[()]
+
+
+# --- floats -------------------------------------------------------------------------------
+
+
+def _sum_of_powers(sum_up: Callable) -> Callable:
+    """Return what writes down the sum of coefficients[k] * x**k, in the type of x.
 
     LLVM does not always unroll a loop over a tuple, and would not vectorise what has it.
     """
 
-    @intrinsic
-    def evaluate(typingctx, x, coefficients):
-        def generate(context, builder, signature, arguments):
-            kind, (variable, packed) = signature.args[1].dtype, arguments
-            parts = [builder.extract_value(packed, k) for k in range(len(signature.args[1]))]
-            return sum_up(builder, variable, [context.cast(builder, p, kind, x) for p in parts])
+    def emit(body: Any, x: Value, coefficients: Value) -> Value:
+        if x.type not in FLOATS:
+            raise Untranslatable(f"a polynomial of {x.type}")
+        return sum_up(body, x, [body.cast(part, x.type) for part in body.parts(coefficients)])
 
-        if isinstance(x, types.Float) and isinstance(coefficients, types.UniTuple):
-            return x(x, coefficients), generate
-        return None
-
-    return evaluate
+    return emit
 
 
-def _horner(builder: Any, x: Any, values: list[Any]) -> Any:
+def _horner(body: Any, x: Value, values: list[Value]) -> Value:
     *others, total = values
     for other in reversed(others):
-        product = builder.fmul(x, total, flags=("contract",))
-        total = builder.fadd(product, other, flags=("contract",))
+        total = body.add(body.product(x, total), other)
     return total
 
 
-def _estrin(builder: Any, x: Any, values: list[Any]) -> Any:
-    square = builder.fmul(x, x)
-    pairs = [_horner(builder, x, values[k : k + 2]) for k in range(0, len(values), 2)]
+def _estrin(body: Any, x: Value, values: list[Value]) -> Value:
+    square = body.operate("Mult", x, x)
+    pairs = [_horner(body, x, values[k : k + 2]) for k in range(0, len(values), 2)]
     if len(pairs) <= 3:
-        return _horner(builder, square, pairs)
-    fours = [_horner(builder, square, pairs[k : k + 2]) for k in range(0, len(pairs), 2)]
-    return _horner(builder, builder.fmul(square, square), fours)
+        return _horner(body, square, pairs)
+    fours = [_horner(body, square, pairs[k : k + 2]) for k in range(0, len(pairs), 2)]
+    return _horner(body, body.operate("Mult", square, square), fours)
 
 
-polynomial = _polynomial(_horner)
-"""The sum of coefficients[k] * x**k by Horner's rule."""
-estrin = _polynomial(_estrin)
-"""The same in shorter chains: pairs or fours of terms by Estrin's scheme, Horner's rule over those.
-It is sooner done where several steps are taken at a time, and rounds a little more."""
+@intrinsic(None, _sum_of_powers(_horner))
+def polynomial(x, coefficients):
+    """Return the sum of coefficients[k] * x**k by Horner's rule."""
+    kind = np.asarray(x).dtype.type
+    total = kind(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = float_fma(x, total, kind(coefficient))
+    return total
 
 
-_LIBDEVICE = {"maxnum": "fmax", "minnum": "fmin"}  # other functions have LLVM's names there
+@intrinsic(None, _sum_of_powers(_estrin))
+def estrin(x, coefficients):
+    """Return the same in shorter chains: pairs or fours of terms by Estrin's scheme, Horner's rule
+    over those.
+
+    It is sooner done where several steps are taken at a time, and rounds a little more.
+    """
+    pairs = [polynomial(x, coefficients[k : k + 2]) for k in range(0, len(coefficients), 2)]
+    if len(pairs) <= 3:
+        return polynomial(x * x, pairs)
+    fours = [polynomial(x * x, pairs[k : k + 2]) for k in range(0, len(pairs), 2)]
+    return polynomial(x * x * (x * x), fours)
 
 
-def _extreme(builder: Any, largest: bool, x: Any, y: Any) -> Any:
-    """Return IEEE's maximum or minimum in device code: nan if one is, and 0.0 is above -0.0."""
-    word = ir.IntType(64 if x.type == ir.DoubleType() else 32)
-    a, b = builder.bitcast(x, word), builder.bitcast(y, word)
-    equal = builder.bitcast(builder.and_(a, b) if largest else builder.or_(a, b), x.type)
-    picked = builder.select(builder.fcmp_ordered(">" if largest else "<", x, y), x, y)
-    found = builder.select(builder.fcmp_ordered("==", x, y), equal, picked)
-    return builder.select(builder.fcmp_unordered("uno", x, y), builder.fadd(x, y), found)
+def _of_floats(name: str, count: int, flags: str = "") -> Callable[[Callable], Intrinsic]:
+    """Return a decorator of the meaning of one of LLVM's functions of floats."""
+    return intrinsic(", ".join("f" * count) + " -> f", llvm_function(name, flags))
 
 
-def _float_intrinsic(name: str, operands: int, flags: tuple[str, ...] = ()) -> Callable:
-    def call(builder, *arguments):
-        if _on_device(builder):
-            if name in ("maximum", "minimum"):
-                return _extreme(builder, name == "maximum", *arguments)
-            return _call_libdevice(builder, _LIBDEVICE.get(name, name), *arguments)
-        kind = arguments[0].type
-        suffix = "f64" if kind == ir.DoubleType() else "f32"
-        declared = ir.FunctionType(kind, [kind] * operands)
-        function = cgutils.get_or_insert_function(builder.module, declared, f"llvm.{name}.{suffix}")
-        return builder.call(function, arguments, fastmath=flags)
-
-    calls = (
-        lambda context, builder, x: call(builder, x),
-        lambda context, builder, x, y: call(builder, x, y),
-        lambda context, builder, x, y, z: call(builder, x, y, z),
-    )
-    return emitted(_same_floats)(calls[operands - 1])
+ANY_ORDER = "nnan nsz reassoc "
+"""The flags of extremes that vectors take in any order: of 0.0 and -0.0 either may come of it."""
 
 
-float_maximum = _float_intrinsic("maximum", 2)
-float_minimum = _float_intrinsic("minimum", 2)
-largest_number = _float_intrinsic("maxnum", 2, ("nnan", "nsz", "reassoc"))
-smallest_number = _float_intrinsic("minnum", 2, ("nnan", "nsz", "reassoc"))
-"""One instruction, which a reduction may use in any order: the result means nothing if an
-operand is nan, so a reduction with these looks for nan as well."""
-float_floor = _float_intrinsic("floor", 1)
-float_ceil = _float_intrinsic("ceil", 1)
-float_round = _float_intrinsic("rint", 1)
-float_copysign = _float_intrinsic("copysign", 2)
-float_absolute = _float_intrinsic("fabs", 1)
-float_fma = _float_intrinsic("fma", 3)
-"""x * y + z rounded once, everywhere: for the error of a product, x * y - p. Contraction alone
-would leave that to the machine."""
+@_of_floats("maximum", 2)
+def float_maximum(x, y):
+    """Return the larger one: nan if one is, and 0.0 is above -0.0."""
+    return y if x < y or (x == y and np.signbit(x)) or np.isnan(y) else x
+
+
+@_of_floats("minimum", 2)
+def float_minimum(x, y):
+    """Return the smaller one: nan if one is, and -0.0 is below 0.0."""
+    return y if x > y or (x == y and np.signbit(y)) or np.isnan(y) else x
+
+
+@_of_floats("maxnum", 2, ANY_ORDER)
+def largest_number(x, y):
+    """Return the larger one, by one instruction, which a reduction may use in any order.
+
+    The result means nothing if an operand is nan, so a reduction looks for nan as well.
+    """
+    return np.fmax(x, y)
+
+
+@_of_floats("minnum", 2, ANY_ORDER)
+def smallest_number(x, y):
+    """Return the smaller one, see `largest_number`."""
+    return np.fmin(x, y)
+
+
+float_floor = _of_floats("floor", 1)(lambda x: np.floor(x))
+float_ceil = _of_floats("ceil", 1)(lambda x: np.ceil(x))
+float_round = _of_floats("rint", 1)(lambda x: np.rint(x))
+float_copysign = _of_floats("copysign", 2)(lambda x, y: np.copysign(x, y))
+float_absolute = _of_floats("fabs", 1)(lambda x: np.abs(x))
+
+
+@_of_floats("fma", 3)
+def float_fma(x, y, z):
+    """Return x * y + z rounded once, everywhere: for the error of a product, x * y - p.
+
+    Contraction alone would leave that to the machine.
+    """
+    if not all(map(math.isfinite, (x, y, z))) or 0 in (x, y):
+        return x * y + z
+    exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
+    return _rounded(exact, np.asarray(x).dtype.type) if exact else x * y + z
+
+
+def _rounded(exact: Fraction, kind: Any) -> Any:
+    """Return the float next to a number. What is rounded twice is odd in between."""
+    try:
+        near = float(exact)
+    except OverflowError:
+        return kind(math.copysign(math.inf, exact))
+    if near != exact and kind is np.float32 and not np.float64(near).view(np.int64) & 1:
+        near = np.nextafter(near, math.copysign(math.inf, exact - Fraction(near)))
+    return kind(near)
+
+
+@intrinsic("f, f -> f", lambda body, x, y: body.remainder(x, y))
+def float_remainder(x, y):
+    """Return C's fmod: the remainder of a division truncated towards zero."""
+    return np.fmod(x, y)
+
+
+@intrinsic("f, f -> f", "fadd reassoc {f} {0}, {1}")
+def reassociating_add(x, y):
+    """Return a sum that may be put together with others in any order."""
+    return x + y
+
+
+@intrinsic("f, f -> f", "fmul reassoc {f} {0}, {1}")
+def reassociating_multiply(x, y):
+    """Return a product that may be put together with others in any order."""
+    return x * y
+
+
+@intrinsic("f, f -> f", "fadd arcp reassoc {f} {0}, {1}")
+def nan_of_either(x, y):
+    """Return a sum of which nothing is used but whether it is nan: its order makes no difference.
+
+    The flag that tells it from others means nothing for sums; with nsz LLVM would make one chain of
+    several.
+    """
+    return x + y

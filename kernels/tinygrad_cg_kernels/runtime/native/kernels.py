@@ -18,7 +18,13 @@ from numba import types
 from numba.core.errors import NumbaError, TypingError
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import machine, objects, progress, thread_pool_code
+from tinygrad_cg_kernels.runtime import (
+    machine,
+    numba_intrinsics,
+    objects,
+    progress,
+    thread_pool_code,
+)
 from tinygrad_cg_kernels.runtime.frames import deep
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.native import tiers
@@ -27,7 +33,6 @@ from tinygrad_cg_kernels.runtime.native.module import KNOWN, PART, Module
 from tinygrad_cg_kernels.runtime.native.sources import source_of
 from tinygrad_cg_kernels.runtime.native.translate import LATER, SUMS, WANTED
 from tinygrad_cg_kernels.runtime.native.values import NAMES, Array, Unsupported, Untranslatable
-from tinygrad_cg_kernels.runtime.objects.fields import OBJECT
 from tinygrad_cg_kernels.runtime.store import Store
 
 _store = Store("kernels")
@@ -121,7 +126,7 @@ def objects_function(
         return owner.callable(), owner
     before()
     owner = build.kernel(function, name)
-    return build.entry(owner, *[OBJECT] * count), owner
+    return build.entry(owner, *[numba_intrinsics.OBJECT] * count), owner
 
 
 def arrays_function(

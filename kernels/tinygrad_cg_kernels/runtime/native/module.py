@@ -7,7 +7,6 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tinygrad_cg_kernels.runtime import intrinsics, machine
-from tinygrad_cg_kernels.runtime.native import instructions
 from tinygrad_cg_kernels.runtime.native.sources import Source, source_of
 from tinygrad_cg_kernels.runtime.native.translate import (
     ELEMENTARY,
@@ -37,7 +36,8 @@ BRIEF = 4_000
 EARLY = 8_000
 """Characters of long formulas that another core compiles while the rest is translated."""
 _SYMBOL = re.compile(r"@([\w.]+)")
-_REORDERED = re.compile(rf" = f(add|mul){instructions.REORDERED} |{instructions.ANY_ORDER}")
+_REORDERED = re.compile(rf" = f(add|mul) reassoc |{intrinsics.ANY_ORDER}")
+"""What sums and extremes have whose bits depend on their order: LLVM's flags."""
 
 
 class _Function(NamedTuple):
@@ -149,19 +149,12 @@ class Module:
                 del self._complete[:count]
                 return
 
-    def declare(self, name: str, text: str) -> str:
+    def declare(self, name: str, text: str) -> None:
         self.declared[name] = f"declare {text}"
-        return name
 
-    def define(self, name: str, text: Callable[[], str]) -> None:
-        """Have a function of this name, with the text that is given."""
-        if name not in self.declared:
-            self.declared[name] = text()
-
-    def declare_object(self, name: str) -> str:
+    def declare_object(self, name: str) -> None:
         """Declare what stands at a symbol's address."""
         self.declared[name] = f"@{name} = external global i8"
-        return name
 
     def inline(self, one: Function) -> None:
         """Have a scalar function linked in."""

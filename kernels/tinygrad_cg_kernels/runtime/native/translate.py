@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -20,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import intrinsics, machine, views
-from tinygrad_cg_kernels.runtime.native import instructions
+from tinygrad_cg_kernels.runtime import intrinsics, machine
+from tinygrad_cg_kernels.runtime.native.row import Intrinsic, Mark
 from tinygrad_cg_kernels.runtime.native.sources import Source, source_of
 from tinygrad_cg_kernels.runtime.native.values import (
     NOTHING,
@@ -45,29 +46,22 @@ from tinygrad_cg_kernels.runtime.native.values import (
 )
 from tinygrad_cg_kernels.runtime.native.writer import Product, Writer, holds, is_harmless
 
-MARKS = {
-    id(one)
-    for one in (
-        intrinsics.wide_vectors,
-        intrinsics.outlined,
-        intrinsics.inlined,
-        intrinsics.later,
-        intrinsics.number_by_number,
-        intrinsics.vectorised,
-        views.noalias,
-    )
-}
 SUMS = ";sums"
 """What stands where a loop ends that sums up in any order."""
 SEVERAL = 3
 """Long formulas in a function from which on they are called, a vector at a time: fewer are inlined,
 which is quicker by up to a half and takes longer to compile."""
-INTERLEAVED = 4
-"""Vectors at a time in a loop that calls functions: one call need not wait for another's result. A
-gradient of 40 operations took 40 ns an element with 1, 31 with 2 and 26 with 4."""
 ELEMENTARY = "tinygrad_cg_kernels.elementary"
 LATER, WANTED = "tinygrad_cg_later", "tinygrad_cg_wanted"
 """The symbols of the addresses of what is compiled later, and of which of these were called."""
+FUNCTIONS = {getattr(math, name): name for name in ("exp", "log", "sin", "cos", "pow", "sqrt")}
+FUNCTIONS[np.sqrt] = "sqrt"
+"""Functions that LLVM has for itself."""
+LIBRARY = {
+    *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "expm1", "hypot"),
+    *("log1p", "sinh", "tan", "tanh"),
+}
+"""Functions of the module `math` that are C's."""
 CASTS = {float: np.float64, int: np.int64, bool: np.bool_}
 
 
@@ -102,10 +96,10 @@ class Body(Writer):
     """One function for one choice of types, of a `Module` of `native.module`."""
 
     def __init__(self, module: Any, source: Source, arguments: tuple, symbol: str):
-        super().__init__(module.declare, fuses=module.find is None and machine.fuses())
+        super().__init__(fuses=module.find is None and machine.fuses())
         self.module, self.symbol, self.result = module, symbol, None
         self.ended = False
-        self.interleaved = 0
+        self._interleaved = 0
         self._source = source
         self._variables: dict[str, tuple[Any, list[str]]] = {}
         self._constants: dict[str, Value] = {}
@@ -119,7 +113,7 @@ class Body(Writer):
         self._formulas: list[Function] = []  # as often as they stand here
         marks = [self._mark(one) for one in source.body]
         self.marks = {one for one in marks if one is not None}
-        restrict = " noalias" if views.noalias in self.marks else ""
+        restrict = " noalias" if intrinsics.noalias in self.marks else ""
         for name, kind in zip(source.parameters, arguments, strict=True):
             operands = [f"%{name}.a{k}" for k in range(len(leaf_types(kind)))]
             for one, operand in zip(leaf_types(kind), operands, strict=True):
@@ -129,6 +123,15 @@ class Body(Writer):
         if not self.ended:
             self._return(Value("i64", "0") if self.result is None else self._nothing_more())
 
+    def declare(self, name: str, text: str) -> None:
+        self.module.declare(name, text)
+
+    def declare_object(self, name: str) -> None:
+        self.module.declare_object(name)
+
+    def interleave(self) -> None:
+        self._interleaved = self.INTERLEAVED
+
     def _nothing_more(self) -> Value:
         raise Untranslatable("a function that may end without a return")
 
@@ -137,7 +140,7 @@ class Body(Writer):
             function = statement.value.func
             if isinstance(function, ast.Name):
                 found = self._source.scope.get(function.id)
-                return found if id(found) in MARKS else None
+                return found if isinstance(found, Mark) else None
         return None
 
     def declaration(self) -> str:
@@ -156,7 +159,7 @@ class Body(Writer):
         lines += (line for line in self.lines if not self._is_lost(line))
         lines += ["return:", *self._ending(kind), "}"]
         several = sum(one.is_long and not one.by_value for one in self._formulas) > SEVERAL
-        count = INTERLEAVED if several else self.interleaved
+        count = self.INTERLEAVED if several else self._interleaved
         for k, line in enumerate(lines):
             code, latch, kind = line.partition(" ;latch")
             if latch:
@@ -433,8 +436,8 @@ class Body(Writer):
         kind = value.type
         if isinstance(kind, Static):
             return constant(getattr(kind.value, one.attr))
-        if isinstance(kind, Record) and one.attr in kind.names:
-            return value.text[kind.names.index(one.attr)]
+        if isinstance(kind, Record) and one.attr in kind.cls._fields:
+            return value.text[kind.cls._fields.index(one.attr)]
         if isinstance(kind, Array):
             if one.attr == "size":
                 return Value("i64", value.size)
@@ -619,11 +622,12 @@ class Body(Writer):
             raise Untranslatable("a keyword argument")
         if isinstance(target, Source):
             return self._call_own(target, values)
-        if id(target) in MARKS:
-            return NOTHING
-        emit = instructions.find(target)
-        if emit is not None:
-            return emit(self, *values)
+        if isinstance(target, Intrinsic):
+            return target.emit(self, *values)
+        if target in FUNCTIONS:
+            return Value(values[0].type, self.call_intrinsic(FUNCTIONS[target], *values))
+        if getattr(target, "__module__", "") == "math" and target.__name__ in LIBRARY:
+            return self.library(target.__name__, *values)
         target = CASTS.get(target, target) if isinstance(target, type) else target
         if isinstance(target, type) and issubclass(target, np.generic):
             (value,) = values

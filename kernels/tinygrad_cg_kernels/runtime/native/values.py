@@ -64,9 +64,9 @@ class Static:
 
 
 class Record(tuple[Any, ...]):
-    """The type of a tuple whose entries have names."""
+    """The type of a named tuple, of the class `cls`."""
 
-    names: tuple[str, ...] = ()
+    cls: Any = None
 
 
 class Value(NamedTuple):

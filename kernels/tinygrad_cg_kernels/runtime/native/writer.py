@@ -44,33 +44,53 @@ class Product(NamedTuple):
 class Writer:
     """Writes down instructions, and gives their results names."""
 
-    def __init__(self, declare: Any, fuses: bool):
+    INTERLEAVED = 4
+    """Vectors at a time, where loops ask for several. Of 2, 4, 6 and 8, measured over all
+    elementary functions on an EPYC 9005: 4 takes 0.6 to 0.95 times as long as 1, more gain little
+    and run out of registers. Of loops that call functions, one call need not wait for another's
+    result: a gradient of 40 operations took 40 ns an element with 1, 31 with 2 and 26 with 4."""
+
+    def __init__(self, fuses: bool, prefix: str = ""):
         self.lines: list[str] = []
-        self._declare, self._fuses = declare, fuses
+        self._fuses, self._prefix = fuses, prefix
         self._slots: list[str] = []  # stack memory
         self._count = itertools.count()
         self._labels = itertools.count()
         self._label_now = "start"
         self._depth = 0  # of `apart`
 
+    # What a function is part of --------------------------------------------------------------
+
+    def declare(self, name: str, text: str) -> None:
+        """Declare a function that the module calls."""
+        raise NotImplementedError
+
+    def declare_object(self, name: str) -> None:
+        """Declare what stands at a symbol's address."""
+        raise NotImplementedError
+
+    def interleave(self) -> None:
+        """Have the function's loops compute several vectors at a time."""
+        raise NotImplementedError
+
     # Instructions ----------------------------------------------------------------------------
 
     def emit(self, text: str) -> str:
         """Write an instruction; return the name of its result."""
-        name = f"%t{next(self._count)}"
+        name = f"%{self._prefix}t{next(self._count)}"
         self.lines.append(f"  {name} = {text}")
         return name
 
     def slot(self, kind: str) -> str:
         """Return new memory on the stack."""
-        name = f"%s{next(self._count)}"
+        name = f"%{self._prefix}s{next(self._count)}"
         self._slots.append(f"  {name} = alloca {kind}")
         return name
 
     def call(self, name: str, result: str, *arguments: tuple[str, str]) -> str:
         """Call what a symbol stands for, with LLVM's types and operands."""
         kinds = ", ".join(kind for kind, _ in arguments)
-        self._declare(name, f"{result} @{name}({kinds})")
+        self.declare(name, f"{result} @{name}({kinds})")
         given = ", ".join(f"{kind} {text}" for kind, text in arguments)
         if result == "void":
             self.lines.append(f"  call void @{name}({given})")
@@ -84,7 +104,7 @@ class Writer:
             raise Untranslatable(f"{name} of {[value.type for value in values]}")
         own = f"llvm.{name}.{kind}"
         text = llvm_type(kind)
-        self._declare(own, f"{text} @{own}({', '.join([text] * len(values))})")
+        self.declare(own, f"{text} @{own}({', '.join([text] * len(values))})")
         given = ", ".join(f"{text} {value.text}" for value in values)
         return self.emit(f"call {flags}{text} @{own}({given})")
 
@@ -111,6 +131,14 @@ class Writer:
         self.lines.append(f"  br i1 {test}, label %{yes}, label %{no}")
 
     # Memory ----------------------------------------------------------------------------------
+
+    def pointer(self, address: Value) -> str:
+        return self.emit(f"inttoptr i64 {self.index(address).text} to ptr")
+
+    def object_address(self, name: str) -> Value:
+        """Return the address that a symbol stands for, as an integer."""
+        self.declare_object(name)
+        return Value("i64", self.emit(f"ptrtoint ptr @{name} to i64"))
 
     def element(self, array: Value, index: Value) -> str:
         """Return the address of an element; negative signed indices count from the end."""
@@ -313,7 +341,7 @@ class Writer:
                 raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
             x, y = self.cast(x, kind), self.cast(y, kind)
             if symbol == "Mod":
-                return self._remainder(x, y)
+                return self._floor_remainder(x, y)
             return Value(kind, self.emit(f"{name} {llvm_type(kind)} {x.text}, {y.text}"))
         kind = "u64" if x.type[0] == y.type[0] == "u" else "i64"
         x, y = self.cast(x, kind), self.cast(y, kind)
@@ -355,10 +383,14 @@ class Writer:
                 return Value(kind, self.call_intrinsic("fma", a, b, c))
         return self.operate(symbol, self.whole(x), self.whole(y))
 
-    def _remainder(self, x: Value, y: Value) -> Value:
+    def remainder(self, x: Value, y: Value) -> Value:
+        """Return C's remainder of floats of one type."""
+        return Value(x.type, self.emit(f"frem {llvm_type(x.type)} {x.text}, {y.text}"))
+
+    def _floor_remainder(self, x: Value, y: Value) -> Value:
         """Return the remainder of floats, which has the sign of the divisor."""
         word, zero = llvm_type(x.type), number(0.0, x.type)
-        rest = self.emit(f"frem {word} {x.text}, {y.text}")
+        rest = self.remainder(x, y).text
         exact = self.emit(f"fcmp oeq {word} {rest}, {zero}")
         none = self.call_intrinsic("copysign", Value(x.type, zero), y)
         below = [self.emit(f"fcmp olt {word} {text}, {zero}") for text in (rest, y.text)]

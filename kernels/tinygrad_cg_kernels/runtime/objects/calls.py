@@ -1,86 +1,91 @@
 """Calls that compiled code makes of Python, of NumPy and of `prepare`, by their symbols."""
 
+import ctypes
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
+import numpy as np
 
 from tinygrad_cg_kernels.runtime import objects
-from tinygrad_cg_kernels.runtime.intrinsics import emitted
+from tinygrad_cg_kernels.runtime.native.row import Intrinsic, intrinsic
+from tinygrad_cg_kernels.runtime.native.values import Array, Record, Value
 from tinygrad_cg_kernels.runtime.objects import KIND, PREFIX
-from tinygrad_cg_kernels.runtime.objects.fields import symbol
-from tinygrad_cg_kernels.runtime.views import declare
+from tinygrad_cg_kernels.runtime.objects.fields import field, incref
 
 
-def _symbol_address(name: str) -> Callable:
-    @emitted(types.intp())
-    def symbol_address(context, builder):
-        return symbol(context, builder, name)
-
-    SYMBOLS[symbol_address] = name
-    return symbol_address
+def _address_of(name: str, thing: Any) -> Intrinsic:
+    """Return an intrinsic for the address of a registered object."""
+    return intrinsic("-> word", lambda body: body.object_address(PREFIX + name))(lambda: id(thing))
 
 
-SYMBOLS: dict[Any, str] = {}
-"""The names of registered objects, by the functions of compiled code that return their addresses.
-"""
+array_kind, float_kind = _address_of("array", np.ndarray), _address_of("float", float)
+int_kind, none = _address_of("int", int), _address_of("none", None)
 
 
-array_kind, box_kind, float_kind, int_kind = map(_symbol_address, ("array", "box", "float", "int"))
-none = _symbol_address("none")
+@intrinsic("-> word", lambda body: body.object_address(f"{PREFIX}box"))
+def box_kind():
+    """Return the address of the class of boxes."""
+    raise NotImplementedError("compiled code knows it by a symbol")
 
 
-@emitted(types.void(types.intp, types.float64, types.intp))
-def put_number(context, builder, start, value, width):
+def _put_number(body: Any, start: Value, value: Value, width: Value) -> None:
+    at = body.pointer(start)
+    wide = body.emit(f"icmp eq i64 {width.text}, 8")
+    narrow = body.emit(f"fptrunc double {value.text} to float")
+    bits = body.emit(f"bitcast float {narrow} to i32")
+    short = body.emit(f"zext i32 {bits} to i64")
+    long = body.emit(f"bitcast double {value.text} to i64")
+    word = body.emit(f"select i1 {wide}, i64 {long}, i64 {short}")
+    body.store(Value("i64", word), "i64", at)  # there is room for 8 bytes
+
+
+@intrinsic("word, double, word ->", _put_number)
+def put_number(start, value, width):
     """Write a number as a float of 8 bytes, or of 4."""
-    for kind, size in ((ir.DoubleType(), 8), (ir.FloatType(), 4)):
-        with builder.if_then(builder.icmp_signed("==", width, width.type(size))):
-            stored = value if size == 8 else builder.fptrunc(value, kind)
-            builder.store(stored, builder.inttoptr(start, kind.as_pointer()))
+    kind = ctypes.c_double if width == 8 else ctypes.c_float
+    kind.from_address(start).value = value
 
 
-@emitted(types.intp(types.intp, types.intp, types.intp))
-def new_array(context, builder, model, ndim, dtype):
+def _new_array(body: Any, model: Value, ndim: Value, dtype: Value) -> str:
+    kind, shape = (
+        body.load("i64", field(body, model, Value("i64", str(offset)))).text
+        for offset in (KIND, objects.SHAPE)
+    )
+    incref.emit(body, dtype)  # the function takes it
+    axes = body.emit(f"trunc i64 {ndim.text} to i32")
+    given = [("i64", kind), ("i64", dtype.text), ("i32", axes), ("i64", shape)]
+    given += [("i64", "0"), ("i64", "0"), ("i32", "0"), ("i64", "0")]
+    return body.call(f"{PREFIX}new_array", "i64", *given)
+
+
+@intrinsic("word, word, word -> word", _new_array)
+def new_array(model, ndim, dtype):
     """Return a new array of the first sizes of another, uninitialised; 0 if memory is short."""
-    api = context.get_python_api(builder)
-    word_type, count, pointer = ir.IntType(64), ir.IntType(32), api.pyobj
-    kinds = (pointer, pointer, count, pointer, pointer, pointer, count, pointer)
-    function = declare(builder, f"{PREFIX}new_array", pointer, *kinds)
-
-    def field(offset):
-        where = builder.inttoptr(builder.add(model, word_type(offset)), word_type.as_pointer())
-        return builder.inttoptr(builder.load(where), pointer)
-
-    descriptor = builder.inttoptr(dtype, pointer)
-    api.incref(descriptor)  # the function takes it
-    null, axes = ir.Constant(pointer, None), builder.trunc(ndim, count)
-    rest = [axes, field(objects.SHAPE), null, null, count(0), null]
-    made = builder.call(function, [field(KIND), descriptor, *rest])
-    return builder.ptrtoint(made, word_type)
+    raise NotImplementedError("NumPy's function is compiled code's")
 
 
-@emitted(types.intp(types.intp))
-def new_box(context, builder, kind):
+def _new_box(body: Any, kind: Value) -> str:
+    return body.call(f"{PREFIX}new_box", "i64", ("i64", kind.text), ("i64", "0"))
+
+
+@intrinsic("word -> word", _new_box)
+def new_box(kind):
     """Return a new box, all fields 0; 0 if there is no memory for it."""
-    api = context.get_python_api(builder)
-    word_type = ir.IntType(64)
-    function = declare(builder, f"{PREFIX}new_box", api.pyobj, api.pyobj, word_type)
-    made = builder.call(function, [builder.inttoptr(kind, api.pyobj), word_type(0)])
-    return builder.ptrtoint(made, word_type)
+    raise NotImplementedError("Python's function is compiled code's")
 
 
-@emitted(types.intp(types.intp))
-def integer_value(context, builder, start):
+def _integer_value(body: Any, start: Value) -> str:
+    overflow = body.slot("i32")
+    value = body.call(f"{PREFIX}integer", "i64", ("i64", start.text), ("ptr", overflow))
+    flag = body.emit(f"load i32, ptr {overflow}")
+    fits = body.emit(f"icmp eq i32 {flag}, 0")
+    return body.emit(f"select i1 {fits}, i64 {value}, i64 {-(2**63)}")
+
+
+@intrinsic("word -> word", _integer_value)
+def integer_value(start):
     """Return the value of an exact int; -2**63 for one that is too large."""
-    api = context.get_python_api(builder)
-    word_type, count = ir.IntType(64), ir.IntType(32)
-    function = declare(builder, f"{PREFIX}integer", word_type, api.pyobj, count.as_pointer())
-    overflow = cgutils.alloca_once(builder, count)
-    value = builder.call(function, [builder.inttoptr(start, api.pyobj), overflow])
-    fits = builder.icmp_signed("==", builder.load(overflow), count(0))
-    return builder.select(fits, value, word_type(-(2**63)))
+    raise NotImplementedError("Python's function is compiled code's")
 
 
 WORDS = 8
@@ -100,26 +105,28 @@ class Prepared(NamedTuple):
     one: int
 
 
-PREPARED = types.NamedUniTuple(types.intp, WORDS, Prepared)
+def _prepare(name: str) -> Callable:
+    def emit(body: Any, *operands: Value) -> Value:
+        info = body.slot(f"[{WORDS} x i64]")
+        address = body.emit(f"ptrtoint ptr {info} to i64")
+        given = [("i64", one.text) for one in operands]
+        status = body.call(PREFIX + name, "i64", *given, ("i64", address))
+        table = Value(Array("i64"), info, str(WORDS))
+        words = [body.load("i64", body.address(table, str(k))) for k in range(WORDS - 1)]
+        kind = Record(("i64",) * WORDS)
+        kind.cls = Prepared
+        return Value(kind, (Value("i64", status), *words))
+
+    return emit
 
 
-def _call(context: Any, builder: Any, name: str, *arguments: Any) -> Any:
-    word_type = context.get_value_type(types.intp)
-    function = declare(builder, PREFIX + name, word_type, *[word_type] * (len(arguments) + 1))
-    info = cgutils.alloca_once(builder, word_type, size=WORDS)
-    status = builder.call(function, [*arguments, builder.ptrtoint(info, word_type)])
-    words = [builder.load(builder.gep(info, [word_type(k)])) for k in range(WORDS - 1)]
-    return context.make_tuple(builder, PREPARED, [status, *words])
-
-
-@emitted(PREPARED(*[types.intp] * 9))
-def call_prepare(context, builder, x, y, z, dtype_x, dtype_y, dtype_z, target, width, total):
+@intrinsic(", ".join(["word"] * 9) + " -> words", _prepare("prepare"))
+def call_prepare(x, y, z, dtype_x, dtype_y, dtype_z, target, width, total):
     """Call `prepare` and return its results."""
-    operands = x, y, z, dtype_x, dtype_y, dtype_z
-    return _call(context, builder, "prepare", *operands, target, width, total)
+    raise NotImplementedError("`prepare` is compiled code")
 
 
-@emitted(PREPARED(*[types.intp] * 5))
-def call_prepare_in_place(context, builder, x, y, dtype_x, dtype_y, itemsize):
+@intrinsic(", ".join(["word"] * 5) + " -> words", _prepare("prepare_in_place"))
+def call_prepare_in_place(x, y, dtype_x, dtype_y, itemsize):
     """Call `prepare_in_place`, for what it says."""
-    return _call(context, builder, "prepare_in_place", x, y, dtype_x, dtype_y, itemsize)
+    raise NotImplementedError("`prepare_in_place` is compiled code")

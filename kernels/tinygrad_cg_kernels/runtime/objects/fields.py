@@ -3,111 +3,105 @@
 An object is known in compiled code by its address, an integer; 0 is none.
 """
 
+import ctypes
 from collections.abc import Callable
+from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
+import numpy as np
 
 from tinygrad_cg_kernels.runtime import objects
-from tinygrad_cg_kernels.runtime.intrinsics import emitted
+from tinygrad_cg_kernels.runtime.native.row import intrinsic
+from tinygrad_cg_kernels.runtime.native.values import Value
 
 
-class _Object(types.Type):
-    def __init__(self) -> None:
-        super().__init__("python_object")
+def _object_at(address: int) -> Any:
+    return ctypes.cast(address, ctypes.py_object).value
 
 
-OBJECT = _Object()
-register_model(_Object)(models.OpaqueModel)
-
-
-@unbox(_Object)
-def _take(typ, obj, c):
-    return NativeValue(obj)
-
-
-@box(_Object)
-def _give(typ, value, c):
-    return value
-
-
-@intrinsic
-def address_of(typingctx, thing):
+@intrinsic("object -> word", lambda body, thing: thing.text)
+def address_of(thing):
     """Return the address of an object."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.ptrtoint(arguments[0], context.get_value_type(types.intp))
-
-    return types.intp(thing), generate
+    return id(thing)
 
 
-@emitted(OBJECT(types.intp))
-def as_object(context, builder, start):
+@intrinsic("word -> object", lambda body, start: start.text)
+def as_object(start):
     """Return the object at an address, to be returned: the caller gets our reference to it."""
-    return builder.inttoptr(start, context.get_value_type(OBJECT))
+    thing = _object_at(start)
+    decref(start)
+    return thing
 
 
-@emitted(OBJECT())
-def nothing(context, builder):
-    return context.get_python_api(builder).make_none()
+def _nothing(body: Any) -> str:
+    return _incref(body, body.object_address(f"{objects.PREFIX}none")).text
 
 
-@emitted(types.intp(types.intp))
-def incref(context, builder, start):
-    """Count one more reference to the object at an address, which is returned."""
-    api = context.get_python_api(builder)
-    api.incref(builder.inttoptr(start, api.pyobj))
+@intrinsic("-> object", _nothing)
+def nothing():
+    """Return None, to be returned."""
+
+
+def _incref(body: Any, start: Value) -> Value:
+    body.call("Py_IncRef", "void", ("ptr", body.pointer(start)))
     return start
 
 
-@emitted(types.void(types.intp))
-def decref(context, builder, start):
+@intrinsic("word -> word", _incref)
+def incref(start):
+    """Count one more reference to the object at an address, which is returned."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_object_at(start)))
+    return start
+
+
+@intrinsic(
+    "word ->", lambda body, start: body.call("Py_DecRef", "void", ("ptr", body.pointer(start)))
+)
+def decref(start):
     """Count one reference less."""
-    api = context.get_python_api(builder)
-    api.decref(builder.inttoptr(start, api.pyobj))
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(_object_at(start)))
 
 
-def peek(kind: types.Type, result: types.Type) -> Callable:
-    """Return what reads a field of an object: at an address and an offset from it."""
-
-    @emitted(result(types.intp, types.intp))
-    def read(context, builder, start, offset):
-        source = context.get_value_type(kind)
-        where = builder.inttoptr(builder.add(start, offset), source.as_pointer())
-        return context.cast(builder, builder.load(where), kind, result)
-
-    return read
+def field(body: Any, start: Value, offset: Value) -> str:
+    """Return the operand of a field's place."""
+    return body.pointer(body.operate("Add", start, offset))
 
 
-word = peek(types.intp, types.intp)
-"""A field of an object, or 0-terminated: the integer at an address and an offset from it."""
-half = peek(types.int32, types.intp)
-double = peek(types.float64, types.float64)
+def _peek(kind: str) -> Callable:
+    return lambda body, start, offset: body.load(kind, field(body, start, offset))
 
 
-@emitted(types.void(types.intp, types.intp, types.intp))
-def store(context, builder, start, offset, value):
+@intrinsic("word, word -> word", _peek("i64"))
+def word(start, offset):
+    """Return a field of an object: the integer at an address and an offset from it."""
+    return ctypes.c_int64.from_address(start + offset).value
+
+
+@intrinsic("word, word -> word", lambda body, *place: body.cast(_peek("i32")(body, *place), "i64"))
+def half(start, offset):
+    """Return a field of 32 bits."""
+    return ctypes.c_int32.from_address(start + offset).value
+
+
+@intrinsic("word, word -> double", _peek("f64"))
+def double(start, offset):
+    """Return a field that is a float."""
+    return ctypes.c_double.from_address(start + offset).value
+
+
+@intrinsic(
+    "word, word, word ->",
+    lambda body, start, offset, value: body.store(value, "i64", field(body, start, offset)),
+)
+def store(start, offset, value):
     """Write a field of an object."""
-    builder.store(value, builder.inttoptr(builder.add(start, offset), value.type.as_pointer()))
+    ctypes.c_int64.from_address(start + offset).value = value
 
 
-def symbol(context, builder, name: str):
-    """Return the address of a registered object."""
-    known = builder.module.globals.get(objects.PREFIX + name)
-    if known is None:
-        known = ir.GlobalVariable(builder.module, ir.IntType(8), objects.PREFIX + name)
-    return builder.ptrtoint(known, context.get_value_type(types.intp))
+def _dtype_address(body: Any, dtype: Value) -> Value:
+    return body.object_address(f"{objects.PREFIX}dtype_{dtype.type.value.name}")
 
 
-@intrinsic
-def dtype_address(typingctx, dtype):
+@intrinsic(None, _dtype_address)
+def dtype_address(dtype):
     """Return the address of NumPy's object for a dtype."""
-    from numba.np import numpy_support
-
-    name = f"dtype_{numpy_support.as_dtype(dtype.dtype).name}"
-
-    def generate(context, builder, signature, arguments):
-        return symbol(context, builder, name)
-
-    return types.intp(dtype), generate
+    return id(np.dtype(dtype))

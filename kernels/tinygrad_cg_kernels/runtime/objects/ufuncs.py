@@ -10,11 +10,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
 
 from tinygrad_cg_kernels.runtime import objects
-from tinygrad_cg_kernels.runtime.intrinsics import emitted
+from tinygrad_cg_kernels.runtime.native.row import intrinsic
+from tinygrad_cg_kernels.runtime.native.values import Value
 
 
 class _Ufunc(ctypes.Structure):
@@ -50,10 +49,12 @@ def inner_loop(ufunc: Any, dtype: np.dtype) -> tuple[int, int] | None:
     return (address, known.data[k] or 0) if address else None
 
 
-@emitted(types.void(*[types.intp] * 5))
-def call_loop(context, builder, loop, operands, sizes, steps, data):
+def _call_loop(body: Any, loop: Value, *addresses: Value) -> None:
+    given = ", ".join(f"ptr {body.pointer(one)}" for one in addresses)
+    body.lines.append(f"  call void {body.pointer(loop)}({given})")
+
+
+@intrinsic(", ".join(["word"] * 5) + " ->", _call_loop)
+def call_loop(loop, operands, sizes, steps, data):
     """Call a ufunc's loop at an address, with the addresses of what it takes."""
-    pointer = ir.IntType(8).as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [pointer] * 4).as_pointer()
-    given = [builder.inttoptr(one, pointer) for one in (operands, sizes, steps, data)]
-    builder.call(builder.inttoptr(loop, kind), given)
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(loop)(operands, sizes, steps, data)

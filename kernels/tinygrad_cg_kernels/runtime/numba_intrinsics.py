@@ -1,0 +1,323 @@
+"""Numba's intrinsics, made of the rows of ours (`native.row`): LLVM's text within its functions."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
+from numba.extending import NativeValue, box, models, register_model, unbox
+
+from tinygrad_cg_kernels.runtime import machine
+from tinygrad_cg_kernels.runtime.native.row import Intrinsic, Mark
+from tinygrad_cg_kernels.runtime.native.values import (
+    NAMES,
+    NOTHING,
+    NUMBA,
+    PARTS,
+    Array,
+    Record,
+    Static,
+    Untranslatable,
+    Value,
+    leaf_types,
+    rebuilt,
+)
+from tinygrad_cg_kernels.runtime.native.writer import Writer
+
+
+class _Object(types.Type):
+    """The type of Python's objects, by their addresses."""
+
+    def __init__(self) -> None:
+        super().__init__("python_object")
+
+
+class _Known(types.Type):
+    """The type of what is known when a function is compiled, and is no value of Numba's."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        super().__init__(f"known({id(value)})")
+
+
+OBJECT = _Object()
+register_model(_Object)(models.OpaqueModel)
+register_model(_Known)(models.OpaqueModel)
+unbox(_Object)(lambda kind, thing, context: NativeValue(thing))
+box(_Object)(lambda kind, value, context: value)
+
+
+def _parts_of(kind: Any) -> Any:
+    """Return the types of a tuple's entries."""
+    return list(kind)
+
+
+def _translated_type(kind: Any) -> Any:
+    """Return a type of Numba's as a translation's."""
+    if kind in NAMES:
+        return NAMES[kind]
+    if isinstance(kind, types.IntegerLiteral):
+        return "i64"
+    if isinstance(kind, types.Array):
+        return Array(NAMES[kind.dtype])
+    if isinstance(kind, types.BaseTuple):
+        return tuple(map(_translated_type, _parts_of(kind)))
+    if isinstance(kind, types.DType):
+        return Static(np.dtype(str(kind.dtype)))
+    if isinstance(kind, _Known):
+        return Static(kind.value)
+    if isinstance(kind, types.NoneType):
+        return NOTHING.type
+    if kind == OBJECT:
+        return "object"
+    raise Untranslatable(f"a value of type {kind}")
+
+
+def _numba_type(kind: Any) -> Any:
+    """Return a translation's type as one of Numba's."""
+    if isinstance(kind, str):
+        return OBJECT if kind == "object" else NUMBA[kind]
+    if isinstance(kind, Record):
+        return types.NamedUniTuple(NUMBA[kind[0]], len(kind), kind.cls)
+    if isinstance(kind, Array):
+        return types.Array(NUMBA[kind.element], 1, "C")
+    if isinstance(kind, tuple):
+        return types.BaseTuple.from_types(list(map(_numba_type, kind)))
+    return types.void if kind == NOTHING.type else _Known(kind.value)
+
+
+class _Text(ir.Instruction):
+    """Lines of LLVM's text as one instruction that has no value."""
+
+    def __init__(self, block: Any, lines: list[str]) -> None:
+        super().__init__(block, ir.VoidType(), "text", [])
+        self.lines = lines
+
+    def descr(self, buf: list[str]) -> None:
+        buf.append("\n".join(self.lines).lstrip())
+
+
+_POINTER = ir.IntType(8).as_pointer()
+_LLVM = {"double": ir.DoubleType(), "float": ir.FloatType(), "ptr": _POINTER, "void": ir.VoidType()}
+_LLVM |= {f"i{width}": ir.IntType(width) for width in (1, 8, 16, 32, 64)}
+_LIBDEVICE = {"maxnum": "fmax", "minnum": "fmin"}  # other functions have LLVM's names there
+_number = itertools.count().__next__
+
+
+class _NumbaBody(Writer):
+    """Writes an intrinsic into a function of Numba's; without a builder, for its type alone."""
+
+    def __init__(self, builder: Any = None) -> None:
+        super().__init__(machine.fuses(), f"i{_number()}.")
+        self._builder = builder
+        self._on_device = builder is not None and builder.module.triple.startswith("nvptx")
+
+    def declare(self, name: str, text: str) -> None:
+        if self._builder is None:
+            return
+        result, _, rest = text.partition(" ")
+        kinds = [_LLVM[kind] for kind in rest[rest.index("(") + 1 : -1].split(", ") if kind]
+        function = ir.FunctionType(_LLVM[result], kinds)
+        cgutils.get_or_insert_function(self._builder.module, function, name)
+
+    def declare_object(self, name: str) -> None:
+        if self._builder is not None and name not in self._builder.module.globals:
+            ir.GlobalVariable(self._builder.module, ir.IntType(8), name)
+
+    def interleave(self) -> None:
+        """Mark the loops of the function so far."""
+        if self._builder is None:
+            return
+        module = self._builder.module
+        name = ir.MetaDataString(module, "llvm.loop.interleave.count")
+        wish = module.add_metadata([name, ir.Constant(ir.IntType(32), self.INTERLEAVED)])
+        for block in _latches(self._builder.function):
+            loop = module.add_metadata([wish])
+            loop.operands = (loop, wish)  # LLVM knows it as a loop's by this
+            block.terminator.set_metadata("llvm.loop", loop)
+
+    def call_intrinsic(self, name: str, *values: Value, flags: str = "") -> str:
+        """On a GPU, NVIDIA's compiler takes few of LLVM's functions: call its own."""
+        if not self._on_device or name == "fma":
+            return super().call_intrinsic(name, *values, flags=flags)
+        if name in ("maximum", "minimum"):
+            return self._extreme(name == "maximum", *values).text
+        return self.library(f"__nv_{_LIBDEVICE.get(name, name)}", *values).text
+
+    def remainder(self, x: Value, y: Value) -> Value:
+        """NVIDIA's compiler computes `frem` by a quotient, inexactly."""
+        return self.library("__nv_fmod", x, y) if self._on_device else super().remainder(x, y)
+
+    def _extreme(self, largest: bool, x: Value, y: Value) -> Value:
+        """Return IEEE's maximum or minimum: nan if one is, and 0.0 is above -0.0."""
+        word, kind = f"i{x.type[1:]}", "double" if x.type == "f64" else "float"
+        a, b = (self.emit(f"bitcast {kind} {one.text} to {word}") for one in (x, y))
+        both = self.emit(f"{'and' if largest else 'or'} {word} {a}, {b}")
+        equal = self.emit(f"bitcast {word} {both} to {kind}")
+        operands = f"{kind} {x.text}, {y.text}"
+        choose = self.emit(f"fcmp {'ogt' if largest else 'olt'} {operands}")
+        picked = self.emit(f"select i1 {choose}, {kind} {x.text}, {kind} {y.text}")
+        same, unordered = (self.emit(f"fcmp {test} {operands}") for test in ("oeq", "uno"))
+        found = self.emit(f"select i1 {same}, {kind} {equal}, {kind} {picked}")
+        total = self.emit(f"fadd {operands}")
+        text = self.emit(f"select i1 {unordered}, {kind} {total}, {kind} {found}")
+        return Value(x.type, text)
+
+    def insert(self) -> None:
+        """Insert the lines into the function."""
+        if self._slots:
+            with self._builder.goto_entry_block():
+                self._builder._insert(_Text(self._builder.block, self._slots))
+        if self.lines:
+            self._builder._insert(_Text(self._builder.block, self.lines))
+
+
+def _latches(function: Any) -> Iterator[Any]:
+    """Return the blocks at the ends of a function's loops.
+
+    Its first block may yet be without a branch.
+    """
+    done: set[Any] = set()
+    for block in function.blocks:
+        if block not in done:
+            yield from _closing_blocks(block, frozenset(), done)
+
+
+def _closing_blocks(block: Any, path: frozenset, done: set) -> Iterator[Any]:
+    """Return the blocks, of those reached from this one, that branch back to one before."""
+    path |= {block}
+    done.add(block)
+    for target in block.terminator.operands if block.is_terminated else ():
+        if target in path:
+            yield block
+        elif isinstance(target, ir.Block) and target not in done:
+            yield from _closing_blocks(target, path, done)
+
+
+def _array_view(context: Any, builder: Any, kind: types.Array, *array: Any) -> Any:
+    from numba.np import arrayobj  # late: that takes a tenth of our start
+
+    return arrayobj.make_array(kind)(context, builder, *array)
+
+
+def _unpacked(context: Any, builder: Any, kind: Any, value: Any) -> Value:
+    """Return a value of Numba's as a translation's."""
+    own = _translated_type(kind)
+    if isinstance(kind, types.IntegerLiteral):
+        return Value(own, str(kind.literal_value))
+    if isinstance(kind, types.BaseTuple):
+        parts = [
+            _unpacked(context, builder, part, builder.extract_value(value, k))
+            for k, part in enumerate(_parts_of(kind))
+        ]
+        return Value(own, tuple(parts))
+    if own == "object":
+        value = builder.ptrtoint(value, ir.IntType(64))
+    if isinstance(own, Array):
+        view = _array_view(context, builder, kind, value)
+        return Value(own, view.data.get_reference(), view.nitems.get_reference())
+    if isinstance(own, str) and own in PARTS:
+        both = (builder.extract_value(value, k).get_reference() for k in range(2))
+        return Value(own, tuple(both))
+    return Value(own, value.get_reference() if isinstance(own, str) else None)
+
+
+def _packed(context: Any, builder: Any, kind: Any, value: Value) -> Any:
+    """Return a translation's value as one of Numba's, of a type of Numba's."""
+    own = value.type
+    if isinstance(kind, types.BaseTuple):
+        parts = [
+            _packed(context, builder, *pair)
+            for pair in zip(_parts_of(kind), value.text, strict=True)
+        ]
+        return context.make_tuple(builder, kind, parts)
+    if own == "object":
+        return builder.inttoptr(_operand("i64", value.text), context.get_value_type(kind))
+    if isinstance(own, Array):
+        from numba.np import arrayobj
+
+        view = _array_view(context, builder, kind)
+        data = ir.FormattedConstant(view.data.type, value.text)
+        size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+        size = context.get_constant(types.intp, size)
+        arrayobj.populate_array(view, data, [_operand("i64", value.size)], [size], size, None)
+        return view._getvalue()
+    if isinstance(own, Static):
+        return context.get_dummy_value()
+    if own in PARTS:
+        part = context.get_value_type(NUMBA[PARTS[own]])
+        number = ir.Constant(context.get_value_type(kind), ir.Undefined)
+        for k, text in enumerate(value.text):
+            number = builder.insert_value(number, ir.FormattedConstant(part, text), k)
+        return number
+    return ir.FormattedConstant(context.get_value_type(kind), value.text)
+
+
+def _operand(kind: str, text: str) -> Any:
+    return ir.FormattedConstant(_LLVM[kind], text)
+
+
+def _example(kind: Any) -> Value:
+    """Return what stands for a value of a type of Numba's, while only types matter."""
+    if isinstance(kind, types.IntegerLiteral):
+        return Value("i64", str(kind.literal_value))
+    own = _translated_type(kind)
+    return rebuilt(own, ["poison"] * len(leaf_types(own)))
+
+
+def _definition(row: Intrinsic) -> Any:
+    """Return what Numba types a row's calls by, and then compiles them."""
+
+    def generate(context, builder, signature, arguments):
+        if isinstance(row, Mark):
+            _set_attributes(builder.function, row.attributes)
+            return context.get_dummy_value()
+        pairs = zip(signature.args, arguments, strict=True)
+        values = [_unpacked(context, builder, *pair) for pair in pairs]
+        body = _NumbaBody(builder)
+        result = row.emit(body, *values)
+        body.insert()
+        return _packed(context, builder, signature.return_type, result)
+
+    def typed(typingctx: Any, *arguments: Any) -> Any:
+        try:
+            result = row.emit(_NumbaBody(), *map(_example, arguments))
+        except (Untranslatable, KeyError, TypeError, IndexError):
+            return None  # not for these
+        return _numba_type(result.type)(*arguments), generate
+
+    parameters = inspect.signature(row.meaning).parameters.values()
+    first = inspect.Parameter("typingctx", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    typed.__signature__ = inspect.Signature([first, *parameters])  # Numba looks at it
+    return typed
+
+
+def _set_attributes(function: Any, attributes: tuple[str, ...]) -> None:
+    for name in attributes:
+        if name != "noalias":
+            # llvmlite's own `add` refuses attributes that have a value.
+            set.add(function.attributes, name)
+            continue
+        for argument in function.args:
+            if isinstance(argument.type, ir.PointerType):
+                argument.add_attribute("noalias")
+
+
+_count = 0  # rows that Numba knows
+
+
+def register_rows() -> None:
+    """Tell Numba of the rows that it does not know yet."""
+    global _count
+    new, _count = Intrinsic.rows[_count:], len(Intrinsic.rows)
+    for row in new:
+        template = make_intrinsic_template(row, _definition(row), row.meaning.__name__)
+        infer(template)
+        infer_global(row, types.Function(template))

@@ -1,0 +1,88 @@
+"""Rows of intrinsics: what each means in Python, and what it is in compiled code."""
+
+import inspect
+import itertools
+
+import numba
+import numpy as np
+import pytest
+
+from tests.support.bits import assert_same_bits
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import intrinsics, views
+from tinygrad_cg_kernels.runtime.native.module import scalar_text
+from tinygrad_cg_kernels.runtime.native.row import Intrinsic, Mark
+from tinygrad_cg_kernels.runtime.native.values import Untranslatable
+
+pytestmark = pytest.mark.quick
+ROWS = {
+    name: row
+    for name, row in vars(intrinsics).items()
+    if isinstance(row, Intrinsic) and not isinstance(row, Mark)
+}
+VALUES = [0.0, -0.0, 1.5, -2.25, 1e-3, 3e20, np.inf, -np.inf, np.nan, 5e-324, 0.1]
+OTHERS = {  # rows that take more than floats
+    "like": lambda x, y: intrinsics.like(0.1, x),
+    "by_width": lambda x, y: intrinsics.by_width(x, (0.1, 0.2), (0.3, 0.4))[1],
+    "bits": lambda x, y: x * intrinsics.like(intrinsics.bits(y) & 15, x),
+    "from_bits": lambda x, y: intrinsics.from_bits(intrinsics.bits(x)),
+    "polynomial": lambda x, y: intrinsics.polynomial(x, (0.1, -0.7, 1e-3, 0.5)),
+    "estrin": lambda x, y: intrinsics.estrin(x, (0.1, -0.7, 1e-3, 0.5, 2.0, 0.3, 0.25, -0.1)),
+}
+
+
+def by_row(name):
+    """A function of three floats that calls a row."""
+    row, other = ROWS[name], OTHERS.get(name)
+    if other is not None:
+        return lambda x, y, z: other(x, y)
+    count = len(inspect.signature(row.meaning).parameters)
+    return (lambda x, y, z: row(x), lambda x, y, z: row(x, y), lambda x, y, z: row(x, y, z))[
+        count - 1
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.filterwarnings("ignore:.*encountered")
+def test_a_row_means_in_python_what_numba_makes_of_it(name, dtype):
+    with np.errstate(all="ignore"):
+        values = [np.dtype(dtype).type(value) for value in VALUES]
+        function = by_row(name)
+        build.register_helpers()
+        build.jitable(OTHERS.get(name, function))
+        build.register_helpers()
+        compiled = numba.njit(error_model="numpy")(function)
+        for operands in itertools.islice(itertools.product(values, repeat=3), 0, None, 7):
+            meant, found = function(*operands), compiled(*operands)
+            same = operands[0] == operands[1] or np.isnan(operands[:2]).any()
+            if same and name in ("largest_number", "smallest_number"):
+                continue  # it means nothing, or may be either zero
+            assert_same_bits(np.asarray([found], dtype), np.asarray([meant], dtype))
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_is_not_for_what_its_rule_excludes(name):
+    build.register_helpers()
+    function = ROWS[name]
+    count = len(inspect.signature(function.meaning).parameters)
+    with pytest.raises((Untranslatable, ValueError, IndexError)):
+        scalar_text(by_row(name), ("c128",) * 3)
+    names = ", ".join("xyz"[:count])
+    call = eval(f"lambda {names}: row({names})", {"row": function})
+    with pytest.raises(numba.core.errors.TypingError):
+        build.overload_of(call, (numba.types.unicode_type,) * count)
+
+
+def test_views_mean_in_python_what_they_are():
+    x = np.arange(6.0)
+    assert views.vector(views.address_of(x) + 8, 2, np.float64).tolist() == [1, 2]
+    assert views.section(x, 2, 3).tolist() == views.span(x, 16, 3).tolist() == [2, 3, 4]
+    table = np.array([x.ctypes.data, x.ctypes.data + 8, 16, 8])
+    known = views.layout(table.ctypes.data, 0, 2, (x.dtype, (x.dtype,)))
+    row, value = views.operands(known, 1, 2, (x.dtype, (x.dtype,)))
+    assert (row.tolist(), value) == ([2, 3], 2)
+    assert views.take((row, value), 1) == (3, 2)
+    views.put((row, value), views.into(0), 1, 7.0)
+    assert x[3] == 7
+    assert [np.ndim(part) for part in views.parts((row, value), 0, 1)] == [1, 0]
