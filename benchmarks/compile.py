@@ -84,9 +84,9 @@ def one(package: str, mode: str, program: str) -> dict[str, Any] | None:
     check(work, wanted(), {peer.name: results})
     refused: list[str] = []
     if package == COMPILED.package:
-        from tinygrad_cg_kernels.runtime.native import programs
+        from tinygrad_cg_kernels.runtime import service
 
-        refused = programs.refused
+        refused = service.fallbacks
     return {"elapsed": elapsed, "used": used, "refused": refused}
 
 

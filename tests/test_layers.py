@@ -16,13 +16,15 @@ from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
 
 import tinygrad_cg
+import tinygrad_cg_frontend
 from tinygrad_cg import _ops as ops
 from tinygrad_cg._core.primitive import OPS, Primitive
 from tinygrad_cg_kernels.runtime.machine import Code
-from tinygrad_cg_kernels.runtime.native.calling import PythonFunction
+from tinygrad_cg_kernels.runtime.signatures import PythonFunction
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "kernels"
+FRONT_END = KERNELS / "tinygrad_cg_frontend"
 LIBRARY = ROOT / "tinygrad_cg"
 NAMESPACES = (
     *(
@@ -173,6 +175,31 @@ def test_numba_cuda_and_cupy_have_one_home():
         assert not devices or path == home, (path, devices)
 
 
+@pytest.mark.quick
+def test_the_front_end_imports_nothing_of_ours_and_no_compiler():
+    for path in sources(FRONT_END):
+        assert imported(path) <= sys.stdlib_module_names | {"numpy", FRONT_END.name}, path
+
+
+@pytest.mark.quick
+def test_only_the_interface_of_the_front_end_is_imported():
+    """Names in its `__all__`, by its own name: no module of it."""
+    declared = set(tinygrad_cg_frontend.__all__)
+    assert all(hasattr(tinygrad_cg_frontend, name) for name in declared)
+    used: set[str] = set()
+    for path in {*sources(KERNELS), *sources(LIBRARY)} - {*sources(FRONT_END)}:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    assert not alias.name.startswith(f"{FRONT_END.name}."), path
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                FRONT_END.name
+            ):
+                assert node.module == FRONT_END.name, path
+                used |= {alias.name for alias in node.names}
+    assert used == declared
+
+
 def test_the_kernels_folder_is_no_package():
     assert not (KERNELS / "__init__.py").exists()
 
@@ -181,12 +208,13 @@ def test_the_kernels_folder_is_no_package():
 def test_imports_are_of_the_standard_library_numba_and_numpy(folder):
     allowed = sys.stdlib_module_names | {"numpy", "numba", "llvmlite"}
     for path in sources(folder):
-        ours = {"tinygrad_cg", "tinygrad_cg_kernels"} | EXTRAS.get(path, set())
+        ours = {"tinygrad_cg", "tinygrad_cg_frontend", "tinygrad_cg_kernels"}
+        ours |= EXTRAS.get(path, set())
         assert imported(path) <= allowed | ours, path
 
 
 def test_the_library_loads_numba_numpy_and_nothing_else():
-    ours = {"tinygrad_cg", "tinygrad_cg_kernels"}
+    ours = {"tinygrad_cg", "tinygrad_cg_frontend", "tinygrad_cg_kernels"}
     modules = tops(loaded_by("tinygrad_cg"))
     assert ours <= modules
     assert modules - tops(loaded_by("numba")) - ours <= sys.stdlib_module_names
@@ -365,7 +393,7 @@ def test_rooms_import_only_what_they_may(folder, package, allowed):
                 assert goal in allowed[source], f"{module} imports {target}"
 
 
-@pytest.mark.parametrize("folder", [LIBRARY, KERNELS / "tinygrad_cg_kernels"])
+@pytest.mark.parametrize("folder", [LIBRARY, FRONT_END, KERNELS / "tinygrad_cg_kernels"])
 def test_no_modules_import_each_other_in_a_circle(folder):
     left = imports_of(folder)
     while left:  # take away what imports nothing that is left

@@ -9,7 +9,7 @@ import tinygrad_cg
 from tinygrad_cg._tour import checking, data, documents, fitting, nesting, speed
 from tinygrad_cg._tour.logistic import make_problem
 from tinygrad_cg._tour.printing import say
-from tinygrad_cg_kernels.runtime.compile import cache_folder
+from tinygrad_cg_kernels.runtime.store import cache_folder
 
 DESCRIPTION = """\
 A tour of tinygrad_cg in five parts:

@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 import tinygrad_cg as tf
-from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import machine
-from tinygrad_cg_kernels.runtime.native import functions, kernels
+from tinygrad_cg_kernels.runtime import formulas, machine, service
+from tinygrad_cg_kernels.runtime.store import cache_folder
 
 from . import _ops as ops
 from ._core.primitive import OPS, Primitive
@@ -64,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--processes has to be at least 1, got {given.processes}")
     names = given.names or list(known)
     if not given.quiet:
-        where = build.cache_folder() or "no folder: none can be written"
+        where = cache_folder() or "no folder: none can be written"
         print(f"tinygrad_cg: compiling {len(names)} operations into {where}", file=sys.stderr)
     start, failed = time.perf_counter(), 0
     if given.processes == 1 or len(names) == 1:
@@ -135,11 +134,11 @@ def _warm(record: Primitive) -> None:
             if record.kind == "elementwise" and record.kernel is not None:
                 kind = f"f{np.dtype(dtype).itemsize * 8}"
                 try:
-                    functions.prepare(record.kernel.function, (kind,) * len(record.inputs))
+                    formulas.prepare(record.kernel.function, (kind,) * len(record.inputs))
                 except Exception:  # nor is its scalar function
                     continue
     for owner in getattr(record.kernel, "dispatchers", {}).values():
-        kernels.supply(owner, every=True)
+        service.compile_missing(owner, every=True)
 
 
 def _calls(record: Primitive, dtype: str) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:

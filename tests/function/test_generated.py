@@ -9,13 +9,12 @@ import pytest
 
 from tests.support.graph_cases import arrays_for, assert_same, log1pexp
 from tinygrad_cg._function.codegen.executable import build
-from tinygrad_cg_kernels.runtime import generated
-from tinygrad_cg_kernels.runtime.native import programs
+from tinygrad_cg_kernels.runtime import generated, service
 
 
 @pytest.fixture(autouse=True)
 def by_numba(monkeypatch):
-    monkeypatch.setattr(programs, "enabled", False)
+    monkeypatch.setenv("TINYGRAD_CG_COMPILER", "numba")
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +41,7 @@ def test_texts_are_readable(modules):
 
 def test_clear_cache(modules):
     program = build(log1pexp(40))
-    programs.clear_cache()
+    service.clear_programs()
     assert not modules
     graph = log1pexp(40)
     assert_same(program, graph, arrays_for(graph, np.random.default_rng(0)))

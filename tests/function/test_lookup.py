@@ -9,8 +9,7 @@ import tinygrad_cg as tf
 from tests.support.graph_cases import FLOAT64, apply, assert_same, given, number, total
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.graph.values import FuncGraph, Value, constant
-from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.native import programs
+from tinygrad_cg_kernels.runtime import service, threads
 
 RNG = np.random.default_rng(3)
 
@@ -188,7 +187,7 @@ READS = [
 def test_reads_of_rows_and_columns(index):
     """Values and gradients, which write where these read: translated, without Numba."""
     read, inputs = READS[index], (TABLE, WIDE, NUMBERS, INDICES, BATCH)
-    before = len(programs.refused)
+    before = len(service.fallbacks)
 
     def loss(*inputs):
         return sum(tf.reduce_sum(tf.sin(y)) for y in tf.nest.flatten(read(*inputs)))
@@ -197,7 +196,7 @@ def test_reads_of_rows_and_columns(index):
         return read(*inputs), tf.grad(loss, argnums=(0, 1, 2, 4))(*inputs)
 
     assert_near(tf.function(both, jit_compile=True)(*inputs), both(*inputs), 1e-6)
-    assert programs.refused[before:] == []
+    assert service.fallbacks[before:] == []
 
 
 @pytest.mark.parametrize("shape", [(300, 500), (5000, 40), (100, 40, 60)])

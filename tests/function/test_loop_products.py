@@ -15,7 +15,7 @@ from tests.support.recurrences import lstm
 from tinygrad_cg._function.codegen import rounds
 from tinygrad_cg._function.tracing import loops
 from tinygrad_cg.keras import ops
-from tinygrad_cg_kernels.runtime.native import programs
+from tinygrad_cg_kernels.runtime import service
 from tinygrad_cg_kernels.runtime.objects import ufuncs
 
 RNG = np.random.default_rng(3)
@@ -216,7 +216,7 @@ def test_products_in_loops_are_what_they_are_eagerly(name, dtype):
         found = gradient(*operands)[1]
         return sum(tf.reduce_sum(one * tf.cos(one)) for one in found)
 
-    refused = len(programs.refused)
+    refused = len(service.fallbacks)
     for one in (function, gradient, tf.grad(second, wanted)):
         count, calls = texts(one, *operands)
         assert count >= 1
@@ -224,7 +224,7 @@ def test_products_in_loops_are_what_they_are_eagerly(name, dtype):
         found = tf.function(one)(*operands)
         near(found, one(*operands))
         near(found, driven_by_python(one, *operands))
-    assert len(programs.refused) == refused  # none is left to Numba
+    assert len(service.fallbacks) == refused  # none is left to Numba
 
 
 FORMS = {

@@ -12,11 +12,13 @@ from llvmlite import binding
 
 from tests.support.accuracy import DTYPES, NAMES
 from tinygrad_cg._core.primitive import OPS
+from tinygrad_cg_frontend import Writer
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Pointwise, flat_kernel
 from tinygrad_cg_kernels.loops.rows import run
-from tinygrad_cg_kernels.runtime.compile import FLAGS, array_type, jitable, register_helpers
-from tinygrad_cg_kernels.runtime.native.writer import Writer
+from tinygrad_cg_kernels.runtime.compile import FLAGS, jitable, register_helpers
+from tinygrad_cg_kernels.runtime.entries import array_type
+from tinygrad_cg_kernels.runtime.numba_intrinsics import numba_type
 
 pytestmark = pytest.mark.skipif(
     platform.machine().lower() not in ("x86_64", "amd64")
@@ -54,7 +56,7 @@ def binary_loop(f):
 def assembly(f, inputs, dtype):
     """What a simple loop over the function is compiled to, under the flags of all kernels."""
     loop = (unary_loop, binary_loop)[inputs - 1](f)
-    signature = (array_type(dtype, 1),) * (inputs + 1)
+    signature = (numba_type(array_type(dtype)),) * (inputs + 1)
     register_helpers()
     compiled = numba.njit(**FLAGS)(loop)
     compiled.compile(signature)

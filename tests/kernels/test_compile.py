@@ -20,13 +20,13 @@ import pytest
 from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
 
+from tinygrad_cg_frontend import Untranslatable, source_of
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import generated, texts
-from tinygrad_cg_kernels.runtime.native import kernels
-from tinygrad_cg_kernels.runtime.native.sources import source_of
-from tinygrad_cg_kernels.runtime.native.values import Untranslatable
+from tinygrad_cg_kernels.runtime import service, texts
+from tinygrad_cg_kernels.runtime import store as disk
+from tinygrad_cg_kernels.runtime.formulas import KERNELS as LIBRARY
 from tinygrad_cg_kernels.runtime.store import Store
 
 KERNELS = Path(build.__file__).parents[2]
@@ -140,7 +140,7 @@ def test_folders_of_older_versions_are_removed(tmp_path):
         folder_of_age(tmp_path / "mine", 9, "a.nbi"),
         folder_of_age(tmp_path / f"{9:016x}", 9, "notes.txt"),
     ]
-    program = "from tinygrad_cg_kernels.runtime import compile\nprint(compile.cache_folder())"
+    program = "from tinygrad_cg_kernels.runtime import store\nprint(store.cache_folder())"
     folder = run(program, TINYGRAD_CG_CACHE_DIR=str(tmp_path))
     assert Path(folder).is_dir()
     assert not stale.exists()
@@ -153,9 +153,9 @@ def test_no_writable_folder_is_no_error(tmp_path):
     program = (
         "import numpy as np\n"
         "from tinygrad_cg_kernels import elementary\n"
-        "from tinygrad_cg_kernels.runtime import compile as build\n"
+        "from tinygrad_cg_kernels.runtime import store\n"
         "from tinygrad_cg_kernels.loops.engine import Elementwise\n"
-        "assert build.cache_folder() is None\n"
+        "assert store.cache_folder() is None\n"
         "print(Elementwise('add', elementary.add, 2)(np.ones(()), np.ones(())))\n"
     )
     assert run(program, TINYGRAD_CG_CACHE_DIR=str(blocked / "below")) == "2.0"
@@ -190,11 +190,11 @@ def test_importing_compiles_nothing_and_writes_nothing(tmp_path):
 @pytest.mark.quick
 def test_the_cache_folder_is_named_by_the_sources(monkeypatch, tmp_path):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
-    folder = build.cache_folder()
+    folder = disk.cache_folder()
     assert folder is not None
     assert folder.parent == tmp_path
-    assert build.STAMP.startswith(folder.name)
-    assert len(build.STAMP) == 64
+    assert disk.STAMP.startswith(folder.name)
+    assert len(disk.STAMP) == 64
 
 
 def test_the_stamp_covers_all_rooms_and_versions(tmp_path):
@@ -203,7 +203,7 @@ def test_the_stamp_covers_all_rooms_and_versions(tmp_path):
     (inner / "a.py").write_text("x = 1")
 
     def stamp(version):
-        return build.stamp(build.digests(tmp_path), tmp_path, version)
+        return disk.stamp(disk.digests(tmp_path), tmp_path, version)
 
     first = stamp("1.0")
     assert stamp("1.0") == first
@@ -213,7 +213,7 @@ def test_the_stamp_covers_all_rooms_and_versions(tmp_path):
     assert second != first
     (inner / "a.py").rename(tmp_path / "room" / "a.py")
     assert stamp("1.0") not in (first, second)
-    assert build.stamp(build.digests(build.PACKAGE), build.PACKAGE, np.__version__) == build.STAMP
+    assert disk._current_stamp() == disk.STAMP
 
 
 def test_a_function_is_not_read_from_a_file_that_changed_since_it_was_imported(
@@ -221,18 +221,18 @@ def test_a_function_is_not_read_from_a_file_that_changed_since_it_was_imported(
 ):
     file = tmp_path / "kernels_of_a_test.py"
     file.write_text("def twice(x):\n    return x + x\n\n\ndef half(x):\n    return x / 2\n")
-    monkeypatch.setattr(build, "_sources", build._sources | build.digests(tmp_path))
+    monkeypatch.setattr(disk, "_sources", disk._sources | disk.digests(tmp_path))
     monkeypatch.syspath_prepend(str(tmp_path))
     module = importlib.import_module("kernels_of_a_test")
-    assert ast.unparse(source_of(module.twice).body[0]) == "return x + x"
+    assert ast.unparse(source_of(module.twice, LIBRARY).body[0]) == "return x + x"
     linecache.clearcache()
     file.write_text("def twice(x):\n    return x + y\n\n\ndef half(x):\n    return x / 3\n")
     with pytest.raises(Untranslatable, match="which has changed"):
-        source_of(module.half)
+        source_of(module.half, LIBRARY)
     file.unlink()
     linecache.clearcache()
     with pytest.raises(Untranslatable):
-        source_of(module.half)
+        source_of(module.half, LIBRARY)
 
 
 @pytest.mark.quick
@@ -244,7 +244,7 @@ def test_kernels_carry_their_name(monkeypatch):
     assert set(made) == {"small", "tiles"}
     assert made["small"].callable().__name__ == "my_add_small"
     assert {"my_add_small", "my_add_tiles"} <= {*build.compiled, *build.loaded}
-    monkeypatch.setattr(kernels, "enabled", False)  # then by Numba
+    monkeypatch.setenv("TINYGRAD_CG_COMPILER", "numba")
     arcsin, z = Elementwise("my_arcsin", elementary.arcsin, 1), np.ones(3, complex)
     arcsin(z)
     arcsin(z[::-1])
@@ -314,7 +314,7 @@ def test_damaged_files_in_the_cache_are_made_anew(compiled, tmp_path, left):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("lock", [global_compiler_lock, generated._lock], ids=["Numba's", "texts'"])
+@pytest.mark.parametrize("lock", [global_compiler_lock, service.lock], ids=["Numba's", "ours"])
 def test_a_child_forked_while_a_thread_compiles_may_compile(lock):
     locked = threading.Event()
 
@@ -347,8 +347,8 @@ def test_a_child_forked_while_a_thread_compiles_may_compile(lock):
 def test_what_numba_compiles_is_not_kept(store):
     """Numba keeps pickles, which run code when they are read."""
     assert build.entry(build.kernel(lambda x: x + 1.0, "add_one"), numba.float64)(1.0) == 2.0
-    assert not any(path.is_file() for path in build.cache_folder().rglob("*"))
-    for source in build.PACKAGE.rglob("*.py"):
+    assert not any(path.is_file() for path in disk.cache_folder().rglob("*"))
+    for source in disk.PACKAGE.rglob("*.py"):
         assert "pickle" not in source.read_text(encoding="utf-8"), source
 
 
@@ -393,22 +393,22 @@ def test_what_is_no_file_is_not_read_and_nothing_is_left_behind(store):
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="the system cannot tell")
 def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path / "shared"))
-    monkeypatch.setattr(build.tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(disk.tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
-    shared = build.cache_folder()
+    shared = disk.cache_folder()
     assert shared is not None
     assert shared.stat().st_mode & 0o777 == 0o700
-    for function in (build._is_private, build._instead_of):
+    for function in (disk._is_private, disk._instead_of):
         function.cache_clear()
     shared.chmod(0o777)
     try:
         with pytest.warns(RuntimeWarning, match="others can write"):
-            private = build.cache_folder()
+            private = disk.cache_folder()
         assert private is not None
         assert tmp_path / "temporary" in private.parents
         assert private.stat().st_mode & 0o077 == 0
     finally:
-        for function in (build._is_private, build._instead_of):
+        for function in (disk._is_private, disk._instead_of):
             function.cache_clear()
 
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from tests.support.bits import assert_same_bits
+from tinygrad_cg_frontend import Intrinsic, Mark, Untranslatable, translate_formula
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import intrinsics, views
-from tinygrad_cg_kernels.runtime.native.module import scalar_text
-from tinygrad_cg_kernels.runtime.native.row import Intrinsic, Mark
-from tinygrad_cg_kernels.runtime.native.values import Untranslatable
+from tinygrad_cg_kernels.runtime import intrinsics, machine, views
+from tinygrad_cg_kernels.runtime.formulas import KERNELS
 
 pytestmark = pytest.mark.quick
 ROWS = {
@@ -67,7 +66,7 @@ def test_a_row_is_not_for_what_its_rule_excludes(name):
     function = ROWS[name]
     count = len(inspect.signature(function.meaning).parameters)
     with pytest.raises((Untranslatable, ValueError, IndexError)):
-        scalar_text(by_row(name), ("c128",) * 3)
+        translate_formula(by_row(name), "f", ("c128",) * 3, KERNELS, machine.processor())
     names = ", ".join("xyz"[:count])
     call = eval(f"lambda {names}: row({names})", {"row": function})
     with pytest.raises(numba.core.errors.TypingError):

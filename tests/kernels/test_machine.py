@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tinygrad_cg_frontend import LLVMSource
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import machine, objects, threads
-from tinygrad_cg_kernels.runtime.native import programs
+from tinygrad_cg_kernels.runtime import machine, objects, service, signatures, threads
+from tinygrad_cg_kernels.runtime.service import TextSource
 
 pytestmark = pytest.mark.skipif(not objects.supported, reason="arrays lie elsewhere in memory")
 X = np.random.default_rng(0).normal(size=2 * threads.THRESHOLD)
@@ -32,20 +33,20 @@ def several(x):
 @pytest.fixture
 def threads_used(monkeypatch):
     """The threads that compile, where nothing is compiled yet."""
-    monkeypatch.setattr(programs, "_owners", WeakValueDictionary())
-    monkeypatch.setattr(programs._store, "read", lambda name: None)
-    monkeypatch.setattr(programs._store, "has", lambda name: False)
-    monkeypatch.setattr(programs._store, "write", lambda *given: None)
-    compiled, found = machine.Text.compiled, []
+    monkeypatch.setattr(service, "_live", WeakValueDictionary())
+    monkeypatch.setattr(TextSource.store, "read", lambda name: None)
+    monkeypatch.setattr(TextSource.store, "has", lambda name: False)
+    monkeypatch.setattr(TextSource.store, "write", lambda *given: None)
+    compiled, found = machine.compile_source, []
 
-    def compile_slowly(text):
+    def compile_slowly(source):
         thread = threading.current_thread()
-        if thread.name != "tinygrad_cg compiler":  # one of those makes better forms of kernels
+        if thread.name != "tinygrad_cg compiler":  # one of those makes optimized code
             found.append(thread)
         time.sleep(0.05)  # so that no thread takes all
-        return compiled(text)
+        return compiled(source)
 
-    monkeypatch.setattr(machine.Text, "compiled", compile_slowly)
+    monkeypatch.setattr(machine, "compile_source", compile_slowly)
     return found
 
 
@@ -63,7 +64,7 @@ def test_kernels_of_a_program_are_compiled_by_as_many_threads_as_cores(
     assert own in threads_used
     others = [thread for thread in threads_used if thread is not own]
     assert len(set(others)) == min(cores - 1, len(others))
-    assert not programs._early
+    assert not service._precompiled
     np.testing.assert_allclose(result, several(tf.constant(X)), 1e-12)
 
 
@@ -155,9 +156,9 @@ def test_threads_make_the_same_code():
         )
         for n in range(12)
     ]
-    alone = [machine.Text(text).compiled() for text in texts]
+    alone = [machine.compile_source(LLVMSource(text)) for text in texts]
     with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(machine.Text.compiled, map(machine.Text, texts * 5)))
+        together = list(pool.map(machine.compile_source, map(LLVMSource, texts * 5)))
     assert together == alone * 5
     assert len(set(alone)) == 12
 
@@ -172,33 +173,34 @@ def run(x, sizes):
     x[0] = {}
     return True
 """
-KINDS = [(np.dtype(float), 1)]
+SIGNATURE = signatures.program([(np.dtype(float), 1)])
 
 
 def test_what_is_not_translated_is_left_to_numba(threads_used, monkeypatch):
     monkeypatch.setattr(machine, "cores", lambda: 2)
     texts = [TEXT.format(one) for one in ("x[0] ** 2", "x[0] + 1.0", "x[0] + 2.0")]
     x, sizes = np.array([3.0]), np.zeros(1, np.int64)
-    with programs.together([(text, "run", KINDS) for text in texts]):
-        assert len(programs._early) == 2
+    with service.compile_batch([(TextSource(text, "run"), SIGNATURE) for text in texts]):
+        assert len(service._precompiled) == 2
         for text in texts:
-            run, _ = programs.function(text, "run", KINDS)
+            run, _ = service.compile(TextSource(text, "run"), SIGNATURE)
             assert run(x, sizes)
     assert x[0] == 12.0
-    assert not programs._early
+    assert not service._precompiled
 
 
 def test_what_nobody_asks_for_is_forgotten(threads_used, monkeypatch):
     monkeypatch.setattr(machine, "cores", lambda: 2)
 
     def fail():
-        with programs.together([(TEXT.format(k), "run", KINDS) for k in (1.0, 2.0)]):
-            assert len(programs._early) == 2
+        sources = [TextSource(TEXT.format(k), "run") for k in (1.0, 2.0)]
+        with service.compile_batch([(source, SIGNATURE) for source in sources]):
+            assert len(service._precompiled) == 2
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert not programs._early
+    assert not service._precompiled
 
 
 # Memory ------------------------------------------------------------------------------------------
@@ -230,9 +232,9 @@ def test_compiling_leaves_no_memory_behind():
     """Pass managers of llvmlite are not freed with their objects: a quarter of a megabyte each."""
     lines = [f"  %y{k} = fadd double %x, {k}.5\n  store double %y{k}, ptr %p" for k in range(300)]
     text = "\n".join(["define void @entry(ptr %p, double %x) {", *lines, "  ret void", "}"])
-    text = machine.Text(text)
-    plain = lambda: machine.object_code(machine.optimised(text.parsed()))
-    for compile_it in (plain, text.compiled):
+    source = LLVMSource(text)
+    plain = lambda: machine.object_code(machine.optimised(machine.parsed(source)))
+    for compile_it in (plain, lambda: machine.compile_source(source)):
         for _ in range(3):
             compile_it()
         before = allocated()
@@ -246,7 +248,7 @@ def test_memory_goes_back_after_some_code_was_freed(monkeypatch):
     monkeypatch.setattr(machine, "FREED", 3)
     monkeypatch.setattr(machine, "give_back", lambda: calls.append(1))
     monkeypatch.setattr(machine.Code, "_freed", itertools.count(1))
-    data = machine.Text("define void @entry() {\n  ret void\n}").compiled()
+    data = machine.compile_source(LLVMSource("define void @entry() {\n  ret void\n}"))
     held = [machine.Code(data) for _ in range(7)]
     assert not calls
     for count in (0, 0, 1, 1, 1, 2, 2):
@@ -277,7 +279,7 @@ def test_a_fork_waits_for_what_another_thread_compiles():
     locked, done = threading.Event(), threading.Event()
 
     def compile_slowly():
-        with programs._lock:
+        with service.lock:
             locked.set()
             time.sleep(0.3)
             done.set()
@@ -287,7 +289,7 @@ def test_a_fork_waits_for_what_another_thread_compiles():
     locked.wait()
     child = os.fork()
     if not child:
-        with programs._lock:
+        with service.lock:
             os._exit(0 if done.is_set() else 1)
     thread.join()
     _, status = os.waitpid(child, 0)

@@ -12,11 +12,11 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.bits import assert_same_bits
+from tinygrad_cg_frontend import Untranslatable
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.runtime import generated, objects
-from tinygrad_cg_kernels.runtime.native import functions, programs
-from tinygrad_cg_kernels.runtime.native.translate import text_scope
-from tinygrad_cg_kernels.runtime.native.values import Untranslatable
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import formulas, objects, service, signatures
+from tinygrad_cg_kernels.runtime.service import TextSource
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = """
@@ -39,13 +39,24 @@ def text(*lines, parameters="x, y", helpers=""):
     return f"{HEAD}\n{helpers}\n\ndef run({parameters}, sizes):\n    wide_vectors()\n{body}\n"
 
 
+def by_front_end(source, kinds):
+    """The function of a text; Untranslatable where the front end refuses it."""
+    signature, own = signatures.program(kinds), TextSource(source, "run")
+    return service._by_front_end(service._Request(own, signature, own.key(signature)), list).run
+
+
+def by_numba(source, kinds):
+    return build.compile_by_numba(
+        TextSource(source, "run").python(), "run", signatures.program(kinds)
+    )[0]
+
+
 def by_both(source, *arrays):
     """The written arrays, by translation and by Numba, which agree; the last is written."""
     found = []
     kinds = [(one.dtype, one.ndim) for one in arrays]
     sizes = np.array([one.size for one in arrays], np.int64)
-    native, _ = programs._function(source, "run", kinds)
-    for run in (native, generated.function(source, "run", kinds)[0]):
+    for run in (by_front_end(source, kinds), by_numba(source, kinds)):
         copies = [one.copy() for one in arrays]
         assert run(*copies, sizes) is True
         found.append(copies)
@@ -123,13 +134,14 @@ def part(x, first, count):
 
 
 def test_what_is_not_contiguous_is_refused():
-    source = text("y[0] = x[0]")
-    run, _ = programs.function(source, "run", [(np.dtype(float), 2), (np.dtype(float), 1)])
-    sizes, y = np.zeros(1, np.int64), np.zeros(1)
-    assert run(np.ones((3, 4))[:, ::2], y, sizes) is False
-    assert y[0] == 0
-    assert run(np.ones((3, 4)), y, sizes) is True
-    assert y[0] == 1
+    source = text("row = section(x, 0, x.size)", "y[0] = row[0]")
+    kinds = [(np.dtype(float), 2), (np.dtype(float), 1)]
+    for run in (by_front_end(source, kinds), by_numba(source, kinds)):
+        sizes, y = np.zeros(1, np.int64), np.zeros(1)
+        assert run(np.ones((3, 4))[:, ::2], y, sizes) is False
+        assert y[0] == 0
+        assert run(np.ones((3, 4)), y, sizes) is True
+        assert y[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -138,16 +150,16 @@ def test_what_is_not_contiguous_is_refused():
 )
 def test_what_is_not_translated_is_left_to_numba(line):
     with pytest.raises(Untranslatable):
-        programs._function(text(line), "run", [(np.dtype(float), 1)] * 2)
+        by_front_end(text(line), [(np.dtype(float), 1)] * 2)
 
 
 def test_complex_programs_are_translated():
     f = tf.function(lambda z, w: tf.math.conj(z) * w - z / (w + 1.0) + tf.cast(tf.abs(z), z.dtype))
     z, w = np.array([1j, 2.0 + 1j, -3.0]), np.array([0.5, 1j, 2.0 - 1j])
-    before = len(programs.refused)
+    before = len(service.fallbacks)
     expected = z.conj() * w - z / (w + 1) + abs(z)
     np.testing.assert_allclose(f(tf.constant(z), tf.constant(w)).numpy(), expected, rtol=1e-15)
-    assert len(programs.refused) == before
+    assert len(service.fallbacks) == before
 
 
 LONG = "exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sin cos tan arcsin arccos arctan"
@@ -159,7 +171,7 @@ LONG += " arcsinh arccosh arctanh erf erfc sigmoid softplus cbrt"
 def test_vectors_and_numbers_have_the_same_bits(name, kind):
     """A function called a vector at a time, and inlined: at ordinary, special and far arguments."""
     function = getattr(elementary, name)
-    known = functions.find(function, (kind,))
+    known = formulas.find(function, (kind,))
     dtype = np.dtype(f"float{kind[1:]}")
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=100), X, rng.normal(size=60) * 1e3, [1e30, 3e38, 1e300]])
@@ -179,7 +191,7 @@ def test_vectors_and_numbers_have_the_same_bits(name, kind):
     for source in (alone, many):
         y = np.zeros_like(x)
         kinds = [(dtype, 1)] * 2
-        run, _ = programs._function(source, "run", kinds)
+        run = by_front_end(source, kinds)
         assert run(x, y, np.zeros(1, np.int64)) is True
         results.append(y)
     assert_same_bits(*results)
@@ -191,8 +203,8 @@ def test_a_damaged_file_is_compiled_anew(tmp_path, monkeypatch):
     source, kinds = text("y[0] = x[0] + 42.0"), [(np.dtype(float), 1)] * 2
 
     def run():
-        monkeypatch.setattr(programs, "_owners", weakref.WeakValueDictionary())
-        function, _ = programs._function(source, "run", kinds)
+        monkeypatch.setattr(service, "_live", weakref.WeakValueDictionary())
+        function = by_front_end(source, kinds)
         y = np.zeros(1)
         function(np.ones(1), y, np.zeros(1, np.int64))
         return y[0]
@@ -215,22 +227,22 @@ def test_a_damaged_file_is_compiled_anew(tmp_path, monkeypatch):
 def test_the_oldest_files_go_first(tmp_path, monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TINYGRAD_CG_CACHE_LIMIT", "1")
-    monkeypatch.setattr(programs._store, "_count", 0)
+    monkeypatch.setattr(TextSource.store, "_count", 0)
     monkeypatch.setattr("tinygrad_cg_kernels.runtime.store.EVERY", 1)
     for k in range(3):
-        programs._function(text(f"y[0] = x[0] + {k}.25"), "run", [(np.dtype(float), 1)] * 2)
+        by_front_end(text(f"y[0] = x[0] + {k}.25"), [(np.dtype(float), 1)] * 2)
     assert len(list(tmp_path.rglob("programs/*.code"))) == 1
 
 
 def test_code_that_nobody_holds_is_freed():
     f = tf.function(lambda x: tf.exp(x) * 3.25 + 7.125)
     assert f(tf.constant(0.0)).numpy() == 10.375
-    owners = [weakref.ref(one) for one in programs._owners.values()]
-    count = len(programs._owners)
+    owners = [weakref.ref(one) for one in service._live.values()]
+    count = len(service._live)
     assert count
     del f
     gc.collect()
-    assert len(programs._owners) < count
+    assert len(service._live) < count
     assert any(one() is None for one in owners)
 
 
@@ -239,7 +251,6 @@ def test_a_second_process_compiles_nothing(tmp_path):
 import sys
 sys.path[:0] = {[str(ROOT), str(ROOT / "kernels")]!r}
 import tinygrad_cg as tf
-from tinygrad_cg_kernels.runtime.native import programs
 from tinygrad_cg_kernels.runtime import compile as build
 f = tf.function(tf.grad(lambda x: tf.reduce_sum(tf.exp(x) * tf.sin(x))))
 f(tf.constant([1.0, 2.0]))
@@ -283,7 +294,9 @@ def second_part(x, y):
 """
     source = text("parts = second_part(x, y)", helpers=helpers)
     kinds = [(X.dtype, 1)] * 2
-    modules, _ = programs._Part(source, "run", kinds).translated(text_scope(source))
+    own, signature = TextSource(source, "run"), signatures.program(kinds)
+    request = service._Request(own, signature, own.key(signature))
+    modules, _ = own.translate(request, {})
     assert len(modules) == 3
     with np.errstate(invalid="ignore"):
         wanted = np.sin(X) * 0.5

@@ -9,8 +9,7 @@ from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops import engine
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import objects
-from tinygrad_cg_kernels.runtime.native import kernels
+from tinygrad_cg_kernels.runtime import objects, service, store
 from tinygrad_cg_kernels.runtime.threads import THRESHOLD
 
 pytestmark = pytest.mark.skipif(not objects.supported, reason="Numba compiles the kernels here")
@@ -58,7 +57,7 @@ def test_kernels_have_the_bits_of_whole_ones(name, inputs, monkeypatch):
                 np.testing.assert_array_equal(apart(*given).view(bits), expected)
     for kernel, flat in ((apart, True), (whole, False)):
         for key, owner in kernel.dispatchers.items():
-            of_parts = isinstance(getattr(owner, "code", owner), kernels.CodeOfParts)
+            of_parts = isinstance(getattr(owner, "code", owner), service.CodeOfParts)
             assert of_parts == (flat or key[0] == "small"), key
 
 
@@ -76,7 +75,7 @@ def test_a_part_is_compiled_once_and_found_in_the_cache():
         assert len(compiled(name)) == before + 1
         again, found = Elementwise("cos", elementary.cos, 1, "float"), build.loaded.count(name)
         np.testing.assert_array_equal(again(far), expected)
-        assert build.loaded.count(name) == found + (build.cache_folder() is not None)
+        assert build.loaded.count(name) == found + (store.cache_folder() is not None)
 
 
 def test_what_is_written_in_place_is_written_once():
@@ -117,10 +116,10 @@ def test_all_parts_can_be_compiled_beforehand():
     for size in (3, THRESHOLD):
         kernel(values(size, float, far=False))
     owners = list(kernel.dispatchers.values())
-    assert [kernels.supply(owner, every=True) for owner in owners] == [True, True]
+    assert [service.compile_missing(owner, every=True) for owner in owners] == [True, True]
     before = len(build.compiled), len(build.loaded)
     for size in (1, 3, THRESHOLD):
         kernel(values(size, float, far=True))
         kernel(values(size, float, far=False))
     assert (len(build.compiled), len(build.loaded)) == before
-    assert not any(kernels.supply(owner) for owner in owners)
+    assert not any(service.compile_missing(owner) for owner in owners)

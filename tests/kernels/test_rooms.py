@@ -10,7 +10,7 @@ import tinygrad_cg_kernels
 pytestmark = pytest.mark.quick
 
 PACKAGE = Path(tinygrad_cg_kernels.__file__).parent
-ROOMS = ("runtime", "elementary", "loops", "reduce", "move", "linear", "native", "cuda")
+ROOMS = ("runtime", "elementary", "loops", "reduce", "move", "linear", "cuda")
 """From the bottom up: a room may import those before it, and itself."""
 
 
@@ -28,6 +28,11 @@ def imported(path: Path) -> set[str]:
 
 def files() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
+
+
+def test_the_rooms_are_those_that_there_are():
+    folders = {path.name for path in PACKAGE.iterdir() if any(path.glob("*.py"))}
+    assert folders == {*ROOMS}
 
 
 def test_rooms_import_downwards():

@@ -12,8 +12,7 @@ from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops import small
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.reduce import reduction
-from tinygrad_cg_kernels.runtime import objects
-from tinygrad_cg_kernels.runtime.native import kernels
+from tinygrad_cg_kernels.runtime import objects, service
 
 pytestmark = pytest.mark.skipif(not objects.supported, reason="objects are not looked at here")
 
@@ -30,7 +29,7 @@ def enter(kernel, *arrays):
     """The small kernel for such arrays, with all its parts."""
     kernel(*arrays)
     for owner in kernel.dispatchers.values():
-        kernels.supply(owner, every=True)
+        service.compile_missing(owner, every=True)
     return kernel.small_kernel[0]
 
 

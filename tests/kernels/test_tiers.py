@@ -1,4 +1,4 @@
-"""Kernels in two forms: the one that is compiled first, and the better one."""
+"""Two tiers of kernels: baseline code, which is compiled first, and optimized code."""
 
 import copy
 import io
@@ -13,6 +13,7 @@ import tinygrad_cg as tf
 from tests.support.bits import assert_same_bits
 from tinygrad_cg._core.primitive import OPS, public_function
 from tinygrad_cg._core.tensor import Tensor
+from tinygrad_cg_frontend import HEAVY, UNOPTIMISED, module
 from tinygrad_cg_kernels.linear import conv, pool
 from tinygrad_cg_kernels.loops import tiles
 from tinygrad_cg_kernels.loops.engine import Elementwise
@@ -20,9 +21,8 @@ from tinygrad_cg_kernels.loops.ranges import Ranged
 from tinygrad_cg_kernels.move import gather, order
 from tinygrad_cg_kernels.reduce import combine, moments, narrow, reduction, softmax, sums
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import machine, objects, progress
+from tinygrad_cg_kernels.runtime import machine, objects, progress, service, tiers
 from tinygrad_cg_kernels.runtime.entries import Blocks
-from tinygrad_cg_kernels.runtime.native import kernels, module, tiers
 from tinygrad_cg_kernels.runtime.threads import THRESHOLD
 
 pytestmark = pytest.mark.skipif(not objects.supported, reason="Numba compiles the kernels here")
@@ -34,10 +34,10 @@ def empty_cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def only_first_forms(monkeypatch):
-    """No work is enough for a better form."""
-    monkeypatch.setattr(tiers, "ENOUGH", 2**62)
-    monkeypatch.setattr(tiers, "ENOUGH_HEAVY", 2**62)
+def only_baseline_code(monkeypatch):
+    """No work is enough for optimized code."""
+    monkeypatch.setattr(tiers, "TIER_UP_WORK", 2**62)
+    monkeypatch.setattr(tiers, "TIER_UP_WORK_HEAVY", 2**62)
 
 
 def made(name):
@@ -73,21 +73,21 @@ def values(inputs, count, dtype):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", [*LONG, "xlogy"])
 @pytest.mark.filterwarnings("ignore:.*encountered")
-def test_both_forms_have_the_same_bits(name, dtype):
+def test_both_tiers_have_the_same_bits(name, dtype):
     kernel = made(name)
     given = values(kernel.inputs, THRESHOLD, dtype)
     first = kernel(*given)
     owner = owner_of(kernel)
-    assert owner.better.code is None
-    kernels.supply(owner, every=True)
-    assert owner.better.code is not None
+    assert owner.optimized.code is None
+    service.compile_missing(owner, every=True)
+    assert owner.optimized.code is not None
     assert_same_bits(kernel(*given), first)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", BRANCHING)
 @pytest.mark.filterwarnings("ignore:.*encountered")
-def test_both_forms_of_branching_formulas_have_the_same_bits(name, dtype):
+def test_both_tiers_of_branching_formulas_have_the_same_bits(name, dtype):
     kernel, rng = made(name), np.random.default_rng(0)
     usual = [rng.uniform(one.low, one.high, 10_000) for one in OPS[name].samples]
     some = values(kernel.inputs, 100, dtype)
@@ -96,9 +96,9 @@ def test_both_forms_of_branching_formulas_have_the_same_bits(name, dtype):
     given = [np.broadcast_to(one, (10, one.size)) for one in given]
     first = kernel(*given)
     owner = owner_of(kernel)
-    assert owner.better.code is None
-    kernels.supply(owner, every=True)
-    assert owner.better.code is not None
+    assert owner.optimized.code is None
+    service.compile_missing(owner, every=True)
+    assert owner.optimized.code is not None
     assert_same_bits(kernel(*given), first)
 
 
@@ -108,15 +108,15 @@ def test_other_cores_begin_while_the_rest_is_translated(name, count, monkeypatch
     """Formulas that are compiled early are part of the kernel, and have the same bits."""
     given = values(OPS[name].kernel.inputs, count, "float64")
     expected = made(name)(*given)
-    texts, begun = [], machine.Text.begun
-    monkeypatch.setattr(machine.Text, "begun", lambda text: texts.append(text) or begun(text))
+    texts, begin = [], machine.begin
+    monkeypatch.setattr(machine, "begin", lambda source: texts.append(source) or begin(source))
     monkeypatch.setattr(machine, "cores", lambda: 4)
     monkeypatch.setattr(module, "EARLY", 1)
-    monkeypatch.setattr(tiers, "HEAVY", 1)
+    monkeypatch.setattr(module, "HEAVY_TEXT", 1)
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", f"{os.environ['TINYGRAD_CG_CACHE_DIR']}/other")
     assert_same_bits(made(name)(*given), expected)
     assert len(texts) > 1
-    level = machine.HEAVY if count == THRESHOLD else machine.UNOPTIMISED
+    level = HEAVY if count == THRESHOLD else UNOPTIMISED
     assert {text.level for text in texts} == {level}
 
 
@@ -124,7 +124,7 @@ def test_other_cores_begin_while_the_rest_is_translated(name, count, monkeypatch
 def test_formulas_are_not_begun_before_their_level_is_known(count, monkeypatch):
     """That of a kernel of blocks depends on how long the whole is."""
     texts = []
-    monkeypatch.setattr(machine.Text, "begun", lambda text: texts.append(text) or text)
+    monkeypatch.setattr(machine, "begin", lambda source: texts.append(source) or source)
     monkeypatch.setattr(machine, "cores", lambda: 4)
     monkeypatch.setattr(module, "EARLY", 1)
     given = values(1, count, "float64")
@@ -140,32 +140,32 @@ def test_small_and_large_arrays_have_the_same_bits_where_loops_are_not_vectorise
     assert_same_bits(one_by_one, together)
 
 
-def test_the_better_form_comes_with_work(monkeypatch):
+def test_optimized_code_comes_with_work(monkeypatch):
     kernel = made("lgamma")
     x = np.random.default_rng(0).uniform(0.1, 9, (400, 400)).T
     first = kernel(x)
-    better = owner_of(kernel).better
-    monkeypatch.setattr(better, "enough", 4 * x.size)
+    optimized = owner_of(kernel).optimized
+    monkeypatch.setattr(optimized, "enough", 4 * x.size)
     for _ in range(2):
         kernel(x)
-    assert better.thread is None
+    assert optimized.thread is None
     kernel(x)
-    better.thread.join()
-    assert better.code is not None
+    optimized.thread.join()
+    assert optimized.code is not None
     np.testing.assert_array_equal(kernel(x), first)
-    again = made("lgamma")  # as in another process: the better form is on disk
+    again = made("lgamma")  # as in another process: the optimized code is on disk
     before = len(build.loaded)
     np.testing.assert_array_equal(again(x), first)
-    assert owner_of(again).better is None
+    assert owner_of(again).optimized is None
     assert "lgamma_tiles" in build.loaded[before:]
 
 
-def test_the_first_form_is_on_disk():
+def test_baseline_code_is_on_disk():
     x = np.random.default_rng(0).uniform(0.1, 9, THRESHOLD)
     first = made("lgamma")(x)
     again, before = made("lgamma"), len(build.loaded)
     np.testing.assert_array_equal(again(x), first)
-    assert owner_of(again).better is not None
+    assert owner_of(again).optimized is not None
     assert "lgamma_flat" in build.loaded[before:]
 
 
@@ -177,35 +177,35 @@ def small_owner(kernel):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.filterwarnings("ignore:.*encountered")
-def test_both_forms_of_small_kernels_have_the_same_bits(name, dtype):
+def test_both_tiers_of_small_kernels_have_the_same_bits(name, dtype):
     kernel = made(name)
     given = values(kernel.inputs, 1000, dtype)
     first = kernel(*given)
-    better = small_owner(kernel).code.better
-    assert better is not None
-    assert better.code is None
-    while better.thread is None:
+    optimized = small_owner(kernel).code.optimized
+    assert optimized is not None
+    assert optimized.code is None
+    while optimized.thread is None:
         assert kernel(*given) is not None
-    better.thread.join()
-    assert better.code is not None
+    optimized.thread.join()
+    assert optimized.code is not None
     assert_same_bits(kernel(*given), first)
 
 
-def test_a_small_kernel_asks_for_its_better_form_once():
+def test_a_small_kernel_asks_for_its_optimized_code_once():
     kernel, x = made("sin"), np.linspace(-3, 3, 100)
     first = kernel(x)
-    better = small_owner(kernel).code.better
+    optimized = small_owner(kernel).code.optimized
     calls = 1
-    while better.thread is None:
+    while optimized.thread is None:
         np.testing.assert_array_equal(kernel(x), first)
         calls += 1
-    assert tiers.CALLS <= calls <= tiers.CALLS + 2
-    better.thread.join()
+    assert tiers.TIER_UP_CALLS <= calls <= tiers.TIER_UP_CALLS + 2
+    optimized.thread.join()
     far = np.array([1e9, 2e200])  # a part that was not needed before
     np.testing.assert_array_equal(kernel(far), made("sin")(far))
     again, before = made("sin"), len(build.loaded)  # as in another process
     np.testing.assert_array_equal(again(x), first)
-    assert small_owner(again).code.better is None
+    assert small_owner(again).code.optimized is None
     assert "sin_small" in build.loaded[before:]
 
 
@@ -219,28 +219,28 @@ def of_tensors(kernel):
 
 
 @pytest.mark.parametrize("convert", [np.asarray, tf.constant])
-def test_operations_have_the_better_forms_of_small_kernels(convert):
+def test_operations_have_optimized_codes_of_small_kernels(convert):
     kernel, x = made("sin"), convert(np.linspace(-3, 3, 100))
     sin = of_tensors(kernel)
     first = sin(x)
-    better = small_owner(kernel).code.better
-    for _ in range(tiers.CALLS + 2):
+    optimized = small_owner(kernel).code.optimized
+    for _ in range(tiers.TIER_UP_CALLS + 2):
         np.testing.assert_array_equal(sin(x), first)
-    better.thread.join()
-    assert better.code is not None
+    optimized.thread.join()
+    assert optimized.code is not None
     np.testing.assert_array_equal(sin(x), first)
 
 
-def test_the_first_form_serves_where_there_are_no_more_threads(monkeypatch):
+def test_baseline_code_serves_where_there_are_no_more_threads(monkeypatch):
     def refuse(*args):
         raise RuntimeError("can't start new thread")
 
     kernel, x = made("sin"), np.linspace(-3, 3, 100)
     first = kernel(x)
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    for _ in range(3 * tiers.CALLS):
+    for _ in range(3 * tiers.TIER_UP_CALLS):
         np.testing.assert_array_equal(kernel(x), first)
-    assert small_owner(kernel).code.better.code is None
+    assert small_owner(kernel).code.optimized.code is None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -248,20 +248,20 @@ def test_the_first_form_serves_where_there_are_no_more_threads(monkeypatch):
 def test_a_child_compiles_what_the_parent_had_not_begun(monkeypatch):
     kernel, x = made("sin"), np.linspace(-3, 3, 100)
     kernel(x)
-    better = small_owner(kernel).code.better
+    optimized = small_owner(kernel).code.optimized
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", lambda thread: None)  # as if it waited
-        for _ in range(tiers.CALLS):
+        for _ in range(tiers.TIER_UP_CALLS):
             kernel(x)
-    assert better.thread is not None
+    assert optimized.thread is not None
     child = os.fork()
     if not child:
         try:
-            for _ in range(tiers.CALLS + 1):
+            for _ in range(tiers.TIER_UP_CALLS + 1):
                 kernel(x)
-            better.thread.join(60)
+            optimized.thread.join(60)
         finally:
-            os._exit(better.code is None)
+            os._exit(optimized.code is None)
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -274,19 +274,19 @@ def test_the_search_for_rows_is_compiled_when_there_is_much_to_do(monkeypatch):
     x = np.random.default_rng(0).uniform(size=(300, 300))
     first = kernel(x, x.T)
     LINKED.append(tiles._owner)  # kernels go on to call it
-    better = tiles._owner.better
-    assert better.thread is None
-    monkeypatch.setattr(better, "enough", 10 * x.size)
-    while better.thread is None:
+    optimized = tiles._owner.optimized
+    assert optimized.thread is None
+    monkeypatch.setattr(optimized, "enough", 10 * x.size)
+    while optimized.thread is None:
         np.testing.assert_array_equal(kernel(x, x.T), first)
-    better.thread.join()
+    optimized.thread.join()
     np.testing.assert_array_equal(kernel(x, x.T), first)
     np.testing.assert_array_equal(first, x + x.T)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
-def test_both_forms_of_kernels_of_narrow_rows_have_the_same_bits(name, dtype):
+def test_both_tiers_of_kernels_of_narrow_rows_have_the_same_bits(name, dtype):
     finish = getattr(narrow, f"_{name}")
     kernel = Ranged(f"{name}_narrow", narrow._core, 2, (finish,))
     x = np.random.default_rng(0).normal(0, 9, (5000, 7)).astype(dtype)
@@ -295,8 +295,8 @@ def test_both_forms_of_kernels_of_narrow_rows_have_the_same_bits(name, dtype):
     first, second = np.empty((5000, width), dtype), np.empty((5000, width), dtype)
     kernel((x, first), (7, width), 5000, x.size)
     (owner,) = kernel.dispatchers.values()
-    assert owner.better.code is None
-    kernels.supply(owner, every=True)
+    assert owner.optimized.code is None
+    service.compile_missing(owner, every=True)
     kernel((x, second), (7, width), 5000, x.size)
     assert_same_bits(second, first)
 
@@ -322,7 +322,7 @@ def run_rows(kernel, name, arrays, width):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ROWS)
-def test_both_forms_of_kernels_of_rows_have_the_same_bits(name, dtype):
+def test_both_tiers_of_kernels_of_rows_have_the_same_bits(name, dtype):
     kernel = copy.copy(ROWS[name].kernels["rows"])
     kernel.blocks = Blocks(name, kernel.blocks.template)
     rng, first = np.random.default_rng(0), {}
@@ -333,23 +333,23 @@ def test_both_forms_of_kernels_of_rows_have_the_same_bits(name, dtype):
         operands[width] = [x, x] if name.endswith("grad") else [x]
         first[width] = run_rows(kernel, name, operands[width], width)
     (owner,) = kernel.blocks.owners.values()
-    assert owner.better.code is None
-    kernels.supply(owner, every=True)
-    assert owner.better.code is not None
+    assert owner.optimized.code is None
+    service.compile_missing(owner, every=True)
+    assert owner.optimized.code is not None
     for width, arrays in operands.items():
         assert_same_bits(run_rows(kernel, name, arrays, width), first[width])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_both_forms_of_small_logsumexp_have_the_same_bits(dtype):
+def test_both_tiers_of_small_logsumexp_have_the_same_bits(dtype):
     kernel = softmax.LogSumExp()
     rng = np.random.default_rng(0)
     given = [rng.normal(0, 9, size).astype(dtype) for size in (1, 3, 17, 100, 1000, 2000)]
     first = [kernel(x, (0,)) for x in given]
     (owner,) = kernel._small.entries.owners.values()
-    better = owner.code.better
-    assert better.code is None
-    better.finish()
+    optimized = owner.code.optimized
+    assert optimized.code is None
+    optimized.finish()
     for x, found in zip(given, first, strict=True):
         assert_same_bits(kernel(x, (0,)), found)
 
@@ -385,7 +385,7 @@ KINDS += [(name, dtype) for name in ("variance", "norm") for dtype in ("float64"
 
 @pytest.mark.parametrize(("name", "dtype"), KINDS)
 @pytest.mark.filterwarnings("ignore:.*encountered")
-def test_both_forms_of_reductions_have_the_same_bits(name, dtype, monkeypatch):
+def test_both_tiers_of_reductions_have_the_same_bits(name, dtype, monkeypatch):
     """Sums by vectors have the bits of one order: both forms have these loops, and no others."""
     if name in ("variance", "norm"):
         monkeypatch.setattr(moments, "_squares", sums.Sums("squares", moments._squared_distance))
@@ -402,9 +402,9 @@ def test_both_forms_of_reductions_have_the_same_bits(name, dtype, monkeypatch):
     operands += [(zeros, (1,)), (zeros, (0,)), (zeros, (0, 1))]
     first = [kernel(x, axes) for x, axes in operands]
     for owner in {getattr(one, "code", one) for one in kernel.dispatchers.values()}:
-        assert owner.better.code is None
-        kernels.supply(owner, every=True)
-        assert owner.better.code is not None
+        assert owner.optimized.code is None
+        service.compile_missing(owner, every=True)
+        assert owner.optimized.code is not None
     for (x, axes), found in zip(operands, first, strict=True):
         second = kernel(x, axes)
         if second.dtype.kind in "fc":
@@ -436,16 +436,16 @@ ON_ARRAYS = {
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ON_ARRAYS)
-def test_both_forms_of_kernels_of_arrays_have_the_same_bits(name, dtype, request):
+def test_both_tiers_of_kernels_of_arrays_have_the_same_bits(name, dtype, request):
     kernel, call = ON_ARRAYS[name]
     request.addfinalizer(kernel.entries.clear)
     kernel.entries.clear()
     x = IMAGES.astype(dtype)
     first = call(x)
     (owner,) = kernel.entries.owners.values()
-    assert owner.code.better.code is None
-    kernels.supply(owner, every=True)
-    assert owner.code.better.code is not None
+    assert owner.code.optimized.code is None
+    service.compile_missing(owner, every=True)
+    assert owner.code.optimized.code is not None
     assert_same_bits(call(x), first)
 
 
@@ -454,12 +454,12 @@ def test_kernels_of_arrays_count_their_elements(request):
     order._take.entries.clear()
     first = order.take_along_axis(IMAGES, INDICES, 1)
     (owner,) = order._take.entries.owners.values()
-    better = owner.code.better
-    better.enough = 10 * IMAGES.size
-    while better.thread is None:
+    optimized = owner.code.optimized
+    optimized.enough = 10 * IMAGES.size
+    while optimized.thread is None:
         np.testing.assert_array_equal(order.take_along_axis(IMAGES, INDICES, 1), first)
-    better.thread.join()
-    assert better.code is not None
+    optimized.thread.join()
+    assert optimized.code is not None
     np.testing.assert_array_equal(order.take_along_axis(IMAGES, INDICES, 1), first)
 
 
@@ -471,13 +471,13 @@ def test_brief_parts_are_there_from_the_beginning():
     np.testing.assert_array_equal(kernel(x, np.array(2.0)), x * 2)
     np.testing.assert_array_equal(kernel(np.array(2.0), x), x * 2)
     assert build.compiled[before:] == ["multiply_small"]
-    better = small_owner(kernel).code.better
-    better.finish()
+    optimized = small_owner(kernel).code.optimized
+    optimized.finish()
     np.testing.assert_array_equal(kernel(x, np.array(2.0)), x * 2)
 
 
-def test_nothing_is_said_of_a_better_form(monkeypatch):
-    """Nobody waits for it. Who asks for it does: `kernels.supply` with `every`."""
+def test_nothing_is_said_of_optimized_form(monkeypatch):
+    """Nobody waits for it. Who asks for it does: `service.compile_missing` with `every`."""
     stream = io.StringIO()
     monkeypatch.setenv("TINYGRAD_CG_PROGRESS", "1")
     monkeypatch.setattr(progress, "AFTER", 0.0)
@@ -487,8 +487,8 @@ def test_nothing_is_said_of_a_better_form(monkeypatch):
     kernel(*values(kernel.inputs, THRESHOLD, "float64"))
     assert stream.getvalue().startswith("tinygrad_cg: compiling 1 kernel ... ")
     said = stream.getvalue()
-    better = owner_of(kernel).better
-    better.begin()
-    better.thread.join()
-    assert better.code is not None
+    optimized = owner_of(kernel).optimized
+    optimized.begin()
+    optimized.thread.join()
+    assert optimized.code is not None
     assert stream.getvalue() == said

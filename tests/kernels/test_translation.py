@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import os
 import subprocess
 import sys
 
@@ -10,14 +11,14 @@ import pytest
 
 from tests.support.references import takes
 from tinygrad_cg._core.primitive import OPS
+from tinygrad_cg_frontend import Untranslatable, source_of, sources
 from tinygrad_cg_kernels.elementary import logarithm, trigonometric
 from tinygrad_cg_kernels.loops import rows
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.move import order
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.native import functions, kernels, sources
-from tinygrad_cg_kernels.runtime.native.sources import source_of
-from tinygrad_cg_kernels.runtime.native.values import Untranslatable
+from tinygrad_cg_kernels.runtime import formulas, service
+from tinygrad_cg_kernels.runtime.formulas import KERNELS
 from tinygrad_cg_kernels.runtime.threads import THRESHOLD
 
 # Among them they use every line of the translation that elementwise kernels use. The accuracy tests
@@ -56,15 +57,15 @@ def test_elementwise_kernels_have_numbas_bits(name, monkeypatch):
     record, known = OPS[name], OPS[name].kernel
     results = []
     for translated in (True, False):
-        monkeypatch.setattr(kernels, "enabled", translated)
+        monkeypatch.setenv("TINYGRAD_CG_COMPILER", "llvm" if translated else "numba")
         kernel = Elementwise(known.name, known.function, known.inputs, known.kind)
-        before = len(kernels.by_numba)
+        before = len(service.fallbacks)
         for size in (1000, THRESHOLD) if known.name in SHARED else (1000,):
             dtype = "float64" if takes(record, float) else "int64"
             given = operands(known.inputs, size, dtype)
             results.append(kernel(*given))
         if translated:
-            assert len(kernels.by_numba) == before, kernels.by_numba[before:]
+            assert len(service.fallbacks) == before, service.fallbacks[before:]
     half = len(results) // 2
     for one, other in zip(results[:half], results[half:], strict=True):
         if name in FUSED_BY_NUMBA:
@@ -79,19 +80,18 @@ REDUCTIONS = """
 import sys
 import numpy as np
 from tinygrad_cg._core.primitive import OPS
-from tinygrad_cg_kernels.runtime.native import kernels
+from tinygrad_cg_kernels.runtime import service
 
-kernels.enabled = sys.argv[1] == "translated"
 x, results = np.random.default_rng(0).uniform(0.5, 1.5, (40, 300)), {}
-for record in map(OPS.get, sys.argv[3].split()):
+for record in map(OPS.get, sys.argv[2].split()):
     case = next(case for case in record.samples if case.shapes)
     name = next(name for name in ("axis", "axes") if name in case.params)
     for axis in (0, 1):
         chosen = axis if isinstance(case.params[name], int) else (axis,)
         got = record.run(*[x] * len(case.shapes), **{**case.params, name: chosen})
         results[f"{record.name} {axis}"] = got
-assert kernels.by_numba == [], kernels.by_numba
-np.savez(sys.argv[2], **results)
+assert service.fallbacks == [], service.fallbacks
+np.savez(sys.argv[1], **results)
 """
 
 
@@ -102,10 +102,11 @@ REDUCED = "sum argmin logsumexp softmax_pull cumprod"
 def test_reductions_have_numbas_results(tmp_path):
     """In processes of their own, since machine code is never exchanged."""
     found = []
-    for way in ("translated", "compiled"):
+    for way in ("llvm", "numba"):
         file = str(tmp_path / f"{way}.npz")
-        command = [sys.executable, "-c", REDUCTIONS, way, file, REDUCED]
-        done = subprocess.run(command, capture_output=True, text=True)
+        command = [sys.executable, "-c", REDUCTIONS, file, REDUCED]
+        environment = os.environ | {"TINYGRAD_CG_COMPILER": way}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
         found.append(np.load(file))
     assert len(found[0].files) == 10
@@ -115,11 +116,11 @@ def test_reductions_have_numbas_results(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
 def test_scalar_functions_are_translated(dtype):
-    before = len(functions.by_numba)
+    before = len(service.fallbacks)
     for record in elementwise():
         if record.kernel.kind == "float":
-            functions.find(record.kernel.function, (dtype,) * record.kernel.inputs)
-    assert len(functions.by_numba) == before
+            formulas.find(record.kernel.function, (dtype,) * record.kernel.inputs)
+    assert len(service.fallbacks) == before
 
 
 COMPLEX = {"log": 1, "tanh": 1, "sqrt": 1, "arccosh": 1, "arctan": 1, "power": 2}
@@ -135,10 +136,10 @@ def test_complex_functions_have_numbas_numbers(name, monkeypatch):
         given[1][:100] = np.arange(-50, 50)
     results = []
     for translated in (True, False):
-        monkeypatch.setattr(kernels, "enabled", translated)
-        before = len(kernels.by_numba)
+        monkeypatch.setenv("TINYGRAD_CG_COMPILER", "llvm" if translated else "numba")
+        before = len(service.fallbacks)
         results.append(Elementwise(name, known.function, COMPLEX[name], known.kind)(*given))
-        assert len(kernels.by_numba) == before
+        assert len(service.fallbacks) == before
     np.testing.assert_allclose(*results, rtol=1e-15)
 
 
@@ -146,12 +147,12 @@ def test_what_has_no_translation_is_left_to_numba(monkeypatch):
     def refuse(*_):
         raise Untranslatable("a call of f")
 
-    monkeypatch.setattr(kernels, "_Translation", refuse)
-    monkeypatch.setattr(kernels, "_key", lambda *_: "a key that the store does not have")
-    before = len(kernels.by_numba)
+    monkeypatch.setattr(service.KernelSource, "translate", refuse)
+    monkeypatch.setattr(service.KernelSource, "key", lambda *_: "a key that is not in the store")
+    before = len(service.fallbacks)
     kernel = Elementwise("arcsin", OPS["arcsin"].kernel.function, 1)
     assert kernel(np.array([0j, 1j]))[0] == 0
-    assert kernels.by_numba[before:] == ["arcsin_small: a call of f"]
+    assert service.fallbacks[before:] == ["arcsin_small: a call of f"]
     assert "arcsin_small" in {*build.compiled, *build.loaded}
 
 
@@ -169,15 +170,15 @@ def test_numbers_that_a_function_is_not_for_compile_nothing(name, dtype, monkeyp
 
 def test_a_function_without_its_source_is_left_to_numba():
     """As in an installation without source files."""
-    namespace = {"__name__": kernels.__name__}
+    namespace = {"__name__": service.__name__}
     exec("def double(table, first, count):\n    pass", namespace)
     with pytest.raises(Untranslatable, match="double, line 1"):
-        source_of(namespace["double"])
+        source_of(namespace["double"], KERNELS)
 
 
 def test_functions_in_one_line_are_told_apart():
     one, two, three = (lambda x: True), (lambda x: x + 1), (lambda x: x - 1)
-    bodies = [ast.unparse(source_of(function).body[0]) for function in (one, two, three)]
+    bodies = [ast.unparse(source_of(function, KERNELS).body[0]) for function in (one, two, three)]
     assert bodies == ["return True", "return x + 1", "return x - 1"]
 
 
@@ -185,7 +186,8 @@ def test_functions_are_read_by_their_lines_as_in_their_files():
     """What a function's lines do not tell is looked up in the whole file."""
     for module in (rows, logarithm, order, trigonometric):
         source = inspect.getsource(module)
-        lines, whole = source.splitlines(keepends=True), sources._File(elementwise, module.__file__)
+        lines = source.splitlines(keepends=True)
+        whole = sources._File(lines)
         read = 0
         for code in codes(compile(source, module.__file__, "exec")):
             one = sources._lambda if code.co_name == "<lambda>" else sources._definition

@@ -43,7 +43,8 @@ def test_the_checks_run_the_commands_of_the_readme():
 def test_both_packages_are_built_and_typed():
     packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     plugin = "benchmarks/plugin/pytest_tinygrad_cg"
-    assert packages == ["tinygrad_cg", "kernels/tinygrad_cg_kernels", plugin]
+    kernels = ["kernels/tinygrad_cg_frontend", "kernels/tinygrad_cg_kernels"]
+    assert packages == ["tinygrad_cg", *kernels, plugin]
     for package in packages:
         assert (ROOT / package / "py.typed").is_file()
 

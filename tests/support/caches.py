@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime.store import cache_folder
 
 
 def link_kernels(folder: Path) -> None:
@@ -14,7 +14,7 @@ def link_kernels(folder: Path) -> None:
     Programs are left out, so a test of how they are cached begins without any, but compiles nothing
     else. Files of the cache are replaced and never written again, so links are safe.
     """
-    source = build.cache_folder()
+    source = cache_folder()
     if source is None:
         return
     for path in [

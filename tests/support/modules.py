@@ -21,7 +21,9 @@ def listing() -> str:
 
 
 def _lines() -> Iterator[str]:
-    for top in (ROOT / "tinygrad_cg", ROOT / "kernels/tinygrad_cg_kernels"):
+    kernels = ROOT / "kernels"
+    tops = ROOT / "tinygrad_cg", kernels / "tinygrad_cg_frontend", kernels / "tinygrad_cg_kernels"
+    for top in tops:
         for folder in [top, *sorted(path for path in top.rglob("*") if path.is_dir())]:
             files = sorted(path for path in folder.glob("*.py") if path.stem != "__init__")
             if not files:

@@ -4,10 +4,10 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 
-from tinygrad_cg_kernels.runtime.native import tiers
+from tinygrad_cg_kernels.runtime import tiers
 
 _SLICE = 1e-3  # seconds that a function has for itself before another one runs
-_SETTLED = 0.1  # seconds that a function runs at most until its kernels have their better forms
+_SETTLED = 0.1  # seconds that a function runs at most until its kernels have optimized code
 
 
 def medians(
@@ -23,7 +23,7 @@ def medians(
     for `warm` seconds, before the run that counts, to find its threads awake and its data in the
     caches, whatever the others did; what counts is the mean over a millisecond, or one call if
     that is longer. There are at least three rounds, and as many more as `seconds` allow, until
-    `rounds` have been made. Kernels have their better forms before.
+    `rounds` have been made. Kernels have optimized code before.
     """
     names = list(functions)
     for function in functions.values():
@@ -43,7 +43,7 @@ def medians(
 def settle(function: Callable[[], object]) -> None:
     """Run a function, until its kernels are those of later calls, and no thread compiles others."""
     end = time.perf_counter() + _SETTLED
-    for _ in range(2 * tiers.CALLS):
+    for _ in range(2 * tiers.TIER_UP_CALLS):
         function()
         if time.perf_counter() > end:
             break

@@ -1,7 +1,6 @@
 """The caches of compiled programs, on disk and in memory."""
 
-from tinygrad_cg_kernels.runtime import memory
-from tinygrad_cg_kernels.runtime.native import programs
+from tinygrad_cg_kernels.runtime import memory, service
 
 from .._core import devices
 from .._function.codegen import buffers
@@ -19,7 +18,7 @@ def clear_cache() -> None:
     kernels stay. Memory that programs keep between calls, or for large arrays to come, is freed,
     also that of a GPU.
     """
-    programs.clear_cache()
+    service.clear_programs()
     buffers.clear()
     memory.clear()
     devices.clear()

@@ -17,7 +17,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import promotion
-from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers, words
+from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers, words
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.promotion import is_bool, loop_dtype, native, promote
@@ -121,7 +121,7 @@ def _tap_kernel(written: int) -> Callable:
 
 
 def _vectors(count: int) -> Callable[[np.dtype], tuple]:
-    return lambda dtype: (build.array_type(dtype, 1),) * count + (numbers(14),)
+    return lambda dtype: (array_type(dtype),) * count + (numbers(14),)
 
 
 _copy = ByDtype(_patch_kernel(False), "copy_patches", _vectors(2))

@@ -9,12 +9,11 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary import maximum
 from tinygrad_cg_kernels.linear.conv import Geometry, Pair
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.entries import ByDtype
+from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import inlined, like, wide_vectors
 from tinygrad_cg_kernels.runtime.promotion import (
@@ -130,12 +129,12 @@ def _mean_kernel(adjoint: bool) -> Callable:
     return kernel
 
 
-_PLAN = types.UniTuple(types.intp, 12)
+_PLAN = ("i64",) * 12
 
 
 def _arrays(*dtypes: np.dtype | None) -> Callable[[np.dtype], tuple]:
     """Return the types of vectors of these dtypes, None for the kernel's own, and of a plan."""
-    return lambda own: (*(build.array_type(dtype or own, 1) for dtype in dtypes), _PLAN)
+    return lambda own: (*(array_type(dtype or own) for dtype in dtypes), _PLAN)
 
 
 _max = ByDtype(_max_windows, "max_windows", _arrays(None, None))

@@ -20,12 +20,11 @@ from numba.core.errors import NumbaError
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops import plans, rows, small, tiles
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime import service, threads
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.memory import empty
-from tinygrad_cg_kernels.runtime.native import kernels
 from tinygrad_cg_kernels.runtime.objects import ALIGNED, CONTIGUOUS, WRITEABLE
 from tinygrad_cg_kernels.runtime.promotion import (
     BOOL,
@@ -446,7 +445,7 @@ class Elementwise:
         address = self._compile_or_explain(dtypes, self._blocks.__getitem__, key)
         work = plan.units if plan.flat else int(np.prod(plan.views[-1][-3:]))
         run = threads.bind(address, len(dtypes) + len(targets), sizes, plan.units, work)
-        run = kernels.with_parts(run, self._blocks.owners[key], work)
+        run = service.with_parts(run, self._blocks.owners[key], work)
         if not plan.flat:
             run = tiles.counted(run, work)
         if not plan.outer:

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime import service, threads
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
-from tinygrad_cg_kernels.runtime.native import kernels
 from tinygrad_cg_kernels.runtime.promotion import INT64, real_float
 from tinygrad_cg_kernels.runtime.views import layout, operands, vector
 
@@ -62,7 +61,7 @@ class Ranged:
     ) -> Callable[..., object]:
         """Return the same function for arrays of these dtypes."""
         run = threads.bind(self.blocks[dtypes], len(dtypes), sizes, units, work, self.block)
-        return kernels.with_parts(run, self.blocks.owners[dtypes], work)
+        return service.with_parts(run, self.blocks.owners[dtypes], work)
 
 
 def _kernel(core: Callable, f: Any, g: Any, dtypes: tuple[np.dtype, ...], sizes: int) -> Callable:

@@ -15,8 +15,8 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
+    compile_lazily,
     inlined,
-    later,
     noalias,
     outlined,
     vectorised,
@@ -107,21 +107,21 @@ def run_tried(f, test, fast, ins, outs, count):
 @jitable
 def one_apart(f, test, fast, ins, outs, count):
     """Apply a function to single elements."""
-    later()
+    compile_lazily()
     put(ins, outs, 0, f(*take(ins, 0)))
     return 1
 
 
 @jitable
 def _rest_apart(f, test, fast, ins, outs, count):
-    later()
+    compile_lazily()
     run(f, test, fast, ins, outs, count)
     return 1
 
 
 @jitable
 def _try_apart(test, fast, ins, outs, count):
-    later()
+    compile_lazily()
     return 2 if _try(test, fast, ins, outs, count) else 1
 
 

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.loops.rows import one_apart
-from tinygrad_cg_kernels.runtime import objects, threads
+from tinygrad_cg_kernels.runtime import objects, service, signatures, threads
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Entries
-from tinygrad_cg_kernels.runtime.intrinsics import later, wide_vectors
-from tinygrad_cg_kernels.runtime.native import kernels
+from tinygrad_cg_kernels.runtime.intrinsics import compile_lazily, wide_vectors
 from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
 from tinygrad_cg_kernels.runtime.objects.calls import call_prepare, call_prepare_in_place
 from tinygrad_cg_kernels.runtime.objects.fields import (
@@ -56,7 +55,7 @@ def _one(f, test, fast, ins, outs, count):
 @jitable
 def _apart(loop, f, test, fast, ins, outs, count):
     """Run a loop that is compiled when it is first needed."""
-    later()
+    compile_lazily()
     loop(f, test, fast, ins, outs, count)
     return 1
 
@@ -189,11 +188,12 @@ class SmallKernels:
     def __init__(
         self, name: str, make: Callable, inputs: int, cached: bool = True, in_place: bool = False
     ) -> None:
-        def compiled(*dtypes: np.dtype) -> tuple[Callable, Any]:
+        def compiled(*dtypes: np.dtype) -> service.Entry:
             title = f"{name}_in_place" if in_place else f"{name}_small"
             begin(MOST, in_place)
             before = partial(ready, MOST, in_place)
-            return kernels.objects_function(make(dtypes), title, inputs, cached, before)
+            source = service.KernelSource(make(dtypes), title, cached)
+            return service.compile(source, signatures.objects_signature(inputs), before)
 
         self.in_place = in_place
         self.latest: list[Callable] = [refuse]
@@ -210,9 +210,9 @@ class SmallKernels:
             return None
         enter = self.entries[dtypes]
         owner = self.entries.owners[dtypes]
-        kernels.improve(owner)
+        service.improve(owner)
         got = enter(*arrays)
-        while got is None and (kernels.supply(owner) or kernels.improve(owner)):
+        while got is None and (service.compile_missing(owner) or service.improve(owner)):
             got = enter(*arrays)
         if got is not None:
             self.latest[0] = enter

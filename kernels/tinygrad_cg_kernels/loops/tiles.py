@@ -12,10 +12,10 @@ from typing import Any
 import llvmlite.binding
 import numpy as np
 
+from tinygrad_cg_frontend import intrinsic, symbol_call
+from tinygrad_cg_kernels.runtime import service, signatures, tiers
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import vectorised, wide_vectors
-from tinygrad_cg_kernels.runtime.native import kernels, tiers
-from tinygrad_cg_kernels.runtime.native.row import intrinsic, symbol_call
 from tinygrad_cg_kernels.runtime.promotion import INT64
 from tinygrad_cg_kernels.runtime.views import vector
 
@@ -120,11 +120,11 @@ def prepare() -> None:
     """Compile what kernels of tiles call, once in a process, before they are loaded."""
     global _owner
     if _owner is None:
-        address, owner = kernels.words_function(find_rows, "find_rows", 7, first=True)
+        source = service.KernelSource(find_rows, "find_rows")
+        address, _owner = service.compile(source, signatures.words(7))
         llvmlite.binding.add_symbol(SYMBOL, address)
-        _owner = owner
 
 
 def counted(run: Callable[..., object], work: int) -> Callable[..., object]:
     """Return `run`, which runs a kernel of tiles on so many elements; they are counted."""
-    return tiers.counted(run, getattr(_owner, "better", None), work)
+    return tiers.counted(run, getattr(_owner, "optimized", None), work)

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers
+from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers
 from tinygrad_cg_kernels.runtime.memory import empty
 from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, is_integer, loop_dtype, native
 
@@ -82,11 +81,11 @@ def _scatter(indices, values, out, sizes):
                 out[target + b] += values[source + b]
 
 
-_INDICES = build.array_type(INT64, 1)
+_INDICES = array_type(INT64)
 _run = ByDtype(
     _scatter,
     "scatter_add",
-    lambda dtype: (_INDICES, *[build.array_type(dtype, 1)] * 2, numbers(3)),
+    lambda dtype: (_INDICES, *[array_type(dtype)] * 2, numbers(3)),
 )
 
 

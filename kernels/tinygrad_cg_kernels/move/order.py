@@ -4,11 +4,10 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.move.gather import check_axis, check_bounds, check_positions
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers, words
+from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers, words
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.promotion import (
     FLOAT32,
@@ -121,8 +120,8 @@ def _along_axis(added: bool) -> Callable:
     return kernel
 
 
-def _types(dtype: np.dtype) -> tuple[types.Type, ...]:
-    flat, indices = build.array_type(dtype, 1), build.array_type(INT64, 1)
+def _types(dtype: np.dtype) -> tuple:
+    flat, indices = array_type(dtype), array_type(INT64)
     return flat, indices, flat, indices, numbers(4)
 
 

@@ -4,14 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import types
 from numba.core.errors import NumbaError
 
-from tinygrad_cg_kernels.runtime.locks import ForkLock
-from tinygrad_cg_kernels.runtime.native import kernels
+from tinygrad_cg_frontend import Array, Unsupported, name_of
+from tinygrad_cg_kernels.runtime import service, signatures
 from tinygrad_cg_kernels.runtime.promotion import no_kernel
-
-_lock = ForkLock()
 
 
 class Entries(dict[Any, Any]):
@@ -22,7 +19,7 @@ class Entries(dict[Any, Any]):
     name : what errors call the operation.
     compiled : ``compiled(*key)`` returns the way in, and the object that owns its code.
 
-    `owners` holds what Numba made, by the same keys.
+    `owners` holds what has the code, by the same keys.
     """
 
     def __init__(self, name: str, compiled: Callable[..., tuple[Any, Any]]) -> None:
@@ -32,11 +29,11 @@ class Entries(dict[Any, Any]):
         self._compiled = compiled
 
     def __missing__(self, key: Any) -> Any:
-        with _lock:  # an owner that another thread replaced would take code in use with it
+        with service.lock:  # an owner that another thread replaced would take code in use with it
             if key not in self:
                 try:
                     found, owner = self._compiled(*key)
-                except NumbaError as error:
+                except (NumbaError, Unsupported) as error:
                     dtypes = [one for one in key if isinstance(one, np.dtype)]
                     raise TypeError(no_kernel(self.name, *dtypes[:1])) from error
                 self.owners[key] = owner
@@ -50,48 +47,53 @@ class Entries(dict[Any, Any]):
 
 
 class Blocks(Entries):
-    """The addresses of an operation's block kernels: ``template(*key)`` is a name and a function.
+    """The addresses of an operation's block kernels.
 
-    The target says how they are compiled, see `kernels.CompileTarget`.
+    ``template(*key)`` is a name and a function.
     """
 
     def __init__(
-        self,
-        name: str,
-        template: Callable[..., tuple[str, Callable]],
-        cached: bool = True,
-        target: kernels.CompileTarget = kernels.CPU,
+        self, name: str, template: Callable[..., tuple[str, Callable]], cached: bool = True
     ) -> None:
-        def compiled(*key: Any) -> tuple[int, Any]:
+        def compiled(*key: Any) -> service.Entry:
             title, function = template(*key)
-            return target.block(function, title, cached)
+            source = service.KernelSource(function, title, cached)
+            return service.compile(source, signatures.BLOCKS)
 
         super().__init__(name, compiled)
-        self.template, self.target = template, target
+        self.template = template
 
 
 def compile_together(*several: tuple[Blocks, tuple]) -> None:
     """Compile kernels, each of an operation for a key of dtypes, on all cores."""
-    made = [one.template(*key) for one, key in several]
-    with several[0][0].target.together((function, title) for title, function in made):
+    named = [blocks.template(*key) for blocks, key in several]
+    sources = [service.KernelSource(function, title) for title, function in named]
+    with service.compile_batch((source, signatures.BLOCKS) for source in sources):
         for one, key in several:
             one[key]
 
 
-def numbers(count: int) -> types.UniTuple:
+def array_type(dtype: np.dtype) -> Array:
+    """Return the type of an aligned and contiguous array, as kernels take it."""
+    return Array(name_of(dtype))
+
+
+def numbers(count: int) -> tuple[str, ...]:
     """Return the type of a tuple of sizes and steps, unsigned, that a kernel takes."""
-    return types.UniTuple(types.uintp, count)
+    return ("u64",) * count
 
 
 class ByDtype:
     """A kernel with one entry for each dtype; `arguments(dtype)` gives the types it takes."""
 
     def __init__(
-        self, function: Callable, name: str, arguments: Callable[[np.dtype], tuple[types.Type, ...]]
+        self, function: Callable, name: str, arguments: Callable[[np.dtype], tuple[Any, ...]]
     ) -> None:
         self.name = name
+        source = service.KernelSource(function, name)
         self.entries = Entries(
-            name, lambda dtype: kernels.arrays_function(function, name, arguments(dtype))
+            name,
+            lambda dtype: service.compile(source, signatures.arrays(*arguments(dtype))),
         )
 
     def __call__(self, dtype: np.dtype, *operands: Any) -> None:

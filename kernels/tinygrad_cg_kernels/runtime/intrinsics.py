@@ -7,49 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.native.row import Intrinsic, Mark, intrinsic, llvm_function
-from tinygrad_cg_kernels.runtime.native.values import (
+from tinygrad_cg_frontend import (
+    ANY_ORDER,
     FLOATS,
     STORED,
+    Intrinsic,
     Untranslatable,
     Value,
+    intrinsic,
+    llvm_function,
     llvm_type,
 )
-
-WIDE, INLINE = '"prefer-vector-width"="512"', "alwaysinline"
-
-# Asked for everywhere: on one core of an EPYC 9005, 256 bits took 1.7 to 2.0 times as long for
-# elementary functions, 1.1 to 1.9 for reductions and normalisations of what is in the cache,
-# and 0.8 to 1 where memory sets the pace (additions and negation of 10^4 to 4 * 10^6 elements, long
-# sums, transposed operands).
-wide_vectors = Mark("wide_vectors", WIDE)
-"""Called in a kernel, asks LLVM for 512-bit vectors there; Numba's own functions keep theirs."""
-
-inlined = Mark("inlined", INLINE)
-"""Called in a helper, has it inlined wherever it is used. LLVM vectorises no loop with a call
-left in it, and its own limit on size leaves one where a formula uses several helpers."""
-
-vectorised = Mark("vectorised", WIDE, INLINE)
-"""Both, for a helper that holds a loop: it is optimised by itself before it is inlined."""
-
-outlined = Mark("outlined", WIDE, "noinline")
-"""Called in a function, keeps its code out of its callers."""
-
-noalias = Mark("noalias", "noalias")
-"""Declares that the array arguments of the calling function do not overlap where one is written.
-
-LLVM checks at run time otherwise, and gives up where there are many arrays. The attribute is that
-of the arguments."""
-
-number_by_number = Mark("number_by_number")
-"""Called in a function of numbers with many branches, keeps loops of it in a library's kernel from
-being vectorised: LLVM would compute all branches for all elements."""
-
-later = Mark("later")
-"""Called in a function of a library's kernel, has it compiled when the kernel first calls it. The
-function returns a positive integer. Until it is compiled a call does nothing and gives 0: whoever
-called the kernel then has `native.kernels.supply` compile it, and calls the kernel again."""
-
+from tinygrad_cg_frontend import compile_lazily as compile_lazily
+from tinygrad_cg_frontend import inlined as inlined
+from tinygrad_cg_frontend import noalias as noalias
+from tinygrad_cg_frontend import number_by_number as number_by_number
+from tinygrad_cg_frontend import outlined as outlined
+from tinygrad_cg_frontend import vectorised as vectorised
+from tinygrad_cg_frontend import wide_vectors as wide_vectors
 
 # --- of one type, and another -------------------------------------------------------------
 
@@ -167,10 +142,6 @@ def estrin(x, coefficients):
 def _of_floats(name: str, count: int, flags: str = "") -> Callable[[Callable], Intrinsic]:
     """Return a decorator of the meaning of one of LLVM's functions of floats."""
     return intrinsic(", ".join("f" * count) + " -> f", llvm_function(name, flags))
-
-
-ANY_ORDER = "nnan nsz reassoc "
-"""The flags of extremes that vectors take in any order: of 0.0 and -0.0 either may come of it."""
 
 
 @_of_floats("maximum", 2)

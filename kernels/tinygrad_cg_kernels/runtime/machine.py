@@ -11,29 +11,30 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import NewPassManager
 
+from tinygrad_cg_frontend import (
+    AS_WRITTEN,
+    HEAVY,
+    LEVEL,
+    SUMS,
+    UNOPTIMISED,
+    WITHOUT_LOOPS,
+    LLVMSource,
+    Processor,
+)
 from tinygrad_cg_kernels.runtime.locks import ForkLock, inside_llvm
 
 try:
     import resource
 except ImportError:  # Windows
     resource = None
-
-UNOPTIMISED, HEAVY, SUMS, AS_WRITTEN, WITHOUT_LOOPS, LEVEL, FORMULAS = -3, -2, -1, 0, 1, 2, 3
-"""LLVM's levels: for text that is soon replaced (its variables become registers, and little else is
-done); for such text that computes for long before it is; for such text with loops that say
-themselves whether they are vectors; for text that was
-written by hand; for functions whose loops are few rounds (no vectors, nothing unrolled); for loops;
-for the formulas of elementary functions. The last takes a quarter more time than the one before; it
-made no loop quicker, and sin and tanh by a fifth."""
-
 
 _CODE = {UNOPTIMISED: 0, HEAVY: 1, SUMS: 0}
 """The levels of LLVM's code generator, but for the highest one."""
@@ -81,16 +82,14 @@ def vector_bits() -> int:
 
 
 @cache
-def wide() -> str:
-    """Return the attributes of functions of whole vectors."""
-    bits = vector_bits()
-    return f'nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
-
-
-@cache
 def fuses() -> bool:
     """Return whether the processor multiplies and adds in one instruction."""
     return bool(llvm.get_host_cpu_features().get("fma")) or "aarch64" in llvm.get_process_triple()
+
+
+def processor() -> Processor:
+    """Return what the front end has to know of the processor."""
+    return Processor(vector_bits(), fuses(), cores())
 
 
 def optimised(module: Any, vectors: bool = True, alone: bool = False, level: int = LEVEL) -> Any:
@@ -136,63 +135,43 @@ def object_code(module: Any, alone: bool = False, level: int = LEVEL) -> bytes:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
-class Text(NamedTuple):
-    """The text of a module, those of modules that are linked in, and LLVM's level for it.
-
-    The code of `parts` is joined to its own: these call each other.
-    """
-
-    text: str
-    linked: Sequence[str] = ()
-    level: int = LEVEL
-    parts: Sequence[Text] = ()
-    job: Job[bytes] | None = None
-    """What another core has begun."""
-
-    def parsed(self) -> Any:
-        """Return the module, alone in its context."""
-        context = llvm.create_context()
-        module = llvm.parse_assembly(self.text, context)
-        for one in self.linked:
-            module.link_in(llvm.parse_assembly(one, context))
-        return module
-
-    def compiled(self) -> bytes:
-        """Return the module's object code; several threads may do so at the same time."""
-        _check_memory()
-        with inside_llvm:
-            module = optimised(self.parsed(), alone=True, level=self.level)
-            return object_code(module, alone=True, level=self.level)
-
-    def begun(self) -> Text:
-        """Have another core compile the module; return the text of which it does."""
-        return self._replace(job=Job(self.compiled))
-
-    @property
-    def is_made(self) -> bool:
-        """Whether another core has compiled the module."""
-        return self.job is not None and self.job.is_over
-
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.linked), len(self.text))
+def parsed(source: LLVMSource) -> Any:
+    """Return a module, alone in its context."""
+    context = llvm.create_context()
+    module = llvm.parse_assembly(source.text, context)
+    for text in source.linked:
+        module.link_in(llvm.parse_assembly(text, context))
+    return module
 
 
-def compiled_together(texts: Sequence[Text]) -> list[bytes]:
-    """Return the object codes of texts, compiled on all cores."""
-    several = [(text, *text.parts) for text in texts]
+def compile_source(source: LLVMSource) -> bytes:
+    """Return a module's object code; several threads may do so at the same time."""
+    _check_memory()
+    with inside_llvm:
+        module = optimised(parsed(source), alone=True, level=source.level)
+        return object_code(module, alone=True, level=source.level)
+
+
+def begin(source: LLVMSource) -> LLVMSource:
+    """Have another core compile a module; return the source of which it does."""
+    return source._replace(job=Job(partial(compile_source, source)))
+
+
+def compile_all(sources: Sequence[LLVMSource]) -> list[bytes]:
+    """Return the object codes of modules, compiled on all cores."""
+    several = [(source, *source.parts) for source in sources]
     whole = list(itertools.chain.from_iterable(several))
-    new = [k for k, one in enumerate(whole) if one.job is None]
+    new = [k for k, source in enumerate(whole) if source.job is None]
     longest = sorted(new, key=lambda k: (whole[k].level, whole[k].size), reverse=True)
-    jobs = {k: Job(whole[k].compiled) for k in longest[:-1]}
-    codes = {k: whole[k].compiled() for k in longest[-1:]}  # the shortest, by this thread
+    jobs = {k: Job(partial(compile_source, whole[k])) for k in longest[:-1]}
+    codes = {k: compile_source(whole[k]) for k in longest[-1:]}  # the shortest, by this thread
     codes |= {k: jobs[k]() for k in reversed(jobs)}
     found = iter(codes[k] if one.job is None else one.job() for k, one in enumerate(whole))
     return [_joined([next(found) for _ in some]) for some in several]
 
 
 _JOINED = b"tinygrad_cg objects"
-"""What a text of several modules begins with."""
+"""What the code of a source of several modules begins with."""
 
 
 def _joined(codes: Sequence[bytes]) -> bytes:
@@ -319,8 +298,8 @@ class Code:
     """Loaded machine code, of objects that may call each other; freed with this object."""
 
     _freed = itertools.count(1)
-    better: Any = None
-    """What replaces this, see `native.tiers`."""
+    optimized: Any = None
+    """What replaces this, see `tiers`."""
 
     def __init__(self, *objects: bytes):
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())

@@ -1,4 +1,4 @@
-"""Numba's intrinsics, made of the rows of ours (`native.row`): LLVM's text within its functions."""
+"""Numba's intrinsics, made of the rows of the front end: LLVM's text within its functions."""
 
 from __future__ import annotations
 
@@ -14,22 +14,28 @@ from numba.core import cgutils
 from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 from numba.extending import NativeValue, box, models, register_model, unbox
 
-from tinygrad_cg_kernels.runtime import machine
-from tinygrad_cg_kernels.runtime.native.row import Intrinsic, Mark
-from tinygrad_cg_kernels.runtime.native.values import (
-    NAMES,
+from tinygrad_cg_frontend import (
+    INTEGERS,
     NOTHING,
-    NUMBA,
     PARTS,
     Array,
+    Intrinsic,
+    Mark,
     Record,
     Static,
     Untranslatable,
     Value,
+    Writer,
     leaf_types,
     rebuilt,
 )
-from tinygrad_cg_kernels.runtime.native.writer import Writer
+from tinygrad_cg_kernels.runtime import machine
+
+NUMBA = {"f64": types.float64, "f32": types.float32, "b1": types.boolean}
+NUMBA |= {"c128": types.complex128, "c64": types.complex64}
+NUMBA |= {name: getattr(types, f"{'u' * (name[0] == 'u')}int{name[1:]}") for name in INTEGERS}
+"""Numba's types of numbers, by the front end's names."""
+NAMES = {kind: name for name, kind in NUMBA.items()}
 
 
 class _Object(types.Type):
@@ -80,7 +86,7 @@ def _translated_type(kind: Any) -> Any:
     raise Untranslatable(f"a value of type {kind}")
 
 
-def _numba_type(kind: Any) -> Any:
+def numba_type(kind: Any) -> Any:
     """Return a translation's type as one of Numba's."""
     if isinstance(kind, str):
         return OBJECT if kind == "object" else NUMBA[kind]
@@ -89,7 +95,7 @@ def _numba_type(kind: Any) -> Any:
     if isinstance(kind, Array):
         return types.Array(NUMBA[kind.element], 1, "C")
     if isinstance(kind, tuple):
-        return types.BaseTuple.from_types(list(map(_numba_type, kind)))
+        return types.BaseTuple.from_types(list(map(numba_type, kind)))
     return types.void if kind == NOTHING.type else _Known(kind.value)
 
 
@@ -291,7 +297,7 @@ def _definition(row: Intrinsic) -> Any:
             result = row.emit(_NumbaBody(), *map(_example, arguments))
         except (Untranslatable, KeyError, TypeError, IndexError):
             return None  # not for these
-        return _numba_type(result.type)(*arguments), generate
+        return numba_type(result.type)(*arguments), generate
 
     parameters = inspect.signature(row.meaning).parameters.values()
     first = inspect.Parameter("typingctx", inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -3,7 +3,7 @@
 The checksum covers the name, too: a file in the place of another one counts as damaged.
 
 A file is named by the hash of its name, the processor, and the versions that its code depends on;
-the folder by the kernels' sources (`compile.STAMP`).
+the folder by the sources of the kernels and of the front end, and by NumPy's version (`STAMP`).
 """
 
 from __future__ import annotations
@@ -12,19 +12,219 @@ import contextlib
 import hashlib
 import json
 import os
+import re
+import shutil
+import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 import llvmlite
 import llvmlite.binding as llvm
-import numba
+import numpy as np
 
-from tinygrad_cg_kernels.runtime import compile as build
+import tinygrad_cg_frontend
+
+PACKAGE = Path(__file__).parent.parent
+FRONT_END = Path(tinygrad_cg_frontend.__file__).parent
+GENERATED = "tinygrad_cg_generated_"
+"""The prefix of the names of modules with generated text."""
+
+
+def digests(package: Path) -> dict[Path, bytes]:
+    """Return the hashes of all sources under a folder."""
+    sources = sorted(path for path in package.rglob("*.*") if path.suffix in (".py", ".ll"))
+    return {source: hashlib.sha256(source.read_bytes()).digest() for source in sources}
+
+
+def stamp(sources: dict[Path, bytes], package: Path, *versions: str) -> str:
+    """Return one hash of sources, by their paths in a package and their hashes, and of versions."""
+    digest = hashlib.sha256("\0".join(versions).encode())
+    for source, own in sources.items():
+        digest.update(source.relative_to(package).as_posix().encode())
+        digest.update(own)
+    return digest.hexdigest()
+
+
+_sources = digests(PACKAGE) | digests(FRONT_END)
+"""The sources as they were when they were imported."""
+
+
+def _current_stamp() -> str:
+    ours = {source: own for source, own in _sources.items() if PACKAGE in source.parents}
+    others = {source: own for source, own in _sources.items() if source not in ours}
+    return stamp(ours, PACKAGE, np.__version__, stamp(others, FRONT_END))
+
+
+STAMP = _current_stamp()
+"""sha256 of the sources of the kernels and the front end, and of NumPy's version. It names the
+cache folder: the offsets of fields in NumPy's arrays are compiled in (see `objects`)."""
+
+
+def is_changed(file: str) -> bool:
+    """Return whether a source of ours is another one than was imported: of a later version, say."""
+    known = _sources.get(Path(file))
+    try:
+        return known is not None and hashlib.sha256(Path(file).read_bytes()).digest() != known
+    except OSError:
+        return True
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "tinygrad_cg"
+
+
+DAY = 24 * 3600.0
+KEPT = 3  # folders of other versions that stay, however old
+LOCKS = 64  # files by which processes wait for one another
+REMOVED = 16  # at most so many are removed by one process
+_OURS = re.compile(r"[0-9a-f]{16}")
+_OUR_FILE = re.compile(
+    rf"\.nb[ic](\.tmp\.\w+)?$|^\d+\.lock$|^{GENERATED}\w+\.(py|used)$|^[0-9a-f]{{32}}\.code$"
+)
+
+
+@cache
+def _writable(folder: Path) -> bool:
+    """Return whether files can be created in a folder, which is created if needed.
+
+    A new one ends the time of old ones in the same folder.
+    """
+    try:
+        new = not folder.exists()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        if new:
+            _remove_stale(folder)
+        elif time.time() - folder.stat().st_mtime > DAY / 24:
+            os.utime(folder)  # it is in use
+        return True
+    except OSError:
+        return False
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove folders of other versions of the kernels that were not used for a day.
+
+    The latest few stay. Should a process still use one that goes, it compiles again.
+    """
+    others = [
+        (one.stat().st_mtime, one)
+        for one in folder.parent.iterdir()
+        if one != folder and _is_cache(one)
+    ]
+    others.sort(reverse=True)
+    for used, stale in others[KEPT : KEPT + REMOVED]:
+        if time.time() - used > DAY:
+            shutil.rmtree(stale, ignore_errors=True)
+
+
+def _is_cache(folder: Path) -> bool:
+    """Return whether a folder is one of ours: by its name, and by holding our files alone."""
+    if not _OURS.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
+        return False
+    files = (path for path in folder.rglob("*") if not path.is_dir())
+    return all(_OUR_FILE.search(path.name) for path in files)
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of compiled kernels: TINYGRAD_CG_CACHE_DIR, or the user's cache folder.
+
+    Code is run from there, so nobody else may write to it. If others may, it is a folder for the
+    user alone among the system's temporary ones. None if it cannot be written: kernels are then
+    compiled anew in each process.
+    """
+    chosen = os.environ.get("TINYGRAD_CG_CACHE_DIR")
+    try:
+        folder = (Path(chosen) if chosen else _user_cache()) / STAMP[:16]
+    except RuntimeError:  # the user has no home
+        return None
+    if not _writable(folder) or _is_private(folder):
+        return folder if _writable(folder) else None
+    return _instead_of(folder)
+
+
+@cache
+def _is_private(folder: Path) -> bool:
+    """Return whether only this user can write to a folder (where the system can tell)."""
+    if not hasattr(os, "geteuid"):
+        return True
+    try:
+        known = folder.stat()
+    except OSError:
+        return False
+    return known.st_uid == os.geteuid() and not known.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+@cache
+def _instead_of(folder: Path) -> Path | None:
+    """Return a private folder in place of one to which others can write, with a warning."""
+    base = Path(tempfile.gettempdir()) / f"tinygrad_cg-{os.geteuid()}"
+    private = base / folder.name
+    usable = _writable(private) and _is_private(base) and _is_private(private)
+    warnings.warn(
+        f"tinygrad_cg: the cache folder {folder} belongs to another user, or others can write to "
+        f"it, and compiled code is run from there: {private if usable else 'no folder'} is used "
+        "instead. Remove the folder, or let TINYGRAD_CG_CACHE_DIR name one of your own",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return private if usable else None
+
+
+def read_file(path: Path) -> bytes:
+    """Return what is in a file; OSError if it is no regular file, without waiting for a pipe."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        return file.read()
+
+
+@contextlib.contextmanager
+def alone(name: str) -> Iterator[None]:
+    """Keep other processes from compiling the same kernel meanwhile: they find it in the cache.
+
+    Processes that start together, as a test run's do, would compile each kernel several times.
+    """
+    folder = cache_folder()
+    if folder is None or fcntl is None:
+        yield
+        return
+    key = hashlib.sha256(name.encode()).digest()
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # a file system without locks: compile anyway
+            path = folder / f"{key[0] % LOCKS:02}.lock"
+            file = stack.enter_context(os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600)))
+            fcntl.flock(file, fcntl.LOCK_EX)
+            stack.callback(fcntl.flock, file, fcntl.LOCK_UN)  # also for a child that has the file
+        yield
+
+
+def warn_damaged(path: Path) -> None:
+    warnings.warn(
+        f"tinygrad_cg: the compiled code in {path} is damaged: it is compiled anew",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
 
 MAGIC = b"tinygrad_cg code 2\n"
 DIGEST = hashlib.sha256().digest_size
@@ -42,7 +242,7 @@ class Store:
 
     def folder(self) -> Path | None:
         """Return the folder; None if none can be written."""
-        base = build.cache_folder()
+        base = cache_folder()
         return None if base is None else base / self.kind
 
     def _path(self, name: str) -> Path | None:
@@ -57,13 +257,13 @@ class Store:
         if path is None:
             return None
         try:
-            data = build.read_file(path)
+            data = read_file(path)
         except OSError:
             return None
         found = _unpack(_key(name), data)
         with contextlib.suppress(OSError):
             if found is None:
-                build.warn_damaged(path)
+                warn_damaged(path)
                 path.unlink()
             elif time.time() - path.stat().st_mtime > HOUR:
                 os.utime(path)  # it is in use
@@ -103,7 +303,7 @@ class Store:
 def _machine() -> str:
     """Return what the code depends on, but for the kernels' sources."""
     features = llvm.get_host_cpu_features().flatten()
-    versions = (numba.__version__, llvmlite.__version__, sys.version, repr(build.FLAGS))
+    versions = (llvmlite.__version__, sys.version)
     return "\0".join((*versions, llvm.get_host_cpu_name(), features, ""))
 
 

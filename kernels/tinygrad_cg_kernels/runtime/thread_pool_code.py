@@ -12,6 +12,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from tinygrad_cg_frontend import AS_WRITTEN, LLVMSource
 from tinygrad_cg_kernels.runtime import machine, objects
 from tinygrad_cg_kernels.runtime.store import Store
 
@@ -82,13 +83,13 @@ def load() -> machine.Code:
     known = _store.read(text)
     if known is not None:
         return machine.Code(known[1])
-    data = _module(text).compiled()
+    data = machine.compile_source(_module(text))
     _store.write(text, {}, data)
     return machine.Code(data)
 
 
 def compile_with(
-    compiled: Callable[[list[machine.Text]], list[bytes]], texts: list[machine.Text]
+    compiled: Callable[[list[LLVMSource]], list[bytes]], texts: list[LLVMSource]
 ) -> list[bytes]:
     """Return what `compiled` makes of modules, with the pool's among them if it is not cached.
 
@@ -102,9 +103,9 @@ def compile_with(
     return codes
 
 
-def _module(text: str) -> machine.Text:
+def _module(text: str) -> LLVMSource:
     """Return the module, to be taken as it is written: to optimise it took most of its time."""
-    return machine.Text(text, level=machine.AS_WRITTEN)
+    return LLVMSource(text, level=AS_WRITTEN)
 
 
 def _text() -> str:

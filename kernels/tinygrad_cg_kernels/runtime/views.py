@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.native.row import intrinsic
-from tinygrad_cg_kernels.runtime.native.values import (
+from tinygrad_cg_frontend import (
     FLOATS,
     NOTHING,
     Array,
     Static,
     Untranslatable,
     Value,
+    intrinsic,
 )
+from tinygrad_cg_kernels.runtime.compile import jitable
 
 
 def _vector(body: Any, address: Value, count: Value, dtype: Value) -> Value:

@@ -90,7 +90,7 @@ class DeviceTarget(Target):
         blocks = [DeviceBlock(fusion, kernel) for kernel in kernels]
         return [DeviceSegment(fusion, blocks, finals)] if blocks or finals else []
 
-    def together(self, segments: Any) -> AbstractContextManager[None]:
+    def compile_batch(self, segments: Any) -> AbstractContextManager[None]:
         """Return a context for compiling; kernels are compiled when they first run.
 
         What one segment alone writes and reads is its own from here on.

@@ -85,7 +85,9 @@ class Executable:
             by_stage.setdefault(self._fusion.available[node], []).append(node)
         cuts = sorted(by_stage)
         stages = _cut_segments(self._fusion, self._target, cuts)
-        with self._target.together([(one, self._kinds(one)) for some in stages for one in some]):
+        with self._target.compile_batch(
+            [(one, self._kinds(one)) for some in stages for one in some]
+        ):
             for k, segments in enumerate(stages):
                 for node in by_stage[cuts[k - 1]] if k else ():
                     self._run_host(node)

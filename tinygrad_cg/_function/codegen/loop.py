@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tinygrad_cg_kernels.runtime.native.translate import SEVERAL
+from tinygrad_cg_frontend import are_inlined
 
 from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.nodes import FusionNode, LiteralNode, PadNode, ReduceNode, TransposeNode
@@ -134,7 +134,7 @@ class LoopCode:
         body = self._body()
         general: Code | None = None
         repeats = len(self.parts) == len(self.reductions)  # it can be done twice
-        if repeats and 0 < self.guarded <= SEVERAL:
+        if repeats and self.guarded and are_inlined(self.guarded):
             general, self.fast = body, True
             body = self._body()
         totals = [(node, self._total(node)) for node in self.parts]

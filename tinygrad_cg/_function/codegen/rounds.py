@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.native import programs
+from tinygrad_cg_kernels.runtime import service, signatures
 
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
@@ -259,7 +259,8 @@ class _Layout:
             parts += [source, goal]
             kinds += [(dtype, 1)] * 2
         kinds.append((np.dtype(np.int64), 1))
-        function, owner = programs.function(segment.source, "rounds", kinds)
+        source = service.TextSource(segment.source, "rounds")
+        function, owner = service.compile(source, signatures.program(kinds))
         at_once = max(1, min(AT_ONCE, WORK // max(self._operations.work, 1)))
         shape = loop.body.length or 0
         first, graph, kept, limited = loop.body.constants, loop.graph, self.kept, loop.body.limited

@@ -15,8 +15,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.move.gather import gather
-from tinygrad_cg_kernels.runtime import generated, promotion
-from tinygrad_cg_kernels.runtime.native import programs
+from tinygrad_cg_kernels.runtime import generated, promotion, service, signatures
 from tinygrad_cg_kernels.runtime.promotion import INT64
 
 from ..._core.primitive import runner
@@ -423,9 +422,9 @@ class _Loop:
         kinds += [(row.dtype, 1) for row in body.rows]
         kinds += [(table.dtype, 1) for table in self.tables]
         self.source = self._text(code, read)
-        function, self.owner = programs.function(
-            self.source, "rounds", [*kinds, (np.dtype(np.int64), 1)]
-        )
+        source = service.TextSource(self.source, "rounds")
+        signature = signatures.program([*kinds, (np.dtype(np.int64), 1)])
+        function, self.owner = service.compile(source, signature)
         self.function: Callable[..., Any] = function
 
     def _number_of(self, name: Name) -> Any:

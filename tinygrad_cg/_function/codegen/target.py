@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import empty
 
-from tinygrad_cg_kernels.runtime import memory, threads
-from tinygrad_cg_kernels.runtime.native import programs
+from tinygrad_cg_kernels.runtime import memory, service, signatures, threads
 
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.nodes import FusionNode, HostNode, ReduceNode
@@ -54,21 +53,25 @@ class Target:
         made = [*[Segment(group, []) for group in groups], Segment(last, finals)]
         return [one for one in made if one.blocks or one.finals]
 
-    def together(self, segments: list[tuple[Segment, Kinds]]) -> AbstractContextManager[None]:
+    def compile_batch(self, segments: list[tuple[Segment, Kinds]]) -> AbstractContextManager[None]:
         """Return a context that compiles segments on all cores, for the methods below."""
-        parts: list[tuple[str, str, Kinds | None]] = []
+        wanted = []
         for segment, kinds in segments:
-            parts += [(segment.source, name, None) for name in segment.threads]
+            wanted += [(name, segment, signatures.BLOCKS) for name in segment.threads]
             if segment.finals or not segment.large:
-                parts.append((segment.source, "run", kinds))
-        return programs.together(parts)
+                wanted.append(("run", segment, signatures.program(kinds)))
+        return service.compile_batch(
+            (service.TextSource(segment.source, name), signature)
+            for name, segment, signature in wanted
+        )
 
     def function(self, segment: Segment, kinds: Kinds) -> tuple[Callable[..., Any], Any]:
         """Return a segment's ``run(*arrays, sizes)``, for dtypes and ranks, and its dispatcher.
 
         It returns False, and has done nothing, where the arrays are not as kernels read them.
         """
-        return programs.function(segment.source, "run", kinds)
+        source = service.TextSource(segment.source, "run")
+        return service.compile(source, signatures.program(kinds))
 
     def operation(self, node: HostNode) -> Callable[..., Any]:
         """Return what runs an operation on arrays."""
@@ -80,7 +83,8 @@ class Target:
         It returns the kernel's totals, and sums of columns, of all blocks in order.
         """
         block, nodes = segment.blocks[k], segment.tables[k]
-        address, owner = programs.block(segment.source, segment.threads[k])
+        source = service.TextSource(segment.source, segment.threads[k])
+        address, owner = service.compile(source, signatures.BLOCKS)
         rows, columns, stride = cut_rows(block)
         blocks = -(-rows // stride)
         head = segment.heads[k].values

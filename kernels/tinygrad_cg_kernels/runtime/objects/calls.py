@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinygrad_cg_frontend import Array, Intrinsic, Record, Value, intrinsic
 from tinygrad_cg_kernels.runtime import objects
-from tinygrad_cg_kernels.runtime.native.row import Intrinsic, intrinsic
-from tinygrad_cg_kernels.runtime.native.values import Array, Record, Value
 from tinygrad_cg_kernels.runtime.objects import KIND, PREFIX
 from tinygrad_cg_kernels.runtime.objects.fields import field, incref
 

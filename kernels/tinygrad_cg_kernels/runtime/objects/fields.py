@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_frontend import Value, intrinsic
 from tinygrad_cg_kernels.runtime import objects
-from tinygrad_cg_kernels.runtime.native.row import intrinsic
-from tinygrad_cg_kernels.runtime.native.values import Value
 
 
 def _object_at(address: int) -> Any:

@@ -9,10 +9,10 @@ from typing import Any
 
 import llvmlite.binding
 
-from tinygrad_cg_kernels.runtime import machine, objects
+from tinygrad_cg_frontend import WITHOUT_LOOPS
+from tinygrad_cg_kernels.runtime import objects, service, signatures
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import outlined
-from tinygrad_cg_kernels.runtime.native import kernels
 from tinygrad_cg_kernels.runtime.objects import DATA, FLAGS, KIND, NDIM, PREFIX, WRITEABLE
 from tinygrad_cg_kernels.runtime.objects.calls import (
     LINE,
@@ -188,23 +188,23 @@ _prepared: dict[bool, Any] = {}
 """What was compiled: for kernels that write an operand, and for the others."""
 
 
-def _wanted(most: int, in_place: bool) -> tuple[Callable, str, int, int]:
-    """Return what the kernels' compiler is asked for."""
+def _wanted(most: int, in_place: bool) -> tuple[service.KernelSource, signatures.Signature]:
+    """Return what the compile service is asked for."""
     made = _make_prepare_in_place(most) if in_place else _make_prepare(*objects.boxes, most)
     name, count = ("prepare_in_place", 6) if in_place else ("prepare", 10)
-    return made, name, count, machine.WITHOUT_LOOPS
+    return service.KernelSource(made, name), signatures.words(count)
 
 
 def begin(most: int, in_place: bool = False) -> None:
     """Have another core compile what small kernels call, until `ready` is called."""
     if in_place not in _prepared:
-        kernels.begin_words(*_wanted(most, in_place))
+        service.begin(*_wanted(most, in_place), WITHOUT_LOOPS)
 
 
 def ready(most: int, in_place: bool = False) -> None:
     """Compile what small kernels call, before they are loaded. They do `most` elements."""
     if in_place not in _prepared:
-        made, name, count, level = _wanted(most, in_place)
-        owned = kernels.words_function(made, name, count, level)
-        llvmlite.binding.add_symbol(PREFIX + name, owned[0])
+        source, signature = _wanted(most, in_place)
+        owned = service.compile(source, signature, level=WITHOUT_LOOPS)
+        llvmlite.binding.add_symbol(PREFIX + source.name, owned.run)
         _prepared[in_place] = owned

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_frontend import Value, intrinsic
 from tinygrad_cg_kernels.runtime import objects
-from tinygrad_cg_kernels.runtime.native.row import intrinsic
-from tinygrad_cg_kernels.runtime.native.values import Value
 
 
 class _Ufunc(ctypes.Structure):

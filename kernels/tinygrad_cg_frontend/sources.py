@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.native.values import Untranslatable
+from tinygrad_cg_frontend.library import Library
+from tinygrad_cg_frontend.values import Untranslatable
 
 
 class Source(NamedTuple):
@@ -31,12 +31,12 @@ class Source(NamedTuple):
 
 
 @cache
-def source_of(function: Callable) -> Source:
-    """Return the source of a function of ours; Untranslatable if it is not there."""
+def source_of(function: Callable, library: Library) -> Source:
+    """Return the source of a function of a library's; Untranslatable if it is not there."""
     code: Any = getattr(function, "__code__", None)
     if code is None:
         raise Untranslatable(f"a call of {function}")
-    node = _tree(function, code)
+    node = _tree(function, code, library)
     body: list[ast.stmt] = node.body
     if isinstance(node, ast.Lambda):
         body = [ast.Return(node.body)]
@@ -57,11 +57,11 @@ _known: dict[str, list[str]] = {}
 """The lines of files that are those which were imported."""
 
 
-def _lines(function: Any, file: str) -> list[str]:
+def _lines(function: Any, file: str, library: Library) -> list[str]:
     """Return the lines of a file; Untranslatable if they are not those which were imported."""
     lines = linecache.getlines(file, function.__globals__)
     if _known.get(file) is not lines:
-        if build.is_changed(file):
+        if library.is_changed(file):
             raise Untranslatable(f"{file}, which has changed since it was imported")
         _known[file] = lines
     return lines
@@ -70,8 +70,8 @@ def _lines(function: Any, file: str) -> list[str]:
 class _File:
     """The definitions of a file: those at its top first, since a walk of all takes longer."""
 
-    def __init__(self, function: Any, file: str):
-        self._tree = ast.parse("".join(_lines(function, file)))
+    def __init__(self, lines: list[str]):
+        self._tree = ast.parse("".join(lines))
 
     @cached_property
     def top(self) -> _Definitions:
@@ -151,16 +151,15 @@ def _lambda(lines: list[str], code: Any) -> ast.Lambda | None:
     return found.value if all(getattr(made, k) == getattr(code, k) for k in parts) else None
 
 
-def _tree(function: Any, code: Any) -> Any:
+def _tree(function: Any, code: Any, library: Library) -> Any:
     file = _files.get(code.co_filename)
     if file is None:
-        lines = _lines(function, code.co_filename)
+        lines = _lines(function, code.co_filename, library)
         read = _lambda if code.co_name == "<lambda>" else _definition
         found = read(lines, code) if lines else None
         if found is not None:
             return found
-    if file is None:
-        file = _files[code.co_filename] = _File(function, code.co_filename)
+        file = _files[code.co_filename] = _File(lines)
     found = _match(file.top, code) or _match(file.all, code)
     if found is None:
         raise Untranslatable(f"{code.co_name}, line {code.co_firstlineno} of {code.co_filename}")

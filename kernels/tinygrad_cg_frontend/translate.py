@@ -20,23 +20,27 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import intrinsics, machine
-from tinygrad_cg_kernels.runtime.native.row import Intrinsic, Mark
-from tinygrad_cg_kernels.runtime.native.sources import Source, source_of
-from tinygrad_cg_kernels.runtime.native.values import (
+from tinygrad_cg_frontend.intrinsics import (
+    Intrinsic,
+    Mark,
+    inlined,
+    noalias,
+    outlined,
+    vectorised,
+)
+from tinygrad_cg_frontend.sources import Source, source_of
+from tinygrad_cg_frontend.values import (
     NOTHING,
-    NUMBA,
     PARTS,
     STORED,
     Array,
     Function,
     Record,
     Static,
-    Unsupported,
     Untranslatable,
     Value,
     constant,
+    dtype_of,
     itemsize,
     leaf_types,
     leaves,
@@ -44,14 +48,23 @@ from tinygrad_cg_kernels.runtime.native.values import (
     name_of,
     rebuilt,
 )
-from tinygrad_cg_kernels.runtime.native.writer import Product, Writer, holds, is_harmless
+from tinygrad_cg_frontend.writer import Product, Writer, holds, is_harmless
 
-SUMS = ";sums"
+SUM_LOOP = ";sums"
 """What stands where a loop ends that sums up in any order."""
 SEVERAL = 3
 """Long formulas in a function from which on they are called, a vector at a time: fewer are inlined,
 which is quicker by up to a half and takes longer to compile."""
-ELEMENTARY = "tinygrad_cg_kernels.elementary"
+
+
+def are_inlined(formulas: int) -> bool:
+    """Return whether so many long formulas become part of the function that calls them.
+
+    Otherwise it calls functions of vectors, which look for themselves where a quick formula holds.
+    """
+    return formulas <= SEVERAL
+
+
 LATER, WANTED = "tinygrad_cg_later", "tinygrad_cg_wanted"
 """The symbols of the addresses of what is compiled later, and of which of these were called."""
 FUNCTIONS = {getattr(math, name): name for name in ("exp", "log", "sin", "cos", "pow", "sqrt")}
@@ -93,10 +106,10 @@ def _namespace(tree: ast.Module) -> dict[str, Any]:
 
 
 class Body(Writer):
-    """One function for one choice of types, of a `Module` of `native.module`."""
+    """One function for one choice of types, of a `Module` of `module`."""
 
     def __init__(self, module: Any, source: Source, arguments: tuple, symbol: str):
-        super().__init__(fuses=module.find is None and machine.fuses())
+        super().__init__(fuses=module.find is None and module.processor.fuses)
         self.module, self.symbol, self.result = module, symbol, None
         self.ended = False
         self._interleaved = 0
@@ -113,7 +126,7 @@ class Body(Writer):
         self._formulas: list[Function] = []  # as often as they stand here
         marks = [self._mark(one) for one in source.body]
         self.marks = {one for one in marks if one is not None}
-        restrict = " noalias" if intrinsics.noalias in self.marks else ""
+        restrict = " noalias" if noalias in self.marks else ""
         for name, kind in zip(source.parameters, arguments, strict=True):
             operands = [f"%{name}.a{k}" for k in range(len(leaf_types(kind)))]
             for one, operand in zip(leaf_types(kind), operands, strict=True):
@@ -148,9 +161,9 @@ class Body(Writer):
 
     def text(self) -> str:
         group = 0
-        if intrinsics.outlined in self.marks:
+        if outlined in self.marks:
             group = 2
-        elif self.marks & {intrinsics.inlined, intrinsics.vectorised} or self.module.whole:
+        elif self.marks & {inlined, vectorised} or self.module.whole:
             group = 3
         given, kind = ", ".join(self._given), self._result_type()
         head = f"define internal {kind} @{self.symbol}({given}) #{group} {{"
@@ -158,7 +171,7 @@ class Body(Writer):
         lines = [head, "entry:", *slots, "  br label %start", "start:"]
         lines += (line for line in self.lines if not self._is_lost(line))
         lines += ["return:", *self._ending(kind), "}"]
-        several = sum(one.is_long and not one.by_value for one in self._formulas) > SEVERAL
+        several = not are_inlined(sum(one.is_long and not one.by_value for one in self._formulas))
         count = self.INTERLEAVED if several else self._interleaved
         for k, line in enumerate(lines):
             code, latch, kind = line.partition(" ;latch")
@@ -331,7 +344,7 @@ class Body(Writer):
         flags = "nsw" if kind == "i64" else "nuw nsw"
         after = self.emit(f"add {flags} i64 {again}, {step}")
         self.lines.append(f"  store i64 {after}, ptr {counter}")
-        kind = f" {SUMS}" if self.module.sums(self.lines[first:]) else ""
+        kind = f" {SUM_LOOP}" if self.module.sums(self.lines[first:]) else ""
         self.lines.append(f"  br label %{head} ;latch{kind}")
         self.begin(exit_)
 
@@ -444,11 +457,11 @@ class Body(Writer):
             if one.attr == "itemsize":
                 return Value("i64", str(itemsize(kind.element)))
             if one.attr == "dtype":
-                return constant(np.dtype(str(NUMBA[kind.element])))
+                return constant(dtype_of(kind.element))
         if value.is_complex and one.attr in ("real", "imag"):
             return self.part(value, int(one.attr == "imag"))
         if isinstance(kind, str) and one.attr == "dtype":
-            return constant(np.dtype(str(NUMBA[kind])))
+            return constant(dtype_of(kind))
         raise Untranslatable(f"the attribute {one.attr}")
 
     def _of_tuple(self, one: ast.Tuple) -> Value:
@@ -664,12 +677,13 @@ class Body(Writer):
         if not callable(target):
             raise Untranslatable(f"a call of {target}")
         numbers = all(value.is_number and not value.is_complex for value in values)
-        if numbers and self.module.find and target.__module__.startswith(ELEMENTARY):
+        library = self.module.library
+        if numbers and self.module.find and library.has_formulas(target.__module__):
             return self._call_scalar(self.module.find, target, values)
-        target = version_for(target, values[0].type if values else None)
-        if not build.is_ours(target):
+        target = library.version(target, values[0].type if values else None)
+        if not library.owns(target):
             raise Untranslatable(f"a call of {target}")
-        return self._call_own(source_of(target), values)
+        return self._call_own(source_of(target, library), values)
 
     def _empty(self, count: Value, kind: str) -> Value:
         """Return a new array, freed when the function returns."""
@@ -743,16 +757,3 @@ def _method(prefix: str, node: type[ast.AST]) -> Callable[[Body, Any], Any]:
 def _is_structure(kind: Any) -> bool:
     """Return whether functions return a type as a structure of LLVM's."""
     return isinstance(kind, tuple) or kind in tuple(PARTS)
-
-
-def version_for(target: Callable, kind: Any) -> Callable:
-    """Return the version of a function for its first argument's type, where it has versions."""
-    choices = build.VERSIONS.get(target)
-    if choices is None:
-        return target
-    found = choices(NUMBA[kind]) if isinstance(kind, str) else None
-    if found is None:
-        if isinstance(kind, str) and kind in NUMBA:
-            raise Unsupported(f"{target.__name__} is not for {NUMBA[kind]}")
-        raise Untranslatable(f"{target.__name__} of {kind}")
-    return found

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.native.values import (
+from tinygrad_cg_frontend.values import (
     FLOATS,
-    NUMBA,
     PARTS,
     STORED,
     Array,
@@ -21,6 +20,7 @@ from tinygrad_cg_kernels.runtime.native.values import (
     Untranslatable,
     Value,
     constant,
+    dtype_of,
     float_of,
     llvm_type,
     name_of,
@@ -278,7 +278,7 @@ class Writer:
             tests = [self.cast(self.part(value, k), "b1").text for k in range(2)]
             return Value("b1", self.emit(f"or i1 {tests[0]}, {tests[1]}"))
         if kind not in PARTS:
-            raise Unsupported(f"{NUMBA[value.type]} numbers are not cast to {NUMBA[kind]}")
+            raise Unsupported(f"{dtype_of(value.type)} numbers are not cast to {dtype_of(kind)}")
         parts = (self.cast(self.part(value, k), PARTS[kind]).text for k in range(2))
         return Value(kind, tuple(parts))
 

@@ -7,25 +7,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
 FLOATS = ("f64", "f32")
 PARTS = {"c128": "f64", "c64": "f32"}
 """The types of the parts of complex numbers."""
-NUMBA = {
-    "f64": types.float64,
-    "f32": types.float32,
-    "b1": types.boolean,
-    "c128": types.complex128,
-    "c64": types.complex64,
-    **{f"i{width}": getattr(types, f"int{width}") for width in (8, 16, 32, 64)},
-    **{f"u{width}": getattr(types, f"uint{width}") for width in (8, 16, 32, 64)},
-}
-"""The types of numbers, by the names that they have here."""
-NAMES = {kind: name for name, kind in NUMBA.items()}
+INTEGERS = tuple(f"{sign}{width}" for sign in "iu" for width in (8, 16, 32, 64))
+NUMBERS = (*FLOATS, "b1", *PARTS, *INTEGERS)
+"""The types of numbers."""
 STORED = {"f64": "double", "f32": "float", "b1": "i8", "object": "i64"}
 STORED |= {name: f"{{ {STORED[part]}, {STORED[part]} }}" for name, part in PARTS.items()}
-STORED |= {name: f"i{name[1:]}" for name in NUMBA if name[0] in "iu"}
+STORED |= {name: f"i{name[1:]}" for name in INTEGERS}
 """LLVM's types for them in memory, and as scalar functions pass them."""
 
 
@@ -34,7 +25,7 @@ class Untranslatable(Exception):
 
 
 class Unsupported(Untranslatable):
-    """A function is not for such numbers: there is nothing that Numba could compile either."""
+    """A function is not for such numbers: nothing else could compile it either."""
 
 
 class Array(NamedTuple):
@@ -120,7 +111,8 @@ class Function:
     ):
         self.symbol, self.result, self.arguments = symbol, result, arguments
         self.formula = formula
-        self.by_value = False  # see `compile.BY_VALUE`
+        self.by_value = False
+        """Whether it is a derivative that shares the work of the function whose value it takes."""
 
     @property
     def text(self) -> str:
@@ -141,9 +133,14 @@ NOTHING = Value(Static(None))
 def name_of(dtype: np.dtype) -> str:
     """Return the name of a dtype's type."""
     kind = {"b": "b", "i": "i", "u": "u", "f": "f", "c": "c"}.get(dtype.kind)
-    if kind is None or (kind in "fc" and f"{kind}{8 * dtype.itemsize}" not in NUMBA):
+    if kind is None or (kind in "fc" and f"{kind}{8 * dtype.itemsize}" not in NUMBERS):
         raise Untranslatable(f"dtype {dtype}")
     return "b1" if kind == "b" else f"{kind}{8 * dtype.itemsize}"
+
+
+def dtype_of(kind: str) -> np.dtype:
+    """Return the dtype of a type of numbers."""
+    return np.dtype("?" if kind == "b1" else f"{kind[0]}{int(kind[1:]) // 8}")
 
 
 def llvm_type(kind: str) -> str:

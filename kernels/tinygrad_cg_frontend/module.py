@@ -6,18 +6,26 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from tinygrad_cg_kernels.runtime import intrinsics, machine
-from tinygrad_cg_kernels.runtime.native.sources import Source, source_of
-from tinygrad_cg_kernels.runtime.native.translate import (
-    ELEMENTARY,
-    LATER,
+from tinygrad_cg_frontend.intrinsics import ANY_ORDER, compile_lazily, number_by_number, outlined
+from tinygrad_cg_frontend.library import Library, Processor
+from tinygrad_cg_frontend.llvm_source import (
+    FORMULAS,
+    HEAVY,
+    LEVEL,
     SUMS,
+    UNOPTIMISED,
+    WITHOUT_LOOPS,
+    Begin,
+    LLVMSource,
+)
+from tinygrad_cg_frontend.sources import Source
+from tinygrad_cg_frontend.translate import (
+    LATER,
+    SUM_LOOP,
     WANTED,
     Body,
-    version_for,
 )
-from tinygrad_cg_kernels.runtime.native.values import (
-    NUMBA,
+from tinygrad_cg_frontend.values import (
     STORED,
     Array,
     Function,
@@ -31,12 +39,16 @@ LONG = 100
 PART, KNOWN = "tinygrad_cg_part", "tinygrad_cg_known"
 """The symbols of a function that is compiled later, and of which are there from the beginning."""
 BRIEF = 4_000
-"""Characters of a part which a first form has from the beginning: compiling it apart takes longer.
+"""Characters of a part which baseline code has from the beginning: compiling it apart takes longer.
+"""
+HEAVY_TEXT = 50_000
+"""Characters of a block kernel: a longer formula computes for longer than LLVM needs to make better
+code of single numbers.
 """
 EARLY = 8_000
 """Characters of long formulas that another core compiles while the rest is translated."""
 _SYMBOL = re.compile(r"@([\w.]+)")
-_REORDERED = re.compile(rf" = f(add|mul) reassoc |{intrinsics.ANY_ORDER}")
+_REORDERED = re.compile(rf" = f(add|mul) reassoc |{ANY_ORDER}")
 """What sums and extremes have whose bits depend on their order: LLVM's flags."""
 
 
@@ -59,22 +71,25 @@ class Module:
     `scope` is that of the text. The kernels' scalar functions are those that `find` returns.
     Without it they are translated as well, and the product of two floats becomes part of the sum
     that it is written in: it is not rounded. With `whole`, all that the first function calls
-    becomes part of it. With `early`, other cores compile long formulas for a first form while the
-    rest is translated: it returns LLVM's level for a text of at least so many characters, or None
-    where that depends on the rest.
+    becomes part of it. With `begin`, another core begins to compile long formulas of baseline code
+    while the rest is translated. A kernel `for_blocks` computes for long, or for short.
     """
 
     def __init__(
         self,
+        library: Library,
+        processor: Processor,
         scope: dict[str, Any] | None = None,
         find: Callable[..., Function] | None = None,
         whole: bool = False,
-        early: Callable[[int], int | None] | None = None,
+        begin: Begin | None = None,
+        for_blocks: bool = False,
     ):
+        self.library, self.processor = library, processor
         self.find, self.whole = find, whole
-        self._early = early
+        self._begin_source, self._for_blocks = begin, for_blocks
         self._complete: list[str] = []  # long formulas that no core has begun to compile
-        self._begun: list[machine.Text] = []
+        self._begun: list[LLVMSource] = []
         self._elsewhere: set[str] = set()  # the formulas in these
         self.scope = scope or {}
         self.texts: dict[str, str] = {}
@@ -90,7 +105,7 @@ class Module:
         self._sizes: dict[str, int] = {}
         self._found: dict[str, set[str]] = {}
         self._contents: dict[str, _Contents] = {}
-        self.level = machine.FORMULAS
+        self.level = FORMULAS
         """LLVM's level at most."""
         self._arrays: dict[int, Value] = {}
 
@@ -109,24 +124,24 @@ class Module:
                 self._contents[symbol] = self._contents_of(body.lines)
             self.texts[symbol] = ""
             self._bodies[symbol] = body
-            if intrinsics.number_by_number in body.marks:
-                self.level = machine.WITHOUT_LOOPS
-            if intrinsics.outlined in body.marks:
+            if number_by_number in body.marks:
+                self.level = WITHOUT_LOOPS
+            if outlined in body.marks:
                 self.outlined[symbol] = body.declaration()
-            if intrinsics.later in body.marks:
+            if compile_lazily in body.marks:
                 self.later.append(symbol)
             if self.find is None:
                 self._look_at(symbol, body, source)
         return self._functions[key]
 
     def _look_at(self, symbol: str, body: Body, source: Source) -> None:
-        """Note what a first form may have in modules of their own: long formulas, and sums."""
-        elementary = source.scope.get("__name__", "").startswith(ELEMENTARY)
+        """Note what baseline code may have in modules of their own: long formulas, and sums."""
+        elementary = self.library.has_formulas(source.scope.get("__name__", ""))
         text = "\n".join(body.lines)
         size = len(body.lines) + sum(self._sizes.get(one, 0) for one in {*_SYMBOL.findall(text)})
-        if SUMS in text or (elementary and size > LONG):
+        if SUM_LOOP in text or (elementary and size > LONG):
             self._apart[symbol] = body.declaration()
-            if SUMS not in text:
+            if SUM_LOOP not in text:
                 self._complete.append(symbol)
                 self._begin()
         else:
@@ -134,20 +149,26 @@ class Module:
 
     def _begin(self) -> None:
         """Have another core compile long formulas, if one has nothing to do and they are enough."""
-        busy = sum(not one.is_made for one in self._begun)
-        if self._early is None or busy >= machine.cores() - 1:
+        busy = sum(one.job is not None and not one.job.is_over for one in self._begun)
+        if self._begin_source is None or busy >= self.processor.cores - 1:
             return
         self._write()
-        level = self._early(sum(map(len, self.texts.values())))
+        level = self._baseline_level(sum(map(len, self.texts.values())))
         if level is None:
             return
         for count in range(1, len(self._complete) + 1):
             names = self._complete[:count]
             if self._length(names, self._apart) >= EARLY:
-                self._begun.append(self._of_first(names, "", level).begun())
+                self._begun.append(self._begin_source(self._of_baseline(names, "", level)))
                 self._elsewhere.update(names)
                 del self._complete[:count]
                 return
+
+    def _baseline_level(self, length: int) -> int | None:
+        """Return LLVM's level for baseline code of at least so many characters, if these tell."""
+        if not self._for_blocks:
+            return UNOPTIMISED
+        return HEAVY if length >= HEAVY_TEXT else None
 
     def declare(self, name: str, text: str) -> None:
         self.declared[name] = f"declare {text}"
@@ -179,7 +200,7 @@ class Module:
 
     def sums(self, lines: list[str]) -> bool:
         """Return whether the lines of a kernel's loop are sums that LLVM makes of vectors."""
-        if self.find is not None:  # programs have no first form
+        if self.find is not None:  # programs have no baseline code
             return False
         found = self._contents_of(lines)
         return found.reorders and not found.loops
@@ -215,38 +236,40 @@ class Module:
         self._write()
         return self._main([symbol]) if self.later else self.text()
 
-    def first(self, symbol: str, cores: int, level: int) -> list[machine.Text]:
-        """Return `main` as texts of about one length for so many cores, whose code is joined.
+    def baseline(self, symbol: str) -> LLVMSource:
+        """Return `main` as texts of about one length for all cores, whose code is joined.
 
         Loops compute single numbers, but for sums, which have a text of their own: as vectors they
-        have the same bits. The level is that of the others. Brief parts are there already.
+        have the same bits. Brief parts are there already.
         """
-        self._write()
+        length = len(self.main(symbol))
+        level = self._baseline_level(length)
+        level = UNOPTIMISED if level is None else level
         main = [symbol, *(one for one in self.later if self._length([one]) < BRIEF)]
         used = [*self._called_apart(main)]
         for name in used:  # which grows
             used += self._called_apart([name]) - {*used}
-        sums = [name for name in used if SUMS in self.texts[name]]
+        sums = [name for name in used if SUM_LOOP in self.texts[name]]
         left = [name for name in used if name not in sums and name not in self._elsewhere]
         own = {name: self._length([name], self._apart) for name in left}
-        several = [main, *([] for _ in range(cores - 1 - bool(sums)))]
+        several = [main, *([] for _ in range(self.processor.cores - 1 - bool(sums)))]
         lengths = [self._length(main, self._apart), *([0] * (len(several) - 1))]
         for name in sorted(own, key=own.__getitem__, reverse=True):
             shortest = lengths.index(min(lengths))
             several[shortest].append(name)
             lengths[shortest] += own[name]
-        texts = [self._of_first(some, symbol, level) for some in (*several, sums) if some]
-        return [*texts, *self._begun]
+        own, *others = (self._of_baseline(some, symbol, level) for some in (*several, sums) if some)
+        return own._replace(parts=[*others, *self._begun])
 
-    def _of_first(self, names: list[str], symbol: str, level: int) -> machine.Text:
+    def _of_baseline(self, names: list[str], symbol: str, level: int) -> LLVMSource:
         declared = [self._apart[one] for one in self._called_apart(names)]
         if names[0] == symbol:
-            return machine.Text(self._main(names, declared, self._apart), level=level)
+            return LLVMSource(self._main(names, declared, self._apart), level=level)
         text = "\n".join(self._those(self._used(names, self._apart), names))
-        level = machine.SUMS if SUMS in text else level
-        while SUMS in text:
-            text = text.replace(f" {SUMS}", self.loop("vectorize.enable", "i1 true"), 1)
-        return machine.Text(self._with_declarations([*declared, text]), level=level)
+        level = SUMS if SUM_LOOP in text else level
+        while SUM_LOOP in text:
+            text = text.replace(f" {SUM_LOOP}", self.loop("vectorize.enable", "i1 true"), 1)
+        return LLVMSource(self._with_declarations([*declared, text]), level=level)
 
     def _called_apart(self, names: list[str]) -> set[str]:
         """Return the long formulas and sums, but for these, that functions call."""
@@ -273,12 +296,14 @@ class Module:
         texts = self._those(self._used(names, without), {*names} - {first})
         return self._with_declarations([*table, *declared, *texts])
 
-    def part(self, k: int) -> str:
-        """Return the text of a function that is compiled later, there as `PART`."""
+    def part(self, k: int, baseline: bool) -> LLVMSource:
+        """Return a function that is compiled later, there as `PART`."""
         self._write()
         symbol = self.later[k]
         text = self._with_declarations(self._those(self._used([symbol]), [symbol]))
-        return text.replace(f"@{symbol}(", f"@{PART}(")
+        unoptimised = baseline and SUM_LOOP not in text
+        level = UNOPTIMISED if unoptimised else min(LEVEL, self.level)
+        return LLVMSource(text.replace(f"@{symbol}(", f"@{PART}("), level=level)
 
     def _write(self) -> None:
         """Write down the functions. Their formulas are optimised on other cores until now."""
@@ -355,19 +380,9 @@ class Module:
                 f'[{", ".join(used)}], section "llvm.metadata"'
             )
         lines += texts
-        wide = machine.wide()
+        wide = self.processor.wide
         lines.append(f"attributes #0 = {{ {wide} }}")
         lines.append("attributes #1 = { nounwind willreturn memory(none) }")
         lines.append(f"attributes #2 = {{ noinline {wide} }}")
         lines.append(f"attributes #3 = {{ alwaysinline {wide} }}")
         return "\n".join([*lines, *attributes, *self.metadata])
-
-
-def scalar_text(function: Callable, arguments: tuple[str, ...]) -> tuple[str, str, str]:
-    """Return a scalar function as a module's text, its name there, and its result's type."""
-    module = Module(whole=True)
-    function = version_for(function, arguments[0])
-    made = module.function(source_of(function), arguments)
-    if made.result not in NUMBA:
-        raise Untranslatable(f"{function.__name__} returns {made.result}")
-    return module.text(), made.name, made.result

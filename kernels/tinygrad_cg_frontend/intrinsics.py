@@ -1,7 +1,8 @@
 """Intrinsics: functions that compiled code has for itself, of one or a few instructions each.
 
 A row says all of one: what it means in Python, what types it is for, and what it is in LLVM. The
-translation writes that down, and Numba's intrinsics are made of the same rows (`numba_rows`).
+translation writes that down, and Numba's intrinsics are made of the same rows. Marks, which a
+function puts on itself, are intrinsics too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tinygrad_cg_kernels.runtime.native.values import (
+from tinygrad_cg_frontend.values import (
     FLOATS,
     NOTHING,
     Untranslatable,
@@ -107,3 +108,41 @@ def llvm_function(name: str, flags: str = "") -> Emit:
 def symbol_call(name: str) -> Emit:
     """Return what calls a compiled function of words, by its symbol; it returns a word."""
     return lambda body, *words: body.call(name, "i64", *[("i64", word.text) for word in words])
+
+
+ANY_ORDER = "nnan nsz reassoc "
+"""The flags of extremes that vectors take in any order: of 0.0 and -0.0 either may come of it."""
+
+WIDE, INLINE = '"prefer-vector-width"="512"', "alwaysinline"
+
+# Asked for everywhere: on one core of an EPYC 9005, 256 bits took 1.7 to 2.0 times as long for
+# elementary functions, 1.1 to 1.9 for reductions and normalisations of what is in the cache,
+# and 0.8 to 1 where memory sets the pace (additions and negation of 10^4 to 4 * 10^6 elements, long
+# sums, transposed operands).
+wide_vectors = Mark("wide_vectors", WIDE)
+"""Called in a kernel, asks LLVM for 512-bit vectors there; Numba's own functions keep theirs."""
+
+inlined = Mark("inlined", INLINE)
+"""Called in a helper, has it inlined wherever it is used. LLVM vectorises no loop with a call
+left in it, and its own limit on size leaves one where a formula uses several helpers."""
+
+vectorised = Mark("vectorised", WIDE, INLINE)
+"""Both, for a helper that holds a loop: it is optimised by itself before it is inlined."""
+
+outlined = Mark("outlined", WIDE, "noinline")
+"""Called in a function, keeps its code out of its callers."""
+
+noalias = Mark("noalias", "noalias")
+"""Declares that the array arguments of the calling function do not overlap where one is written.
+
+LLVM checks at run time otherwise, and gives up where there are many arrays. The attribute is that
+of the arguments."""
+
+number_by_number = Mark("number_by_number")
+"""Called in a function of numbers with many branches, keeps loops of it in a library's kernel from
+being vectorised: LLVM would compute all branches for all elements."""
+
+compile_lazily = Mark("compile_lazily")
+"""Called in a function of a library's kernel, has it compiled when the kernel first calls it. The
+function returns a positive integer. Until it is compiled a call does nothing and gives 0: whoever
+called the kernel then has that compiled, and calls the kernel again."""

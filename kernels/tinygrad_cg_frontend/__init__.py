@@ -1,0 +1,120 @@
+"""The fast front end: functions in a small part of Python, as LLVM's text.
+
+``docs/frontend.md`` specifies that part. `Module` translates functions, of a library's or of a text
+(`text_scope`), for choices of argument types; what it returns is `LLVMSource`, for whoever compiles
+it. `Untranslatable` says that a function uses anything else. The front end decides how many
+formulas are inlined, how many vectors loops compute at a time, what is compiled apart, and at which
+of LLVM's levels. It knows nothing of Numba, and runs no code.
+"""
+
+from tinygrad_cg_frontend.formulas import (
+    finish_formula,
+    number_source,
+    translate_formula,
+    vectors_source,
+)
+from tinygrad_cg_frontend.intrinsics import (
+    ANY_ORDER,
+    Intrinsic,
+    Mark,
+    compile_lazily,
+    inlined,
+    intrinsic,
+    llvm_function,
+    noalias,
+    number_by_number,
+    outlined,
+    symbol_call,
+    vectorised,
+    wide_vectors,
+)
+from tinygrad_cg_frontend.library import Library, Processor
+from tinygrad_cg_frontend.llvm_source import (
+    AS_WRITTEN,
+    FORMULAS,
+    HEAVY,
+    LEVEL,
+    SUMS,
+    UNOPTIMISED,
+    WITHOUT_LOOPS,
+    LLVMSource,
+)
+from tinygrad_cg_frontend.module import KNOWN, PART, Module
+from tinygrad_cg_frontend.sources import source_of
+from tinygrad_cg_frontend.translate import LATER, WANTED, are_inlined, text_scope
+from tinygrad_cg_frontend.values import (
+    FLOATS,
+    INTEGERS,
+    NOTHING,
+    PARTS,
+    STORED,
+    Array,
+    Formula,
+    Function,
+    Record,
+    Static,
+    Unsupported,
+    Untranslatable,
+    Value,
+    leaf_types,
+    llvm_type,
+    name_of,
+    rebuilt,
+)
+from tinygrad_cg_frontend.writer import Writer
+
+__all__ = [
+    "ANY_ORDER",
+    "AS_WRITTEN",
+    "FLOATS",
+    "FORMULAS",
+    "HEAVY",
+    "INTEGERS",
+    "KNOWN",
+    "LATER",
+    "LEVEL",
+    "NOTHING",
+    "PART",
+    "PARTS",
+    "STORED",
+    "SUMS",
+    "UNOPTIMISED",
+    "WANTED",
+    "WITHOUT_LOOPS",
+    "Array",
+    "Formula",
+    "Function",
+    "Intrinsic",
+    "LLVMSource",
+    "Library",
+    "Mark",
+    "Module",
+    "Processor",
+    "Record",
+    "Static",
+    "Unsupported",
+    "Untranslatable",
+    "Value",
+    "Writer",
+    "are_inlined",
+    "compile_lazily",
+    "finish_formula",
+    "inlined",
+    "intrinsic",
+    "leaf_types",
+    "llvm_function",
+    "llvm_type",
+    "name_of",
+    "noalias",
+    "number_by_number",
+    "number_source",
+    "outlined",
+    "rebuilt",
+    "source_of",
+    "symbol_call",
+    "text_scope",
+    "translate_formula",
+    "vectorised",
+    "vectors_source",
+    "wide_vectors",
+]

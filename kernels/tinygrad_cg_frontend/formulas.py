@@ -1,0 +1,172 @@
+"""Elementary functions as LLVM's text.
+
+Each scalar function is there in two forms for each choice of types: its text, to be inlined, and,
+where it is a long formula, code that takes a vector at a time. A loop that calls the scalar
+function is vectorised with calls of the vector function. Both are made from one text, so that they
+give the same bits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from tinygrad_cg_frontend.library import Library, Processor
+from tinygrad_cg_frontend.llvm_source import FORMULAS, LLVMSource
+from tinygrad_cg_frontend.module import Module
+from tinygrad_cg_frontend.sources import source_of
+from tinygrad_cg_frontend.values import FLOATS, NUMBERS, STORED, Formula, Function, Untranslatable
+
+LOOP = ", !llvm.loop !"
+LONG = 25
+"""Instructions: a longer formula is called, where a loop has several."""
+
+
+def translate_formula(
+    function: Callable,
+    symbol: str,
+    arguments: tuple[str, ...],
+    library: Library,
+    processor: Processor,
+) -> tuple[str, str]:
+    """Return a scalar function as a module's text, there as a symbol, and its result's type."""
+    module = Module(library, processor, whole=True)
+    made = module.function(source_of(library.version(function, arguments[0]), library), arguments)
+    result = made.result
+    if result not in NUMBERS:
+        raise Untranslatable(f"{function.__name__} returns {result}")
+    lines, passed = [], []
+    for k, name in enumerate(arguments):
+        if name == "b1":
+            lines.append(f"  %b{k} = icmp ne i8 %x{k}, 0")
+        passed.append(f"i1 %b{k}" if name == "b1" else f"{STORED[name]} %x{k}")
+    kind = "i1" if result == "b1" else STORED[result]
+    lines.append(f"  %result = call {kind} @{made.name}({', '.join(passed)})")
+    if result == "b1":
+        lines.append("  %byte = zext i1 %result to i8")
+    lines.append(f"  ret {STORED[result]} {'%byte' if result == 'b1' else '%result'}")
+    head = f"define {STORED[result]} @{symbol}({_parameters(arguments)}) {{"
+    return "\n".join([module.text(), head, *lines, "}"]), result
+
+
+def finish_formula(
+    text: str, symbol: str, kinds: set[str], guard: tuple[str, ...], processor: Processor
+) -> Formula:
+    """Return a formula, of a module's text that is optimised: all that it calls is inlined.
+
+    `kinds` are the types of its arguments and result, `guard` the symbols of a test and of a fast
+    version.
+    """
+    head = re.compile(rf"^define (.*@{re.escape(symbol)}\(.*)\{{$", re.M)
+    found = head.sub(r"define linkonce_odr \1alwaysinline {", text)
+    if len(kinds) > 1 or not kinds <= {*FLOATS} or _instructions(found, symbol) < LONG:
+        return Formula(found)
+    widest = processor.vector_bits // int(min(kinds)[1:])
+    return Formula(found, (widest,) if kinds == {"f64"} else (widest // 2, widest), guard)
+
+
+def _instructions(text: str, symbol: str) -> int:
+    body = text[text.index(f"@{symbol}(") :]
+    return body[: body.index("\n}")].count("\n  ")
+
+
+def _parameters(arguments: tuple[str, ...]) -> str:
+    return ", ".join(f"{STORED[name]} %x{k}" for k, name in enumerate(arguments))
+
+
+def _declaration(one: Function) -> str:
+    given = ", ".join(STORED[kind] for kind in one.arguments)
+    return f"declare {STORED[one.result]} @{one.symbol}({given})"
+
+
+def number_source(function: Function, processor: Processor) -> LLVMSource:
+    """Return a module with a function of numbers. Its formula is optimised already."""
+    kind = STORED[function.result]
+    given = _parameters(function.arguments)
+    lines = [
+        _declaration(function),
+        f"define {kind} @{function.symbol}_v1({given}) {processor.wide} {{",
+        f"  %result = call {kind} @{function.symbol}({given})",
+        f"  ret {kind} %result",
+        "}",
+    ]
+    return LLVMSource("\n".join(lines), [function.text], 0)
+
+
+def vectors_source(
+    function: Function, guards: Sequence[Function], processor: Processor
+) -> LLVMSource:
+    """Return a module with functions of vectors of the widths that there are.
+
+    `guards` are the test and the fast version, if there are any. Each function has a loop over its
+    lanes, of which LLVM makes vectors if it does not unroll it first.
+    """
+    used = [function, *guards] if len(guards) == 2 else [function]
+    lines = [_declaration(one) for one in used]
+    for width in function.lanes:
+        lines += _vector_function(used, width, processor.wide)
+    for k, line in enumerate(lines):
+        if line.endswith(LOOP):
+            lines[k] = f"{line}{2 * k}"
+            lines.append(f"!{2 * k} = distinct !{{!{2 * k}, !{2 * k + 1}}}")
+            lines.append(f'!{2 * k + 1} = !{{!"llvm.loop.unroll.disable"}}')
+    return LLVMSource("\n".join(lines), [one.text for one in used], FORMULAS)
+
+
+def _vector_function(used: list[Function], width: int, attributes: str) -> list[str]:
+    """Return the lines of the function of vectors of a width."""
+    function, *guards = used
+    element, count = STORED[function.result], len(function.arguments)
+    kind = f"<{width} x {element}>"
+    given = ", ".join(f"{kind} %x{k}" for k in range(count))
+    lines = [
+        f"define {kind} @{function.symbol}_v{width}({given}) {attributes} {{",
+        "entry:",
+        f"  %out = alloca {kind}, align 64",
+        "  %flag = alloca i8",
+    ]
+    for k in range(count):
+        lines.append(f"  %in{k} = alloca {kind}, align 64")
+        lines.append(f"  store {kind} %x{k}, ptr %in{k}")
+    if not guards:
+        lines += ["  br label %full", *_lanes("full", "end", function, width)]
+    else:
+        test, fast = guards
+        lines += [
+            "  store i8 1, ptr %flag",
+            "  br label %test",
+            *_lanes("test", "decide", test, width),
+            "decide:",
+            "  %good = load i8, ptr %flag",
+            "  %all = icmp ne i8 %good, 0",
+            "  br i1 %all, label %fast, label %full",
+            *_lanes("fast", "end", fast, width),
+            *_lanes("full", "end", function, width),
+        ]
+    return [*lines, "end:", f"  %v = load {kind}, ptr %out", f"  ret {kind} %v", "}"]
+
+
+def _lanes(name: str, then: str, function: Function, width: int) -> Iterator[str]:
+    """Yield a loop that calls a function for each lane, and keeps the results, or all of them."""
+    element, result = STORED[function.arguments[0]], STORED[function.result]
+    yield f"{name}:"
+    yield f"  br label %{name}.loop"
+    yield f"{name}.loop:"
+    yield f"  %{name}.i = phi i64 [0, %{name}], [%{name}.next, %{name}.loop]"
+    given = []
+    for k in range(len(function.arguments)):
+        at = f"%{name}.p{k} = getelementptr inbounds {element}, ptr %in{k}, i64 %{name}.i"
+        yield f"  {at}"
+        yield f"  %{name}.a{k} = load {element}, ptr %{name}.p{k}"
+        given.append(f"{element} %{name}.a{k}")
+    yield f"  %{name}.r = call {result} @{function.symbol}({', '.join(given)})"
+    if function.result == "b1":
+        yield f"  %{name}.known = load i8, ptr %flag"
+        yield f"  %{name}.both = and i8 %{name}.known, %{name}.r"
+        yield f"  store i8 %{name}.both, ptr %flag"
+    else:
+        yield f"  %{name}.q = getelementptr inbounds {result}, ptr %out, i64 %{name}.i"
+        yield f"  store {result} %{name}.r, ptr %{name}.q"
+    yield f"  %{name}.next = add nuw nsw i64 %{name}.i, 1"
+    yield f"  %{name}.done = icmp eq i64 %{name}.next, {width}"
+    yield f"  br i1 %{name}.done, label %{then}, label %{name}.loop{LOOP}"

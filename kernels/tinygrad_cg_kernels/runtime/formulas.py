@@ -1,0 +1,168 @@
+"""Elementary functions, optimised once a machine: as texts to be inlined, and as vector functions.
+
+Programs call them; machine code finds them by their symbols.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from tinygrad_cg_frontend import (
+    FORMULAS,
+    Formula,
+    Function,
+    Library,
+    LLVMSource,
+    Unsupported,
+    Untranslatable,
+    finish_formula,
+    number_source,
+    translate_formula,
+    vectors_source,
+)
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import machine
+from tinygrad_cg_kernels.runtime.store import Store, is_changed
+
+ELEMENTARY = "tinygrad_cg_kernels.elementary"
+
+_store = Store("functions")
+_found: dict[str, Function] = {}
+_loaded: dict[str, machine.Code] = {}
+if hasattr(os, "register_at_fork"):  # no other core goes on with what it was at
+    os.register_at_fork(after_in_child=_found.clear)
+
+
+class Kernels(Library):
+    """What the front end asks of the kernels' functions."""
+
+    def owns(self, function: Callable) -> bool:
+        return build.is_ours(function)
+
+    def has_formulas(self, module: str) -> bool:
+        return module.startswith(ELEMENTARY)
+
+    def version(self, function: Callable, kind: Any) -> Callable:
+        choices = build.VERSIONS.get(function)
+        if choices is None:
+            return function
+        number = build.NUMBA.get(kind) if isinstance(kind, str) else None
+        if number is None:
+            raise Untranslatable(f"{function.__name__} of {kind}")
+        found = choices(number)
+        if found is None:
+            raise Unsupported(f"{function.__name__} is not for {number}")
+        return found
+
+    def is_changed(self, file: str) -> bool:
+        return is_changed(file)
+
+
+KERNELS = Kernels()
+
+
+def find(function: Callable, arguments: tuple[str, ...]) -> Function:
+    """Return a kernels' function for types of arguments; Unsupported if it is not for these."""
+    symbol = _symbol(function, arguments)
+    formula = load(symbol) or _translated(function, symbol, arguments)
+    formula.by_value = function in build.BY_VALUE
+    return formula
+
+
+def _symbol(function: Callable, arguments: tuple[str, ...]) -> str:
+    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+    return f"tinygrad_cg.{name}.{'.'.join(arguments)}"
+
+
+def prepare(function: Callable, arguments: tuple[str, ...]) -> None:
+    """Compile a kernels' function, and its forms for vectors, for programs to come."""
+    formula = find(function, arguments)
+    if formula.is_long:
+        compile_with([formula], [])
+
+
+def load(symbol: str) -> Function | None:
+    """Return a function that was translated before."""
+    if symbol not in _found:
+        cached = _store.read(symbol)
+        if cached is None:
+            return None
+        fields, _ = cached
+        formula = Formula(fields["text"], tuple(fields["lanes"]), tuple(fields["guard"]))
+        arguments = tuple(fields["arguments"])
+        _found[symbol] = Function(symbol, fields["result"], arguments, lambda: formula)
+    return _found[symbol]
+
+
+def load_all(symbols: Iterable[str]) -> bool:
+    """Have machine code find functions that it calls; False if one was not translated before."""
+    called = [load(symbol) for symbol in symbols]
+    if None in called:
+        return False
+    compile_with(filter(None, called), [])
+    return True
+
+
+def compile_with(called: Iterable[Function], sources: Sequence[LLVMSource]) -> list[bytes]:
+    """Return the codes of modules that call long functions, compiled on all cores with these.
+
+    Machine code finds the functions, and their forms for vectors, by their symbols from then on.
+    """
+    new = []
+    for formula in called:
+        if formula.symbol not in _loaded:
+            cached = _store.read(_vectors(formula))
+            if cached is None:
+                new.append(formula)
+            else:
+                fields, codes = cached
+                _announce(formula, codes[: fields["size"]], codes[fields["size"] :])
+    processor = machine.processor()
+    own = []
+    for formula in new:
+        guards = [guard for guard in map(load, formula.formula().guard) if guard is not None]
+        own += [number_source(formula, processor), vectors_source(formula, guards, processor)]
+    codes = machine.compile_all([*sources, *own])
+    forms = iter(codes[len(sources) :])
+    for formula, number, vectors in zip(new, forms, forms, strict=True):
+        _store.write(_vectors(formula), {"size": len(number)}, number + vectors)
+        _announce(formula, number, vectors)
+    return codes[: len(sources)]
+
+
+def _vectors(formula: Function) -> str:
+    return f"{formula.symbol} vectors"
+
+
+def _announce(formula: Function, *codes: bytes) -> None:
+    loaded = _loaded[formula.symbol] = machine.Code(*codes)
+    for lanes in (1, *formula.lanes):
+        form = f"{formula.symbol}_v{lanes}"
+        llvm.add_symbol(form, loaded.address(form))
+
+
+def _translated(function: Callable, symbol: str, arguments: tuple[str, ...]) -> Function:
+    """Return a function whose formula is optimised on another core."""
+    processor = machine.processor()
+    text, result = translate_formula(function, symbol, arguments, KERNELS, processor)
+    guards = (build.GUARDED | build.BY_VALUE).get(function, ())
+    symbols = tuple(_symbol(guard, arguments) for guard in guards)
+
+    def formula() -> Formula:
+        module = machine.optimised(
+            machine.parsed(LLVMSource(text)), vectors=False, alone=True, level=FORMULAS
+        )
+        kinds = {*arguments, result}
+        own = finish_formula(str(module), symbol, kinds, symbols, processor)
+        _store.write(symbol, {"result": result, "arguments": arguments, **own._asdict()}, b"")
+        return own
+
+    found = _found[symbol] = Function(symbol, result, arguments, machine.Job(formula))
+    if {*arguments} == {result}:
+        for guard in guards:
+            find(guard, arguments)
+    return found

@@ -1,0 +1,497 @@
+"""The one way to machine code: ``compile(source, signature)`` returns an entry.
+
+Two backends serve it: the fast front end (`tinygrad_cg_frontend`), whose text LLVM compiles, and
+Numba (`compile`), which is the reference: each source is a function that Numba compiles, too. With
+TINYGRAD_CG_COMPILER=numba it compiles all of them. `fallbacks` says what the front end refused, and
+why; Numba compiled that. What the front end has made is kept on disk (`store`); several sources are
+compiled on all cores (`compile_batch`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from tinygrad_cg_frontend import (
+    HEAVY,
+    KNOWN,
+    LATER,
+    LEVEL,
+    PART,
+    WANTED,
+    Function,
+    LLVMSource,
+    Module,
+    Unsupported,
+    Untranslatable,
+    source_of,
+    text_scope,
+)
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import (
+    formulas,
+    generated,
+    machine,
+    objects,
+    progress,
+    thread_pool_code,
+    tiers,
+)
+from tinygrad_cg_kernels.runtime.formulas import KERNELS
+from tinygrad_cg_kernels.runtime.frames import deep
+from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.signatures import PythonFunction, Signature
+from tinygrad_cg_kernels.runtime.store import Store, alone
+
+lock = ForkLock()
+"""Held while something is compiled, but for optimized code of kernels."""
+if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has not got it
+    os.register_at_fork(before=lock.__enter__, after_in_parent=lock.__exit__)
+_parts_lock = ForkLock()
+fallbacks: list[str] = []
+"""What the front end refused, and why, in order; Numba compiled it."""
+_live: WeakValueDictionary[str, Any] = WeakValueDictionary()
+"""The owners of programs' code, by their keys: programs that have a text in common share it."""
+_precompiled: dict[str, tuple[list[bytes], dict[str, Function]]] = {}
+"""What `compile_batch` has compiled, by its keys: object codes, and the formulas that they call."""
+_begun: dict[str, LLVMSource] = {}
+"""What `begin` has another core compile."""
+if hasattr(os, "register_at_fork"):  # no other core goes on with it in a child
+    os.register_at_fork(after_in_child=_begun.clear)
+
+
+def uses_numba() -> bool:
+    """Return whether Numba compiles everything: TINYGRAD_CG_COMPILER."""
+    chosen = os.environ.get("TINYGRAD_CG_COMPILER") or "llvm"
+    if chosen not in ("llvm", "numba"):
+        raise ValueError(f"TINYGRAD_CG_COMPILER={chosen!r} is neither 'llvm' nor 'numba'")
+    return chosen == "numba"
+
+
+class Entry(NamedTuple):
+    """Compiled code: an address or, by its signature, a function of Python's."""
+
+    run: Any
+    owner: Any
+    """What has the code, which lasts as long."""
+
+
+class KernelSource(NamedTuple):
+    """A function of the kernels, made by a template.
+
+    It closes over functions, dtypes and numbers alone, since its file is found by these. A user's
+    is not `cached`: Numba compiles it.
+    """
+
+    function: Callable
+    name: str
+    cached: bool = True
+
+    store = Store("kernels")
+    shared = False
+
+    def key(self, signature: Signature) -> str:
+        return f"{self.name} {signature} {_identity(self.function)}"
+
+    def python(self) -> Callable:
+        return self.function
+
+    def translate(self, request: _Request, scopes: dict[str, dict[str, Any]]) -> _Translated:
+        return [request.translate_kernel()], {}
+
+
+class TextSource(NamedTuple):
+    """A function of a generated text."""
+
+    text: str
+    name: str
+
+    store = Store("programs")
+    shared = True
+    cached = True
+
+    def key(self, signature: Signature) -> str:
+        return f"{self.name} {signature} {self.text}"
+
+    def python(self) -> Callable:
+        return getattr(generated.load(self.text), self.name)
+
+    @deep
+    def translate(self, request: _Request, scopes: dict[str, dict[str, Any]]) -> _Translated:
+        """Return modules for several cores, and the formulas that they call."""
+        scope = scopes.get(self.text) or scopes.setdefault(self.text, text_scope(self.text))
+        module = Module(KERNELS, machine.processor(), scope, formulas.find)
+        function = module.function(self.name, request.signature.types)
+        entry = request.signature.entry_text(module, function)
+        main, *others = module.parts()
+        sources = []
+        for text in (f"{entry}\n{main}", *others):
+            inlined = [one.text for one in module.inlined.values() if f"@{one.symbol}(" in text]
+            sources.append(LLVMSource(text, inlined))
+        return sources, module.called
+
+
+Source = KernelSource | TextSource
+_Translated = tuple[list[LLVMSource], dict[str, Function]]
+"""Modules, and the formulas that they call."""
+
+
+def compile(
+    source: Source,
+    signature: Signature,
+    before: Callable[[], object] = lambda: None,
+    level: int | None = None,
+) -> Entry:
+    """Compile a function of a source's for a signature.
+
+    What its code calls has to be there once `before` returns, which is called before it is loaded.
+    `level` is LLVM's, see `tinygrad_cg_frontend`; without one a kernel's code may be baseline code
+    at first, see `tiers`.
+    """
+    if _is_translated(source, signature):
+        try:
+            with lock, build.no_collection():
+                request = _Request(source, signature, source.key(signature), level)
+                return _by_front_end(request, before)
+        except Unsupported:
+            raise
+        except Untranslatable as error:
+            fallbacks.append(f"{source.name}: {error}")
+    before()
+    with lock:
+        return Entry(*build.compile_by_numba(source.python(), source.name, signature))
+
+
+def _is_translated(source: Source, signature: Signature) -> bool:
+    """Return whether the front end is asked; entries of Python's take objects as they lie."""
+    known = objects.supported or signature.way not in ("arrays", "program")
+    return source.cached and known and not uses_numba()
+
+
+def _by_front_end(request: _Request, before: Callable[[], object]) -> Entry:
+    source, signature = request.source, request.signature
+    owner: Any = _live.get(request.key) if source.shared else None
+    if owner is None:
+        owner = code = _load(request, before)
+        if signature.is_callable:
+            owner = PythonFunction(code, source.name)
+        if source.shared:
+            _live[request.key] = owner
+    if not signature.is_callable:
+        return Entry(owner.address("entry"), owner)
+    run = owner.callable()
+    if signature.way == "arrays":
+        run = tiers.counted(run, owner.code.optimized)
+    return Entry(run, owner)
+
+
+def begin(source: Source, signature: Signature, level: int) -> None:
+    """Have another core compile what `compile` is asked for next, unless it is cached."""
+    if _is_translated(source, signature):
+        with contextlib.suppress(Untranslatable):  # `compile` says why
+            request = _Request(source, signature, source.key(signature), level)
+            if request.key not in _begun and not source.store.has(request.key):
+                (own,), _ = source.translate(request, {})
+                _begun[request.key] = machine.begin(own)
+
+
+@contextlib.contextmanager
+def compile_batch(wanted: Iterable[tuple[Source, Signature]]) -> Iterator[None]:
+    """Compile several functions on all cores, for `compile` to return inside.
+
+    What is compiled already, or in the cache, is left to it, as is a single one.
+    """
+    with lock, build.no_collection():
+        requests = _new_requests(wanted)
+        if requests:
+            with progress.compiling(len(requests)):
+                _compile_requests(requests)
+        try:
+            yield
+        finally:
+            for request in requests:
+                _precompiled.pop(request.form, None)
+
+
+def _new_requests(wanted: Iterable[tuple[Source, Signature]]) -> list[_Request]:
+    """Return what is not compiled yet, if it is several."""
+    found: dict[str, _Request] = {}
+    for source, signature in wanted:
+        if _is_translated(source, signature):
+            with contextlib.suppress(Untranslatable):
+                request = _Request(source, signature, source.key(signature))
+                if request.key not in _live and not source.store.has(request.form):
+                    found[request.key] = request
+    return list(found.values()) if len(found) > 1 and machine.cores() > 1 else []
+
+
+def _compile_requests(requests: list[_Request]) -> None:
+    made: dict[str, _Translated] = {}
+    scopes: dict[str, dict[str, Any]] = {}
+    for request in requests:
+        with contextlib.suppress(Untranslatable):  # `compile` says why
+            made[request.form] = request.source.translate(request, scopes)
+    called = {name: one for _, used in made.values() for name, one in used.items()}
+    sources = [source for own, _ in made.values() for source in own]
+    uses_pool = any(request.signature.way == "blocks" for request in requests)
+    codes = iter(_compile_sources(sources, called.values(), uses_pool))
+    for form, (own, used) in made.items():
+        _precompiled[form] = [next(codes) for _ in own], used
+
+
+def clear_programs() -> None:
+    """Delete all code of generated texts from the disk. Loaded code stays while it is used."""
+    with lock:
+        _live.clear()
+        TextSource.store.clear()
+    generated.clear()
+
+
+# --- code of a request --------------------------------------------------------------------
+
+
+class _Request:
+    """A source and a signature, at a level or, without one, first as baseline code.
+
+    `form` is the key of the code that is wanted now.
+    """
+
+    def __init__(
+        self, source: Source, signature: Signature, key: str, level: int | None = None
+    ) -> None:
+        self.source, self.signature, self.key, self.level = source, signature, key, level
+        tiered = level is None and isinstance(source, KernelSource)
+        self.is_baseline = tiered and not source.store.has(key)
+        self.form = f"{key} baseline" if self.is_baseline else key
+        self._module: Module | None = None  # of its parts
+
+    def optimized(self) -> _Request:
+        return _Request(self.source, self.signature, self.key, LEVEL)
+
+    @deep
+    def translate_kernel(self) -> LLVMSource:
+        """Return the translation of a function of the kernels."""
+        early = machine.begin if self.is_baseline else None
+        blocks = self.signature.way == "blocks"
+        module = Module(KERNELS, machine.processor(), begin=early, for_blocks=blocks)
+        with build.no_collection():
+            body = source_of(self.source.python(), KERNELS)
+            function = module.function(body, self.signature.types)
+        self._module = module if module.later else None
+        entry = self.signature.entry_text(module, function)
+        if not self.is_baseline:
+            level = min(LEVEL if self.level is None else self.level, module.level)
+            return LLVMSource(f"{entry}\n{module.main(function.name)}", level=level)
+        own = module.baseline(function.name)
+        text = f"{entry}\n{own.text}"
+        enough = tiers.TIER_UP_WORK_HEAVY if own.level == HEAVY else tiers.TIER_UP_WORK
+        work = enough // len(module.main(function.name))
+        counts = self.signature.way == "objects"
+        return own._replace(text=tiers.with_choice(text, work, counts))
+
+    def part(self, k: int) -> LLVMSource:
+        """Return a part that is compiled lazily."""
+        return self._translated().part(k, self.is_baseline)
+
+    def count_parts(self) -> int:
+        return len(self._translated().later)
+
+    def _translated(self) -> Module:
+        if self._module is None:
+            self.translate_kernel()
+        assert self._module is not None
+        return self._module
+
+    def forget(self) -> None:
+        """Free what was kept for the next part."""
+        self._module = None
+
+
+def _load(request: _Request, before: Callable[[], object] = lambda: None) -> machine.Code:
+    """Return the machine code of a request."""
+
+    def translate() -> _Translated:
+        with machine.responsive() if request.is_baseline else contextlib.nullcontext():
+            return request.source.translate(request, {})
+
+    name, uses_pool = request.source.name, request.signature.way == "blocks"
+    codes = _object_codes(request.form, name, request.source.store, translate, uses_pool)
+    before()
+    if any(LATER.encode() in code for code in codes):
+        code = CodeOfParts(codes, request)
+    else:
+        code = machine.Code(*codes)
+    if request.is_baseline:
+        code.optimized = tiers.OptimizedCode(code, partial(_optimized, code, request))
+    return code
+
+
+def _optimized(baseline: machine.Code, request: _Request) -> machine.Code | None:
+    """Return the optimized code of a kernel, with the parts that the baseline code has.
+
+    That of a block kernel has all: who calls it looks at the baseline code's parts alone.
+    """
+    try:
+        code = _load(request.optimized())
+    except Untranslatable:  # its source has changed meanwhile
+        return None
+    if isinstance(code, CodeOfParts) and isinstance(baseline, CodeOfParts):
+        every = request.signature.way == "blocks"
+        code.compile_missing(code.every() if every else baseline.known)
+    return code
+
+
+def _object_codes(
+    key: str,
+    name: str,
+    store: Store,
+    translate: Callable[[], _Translated],
+    uses_pool: bool = False,
+) -> list[bytes]:
+    """Return the object codes under a key: from the disk, from a batch, or compiled now."""
+    with alone(key):
+        cached = store.read(key) if key not in _precompiled else None
+        if cached is not None and formulas.load_all(cached[0]["called"]):
+            build.loaded.append(name)
+            return _split(cached[1], cached[0]["sizes"])
+        if key in _precompiled:
+            codes, called = _precompiled.pop(key)
+        else:
+            with progress.compiling():
+                begun = _begun.pop(key, None)
+                sources, called = translate() if begun is None else ([begun], {})
+                codes = _compile_sources(sources, called.values(), uses_pool)
+        fields = {"called": list(called), "sizes": [len(code) for code in codes]}
+        store.write(key, fields, b"".join(codes))
+        build.compiled.append(name)
+        return codes
+
+
+def _split(data: bytes, sizes: list[int]) -> list[bytes]:
+    ends = list(itertools.accumulate(sizes))
+    return [data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+
+def _compile_sources(
+    sources: list[LLVMSource], called: Iterable[Function], uses_pool: bool
+) -> list[bytes]:
+    compiled = partial(formulas.compile_with, called)
+    return thread_pool_code.compile_with(compiled, sources) if uses_pool else compiled(sources)
+
+
+def _identity(thing: Any) -> str:
+    """Return a text that tells what a kernel closes over from all else of the same sources."""
+    if thing is None or isinstance(thing, (bool, int, float, str)):
+        return repr(thing)
+    if isinstance(thing, np.dtype):
+        return f"dtype {thing.str}"
+    if isinstance(thing, tuple):
+        return f"({', '.join(map(_identity, thing))})"
+    if isinstance(thing, type):
+        return f"{thing.__module__}.{thing.__qualname__}"
+    code = getattr(thing, "__code__", None)
+    if code is None or not build.is_ours(thing):
+        raise Untranslatable(f"a kernel closes over {thing!r}")
+    cells = [_identity(cell.cell_contents) for cell in thing.__closure__ or ()]
+    place = f"{thing.__module__}.{thing.__qualname__}:{code.co_firstlineno}"
+    if code.co_name == "<lambda>":  # there may be several in a line
+        place += f" {code.co_code.hex()} {code.co_names}"
+    return f"{place}[{', '.join(cells)}]"
+
+
+# --- code whose parts come later, and optimized code ---------------------------------------
+
+
+class CodeOfParts(machine.Code):
+    """A kernel's machine code, and that of its parts: each is compiled when it was first called."""
+
+    def __init__(self, codes: list[bytes], request: _Request):
+        super().__init__(*codes)
+        self._request = request
+        self._parts: dict[int, machine.Code] = {}
+        self._wanted = ctypes.c_int64.from_address(self.address(WANTED))
+        self.known = ctypes.c_int64.from_address(self.address(KNOWN)).value
+        """The parts that are compiled, a bit for each."""
+
+    def every(self) -> int:
+        """Return the bits of all parts."""
+        return (1 << self._request.count_parts()) - 1
+
+    def wanting(self, known: int) -> bool:
+        """Return whether calls of the kernel, since these parts were `known`, needed others."""
+        return bool(self._wanted.value & ~known)
+
+    def compile_missing(self, more: int = 0) -> bool:
+        """Compile the parts that were called, and `more`; return whether there are any new ones."""
+        with _parts_lock:
+            new = (self._wanted.value | more) & ~self.known
+            for k in range(new.bit_length()):
+                if new >> k & 1:
+                    self._compile_part(k)
+            self._request.forget()
+            return bool(new)
+
+    def _compile_part(self, k: int) -> None:
+        request = self._request
+        codes = _object_codes(
+            f"{request.form} part {k}",
+            f"{request.source.name}_part",
+            request.source.store,
+            lambda: ([request.part(k)], {}),
+        )
+        code = machine.Code(*codes)
+        ctypes.c_int64.from_address(self.address(LATER) + 8 * k).value = code.address(PART)
+        self._parts[k] = code
+        self.known |= 1 << k
+
+
+def compile_missing(owner: Any, every: bool = False) -> bool:
+    """Compile the parts that calls of a kernel needed; return whether it is to be called again.
+
+    With `every`, compile all parts, and optimized code if there is none.
+    """
+    code = getattr(owner, "code", owner)
+    optimized = getattr(code, "optimized", None)
+    if optimized is not None and every:
+        optimized.finish()
+    tiers_of_code = [code, optimized and optimized.code]
+    several = [one for one in tiers_of_code if isinstance(one, CodeOfParts)]
+    new = [one.compile_missing(one.every() if every else 0) for one in several]
+    return any(new)
+
+
+def improve(owner: Any) -> bool:
+    """Have optimized code made of a small kernel, if its baseline code has done enough to ask."""
+    optimized = getattr(getattr(owner, "code", None), "optimized", None)
+    if optimized is None or not optimized.wanted():
+        return False
+    optimized.begin()
+    return True
+
+
+def with_parts(run: Callable[..., object], owner: Any, work: int) -> Callable[..., object]:
+    """Return `run`, which runs a block kernel; it runs again where parts had to be compiled.
+
+    Baseline code has the optimized code made, once it has done enough: `work` is what a call does.
+    """
+    run = tiers.counted(run, getattr(owner, "optimized", None), work)
+    if not isinstance(owner, CodeOfParts):
+        return run
+
+    def run_again(*arrays: Any) -> None:
+        known = owner.known
+        run(*arrays)
+        while owner.wanting(known):
+            owner.compile_missing()
+            known = owner.known
+            run(*arrays)
+
+    return run_again

@@ -1,0 +1,218 @@
+"""How compiled code is entered: signatures, and the text of what the caller calls."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinygrad_cg_frontend import Array, Module, Untranslatable, name_of
+from tinygrad_cg_kernels.runtime import machine, objects
+from tinygrad_cg_kernels.runtime.callables import Method
+
+
+class Signature(NamedTuple):
+    """A way into compiled code, with the types of what a function takes.
+
+    Functions of ``words`` and ``blocks`` are entered by their addresses, with integers; the others
+    by functions of Python's: of ``objects``; of ``arrays``, which are contiguous, and of integers
+    and tuples of them, without a result; of a program's arrays (``program``), which have `ranks`.
+    """
+
+    way: str
+    types: tuple[Any, ...]
+    ranks: tuple[int, ...] = ()
+
+    @property
+    def is_callable(self) -> bool:
+        """Whether Python calls the code."""
+        return self.way in ("objects", "arrays", "program")
+
+    def entry_text(self, module: Module, function: Any) -> str:
+        """Return LLVM's text of what is called, `entry`, for a function of a module."""
+        return _TEXTS[self.way](self, module, function)
+
+
+def words(count: int) -> Signature:
+    """Return the signature of so many integers, with an integer as the result."""
+    return Signature("words", ("i64",) * count)
+
+
+BLOCKS = Signature("blocks", ("i64",) * 3)
+"""What block kernels take: the address of a table, the first unit of work, and how many units. That
+is all that the thread splitter knows of a kernel, so one compiled splitter serves every kernel."""
+
+
+def objects_signature(count: int) -> Signature:
+    """Return the signature of so many of Python's objects, with one as the result."""
+    return Signature("objects", ("object",) * count)
+
+
+def arrays(*types: Any) -> Signature:
+    """Return the signature of contiguous arrays of one dimension, integers and tuples of these."""
+    return Signature("arrays", types)
+
+
+def program(kinds: list[tuple[np.dtype, int]]) -> Signature:
+    """Return the signature of arrays of dtypes and ranks, and of an array of int64 sizes.
+
+    The result is True, or False where an array is not contiguous: nothing has been done then.
+    """
+    types = [Array(name_of(dtype)) for dtype, _ in kinds]
+    return Signature("program", (*types, Array("i64")), (*[rank for _, rank in kinds], 1))
+
+
+class PythonFunction:
+    """What a compiled function needs: its machine code, and what Python knows of it.
+
+    The code's function `entry` is called with an object, an array of arguments, and their number.
+    """
+
+    def __init__(self, code: machine.Code, name: str):
+        self.code = code
+        self._method = Method(name, code.address("entry"))
+
+    def callable(self) -> Callable:
+        """Return the function, which keeps its code."""
+        return self._method.bound(self)
+
+
+class _EntryText:
+    """The text of a function `entry` that takes what it needs of its arguments."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._count = itertools.count()
+
+    def emit(self, text: str) -> str:
+        name = f"%e{next(self._count)}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def argument(self, k: int) -> str:
+        return self.field("%args", 8 * k, "ptr")
+
+    def field(self, start: str, offset: int, kind: str) -> str:
+        """Return the operand of an object's field."""
+        place = self.emit(f"getelementptr i8, ptr {start}, i64 {offset}")
+        return self.emit(f"load {kind}, ptr {place}")
+
+    def integer(self, thing: str) -> str:
+        return "i64 " + self.emit(f"call i64 @PyLong_AsLongLong(ptr {thing})")
+
+    def array(self, array: str, rank: int) -> list[str]:
+        """Return where an array's elements are, and how many, as arguments of a function."""
+        size = "1"
+        if rank:
+            shape = self.field(array, objects.SHAPE, "ptr")
+            sizes = [self.field(shape, 8 * axis, "i64") for axis in range(rank)]
+            for one in sizes:
+                size = self.emit(f"mul i64 {size}, {one}") if size != "1" else one
+        return [f"ptr {self.field(array, objects.DATA, 'ptr')}", f"i64 {size}"]
+
+    def run(self, call: str) -> str:
+        """Call without the interpreter's lock; return the result's operand."""
+        thread = self.emit("call ptr @PyEval_SaveThread()")
+        result = self.emit(call)
+        self.lines.append(f"  call void @PyEval_RestoreThread(ptr {thread})")
+        return result
+
+    def text(self) -> str:
+        head = f"define ptr @entry(ptr %self, ptr %args, i64 %count) {machine.processor().wide} {{"
+        return "\n".join([head, *self.lines, "}"])
+
+
+def _declare(module: Module) -> None:
+    """Declare what ways in call of Python."""
+    module.declare("PyEval_SaveThread", "ptr @PyEval_SaveThread()")
+    module.declare("PyEval_RestoreThread", "void @PyEval_RestoreThread(ptr)")
+    module.declare("PyLong_AsLongLong", "i64 @PyLong_AsLongLong(ptr)")
+    module.declare("PyBool_FromLong", "ptr @PyBool_FromLong(i64)")
+    module.declare("Py_IncRef", "void @Py_IncRef(ptr)")
+    module.declare_object("_Py_NoneStruct")
+
+
+_NONE = ["  call void @Py_IncRef(ptr @_Py_NoneStruct)", "  ret ptr @_Py_NoneStruct"]
+
+
+def _result_type(function: Any) -> str:
+    kind = {"b1": "i1", "i64": "i64"}.get(function.result)
+    if kind is None:
+        raise Untranslatable(f"a kernel that returns {function.result}")
+    return kind
+
+
+def _words_text(signature: Signature, module: Module, function: Any) -> str:
+    given = ", ".join(f"i64 %x{k}" for k in range(len(signature.types)))
+    kind = _result_type(function)
+    word = "zext i1 %result to i64" if kind == "i1" else "add i64 0, %result"
+    return "\n".join(
+        [
+            f"define i64 @entry({given}) {machine.processor().wide} {{",
+            f"  %result = call {kind} @{function.name}({given})",
+            f"  %word = {word}",
+            "  ret i64 %word",
+            "}",
+        ]
+    )
+
+
+def _objects_text(signature: Signature, module: Module, function: Any) -> str:
+    """Return the function that Python calls, with an array of objects; it counts them."""
+    _declare(module)
+    entry, count = _EntryText(), len(signature.types)
+    right = entry.emit(f"icmp eq i64 %count, {count}")
+    entry.lines += [f"  br i1 {right}, label %run, label %no", "run:"]
+    given = ", ".join(f"i64 {entry.field('%args', 8 * k, 'i64')}" for k in range(count))
+    word = entry.emit(f"call i64 @{function.name}({given})")
+    entry.lines.append(f"  ret ptr {entry.emit(f'inttoptr i64 {word} to ptr')}")
+    entry.lines += ["no:", *_NONE]
+    return entry.text()
+
+
+def _arrays_text(signature: Signature, module: Module, function: Any) -> str:
+    _declare(module)
+    entry, given = _EntryText(), []
+    for k, kind in enumerate(signature.types):
+        thing = entry.argument(k)
+        if isinstance(kind, Array):
+            given += entry.array(thing, 1)
+        elif isinstance(kind, tuple):
+            items = (entry.field(thing, objects.ITEMS + 8 * j, "ptr") for j in range(len(kind)))
+            given += [entry.integer(item) for item in items]
+        else:
+            given.append(entry.integer(thing))
+    entry.run(f"call {_result_type(function)} @{function.name}({', '.join(given)})")
+    entry.lines += _NONE
+    return entry.text()
+
+
+def _program_text(signature: Signature, module: Module, function: Any) -> str:
+    """Return the function that Python calls; it returns False where an array is not contiguous."""
+    _declare(module)
+    entry = _EntryText()
+    given, flags = [], f"{objects.CONTIGUOUS}"
+    for k, rank in enumerate(signature.ranks):
+        array = entry.argument(k)
+        flags = entry.emit(f"and i32 {flags}, {entry.field(array, objects.FLAGS, 'i32')}")
+        given += entry.array(array, rank)
+    good = entry.emit(f"icmp eq i32 {flags}, {objects.CONTIGUOUS}")
+    entry.lines += [f"  br i1 {good}, label %run, label %no", "run:"]
+    result = entry.run(f"call i1 @{function.name}({', '.join(given)})")
+    word = entry.emit(f"zext i1 {result} to i64")
+    yes = entry.emit(f"call ptr @PyBool_FromLong(i64 {word})")
+    entry.lines += [f"  ret ptr {yes}", "no:"]
+    no = entry.emit("call ptr @PyBool_FromLong(i64 0)")
+    entry.lines.append(f"  ret ptr {no}")
+    return entry.text()
+
+
+_TEXTS = {
+    "words": _words_text,
+    "blocks": _words_text,
+    "objects": _objects_text,
+    "arrays": _arrays_text,
+    "program": _program_text,
+}
