@@ -46,7 +46,6 @@ from tinygrad_cg_kernels.runtime import (
     tiers,
 )
 from tinygrad_cg_kernels.runtime.formulas import KERNELS
-from tinygrad_cg_kernels.runtime.frames import deep
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.signatures import PythonFunction, Signature
 from tinygrad_cg_kernels.runtime.store import Store, alone
@@ -124,7 +123,6 @@ class TextSource(NamedTuple):
     def python(self) -> Callable:
         return getattr(generated.load(self.text), self.name)
 
-    @deep
     def translate(self, request: _Request, scopes: dict[str, dict[str, Any]]) -> _Translated:
         """Return modules for several cores, and the formulas that they call."""
         scope = scopes.get(self.text) or scopes.setdefault(self.text, text_scope(self.text))
@@ -276,7 +274,6 @@ class _Request:
     def optimized(self) -> _Request:
         return _Request(self.source, self.signature, self.key, LEVEL)
 
-    @deep
     def translate_kernel(self) -> LLVMSource:
         """Return the translation of a function of the kernels."""
         early = machine.begin if self.is_baseline else None

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.compile import no_collection
-from tinygrad_cg_kernels.runtime.frames import deep
 
 from ... import nest
 from ..._core import device_runs, devices
@@ -234,7 +233,6 @@ class Traced:
         outputs = [convert(leaf) for leaf, mark in pairs if mark is OutputMark]
         return outputs, nest.pack_sequence_as(result, marks)
 
-    @deep
     @no_collection()  # of a long trace it would take half the time
     def trace(self, may_create: bool, leaves: Sequence) -> bool:
         """Make the program, and return whether it can be used: it made no Variables.

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinygrad_cg_kernels.runtime.compile import no_collection
-from tinygrad_cg_kernels.runtime.frames import deep
 
 from ..._core.kinds import is_differentiable
 from ..._core.levels import Token, state
@@ -177,7 +176,6 @@ def replay(draws: Sequence[Tensor], following: Callable | None) -> Callable:
 class ForwardBackward:
     """Forward and backward of one gradient."""
 
-    @deep
     @no_collection()
     def __init__(self, gradient: Gradient, leaves: Sequence):
         self.program, build = gradient.program, gradient.traced.build
