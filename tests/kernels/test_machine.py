@@ -4,7 +4,6 @@ import ctypes
 import gc
 import itertools
 import os
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -108,36 +107,6 @@ def test_what_failed_is_an_error_each_time(one_other_core):
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             job()
-
-
-def test_threads_wait_shortly_while_others_translate():
-    usual, inside, leave = sys.getswitchinterval(), threading.Event(), threading.Event()
-
-    def translate():
-        with machine.responsive():
-            inside.set()
-            leave.wait()
-
-    other = threading.Thread(target=translate)
-    with machine.responsive():
-        assert sys.getswitchinterval() == pytest.approx(machine.SWITCH)
-        other.start()
-        inside.wait()
-    assert sys.getswitchinterval() == pytest.approx(machine.SWITCH)
-    leave.set()
-    other.join()
-    assert sys.getswitchinterval() == pytest.approx(usual)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_child_waits_as_usual_though_the_parent_translates():
-    usual = sys.getswitchinterval()
-    with machine.responsive():
-        child = os.fork()
-        if not child:
-            os._exit(round(1e6 * sys.getswitchinterval()) != round(1e6 * usual))
-        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_threads_make_the_same_code():

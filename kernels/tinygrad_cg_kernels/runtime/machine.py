@@ -29,7 +29,7 @@ from tinygrad_cg_frontend import (
     LLVMSource,
     Processor,
 )
-from tinygrad_cg_kernels.runtime.locks import ForkLock, inside_llvm
+from tinygrad_cg_kernels.runtime.locks import inside_llvm
 
 try:
     import resource
@@ -232,52 +232,6 @@ def _pool(count: int) -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):  # a child has no threads but its own
     os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-SWITCH = 5e-5
-"""Seconds that a thread waits for the interpreter while another one translates: compiling needs it
-a few times for microseconds, and would wait for 5 ms each time.
-"""
-_lock = ForkLock()
-_translating = 0  # threads
-_interval = 0.0
-
-
-@contextlib.contextmanager
-def responsive() -> Iterator[None]:
-    """Let the threads that compile have the interpreter soon, whatever this one does."""
-    _enter()
-    try:
-        yield
-    finally:
-        _leave()
-
-
-def _enter() -> None:
-    global _translating, _interval
-    with _lock:
-        if not _translating:
-            _interval = sys.getswitchinterval()
-            sys.setswitchinterval(min(SWITCH, _interval))
-        _translating += 1
-
-
-def _leave() -> None:
-    global _translating
-    with _lock:
-        _translating -= 1
-        if not _translating:
-            sys.setswitchinterval(_interval)
-
-
-def _enter_child() -> None:
-    """A forked child has none of the other threads that translate."""
-    while _translating:
-        _leave()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_enter_child)
 
 
 def _library(name: str, alone: bool) -> Callable[..., Any]:

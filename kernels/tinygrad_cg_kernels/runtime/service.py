@@ -316,8 +316,7 @@ def _load(request: _Request, before: Callable[[], object] = lambda: None) -> mac
     """Return the machine code of a request."""
 
     def translate() -> _Translated:
-        with machine.responsive() if request.is_baseline else contextlib.nullcontext():
-            return request.source.translate(request, {})
+        return request.source.translate(request, {})
 
     name, uses_pool = request.source.name, request.signature.way == "blocks"
     codes = _object_codes(request.form, name, request.source.store, translate, uses_pool)
