@@ -550,6 +550,22 @@ print("done")
 """
 
 
+OF_THE_PROCESS = """
+import gc, sys
+before = gc.get_freeze_count(), gc.isenabled(), sys.getswitchinterval()
+import tinygrad_cg as tf
+from tinygrad_cg_kernels.runtime.memory import keep_heap
+assert keep_heap.cache_info().misses == 0
+tf.grad(tf.sin)(1.0)
+assert keep_heap.cache_info().misses == 1
+assert (gc.get_freeze_count(), gc.isenabled(), sys.getswitchinterval()) == before
+"""
+
+
+def test_an_import_leaves_the_process_as_it_is():
+    subprocess.run([sys.executable, "-c", OF_THE_PROCESS], check=True, cwd=ROOT)
+
+
 def test_nothing_is_said_when_the_interpreter_ends():
     program = AT_THE_END.format(paths=[str(ROOT), str(KERNELS)])
     done = subprocess.run(

@@ -10,7 +10,7 @@ from typing import Any
 import llvmlite.binding
 
 from tinygrad_cg_frontend import WITHOUT_LOOPS
-from tinygrad_cg_kernels.runtime import objects, service, signatures
+from tinygrad_cg_kernels.runtime import memory, objects, service, signatures
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import outlined
 from tinygrad_cg_kernels.runtime.objects import DATA, FLAGS, KIND, NDIM, PREFIX, WRITEABLE
@@ -203,6 +203,7 @@ def begin(most: int, in_place: bool = False) -> None:
 
 def ready(most: int, in_place: bool = False) -> None:
     """Compile what small kernels call, before they are loaded. They do `most` elements."""
+    memory.keep_heap()  # results of `most` elements are the allocator's
     if in_place not in _prepared:
         source, signature = _wanted(most, in_place)
         owned = service.compile(source, signature, level=WITHOUT_LOOPS)
