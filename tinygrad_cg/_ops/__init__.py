@@ -2,15 +2,10 @@
 
 The modules of `_LATER` are loaded when one of their names is first asked for, the others with the
 library.
-
-They and their kernels are loaded without passes of the garbage collector: loading makes many
-objects that stay, and looking through all of them for cycles would take a third of the time that
-it takes to import the library.
 """
 
 from __future__ import annotations
 
-import gc
 from importlib import import_module
 from typing import Any
 
@@ -133,13 +128,4 @@ def load_all() -> None:
         import_module(f".{module}", __name__)
 
 
-_was_enabled = gc.isenabled()
-gc.disable()
-try:
-    MODULES = [import_module(f".{name}", __name__) for name in _MODULES.split()]
-finally:
-    if not gc.get_freeze_count():  # else the program itself has frozen objects
-        gc.freeze()
-        gc.unfreeze()  # they go to the oldest generation, and no pass looks at them
-    if _was_enabled:
-        gc.enable()
+MODULES = [import_module(f".{name}", __name__) for name in _MODULES.split()]
