@@ -244,24 +244,22 @@ def _last_of_users(trace: TracebackType | None) -> TracebackType | None:
 def shorten_tracebacks() -> None:
     """Let IPython, if this program runs in it, show tracebacks without the library's frames.
 
-    ``%xmode --show`` shows them, as all that is hidden; ``%debug`` and ``%tb`` know them as before.
+    ``%xmode --show`` shows them, as all that is hidden; ``%debug`` knows them as before. A program
+    that has told IPython what shows its exceptions keeps that.
     """
     shell = _shell()
-    if shell is None or hasattr(shell.showtraceback, "of_this_library"):
-        return
-    show = shell.showtraceback
+    if shell is not None and not shell.custom_exceptions:
+        shell.set_custom_exc((Exception, KeyboardInterrupt), _show_short)
 
-    def showtraceback(exc_tuple: Any = None, *args: Any, **kwargs: Any) -> Any:
-        kind, error, trace = exc_tuple or sys.exc_info()
-        if error is None or not getattr(shell.InteractiveTB, "skip_hidden", False):
-            return show(exc_tuple, *args, **kwargs)
+
+def _show_short(shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: Any) -> None:
+    """Show an exception in IPython, as `shorten_tracebacks` says."""
+    hides = getattr(shell.InteractiveTB, "skip_hidden", False)
+    if hides:
         hide_frames(error)
-        shown = show((kind, error, _last_of_users(trace)), *args, **kwargs)
-        sys.last_traceback = trace
-        return shown
-
-    showtraceback.of_this_library = True
-    shell.showtraceback = showtraceback
+    short = _last_of_users(trace) if hides else trace
+    shell.showtraceback((kind, error, short), tb_offset=tb_offset, running_compiled_code=True)
+    sys.last_traceback = trace
 
 
 def users_line() -> tuple[str, int, int]:
