@@ -92,10 +92,6 @@ class Expired(tuple):
 new_mark: Callable[[tuple[frozenset[Token]]], Expired] = partial(tuple.__new__, Expired)
 
 
-pull_back: Callable[..., Any]
-"""The sweep, `_reverse.sweep.sweep`, which that module puts here for the rules of operations."""
-
-
 # Reading records -----------------------------------------------------------------------------
 
 

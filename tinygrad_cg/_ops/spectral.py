@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import devices, record
+from .._core import devices
 from .._core.kinds import is_complex
 from .._core.levels import Token, is_transposing, stack, state
 from .._core.primitive import apply
@@ -231,7 +231,7 @@ def _images(
     found = []
     for one in (way, multiply(way, 1j)) if is_complex(way.dtype) else (way,):
         seeds = [(target, reshape(one, slopes._data.shape))]
-        totals, visited = record.pull_back(token, seeds, {source}, {source})
+        totals, visited = state.sweep.pull_back(token, seeds, {source}, {source})
         if source is None or not origin or not origin.isdisjoint([*visited, *totals]):
             found.append(add(nothing, np.nan))
         else:

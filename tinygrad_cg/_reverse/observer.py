@@ -31,11 +31,12 @@ class Sweep:
     `transposes` says that it is no further derivative, but the transpose of a rule. `asked` is
     the user's line that asked for it, for observers. `target` is the serial number of its one
     target (0 of several), `results` has those of sources and of their gradients, in pairs.
+    `pull_back` is the function that sweeps, for rules that need derivatives of what is recorded.
     """
 
     __slots__ = (
-        *("asked", "began", "ended", "order", "outer", "results", "tape", "target", "token"),
-        "transposes",
+        *("asked", "began", "ended", "order", "outer", "pull_back", "results", "tape", "target"),
+        *("token", "transposes"),
     )
     ended: int  # set at its end, as are the order and the tape
     order: int | None
@@ -43,7 +44,10 @@ class Sweep:
     target: int
     results: list[tuple[int, int]]
 
-    def __init__(self, token: Any, outer: Sweep | None, began: int, transposes: bool):
+    def __init__(
+        self, pull_back: Any, token: Any, outer: Sweep | None, began: int, transposes: bool
+    ):
+        self.pull_back = pull_back
         self.token = token
         self.outer = outer
         self.began = began
@@ -64,7 +68,7 @@ def run_sweep(
     frame, outer, run = here.frame, here.sweep, None
     transposes = transposes or (outer is not None and outer.transposes)
     began = 0 if frame is None else next_serial()
-    here.sweep = running = Sweep(token, outer, began, transposes)
+    here.sweep = running = Sweep(sweep, token, outer, began, transposes)
     if here.observers:
         running.asked = users_line()[:2]
         run = _run_observed
@@ -117,7 +121,7 @@ def _note(sweep: Sweep, frame: Any) -> None:
 
 def _forget(first: Sweep, second: Sweep) -> Sweep:
     """Return one sweep, of unknown order, that stands for both and all between them."""
-    both = Sweep(None, None, first.began, False)
+    both = Sweep(None, None, None, first.began, False)
     both.ended, both.order, both.tape = second.ended, None, None
     both.target, both.results = 0, []
     return both

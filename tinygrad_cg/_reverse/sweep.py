@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from .._core import devices, record
+from .._core import devices
 from .._core.devices import GPU, home, on
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, is_alive, state
@@ -386,6 +386,3 @@ def release(visited: list[Node], gradients: Iterable[Tensor | None] = ()) -> Non
                     # tapes other than these know the operand, and may ask
                     node.next = expired(find_tokens(node.next) | find_tokens(operand))
             node.inputs, node.rule, node.saved = (), None, None
-
-
-record.pull_back = sweep
