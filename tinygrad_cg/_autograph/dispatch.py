@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import nest
 from .._core.conversion import convert
+from .._core.levels import current_trace
 from .._core.tensor import Tensor
 from .._debugging import printing
 from .._ops.elementwise import equal, logical_and, logical_not, logical_or
@@ -34,7 +35,6 @@ from .traced import (
     as_number,
     as_tensor,
     choose,
-    current_trace,
     has_many_rows,
     is_traced,
     is_trying,

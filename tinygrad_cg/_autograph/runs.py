@@ -17,6 +17,7 @@ import numpy as np
 from .. import nest
 from .._core.conversion import INT32, Weak, convert, is_tensor, is_weak
 from .._core.kinds import is_inexact
+from .._core.levels import current_trace
 from .._core.tensor import Tensor
 from .._ops.elementwise import (
     add,
@@ -55,7 +56,6 @@ from .traced import (
     as_number,
     as_tensor,
     choose,
-    current_trace,
     flow_number,
     is_trying,
     placeholders,
@@ -182,9 +182,6 @@ def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Ite
     if cause is not None:
         raise cause
     held.append(Snapshot(functions, {}))
-
-
-control_flow.set_guard(unchanged)
 
 
 class Run(Watch):

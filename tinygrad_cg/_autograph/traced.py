@@ -10,8 +10,7 @@ import numpy as np
 
 from .._core.conversion import BOOL, INT32, Weak, convert
 from .._core.kinds import is_bool, is_differentiable, is_inexact
-from .._core.levels import Listener, ask_for_value, remove_listener
-from .._core.levels import stack as levels
+from .._core.levels import Listener, ask_for_value, current_trace, remove_listener
 from .._core.levels import state as thread
 from .._core.primitive import Primitive, apply
 from .._core.tensor import ArrayLike, Aval, Tensor, is_zero
@@ -95,14 +94,6 @@ def level_of(value: Any) -> Any:
     """Return the level of a traced tensor; None for another."""
     level = getattr(value, "level", None)
     return level if level is not None and level.is_abstract else None
-
-
-def current_trace() -> Any:
-    """Return the innermost trace."""
-    for level in reversed(levels(thread.frame)):
-        if getattr(level, "is_abstract", False):
-            return level
-    return None
 
 
 def as_number(tensor: Tensor) -> Any:

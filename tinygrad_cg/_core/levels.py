@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -70,6 +71,37 @@ class Level(_OnStack):
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
         """Take note of the call of a custom gradient, before `custom_call` is asked for it."""
+
+    def loop(
+        self,
+        name: str,
+        one_round: Callable[[list, list], tuple[list, list]],
+        length: int | None,
+        carries: Sequence[Any],
+        stacks: Sequence[Any],
+        reverse: bool = False,
+        lean: bool = False,
+    ) -> tuple[list, list]:
+        """Return the last carries, and the stacks of rows, of a loop of the program.
+
+        ``one_round(carries, slices)`` returns new carries and rows. Without a length rounds go on
+        while the last carry is True. A `lean` loop spares memory rather than time.
+        """
+        raise TypeError(f"{type(self).__name__} does not define loop()")
+
+    def choose(self, name: str, index: Any, branches: Sequence[tuple[str, Callable]]) -> Any:
+        """Return the result of the branch that an index without a value chooses."""
+        raise TypeError(f"{type(self).__name__} does not define choose()")
+
+    def unchanged(
+        self, name: str, functions: Sequence[Any], unrolls: bool = False
+    ) -> AbstractContextManager[Any]:
+        """Return a context in which functions of a loop or choice must not change Python's objects.
+
+        It is told whether the loop can be unrolled instead. It gives a function whose contexts are
+        for calls after it: where a gradient is traced, objects hold what they held in the loop.
+        """
+        return nullcontext(nullcontext)
 
 
 _NO_GROUPS: dict[frozenset[Token], frozenset[Token]] = {}  # never written to
@@ -208,6 +240,11 @@ def stack(frame: Frame | None) -> list[Token | Level]:
             found.append(frame.top)
         frame = frame.outer
     return found[::-1]
+
+
+def current_trace() -> Any:
+    """Return the innermost level whose tensors have no values; None where there is none."""
+    return next((one for one in reversed(stack(state.frame)) if one.is_abstract), None)
 
 
 def ask_for_value(tensor: Any, ready: bool = False) -> Any:

@@ -2,14 +2,14 @@
 
 They call Python functions in a Python loop, as TensorFlow does eagerly. While a `function` is
 traced a loop becomes one operation of the program, and so does a choice by a tensor without a
-value: the compiler registers what makes them (`set_looper`, `set_whiler`, `set_chooser`).
+value: the trace makes them (`Level.loop`, `Level.choose`).
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from math import prod
@@ -20,15 +20,15 @@ from typing import Any
 from numpy import ndarray
 
 from .. import nest
-from .._core import devices, levels
+from .._core import devices
 from .._core.conversion import BOOL, INT32, Weak, as_dtype, convert, is_weak
 from .._core.kinds import is_differentiable, is_exact
-from .._core.levels import Listener, ask_for_value, remove_listener, state
+from .._core.levels import Listener, ask_for_value, current_trace, remove_listener, state
 from .._core.tensor import ArrayLike, Aval, Tensor
-from .._ops.comparison import equal, logical_and, not_equal
+from .._ops.comparison import equal, less, logical_and, not_equal
 from .._ops.creation import zeros
 from .._ops.define import as_int
-from .._ops.elementwise import where
+from .._ops.elementwise import add, where
 from .._ops.indexing import getitem
 from .._ops.shape import cast, concatenate, expand_dims, identity, reshape, stack, unstack
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError, is_ours
@@ -78,9 +78,9 @@ def while_loop(
     _check_callable("while_loop", cond=cond, body=body)
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
         raise ValueError("while_loop: `loop_vars` must be a list or tuple of at least one variable")
-    traced = is_tracing() and all(map(_can_be_carried, nest.flatten(loop_vars)))
-    if traced:
-        found = _traced_while(cond, body, loop_vars, maximum_iterations)
+    trace = current_trace()
+    if trace is not None and all(map(_can_be_carried, nest.flatten(loop_vars))):
+        found = _traced_while(trace, cond, body, loop_vars, maximum_iterations)
         if found is not None:
             return found
     last = None if maximum_iterations is None else int(maximum_iterations)
@@ -208,13 +208,15 @@ class _Carries:
         return nest.pack_sequence_as(self.structure, flat)
 
 
-def _traced_while(cond: Any, body: Any, loop_vars: Any, maximum: Any) -> Any:
+def _traced_while(trace: Any, cond: Any, body: Any, loop_vars: Any, maximum: Any) -> Any:
     """Return the last values of a loop in a program; None where Python is to unroll it.
 
     That is so where the condition is known while tracing, and the body needs the loop's variables
-    to be known, too.
+    to be known, too. What the loop carries are the rounds so far, if there is a `maximum`, the
+    variables, and whether it goes on.
     """
     known = _is_known(cond(*loop_vars))
+    counted = maximum is not None
 
     def run(given: Any, _: list) -> list:
         found = body(*given)
@@ -222,23 +224,43 @@ def _traced_while(cond: Any, body: Any, loop_vars: Any, maximum: Any) -> Any:
         nest.assert_same_structure(list(loop_vars), list(found))
         return list(found)
 
-    def python(values: list) -> list:
+    def goes_on(values: list) -> Tensor:
         with again():
-            return carries.tensors(run(carries.values(values), []))
+            holds = _one_bool(cond(*carries.values(values[counted:])))
+        return logical_and(holds, less(values[0], maximum)) if counted else holds
 
-    def goes_on(values: list) -> Any:
+    def one_round(values: list, _: list) -> tuple[list, list]:
         with again():
-            return cond(*carries.values(values))
+            new = carries.tensors(run(carries.values(values[counted:-1]), []))
+        new = list(map(convert, new))
+        if counted:
+            new.insert(0, add(values[0], 1))
+        return [*new, goes_on(new)], []
 
     try:
-        with _guard("while_loop", [cond, body], known) as again:
+        with trace.unchanged("while_loop", [cond, body], known) as again:
             carries = _Carries("while_loop", loop_vars, run, [])
-            ends = _while("while_loop", goes_on, python, carries.tensors(loop_vars), maximum)
+            starts = carries.tensors(loop_vars)
+            if counted:
+                starts.insert(0, cast(0, INT32))
+            starts.append(goes_on(list(map(convert, starts))))
+            ends, _ = trace.loop("while_loop", one_round, None, starts, [])
     except (OperatorNotAllowedInGraphError, InvalidArgumentError, TypeError, ValueError) as error:
         if known and not is_users(error):
             return None
         raise
-    return carries.values(ends)
+    return carries.values(ends[counted:-1])
+
+
+def _one_bool(value: Any) -> Tensor:
+    """Return a condition of `while_loop` as a scalar."""
+    tensor = convert(value)
+    if tensor._data.dtype != BOOL or tensor.size != 1:
+        raise TypeError(
+            f"while_loop: the condition must be one bool, got {tensor._data.dtype} of shape "
+            f"{tuple(tensor._data.shape)}"
+        )
+    return reshape(tensor, ())
 
 
 def is_users(error: BaseException) -> bool:
@@ -284,22 +306,6 @@ def first_of_loop(value: Any) -> Any:
 def _keeps_itself(value: Any) -> bool:
     """Return whether a loop hands a value on as it is: a TensorArray, for one."""
     return isinstance(value, Tensor) or (hasattr(value, "stack") and hasattr(value, "write"))
-
-
-Chooser = Callable[[str, Any, list[tuple[str, Callable[[], Any]]]], Any]
-
-
-def _no_chooser(name: str, index: Any, branches: Any) -> Any:
-    raise AssertionError("only a trace has tensors without values")
-
-
-_choose: Chooser = _no_chooser
-
-
-def set_chooser(function: Chooser) -> None:
-    """Have `function` make a choice by an index without a value: the compiler knows programs."""
-    global _choose
-    _choose = function
 
 
 def cond(
@@ -479,17 +485,18 @@ def without_value(name: str, parameter: str, value: Any) -> Any:
 
 def branch(name: str, index: Any, branches: list[tuple[str, Callable[[], Any]]]) -> Any:
     """Return the result of a branch, where the index has no value, or one for each example."""
-    with _guard(name, [function for _, function in branches], False):
-        return _branch(name, index, branches)
+    trace, functions = current_trace(), [function for _, function in branches]
+    with nullcontext() if trace is None else trace.unchanged(name, functions):
+        if isinstance(index, BatchTensor):
+            return _branches_of_examples(name, index, functions)
+        return index.level.choose(name, index, branches)
 
 
-def _branch(name: str, index: Any, branches: list[tuple[str, Callable[[], Any]]]) -> Any:
-    if not isinstance(index, BatchTensor):
-        return _choose(name, index, branches)
+def _branches_of_examples(name: str, index: BatchTensor, functions: list[Callable[[], Any]]) -> Any:
     listener = _NoAssignments(name)
     state.listeners.append(listener)
     try:
-        results = [function() for _, function in branches]
+        results = [function() for function in functions]
     finally:
         remove_listener(listener)
     for one in results[1:]:
@@ -766,7 +773,7 @@ class Slices(Sequence[Any]):
 
     @property
     def is_long(self) -> bool:
-        return self._length > 1 and is_tracing()
+        return self._length > 1 and current_trace() is not None
 
     def __len__(self) -> int:
         return self._length
@@ -817,68 +824,15 @@ def _slices(name: str, elems: Any) -> Slices:
     return Slices(elems, leaves, sizes.pop())
 
 
-Looper = Callable[..., tuple[list[Tensor], list[Tensor]]]
+def _shapes(
+    name: str, rows: Callable[[list, list], list], carries: Sequence[Any], parts: Sequence[Aval]
+) -> list[Aval]:
+    """Return the shapes and dtypes of what a round of a loop returns, which is traced for them.
 
-
-def _no_looper(*args: Any) -> Any:
-    raise AssertionError("only a trace has tensors without values")
-
-
-_loop: Looper = _no_looper
-_while: Callable[..., list[Tensor]] = _no_looper
-
-
-def _load_shapes(*args: Any) -> list[Aval]:
-    import_module("tinygrad_cg._function.tracing.loops")  # it sets what finds them
-    return _shapes(*args)
-
-
-_shapes: Callable[..., list[Aval]] = _load_shapes
-
-
-def set_looper(function: Looper) -> None:
-    """Have `function` make a loop of a program: the compiler knows these."""
-    global _loop
-    _loop = function
-
-
-def set_whiler(function: Callable[..., list[Tensor]]) -> None:
-    """Have `function` make a loop that a condition ends."""
-    global _while
-    _while = function
-
-
-Guard = Callable[[str, Sequence[Any], bool], AbstractContextManager[Any]]
-
-
-def _no_guard(
-    name: str, functions: Sequence[Any], unrolls: bool = False
-) -> AbstractContextManager[Any]:
-    return nullcontext(nullcontext)
-
-
-_guard: Guard = _no_guard
-
-
-def set_guard(function: Guard) -> None:
-    """Have `function` watch what functions of a loop or choice change in Python's objects.
-
-    It is told whether the loop can be unrolled instead. The context gives a function whose contexts
-    are for calls after it: where a gradient is traced, objects hold what they held in the loop.
+    Eager loops without rounds have no trace: the compiler, which is above, is looked up.
     """
-    global _guard
-    _guard = function
-
-
-def set_shaper(function: Callable[..., list[Aval]]) -> None:
-    """Have `function` find the shapes and dtypes of what a round of a loop returns."""
-    global _shapes
-    _shapes = function
-
-
-def is_tracing() -> bool:
-    """Return whether a program is being traced."""
-    return any(level.is_abstract for level in levels.stack(levels.state.frame))
+    loops = import_module("tinygrad_cg._function.tracing.loops")
+    return loops.shapes_of(name, rows, carries, parts)
 
 
 def loop(
@@ -902,17 +856,18 @@ def loop(
     def run(state: Any, leaves: list) -> Any:
         return step(state, slices.pack(leaves))[0]
 
-    def python(values: list, leaves: list) -> tuple[list, list]:
+    def one_round(values: list, leaves: list) -> tuple[list, list]:
         with again():
             state, result = step(carries.values(values), slices.pack(leaves))
         structure[:] = [result]
         return carries.tensors(state if start is not None else None), _leaves(result)
 
-    lean = checkpoint is not None
-    with _guard(name, [step], unrolls) as again:
+    trace, lean = current_trace(), checkpoint is not None
+    with trace.unchanged(name, [step], unrolls) as again:
         carries = _Carries(name, start, run, slices.parts)
         first = carries.tensors(start)
-        ends, rows = _loop(name, python, len(slices), reverse, first, slices.leaves, lean)
+        length = len(slices)
+        ends, rows = trace.loop(name, one_round, length, first, slices.leaves, reverse, lean)
     state = carries.values(ends)
     (result,) = structure
     return state, None if result is None else nest.pack_sequence_as(

@@ -53,7 +53,7 @@ class Part(NamedTuple):
 class Rounds(NamedTuple):
     """A loop to be compiled: its body, and the graph of what the body computes.
 
-    The outputs of the body are by `steps` (see `tracing.compiled.Outputs`).
+    The outputs of the body are by `steps` (see `tracing.outputs.Outputs`).
     """
 
     graph: FuncGraph

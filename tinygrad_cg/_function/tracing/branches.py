@@ -20,7 +20,6 @@ from ..._reverse.variable import (
     recorded_variables,
     records_assignments,
 )
-from ..._transforms.control_flow import set_chooser
 from ..graph.values import constant
 from .branch_trace import BranchTrace
 from .choices import TracedChoice, call_choice, find_operands
@@ -169,6 +168,3 @@ def _is_value(leaf: Any) -> bool:
 
 def _is_same(one: Any, other: Any) -> bool:
     return one is other or (type(one) is type(other) and one == other)
-
-
-set_chooser(choose)

@@ -31,7 +31,7 @@ from ..graph.interpret import interpreter
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph, OutputItem, Value, constant
 from .branch_trace import BranchTrace
-from .compiled import Outputs
+from .outputs import Outputs
 from .outside_calls import OutsideCalls
 from .trace import Build, TraceTensor, literal
 

@@ -15,10 +15,11 @@ from ..._core.conversion import FLOAT32, FLOAT64, convert, is_tensor, is_weak
 from ..._core.devices import CPU, GPU
 from ..._core.tensor import Aval, Tensor
 from ..._reverse.variable import Variable, unrecorded_assignments
-from ..graph.interpret import device_of, interpreter, is_stepwise, move_constant, on_gpu
+from ..graph.interpret import device_of, interpreter, is_stepwise, on_gpu
 from ..graph.loops import optimize
 from ..graph.values import FuncGraph, Value
 from .number import TraceNumber
+from .outputs import Outputs
 from .outside_calls import OutsideCalls
 from .signature import FunctionCall
 from .trace import Build, FunctionTrace
@@ -28,84 +29,18 @@ LONG = 1000
 """Operations of a program that takes minutes to compile."""
 
 
-class Outputs:
-    """The outputs of a graph, and which of them need computing at all.
-
-    `graph` has each of those once. An output that is an input, a constant, or the same as
-    another, is the same array: tensors do not change.
-    """
-
-    def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value], build: Build):
-        self._build = build
-        positions = {value: i for i, value in enumerate(inputs)}
-        computed: dict[Value, int] = {}
-        self.steps: list[tuple[int, Any]] = []
-        for value in outputs:
-            if value in positions:
-                self.steps.append((0, positions[value]))
-            elif value.array is not None:
-                array = value.array
-                self.steps.append((1, array if device_of(build) == CPU else move_constant(array)))
-            else:
-                self.steps.append((2, computed.setdefault(value, len(computed))))
-        self.graph = FuncGraph(inputs, list(computed))
-        order = [item for kind, item in self.steps if kind == 2]
-        self.in_order = order == list(range(len(computed))) and len(order) == len(self.steps)
-        self._run: Callable[[Sequence[np.ndarray]], list[np.ndarray]] | None = None
-
-    @property
-    def run(self) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-        """Return the function from inputs' arrays to those of outputs, compiled when wanted."""
-        run = self._run
-        if run is None:
-            self.program = self._build(self.graph)
-            call: Any = getattr(self.program, "call", self.program)  # without one in between
-            run = self._run = call if self.in_order else self._arrange(call)
-        return run
-
-    def _arrange(self, program: Callable) -> Callable:
-        steps, nothing = self.steps, not self.graph.outputs
-
-        def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-            found: Any = (arrays, None, [] if nothing else program(arrays))
-            return [item if kind == 1 else found[kind][item] for kind, item in steps]
-
-        return run
-
-    @property
-    def sources(self) -> list[str]:
-        """Return the source texts of the kernels, and of loops."""
-        found = list(getattr(self.run and self.program, "sources", []))
-        loops = [value.params["loop"] for value in self.graph.values() if "loop" in value.params]
-        return found + [text for loop in loops for text in loop.sources]
-
-
-Roller = Callable[..., FuncGraph]
 _FEW = 8  # rounds of loops in a program that would not be compiled without them
-
-
-def _no_roller(
-    graph: FuncGraph, known: Mapping[Value, Value], build: Build, least: int = 0
-) -> FuncGraph:
-    return graph
-
-
-_roll: Roller = _no_roller
-
-
-def set_roller(function: Roller) -> None:
-    """Have `function` make loops of what a long graph repeats."""
-    global _roll
-    _roll = function
 
 
 def rolled(graph: FuncGraph, known: Mapping[Value, Value], build: Build) -> FuncGraph:
     """Return a graph in which what repeats itself is a loop, if it is long and compiled."""
     if is_stepwise(build) or not _is_long(graph):
         return graph
-    found = _roll(graph, known, build)
+    from .rolling import roll  # which most programs do without
+
+    found = roll(graph, known, build)
     if _is_long(found) and _is_long(optimize(found, known)):
-        return _roll(graph, known, build, _FEW)
+        return roll(graph, known, build, _FEW)
     return found
 
 

@@ -20,9 +20,6 @@ from ...errors import AutographError, FunctionWarning, OperatorNotAllowedInGraph
 from ..codegen.executable import build as fused
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph
-from . import branches as branches
-from . import rolling as rolling
-from . import whiles as whiles
 from .compiled import LONG, Build
 from .concrete import AnySize, ConcreteFunction, example
 from .signature import FunctionCall, Statics, TensorSpec, check_signature, has_unknown_sizes

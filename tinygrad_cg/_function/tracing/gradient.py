@@ -16,7 +16,6 @@ from ..._core.kinds import is_differentiable
 from ..._core.levels import Token, state
 from ..._core.record import Node, find_operands, mark_expired, new_mark, run_recorded
 from ..._core.tensor import Tensor
-from ..._ops.sampling import draw
 from ..._ops.shape import identity
 from ..._reverse.sweep import differentiate_once
 from ..._rules.definition import Definition
@@ -24,8 +23,9 @@ from ..._rules.rebinding import TransformedCall
 from ..graph.loops import optimize
 from ..graph.partition import cut
 from ..graph.values import FuncGraph
-from .compiled import Outputs, Traced, arrays_of, rolled, wrap_array
-from .trace import FunctionTrace
+from .compiled import Traced, arrays_of, rolled, wrap_array
+from .outputs import Outputs
+from .trace import FunctionTrace, replay
 
 
 class Gradient:
@@ -160,17 +160,6 @@ def _tapes(node: Node) -> frozenset:
         if operand is not None and operand.group is not group:
             group = group | operand.group
     return group
-
-
-def replay(draws: Sequence[Tensor], following: Callable | None) -> Callable:
-    """Return a function that gives random numbers again, and new ones after the last of them."""
-    remaining = iter(draws)
-
-    def replay(method: str, arguments: tuple) -> Any:
-        again = next(remaining, None)
-        return (following or draw)(method, arguments) if again is None else again
-
-    return replay
 
 
 class ForwardBackward:

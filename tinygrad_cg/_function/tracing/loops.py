@@ -5,12 +5,17 @@ stack, and gives new carries and a row of each output. Its gradient is a loop in
 direction, over the carries that each round began with: it runs the body again, with its sweep. That
 is a loop like any other, so it has a gradient, a transpose and batches in turn. After
 ``jax.lax.scan``.
+
+Without a length rounds go on while the last carry is True. The gradient needs room for what each
+round began with: it is a program for at most so many rounds, the next power of two, made when a
+call first needs it. There the loop has a length, and runs as many rounds as there were.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -21,7 +26,7 @@ from ..._core import devices
 from ..._core.conversion import INT64, convert, is_weak
 from ..._core.devices import CPU
 from ..._core.kinds import is_differentiable, is_exact
-from ..._core.levels import Token, stack, state
+from ..._core.levels import Token, current_trace, run_on, stack, state
 from ..._core.primitive import OPS, Primitive, apply
 from ..._core.record import Node, attach_part, run_recorded
 from ..._core.tensor import Aval, Tensor, is_zero, leaked_from_trace
@@ -39,17 +44,15 @@ from ..._reverse.variable import (
 )
 from ..._rules.rebinding import asked_inputs
 from ..._transforms.batching import Batch, BatchTensor, move_axis
-from ..._transforms.control_flow import set_looper, set_shaper
 from ...errors import InvalidArgumentError
 from ..codegen.rounds import Rounds, call_rounds, compile_rounds
 from ..codegen.scalarized import compile_scalarized
 from ..graph.interpret import device_of, is_stepwise
 from ..graph.loops import Body, in_place, known_rounds, optimize
 from ..graph.values import FuncGraph, Value
-from .compiled import Outputs
-from .gradient import replay
+from .outputs import Outputs
 from .outside_calls import OutsideCalls
-from .trace import Build, FunctionTrace, TraceTensor, literal, record_lost
+from .trace import Build, FunctionTrace, TraceTensor, literal, record_lost, replay
 
 Round = Callable[[list, list], tuple[list, list]]
 """Takes the carries and a slice of each stack; returns new carries, and a row of each output."""
@@ -115,6 +118,11 @@ class LoopProgram:
         self.body, self.build = body, build
         self._outputs: Outputs | None = None
 
+    @property
+    def avals(self) -> list[Aval]:
+        """Return the shapes and dtypes of the results."""
+        return self.body.avals()
+
     def __repr__(self) -> str:
         length = self.body.length
         return f"<{self.body.name}, {'rounds' if length is None else f'{length} rounds'}>"
@@ -169,29 +177,29 @@ class Loop(LoopProgram):
 
     def __init__(
         self,
-        wanted: Wanted,
+        spec: LoopSpec,
         constants: Sequence[Any],
         operands: Sequence[Tensor],
         carries: int,
     ):
-        self.wanted, self.name, self.python = wanted, wanted.name, wanted.python
-        self.length, self.limited = wanted.length, wanted.limited
+        self.spec, self.name, self.python = spec, spec.name, spec.python
+        self.length, self.limited = spec.length, spec.limited
         self.constants, self.carries = list(constants), carries
         self.kept: int | None = None
-        trace = innermost_trace()
+        trace = current_trace()
         graph = self._trace(trace.build, operands)
-        counts = len(self.constants), carries, wanted.length
-        body = Body(wanted.name, graph, *counts, wanted.reverse, wanted.limited, wanted.lean)
+        counts = len(self.constants), carries, spec.length
+        body = Body(spec.name, graph, *counts, spec.reverse, spec.limited, spec.lean)
         super().__init__(body, trace.build)
         self.rows = self.body.rows
         self.unread = _unread_carries(body)
 
-    def traced_as(self, wanted: Wanted, graph: FuncGraph, carries: int) -> Loop:
+    def traced_as(self, spec: LoopSpec, graph: FuncGraph, carries: int) -> Loop:
         """Return a loop of a graph that was made of this loop's, without a trace of its own."""
         made = copy(self)
-        made.wanted, made.python, made.length = wanted, wanted.python, wanted.length
+        made.spec, made.python, made.length = spec, spec.python, spec.length
         made.carries, made._outputs = carries, None
-        made.body = self.body._replace(graph=graph, carries=carries, length=wanted.length)
+        made.body = self.body._replace(graph=graph, carries=carries, length=spec.length)
         made.rows, made.unread = made.body.rows, _unread_carries(made.body)
         return made
 
@@ -227,7 +235,7 @@ class Loop(LoopProgram):
             self.assigned = [variable for variable, _ in trace.assignments()]
             del found, rows
         self.draws, self.effects = trace.draws, trace.effects
-        outputs += trace.effects[-1:] if self.wanted.ordered else []
+        outputs += trace.effects[-1:] if self.spec.ordered else []
         reads = [one for one in trace.reads.values() if one[1] not in known]
         trace.met = {key: one for key, one in trace.met.items() if one[1] not in known}
         captured, literals = trace.captured()
@@ -252,17 +260,17 @@ class Loop(LoopProgram):
             if before.dtype != after.dtype:
                 raise _ChangedDtypeError(f"{said}; cast one of them", k, after.dtype)
 
-    def _like(self, python: Round) -> Wanted:
-        return self.wanted._replace(python=python, ordered=False)
+    def _like(self, python: Round) -> LoopSpec:
+        return self.spec._replace(python=python, ordered=False)
 
     # derivatives and batches
 
     def pull(self, use: Use, node: Node, dys: Sequence[Tensor]) -> list:
         """Return the gradient of each operand: a loop from the last round to the first."""
-        if self.wanted.pull is not None:
-            return self.wanted.pull(use, node, dys)
+        if self.length is None:
+            return self._pull_bounded(use, node, dys)
         inputs, _, outs = use
-        asked = asked_inputs(node)
+        asked = _asked(node, inputs)
         first, count = len(self.constants), self.carries
         operands, stacks = list(inputs[first : first + count]), list(inputs[first + count :])
         if self.kept is None:
@@ -277,16 +285,8 @@ class Loop(LoopProgram):
             for k, one in enumerate(self.rows)
             if is_differentiable(one.dtype) and not is_zero(dys[count + k])
         ]
-        by_stack = [
-            k
-            for k, one in enumerate(stacks)
-            if asked[first + count + k] is not None and is_differentiable(one._data.dtype)
-        ]
-        by_constant = [
-            k
-            for k, one in enumerate(inputs[:first])
-            if asked[k] is not None and is_differentiable(one._data.dtype)
-        ]
+        by_stack = [k - first - count for k in asked if k >= first + count]
+        by_constant = [k for k in asked if k < first]
         reached: set[int] = set()  # constants that have a gradient at all
 
         def back(carries: list, slices: list) -> tuple[list, list]:
@@ -323,11 +323,11 @@ class Loop(LoopProgram):
         starts = [dys[k] for k in moving]
         starts += [zeros(*aval_of(inputs[k])) for k in by_constant]
         pairs = list(zip(self.constants, inputs, strict=False))
-        wanted = self._like(back)._replace(
-            name=f"the gradient of {self.name}", reverse=not self.wanted.reverse
+        spec = self._like(back)._replace(
+            name=f"the gradient of {self.name}", reverse=not self.spec.reverse
         )
         upstream = [dys[count + k] for k in rows]
-        ends, made = run_loop_of(wanted, starts, [*kept, *stacks, *upstream], pairs)
+        ends, made = run_loop_of(spec, starts, [*kept, *stacks, *upstream], pairs)
         results: list[Any] = [None] * len(inputs)
         for k, one in zip(moving, ends, strict=False):
             results[first + k] = one
@@ -336,6 +336,30 @@ class Loop(LoopProgram):
         for k, one in zip(by_stack, made, strict=False):
             results[first + count + k] = one
         return results
+
+    def _pull_bounded(self, use: Use, node: Node, dys: Sequence[Tensor]) -> list:
+        """Return the gradient of each operand of a loop without a length."""
+        inputs, _, outs = use
+        first, last = len(self.constants), len(inputs) - 1  # the flag is the last carry
+        moving = [k for k in range(self.carries) if is_differentiable(outs[k]._data.dtype)]
+
+        def ends(most: int, operands: Sequence[Tensor]) -> list[Tensor]:
+            count, given = operands[0], operands[1:]
+            pairs = [(count, count), *zip(self.constants, given, strict=False)]
+            spec = LoopSpec(self.name, self._without_flag, most, limited=True)
+            found, _ = run_loop_of(spec, given[first:], [], pairs)
+            return [found[k] for k in moving]
+
+        bounded = BoundedLoop(self.name, ends, [aval_of(outs[k]) for k in moving], self)
+        asked = [k for k in _asked(node, inputs) if k < last]
+        upstream = [dys[k] for k in moving]
+        made = bounded.gradient((outs[-1], *inputs[:last]), upstream, [1 + k for k in asked])
+        return _at(asked, made, len(inputs))
+
+    def _without_flag(self, carries: list, slices: list) -> tuple[list, list]:
+        """Return what a round gives, but for the last carry, by which the loop ends."""
+        found, rows = self.python([*carries, None], slices)
+        return found[:-1], rows
 
     def batch(self, level: Batch, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return the results for a batch: a loop whose rounds are those of all examples.
@@ -391,19 +415,18 @@ class Loop(LoopProgram):
         carries = [level.physical(one) for one in inputs[first : first + count]]
         if until:
             carries += [zeros((level.size,), INT64), reduce_any(carries[-1])]
-        ordered = self.wanted.ordered
-        wanted = self._like(python)._replace(ordered=ordered)
-        ends, made = run_loop_of(wanted, carries, stacks, constants, keep=False)
+        ordered = self.spec.ordered
+        spec = self._like(python)._replace(ordered=ordered)
+        ends, made = run_loop_of(spec, carries, stacks, constants, keep=False)
         marks = [made.pop()] if ordered else []  # what is done is done for all examples
         results = ends[: count + 1] if until else [*ends, *[move_axis(one, 0, 1) for one in made]]
         return [*[BatchTensor(one, level) for one in results], *marks]
 
 
-class Wanted(NamedTuple):
+class LoopSpec(NamedTuple):
     """A loop to be traced. If it is `ordered`, calls of outside code in it are made in order.
 
-    If it is `limited`, the first constant is the number of rounds, `length` at most. Without a
-    length rounds go on while the last carry is True; `pull` gives the gradients then. Of a `lean`
+    If it is `limited`, the first constant is the number of rounds, `length` at most. Of a `lean`
     loop its gradient keeps what rounds began with, and nothing else.
     """
 
@@ -413,25 +436,24 @@ class Wanted(NamedTuple):
     reverse: bool = False
     ordered: bool = False
     limited: bool = False
-    pull: Callable[[Use, Node, Sequence[Tensor]], list] | None = None
     lean: bool = False
 
 
 def run_loop(
     name: str,
-    python: Round,
-    length: int,
-    reverse: bool,
+    one_round: Round,
+    length: int | None,
     carries: Sequence[Any],
     stacks: Sequence[Tensor],
-    lean: bool,
+    reverse: bool = False,
+    lean: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Return the last carries, and the stacks of outputs, of a loop of the user's."""
-    return complete(Wanted(name, python, length, reverse, lean=lean), carries, stacks)
+    return complete(LoopSpec(name, one_round, length, reverse, lean=lean), carries, stacks)
 
 
 def complete(
-    wanted: Wanted, carries: Sequence[Any], stacks: Sequence[Tensor]
+    spec: LoopSpec, carries: Sequence[Any], stacks: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Return the results of a loop whose body may do more than compute.
 
@@ -439,40 +461,40 @@ def complete(
     the body assigns are carries, too; random numbers that it draws are drawn before, for all
     rounds.
     """
-    recorded, one_round = records_assignments(), wanted.python
+    recorded, one_round = records_assignments(), spec.python
     if recorded:
-        wanted = wanted._replace(python=partial(_run_recorded_assignments, one_round))
+        spec = spec._replace(python=partial(_run_recorded_assignments, one_round))
     weak = [is_weak(one) for one in carries]
     starts = list(map(convert, carries))
     while True:
         try:
-            loop = trace_loop(wanted, starts, stacks)
+            loop = trace_loop(spec, starts, stacks)
             break
         except _ChangedDtypeError as error:
             if not weak[error.carry]:
                 raise TypeError(str(error)) from None
             weak[error.carry] = False
             starts[error.carry] = cast(starts[error.carry], error.dtype)
-    if wanted.length is None:
+    if spec.length is None:
         known = [one._data if type(one._data) is np.ndarray else None for one in starts]
         count = known_rounds(loop.body.graph, len(loop.constants), known)
         if count is not None:
-            return _with_length(wanted, one_round, count, loop, starts, stacks)
-    trace = innermost_trace()
+            return _with_length(spec, one_round, count, loop, starts, stacks)
+    trace = current_trace()
     variables, draws, ordered = loop.assigned, loop.draws, bool(loop.effects)
     if not (variables or draws or ordered):
-        return run_loop_of(wanted, starts, stacks, loop=loop)
-    if draws and wanted.length is None:
+        return run_loop_of(spec, starts, stacks, loop=loop)
+    if draws and spec.length is None:
         raise InvalidArgumentError(
-            f"{wanted.name}: random numbers are drawn in a loop whose length is not known "
+            f"{spec.name}: random numbers are drawn in a loop whose length is not known "
             f"while `{trace.name}` is traced: draw them before the loop, or use scan"
         )
     first = len(variables)
-    marked = ordered and wanted.length is None  # it has no rows: the mark is a carry, the first
+    marked = ordered and spec.length is None  # it has no rows: the mark is a carry, the first
 
     def python(carries: list, slices: list) -> tuple[list, list]:
         if marked:
-            inside = innermost_trace()
+            inside = current_trace()
             inside.effects.append(inside.value(_of_all(carries[0])))
             found, rows = run(carries[1:], slices)
             return [TraceTensor(inside.effects[-1], inside), *found], rows
@@ -492,11 +514,11 @@ def complete(
 
     if recorded:
         python = partial(_run_recorded_assignments, python)
-    more = [_draw_all(one, wanted.length or 0) for one in draws]
+    more = [_draw_all(one, spec.length or 0) for one in draws]
     before = [TraceTensor(one, trace) for one in trace.effects[-1:]] if ordered else []
     begin = [*before, *([] if before else [convert(False)])] if marked else []
     ends, made = run_loop_of(
-        wanted._replace(python=python, ordered=ordered and not marked),
+        spec._replace(python=python, ordered=ordered and not marked),
         [*begin, *[variable._read() for variable in variables], *starts],
         [*stacks, *more],
         ([] if marked else [(one, one) for one in before])
@@ -513,7 +535,7 @@ def complete(
 
 
 def _with_length(
-    wanted: Wanted,
+    spec: LoopSpec,
     one_round: Round,
     count: int,
     loop: Loop,
@@ -522,13 +544,13 @@ def _with_length(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Return the results of a loop that ends by its last carry, of which the rounds are known."""
     effects = loop.assigned or loop.draws or loop.effects
-    run = one_round if effects else wanted.python
+    run = one_round if effects else spec.python
 
     def python(carries: list, slices: list) -> tuple[list, list]:
         found, rows = run([*carries, None], slices)
         return found[:-1], rows
 
-    counted = wanted._replace(python=python, length=count, pull=None)
+    counted = spec._replace(python=python, length=count)
     if effects:
         ends, rows = complete(counted, starts[:-1], stacks)
     else:
@@ -561,7 +583,7 @@ def _draw_all(draw: Value, length: int) -> Tensor:
 
 
 def run_loop_of(
-    wanted: Wanted,
+    spec: LoopSpec,
     carries: Sequence[Tensor],
     stacks: Sequence[Tensor],
     constants: Sequence[tuple[Any, Tensor]] = (),
@@ -575,8 +597,8 @@ def run_loop_of(
     is what was traced of it before.
     """
     if keep is None:
-        keep = _is_recorded() and wanted.length is not None
-    loop = trace_loop(wanted, carries, stacks, constants, keep, loop)
+        keep = _is_recorded() and spec.length is not None
+    loop = trace_loop(spec, carries, stacks, constants, keep, loop)
     operands = [operand for _, operand in constants]
     for one in loop.constants[len(operands) :]:
         operands.append(one._read() if isinstance(one, Variable) else one)
@@ -585,7 +607,7 @@ def run_loop_of(
 
 
 def trace_loop(
-    wanted: Wanted,
+    spec: LoopSpec,
     carries: Sequence[Tensor],
     stacks: Sequence[Tensor],
     constants: Sequence[tuple[Any, Tensor]] = (),
@@ -595,12 +617,12 @@ def trace_loop(
     left_out: set[int] = set()
 
     def keeping(carries: list, slices: list) -> tuple[list, list]:
-        found, rows = wanted.python(carries, slices)
+        found, rows = spec.python(carries, slices)
         return found, [*rows, *[one for k, one in enumerate(carries) if k not in left_out]]
 
     known = [one for one, _ in constants]
     operands = [*[operand for _, operand in constants], *carries, *stacks]
-    traced = wanted._replace(python=keeping) if keep else wanted
+    traced = spec._replace(python=keeping) if keep else spec
     if loop is None:
         loop = Loop(traced, known, operands, len(carries))
     elif keep:
@@ -609,7 +631,7 @@ def trace_loop(
         graph = FuncGraph(graph.inputs, [*graph.outputs, *carried])
         loop = loop.traced_as(traced, graph, loop.carries)
     if keep:
-        loop.without_rows(len(loop.rows) - len(carries) - wanted.ordered)
+        loop.without_rows(len(loop.rows) - len(carries) - spec.ordered)
         left_out |= loop.unread
     return loop
 
@@ -628,11 +650,121 @@ def _unread_carries(body: Body) -> set[int]:
     return found
 
 
+class BoundedLoop:
+    """A function of a number of rounds and of tensors, for at most so many rounds.
+
+    ``make(most, operands)`` computes it; the shapes of its results are `avals`, whatever the
+    number. There is a program for each `most`, a power of two.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[int, Sequence[Tensor]], list[Tensor]],
+        avals: Sequence[Aval],
+        loop: Loop,
+    ):
+        self.name, self.make, self.avals, self.loop = name, make, list(avals), loop
+        self._programs: dict[int, tuple[Outputs, list[np.ndarray]]] = {}
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the results, by the program for this number of rounds."""
+        most = 1 << (max(int(arrays[0].max()), 1) - 1).bit_length()
+        if most not in self._programs:
+            avals = [Aval(one.shape, one.dtype) for one in arrays]
+            with _opened(self.loop.constants):
+                self._programs[most] = run_on(None, self._trace, most, avals)
+        outputs, captured = self._programs[most]
+        return outputs.run([*arrays, *captured])
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the texts of the programs that calls have needed."""
+        return [text for outputs, _ in self._programs.values() for text in outputs.sources]
+
+    def _trace(self, most: int, avals: Sequence[Aval]) -> tuple[Outputs, list[np.ndarray]]:
+        trace = FunctionTrace(self.name, False, OutsideCalls())
+        trace.build = self.loop.build
+        with trace.active():
+            found = self.make(most, [trace.argument(one) for one in avals])
+            outputs = list(map(trace.value, found))
+        captured, literals = trace.captured()
+        inputs = [*trace.arguments, *[value for _, value in captured]]
+        graph = optimize(FuncGraph(inputs, outputs), literals)
+        program = Outputs(graph.inputs, graph.outputs, self.loop.build)
+        return program, [tensor._data for tensor, _ in captured]
+
+    def gradient(
+        self, operands: Sequence[Tensor], dys: Sequence[Tensor], positions: Sequence[int]
+    ) -> list[Tensor]:
+        """Return the gradients of the operands at these positions; zeros where there is none."""
+        first = len(operands)
+
+        def make(most: int, given: Sequence[Tensor]) -> list[Tensor]:
+            arguments, upstream = list(given[:first]), list(given[first:])
+            for k in positions:
+                arguments[k] = identity(arguments[k])
+            sources, token = [arguments[k] for k in positions], Token()
+            outs = run_recorded(token, sources, self.make, most, arguments)
+            found = differentiate_once(token, outs, upstream, sources)
+            pairs = zip(found, sources, strict=True)
+            return [zeros(*aval_of(one)) if dy is None else dy for dy, one in pairs]
+
+        avals = [aval_of(operands[k]) for k in positions]
+        made = BoundedLoop(f"the gradient of {self.name}", make, avals, self.loop)
+        return apply(BOUNDED_LOOP, (*operands, *dys), {"loop": made}) if positions else []
+
+    def pull(self, use: Use, node: Node, dys: Sequence[Tensor]) -> list:
+        """Return the gradient of each operand."""
+        asked = _asked(node, use.inputs)
+        return _at(asked, self.gradient(use.inputs, dys, asked), len(use.inputs))
+
+    def batch(self, level: Batch, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Return the results for all examples of a batch."""
+        flags = [level.has(one) for one in inputs]
+
+        def make(most: int, operands: Sequence[Tensor]) -> list[Tensor]:
+            with level:
+                examples = [
+                    BatchTensor(one, level) if flag else one
+                    for one, flag in zip(operands, flags, strict=True)
+                ]
+                found = self.make(most, examples)
+            return list(map(level.physical, found))
+
+        avals = [Aval((level.size, *one.shape), one.dtype) for one in self.avals]
+        made = BoundedLoop(self.name, make, avals, self.loop)
+        operands = [one.physical if level.has(one) else one for one in inputs]
+        results = apply(BOUNDED_LOOP, tuple(operands), {"loop": made})
+        return [BatchTensor(one, level) for one in results]
+
+
+@contextlib.contextmanager
+def _opened(constants: Sequence[Any]) -> Iterator[None]:
+    """Return a context in which what a loop refers to is no leak, though its trace is over."""
+    levels = set()
+    for one in constants:
+        while isinstance(one, BatchTensor):
+            one = one.physical
+        if isinstance(one, TraceTensor) and one.level.is_over:
+            levels.add(one.level)
+    for level in levels:
+        level.is_over = False
+    try:
+        yield
+    finally:
+        for level in levels:
+            level.is_over = True
+
+
 class Use(NamedTuple):
     """The residuals of a loop."""
 
     inputs: tuple
-    loop: Loop
+    loop: Any
     outs: list
 
 
@@ -646,27 +778,37 @@ def _rule(node: Node, dys: Any) -> list:
     return loop.pull(Use(inputs, loop, outs), node, dys)
 
 
-def _abstract(*avals: Aval, loop: LoopProgram) -> list[Aval]:
-    return loop.body.avals()
+def _primitive(name: str) -> Primitive:
+    """Return an operation, not for users, that its parameter `loop` carries out."""
+    return Primitive(
+        name,
+        lambda *arrays, loop: loop.run(arrays),
+        ("inputs",),
+        lambda *avals, loop: loop.avals,
+        on_gpu=lambda *arrays, loop: loop.run(arrays),
+        save=_save,
+        rule=_rule,
+        kind="control",
+        carry_out=lambda level, inputs, params: params["loop"].batch(level, inputs),
+    )
 
 
-LOOP = Primitive(
-    "loop",
-    lambda *arrays, loop: loop.run(arrays),
-    ("inputs",),
-    _abstract,
-    on_gpu=lambda *arrays, loop: loop.run(arrays),
-    save=_save,
-    rule=_rule,
-    kind="control",
-    carry_out=lambda level, inputs, params: params["loop"].batch(level, inputs),
-)
-"""Not an operation that users call by name: `scan` and its kin make it where they are traced."""
+LOOP = _primitive("loop")
+BOUNDED_LOOP = _primitive("bounded_loop")
 
 
-def innermost_trace() -> FunctionTrace:
-    """Return the trace that this thread is in."""
-    return next(one for one in reversed(stack(state.frame)) if isinstance(one, FunctionTrace))
+def _asked(node: Node, inputs: Sequence[Tensor]) -> list[int]:
+    """Return the positions of the operands that a gradient is asked of, and can be."""
+    pairs = enumerate(zip(asked_inputs(node), inputs, strict=True))
+    return [k for k, (asked, x) in pairs if asked is not None and is_differentiable(x._data.dtype)]
+
+
+def _at(positions: Sequence[int], items: Sequence[Any], count: int) -> list:
+    """Return so many Nones, but for items at positions."""
+    found: list[Any] = [None] * count
+    for k, one in zip(positions, items, strict=True):
+        found[k] = one
+    return found
 
 
 def _is_recorded() -> bool:
@@ -692,7 +834,3 @@ def shapes_of(
     given = [trace.argument(aval_of(convert(one))) for one in carries]
     with trace.active():
         return [aval_of(convert(one)) for one in rows(given, list(map(trace.argument, parts)))]
-
-
-set_looper(run_loop)
-set_shaper(shapes_of)

@@ -137,10 +137,3 @@ for _name, _op in (_TWO | _COMPARE | _ONE).items():
     setattr(TraceNumber, f"__{_name}__", _operator(_op))
     if _name in _TWO:
         setattr(TraceNumber, f"__r{_name}__", _operator(_op, swapped=True))
-
-
-def _number(self: FunctionTrace, tensor: TraceTensor) -> TraceNumber:
-    return TraceNumber(tensor.value, self)
-
-
-FunctionTrace.number = _number

@@ -31,7 +31,6 @@ from ..graph.partition import is_cheap
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph, OutputItem, Value, constant, frozen, in_order, operation
 from .choices import CHOICE
-from .compiled import set_roller
 from .loops import LOOP, LoopProgram
 from .trace import Build
 
@@ -603,6 +602,3 @@ def _part(x: Value, begin: int, step: int, count: int) -> Value:
     if begin == 0 and step == 1 and count == x.shape[0]:
         return x
     return operation(OPS["getitem"], [x], {"key": (_range(begin, step, count),)})
-
-
-set_roller(roll)

@@ -12,6 +12,8 @@ import linecache
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from importlib import import_module
 from math import prod
 from types import FrameType
 from typing import Any, NoReturn
@@ -154,7 +156,6 @@ class FunctionTrace(Level, Listener):
     is_abstract = True
     is_over = False
     build: Build = staticmethod(interpreter)  # what makes the programs of branches
-    number: Callable[[FunctionTrace, TraceTensor], Any]  # of a float64 tensor the Python float
     trials = 0  # how many run now, one inside the other
     has_samples_only = False  # for the values of its arguments
 
@@ -308,6 +309,23 @@ class FunctionTrace(Level, Listener):
         self.draws.append(made)
         return TraceTensor(made, self)
 
+    def loop(self, *args: Any) -> tuple[list, list]:
+        return _later("loops").run_loop(*args)
+
+    def choose(self, name: str, index: Any, branches: Sequence[tuple[str, Callable]]) -> Any:
+        return _later("branches").choose(name, index, branches)
+
+    def unchanged(
+        self, name: str, functions: Sequence[Any], unrolls: bool = False
+    ) -> AbstractContextManager[Any]:
+        runs = sys.modules.get("tinygrad_cg._autograph.runs")  # where functions are transformed
+        unchanged = super().unchanged if runs is None else runs.unchanged
+        return unchanged(name, functions, unrolls)
+
+    def number(self, tensor: TraceTensor) -> Any:
+        """Return the Python float that a float64 tensor stands for."""
+        return _later("number").TraceNumber(tensor.value, self)
+
     def example(self, value: Value) -> np.ndarray:
         """Return the value for some sample arguments: what holds for it holds for nearly all."""
         return self._examples([value])[0]
@@ -400,6 +418,11 @@ class FunctionTrace(Level, Listener):
         return outside[::-1], literals
 
 
+def _later(module: str) -> Any:
+    """Return a module of this room that imports this one: loaded when a program needs it."""
+    return import_module(f"{__package__}.{module}")
+
+
 def record_lost(where: str, variable: Variable) -> str:
     """Return the message for a recorded assignment whose block ends inside a part of a program."""
     return (
@@ -442,6 +465,17 @@ def literal(array: np.ndarray) -> Value:
             number = constant(flat[:1].reshape(()))
             return operation(OPS["broadcast_to"], [number], {"shape": array.shape})
     return constant(array)
+
+
+def replay(draws: Sequence[Tensor], following: Callable | None) -> Callable:
+    """Return a function that gives random numbers again, and new ones after the last of them."""
+    remaining = iter(draws)
+
+    def replay(method: str, arguments: tuple) -> Any:
+        again = next(remaining, None)
+        return (following or draw_numbers)(method, arguments) if again is None else again
+
+    return replay
 
 
 def _draw_aval(*before: Aval, method: str, arguments: tuple) -> Aval:

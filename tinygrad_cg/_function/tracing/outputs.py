@@ -1,0 +1,65 @@
+"""Programs of graphs, as functions from the arrays of inputs to those of all outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._core.devices import CPU
+from ..graph.interpret import device_of, move_constant
+from ..graph.values import FuncGraph, Value
+from .trace import Build
+
+
+class Outputs:
+    """The outputs of a graph, and which of them need computing at all.
+
+    `graph` has each of those once. An output that is an input, a constant, or the same as
+    another, is the same array: tensors do not change.
+    """
+
+    def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value], build: Build):
+        self._build = build
+        positions = {value: i for i, value in enumerate(inputs)}
+        computed: dict[Value, int] = {}
+        self.steps: list[tuple[int, Any]] = []
+        for value in outputs:
+            if value in positions:
+                self.steps.append((0, positions[value]))
+            elif value.array is not None:
+                array = value.array
+                self.steps.append((1, array if device_of(build) == CPU else move_constant(array)))
+            else:
+                self.steps.append((2, computed.setdefault(value, len(computed))))
+        self.graph = FuncGraph(inputs, list(computed))
+        order = [item for kind, item in self.steps if kind == 2]
+        self.in_order = order == list(range(len(computed))) and len(order) == len(self.steps)
+        self._run: Callable[[Sequence[np.ndarray]], list[np.ndarray]] | None = None
+
+    @property
+    def run(self) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+        """Return the function from inputs' arrays to those of outputs, compiled when wanted."""
+        run = self._run
+        if run is None:
+            self.program = self._build(self.graph)
+            call: Any = getattr(self.program, "call", self.program)  # without one in between
+            run = self._run = call if self.in_order else self._arrange(call)
+        return run
+
+    def _arrange(self, program: Callable) -> Callable:
+        steps, nothing = self.steps, not self.graph.outputs
+
+        def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+            found: Any = (arrays, None, [] if nothing else program(arrays))
+            return [item if kind == 1 else found[kind][item] for kind, item in steps]
+
+        return run
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the source texts of the kernels, and of loops."""
+        found = list(getattr(self.run and self.program, "sources", []))
+        loops = [value.params["loop"] for value in self.graph.values() if "loop" in value.params]
+        return found + [text for loop in loops for text in loop.sources]
