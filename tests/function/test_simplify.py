@@ -52,6 +52,24 @@ def test_what_changes_nothing_is_left_out(function):
     np.testing.assert_array_equal(np.signbit(found), np.signbit(SPECIAL))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    ("numbers", "is_part"),
+    [
+        *((1, True), ([1, 2], True), ([2, 1, 0], True), ([2, 0], True), ([0, 1, 2], True)),
+        *(([0], True), ([1, 1], False), ([0, 1, 1], False), ([[0, 1]], False)),
+    ],
+)
+def test_gathers_at_numbers_in_steps_are_parts(numbers, is_part, axis):
+    x = np.array([*SPECIAL, [2.0, 3.0, 5e-324]])
+    run = lambda x: tf.gather(x, numbers, axis=axis)
+    assert ("gather" in names(run, x)) is not is_part
+    np.testing.assert_array_equal(tf.function(run)(tf.constant(x)), run(tf.constant(x)))
+    gradient = tf.grad(lambda x: tf.reduce_sum(run(x) ** 2))
+    assert ("gather_adjoint" in names(gradient, x)) is not is_part
+    np.testing.assert_array_equal(tf.function(gradient)(tf.constant(x)), gradient(tf.constant(x)))
+
+
 @pytest.mark.parametrize(
     ("key", "count"),
     [

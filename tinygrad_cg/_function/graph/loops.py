@@ -28,7 +28,17 @@ from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import Aval
 from .partition import is_cheap
 from .simplify import simplify
-from .values import FuncGraph, OutputItem, Value, constant, frozen, in_order, in_turn, operation
+from .values import (
+    FuncGraph,
+    OutputItem,
+    Value,
+    constant,
+    frozen,
+    in_order,
+    in_turn,
+    operation,
+    with_operands,
+)
 
 _MOST_COUNTED = 10_000_000
 _MOST_BYTES = 2**28
@@ -204,12 +214,6 @@ class _Row(Value):
         self.draft, self.index = draft, draft.body.carries + index
 
 
-def _with_operands(value: Value, operands: Sequence[Value]) -> Value:
-    if isinstance(value, OutputItem):
-        return OutputItem(operands[0], value.index)
-    return Value(value.aval, value.primitive, operands, value.params)
-
-
 def _is_pure(graph: FuncGraph) -> bool:
     """Return whether operations may be left out, or done outside of the loop."""
     for value in graph.values():
@@ -371,7 +375,7 @@ class _Loops:
                     built[value] = _finished(draft, given)
                 else:
                     same = all(new is old for new, old in zip(given, value.inputs, strict=True))
-                    built[value] = value if same else _with_operands(value, given)
+                    built[value] = value if same else with_operands(value, given)
         return [built[output] for output in self.graph.outputs]
 
 
@@ -452,12 +456,23 @@ def _is_product(value: Value) -> bool:
 
 
 def _is_gather(value: Value) -> bool:
-    """Return whether a value is the row of an array that an integer tells."""
+    """Return whether a value is the part of an array that an integer tells."""
     return (
         value.primitive is OPS["gather"]
-        and value.params["axis"] == value.params["batch_dims"] == 0
+        and not value.params["batch_dims"]
         and not value.inputs[1].shape
     )
+
+
+def _is_row(value: Value) -> bool:
+    return _is_gather(value) and not value.params["axis"]
+
+
+def move_axis(x: Value, source: int, to: int) -> Value:
+    """Return an array with an axis moved to another position."""
+    perm = [axis for axis in range(len(x.shape)) if axis != source]
+    perm.insert(to, source)
+    return x if source == to else _transpose(x, tuple(perm))
 
 
 def _is_elementwise(value: Value) -> bool:
@@ -473,7 +488,7 @@ def _invariant(draft: _Draft) -> dict[Value, Value]:
             continue
         known = all(one in found for one in value.inputs) and bool(value.inputs)
         if known and (is_cheap(value) or _is_product(value)):
-            found[value] = _with_operands(value, [found[one] for one in value.inputs])
+            found[value] = with_operands(value, [found[one] for one in value.inputs])
     return found
 
 
@@ -483,8 +498,9 @@ def _of_stacks(draft: _Draft, same: dict[Value, Value]) -> dict[Value, Value]:
     for value in draft.values():
         if _is_gather(value) and value.inputs[0] in same and value.inputs[1] in found:
             if draft.fits(value):
-                rows = [same[value.inputs[0]], found[value.inputs[1]]]
-                found[value] = operation(OPS["gather"], rows, value.params)
+                operands = [same[value.inputs[0]], found[value.inputs[1]]]
+                parts = operation(OPS["gather"], operands, value.params)
+                found[value] = move_axis(parts, value.params["axis"], 0)
             continue
         if not (_is_product(value) or _is_elementwise(value)) or not draft.fits(value):
             continue
@@ -578,7 +594,7 @@ class _Writes:
         return [
             value
             for value in self.draft.values()
-            if _is_gather(value) and value.inputs[0] is carried and value.inputs[1] is index
+            if _is_row(value) and value.inputs[0] is carried and value.inputs[1] is index
         ]
 
     def _put_outside(self, k: int, indices: np.ndarray) -> None:
@@ -728,7 +744,7 @@ def _exchanged(
     if end.primitive is not OPS["set_row"] or end.params["batch_dims"]:
         return None
     index = end.inputs[2]
-    reads = [one for one in graph.values() if _is_gather(one) and [*one.inputs] == [carried, index]]
+    reads = [one for one in graph.values() if _is_row(one) and [*one.inputs] == [carried, index]]
     if end.inputs[0] is not carried or uses[carried] != 1 + len(reads):
         return None
     if {carried, *reads} & set(in_order(end.inputs[1:])):
@@ -764,7 +780,7 @@ def _with(outputs: Sequence[Value], substitutions: Mapping[Value, Value]) -> lis
         if value not in built:
             operands = [built[one] for one in value.inputs]
             same = all(new is old for new, old in zip(operands, value.inputs, strict=True))
-            built[value] = value if same else _with_operands(value, operands)
+            built[value] = value if same else with_operands(value, operands)
     return [built[one] for one in outputs]
 
 
@@ -850,7 +866,7 @@ class _Sums:
         """Return whether a term is zeros but for a part, that of the gradient of a read."""
         if value.primitive is OPS["gather_adjoint"]:
             index, params = value.inputs[1], value.params
-            if index.shape or params["axis"] or params["batch_dims"]:
+            if index.shape or params["batch_dims"]:
                 return False
             if index not in self.stacks and index not in self.same:
                 return False
@@ -864,7 +880,8 @@ class _Sums:
         assert value.primitive is not None
         stack, rest = self._stack(value.inputs[0]), value.inputs[1:]
         if rest and rest[0] in self.stacks:
-            return operation(value.primitive, [stack, self.stacks[rest[0]]], value.params)
+            parts = move_axis(stack, 0, value.params["axis"])
+            return operation(value.primitive, [parts, self.stacks[rest[0]]], value.params)
         total = operation(OPS["sum"], [stack], {"axis": (0,), "keepdims": False})
         return operation(value.primitive, [total, *[self.same[one] for one in rest]], value.params)
 

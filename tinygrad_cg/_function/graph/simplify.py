@@ -325,6 +325,38 @@ def _broadcast_to(value: Value) -> Value | None:
     return None
 
 
+def _gather(value: Value) -> Value | None:
+    """Return the part of an array at one number, or at numbers in steps of one size, as such."""
+    x, axis = value.inputs[0], value.params["axis"]
+    part = _part_at(value, x.shape)
+    if part == slice(0, x.shape[axis], 1):
+        return x
+    key = (*[slice(None)] * axis, part)
+    return None if part is None else operation(OPS["getitem"], [x], {"key": key})
+
+
+def _gather_adjoint(value: Value) -> Value | None:
+    shape, part = value.params["shape"], _part_at(value, value.shape)
+    params = {"shape": shape, "key": (*[slice(None)] * value.params["axis"], part)}
+    return None if part is None else operation(OPS["getitem_adjoint"], value.inputs[:1], params)
+
+
+def _part_at(value: Value, shape: tuple[int, ...]) -> int | slice | None:
+    """Return what a gather's numbers are as part of a key, or its gradient's; None if nothing."""
+    numbers = value.inputs[1].array
+    if numbers is None or numbers.ndim > 1 or not numbers.size or value.params["batch_dims"]:
+        return None
+    first, last = int(numbers.flat[0]), int(numbers.flat[-1])
+    if min(first, last) < 0 or max(first, last) >= shape[value.params["axis"]]:
+        return None
+    if not numbers.ndim:
+        return first
+    step = int(numbers[1]) - first if numbers.size > 1 else 1
+    if not step or not np.array_equal(numbers, np.arange(first, last + np.sign(step), step)):
+        return None
+    return slice(first, last + step if last + step >= 0 else None, step)
+
+
 class _OnValues:
     """Operations on values by name, for decompositions: see `_ops.composition`."""
 
@@ -355,5 +387,7 @@ _RULES: dict[str, Callable[[Value], Value | None]] = {
     **dict.fromkeys(("reshape", "expand_dims", "squeeze"), _merge_reshapes),
     "transpose": _transpose,
     "broadcast_to": _broadcast_to,
+    "gather": _gather,
+    "gather_adjoint": _gather_adjoint,
     "scalar_power": _scalar_power,
 }

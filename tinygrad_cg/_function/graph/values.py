@@ -70,6 +70,13 @@ def operation(primitive: Primitive, inputs: Sequence[Value], params: Mapping[str
     return Value(aval, primitive, inputs, params)
 
 
+def with_operands(value: Value, operands: Sequence[Value]) -> Value:
+    """Return the same operation of other operands."""
+    if isinstance(value, OutputItem):
+        return OutputItem(operands[0], value.index)
+    return Value(value.aval, value.primitive, operands, value.params)
+
+
 class FuncGraph:
     """A function from the arrays of `inputs` to those of `outputs`."""
 
