@@ -28,7 +28,7 @@ def normal(*shape, dtype="float64"):
 @pytest.fixture(autouse=True)
 def no_scalars(monkeypatch):
     """Small arrays would be numbers otherwise."""
-    monkeypatch.setattr(loops, "compile_scalarized", lambda *_: None)
+    monkeypatch.setattr(rounds, "scalarize", lambda *_: None)
 
 
 def texts(function, *arguments):

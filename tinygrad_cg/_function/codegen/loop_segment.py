@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ..fusion.nodes import FusionNode
+from ..fusion.nodes import FusionNode, base
 from .blocks import Block
-from .scalars import Scalars
+from .scalars import Literal, Load, Scalars
 from .segment import Segment
-from .statements import Code, Expression, render
+from .statements import Code, Expression, Name, Statement, Suite, modules, render
 
 FEW_ELEMENTS = 64  # in a loop's arrays: its sizes are numbers in its text
 
@@ -26,6 +26,8 @@ class Layout(Protocol):
         tuple[int, int]
     ]  # to be filled: the elements of `sizes` with starts, and sizes
 
+    carried: list[tuple[FusionNode, FusionNode]]  # of loops on numbers: before a round, after
+
     def part(self, node: FusionNode) -> Sequence[int]: ...
 
 
@@ -38,11 +40,15 @@ class Operation(Protocol):
 
 
 class Stage(NamedTuple):
-    """A sequence of operations on arrays, then kernels, and then values of one element."""
+    """A sequence of operations on arrays, then kernels, and then values of one element.
+
+    The round is the last, unfinished, if one of the numbers in `stops` is True.
+    """
 
     operations: Sequence[Operation]
     blocks: Sequence[Block]
     finals: Sequence[FusionNode]
+    stops: Sequence[FusionNode] = ()
 
 
 class LoopSegment(Segment):
@@ -52,6 +58,8 @@ class LoopSegment(Segment):
         super().__init__([block for stage in stages for block in stage.blocks], [])
         self._stages = stages
         self._calls = any(stage.operations for stage in stages)
+        self._on_numbers = not (self.blocks or self._calls)
+        self._scalars = Scalars(self.sizes, self.array)
         self.work: dict[str, None] = {}  # lines before the rounds
         self.calls: dict[Any, int] = {}  # where their words begin, among the sizes
 
@@ -71,17 +79,21 @@ class LoopSegment(Segment):
             }
         self._join(rounds)
 
-    def _body(self) -> tuple[list[str], list[str]]:
+    def _code(self) -> tuple[Code, Code]:
+        """Return statements that make arrays to work in, and those of a round."""
         work: Code = []
         code: Code = []
-        scalars = Scalars(self.sizes, self.array)
         for stage in self._stages:
             for operation in stage.operations:
                 code += operation.write(self)
-            own, more = self._stage(stage.blocks, stage.finals, scalars)
+            own, more = self._stage(stage.blocks, stage.finals, self._scalars)
             work += own
             code += more
-        return [*self.work, *render(work)], self._finish(code, scalars)
+            for node in stage.stops:
+                test = Expression("if {}", self._scalars.value(node))
+                stop: Code = [Statement(Expression("plan[0]"), "-1"), Statement(None, "break")]
+                code += [*self._scalars.take(), Suite(test, stop)]
+        return work, code
 
     def _span(self, part: Sequence[int], layout: Layout) -> tuple[str, Expression]:
         """Return where an array of a round starts, and its size, with few numbers to be loaded."""
@@ -101,32 +113,82 @@ class LoopSegment(Segment):
         In each round an array is a part of one of the loop's. After the segment's arrays come pairs
         of which the first is copied to the second in each round.
         """
-        work, body = self._body()
-        parts: dict[str, Sequence[int]] = {
-            self.names[node]: layout.part(node) for node in self.arrays
-        }
+        work, code = self._code()
+        parts = {node: layout.part(node) for node in self.arrays}
+        first: list[Statement] = []
+        if self._on_numbers:
+            first, code = self._in_registers(code, parts, layout.carried)
+            self._imported |= modules(first) | modules(code)
+            body = render(code)
+        else:
+            body = self._finish(code, self._scalars)
+        arrays: dict[str, Sequence[int]] = {self.names[node]: part for node, part in parts.items()}
         pairs = [(f"source_{k}", f"target_{k}") for k in range(len(layout.copies))]
         for names, copied in zip(pairs, layout.copies, strict=True):
-            parts.update(zip(names, copied, strict=True))
-        lines = [f"def rounds({', '.join([*parts, 'plan', 'sizes'])}):", "    wide_vectors()"]
-        moving, fixed = [], []
-        for name, part in parts.items():
+            arrays.update(zip(names, copied, strict=True))
+        lines = [f"def rounds({', '.join([*arrays, 'plan', 'sizes'])}):", "    wide_vectors()"]
+        moving, fixed = {}, []
+        for name, part in arrays.items():
             start, size = self._span(part, layout)
             line = f"    {name}_ = section({name}, {start}, {size})"
-            (moving if part[2] else fixed).append(line)
+            if part[2]:
+                moving[name] = line
+            else:
+                fixed.append(line)
         if self.sizes.literals:
             lines += self.sizes.views(self.sizes.own_address())
-        lines += [*fixed, *work, "    for i in range(plan[0], plan[1]):"]
-        lines += [f"    {line}" for line in moving]
-        lines += [f"    {line}" for line in body]
+        lines += [*fixed, *self.work, *render(work), "    i = plan[0]"]
+        numbers = [one.expression for one in first]
+        read = {self.names[one.node] for one in numbers if isinstance(one, Load)}
+        lines += [line for name, line in moving.items() if name in read]
+        lines += [*render(first), "    for i in range(plan[0], plan[1]):"]
+        lines += [f"    {line}" for line in (*moving.values(), *body)]
         for source, target in pairs:
             lines.append(f"        for j in range(np.uintp({source}_.size)):")
             lines.append(f"            {target}_[j] = {source}_[j]")
         if layout.flag is not None:
-            flag = next(name for name, part in parts.items() if part is layout.flag)
+            flag = next(name for name, part in arrays.items() if part is layout.flag)
             lines += [
                 f"        if not {flag}_[0]:",
                 "            plan[1] = i + 1",
                 "            break",
             ]
         return "\n".join([*lines, "    return True"])
+
+    def _in_registers(
+        self,
+        code: Code,
+        parts: Mapping[FusionNode, Sequence[int]],
+        carried: Sequence[tuple[FusionNode, FusionNode]],
+    ) -> tuple[list[Statement], Code]:
+        """Return statements before the rounds, and those of a round, of a loop on numbers.
+
+        Numbers that are the same in all rounds are loaded before them, and so are loop variables:
+        each round leaves them for the next.
+        """
+        variables: dict[tuple[FusionNode, str], Any] = {}
+        first: list[Statement] = []
+        rest: Code = []
+        before = {node for node, _ in carried}
+        for one in code:
+            number = one.expression if isinstance(one, Statement) else None
+            is_first = isinstance(number, Literal)
+            if isinstance(one, Statement) and isinstance(number, Load) and not number.reads:
+                is_first = number.node in before or not parts[number.node][2]
+                variables[number.node, str(number.operands[0])] = one.target
+            if isinstance(one, Statement) and is_first:
+                first.append(one)
+            else:
+                rest.append(one)
+        moves = {}
+        for node, after in carried:
+            for k, one in enumerate(after.operands):
+                name = variables.get((node, str(k)))
+                if name is not None:
+                    moves[name] = self._scalars.value(base(one))
+        for k, (name, new) in enumerate(moves.items()):
+            if new in moves and new != name:
+                rest.append(Statement(Name(f"next_{k}"), new))
+                moves[name] = Name(f"next_{k}")
+        rest += [Statement(name, new) for name, new in moves.items() if name != new]
+        return first, rest

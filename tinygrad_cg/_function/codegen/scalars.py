@@ -42,20 +42,20 @@ class Sizes:
         """Return a number that is never in the text."""
         return Expression(f"sizes[{self.add(value)}]")
 
-    def literal(self, node: LiteralNode) -> _Literal:
+    def literal(self, node: LiteralNode) -> Literal:
         """Return the number of a node, as its dtype."""
         words = np.zeros(8 // node.dtype.itemsize, node.dtype)
         words[0] = node.number
         position = self.add(int(words.view(np.int64)[0]))
         self.literals[position] = node
-        return _Literal(node.dtype, position * words.size)
+        return Literal(node.dtype, position * words.size)
 
     def views(self, address: str) -> list[str]:
         """Return lines that make the arrays of literals, of the memory at an address."""
         lines, size = [], 8 * len(self.values)
         for dtype in dict.fromkeys(node.dtype for node in self.literals.values()):
             view = f"vector({address}, {size // dtype.itemsize}, {type_name(dtype)})"
-            lines.append(f"    {_Literal(dtype, 0).array} = {view}")
+            lines.append(f"    {Literal(dtype, 0).array} = {view}")
         return lines
 
     def own_address(self) -> str:
@@ -66,7 +66,7 @@ class Sizes:
     def shown(self) -> list[str]:
         """Return what the literals are, as equations."""
         return [
-            f"{_Literal(node.dtype, 8 // node.dtype.itemsize * position)} = {node.number}"
+            f"{Literal(node.dtype, 8 // node.dtype.itemsize * position)} = {node.number}"
             for position, node in self.literals.items()
         ]
 
@@ -78,7 +78,7 @@ class Sizes:
         return found
 
 
-class _Literal(Expression):
+class Literal(Expression):
     """A literal: an element of an array that each function can read."""
 
     __slots__ = ("array", "index")
@@ -88,10 +88,14 @@ class _Literal(Expression):
         super().__init__(f"{self.array}[{index}]")
 
 
-class _Load(Expression):
-    """An element of an array; at a computed position no other function can compute it."""
+class Load(Expression):
+    """An element of a node's array; at a computed position no other function can compute it."""
 
-    __slots__ = ()
+    __slots__ = ("node",)
+
+    def __init__(self, node: FusionNode, array: str, position: Any):
+        self.node = node
+        super().__init__(f"section({array}, {{}}, 1)[0]", position)
 
 
 class Scalars:
@@ -124,13 +128,13 @@ class Scalars:
             name = Name(f"s{len(self.names)}")
             self.define(one, name)
             self._code.append(Statement(name, found))
-            if not (isinstance(found, _Load) and found.reads):
+            if not (isinstance(found, Load) and found.reads):
                 self.movable.add(name)
         return self.names[node]
 
     def load(self, node: FusionNode, position: Any) -> Expression:
         """Return one element of an array."""
-        return _Load(f"section({self.array(node)}, {{}}, 1)[0]", position)
+        return Load(node, self.array(node), position)
 
     def _is_known(self, node: FusionNode) -> bool:
         return node in self.names or (isinstance(node, LiteralNode) and node.in_text)
@@ -169,7 +173,7 @@ class _Parts:
             one.target: one.expression
             for piece in pieces
             for one in piece
-            if isinstance(one, Statement) and isinstance(one.expression, _Literal)
+            if isinstance(one, Statement) and isinstance(one.expression, Literal)
         }
         self.sizes, self.dtypes, self.define = scalars.sizes, scalars.dtypes, define
         self.positions: dict[Name, int] = {}  # in the array of their dtype

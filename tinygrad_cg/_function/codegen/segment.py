@@ -12,7 +12,7 @@ from typing import Any
 
 from tinygrad_cg_kernels.runtime import generated, threads
 
-from ..fusion.nodes import TILE, FusionNode
+from ..fusion.nodes import TILE, ElementsNode, FusionNode, base
 from .blocks import Block
 from .emission import combine, identity
 from .expressions import type_name
@@ -179,9 +179,11 @@ class Segment:
             work += own
             code += more
         for node in finals:
-            value = scalars.value(node)
-            code += scalars.take()
-            code.append(Statement(Expression(f"{self.array(node)}[0]"), value))
+            numbers = node.operands if isinstance(node, ElementsNode) else (node,)
+            for k, one in enumerate(numbers):
+                value = scalars.value(base(one))
+                code += scalars.take()
+                code.append(Statement(Expression(f"{self.array(node)}[{k}]"), value))
         return work, code
 
     def _serial(self, block: Block, scalars: Scalars, prefix: str) -> tuple[Code, Code]:

@@ -320,6 +320,12 @@ class TransposeNode(FusionNode):
         return [(base(self.operands[0]), ANYWHERE)]
 
 
+class ElementsNode(FusionNode):
+    """An array of which each element is a node of one number, in row-major order."""
+
+    __slots__ = ()
+
+
 class HostNode(FusionNode):
     """A function of arrays, run between kernels: that of the record `op`, or another.
 
@@ -371,9 +377,15 @@ def cast(node: FusionNode, dtype: np.dtype) -> FusionNode:
 def apply(function: Any, *operands: FusionNode, dtype: np.dtype | None = None) -> ApplyNode:
     """Return a scalar function of operands; its dtype is that of the last, unless given."""
     shape = broadcast_shapes(*[node.shape for node in operands])
-    if function not in ARITHMETIC:
-        operands = tuple(one.written() if isinstance(one, LiteralNode) else one for one in operands)
+    operands = in_texts(function, operands)
     return ApplyNode(function, shape, dtype or operands[-1].dtype, operands)
+
+
+def in_texts(function: Any, operands: Sequence[FusionNode]) -> tuple[FusionNode, ...]:
+    """Return operands, of which numbers are written into texts where that is quicker."""
+    if function in ARITHMETIC:
+        return tuple(operands)
+    return tuple([one.written() if isinstance(one, LiteralNode) else one for one in operands])
 
 
 def reduce(name: str, x: FusionNode, axes: tuple[int, ...], keepdims: bool) -> FusionNode:

@@ -17,7 +17,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +46,6 @@ from ..._rules.rebinding import asked_inputs
 from ..._transforms.batching import Batch, BatchTensor, move_axis
 from ...errors import InvalidArgumentError
 from ..codegen.rounds import Rounds, call_rounds, compile_rounds
-from ..codegen.scalarized import compile_scalarized
 from ..graph.interpret import device_of, is_stepwise
 from ..graph.loops import Body, in_place, known_rounds, optimize
 from ..graph.values import FuncGraph, Value
@@ -157,10 +156,7 @@ class LoopProgram:
             called_rounds = Rounds(called_outputs.graph, called_outputs.steps, self.body)
         library = np if device_of(self.build) == CPU else devices.library()
         called = call_rounds(called_rounds, lambda: called_outputs.run, library)
-        compiled = None
-        if not is_stepwise(self.build):
-            scalarized = cache(lambda: compile_scalarized(rounds, called))
-            compiled = compile_rounds(rounds, called, scalarized) or scalarized()
+        compiled = None if is_stepwise(self.build) else compile_rounds(rounds, called)
         self._run = compiled or called
         self._outputs = outputs if compiled else called_outputs
 
