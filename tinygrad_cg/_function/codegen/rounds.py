@@ -17,7 +17,7 @@ from tinygrad_cg_kernels.runtime import service, signatures
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
 from ..fusion.nodes import ArrayNode, FusionNode, HostNode, LiteralNode, base
-from ..graph.loops import Body
+from ..graph.loop_drafts import Body
 from ..graph.values import FuncGraph
 from .array_operations import Operations, UnfitError
 from .blocks import Block

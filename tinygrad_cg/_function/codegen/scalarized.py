@@ -23,7 +23,7 @@ from ..._core.primitive import runner
 from ..fusion import nodes
 from ..fusion.lower import FUSED, NODES, Lowering
 from ..fusion.nodes import ElementsNode, FusionNode, LiteralNode, base
-from ..graph.loops import Body
+from ..graph.loop_drafts import Body
 from ..graph.values import FuncGraph, Value, in_order
 from .array_operations import MOVING
 

@@ -46,8 +46,11 @@ from ..._rules.rebinding import asked_inputs
 from ..._transforms.batching import Batch, BatchTensor, move_axis
 from ...errors import InvalidArgumentError
 from ..codegen.rounds import Rounds, call_rounds, compile_rounds
+from ..graph.in_place import in_place
 from ..graph.interpret import device_of, is_stepwise
-from ..graph.loops import Body, in_place, known_rounds, optimize
+from ..graph.loop_drafts import Body
+from ..graph.loop_passes import known_rounds
+from ..graph.loops import optimize
 from ..graph.values import FuncGraph, Value
 from .outputs import Outputs
 from .outside_calls import OutsideCalls

@@ -10,8 +10,8 @@ span each operand is one of
   of an earlier loop, such as the forward pass is for the backward pass.
 
 ``x[i]`` of many numbers i is a gather first, so that the number is an operand; what that can be
-outside of the loop, and the sums of its gradients, `graph.loops` finds. Whatever does not fit stays
-unrolled.
+outside of the loop, and the sums of its gradients, `graph.loop_passes` finds. What does not fit
+stays unrolled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ import numpy as np
 
 from ..._core.primitive import OPS
 from ..codegen.executable import build as fused
-from ..graph.loops import Body, move_axis
+from ..graph.loop_drafts import Body
+from ..graph.loop_passes import move_axis
 from ..graph.partition import is_cheap
 from ..graph.reads import as_gathers
 from ..graph.simplify import simplify

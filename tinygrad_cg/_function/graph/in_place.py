@@ -1,0 +1,105 @@
+"""Bodies of loops that Python runs, with parts of loop variables changed where they stand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from ..._core.primitive import OPS, Primitive
+from .loop_drafts import Body, replaced
+from .loop_passes import is_row
+from .values import FuncGraph, Value, in_order, operation
+
+
+def _exchange(x: np.ndarray, value: np.ndarray, index: np.ndarray) -> np.ndarray:
+    position = int(index)
+    if not 0 <= position < len(x):
+        raise IndexError(f"set_row: index {position} is outside of {len(x)} rows")
+    before = np.array(x[position])
+    x[position] = value
+    return before
+
+
+EXCHANGE = Primitive(
+    "exchange_row",
+    _exchange,
+    ("x", "value", "index"),
+    lambda x, value, index: value,
+)
+"""Not an operation for tensors: it changes a loop variable that nobody else reads.
+
+It gives what the row was before.
+"""
+
+
+def _add_in_place(x: np.ndarray, part: np.ndarray, *index: np.ndarray, key: Any) -> np.ndarray:
+    x[key if key is not None else int(index[0])] += part
+    return np.array(part)
+
+
+ADD_IN_PLACE = Primitive(
+    "add_in_place",
+    _add_in_place,
+    ("x", "part", "index"),
+    lambda x, part, *index, key: part,
+)
+"""The same of a sum to which a part is added."""
+
+
+def in_place(body: Body) -> FuncGraph:
+    """Return what the body computes, with parts of loop variables changed where they stand.
+
+    These are results as they were given, and further outputs, after all others, see to it that they
+    are changed. The loop has to have loop variables of its own in the first round.
+    """
+    graph = body.graph
+    for k in range(body.carries):
+        carried, end = graph.inputs[body.constants + k], graph.outputs[k]
+        uses = Counter(one for other in graph.values() for one in other.inputs)
+        uses.update(graph.outputs)
+        if uses[end] == 1:
+            found = _exchanged(graph, carried, end, uses) or _added(carried, end, uses)
+            if found is not None:
+                made, reads = found
+                substitutions = {end: carried, **dict.fromkeys(reads, made)}
+                outputs = replaced([*graph.outputs, made], substitutions)
+                graph = FuncGraph(graph.inputs, outputs)
+    return graph
+
+
+def _exchanged(
+    graph: FuncGraph, carried: Value, end: Value, uses: Counter[Value]
+) -> tuple[Value, list[Value]] | None:
+    """Return the replacement of a row, and the reads of what it was before, which it gives."""
+    if end.primitive is not OPS["set_row"] or end.params["batch_dims"]:
+        return None
+    index = end.inputs[2]
+    reads = [one for one in graph.values() if is_row(one) and [*one.inputs] == [carried, index]]
+    if end.inputs[0] is not carried or uses[carried] != 1 + len(reads):
+        return None
+    if {carried, *reads} & set(in_order(end.inputs[1:])):
+        return None
+    return operation(EXCHANGE, end.inputs, {}), reads
+
+
+def _added(carried: Value, end: Value, uses: Counter[Value]) -> tuple[Value, list[Value]] | None:
+    """Return the addition of a part to a loop variable."""
+    if end.primitive is not OPS["add"] or uses[carried] != 1 or carried not in end.inputs:
+        return None
+    term = end.inputs[end.inputs[0] is carried]
+    if uses[term] != 1 or term.aval != carried.aval or end.aval != carried.aval:
+        return None
+    if term.primitive is OPS["gather_adjoint"]:
+        params = term.params
+        if term.inputs[1].shape or params["axis"] or params["batch_dims"]:
+            return None
+        key = None
+    elif term.primitive is OPS["getitem_adjoint"]:
+        key = term.params["key"]
+        if any(isinstance(one, np.ndarray) for one in key):
+            return None
+    else:
+        return None
+    return operation(ADD_IN_PLACE, [carried, *term.inputs], {"key": key}), []

@@ -1,0 +1,182 @@
+"""Bodies of loops, and drafts of them: loops of a finished graph while passes rewrite them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._core.tensor import Aval
+from .values import FuncGraph, Value, in_order, with_operands
+
+_MOST_BYTES = 2**28
+"""A stack that is made before a loop, or kept for after it, is at most as large."""
+
+
+class Body(NamedTuple):
+    """The body of a loop: what it does in a round.
+
+    The inputs of `graph` are constants of the loop, loop variables, and a slice of each stack; its
+    outputs are the loop variables, and a row of each output. If it is `limited`, the first constant
+    is the number of rounds, `length` at most. Without a length rounds go on while the last loop
+    variable is True, and the number of them is a result. If it is `lean`, it spares memory rather
+    than time.
+    """
+
+    name: str
+    graph: FuncGraph
+    constants: int
+    carries: int
+    length: int | None
+    reverse: bool
+    limited: bool
+    lean: bool
+
+    @property
+    def rows(self) -> list[Aval]:
+        """Return the shapes and dtypes of the rows of the outputs."""
+        return [value.aval for value in self.graph.outputs[self.carries :]]
+
+    def avals(self) -> list[Aval]:
+        """Return those of the results: the last loop variables, and the stacks of outputs."""
+        ends = [value.aval for value in self.graph.inputs[self.constants :][: self.carries]]
+        if self.length is None:
+            return [*ends, Aval((), np.dtype(np.int64))]
+        return [*ends, *[Aval((self.length, *one.shape), one.dtype) for one in self.rows]]
+
+
+def is_loop(value: Value) -> bool:
+    return value.primitive is not None and value.primitive.name == "loop"
+
+
+class Draft:
+    """A loop that is being rewritten.
+
+    `fixed` and `slices` have the loop's operand for each input of the body, `results` the values of
+    the body that are the last loop variables and rows, by index. `outside` has the results that are
+    computed outside of the loop.
+    """
+
+    def __init__(self, value: Value):
+        self.value, self.program = value, value.params["loop"]
+        self.body: Body = self.program.body
+        assert self.body.length is not None
+        self.length = self.body.length
+        self.has_all_rounds = not (self.body.limited or self.body.lean)
+        inputs, first, count = self.body.graph.inputs, self.body.constants, self.body.carries
+        self.fixed = dict(zip(inputs[:first], value.inputs, strict=False))
+        self.carried = list(inputs[first : first + count])
+        self.starts = list(value.inputs[first : first + count])
+        self.slices = dict(zip(inputs[first + count :], value.inputs[first + count :], strict=True))
+        self.results = list(self.body.graph.outputs)
+        self.outside: dict[int, Value] = {}
+        self.wanted: set[int] = set()  # of the results
+        self.needed: set[Value] = set()  # of the body
+
+    @property
+    def ends(self) -> list[Value]:
+        """Return the loop variables after a round."""
+        return self.results[: len(self.carried)]
+
+    def values(self) -> list[Value]:
+        return in_order(self.results)
+
+    def uses(self) -> Counter[Value]:
+        """Return how often values are read in a round."""
+        found = Counter(one for value in self.values() for one in value.inputs)
+        found.update(self.results)
+        return found
+
+    def is_input(self, value: Value) -> bool:
+        return value in self.fixed or value in self.slices or value in self.carried
+
+    def fits(self, value: Value) -> bool:
+        """Return whether there is room for a row of the value for each round."""
+        if isinstance(value.aval, list):
+            return False
+        return self.length * prod(value.shape) * value.dtype.itemsize <= _MOST_BYTES
+
+    def stack(self, value: Value) -> Value:
+        """Return the stack of a value of the body: of a slice, or of rows of the loop."""
+        if value in self.slices:
+            return self.slices[value]
+        count = len(self.carried)
+        if value not in self.results[count:]:
+            self.results.append(value)
+        return Row(self, self.results.index(value, count))
+
+    def replace(self, substitutions: Mapping[Value, Value]) -> None:
+        """Put other values in place of some of the body's."""
+        if substitutions:
+            self.results = replaced(self.results, substitutions)
+
+    def need(self, index: int) -> list[Value]:
+        """Note what a result depends on, and return the operands of the loop among that."""
+        operands = {**self.fixed, **self.slices}
+        pending, found = [index], list[Value]()
+        values = [*self.fixed][: self.body.limited]  # the number of rounds
+        while pending or values:
+            if not values:
+                k = pending.pop()
+                if k not in self.wanted:
+                    self.wanted.add(k)
+                    values += [self.results[k], *self.carried[k : k + 1]]
+                continue
+            value = values.pop()
+            if value in self.needed:
+                continue
+            self.needed.add(value)
+            values += value.inputs
+            if value in operands:
+                found.append(operands[value])
+            elif value in self.carried:
+                position = self.carried.index(value)
+                pending.append(position)
+                found.append(self.starts[position])
+        return found
+
+    def operands(self) -> list[Value]:
+        """Return the operands that are needed."""
+        starts = zip(self.carried, self.starts, strict=True)
+        pairs = [*self.fixed.items(), *starts, *self.slices.items()]
+        return [operand for value, operand in pairs if value in self.needed]
+
+    def position(self, index: int) -> int:
+        """Return where a result is among those that are left."""
+        return sorted(self.wanted).index(index)
+
+    def finished(self, operands: Sequence[Value]) -> Value:
+        """Return the loop with what is needed of its body."""
+        inputs = [x for x in (*self.fixed, *self.carried, *self.slices) if x in self.needed]
+        body = self.body._replace(
+            graph=FuncGraph(inputs, [self.results[k] for k in sorted(self.wanted)]),
+            constants=sum(value in self.needed for value in self.fixed),
+            carries=sum(value in self.needed for value in self.carried),
+        )
+        params = {"loop": self.program.with_body(body)}
+        return Value(body.avals(), self.value.primitive, operands, params)
+
+
+class Row(Value):
+    """The stack of one of a loop's rows."""
+
+    __slots__ = ("draft", "index")
+
+    def __init__(self, draft: Draft, index: int):
+        row = draft.results[index]
+        super().__init__(Aval((draft.length, *row.shape), row.dtype))
+        self.draft, self.index = draft, index
+
+
+def replaced(outputs: Sequence[Value], substitutions: Mapping[Value, Value]) -> list[Value]:
+    """Return values with others in place of some that they depend on."""
+    built = dict(substitutions)
+    for value in in_order(outputs):
+        if value not in built:
+            operands = [built[one] for one in value.inputs]
+            same = all(new is old for new, old in zip(operands, value.inputs, strict=True))
+            built[value] = value if same else with_operands(value, operands)
+    return [built[one] for one in outputs]

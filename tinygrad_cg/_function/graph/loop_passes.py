@@ -1,0 +1,485 @@
+"""Passes over drafts of loops: each takes something out of the rounds.
+
+* A loop variable that no round changes is a constant; one that counts is a slice of numbers.
+* An array of which each round writes a row of its own, known before the loop, is put together
+  after it, of rows that the loop gives. Its gradient, of which each round reads such a row and
+  makes it zero, is read before the loop.
+* What is the same in all rounds is computed once, before the loop. Products of slices of a stack
+  are one product of the stack.
+* A sum over rounds of products, such as the gradient of a matrix, is one product after the loop.
+  So is an output whose rows are products.
+
+All but the last keep all bits, except for products of stacks, which add in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core.kinds import is_inexact, is_integer
+from ..._core.primitive import OPS
+from ..._core.tensor import Aval
+from .loop_drafts import Body, Draft
+from .partition import is_cheap
+from .values import FuncGraph, Value, constant, operation, with_operands
+
+_MOST_COUNTED = 10_000_000
+
+
+class Pass(NamedTuple):
+    """A function that rewrites a draft; by default of a loop whose rounds may all be kept.
+
+    A limited loop has rows of zeros, and a lean one spares memory.
+    """
+
+    run: Callable[[Draft], None]
+    of_any_loop: bool = False
+
+
+# Loop variables that stay, or count --------------------------------------------------------------
+
+
+def counts_or_writes(loop: Value) -> bool:
+    """Return whether a loop has something for the passes in `COUNTING`."""
+    body: Body = loop.params["loop"].body
+    if body.length is None or body.limited or body.lean:
+        return False
+    carried = body.graph.inputs[body.constants :][: body.carries]
+    pairs = zip(body.graph.outputs, carried, strict=False)
+    return any(one.primitive is OPS["set_row"] for one in body.graph.values()) or any(
+        _step(end, before) is not None for end, before in pairs
+    )
+
+
+def _step(end: Value, carried: Value) -> Any:
+    """Return the integer that a round adds to a loop variable; None if it does something else."""
+    if end.primitive is not OPS["add"] or carried.shape or not is_integer(carried.dtype):
+        return None
+    steps = [one for one in end.inputs if one is not carried]
+    if len(steps) != 1 or steps[0].array is None or steps[0].shape:
+        return None
+    return steps[0].array[()]
+
+
+def known_rounds(graph: FuncGraph, constants: int, starts: Sequence[np.ndarray | None]) -> Any:
+    """Return how many rounds a loop has whose last loop variable is the condition; None if unknown.
+
+    That is known where it compares a loop variable that counts with a number. `starts` are the loop
+    variables before the first round, as far as they are known.
+    """
+    carried, ends = graph.inputs[constants:], graph.outputs
+
+    def count(value: Value) -> int | None:
+        name = "" if value.primitive is None else value.primitive.name
+        if name == "reshape":
+            return count(value.inputs[0])
+        if name == "logical_and":
+            counts = [count(one) for one in value.inputs]
+            known = [one for one in counts if one is not None]
+            return min(known) if len(known) == len(counts) else None
+        if name not in ("less", "less_equal", "greater", "greater_equal"):
+            return None
+        left, right = value.inputs
+        if right.array is None:
+            return None
+        for k, start in enumerate(starts[:-1]):
+            step = _step(ends[k], carried[k])
+            if ends[k] is left and step is not None and start is not None:
+                return _rounds(name, int(start), int(step), right.array)
+        return None
+
+    return count(ends[len(starts) - 1])
+
+
+def _rounds(name: str, start: int, step: int, limit: np.ndarray) -> int | None:
+    if limit.size != 1 or not is_integer(limit.dtype):
+        return None
+    distance = int(limit.reshape(-1)[0]) - start
+    if name.startswith("greater"):
+        distance, step = -distance, -step
+    if step <= 0:
+        return None
+    count = max(-(-(distance + name.endswith("equal")) // step), 0)
+    return count if count <= _MOST_COUNTED else None
+
+
+def fix_what_stays(draft: Draft) -> None:
+    """Put constants of the loop in place of loop variables that no round changes."""
+    substitutions: dict[Value, Value] = {}
+    for k, carried in enumerate(draft.carried):
+        if draft.results[k] is carried:
+            substitutions[carried] = new = Value(carried.aval)
+            draft.fixed[new] = draft.outside[k] = draft.starts[k]
+    draft.replace(substitutions)
+
+
+def make_slices_of_counters(draft: Draft) -> None:
+    """Put slices in place of integers to which each round adds the same."""
+    substitutions: dict[Value, Value] = {}
+    for k, carried in enumerate(draft.carried):
+        step, start = _step(draft.results[k], carried), draft.starts[k].array
+        if step is None or start is None:
+            continue
+        exact = int(start) + int(step) * np.arange(draft.length + 1)
+        numbers = exact.astype(carried.dtype)
+        if np.array_equal(numbers, exact):  # else they overflow
+            rounds = numbers[:-1][::-1] if draft.body.reverse else numbers[:-1]
+            substitutions[carried] = new = Value(carried.aval)
+            draft.slices[new] = constant(np.ascontiguousarray(rounds))
+            draft.outside[k] = constant(numbers[-1:].reshape(()))
+    draft.replace(substitutions)
+
+
+def take_rows(draft: Draft) -> None:
+    """Take rows that are slices from the stack that these are of."""
+    for k in range(len(draft.carried), len(draft.results)):
+        if draft.results[k] in draft.slices:
+            draft.outside[k] = draft.slices[draft.results[k]]
+
+
+# Arrays that are written row by row --------------------------------------------------------------
+
+
+def is_row(value: Value) -> bool:
+    """Return whether a value is the row of an array that an integer tells."""
+    return _is_part(value) and not value.params["axis"]
+
+
+def _is_part(value: Value) -> bool:
+    return (
+        value.primitive is OPS["gather"]
+        and not value.params["batch_dims"]
+        and not value.inputs[1].shape
+    )
+
+
+def join_writes(draft: Draft) -> None:
+    """Have a row that is made zero, and to which something is added, be written once."""
+    substitutions = {}
+    for value in draft.values():
+        if value.primitive is not OPS["add"]:
+            continue
+        for put, added in (value.inputs, value.inputs[::-1]):
+            if (
+                put.primitive is OPS["set_row"]
+                and added.primitive is OPS["gather_adjoint"]
+                and not (put.params["batch_dims"] or added.params["axis"] or put.inputs[2].shape)
+                and put.inputs[2] is added.inputs[1]
+                and _is_zero(put.inputs[1])
+                and put.aval == added.aval == value.aval
+            ):
+                operands = [put.inputs[0], added.inputs[0], put.inputs[2]]
+                substitutions[value] = operation(OPS["set_row"], operands, put.params)
+    draft.replace(substitutions)
+
+
+def _is_zero(value: Value) -> bool:
+    if value.primitive is OPS["broadcast_to"]:
+        value = value.inputs[0]
+    return value.array is not None and not value.array.any()
+
+
+def put_writes_outside(draft: Draft) -> None:
+    """Put together after the loop the arrays of which each round writes another row."""
+    stacks = _of_stacks(draft, _invariant(draft))
+    for k, carried in enumerate(draft.carried):
+        end = draft.results[k]
+        if end.primitive is not OPS["set_row"] or end.params["batch_dims"]:
+            continue
+        array, row, index = end.inputs
+        if array is not carried or index not in stacks or not draft.fits(row):
+            continue
+        uses, pair = draft.uses(), [carried, index]
+        reads = [one for one in draft.values() if is_row(one) and [*one.inputs] == pair]
+        numbers = _known(stacks[index])
+        if uses[end] != 1 or uses[carried] != 1 + len(reads) or numbers is None:
+            continue
+        size = carried.shape[0]
+        is_inside = not numbers.size or 0 <= numbers.min() <= numbers.max() < size
+        if is_inside and len(np.unique(numbers)) == len(numbers):
+            _put_writes_outside(draft, k, numbers, reads)
+
+
+def _put_writes_outside(draft: Draft, k: int, numbers: np.ndarray, reads: list[Value]) -> None:
+    """Write outside of the loop the rows at these numbers; rounds read them before they write."""
+    start, substitutions = draft.starts[k], {}
+    for read in reads:
+        substitutions[read] = new = Value(read.aval)
+        draft.slices[new] = _gathered(start, numbers)
+    draft.replace(substitutions)
+    row = draft.results[k].inputs[1]
+    draft.outside[k] = rows = draft.stack(row)
+    size = start.shape[0]
+    if np.array_equal(numbers, np.arange(size)):
+        return
+    sources, written = np.zeros(size, np.int64), np.zeros(size, bool)
+    sources[numbers], written[numbers] = np.arange(len(numbers)), True
+    draft.outside[k] = found = _gathered(rows, sources)
+    if not written.all():
+        mask = constant(written.reshape(-1, *[1] * len(row.shape)))
+        draft.outside[k] = operation(OPS["where"], [mask, found, start], {})
+
+
+def _gathered(x: Value, numbers: np.ndarray) -> Value:
+    return operation(OPS["gather"], [x, constant(numbers)], {"axis": 0, "batch_dims": 0})
+
+
+def _known(value: Value) -> np.ndarray | None:
+    """Return the numbers of a value that elementwise operations make of constants."""
+    if value.array is not None:
+        return value.array
+    if value.primitive is None or value.primitive.kind not in ("elementwise", "move"):
+        return None
+    operands = [_known(one) for one in value.inputs]
+    if not operands or any(one is None for one in operands):
+        return None
+    return np.asarray(value.primitive.run(*operands, **value.params))
+
+
+# What need not be in the loop --------------------------------------------------------------------
+
+
+def _is_product(value: Value) -> bool:
+    return value.primitive is not None and value.primitive.name in ("matmul", "matvec")
+
+
+def _is_elementwise(value: Value) -> bool:
+    return value.primitive is not None and value.primitive.kind == "elementwise"
+
+
+def _invariant(draft: Draft) -> dict[Value, Value]:
+    """Return the values of the body that are the same in all rounds, and these outside of it."""
+    same = dict(draft.fixed)
+    for value in draft.values():
+        if value.array is not None:
+            same[value] = value
+            continue
+        known = all(one in same for one in value.inputs) and bool(value.inputs)
+        if known and (is_cheap(value) or _is_product(value)):
+            same[value] = with_operands(value, [same[one] for one in value.inputs])
+    return same
+
+
+def _of_stacks(draft: Draft, same: dict[Value, Value]) -> dict[Value, Value]:
+    """Return products, and elementwise operations, of slices, and the stacks of all of them."""
+    stacks = dict(draft.slices)
+    for value in draft.values():
+        inputs = value.inputs
+        if not any(one in stacks for one in inputs) or not draft.fits(value):
+            continue
+        if not all(one in stacks or one in same for one in inputs):
+            continue
+        operands = [stacks.get(one) or same[one] for one in inputs]
+        if _is_part(value):
+            if inputs[0] in same:
+                parts = operation(OPS["gather"], operands, value.params)
+                stacks[value] = move_axis(parts, value.params["axis"], 0)
+        elif (_is_product(value) or _is_elementwise(value)) and _axes_align(value, stacks):
+            assert value.primitive is not None
+            stack = operation(value.primitive, operands, value.params)
+            if stack.aval == Aval((draft.length, *value.shape), value.dtype):
+                stacks[value] = stack
+    return stacks
+
+
+def _axes_align(value: Value, stacks: dict[Value, Value]) -> bool:
+    """Return whether one more axis in front, of all stacks among the operands, is theirs alone."""
+    core = (2, 1) if value.primitive is OPS["matvec"] else (2, 2)
+    if _is_elementwise(value):
+        core = (0,) * len(value.inputs)
+    rest = [len(one.shape) - k for one, k in zip(value.inputs, core, strict=True)]
+    most = max(rest)
+    return all(
+        size == most if one in stacks else size <= most
+        for one, size in zip(value.inputs, rest, strict=True)
+    )
+
+
+def hoist(draft: Draft) -> None:
+    """Compute before the loop what is the same in all rounds, and products of slices."""
+    same = _invariant(draft)
+    stacks = _of_stacks(draft, same) if draft.has_all_rounds else {}
+    substitutions: dict[Value, Value] = {}
+    pending = list(draft.results)
+    seen = set(pending)
+    while pending:
+        value = pending.pop()
+        if value in same and (_is_elementwise(value) or _is_product(value)):
+            substitutions[value] = new = Value(value.aval)
+            draft.fixed[new] = same[value]
+        elif value in stacks and (_is_product(value) or _is_part(value)):
+            substitutions[value] = new = Value(value.aval)
+            draft.slices[new] = stacks[value]
+        else:
+            pending += [one for one in value.inputs if one not in seen]
+            seen.update(value.inputs)
+    draft.replace(substitutions)
+
+
+# What need not be summed in the loop -------------------------------------------------------------
+
+
+def put_sums_outside(draft: Draft) -> None:
+    """Compute after the loop the sums over rounds, and the rows that are products."""
+    sums = _Sums(draft)
+    left = []
+    for k in range(len(draft.carried)):
+        terms = sums.terms(k)
+        if terms and not sums.put_outside(k, terms, [sums.product, sums.scattered]):
+            left.append((k, terms))
+    for k, terms in left:  # of what is kept anyway
+        sums.put_outside(k, terms, [sums.product, sums.scattered, sums.sum_of_kept])
+    for k in range(len(draft.carried), len(draft.results)):
+        row = draft.results[k]
+        if sums.is_product_after(row):
+            operands = [sums.stack(row.inputs[0]), sums.same[row.inputs[1]]]
+            draft.outside[k] = operation(OPS["matmul"], operands, {})
+
+
+Make = Callable[[], Value]
+
+
+class _Sums:
+    """The sums over rounds of one loop, and their terms: what makes those of all rounds."""
+
+    def __init__(self, draft: Draft):
+        self.draft, self.same = draft, _invariant(draft)
+        self.stacks, self.uses = _of_stacks(draft, self.same), draft.uses()
+
+    def terms(self, k: int) -> list[Value]:
+        """Return what is added to a loop variable in each round; none if it is no such sum."""
+        carried = self.draft.carried[k]
+        if not is_inexact(carried.dtype) or self.uses[carried] != 1:
+            return []
+        leaves, pending = [], [self.draft.results[k]]
+        while pending:
+            value = pending.pop()
+            if value.primitive is OPS["add"] and self.uses[value] == 1:
+                pending += value.inputs
+            else:
+                leaves.append(value)
+        if leaves.count(carried) != 1 or any(one.aval != carried.aval for one in leaves):
+            return []
+        leaves.remove(carried)
+        return leaves
+
+    def put_outside(
+        self, k: int, terms: Sequence[Value], kinds: Sequence[Callable[[Value], Make | None]]
+    ) -> bool:
+        """Return whether all terms are of these kinds; then their sum is made after the loop."""
+        makers = [next(filter(None, (kind(one) for kind in kinds)), None) for one in terms]
+        if None in makers:
+            return False
+        total = self.draft.starts[k]
+        for make in filter(None, makers):
+            total = operation(OPS["add"], [total, make()], {})
+        self.draft.outside[k] = total
+        return True
+
+    def product(self, value: Value) -> Make | None:
+        """Return the product of two matrices, of which rows can be kept, over all rounds."""
+        if value.primitive is not OPS["matmul"] or not all(
+            len(one.shape) == 2 and one not in self.same and self.draft.fits(one)
+            for one in value.inputs
+        ):
+            return None
+        return partial(self._product, *value.inputs)
+
+    def _product(self, left: Value, right: Value) -> Value:
+        inner = self.draft.length * left.shape[1]
+        if left.primitive is OPS["transpose"]:
+            a = _reshape(self.stack(left.inputs[0]), (inner, left.shape[0]))
+            a = _transpose(a, (1, 0))
+        else:
+            a = _reshape(_transpose(self.stack(left), (1, 0, 2)), (left.shape[0], inner))
+        if right.primitive is OPS["transpose"]:
+            b = _transpose(self.stack(right.inputs[0]), (0, 2, 1))
+        else:
+            b = self.stack(right)
+        return operation(OPS["matmul"], [a, _reshape(b, (inner, right.shape[1]))], {})
+
+    def scattered(self, value: Value) -> Make | None:
+        """Return zeros but for parts, those of the gradient of reads, over all rounds."""
+        if value.primitive is OPS["gather_adjoint"]:
+            index = value.inputs[1]
+            if index.shape or value.params["batch_dims"]:
+                return None
+            if index not in self.stacks and index not in self.same:
+                return None
+        elif value.primitive is not OPS["getitem_adjoint"]:
+            return None
+        part = value.inputs[0]
+        if part in self.same or not self.draft.fits(part):
+            return None
+        return partial(self._scattered, value)
+
+    def _scattered(self, value: Value) -> Value:
+        assert value.primitive is not None
+        stack, rest = self.stack(value.inputs[0]), value.inputs[1:]
+        if rest and rest[0] in self.stacks:
+            operands = [move_axis(stack, 0, value.params["axis"]), self.stacks[rest[0]]]
+        else:
+            total = operation(OPS["sum"], [stack], {"axis": (0,), "keepdims": False})
+            operands = [total, *[self.same[one] for one in rest]]
+        return operation(value.primitive, operands, value.params)
+
+    def sum_of_kept(self, value: Value) -> Make | None:
+        """Return the sum of a value, whose rows are there, over all rounds."""
+        if value.primitive is not OPS["sum"] or value.params["keepdims"]:
+            return None
+        x, draft = value.inputs[0], self.draft
+        if x not in draft.results[len(draft.carried) :] and x not in draft.slices:
+            return None
+        axes = (0, *[axis + 1 for axis in value.params["axis"]])
+        params = {"axis": axes, "keepdims": False}
+        return lambda: operation(OPS["sum"], [self.stack(x)], params)
+
+    def is_product_after(self, row: Value) -> bool:
+        """Return whether nothing but a row of the output is a product by a constant matrix."""
+        if row.primitive is not OPS["matmul"] or self.uses[row] != 1:
+            return False
+        left, right = row.inputs
+        return right in self.same and len(right.shape) == 2 and self.draft.fits(left)
+
+    def stack(self, value: Value) -> Value:
+        """Return the stack of a value of the body."""
+        if value.primitive is OPS["reshape"]:
+            stack = self.stack(value.inputs[0])
+            return _reshape(stack, (self.draft.length, *value.shape))
+        return self.draft.stack(value)
+
+
+def _reshape(value: Value, shape: tuple[int, ...]) -> Value:
+    return operation(OPS["reshape"], [value], {"shape": shape})
+
+
+def _transpose(value: Value, perm: tuple[int, ...]) -> Value:
+    return operation(OPS["transpose"], [value], {"perm": perm})
+
+
+def move_axis(x: Value, source: int, to: int) -> Value:
+    """Return an array with an axis moved to another position."""
+    perm = [axis for axis in range(len(x.shape)) if axis != source]
+    perm.insert(to, source)
+    return x if source == to else _transpose(x, tuple(perm))
+
+
+COUNTING = (
+    Pass(join_writes, of_any_loop=True),
+    Pass(fix_what_stays, of_any_loop=True),
+    Pass(make_slices_of_counters),
+    Pass(take_rows),
+)
+"""Passes that come first, where a loop counts or writes rows."""
+
+MOVING = (
+    Pass(put_writes_outside),
+    Pass(hoist, of_any_loop=True),
+    Pass(put_sums_outside),
+    Pass(take_rows),
+)
+"""Passes over all loops."""
