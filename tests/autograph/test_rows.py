@@ -188,6 +188,76 @@ def test_values_and_derivatives_are_those_of_eager_runs(f, traced):
     assert bool(traced) == (f in LOOPS) or f in (left_early, returns_early)
 
 
+def unread(x):
+    for _ in range(120):
+        x = tf.sin(x) * 1.5
+    return tf.reduce_sum(x)
+
+
+def in_indices(x):
+    s = x[0]
+    for i in range(118, 0, -1):
+        s = tf.sin(s * x[i % 20] + x[-1 - i % 3]) + tf.stack([x, -x])[0, (i + 1) % 20]
+    return s
+
+
+def until_a_tensor(x):
+    for i in range(200):
+        x = x * 0.98 + x[i % 20] * 0.01
+        if tf.reduce_sum(x) < 2.0:
+            break
+    return tf.reduce_sum(x * x)
+
+
+def as_a_number(x):
+    for i in range(120):
+        x = tf.sin(x) + 0.01 * i
+    return tf.reduce_sum(x)
+
+
+def in_a_list(x):
+    factors = [1.0, 1.5, 0.5]
+    for i in range(120):
+        x = tf.sin(x) * factors[i % 3]
+    return tf.reduce_sum(x)
+
+
+def kept(x):
+    states = []
+    for _ in range(120):
+        x = tf.sin(x)
+        states.append(x)
+    return tf.reduce_sum(tf.stack(states))
+
+
+def read_afterwards(x):
+    for i in range(120):
+        x = tf.sin(x) + x[i % 2]
+    return tf.reduce_sum(x) * i
+
+
+def few(x):
+    for _ in range(90):
+        x = tf.sin(x)
+    return tf.reduce_sum(x)
+
+
+@pytest.mark.parametrize(
+    ("f", "is_loop"),
+    [
+        *((unread, True), (in_indices, True), (until_a_tensor, True), (as_a_number, False)),
+        *((in_a_list, False), (kept, False), (read_afterwards, False), (few, False)),
+    ],
+)
+def test_ranges_whose_numbers_are_indices_alone_are_loops(f, is_loop, traced):
+    transforms = [lambda f: f, tf.grad, lambda f: lambda x: tf.hvp(f)(x, tf.cos(x))]
+    for transform in transforms if is_loop else transforms[:1]:
+        traced.clear()
+        found, expected = tf.function(transform(f))(INITIAL), transform(f)(INITIAL)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+        assert bool(traced) == is_loop
+
+
 def test_a_range_whose_end_is_an_argument():
     n = tf.constant(20)
     for transform in (lambda f: f, tf.grad, lambda f: tf.grad(lambda x, n: tf.grad(f)(x, n)[0])):

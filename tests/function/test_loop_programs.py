@@ -6,6 +6,7 @@ import pytest
 import tinygrad_cg as tf
 from tests.support import recurrences
 from tests.support.compiled import unfused
+from tinygrad_cg._function.tracing import compiled
 from tinygrad_cg.keras import ops
 
 RNG = np.random.default_rng(7)
@@ -163,3 +164,106 @@ def test_compiled_loops_are_what_they_are_eagerly(program):
     slope = (float(program(*near)) - float(program(*far))) / 2e-6
     product = sum(float(tf.reduce_sum(g * way)) for g, way in zip(first, ways, strict=True))
     assert product == pytest.approx(slope, rel=1e-5, abs=1e-7)
+
+
+STEPS = tf.constant(normal(120, 4))
+RATES = tf.constant(normal(4))
+
+
+def advanced(h, x):
+    return tf.tanh(h * RATES + x)
+
+
+def by_while_loop(h, xs):
+    return tf.while_loop(lambda i, h: i < 120, lambda i, h: (i + 1, advanced(h, xs[i])), (0, h))[1]
+
+
+def by_fori_loop(h, xs):
+    return ops.fori_loop(0, 120, lambda i, h: advanced(h, xs[i]), h)
+
+
+def by_scan(h, xs):
+    return ops.scan(lambda h, x: (advanced(h, x), None), h, xs)[0]
+
+
+def by_fold(h, xs):
+    return tf.foldl(advanced, xs, h)
+
+
+def by_rows(h, xs):
+    for x in xs:
+        h = advanced(h, x)
+    return h
+
+
+def by_tensor(h, xs):
+    for i in tf.range(tf.shape(xs)[0]):
+        h = advanced(h, xs[i])
+    return h
+
+
+def by_condition(h, xs):
+    """Python knows the number, so it unrolls the loop as well."""
+    i = tf.constant(0)
+    while i < 120:
+        h = advanced(h, xs[i])
+        i += 1
+    return h
+
+
+def by_range(h, xs):
+    for i in range(120):
+        h = advanced(h, xs[i])
+    return h
+
+
+def by_list(h, xs):
+    """Python unrolls it, and it is a loop again where the program turns out to be long."""
+    kept = []
+    for i in range(120):
+        h = advanced(h, xs[i])
+        kept.append(None)
+    return h
+
+
+def loops_of(function, *arguments):
+    """Return the loops of a program: their lengths, their directions, and what a round does."""
+    values = tf.function(function).graph(*arguments).values()
+    bodies = [one.params["loop"].body for one in values if "loop" in one.params]
+    return [(one.length, one.reverse, one.constants, one.carries, str(one.graph)) for one in bodies]
+
+
+def gradient_of(source):
+    def squares(h, xs):
+        return tf.reduce_sum(source(h, xs) ** 2)
+
+    return tf.value_and_grad(squares, (0, 1))
+
+
+SOURCES = by_while_loop, by_fori_loop, by_scan, by_fold, by_rows, by_tensor, by_range
+
+
+def test_all_ways_to_write_a_loop_give_the_same_program(monkeypatch):
+    monkeypatch.setattr(compiled, "LONG", 100)
+    h = tf.constant(normal(4))
+    expected = loops_of(by_scan, h, STEPS)
+    assert len(expected) == 1
+    for source in (*SOURCES, by_list, by_condition):
+        assert loops_of(source, h, STEPS) == expected, source.__name__
+    gradients = [gradient_of(source) for source in (by_scan, *SOURCES)]
+    expected = loops_of(gradients[0], h, STEPS)
+    assert [reverse for _, reverse, *_ in expected] == [False, True]
+    for gradient in gradients[1:]:
+        assert loops_of(gradient, h, STEPS) == expected
+
+
+def test_a_map_is_a_loop_without_variables():
+    def mapped(xs):
+        return tf.map_fn(lambda x: advanced(2.0 * x, x), xs)
+
+    def scanned(xs):
+        return ops.scan(lambda _, x: (None, advanced(2.0 * x, x)), None, xs)[1]
+
+    ((length, _, _, carries, _),) = found = loops_of(mapped, STEPS)
+    assert (length, carries) == (120, 0)
+    assert found == loops_of(scanned, STEPS)

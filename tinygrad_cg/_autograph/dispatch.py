@@ -292,9 +292,12 @@ class Helper:
     def loops(self, iterable: Any, number: int, names: dict, cells: Callable, *left: Any) -> bool:
         """Return whether a `for` becomes a loop of the program.
 
-        One through the rows of a tensor does if it can: its rounds are traced here.
+        One through the rows of a tensor does if it can, and so does one through a range whose
+        numbers are indices alone: its rounds are traced here.
         """
         if isinstance(iterable, Rows):
+            if type(iterable.iterable) is range and not self.unit.sites[number].counts_indices:
+                return False
             level = current_trace()
             refused = level.calls.refused
             try:

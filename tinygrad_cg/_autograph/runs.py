@@ -600,7 +600,7 @@ class _Unrolled(Exception):
 
 
 class RowsLoop(Loop):
-    """One run of a `for` through the rows of a tensor, as a loop of as many rounds.
+    """One run of a `for` through the rows of a tensor, or a range, as a loop of as many rounds.
 
     It raises an exception where Python's own loop would do something else.
     """
@@ -618,7 +618,8 @@ class RowsLoop(Loop):
         result: Any = None,
     ):
         super().__init__(helper, number, names, cells, flow, result)
-        self.rows = rows = convert(iterable)
+        is_range = isinstance(iterable, range)
+        self.rows = rows = Tensor(np.array(iterable, INT32)) if is_range else convert(iterable)
         self.count = rows.shape[0]
 
     def item(self, index: Any) -> Any:

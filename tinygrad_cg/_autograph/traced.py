@@ -57,10 +57,13 @@ class Range:
 
 LEAST_ROUNDS = 16
 """A loop over the rows of a tensor is unrolled if it has fewer: one program of them is quicker."""
+MANY_ROUNDS = 100
+"""The same of a loop over a range, which unrolled keeps Python's numbers."""
 
 
 class Rows:
-    """A tensor of many rows: a `for` through it becomes a loop of the program, if that can be.
+    """A tensor of many rows, or a range: a `for` through it becomes a loop of the program, if that
+    can be.
 
     `result` is then what the loop gives.
     """
@@ -76,6 +79,8 @@ class Rows:
 
 def has_many_rows(value: Any) -> bool:
     """Return whether a `for` through a value is worth a loop of the program that is traced."""
+    if type(value) is range:
+        return len(value) >= MANY_ROUNDS and current_trace() is not None
     if not isinstance(value, ArrayLike) or current_trace() is None:
         return False
     shape = tuple(value.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -57,10 +57,10 @@ class Draft:
 
     `fixed` and `slices` have the loop's operand for each input of the body, `results` the values of
     the body that are the last loop variables and rows, by index. `outside` has the results that are
-    computed outside of the loop.
+    computed outside of the loop. `read` are those that something reads.
     """
 
-    def __init__(self, value: Value):
+    def __init__(self, value: Value, read: Collection[int]):
         self.value, self.program = value, value.params["loop"]
         self.body: Body = self.program.body
         assert self.body.length is not None
@@ -71,7 +71,10 @@ class Draft:
         self.carried = list(inputs[first : first + count])
         self.starts = list(value.inputs[first : first + count])
         self.slices = dict(zip(inputs[first + count :], value.inputs[first + count :], strict=True))
-        self.results = list(self.body.graph.outputs)
+        self.results = [
+            one if k < count or k in read else Value(one.aval)  # no row, where nothing reads it
+            for k, one in enumerate(self.body.graph.outputs)
+        ]
         self.outside: dict[int, Value] = {}
         self.wanted: set[int] = set()  # of the results
         self.needed: set[Value] = set()  # of the body

@@ -29,8 +29,12 @@ def optimize(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> Fu
 
 def _rewritten(graph: FuncGraph, passes: Sequence[Any]) -> FuncGraph:
     """Return a graph with its loops rewritten, those that may be, operands first."""
+    read: dict[Value, set[int]] = {}
+    for value in graph.values():
+        if isinstance(value, OutputItem):
+            read.setdefault(value.inputs[0], set()).add(value.index)
     drafts = {
-        value: Draft(value)
+        value: Draft(value, read.get(value, ()))
         for value in filter(is_loop, graph.values())
         if value.params["loop"].body.length is not None and _is_pure(value)
     }
