@@ -67,9 +67,10 @@ def compare(measured: dict[Work, Times], ours: Peer, peers: list[Peer]) -> None:
 def beginnings(quick: bool) -> None:
     """Print how long imports and first gradients take."""
     taken = import_times(1 if quick else 9)
-    more = taken["tinygrad_cg"] - taken["numba"]
+    more = taken["tinygrad_cg"] - taken["numpy"]
     print("\nTo begin, in fresh processes, seconds. Imports, medians:")
-    print(f"numba {taken['numba']:.3f}, tinygrad_cg {taken['tinygrad_cg']:.3f} ({more:+.3f}).")
+    both = f"numpy {taken['numpy']:.3f}, numba {taken['numba']:.3f}"
+    print(f"{both}, tinygrad_cg {taken['tinygrad_cg']:.3f} ({more:+.3f} to NumPy).")
     print("The first gradient of log1pexp, n = 1,000; what compiles has compiled another before:")
     peers = [EAGER, COMPILED] if quick else [p for p in INSTALLED if p.package != "numpy"]
     rows = [(peer.name, *[f"{t:.3f}" for t in start_times(peer, not quick)]) for peer in peers]

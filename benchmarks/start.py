@@ -24,11 +24,11 @@ _IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_coun
 
 
 def import_times(rounds: int) -> dict[str, float]:
-    """Return the median time to import each of two modules, in fresh processes taken in turns.
+    """Return the median time to import each of some modules, in fresh processes taken in turns.
 
     The first round is for Python to write its bytecode, which it keeps as usual.
     """
-    modules = ("numba", "tinygrad_cg")
+    modules = ("numpy", "numba", "tinygrad_cg")
     times: dict[str, list[float]] = {module: [] for module in modules}
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     for _ in range(rounds + 1):

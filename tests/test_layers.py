@@ -213,6 +213,34 @@ def test_imports_are_of_the_standard_library_numba_and_numpy(folder):
         assert imported(path) <= allowed | ours, path
 
 
+FIRST_GRADIENT = """
+import sys
+import numpy as np
+import tinygrad_cg as tf
+
+@tf.custom_gradient
+def log1pexp(x):
+    e = tf.exp(x)
+    return tf.math.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
+
+for x in (tf.constant(1.0), tf.constant(np.linspace(-3.0, 3.0, 100_000))):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(log1pexp(x))
+    tape.gradient(y, x)
+print(tf.function(lambda x: tf.sin(x) * tf.exp(x))(tf.constant(2.0)).numpy())
+assert "numba" not in sys.modules
+"""
+
+
+def test_numba_is_imported_when_it_first_compiles():
+    """Not by the library, nor by what the front end translates."""
+    modules = loaded_by("tinygrad_cg")
+    assert "llvmlite" in modules
+    assert "numba" not in modules
+    assert run(FIRST_GRADIENT)
+
+
 def test_the_library_loads_numba_numpy_and_nothing_else():
     ours = {"tinygrad_cg", "tinygrad_cg_frontend", "tinygrad_cg_kernels"}
     modules = tops(loaded_by("tinygrad_cg"))

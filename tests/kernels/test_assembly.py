@@ -16,8 +16,9 @@ from tinygrad_cg_frontend import Writer
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Pointwise, flat_kernel
 from tinygrad_cg_kernels.loops.rows import run
-from tinygrad_cg_kernels.runtime.compile import FLAGS, jitable, register_helpers
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import array_type
+from tinygrad_cg_kernels.runtime.numba_backend import FLAGS, register_helpers
 from tinygrad_cg_kernels.runtime.numba_intrinsics import numba_type
 
 pytestmark = pytest.mark.skipif(

@@ -24,7 +24,7 @@ from tinygrad_cg_frontend import Untranslatable, source_of
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import service, texts
+from tinygrad_cg_kernels.runtime import numba_backend, service, texts
 from tinygrad_cg_kernels.runtime import store as disk
 from tinygrad_cg_kernels.runtime.formulas import KERNELS as LIBRARY
 from tinygrad_cg_kernels.runtime.store import Store
@@ -296,7 +296,7 @@ def test_a_numba_without_entry_points_serves_through_the_dispatcher():
             self.compiled = types
 
     dispatcher = Dispatcher()
-    assert build.entry(dispatcher, 1) is dispatcher
+    assert numba_backend.entry(dispatcher, 1) is dispatcher
     assert dispatcher.compiled == (1,)
 
 
@@ -346,7 +346,8 @@ def test_a_child_forked_while_a_thread_compiles_may_compile(lock):
 @pytest.mark.quick
 def test_what_numba_compiles_is_not_kept(store):
     """Numba keeps pickles, which run code when they are read."""
-    assert build.entry(build.kernel(lambda x: x + 1.0, "add_one"), numba.float64)(1.0) == 2.0
+    add_one = numba_backend.kernel(lambda x: x + 1.0, "add_one")
+    assert numba_backend.entry(add_one, numba.float64)(1.0) == 2.0
     assert not any(path.is_file() for path in disk.cache_folder().rglob("*"))
     for source in disk.PACKAGE.rglob("*.py"):
         assert "pickle" not in source.read_text(encoding="utf-8"), source

@@ -10,7 +10,7 @@ import pytest
 from tests.support.bits import assert_same_bits
 from tinygrad_cg_frontend import Intrinsic, Mark, Untranslatable, translate_formula
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import intrinsics, machine, views
+from tinygrad_cg_kernels.runtime import intrinsics, machine, numba_backend, views
 from tinygrad_cg_kernels.runtime.formulas import KERNELS
 
 pytestmark = pytest.mark.quick
@@ -48,9 +48,9 @@ def test_a_row_means_in_python_what_numba_makes_of_it(name, dtype):
     with np.errstate(all="ignore"):
         values = [np.dtype(dtype).type(value) for value in VALUES]
         function = by_row(name)
-        build.register_helpers()
+        numba_backend.register_helpers()
         build.jitable(OTHERS.get(name, function))
-        build.register_helpers()
+        numba_backend.register_helpers()
         compiled = numba.njit(error_model="numpy")(function)
         for operands in itertools.islice(itertools.product(values, repeat=3), 0, None, 7):
             meant, found = function(*operands), compiled(*operands)
@@ -62,7 +62,7 @@ def test_a_row_means_in_python_what_numba_makes_of_it(name, dtype):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row_is_not_for_what_its_rule_excludes(name):
-    build.register_helpers()
+    numba_backend.register_helpers()
     function = ROWS[name]
     count = len(inspect.signature(function.meaning).parameters)
     with pytest.raises((Untranslatable, ValueError, IndexError)):
@@ -70,7 +70,7 @@ def test_a_row_is_not_for_what_its_rule_excludes(name):
     names = ", ".join("xyz"[:count])
     call = eval(f"lambda {names}: row({names})", {"row": function})
     with pytest.raises(numba.core.errors.TypingError):
-        build.overload_of(call, (numba.types.unicode_type,) * count)
+        numba.njit(call).compile((numba.types.unicode_type,) * count)
 
 
 def test_views_mean_in_python_what_they_are():

@@ -14,8 +14,7 @@ import tinygrad_cg as tf
 from tests.support.bits import assert_same_bits
 from tinygrad_cg_frontend import Untranslatable
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import formulas, objects, service, signatures
+from tinygrad_cg_kernels.runtime import formulas, numba_backend, objects, service, signatures
 from tinygrad_cg_kernels.runtime.service import TextSource
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +45,7 @@ def by_front_end(source, kinds):
 
 
 def by_numba(source, kinds):
-    return build.compile_by_numba(
+    return numba_backend.compile_by_numba(
         TextSource(source, "run").python(), "run", signatures.program(kinds)
     )[0]
 

@@ -18,6 +18,7 @@ import numba
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import numba_backend
 
 cuda: Any = None  # numba.cuda; None on platforms that Numba has no CUDA for
 with contextlib.suppress(ImportError), warnings.catch_warnings():
@@ -106,7 +107,7 @@ def synchronize() -> None:
 
 def device_kernel(function: Callable) -> Any:
     """Return a kernel for the device. Its module must hold `cuda` of this module by that name."""
-    build.register_helpers()
+    numba_backend.register_helpers()
     return cuda.jit(function)
 
 
@@ -123,10 +124,11 @@ def scalar_function(function: Callable, kernel: Callable | None = None) -> Calla
 
 @cache
 def _simulated_function(function: Callable, found: Callable, kernel: Callable | None) -> Callable:
-    build.register_helpers()
+    numba_backend.register_helpers()
     compiled: Callable | None = None
     if build.is_ours(function):  # what a user wrote has to be Python
-        compiled = numba.njit(**build.FLAGS)(found) if kernel is None else partial(_number, kernel)
+        flags = numba_backend.FLAGS
+        compiled = numba.njit(**flags)(found) if kernel is None else partial(_number, kernel)
 
     def call(*numbers: Any) -> Any:
         with np.errstate(all="ignore"):

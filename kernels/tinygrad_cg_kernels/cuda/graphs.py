@@ -14,8 +14,7 @@ from typing import Any, Literal
 from weakref import WeakSet
 
 from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.runtime.compile import no_collection
-from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.locks import ForkLock, no_collection
 
 LEAST = 4  # launches that a graph has to save: each copy in or out is one, the graph's another
 

@@ -3,10 +3,10 @@
 import math
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary.of_complex import power_complex, sqrt_complex
 from tinygrad_cg_kernels.elementary.powers import power_real, rsqrt, rsqrt_real
+from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
@@ -65,10 +65,10 @@ def divide(x, y):
     return np.divide(x, y)
 
 
-by_type(divide, {types.Complex: _divide_complex, types.Float: lambda x, y: x / y})
+by_type(divide, {kinds.COMPLEX: _divide_complex, kinds.FLOAT: lambda x, y: x / y})
 by_type(
     rsqrt,
-    {types.Float: rsqrt_real, types.Complex: lambda x: divide(like(1, x), sqrt_complex(x))},
+    {kinds.FLOAT: rsqrt_real, kinds.COMPLEX: lambda x: divide(like(1, x), sqrt_complex(x))},
 )
 
 
@@ -122,7 +122,7 @@ def divide_gated(x, y, gate):
     return np.where(shut, 0, np.divide(x, y))
 
 
-by_type(divide_gated, {types.Float: _divide_gated, types.Complex: _divide_gated})
+by_type(divide_gated, {kinds.FLOAT: _divide_gated, kinds.COMPLEX: _divide_gated})
 
 
 @jitable
@@ -147,7 +147,7 @@ def one_minus_square(x):
     return (1 - x) * (1 + x)
 
 
-by_type(one_minus_square, {types.Float: _one_minus_square, types.Complex: _one_minus_square})
+by_type(one_minus_square, {kinds.FLOAT: _one_minus_square, kinds.COMPLEX: _one_minus_square})
 
 
 def sqrt(x):
@@ -155,7 +155,7 @@ def sqrt(x):
     return np.sqrt(x)
 
 
-by_type(sqrt, {types.Float: lambda x: math.sqrt(x), types.Complex: sqrt_complex})
+by_type(sqrt, {kinds.FLOAT: lambda x: math.sqrt(x), kinds.COMPLEX: sqrt_complex})
 
 
 @jitable
@@ -177,9 +177,9 @@ def power(x, y):
 by_type(
     power,
     {
-        types.Integer: _power_integer,
-        types.Float: power_real,
-        types.Complex: power_complex,
+        kinds.INTEGER: _power_integer,
+        kinds.FLOAT: power_real,
+        kinds.COMPLEX: power_complex,
     },
 )
 
@@ -214,7 +214,7 @@ def floor_divide(x, y):
     return np.floor_divide(x, y)
 
 
-by_type(floor_divide, {types.Integer: _floor_divide_integer, types.Float: _floor_divide_float})
+by_type(floor_divide, {kinds.INTEGER: _floor_divide_integer, kinds.FLOAT: _floor_divide_float})
 
 
 @jitable
@@ -237,8 +237,8 @@ def remainder(x, y):
 by_type(
     remainder,
     {
-        types.Integer: lambda x, y: like(0, x) if y == 0 else like(x % y, x),
-        types.Float: _remainder_float,
+        kinds.INTEGER: lambda x, y: like(0, x) if y == 0 else like(x % y, x),
+        kinds.FLOAT: _remainder_float,
     },
 )
 
@@ -260,11 +260,11 @@ def ceil(x):
     return np.ceil(x)
 
 
-_EXACT = (types.Integer, types.Boolean)
+_EXACT = (kinds.INTEGER, kinds.BOOLEAN)
 _ITSELF = dict.fromkeys(_EXACT, lambda x: x)
-by_type(round, {types.Float: lambda x: float_round(x), **_ITSELF})
-by_type(floor, {types.Float: lambda x: float_floor(x), **_ITSELF})
-by_type(ceil, {types.Float: lambda x: float_ceil(x), **_ITSELF})
+by_type(round, {kinds.FLOAT: lambda x: float_round(x), **_ITSELF})
+by_type(floor, {kinds.FLOAT: lambda x: float_floor(x), **_ITSELF})
+by_type(ceil, {kinds.FLOAT: lambda x: float_ceil(x), **_ITSELF})
 
 
 def absolute(x):
@@ -275,10 +275,10 @@ def absolute(x):
 by_type(
     absolute,
     {
-        types.Float: lambda x: float_absolute(x),
-        types.Integer: lambda x: -x if x < 0 else x,
-        types.Boolean: lambda x: x,
-        types.Complex: lambda x: math.hypot(x.real, x.imag),
+        kinds.FLOAT: lambda x: float_absolute(x),
+        kinds.INTEGER: lambda x: -x if x < 0 else x,
+        kinds.BOOLEAN: lambda x: x,
+        kinds.COMPLEX: lambda x: math.hypot(x.real, x.imag),
     },
 )
 
@@ -312,7 +312,7 @@ def sign(x):
     return np.sign(x)
 
 
-by_type(sign, {types.Float: _sign_real, types.Integer: _sign_integer, types.Complex: _sign_complex})
+by_type(sign, {kinds.FLOAT: _sign_real, kinds.INTEGER: _sign_integer, kinds.COMPLEX: _sign_complex})
 
 
 def relu(x):
@@ -323,7 +323,7 @@ def relu(x):
 by_type(
     relu,
     dict.fromkeys(
-        (types.Integer, types.Float, types.Boolean), lambda x: like(0, x) if x <= like(0, x) else x
+        (kinds.INTEGER, kinds.FLOAT, kinds.BOOLEAN), lambda x: like(0, x) if x <= like(0, x) else x
     ),
 )
 
@@ -340,7 +340,7 @@ def softsign(x):
     return np.where(np.isinf(x), np.sign(x), x / (1 + np.abs(x)))
 
 
-by_type(softsign, {types.Float: _softsign_real})
+by_type(softsign, {kinds.FLOAT: _softsign_real})
 
 
 def maximum(x, y):
@@ -355,8 +355,8 @@ def minimum(x, y):
 
 _LARGER = dict.fromkeys(_EXACT, lambda x, y: x if x >= y else y)
 _SMALLER = dict.fromkeys(_EXACT, lambda x, y: x if x <= y else y)
-by_type(maximum, {types.Float: lambda x, y: float_maximum(x, y), **_LARGER})
-by_type(minimum, {types.Float: lambda x, y: float_minimum(x, y), **_SMALLER})
+by_type(maximum, {kinds.FLOAT: lambda x, y: float_maximum(x, y), **_LARGER})
+by_type(minimum, {kinds.FLOAT: lambda x, y: float_minimum(x, y), **_SMALLER})
 
 
 @jitable
@@ -389,7 +389,7 @@ def imag(x):
     return np.imag(x)
 
 
-_REAL = (types.Float, *_EXACT)
-by_type(conj, {types.Complex: lambda x: x.conjugate(), **dict.fromkeys(_REAL, lambda x: x)})
-by_type(real, {types.Complex: lambda x: x.real, **dict.fromkeys(_REAL, lambda x: x)})
-by_type(imag, {types.Complex: lambda x: x.imag, **dict.fromkeys(_REAL, lambda x: like(0, x))})
+_REAL = (kinds.FLOAT, *_EXACT)
+by_type(conj, {kinds.COMPLEX: lambda x: x.conjugate(), **dict.fromkeys(_REAL, lambda x: x)})
+by_type(real, {kinds.COMPLEX: lambda x: x.real, **dict.fromkeys(_REAL, lambda x: x)})
+by_type(imag, {kinds.COMPLEX: lambda x: x.imag, **dict.fromkeys(_REAL, lambda x: like(0, x))})

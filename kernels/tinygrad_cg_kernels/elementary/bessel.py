@@ -11,8 +11,9 @@ import numpy as np
 from tinygrad_cg_kernels.elementary.exponential import exp
 from tinygrad_cg_kernels.elementary.powers import power_real
 from tinygrad_cg_kernels.elementary.special import EULER_MACLAURIN
-from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable, outside
+from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import float_absolute, float_floor
+from tinygrad_cg_kernels.runtime.service import outside
 
 INF, NAN = np.inf, np.nan
 HIGHEST = 170.0  # whose factorial is finite

@@ -6,9 +6,9 @@ Constants named as in fdlibm are fdlibm's.
 """
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary.of_complex import exp2_complex, exp_complex, expm1_complex
+from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -149,6 +149,6 @@ def expm1(x):
     return np.expm1(x)
 
 
-by_type(exp, {types.Float: _exp_real, types.Complex: exp_complex})
-by_type(exp2, {types.Float: _exp2_real, types.Complex: exp2_complex})
-by_type(expm1, {types.Float: _expm1_real, types.Complex: expm1_complex})
+by_type(exp, {kinds.FLOAT: _exp_real, kinds.COMPLEX: exp_complex})
+by_type(exp2, {kinds.FLOAT: _exp2_real, kinds.COMPLEX: exp2_complex})
+by_type(expm1, {kinds.FLOAT: _expm1_real, kinds.COMPLEX: expm1_complex})

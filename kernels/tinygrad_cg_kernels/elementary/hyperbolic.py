@@ -6,7 +6,6 @@ result has little more error than its last rounding.
 """
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary.exponential import (
     LN2,
@@ -19,6 +18,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
 )
 from tinygrad_cg_kernels.elementary.logarithm import log, log1p
 from tinygrad_cg_kernels.elementary.of_complex import cosh_complex, sinh_complex, tanh_complex
+from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import BY_VALUE, by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -124,8 +124,8 @@ def cosh(x):
     return np.cosh(x)
 
 
-by_type(sinh, {types.Float: _sinh_real, types.Complex: sinh_complex})
-by_type(cosh, {types.Float: _cosh_real, types.Complex: cosh_complex})
+by_type(sinh, {kinds.FLOAT: _sinh_real, kinds.COMPLEX: sinh_complex})
+by_type(cosh, {kinds.FLOAT: _cosh_real, kinds.COMPLEX: cosh_complex})
 
 # --- tanh, sigmoid ----------------------------------------------------------------------
 # Quotients of 1 + e**y = 1 + s + s w, where y = n log(2) + r, s = 2**n and w = e**r - 1. A
@@ -228,7 +228,7 @@ def tanh(x):
 
 by_type(
     tanh,
-    {types.float64: _tanh64, types.float32: _tanh32, types.Complex: tanh_complex},
+    {kinds.FLOAT64: _tanh64, kinds.FLOAT32: _tanh32, kinds.COMPLEX: tanh_complex},
 )
 
 
@@ -249,7 +249,7 @@ def tanh_slope_of(x, value):
     return 1 - value * value
 
 
-by_type(tanh_slope_of, {types.float64: _tanh_slope_of64, types.float32: _tanh_slope_of32})
+by_type(tanh_slope_of, {kinds.FLOAT64: _tanh_slope_of64, kinds.FLOAT32: _tanh_slope_of32})
 BY_VALUE[tanh_slope_of] = _unsaturated, _tanh_slope_unsaturated
 
 
@@ -270,7 +270,7 @@ def tanh_slope(x):
     return 1 / np.cosh(x) ** 2
 
 
-by_type(tanh_slope, {types.float64: _tanh_slope64, types.float32: _tanh_slope32})
+by_type(tanh_slope, {kinds.FLOAT64: _tanh_slope64, kinds.FLOAT32: _tanh_slope32})
 
 
 @jitable
@@ -316,7 +316,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-by_type(sigmoid, {types.float64: _sigmoid64, types.float32: _sigmoid32})
+by_type(sigmoid, {kinds.FLOAT64: _sigmoid64, kinds.FLOAT32: _sigmoid32})
 
 
 @jitable
@@ -341,7 +341,7 @@ def sigmoid_slope_of(x, value):
     return value * (1 - value)
 
 
-by_type(sigmoid_slope_of, {types.Float: _sigmoid_slope_of_real})
+by_type(sigmoid_slope_of, {kinds.FLOAT: _sigmoid_slope_of_real})
 BY_VALUE[sigmoid_slope_of] = _unsaturated, _sigmoid_slope_unsaturated
 
 
@@ -362,7 +362,7 @@ def sigmoid_slope(x):
     return sigmoid(x) * sigmoid(-x)
 
 
-by_type(sigmoid_slope, {types.float64: _sigmoid_slope64, types.float32: _sigmoid_slope32})
+by_type(sigmoid_slope, {kinds.FLOAT64: _sigmoid_slope64, kinds.FLOAT32: _sigmoid_slope32})
 
 
 @jitable
@@ -381,7 +381,7 @@ def logit(x):
     return np.log(x / (1 - x))
 
 
-by_type(logit, {types.Float: _logit_real})
+by_type(logit, {kinds.FLOAT: _logit_real})
 
 # --- softplus, log_sigmoid, logaddexp ---------------------------------------------------
 
@@ -450,7 +450,7 @@ def softplus(x):
     return np.logaddexp(x, np.zeros((), np.result_type(x)))
 
 
-by_type(softplus, {types.Float: _softplus_real})
+by_type(softplus, {kinds.FLOAT: _softplus_real})
 
 
 @jitable
@@ -464,7 +464,7 @@ def log_sigmoid(x):
     return -softplus(-x)
 
 
-by_type(log_sigmoid, {types.Float: _log_sigmoid_real})
+by_type(log_sigmoid, {kinds.FLOAT: _log_sigmoid_real})
 
 
 @jitable
@@ -485,4 +485,4 @@ def logaddexp(x, y):
     return np.logaddexp(x, y)
 
 
-by_type(logaddexp, {types.Float: _logaddexp_real})
+by_type(logaddexp, {kinds.FLOAT: _logaddexp_real})

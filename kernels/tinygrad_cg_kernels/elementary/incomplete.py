@@ -28,7 +28,7 @@ from tinygrad_cg_kernels.elementary.special import (
     lgamma_positive,
     polygamma,
 )
-from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable, outside
+from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_floor,
@@ -36,6 +36,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     like,
     polynomial,
 )
+from tinygrad_cg_kernels.runtime.service import outside
 
 # Gauss's rule of 32 nodes on an interval of length 1: their distances from its middle, on both
 # sides of it, and the weights.

@@ -1,8 +1,8 @@
 """Bits of integers and bools, shifts, and common divisors and multiples."""
 
 import numpy as np
-from numba import types
 
+from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import like
 
@@ -47,8 +47,8 @@ for _stub, _version in (
     (bitwise_or, _bits_of_either),
     (bitwise_xor, _bits_of_one),
 ):
-    by_type(_stub, dict.fromkeys((types.Integer, types.Boolean), _version))
-by_type(invert, {types.Integer: lambda x: like(like(-1, x) - x, x), types.Boolean: lambda x: not x})
+    by_type(_stub, dict.fromkeys((kinds.INTEGER, kinds.BOOLEAN), _version))
+by_type(invert, {kinds.INTEGER: lambda x: like(like(-1, x) - x, x), kinds.BOOLEAN: lambda x: not x})
 
 
 @jitable
@@ -73,8 +73,8 @@ def right_shift(x, y):
     return np.right_shift(x, y)
 
 
-by_type(left_shift, {types.Integer: _left_shift})
-by_type(right_shift, {types.Integer: _right_shift})
+by_type(left_shift, {kinds.INTEGER: _left_shift})
+by_type(right_shift, {kinds.INTEGER: _right_shift})
 
 
 @jitable
@@ -109,5 +109,5 @@ def lcm(x, y):
     return np.lcm(x, y)
 
 
-by_type(gcd, {types.Integer: _gcd})
-by_type(lcm, {types.Integer: _lcm})
+by_type(gcd, {kinds.INTEGER: _gcd})
+by_type(lcm, {kinds.INTEGER: _lcm})

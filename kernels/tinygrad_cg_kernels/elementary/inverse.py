@@ -8,7 +8,6 @@ result would show them.
 import math
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary.exponential import LN2
 from tinygrad_cg_kernels.elementary.logarithm import (
@@ -27,6 +26,7 @@ from tinygrad_cg_kernels.elementary.of_complex import (
     arctan_complex,
     arctanh_complex,
 )
+from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -199,8 +199,8 @@ def arctan2(y, x):
     return np.arctan2(y, x)
 
 
-by_type(arctan, {types.Float: _arctan_real, types.Complex: arctan_complex})
-by_type(arctan2, {types.Float: _arctan2_real})
+by_type(arctan, {kinds.FLOAT: _arctan_real, kinds.COMPLEX: arctan_complex})
+by_type(arctan2, {kinds.FLOAT: _arctan2_real})
 
 # --- arcsin, arccos ---------------------------------------------------------------------
 
@@ -260,8 +260,8 @@ def arccos(x):
     return np.arccos(x)
 
 
-by_type(arcsin, {types.Float: _arcsin_real, types.Complex: arcsin_complex})
-by_type(arccos, {types.Float: _arccos_real, types.Complex: arccos_complex})
+by_type(arcsin, {kinds.FLOAT: _arcsin_real, kinds.COMPLEX: arcsin_complex})
+by_type(arccos, {kinds.FLOAT: _arccos_real, kinds.COMPLEX: arccos_complex})
 
 # --- arcsinh, arccosh, arctanh ----------------------------------------------------------
 # Logarithms of sums and quotients whose rounding errors are carried along; near zero, where
@@ -438,13 +438,13 @@ def arctanh(x):
 
 by_type(
     arcsinh,
-    {types.float64: _arcsinh64, types.float32: _arcsinh32, types.Complex: arcsinh_complex},
+    {kinds.FLOAT64: _arcsinh64, kinds.FLOAT32: _arcsinh32, kinds.COMPLEX: arcsinh_complex},
 )
 by_type(
     arccosh,
-    {types.float64: _arccosh64, types.float32: _arccosh32, types.Complex: arccosh_complex},
+    {kinds.FLOAT64: _arccosh64, kinds.FLOAT32: _arccosh32, kinds.COMPLEX: arccosh_complex},
 )
 by_type(
     arctanh,
-    {types.float64: _arctanh64, types.float32: _arctanh32, types.Complex: arctanh_complex},
+    {kinds.FLOAT64: _arctanh64, kinds.FLOAT32: _arctanh32, kinds.COMPLEX: arctanh_complex},
 )

@@ -7,7 +7,6 @@ in fdlibm are fdlibm's.
 from collections.abc import Callable
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary.exponential import (
     LN2_HI,
@@ -24,6 +23,7 @@ from tinygrad_cg_kernels.elementary.of_complex import (
     log10_complex,
     log_complex,
 )
+from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import GUARDED, by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -244,23 +244,23 @@ def log10_normal(x):
     return np.log10(x)
 
 
-by_type(log, {types.Float: log_real, types.Complex: log_complex})
-by_type(log1p, {types.Float: _log1p_real, types.Complex: log1p_complex})
+by_type(log, {kinds.FLOAT: log_real, kinds.COMPLEX: log_complex})
+by_type(log1p, {kinds.FLOAT: _log1p_real, kinds.COMPLEX: log1p_complex})
 by_type(
     normal,
     {
-        types.float64: lambda x: np.uint64(bits(x) - NORMAL_BITS) < NORMAL_COUNT,
-        types.float32: lambda x: np.uint32(bits(x) - NORMAL_BITS_32) < NORMAL_COUNT_32,
-        types.Complex: nowhere,
+        kinds.FLOAT64: lambda x: np.uint64(bits(x) - NORMAL_BITS) < NORMAL_COUNT,
+        kinds.FLOAT32: lambda x: np.uint32(bits(x) - NORMAL_BITS_32) < NORMAL_COUNT_32,
+        kinds.COMPLEX: nowhere,
     },
 )
 _log2_real, _log2_normal_real = _to_base(_to_base2)
 _log10_real, _log10_normal_real = _to_base(_to_base10)
-_LOG2_COMPLEX = {types.Complex: log2_complex}
-_LOG10_COMPLEX = {types.Complex: log10_complex}
-by_type(log2, {types.Float: _log2_real, **_LOG2_COMPLEX})
-by_type(log10, {types.Float: _log10_real, **_LOG10_COMPLEX})
-by_type(log2_normal, {types.Float: _log2_normal_real, **_LOG2_COMPLEX})
-by_type(log10_normal, {types.Float: _log10_normal_real, **_LOG10_COMPLEX})
+_LOG2_COMPLEX = {kinds.COMPLEX: log2_complex}
+_LOG10_COMPLEX = {kinds.COMPLEX: log10_complex}
+by_type(log2, {kinds.FLOAT: _log2_real, **_LOG2_COMPLEX})
+by_type(log10, {kinds.FLOAT: _log10_real, **_LOG10_COMPLEX})
+by_type(log2_normal, {kinds.FLOAT: _log2_normal_real, **_LOG2_COMPLEX})
+by_type(log10_normal, {kinds.FLOAT: _log10_normal_real, **_LOG10_COMPLEX})
 
 GUARDED.update({log2: (normal, log2_normal), log10: (normal, log10_normal)})

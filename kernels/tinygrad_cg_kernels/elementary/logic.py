@@ -1,8 +1,8 @@
 """Comparisons, logic, and tests for infinities and nan."""
 
 import numpy as np
-from numba import types
 
+from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import float_absolute
 
@@ -95,20 +95,20 @@ def _isinf_complex(x):
     return float_absolute(x.real) == INF or float_absolute(x.imag) == INF
 
 
-_EXACT = (types.Integer, types.Boolean)
+_EXACT = (kinds.INTEGER, kinds.BOOLEAN)
 by_type(
     isfinite,
     {
-        types.Float: lambda x: float_absolute(x) < INF,
-        types.Complex: _isfinite_complex,
+        kinds.FLOAT: lambda x: float_absolute(x) < INF,
+        kinds.COMPLEX: _isfinite_complex,
         **dict.fromkeys(_EXACT, lambda x: True),
     },
 )
 by_type(
     isinf,
     {
-        types.Float: lambda x: float_absolute(x) == INF,
-        types.Complex: _isinf_complex,
+        kinds.FLOAT: lambda x: float_absolute(x) == INF,
+        kinds.COMPLEX: _isinf_complex,
         **dict.fromkeys(_EXACT, lambda x: False),
     },
 )

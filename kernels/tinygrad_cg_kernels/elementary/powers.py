@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary.exponential import (
     EXP_TAIL,
@@ -29,7 +28,8 @@ from tinygrad_cg_kernels.elementary.logarithm import (
     log_pair,
     parts_from,
 )
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
+from tinygrad_cg_kernels.runtime import kinds
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -42,6 +42,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     inlined,
     like,
 )
+from tinygrad_cg_kernels.runtime.service import outside
 
 F = np.float32
 INF, NAN = np.inf, np.nan
@@ -163,8 +164,8 @@ def _exp_pair(p, lost) -> Any:
     """Dispatch to the version for the type of x."""
 
 
-by_type(_log_sum, {types.float64: _log_sum64, types.float32: _log_sum32})
-by_type(_exp_pair, {types.float64: exp_pair64, types.float32: _exp_pair32})
+by_type(_log_sum, {kinds.FLOAT64: _log_sum64, kinds.FLOAT32: _log_sum32})
+by_type(_exp_pair, {kinds.FLOAT64: exp_pair64, kinds.FLOAT32: _exp_pair32})
 
 
 @jitable
@@ -235,8 +236,8 @@ def power_ordinary(x, y):
     return np.power(x, y)
 
 
-by_type(ordinary, {types.Float: _ordinary_real})
-by_type(power_ordinary, {types.Float: _power_ordinary})
+by_type(ordinary, {kinds.FLOAT: _ordinary_real})
+by_type(power_ordinary, {kinds.FLOAT: _power_ordinary})
 
 
 # --- roots ------------------------------------------------------------------------------
@@ -275,7 +276,7 @@ def _inverse_cbrt(x) -> Any:
     """Return x**(-1/3) to 17 (8) bits, for a normal x > 0."""
 
 
-by_type(_inverse_cbrt, {types.float64: _inverse_cbrt64, types.float32: _inverse_cbrt32})
+by_type(_inverse_cbrt, {kinds.FLOAT64: _inverse_cbrt64, kinds.FLOAT32: _inverse_cbrt32})
 
 
 @jitable
@@ -368,7 +369,7 @@ def xlogy(x, y):
     return np.where(zero, x * 0, x * np.log(np.where(zero, 1, y)))
 
 
-by_type(cbrt, {types.Float: _cbrt_real})
-by_type(hypot, {types.Float: _hypot_real})
-by_type(direction, {types.Float: _direction_real})
-by_type(xlogy, {types.Float: _xlogy_real})
+by_type(cbrt, {kinds.FLOAT: _cbrt_real})
+by_type(hypot, {kinds.FLOAT: _hypot_real})
+by_type(direction, {kinds.FLOAT: _direction_real})
+by_type(xlogy, {kinds.FLOAT: _xlogy_real})

@@ -9,7 +9,6 @@ needs more digits on the way than it has, it takes them from float64.
 import math
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary.exponential import (
     LN2_HI,
@@ -24,7 +23,8 @@ from tinygrad_cg_kernels.elementary.exponential import (
 from tinygrad_cg_kernels.elementary.inverse import log_brief
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log1p, log_real
 from tinygrad_cg_kernels.elementary.trigonometric import sin_or_cos
-from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable, outside
+from tinygrad_cg_kernels.runtime import kinds
+from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     by_width,
     float_absolute,
@@ -36,6 +36,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     like,
     polynomial,
 )
+from tinygrad_cg_kernels.runtime.service import outside
 
 # --- erf, erfc --------------------------------------------------------------------------
 # erf is x times a polynomial in x**2 near 0, and 1 - 2**-b farther out, where the bits b that
@@ -230,7 +231,7 @@ def erfc(x):
     return np.vectorize(math.erfc)(x)
 
 
-by_type(erf, {types.Float: _erf_real})
+by_type(erf, {kinds.FLOAT: _erf_real})
 
 
 def ndtr(x):
@@ -238,8 +239,8 @@ def ndtr(x):
     return 0.5 * erfc(-SQRT_HALF * x)
 
 
-by_type(erfc, {types.float64: _erfc64, types.float32: _erfc32})
-by_type(ndtr, {types.float64: _ndtr64, types.float32: _ndtr32})
+by_type(erfc, {kinds.FLOAT64: _erfc64, kinds.FLOAT32: _erfc32})
+by_type(ndtr, {kinds.FLOAT64: _ndtr64, kinds.FLOAT32: _ndtr32})
 
 # --- erfinv -----------------------------------------------------------------------------
 # x times a function of w = -log(1 - x**2), as Giles (2010): polynomials in w where it is small,
@@ -323,7 +324,7 @@ def erfinv(x):
     return outside(_erfinv64)(x)
 
 
-by_type(erfinv, {types.float64: _erfinv64, types.float32: _erfinv32})
+by_type(erfinv, {kinds.FLOAT64: _erfinv64, kinds.FLOAT32: _erfinv32})
 
 # --- erfcinv ----------------------------------------------------------------------------
 
@@ -365,7 +366,7 @@ def erfcinv(x):
 
 by_type(
     erfcinv,
-    {types.float64: _erfcinv64, types.float32: _erfcinv32},
+    {kinds.FLOAT64: _erfcinv64, kinds.FLOAT32: _erfcinv32},
 )
 
 # --- lgamma -----------------------------------------------------------------------------
@@ -437,7 +438,7 @@ def lgamma(x):
     return np.vectorize(math.lgamma)(x)
 
 
-by_type(lgamma, {types.Float: _lgamma_real})
+by_type(lgamma, {kinds.FLOAT: _lgamma_real})
 
 # --- digamma ----------------------------------------------------------------------------
 
@@ -495,7 +496,7 @@ def digamma(x):
     return outside(_digamma_real)(x)
 
 
-by_type(digamma, {types.Float: _digamma_real})
+by_type(digamma, {kinds.FLOAT: _digamma_real})
 
 # --- polygamma --------------------------------------------------------------------------
 
@@ -604,7 +605,7 @@ def sinc(x):
     return outside(_sinc_real)(x)
 
 
-by_type(sinc, {types.Float: _sinc_real})
+by_type(sinc, {kinds.FLOAT: _sinc_real})
 
 
 @jitable

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.elementary.exponential import SHIFT, SHIFT_32
 from tinygrad_cg_kernels.elementary.logarithm import nowhere
 from tinygrad_cg_kernels.elementary.of_complex import cos_complex, sin_complex, tan_complex
+from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import GUARDED, by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -69,8 +69,8 @@ def near(x):
 by_type(
     near,
     {
-        types.Float: lambda x: float_absolute(x) <= by_width(x, NEAR, NEAR_32),
-        types.Complex: nowhere,
+        kinds.FLOAT: lambda x: float_absolute(x) <= by_width(x, NEAR, NEAR_32),
+        kinds.COMPLEX: nowhere,
     },
 )
 
@@ -201,8 +201,8 @@ def _reduce_far(x) -> Any:
     """Return the quadrant and offset of an x that is not, by type."""
 
 
-by_type(_reduce_near, {types.float64: _reduce_near64, types.float32: _reduce_near32})
-by_type(_reduce_far, {types.float64: _reduce_far64, types.float32: _reduce_far32})
+by_type(_reduce_near, {kinds.FLOAT64: _reduce_near64, kinds.FLOAT32: _reduce_near32})
+by_type(_reduce_far, {kinds.FLOAT64: _reduce_far64, kinds.FLOAT32: _reduce_far32})
 
 
 @jitable
@@ -287,7 +287,7 @@ def _tan_tail(x, y) -> Any:
     """Dispatch to the version for the type of x."""
 
 
-by_type(_tan_tail, {types.float64: _tan_tail64, types.float32: _tan_tail32})
+by_type(_tan_tail, {kinds.FLOAT64: _tan_tail64, kinds.FLOAT32: _tan_tail32})
 
 
 @jitable
@@ -384,6 +384,6 @@ for _stubs, _function, _complex in (
     ((tan, tan_near), _tan_at, tan_complex),
 ):
     for _stub, _reduce in zip(_stubs, (_reduce_argument, _reduce_near), strict=True):
-        by_type(_stub, {types.Float: _from_offset(_function, _reduce), types.Complex: _complex})
+        by_type(_stub, {kinds.FLOAT: _from_offset(_function, _reduce), kinds.COMPLEX: _complex})
 
 GUARDED.update({sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)})

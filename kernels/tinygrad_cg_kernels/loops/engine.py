@@ -12,15 +12,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-from numba import types
-from numba.core.errors import NumbaError
 
+from tinygrad_cg_frontend import name_of
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops import plans, rows, small, tiles
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import service, threads
+from tinygrad_cg_kernels.runtime import kinds, service, threads
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
@@ -270,18 +268,18 @@ class Elementwise:
 
     def _find_refusal(self, loop: tuple[np.dtype, ...]) -> str | None:
         """Return what compiling would say; compile the function alone where nothing else tells."""
-        kinds = tuple(map(numba.from_dtype, loop))
+        names = tuple(map(name_of, loop))
         if self.kind == "logical":  # whatever the operands are, they become bool
             return None
         if build.is_ours(self.function):
-            known = build.has_version(self.function, kinds[0])
-            if known is not None:
-                return None if known else no_kernel(self.name, *loop)
+            if self.function in build.VERSIONS:
+                version = build.version_of(self.function, names[0])
+                return no_kernel(self.name, *loop) if version is None else None
             if not is_complex(loop[-1]):  # functions without versions are for all real numbers
                 return None
-        probe = build.call_of(self._scalar, self.inputs)
         try:
-            self._compile_or_explain(loop, build.overload_of, probe, kinds)
+            kinds_of = service.numba_backend().result_kinds
+            self._compile_or_explain(loop, kinds_of, self._scalar, self.inputs, names)
         except TypeError as error:
             return str(error)
         return None
@@ -332,9 +330,9 @@ class Elementwise:
         """Return the result of `compile`; TypeError with the reason if Numba refuses."""
         try:
             return compile(*arguments)
-        except (NumbaError, AttributeError, TypeError) as error:  # an attribute of a module, say
-            cause = error.__cause__ if isinstance(error.__cause__, NumbaError) else error
-            if isinstance(cause, TypeError) and not isinstance(cause, NumbaError):
+        except (build.CompileError, AttributeError, TypeError) as error:  # of a module, say
+            cause = error.__cause__ if isinstance(error.__cause__, build.CompileError) else error
+            if isinstance(cause, TypeError):
                 raise
             said = no_kernel(self.name, *dtypes)
             if build.is_ours(self.function):
@@ -563,29 +561,28 @@ class Pointwise:
 
     def _infer(self, dtype: np.dtype) -> tuple[np.dtype, ...] | None:
         loop = (loop_dtype(dtype),) * self.inputs
-        kinds = tuple(map(numba.from_dtype, loop))
-        probe = build.call_of(self.one._scalar, self.inputs)
+        names = tuple(map(name_of, loop))
         try:
-            found = build.overload_of(probe, kinds)
-        except (NumbaError, AttributeError):
+            kinds_of = service.numba_backend().result_kinds
+            returned = kinds_of(self.one._scalar, self.inputs, names)
+        except (build.CompileError, AttributeError):
             return None  # `Elementwise` says what is wrong
         self.one._refusals[loop] = None
-        returned = found.signature.return_type
-        if not isinstance(returned, types.BaseTuple):
+        if not isinstance(returned, tuple):
             self._single = True
             return None
-        if not len(returned):
+        if not returned:
             raise TypeError(f"{self.name}: the kernel returned an empty tuple: return numbers")
         return tuple([self._dtype_of(one, dtype) for one in returned])
 
-    def _dtype_of(self, kind: types.Type, dtype: np.dtype) -> np.dtype:
-        if isinstance(kind, types.Boolean):
+    def _dtype_of(self, kind: str, dtype: np.dtype) -> np.dtype:
+        if kind in kinds.BOOLEAN:
             return BOOL
-        if isinstance(kind, types.Integer):
+        if kind in kinds.INTEGER:
             return INT64
-        if isinstance(kind, types.Float):
+        if kind in kinds.FLOAT:
             return real(dtype)
-        if isinstance(kind, types.Complex):
+        if kind in kinds.COMPLEX:
             return np.result_type(dtype, np.complex64)
         raise TypeError(
             f"{self.name}: the kernel returned {kind} among its results: return numbers"

@@ -1,9 +1,9 @@
 """How values are reduced: combines of two, totals of a row, and cores that run over an array."""
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     largest_number,
@@ -35,13 +35,13 @@ def multiply(x, y):
 
 by_type(
     add,
-    {types.Float: lambda x, y: reassociating_add(x, y), types.Number: lambda x, y: like(x + y, x)},
+    {kinds.FLOAT: lambda x, y: reassociating_add(x, y), kinds.NUMBER: lambda x, y: like(x + y, x)},
 )
 by_type(
     multiply,
     {
-        types.Float: lambda x, y: reassociating_multiply(x, y),
-        types.Number: lambda x, y: like(x * y, x),
+        kinds.FLOAT: lambda x, y: reassociating_multiply(x, y),
+        kinds.NUMBER: lambda x, y: like(x * y, x),
     },
 )
 
@@ -74,12 +74,12 @@ def smaller_number(x, y):
     return np.minimum(x, y)
 
 
-_LARGER_EXACT = {types.Type: lambda x, y: elementary.maximum(x, y)}
-_SMALLER_EXACT = {types.Type: lambda x, y: elementary.minimum(x, y)}
-by_type(larger, {types.Float: _larger_float, **_LARGER_EXACT})
-by_type(smaller, {types.Float: _smaller_float, **_SMALLER_EXACT})
-by_type(larger_number, {types.Float: lambda x, y: largest_number(x, y), **_LARGER_EXACT})
-by_type(smaller_number, {types.Float: lambda x, y: smallest_number(x, y), **_SMALLER_EXACT})
+_LARGER_EXACT = {kinds.ANY: lambda x, y: elementary.maximum(x, y)}
+_SMALLER_EXACT = {kinds.ANY: lambda x, y: elementary.minimum(x, y)}
+by_type(larger, {kinds.FLOAT: _larger_float, **_LARGER_EXACT})
+by_type(smaller, {kinds.FLOAT: _smaller_float, **_SMALLER_EXACT})
+by_type(larger_number, {kinds.FLOAT: lambda x, y: largest_number(x, y), **_LARGER_EXACT})
+by_type(smaller_number, {kinds.FLOAT: lambda x, y: smallest_number(x, y), **_SMALLER_EXACT})
 
 
 def mixed(x, y):
@@ -95,7 +95,7 @@ def _nothing(x, y):
     return like(0, x)
 
 
-by_type(mixed, {types.Float: lambda x, y: nan_of_either(x, y), types.Type: _nothing})
+by_type(mixed, {kinds.FLOAT: lambda x, y: nan_of_either(x, y), kinds.ANY: _nothing})
 
 
 @jitable

@@ -6,9 +6,9 @@ row of -inf is -inf, and with an element of +inf all others have a softmax of 0.
 """
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import vectorised
 from tinygrad_cg_kernels.runtime.views import put, take
@@ -31,7 +31,7 @@ def _finite32(x):
     return -LARGEST32 if x < -LARGEST32 else x
 
 
-by_type(finite, {types.float64: _finite64, types.float32: _finite32})
+by_type(finite, {kinds.FLOAT64: _finite64, kinds.FLOAT32: _finite32})
 
 
 @jitable

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
+from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
@@ -22,7 +22,7 @@ def _wide(x):
     return np.float64(x)
 
 
-by_type(_wide, {types.float32: lambda x: np.float64(x), types.Type: lambda x: x})
+by_type(_wide, {kinds.FLOAT32: lambda x: np.float64(x), kinds.ANY: lambda x: x})
 
 
 # What comes next: from the state, and an element of each operand. Single precision is summed

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.core.errors import NumbaError
 
 from tinygrad_cg_frontend import Array, Unsupported, name_of
 from tinygrad_cg_kernels.runtime import service, signatures
+from tinygrad_cg_kernels.runtime.compile import CompileError
 from tinygrad_cg_kernels.runtime.promotion import no_kernel
 
 
@@ -33,7 +33,7 @@ class Entries(dict[Any, Any]):
             if key not in self:
                 try:
                     found, owner = self._compiled(*key)
-                except (NumbaError, Unsupported) as error:
+                except (CompileError, Unsupported) as error:
                     dtypes = [one for one in key if isinstance(one, np.dtype)]
                     raise TypeError(no_kernel(self.name, *dtypes[:1])) from error
                 self.owners[key] = owner

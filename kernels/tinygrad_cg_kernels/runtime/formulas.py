@@ -25,7 +25,7 @@ from tinygrad_cg_frontend import (
     vectors_source,
 )
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import machine
+from tinygrad_cg_kernels.runtime import kinds, machine
 from tinygrad_cg_kernels.runtime.store import Store, is_changed
 
 ELEMENTARY = "tinygrad_cg_kernels.elementary"
@@ -47,16 +47,14 @@ class Kernels(Library):
         return module.startswith(ELEMENTARY)
 
     def version(self, function: Callable, kind: Any) -> Callable:
-        choices = build.VERSIONS.get(function)
-        if choices is None:
+        if function not in build.VERSIONS:
             return function
-        number = build.NUMBA.get(kind) if isinstance(kind, str) else None
-        if number is None:
+        if not isinstance(kind, str) or kind not in kinds.ANY:
             raise Untranslatable(f"{function.__name__} of {kind}")
-        found = choices(number)
-        if found is None:
-            raise Unsupported(f"{function.__name__} is not for {number}")
-        return found
+        version = build.version_of(function, kind)
+        if version is None:
+            raise Unsupported(f"{function.__name__} is not for {kind}")
+        return version
 
     def is_changed(self, file: str) -> bool:
         return is_changed(file)

@@ -60,7 +60,7 @@ unbox(_Object)(lambda kind, thing, context: NativeValue(thing))
 box(_Object)(lambda kind, value, context: value)
 
 
-def _parts_of(kind: Any) -> Any:
+def parts_of(kind: Any) -> Any:
     """Return the types of a tuple's entries."""
     return list(kind)
 
@@ -74,7 +74,7 @@ def _translated_type(kind: Any) -> Any:
     if isinstance(kind, types.Array):
         return Array(NAMES[kind.dtype])
     if isinstance(kind, types.BaseTuple):
-        return tuple(map(_translated_type, _parts_of(kind)))
+        return tuple(map(_translated_type, parts_of(kind)))
     if isinstance(kind, types.DType):
         return Static(np.dtype(str(kind.dtype)))
     if isinstance(kind, _Known):
@@ -221,7 +221,7 @@ def _unpacked(context: Any, builder: Any, kind: Any, value: Any) -> Value:
     if isinstance(kind, types.BaseTuple):
         parts = [
             _unpacked(context, builder, part, builder.extract_value(value, k))
-            for k, part in enumerate(_parts_of(kind))
+            for k, part in enumerate(parts_of(kind))
         ]
         return Value(own, tuple(parts))
     if own == "object":
@@ -241,7 +241,7 @@ def _packed(context: Any, builder: Any, kind: Any, value: Value) -> Any:
     if isinstance(kind, types.BaseTuple):
         parts = [
             _packed(context, builder, *pair)
-            for pair in zip(_parts_of(kind), value.text, strict=True)
+            for pair in zip(parts_of(kind), value.text, strict=True)
         ]
         return context.make_tuple(builder, kind, parts)
     if own == "object":

@@ -46,7 +46,7 @@ from tinygrad_cg_kernels.runtime import (
     tiers,
 )
 from tinygrad_cg_kernels.runtime.formulas import KERNELS
-from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.locks import ForkLock, no_collection
 from tinygrad_cg_kernels.runtime.signatures import PythonFunction, Signature
 from tinygrad_cg_kernels.runtime.store import Store, alone
 
@@ -73,6 +73,19 @@ def uses_numba() -> bool:
     if chosen not in ("llvm", "numba"):
         raise ValueError(f"TINYGRAD_CG_COMPILER={chosen!r} is neither 'llvm' nor 'numba'")
     return chosen == "numba"
+
+
+def numba_backend() -> Any:
+    """Return the module of that name; its first import is that of Numba."""
+    with lock:  # a process must not fork meanwhile
+        from tinygrad_cg_kernels.runtime import numba_backend
+
+        return numba_backend
+
+
+def outside(function: Callable) -> Callable:
+    """Return a helper of float64 as a function of arrays, for calls outside compiled code."""
+    return numba_backend().outside(function)
 
 
 class Entry(NamedTuple):
@@ -156,7 +169,7 @@ def compile(
     """
     if _is_translated(source, signature):
         try:
-            with lock, build.no_collection():
+            with lock, no_collection():
                 request = _Request(source, signature, source.key(signature), level)
                 return _by_front_end(request, before)
         except Unsupported:
@@ -165,7 +178,7 @@ def compile(
             fallbacks.append(f"{source.name}: {error}")
     before()
     with lock:
-        return Entry(*build.compile_by_numba(source.python(), source.name, signature))
+        return Entry(*numba_backend().compile_by_numba(source.python(), source.name, signature))
 
 
 def _is_translated(source: Source, signature: Signature) -> bool:
@@ -207,7 +220,7 @@ def compile_batch(wanted: Iterable[tuple[Source, Signature]]) -> Iterator[None]:
 
     What is compiled already, or in the cache, is left to it, as is a single one.
     """
-    with lock, build.no_collection():
+    with lock, no_collection():
         requests = _new_requests(wanted)
         if requests:
             with progress.compiling(len(requests)):
@@ -279,7 +292,7 @@ class _Request:
         early = machine.begin if self.is_baseline else None
         blocks = self.signature.way == "blocks"
         module = Module(KERNELS, machine.processor(), begin=early, for_blocks=blocks)
-        with build.no_collection():
+        with no_collection():
             body = source_of(self.source.python(), KERNELS)
             function = module.function(body, self.signature.types)
         self._module = module if module.later else None

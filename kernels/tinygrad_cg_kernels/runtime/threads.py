@@ -9,12 +9,11 @@ import os
 from collections.abc import Callable
 from functools import lru_cache
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import objects
+from tinygrad_cg_kernels.runtime import machine, objects
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.objects import data_address
 from tinygrad_cg_kernels.runtime.thread_pool import Pool, launcher
@@ -38,8 +37,7 @@ CERTAIN = 10 * WORTH
 PROBE = 8  # blocks that are measured at a time
 SAMPLES = 3  # calls in which they are: the first may wait for memory, or for another process
 
-_config: Any = numba.config
-_MOST: int = _config.NUMBA_NUM_THREADS
+_MOST = int(os.environ.get("NUMBA_NUM_THREADS") or 0) or machine.cores()
 _lock = ForkLock()
 _rates: dict[int, tuple[float, int]] = {}
 """Nanoseconds for an element, the least that was measured, and in how many calls; by a kernel's

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.compile import no_collection
+from tinygrad_cg_kernels.runtime.locks import no_collection
 
 from ... import nest
 from ..._core import device_runs, devices

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinygrad_cg_kernels.runtime.compile import no_collection
+from tinygrad_cg_kernels.runtime.locks import no_collection
 
 from ..._core.kinds import is_differentiable
 from ..._core.levels import Token, state

@@ -1,0 +1,189 @@
+"""The backend that is Numba, the reference: the only module with its flags and policy.
+
+A kernel is a Python function built by a template (a function that closes over scalar
+functions). It is compiled for explicit signatures, never by the dispatcher's own guess, so
+read-only arrays need no second compilation. Numba is imported with this module, when it first
+compiles something.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numba.core.ccallback import CFunc
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaError
+from numba.core.sigutils import normalize_signature
+from numba.extending import overload, register_jitable
+
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import numba_intrinsics, progress
+from tinygrad_cg_kernels.runtime.locks import no_collection
+from tinygrad_cg_kernels.runtime.numba_intrinsics import NAMES, NUMBA
+from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
+from tinygrad_cg_kernels.runtime.signatures import Signature
+
+# Of the fast-math flags only contraction keeps results: reassociation breaks the two-step
+# argument reductions, nnan breaks isnan. The numpy error model removes the check (and the
+# branch that stops vectorisation) at each division.
+FLAGS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+NO_WRAPPER: dict[str, Any] = {"no_cfunc_wrapper": True}
+"""For what is called from Python and from other kernels: an entry for C, which Numba makes of
+each function by default, takes a sixth of the time."""
+
+build.compiler_locks.append(global_compiler_lock)
+
+
+def _set_name(function: Callable, name: str) -> Callable:
+    """Set the name of a kernel, which tracebacks take."""
+    function.__name__ = name
+    function.__qualname__ = name
+    return function
+
+
+def kernel(function: Callable, name: str, **flags: Any) -> Any:
+    """Return a dispatcher for `function`, lazily compiled, under the project's flags."""
+    return numba.njit(**FLAGS, **NO_WRAPPER, **flags)(_set_name(function, name))
+
+
+def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
+    """Compile for these types and return the quickest way in.
+
+    The entry point takes 150 ns where the dispatcher takes 250 to 460, since it checks
+    neither dtype, rank nor layout: the caller must have done that. A Numba without the
+    attribute serves through the dispatcher itself.
+    """
+    with progress.compiling(), no_collection():
+        register_helpers()
+        dispatcher.compile(argument_types)
+    try:
+        build.compiled.append(dispatcher.py_func.__name__)
+        return dispatcher.overloads[argument_types].entry_point
+    except (AttributeError, KeyError):
+        return dispatcher
+
+
+def compile_by_numba(function: Callable, name: str, signature: Signature) -> tuple[Any, Any]:
+    """Compile for a signature; the address or the function of Python's, and its owner.
+
+    Keep the owner alive while they are used. Raises `CompileError`.
+    """
+    with _explained():
+        return _compile(function, name, signature)
+
+
+def _compile(function: Callable, name: str, signature: Signature) -> tuple[Any, Any]:
+    register_helpers()
+    if not signature.is_callable:
+        return _address(function, name, len(signature.types), signature.way == "words")
+    owner = kernel(function, name, nogil=signature.way != "objects")
+    if signature.way != "program":
+        return entry(owner, *map(numba_intrinsics.numba_type, signature.types)), owner
+    ranks = zip(signature.types, signature.ranks, strict=True)
+    run = entry(owner, *[types.Array(NUMBA[kind.element], rank, "C") for kind, rank in ranks])
+
+    def run_contiguous(*arrays: np.ndarray) -> bool:
+        if any(array.flags.num & CONTIGUOUS != CONTIGUOUS for array in arrays):
+            return False
+        return run(*arrays)
+
+    return run_contiguous, owner
+
+
+def _address(function: Callable, name: str, count: int, returns: bool) -> tuple[int, Any]:
+    result = types.intp if returns else types.void
+    kind = normalize_signature(result(*[types.intp] * count))
+    with progress.compiling(), no_collection():
+        owner: Any = CFunc(_set_name(function, name), kind, locals={}, options=dict(FLAGS))
+        owner.compile()
+    build.compiled.append(name)
+    return owner.address, owner
+
+
+def result_kinds(function: Callable, inputs: int, kinds: tuple[str, ...]) -> Any:
+    """Compile a function of 1 to 3 numbers for nobody, and return the type of its result.
+
+    By the front end's name, or Numba's if there is none; a tuple of them for a tuple.
+    """
+    calls = (
+        lambda x: function(x),
+        lambda x, y: function(x, y),
+        lambda x, y, z: function(x, y, z),
+    )
+    dispatcher: Any = numba.njit(**FLAGS, **NO_WRAPPER)(calls[inputs - 1])
+    arguments = tuple(map(NUMBA.__getitem__, kinds))
+    with no_collection(), _explained():
+        register_helpers()
+        dispatcher.compile(arguments)
+    result = dispatcher.overloads[arguments].signature.return_type
+    if isinstance(result, types.BaseTuple):
+        return tuple(map(_name, numba_intrinsics.parts_of(result)))
+    return _name(result)
+
+
+def _name(kind: types.Type) -> str:
+    return NAMES.get(types.unliteral(kind), str(kind))
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Raise `CompileError` in place of Numba's errors."""
+    try:
+        yield
+    except NumbaError as error:
+        raise build.CompileError(str(error)) from error
+
+
+_registered = [0, 0]  # helpers, and functions with versions, that Numba knows
+
+
+def register_helpers() -> None:
+    """Tell Numba of helpers and intrinsics, before it first compiles what may use them.
+
+    At import that would take a fifth of the time.
+    """
+    with global_compiler_lock:
+        numba_intrinsics.register_rows()
+        helpers, stubs = _registered
+        for function in build.helpers[helpers:]:
+            _registered[0] += 1
+            register_jitable(**NO_WRAPPER)(function)
+        for stub in list(build.VERSIONS)[stubs:]:
+            _registered[1] += 1
+            _register_versions(stub)
+
+
+def _register_versions(stub: Callable) -> None:
+    def pick(first: Any) -> Callable | None:
+        return build.version_of(stub, NAMES.get(types.unliteral(first)))
+
+    def unary(x):
+        return pick(x)
+
+    def binary(x, y):
+        return pick(x)
+
+    def ternary(x, y, z):
+        return pick(x)
+
+    chooser = {1: unary, 2: binary, 3: ternary}[stub.__code__.co_argcount]
+    options: Any = NO_WRAPPER
+    overload(stub, options, strict=False)(chooser)
+
+
+@cache
+def outside(function: Callable) -> Callable:
+    """Return a helper of float64 as a function of arrays, for calls outside compiled code."""
+    register_helpers()
+    wide = np.float64
+    calls = (
+        lambda x: function(wide(x)),
+        lambda x, y: function(wide(x), wide(y)),
+        lambda x, y, z: function(wide(x), wide(y), wide(z)),
+    )
+    compiled: Any = numba.njit(**FLAGS)(calls[function.__code__.co_argcount - 1])
+    return np.errstate(all="ignore")(np.vectorize(compiled))
