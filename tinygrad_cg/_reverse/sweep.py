@@ -37,7 +37,13 @@ from .._ops.shape import cast, repeat, reshape
 from ..errors import TapeWarning, warn
 from .observer import run_sweep
 
+Explainer = Callable[[Token, Any, list], str]
+
 FEW = 1000  # elements, for which memory of their own costs less than a look at what they share
+
+
+def _say_nothing(token: Token, target: Any, sources: list) -> str:
+    return ""
 
 
 def differentiate(
@@ -47,6 +53,7 @@ def differentiate(
     sources: list,
     stopped: Sequence = (),  # tensors to take as constants
     transposes: bool = False,  # this is no further derivative, but the transpose of a rule
+    explain: Explainer = _say_nothing,  # says in warnings why there is no gradient
 ) -> tuple:
     """Return the gradient by each source (None where unconnected), and the nodes visited."""
     seeds, unrecorded, nodes = [], [], []
@@ -73,7 +80,7 @@ def differentiate(
     # one source is the commonest, and a map takes three times as long
     results = [totals.get(nodes[0])] if len(nodes) == 1 else list(map(totals.get, nodes))
     for target, gradient in unrecorded:
-        _add_unrecorded(token, target, gradient, sources, results)
+        _add_unrecorded(token, target, gradient, sources, results, explain)
     if devices.array_types:
         results = _bring_home(sources, results)
     return results, visited
@@ -103,7 +110,9 @@ def differentiate_once(
     return results
 
 
-def _add_unrecorded(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
+def _add_unrecorded(
+    token: Token, target: Any, gradient: Any, sources: list, results: list, explain: Explainer
+) -> None:
     """Add the gradient of a target without a record, which depends on itself alone."""
     positions = [i for i, source in enumerate(sources) if source is target]
     for i in positions:
@@ -118,20 +127,6 @@ def _add_unrecorded(token: Token, target: Any, gradient: Any, sources: list, res
             + (f". {reason}" if reason else ""),
             TapeWarning,
         )
-
-
-def _say_nothing(token: Token, target: Any, sources: list) -> str:
-    return ""
-
-
-Explainer = Callable[[Token, Any, list], str]
-explain: Explainer = _say_nothing
-
-
-def set_explainer(function: Explainer) -> None:
-    """Have `function` say in warnings why there is no gradient: it knows the tapes."""
-    global explain
-    explain = function
 
 
 def _refuse_example(target: Any, token: Token) -> None:

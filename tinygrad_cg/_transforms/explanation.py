@@ -21,7 +21,7 @@ from .._core.record import (
     watched_since,
 )
 from .._ops.creation import ones_like
-from .._reverse.sweep import set_explainer, sweep
+from .._reverse.sweep import sweep
 from .._reverse.variable import Variable
 from .._rules.definition import closure
 from ..errors import users_line
@@ -278,6 +278,3 @@ def reason_by_text(token: Token, target: Any, sources: list) -> str:
     except Exception:  # of the user's objects: the words of a warning must not end the program
         return ""
     return ""
-
-
-set_explainer(reason_by_text)

@@ -20,6 +20,7 @@ from .._reverse.graph_mode import gradients
 from .._reverse.sweep import differentiate
 from .batching import Batch, BatchTensor, move_axis, unit_vectors
 from .differentiable import Differentiable, fit_tensors, sweep_once, wrap
+from .explanation import reason_by_text
 from .functional import gradient_function, linearize_sweep
 
 
@@ -226,12 +227,15 @@ def _sweeps(
     if count and not batched:
         upstream = unit_vectors(target) if upstream is None else upstream
         found = [
-            differentiate(token, [target], [getitem(upstream, i)], sources)[0] for i in range(count)
+            differentiate(token, [target], [getitem(upstream, i)], sources, explain=reason_by_text)[
+                0
+            ]
+            for i in range(count)
         ]
         columns = zip(*found, strict=True)
         return [None if column[0] is None else stack(list(column)) for column in columns]
     level = Batch(count)
     with level:
         vectors = level.unit_vectors(target) if upstream is None else BatchTensor(upstream, level)
-        results, _ = differentiate(token, [target], [vectors], sources)
+        results, _ = differentiate(token, [target], [vectors], sources, explain=reason_by_text)
     return [None if one is None else level.physical(one) for one in results]

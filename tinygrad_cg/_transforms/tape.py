@@ -32,7 +32,7 @@ from .._reverse.arguments import (
 from .._reverse.sweep import differentiate, release
 from .._reverse.variable import Variable
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
-from .explanation import explain, operation_name
+from .explanation import explain, operation_name, reason_by_text
 from .matrices import example_rows, rows
 
 _KINDS = 6  # of operations that `repr` names
@@ -305,7 +305,9 @@ class GradientTape(levels.Listener):
             upstream = check_upstream(output_gradients, targets)
         if self._recording:
             self._stop_or_warn(token)
-        results, visited = differentiate(token, targets, upstream, flat_sources)
+        results, visited = differentiate(
+            token, targets, upstream, flat_sources, explain=reason_by_text
+        )
         if not visited and not zero and not token.watches:
             self._warn_unwatched(flat_sources, results)
         if not self._persistent and self._consume(token, visited):
