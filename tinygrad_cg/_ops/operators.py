@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,9 @@ def _of_numpy(name: str) -> Callable:
     """Return a method that loads ``tinygrad_cg.numpy``, whose function takes its place."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return protocol.of_numpy(name)(self, *args, **kwargs)
+        function = protocol.of_numpy(name)
+        setattr(ArrayLike, name, function)
+        return function(self, *args, **kwargs)
 
     return method
 
@@ -169,15 +171,10 @@ def install() -> None:
         setattr(ArrayLike, f"__r{name}__", _reflect(op))
     for name, op in _OTHERS.items():
         setattr(ArrayLike, name, op)
-    set_methods({name: _of_numpy(name) for name in _OF_NUMPY})
+    for name in _OF_NUMPY:
+        setattr(ArrayLike, name, _of_numpy(name))
     of_records = {one.ufunc: one.function for one in OPS.values() if one.ufunc is not None}
     protocol.ufuncs.update(of_records)
-
-
-def set_methods(functions: Mapping[str, Callable]) -> None:
-    """Let the methods that NumPy's arrays have be these functions of the same names."""
-    for name in _OF_NUMPY:
-        setattr(ArrayLike, name, functions[name])
 
 
 install()

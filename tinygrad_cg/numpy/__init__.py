@@ -11,7 +11,6 @@ from numpy import __array_api_version__, __array_namespace_info__  # noqa: F401 
 
 from .._core.suggestions import refuse_name
 from .._ops.dlpack import from_dlpack
-from .._ops.operators import set_methods
 from .._ops.protocol import register
 from .._spellings.spell import spell
 from . import _fits as fits
@@ -360,7 +359,6 @@ globals().update(_functions)  # the table calls them
 __all__ += [name for name in _functions if not name.startswith("_")]
 _READINGS = {1: "(x, /) = {}(_array(x))", 2: "(x1, x2, /) = {}(*_pair(x1, x2))"}
 spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", readings=_READINGS)
-set_methods(globals())
 
 
 def __getattr__(name: str) -> Any:
