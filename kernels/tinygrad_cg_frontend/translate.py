@@ -226,7 +226,7 @@ class Body(Writer):
             known = self._variables[name] = kind, [self.slot(one) for one in leaf_types(kind)]
             self._unread.update(known[1])
         elif known[0] != kind:
-            if not holds(known[0], value):
+            if known[0] != "i64" or kind[0] != "i":  # Numba's would be two variables
                 raise Untranslatable(f"{name} has two types")
             value = self.cast(value, known[0])
         for (one, operand), slot in zip(leaves(value), known[1], strict=True):

@@ -552,7 +552,7 @@ def is_tuple(kind: Any) -> bool:
 
 
 def holds(kind: str, value: Value) -> bool:
-    """Return whether a variable of a type can hold a number of another, as Numba's would."""
+    """Return whether a result of a type can be a number of another, as Numba unites types."""
     own = value.type
     if kind == "f64":
         return own == "f32" or own[0] == "i"

@@ -237,6 +237,7 @@ def test_a_function_is_not_read_from_a_file_that_changed_since_it_was_imported(
 
 @pytest.mark.quick
 def test_kernels_carry_their_name(monkeypatch):
+    monkeypatch.setenv("TINYGRAD_CG_COMPILER", "llvm")
     add = Elementwise("my_add", elementary.add, 2)
     add(np.ones(3), np.ones(3))
     add(np.ones(3), np.ones(3)[::-1])

@@ -416,11 +416,11 @@ def _of_logarithm(m, x):
     if m == 0.0:
         return log_real(x) / y if y != 0.0 else 1.0
     if 0.25 <= x < 1.0:
-        total, term, k, scale = 0.0, 1.0, 0.0, 1.0
+        total, term, j, scale = 0.0, 1.0, 0.0, 1.0
         while term > 1e-19 * total:
-            total += term / (m + k + 1.0)
-            k += 1.0
-            term *= -y * (m + k) / k
+            total += term / (m + j + 1.0)
+            j += 1.0
+            term *= -y * (m + j) / j
         for _ in range(order):
             scale *= x
         return total * scale

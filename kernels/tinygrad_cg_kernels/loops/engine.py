@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_frontend import name_of
+from tinygrad_cg_frontend import Unsupported, name_of
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops import plans, rows, small, tiles
 from tinygrad_cg_kernels.runtime import compile as build
@@ -331,7 +331,8 @@ class Elementwise:
         try:
             return compile(*arguments)
         except (build.CompileError, AttributeError, TypeError) as error:  # of a module, say
-            cause = error.__cause__ if isinstance(error.__cause__, build.CompileError) else error
+            refused = isinstance(error.__cause__, build.CompileError | Unsupported)
+            cause = error.__cause__ if refused else error
             if isinstance(cause, TypeError):
                 raise
             said = no_kernel(self.name, *dtypes)

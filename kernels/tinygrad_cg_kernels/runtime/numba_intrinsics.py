@@ -75,7 +75,7 @@ def _translated_type(kind: Any) -> Any:
         return Array(NAMES[kind.dtype])
     if isinstance(kind, types.BaseTuple):
         return tuple(map(_translated_type, parts_of(kind)))
-    if isinstance(kind, types.DType):
+    if isinstance(kind, types.DType | types.NumberClass):
         return Static(np.dtype(str(kind.dtype)))
     if isinstance(kind, _Known):
         return Static(kind.value)
