@@ -236,6 +236,34 @@ def read_afterwards(x):
     return tf.reduce_sum(x) * i
 
 
+def draws_of_numpy(x):
+    rng = np.random.default_rng(1)
+    for _ in range(120):
+        x = tf.sin(x) + rng.normal()
+    return tf.reduce_sum(x)
+
+
+def goes_on_in_an_iterator(x):
+    factors = iter(np.linspace(0.5, 1.5, 500))
+    for _ in range(120):
+        for factor in factors:
+            x = tf.sin(x) * factor
+            break
+    return tf.reduce_sum(x)
+
+
+def cell_of_its_own(x):
+    called = []
+
+    def cell(x):
+        called.append(1)
+        return tf.sin(x) * len(called)
+
+    for _ in range(120):
+        x = cell(x)
+    return tf.reduce_sum(x)
+
+
 def few(x):
     for _ in range(90):
         x = tf.sin(x)
@@ -247,9 +275,10 @@ def few(x):
     [
         *((unread, True), (in_indices, True), (until_a_tensor, True), (as_a_number, False)),
         *((in_a_list, False), (kept, False), (read_afterwards, False), (few, False)),
+        *((draws_of_numpy, False), (goes_on_in_an_iterator, False), (cell_of_its_own, False)),
     ],
 )
-def test_ranges_whose_numbers_are_indices_alone_are_loops(f, is_loop, traced):
+def test_ranges_whose_rounds_do_the_same_are_loops(f, is_loop, traced):
     transforms = [lambda f: f, tf.grad, lambda f: lambda x: tf.hvp(f)(x, tf.cos(x))]
     for transform in transforms if is_loop else transforms[:1]:
         traced.clear()

@@ -20,5 +20,6 @@
    changed that it calls: they say so when they are entered. From both results follows a
    type that tensors can carry (`merging.py`), and `cond` or `while_loop` runs the regions again,
    as functions of tensors.
-6. A `for` through the rows of a tensor tries to become a loop; if that fails, Python's own runs.
+6. A `for` through the rows of a tensor, or a long range whose rounds are sure to do the same
+   (`repeatable.py`), tries to become a loop; if that fails, Python's own runs.
 """

@@ -25,6 +25,7 @@ from ..errors import AutographError, FailedAssertion, location_of
 from .detection import codes_in
 from .merging import Mismatch, describe, plan, undefined
 from .names import BREAK, CONTINUE, NORMAL
+from .repeatable import is_repeatable
 from .runs import Loop, RangeLoop, RowsLoop, Run, enter
 from .source import compile_tree
 from .traced import (
@@ -292,16 +293,16 @@ class Helper:
     def loops(self, iterable: Any, number: int, names: dict, cells: Callable, *left: Any) -> bool:
         """Return whether a `for` becomes a loop of the program.
 
-        One through the rows of a tensor does if it can, and so does one through a range whose
-        numbers are indices alone: its rounds are traced here.
+        One through the rows of a tensor does if it can, and so does one through a range if its
+        rounds are sure to do the same: they are traced here.
         """
         if isinstance(iterable, Rows):
-            if type(iterable.iterable) is range and not self.unit.sites[number].counts_indices:
-                return False
             level = current_trace()
             refused = level.calls.refused
             try:
                 loop = RowsLoop(self, number, names, cells, iterable.iterable, *left)
+                if type(iterable.iterable) is range and not is_repeatable(loop, self.names):
+                    return False
                 iterable.result = loop.run()
             except Exception:  # whatever it is, Python's own loop shows it
                 level.calls.refused = refused

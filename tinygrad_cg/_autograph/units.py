@@ -121,25 +121,8 @@ class Site(Effects):
                 self.live[0] = cont
         self.after = live.after[id(node)] if kind in ("while", "for") else self.live[0]
         self.live[RETURN] = NONE
-        name = target.id if kind == "for" and isinstance(target, ast.Name) else ""
-        self.counts_indices = name in unit.own - self.after and _counts_indices(name, then)
         wanted = NONE.union(*(self.live[way] for way in (0, *self.leaves)))
         self.outs = [one for one in self.written if one in unit.own and one in wanted]
-
-
-def _counts_indices(target: str, body: list[ast.stmt]) -> bool:
-    """Return whether what a `for` assigns is read in indices alone, ``x[i + 1]`` say."""
-    inside = [one for statement in body for one in ast.walk(statement)]
-    parts = [[*ast.walk(one.slice)] for one in inside if isinstance(one, ast.Subscript)]
-    indices = {
-        id(one) for part in parts if all(isinstance(one, _INDEX) for one in part) for one in part
-    }
-    names = [one for one in inside if isinstance(one, ast.Name) and one.id == target]
-    return all(id(one) in indices for one in names)
-
-
-_INDEX = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.operator)
-_INDEX += (ast.unaryop, ast.expr_context)
 
 
 def _attributes(statements: Sequence[ast.AST], context: Any) -> list[str]:

@@ -9,9 +9,8 @@ span each operand is one of
 * another value in each round, from outside of the span: a slice of a stack, which may be the rows
   of an earlier loop, such as the forward pass is for the backward pass.
 
-``x[i]`` of many numbers i is a gather first, so that the number is an operand; what that can be
-outside of the loop, and the sums of its gradients, `graph.loop_passes` finds. What does not fit
-stays unrolled.
+``x[i]`` of many numbers i is a gather first (`graph.reads`), whose number is an operand. What does
+not fit stays unrolled.
 """
 
 from __future__ import annotations
@@ -24,10 +23,8 @@ from typing import Any
 import numpy as np
 
 from ..._core.primitive import OPS
-from ..codegen.executable import build as fused
 from ..graph.loop_drafts import Body
 from ..graph.loop_passes import move_axis
-from ..graph.partition import is_cheap
 from ..graph.reads import as_gathers
 from ..graph.simplify import simplify
 from ..graph.values import (
@@ -44,8 +41,6 @@ from .choices import CHOICE
 from .loops import LOOP, LoopProgram
 from .trace import Build
 
-MOST_FUSED = 5000
-"""Elementwise operations in spans that are fused rather than made a loop, if all is fused."""
 ROUNDS = 16
 """The fewest rounds of a loop: fewer are quicker as one program, if it can be compiled."""
 _CANDIDATES = 12  # lengths of a round that are looked at
@@ -70,8 +65,7 @@ def roll(
         span = next(sequence.spans(first, last), None)
         if span is not None:
             pending += [(first, span.start), (span.end, last)]
-            if build is not fused or len(sequence.ops) > MOST_FUSED or not span.is_cheap:
-                spans[span.start] = span
+            spans[span.start] = span
     return _Rolled(sequence, spans, build).graph if spans else graph
 
 
@@ -86,8 +80,7 @@ class _Sequence:
         numbers: dict[Any, int] = {}
         kinds = [numbers.setdefault(_kind(value), len(numbers)) for value in self.ops]
         self.kinds = np.array(kinds)
-        self.last_read = np.full(len(ops) + 1, -1)  # by which position; outputs are behind all,
-        # and what has no position is the last
+        self.last_read = np.full(len(ops) + 1, -1)  # at which position; at the end of no operation
         for i, value in enumerate(self.ops):
             self.last_read[[self.position(one) for one in value.inputs]] = i
         self.last_read[[self.position(one) for one in graph.outputs]] = len(ops)
@@ -126,23 +119,17 @@ def _periods(kinds: np.ndarray, least: int) -> list[int]:
 
     Rows of 2, 4, 8, ... operations find rounds that repeat some of their own operations.
     """
-    most = len(kinds) // least
-    found = {gap * k for gap in _gaps(kinds) for k in (1, 2, 3, 4)}
-    length = 1
-    while 2 * length <= most:
+    most, length = len(kinds) // least, 1
+    periods: set[int] = set()
+    while length <= max(most, 1):
+        order = np.argsort(kinds, kind="stable")
+        gaps = np.diff(order)[np.diff(kinds[order]) == 0]
+        values, counts = np.unique(gaps, return_counts=True)
+        periods.update(values[np.argsort(-counts, kind="stable")][:_CANDIDATES].tolist())
         pairs = kinds[:-length].astype(np.int64) * len(kinds) + kinds[length:]
         kinds = np.unique(pairs, return_inverse=True)[1]
-        found.update(_gaps(kinds))
         length *= 2
-    return sorted(period for period in found if period <= most)
-
-
-def _gaps(kinds: np.ndarray) -> list[int]:
-    """Return the commonest distances between equal numbers."""
-    order = np.argsort(kinds, kind="stable")
-    gaps = np.diff(order)[np.diff(kinds[order]) == 0]
-    values, counts = np.unique(gaps, return_counts=True)
-    return values[np.argsort(-counts, kind="stable")][:_CANDIDATES].tolist()
+    return sorted(period for period in periods if period <= most)
 
 
 def _kind(value: Value) -> Any:
@@ -184,10 +171,9 @@ class _RepeatedSpan:
         self.sequence, self.start, self.period, self.rounds = sequence, start, period, rounds
         self.end = start + period * rounds
         self.template = sequence.ops[start + (rounds // 2) * period :][:period]
-        primitives = [one.primitive for one in self.template if one.primitive is not None]
-        if any(one.kind in _UNREPEATABLE and one is not CHOICE for one in primitives):
+        primitives = {one.primitive for one in self.template} - {None, CHOICE}
+        if {getattr(one, "kind", "") for one in primitives} & {"impure", "user", "control"}:
             raise _UnfitError
-        self.is_cheap = all(is_cheap(one) or _is_part(one) for one in self.template)
         read = np.flatnonzero(sequence.last_read[start : self.end] >= self.end) % period
         self.read = list(map(int, np.unique(read)))  # outside, of what a round computes
         self.columns = [
@@ -239,13 +225,6 @@ class _RepeatedSpan:
                 raise _UnfitError
             self.carries.setdefault((which, k), Value(value.aval))
         return self.carries[which, back] if back else self.inside[which]
-
-
-def _is_part(value: Value) -> bool:
-    return value.primitive is OPS["gather"] and value.inputs[1].array is not None
-
-
-_UNREPEATABLE = ("impure", "user", "control")
 
 
 class _Rolled:

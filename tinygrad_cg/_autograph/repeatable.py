@@ -1,0 +1,95 @@
+"""Bodies of loops over ranges of which each round is sure to do the same, whatever its number is.
+
+Python runs such a body a few times only, where it would run it for each number. So the number is an
+index, or nothing reads it, and nothing is called but the library's functions, methods of tensors,
+and functions of the user's that are seen to call nothing else: others may draw random numbers, go
+on in a file, or count.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Mapping
+from types import FunctionType, ModuleType
+from typing import Any
+
+from .._core.conversion import is_tensor
+from ..errors import is_ours
+from .runs import Run
+from .source import NoSource, find_definition
+from .state import read_cell
+
+_INDEX = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.operator)
+_INDEX += (ast.unaryop, ast.expr_context)
+_UNKNOWN = (ast.With, ast.Yield, ast.YieldFrom, ast.Await, ast.GeneratorExp, ast.Import)
+_UNKNOWN += (ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp)
+_BUILTINS = (range, len, abs, min, max)
+
+
+def is_repeatable(run: Run, outer: Mapping[str, Any]) -> bool:
+    """Return whether all rounds of a `for` do the same; `outer` are global names."""
+    site = run.site
+    target = site.target.id if isinstance(site.target, ast.Name) else ""
+    nodes = [node for statement in site.then for node in ast.walk(statement)]
+    if target not in site.unit.own - site.after or not _is_index(target, nodes):
+        return False
+    known = {**vars(builtins), **outer}
+    known |= {key: read_cell(one) for key, one in run.cells.items()} | run.names
+    known |= dict.fromkeys(site.written)  # which may be anything
+    return _calls_what_repeats(nodes, known, set())
+
+
+def _is_index(target: str, nodes: list[ast.AST]) -> bool:
+    """Return whether a name is read in indices alone, ``x[i + 1]`` say."""
+    parts = [list(ast.walk(one.slice)) for one in nodes if isinstance(one, ast.Subscript)]
+    simple = [part for part in parts if all(isinstance(one, _INDEX) for one in part)]
+    indices = {id(one) for part in simple for one in part}
+    names = [one for one in nodes if isinstance(one, ast.Name) and one.id == target]
+    return all(id(one) in indices for one in names)
+
+
+def _calls_what_repeats(nodes: list[ast.AST], known: Mapping[str, Any], seen: set[Any]) -> bool:
+    """Return whether code does the same each time; `known` are the values of its names."""
+    loaded = [known.get(node.id) for node in nodes if isinstance(node, ast.Name)]
+    if any(callable(value) and not _repeats(value, seen) for value in loaded):
+        return False
+    for node in nodes:
+        if isinstance(node, _UNKNOWN):
+            return False
+        if isinstance(node, ast.For) and not isinstance(node.iter, ast.Call):
+            return False  # it may be an iterator, which goes on from round to round
+        if isinstance(node, ast.Call):
+            called = _root(node.func)
+            value = known.get(called.id) if isinstance(called, ast.Name) else None
+            plain = is_tensor(value) or isinstance(value, ModuleType) or callable(value)
+            if isinstance(called, ast.Name) and not plain:
+                return False
+    modules = [value for value in loaded if isinstance(value, ModuleType)]
+    return all(is_ours(getattr(one, "__file__", None) or "") for one in modules)
+
+
+def _repeats(value: Any, seen: set[Any]) -> bool:
+    """Return whether a function does the same each time, as far as that is seen."""
+    if not isinstance(value, FunctionType):
+        return any(value is one for one in _BUILTINS)
+    code = value.__code__
+    if is_ours(code.co_filename) or value in seen:
+        return True
+    seen.add(value)
+    try:
+        tree: Any = find_definition(value)
+    except NoSource:
+        return False
+    cells = zip(code.co_freevars, value.__closure__ or (), strict=True)
+    known = {**vars(builtins), **value.__globals__, **{key: read_cell(one) for key, one in cells}}
+    known |= dict.fromkeys((*code.co_varnames, *code.co_cellvars))
+    body = tree.body if isinstance(tree.body, list) else [tree.body]
+    return _calls_what_repeats([node for one in body for node in ast.walk(one)], known, seen)
+
+
+def _root(node: ast.AST) -> ast.AST:
+    """Return what the attribute that is called belongs to, in the end."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node
