@@ -13,8 +13,7 @@ from tests.support.random_functions import (
     same_bits,
 )
 from tinygrad_cg_frontend import Untranslatable
-from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import generated, objects, service, signatures
+from tinygrad_cg_kernels.runtime import generated, numba_backend, objects, service, signatures
 from tinygrad_cg_kernels.runtime.entries import array_type
 
 pytestmark = pytest.mark.skipif(not objects.supported, reason="arrays lie elsewhere in memory")
@@ -267,5 +266,5 @@ def test_products_in_sums_are_rounded_as_numba_rounds_them(formula, dtype):
     arrays = list(np.random.default_rng(0).normal(size=(5, 99)).astype(dtype))
     service.compile(service.KernelSource(template, "run"), signature).run(*arrays)
     mine = arrays[4].copy()
-    build.compile_by_numba(template, "run", signature)[0](*arrays)
+    numba_backend.compile_by_numba(template, "run", signature)[0](*arrays)
     assert same_bits(mine, arrays[4])

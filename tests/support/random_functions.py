@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_frontend import Untranslatable
-from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import generated, service, signatures
+from tinygrad_cg_kernels.runtime import generated, numba_backend, service, signatures
 from tinygrad_cg_kernels.runtime.service import TextSource
 
 HELPERS = """
@@ -289,11 +288,11 @@ def by_front_end(text: str, signature: Any = SIGNATURE) -> Callable:
 
 def by_numba(text: str, signature: Any = SIGNATURE) -> Callable:
     """Return the function `run` of a text as Numba compiles it, products and sums rounded each."""
-    flags = build.FLAGS.pop("fastmath")
+    flags = numba_backend.FLAGS.pop("fastmath")
     try:
-        return build.compile_by_numba(TextSource(text, "run").python(), "run", signature)[0]
+        return numba_backend.compile_by_numba(TextSource(text, "run").python(), "run", signature)[0]
     finally:
-        build.FLAGS["fastmath"] = flags
+        numba_backend.FLAGS["fastmath"] = flags
         generated.clear()
 
 

@@ -20,13 +20,12 @@ class Layout(Protocol):
     In round i that is ``section(array, start + ((i + shift) & mask) * step, size)``.
     """
 
-    copies: list[tuple[Sequence[int], Sequence[int]]]
     flag: Sequence[int] | None  # of an array of one bool: rounds end when it is False
     own_starts: list[
         tuple[int, int]
     ]  # to be filled: the elements of `sizes` with starts, and sizes
 
-    carried: list[tuple[FusionNode, FusionNode]]  # of loops on numbers: before a round, after
+    carried: Sequence[tuple[FusionNode, FusionNode]]  # of loops on numbers: before a round, after
 
     def part(self, node: FusionNode) -> Sequence[int]: ...
 
@@ -110,8 +109,7 @@ class LoopSegment(Segment):
     def _rounds(self, layout: Layout) -> str:
         """Return a function that runs the segment in rounds from plan[0] to plan[1].
 
-        In each round an array is a part of one of the loop's. After the segment's arrays come pairs
-        of which the first is copied to the second in each round.
+        In each round an array is a part of one of the loop's.
         """
         work, code = self._code()
         parts = {node: layout.part(node) for node in self.arrays}
@@ -123,9 +121,6 @@ class LoopSegment(Segment):
         else:
             body = self._finish(code, self._scalars)
         arrays: dict[str, Sequence[int]] = {self.names[node]: part for node, part in parts.items()}
-        pairs = [(f"source_{k}", f"target_{k}") for k in range(len(layout.copies))]
-        for names, copied in zip(pairs, layout.copies, strict=True):
-            arrays.update(zip(names, copied, strict=True))
         lines = [f"def rounds({', '.join([*arrays, 'plan', 'sizes'])}):", "    wide_vectors()"]
         moving, fixed = {}, []
         for name, part in arrays.items():
@@ -143,9 +138,6 @@ class LoopSegment(Segment):
         lines += [line for name, line in moving.items() if name in read]
         lines += [*render(first), "    for i in range(plan[0], plan[1]):"]
         lines += [f"    {line}" for line in (*moving.values(), *body)]
-        for source, target in pairs:
-            lines.append(f"        for j in range(np.uintp({source}_.size)):")
-            lines.append(f"            {target}_[j] = {source}_[j]")
         if layout.flag is not None:
             flag = next(name for name, part in arrays.items() if part is layout.flag)
             lines += [

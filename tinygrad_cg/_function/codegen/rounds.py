@@ -5,7 +5,7 @@ Otherwise the body's program is called for each round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
@@ -15,15 +15,15 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import service, signatures
 
 from ..fusion.fuse import Fusion, Kernel
-from ..fusion.lower import Lowering
-from ..fusion.nodes import ArrayNode, FusionNode, HostNode, LiteralNode, base
+from ..fusion.lower import FUSED, Lowering
+from ..fusion.nodes import COPY, ApplyNode, ArrayNode, FusionNode, HostNode, LiteralNode, base
 from ..graph.loop_drafts import Body
 from ..graph.values import FuncGraph
 from .array_operations import Operations, UnfitError
 from .blocks import Block
 from .executable import cut_stages
 from .loop_segment import LoopSegment, Operation, Stage
-from .scalarized import Scalarized, scalarize
+from .scalarized import scalarize
 from .segment import is_large
 from .target import contiguous
 
@@ -113,23 +113,56 @@ def compile_rounds(loop: Rounds, otherwise: Run) -> CompiledLoop | None:
     if not graph.outputs or body.length == 0:
         return None
     lowered = Lowering(graph)
+    kept = _kept(loop)
+    lowered.outputs = outputs = _written(loop, lowered, kept)
     fusion = Fusion(lowered)
     hosts = [node for node in fusion.nodes if isinstance(node, HostNode)]
     is_empty = not all(prod(value.shape) for value in (*graph.inputs, *graph.outputs))
     numbers = scalarize(graph, loop.steps, body) if hosts or is_empty else None
     if numbers is not None:
-        layout = _Layout(loop, [], numbers)
+        carried = list(zip(numbers.carried, numbers.outputs, strict=False))
+        layout = _Layout(loop, dict(enumerate(numbers.outputs)), {}, carried)
         segment = LoopSegment([Stage((), (), numbers.outputs, numbers.stops)])
         return CompiledLoop(layout, segment, otherwise)
     blocks = {kernel: Block(fusion, kernel) for kernel in fusion.kernels.values()}
     if is_empty or is_large(list(blocks.values())):
         return None
+    if any(node.dtype not in FUSED for node in outputs):
+        return None
     try:
         operations = Operations(lowered, fusion)
     except UnfitError:
         return None
-    segment = _segment(fusion, blocks, operations)
-    return CompiledLoop(_Layout(loop, fusion.outputs), segment, otherwise, operations)
+    written = [k for k in range(len(loop.steps)) if k - body.carries not in kept.values()]
+    layout = _Layout(loop, dict(zip(written, fusion.outputs, strict=True)), kept, [])
+    return CompiledLoop(layout, _segment(fusion, blocks, operations), otherwise, operations)
+
+
+def _kept(loop: Rounds) -> dict[int, int]:
+    """Return carries that each round began with which are an output, and which of the rows."""
+    kept: dict[int, int] = {}
+    first, count = loop.body.constants, loop.body.carries
+    for r, (kind, item) in enumerate(loop.steps[count:]):
+        if kind == 0 and first <= item < first + count:
+            kept.setdefault(item - first, r)
+    return kept
+
+
+def _written(loop: Rounds, lowered: Lowering, kept: dict[int, int]) -> list[FusionNode]:
+    """Return the outputs that kernels write: what is there already is copied by them."""
+    inputs = [lowered.nodes[value] for value in loop.graph.inputs]
+    written: dict[FusionNode, FusionNode] = {}  # by where it is written
+    for k, (kind, item) in enumerate(loop.steps):
+        if k - loop.body.carries in kept.values():
+            continue
+        if kind == 1:
+            node: FusionNode = ArrayNode(item.shape, item.dtype, item)
+        else:
+            node = inputs[item] if kind == 0 else lowered.outputs[item]
+        if base(node).is_input or base(node) in written:
+            node = ApplyNode(COPY, node.shape, node.dtype, (node,))
+        written[base(node)] = node
+    return list(written.values())
 
 
 def _segment(fusion: Fusion, blocks: dict[Kernel, Block], operations: Operations) -> LoopSegment:
@@ -159,55 +192,22 @@ class _Layout:
     def __init__(
         self,
         loop: Rounds,
-        outputs: Sequence[FusionNode],
-        numbers: Scalarized | None = None,
+        outputs: Mapping[int, FusionNode],
+        kept: dict[int, int],
+        carried: Sequence[tuple[FusionNode, FusionNode]],
     ):
-        self.loop, self._outputs = loop, outputs
-        n = loop.body.length or 0
-        self.carried: list[tuple[FusionNode, FusionNode]] = []
+        self.loop, self.kept, self.carried = loop, kept, carried
+        n, count = loop.body.length or 0, loop.body.carries
         self.flag: Sequence[int] | None = None
         self.own_starts: list[tuple[int, int]] = []  # with the elements of a row
         self._along = (n - 1, 0, -1, -1) if loop.body.reverse else (0, 0, -1, 1)
         self._first = loop.body.constants
-        self.kept: dict[int, int] = {}  # carries of which a row is an output, and which
-        self.parts: dict[FusionNode, Part] = {}  # of what kernels write
+        self.parts = {
+            base(node): self._carry(k, 1) if k < count else self._row(k - count)
+            for k, node in outputs.items()
+        }
         self.constants: list[np.ndarray] = []
-        self._copied: list[tuple[Part, Part, int, np.dtype]] = []
-        self.copies: list[tuple[Sequence[int], Sequence[int]]] = []
-        self._given: list[Part] = []  # of the segment's arrays
-        self.filled: list[tuple[int, int, Any]] = []  # rows that are the same in each round
-        count = loop.body.carries
-        if numbers is None:
-            self._place(loop.steps[:count], loop.steps[count:])
-        else:
-            self.carried += zip(numbers.carried, numbers.outputs, strict=False)
-            for k, node in enumerate(numbers.outputs):
-                self.parts[node] = self._carry(k, 1) if k < count else self._row(k - count)
-
-    def _place(self, ends: Sequence[tuple[int, Any]], rows: Sequence[tuple[int, Any]]) -> None:
-        """Find where the outputs are that kernels write, what is copied, and what is neither."""
-        loop = self.loop
-        for r, (kind, item) in enumerate(rows):
-            if kind == 0 and self._is_carry(item):
-                self.kept.setdefault(item - self._first, r)
-        goals = [(step, self._carry(k, 1)) for k, step in enumerate(ends)]
-        for r, (kind, item) in enumerate(rows):
-            if kind == 2:
-                goals.append(((kind, item), self._row(r)))
-            elif self.kept.get(item - self._first if kind == 0 else -1) != r:
-                self.filled.append((r, kind, item))
-        for (kind, item), goal in goals:
-            source = self._source(kind, item)
-            if isinstance(source, FusionNode):
-                self.parts[source] = goal
-                continue
-            which, k = goal.array
-            avals = loop.graph.inputs[self._first :] if which == "carry" else loop.body.rows
-            size, dtype = prod(avals[k].shape), avals[k].dtype
-            self._copied.append((source, goal, size, dtype))
-            self.copies.append((source.words(size), words := goal.words(size)))
-            if goal == self._carry(loop.body.carries - 1, 1) and loop.body.length is None:
-                self.flag = words
+        self.given: list[Part] = []  # of the segment's arrays
 
     def _row(self, r: int) -> Part:
         return Part(("row", r), *self._along)
@@ -233,19 +233,6 @@ class _Layout:
         self.constants.append(np.require(array, None, ("C", "A")).reshape(-1))
         return Part(("constant", len(self.constants) - 1))
 
-    def _source(self, kind: int, item: Any) -> Part | FusionNode:
-        """Return where an output is; the node that a kernel is still to write."""
-        if kind == 0:
-            return self._input(item)
-        if kind == 1:
-            return self._constant(item)
-        node = base(self._outputs[item])
-        if isinstance(node, LiteralNode):
-            return self._constant(np.array(node.number, node.dtype))
-        if isinstance(node, ArrayNode):
-            return self._of_array(node)
-        return self.parts.get(node, node)
-
     def _of_array(self, node: ArrayNode) -> Part:
         if node.constant is not None:
             return self._constant(node.constant)
@@ -259,29 +246,12 @@ class _Layout:
         elif isinstance(node, LiteralNode):  # a size
             part = self._constant(np.array(node.number, node.dtype))
         else:
-            part = self.parts.get(node) or Part(("work", len(self._given)))
-        self._given.append(part)
+            part = self.parts.get(node) or Part(("work", len(self.given)))
+        self.given.append(part)
         words = part.words(node.size)
         if self.loop.body.length is None and part == self._carry(self.loop.body.carries - 1, 1):
             self.flag = words
         return words
-
-    def parts_and_kinds(self, segment: LoopSegment) -> tuple[list[Part], list[tuple]]:
-        """Return the arrays that the function of a segment is given, their dtypes and ranks."""
-        parts = list(self._given)
-        dtypes = [node.dtype for node in segment.arrays]
-        for source, goal, _, dtype in self._copied:
-            parts += [source, goal]
-            dtypes += [dtype, dtype]
-        return parts, [(dtype, 1) for dtype in dtypes]
-
-    def work(self, segment: LoopSegment) -> dict[int, tuple[int, np.dtype]]:
-        """Return the sizes and dtypes of arrays to work in, by their numbers."""
-        return {
-            part.array[1]: (node.size, node.dtype)
-            for part, node in zip(self._given, segment.arrays, strict=True)
-            if part.array[0] == "work"
-        }
 
 
 class CompiledLoop:
@@ -300,21 +270,22 @@ class CompiledLoop:
         segment.write_rounds(layout)
         self.loop, self._layout, self._segment = layout.loop, layout, segment
         self.source, self._otherwise = segment.source, otherwise
-        self._parts, kinds = layout.parts_and_kinds(segment)
-        kinds.append((np.dtype(np.int64), 1))
+        self._parts = layout.given
+        kinds = [(node.dtype, 1) for node in segment.arrays] + [(np.dtype(np.int64), 1)]
         source = service.TextSource(segment.source, "rounds")
         self._function, self.owner = service.compile(source, signatures.program(kinds))
         body = self.loop.body
         self._length, self._first = body.length or 0, body.constants
-        self._work = layout.work(segment)
+        self._work = {
+            part.array[1]: (node.size, node.dtype)
+            for part, node in zip(layout.given, segment.arrays, strict=True)
+            if part.array[0] == "work"
+        }
         work = operations.work if operations else 1
         self._at_once = max(1, min(AT_ONCE, WORK // max(work, 1)))
-        given_back = {item for kind, item in self.loop.steps if kind == 0}
-        transposable = operations.transposable(self._first) if operations else {}
-        self._transposable = {k: x for k, x in transposable.items() if k not in given_back}
+        self._transposable = operations.transposable(self._first) if operations else {}
         used = {part.array for part in self._parts}
-        own = [item for _, kind, item in layout.filled if kind == 0]
-        self._inputs = sorted({*own, *[k for kind, k in used if kind == "input"]})
+        self._inputs = sorted(k for kind, k in used if kind == "input")
         self._rows = [(k, (self._length, *one.shape), one.dtype) for k, one in enumerate(body.rows)]
         self._rows = [one for one in self._rows if ("row", one[0]) in used]
         self._new_rows = np.zeros if body.limited else np.empty
@@ -350,15 +321,16 @@ class CompiledLoop:
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the last carries and the stacks of rows, or the number of rounds."""
-        body, kept, length = self.loop.body, self._layout.kept, self._length
-        inputs = {k: contiguous(arrays[k]) for k in self._inputs}
-        transposes = [k for k in self._transposable if _is_transpose(arrays[k])]
+        body, kept = self.loop.body, self._layout.kept
+        n = self._length if body.length is None else self.loop.count(arrays)
+        flat = [contiguous(arrays[k]).reshape(-1) for k in self._inputs]
+        transposes = self._transposable and [
+            k for k in self._transposable if _is_transpose(arrays[k])
+        ]
         for k in transposes:
-            inputs[k] = arrays[k].T
-        flat = [one.reshape(-1) for one in inputs.values()]
-        n = length if body.length is None else self.loop.count(arrays)
+            flat[self._inputs.index(k)] = arrays[k].T.reshape(-1)
         sizes = self._usual
-        if transposes or n != length:
+        if transposes or n != self._length:
             sizes = self._sizes(n, frozenset(transposes))
         carried = []
         for k, (position, new, shape, dtype) in enumerate(self._carries):
@@ -380,9 +352,6 @@ class CompiledLoop:
             return self._otherwise(arrays)
         for k, r in kept.items():
             rows[r] = carried[k][1:] if body.reverse else carried[k][:-1]
-        for r, kind, item in self._layout.filled:
-            array = item if kind == 1 else inputs[item]
-            rows[r] = self._filled(r, array, kind, item, carried)
         ends = []
         for k, carry in enumerate(carried):
             if self._carries[k][2][0] > 1:
@@ -404,17 +373,6 @@ class CompiledLoop:
                 return -1
             count = int(plan[1]) if until else end
         return count
-
-    def _filled(
-        self, r: int, array: np.ndarray, kind: int, item: Any, carried: list[np.ndarray]
-    ) -> np.ndarray:
-        """Return the stack of an output that no kernel writes."""
-        body, k = self.loop.body, item - self._first if kind == 0 else -1
-        if 0 <= k < body.carries:
-            return np.array(carried[k][1:] if body.reverse else carried[k][:-1])
-        if kind == 0 and k >= 0:
-            return np.array(array)
-        return np.array(np.broadcast_to(array, (self._length, *body.rows[r].shape)))
 
 
 def _is_transpose(array: np.ndarray) -> bool:
