@@ -63,23 +63,18 @@ class Rounds(NamedTuple):
     steps: Sequence[tuple[int, Any]]
     body: Body
 
-    def count(self, arrays: Sequence[np.ndarray]) -> int:
-        """Return how many rounds a call with these arrays has."""
-        assert self.body.length is not None
-        return int(arrays[0]) if self.body.limited else self.body.length
 
-
-def call_rounds(loop: Rounds, body: Callable[[], Run], library: Any = np) -> Run:
+def call_rounds(body: Body, program: Callable[[], Run], library: Any = np) -> Run:
     """Return the function of constants, carries and stacks: last carries, and stacks of rows.
 
-    It calls ``body()``, the program of the body, for each round. `library` makes arrays.
+    It calls ``program()``, that of the body, for each round. `library` makes arrays.
     """
     copy = library.array
-    first, count = loop.body.constants, loop.body.carries
+    first, count = body.constants, body.carries
 
     def until(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         fixed, values, n = list(arrays[:first]), list(map(copy, arrays[first:])), 0
-        call = body()
+        call = program()
         while values[-1]:
             values = call([*fixed, *values])[:count]
             n += 1
@@ -89,10 +84,10 @@ def call_rounds(loop: Rounds, body: Callable[[], Run], library: Any = np) -> Run
         fixed = list(arrays[:first])
         values = list(map(copy, arrays[first : first + count]))
         stacks = list(map(library.ascontiguousarray, arrays[first + count :]))
-        new = library.zeros if loop.body.limited else library.empty
-        made = [new((loop.body.length or 0, *one.shape), one.dtype) for one in loop.body.rows]
-        rounds = range(loop.count(arrays))[:: -1 if loop.body.reverse else 1]
-        call: Any = body() if rounds else None
+        new = library.zeros if body.limited else library.empty
+        made = [new((body.length or 0, *one.shape), one.dtype) for one in body.rows]
+        rounds = range(body.count(arrays))[:: -1 if body.reverse else 1]
+        call: Any = program() if rounds else None
         for i in rounds:
             results = call([*fixed, *values, *[one[i, ...] for one in stacks]])
             values = results[:count]
@@ -100,7 +95,7 @@ def call_rounds(loop: Rounds, body: Callable[[], Run], library: Any = np) -> Run
                 stack[i] = row
         return [*map(copy, values), *made]  # a value may be a row of a stack
 
-    return until if loop.body.length is None else run
+    return until if body.length is None else run
 
 
 def compile_rounds(loop: Rounds, otherwise: Run) -> CompiledLoop | None:
@@ -322,7 +317,7 @@ class CompiledLoop:
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the last carries and the stacks of rows, or the number of rounds."""
         body, kept = self.loop.body, self._layout.kept
-        n = self._length if body.length is None else self.loop.count(arrays)
+        n = self._length if body.length is None else body.count(arrays)
         flat = [contiguous(arrays[k]).reshape(-1) for k in self._inputs]
         transposes = self._transposable and [
             k for k in self._transposable if _is_transpose(arrays[k])

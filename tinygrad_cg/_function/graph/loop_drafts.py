@@ -40,6 +40,11 @@ class Body(NamedTuple):
         """Return the shapes and dtypes of the rows of the outputs."""
         return [value.aval for value in self.graph.outputs[self.carries :]]
 
+    def count(self, arrays: Sequence[np.ndarray]) -> int:
+        """Return how many rounds a call with these arrays has."""
+        assert self.length is not None
+        return int(arrays[0]) if self.limited else self.length
+
     def avals(self) -> list[Aval]:
         """Return those of the results: the last loop variables, and the stacks of outputs."""
         ends = [value.aval for value in self.graph.inputs[self.constants :][: self.carries]]

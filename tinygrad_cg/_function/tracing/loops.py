@@ -149,16 +149,13 @@ class LoopProgram:
         return self._outputs.sources if source is None else [source]
 
     def _compile(self) -> None:
-        outputs = called_outputs = Outputs(
-            self.body.graph.inputs, self.body.graph.outputs, self.build
-        )
-        rounds = called_rounds = Rounds(outputs.graph, outputs.steps, self.body)
-        graph = in_place(self.body)
-        if graph is not self.body.graph:
-            called_outputs = Outputs(graph.inputs, graph.outputs, self.build)
-            called_rounds = Rounds(called_outputs.graph, called_outputs.steps, self.body)
+        graph, changing = self.body.graph, in_place(self.body)
+        outputs, called_outputs = [
+            Outputs(one.inputs, one.outputs, self.build) for one in (graph, changing)
+        ]
         library = np if device_of(self.build) == CPU else devices.library()
-        called = call_rounds(called_rounds, lambda: called_outputs.run, library)
+        called = call_rounds(self.body, lambda: called_outputs.run, library)
+        rounds = Rounds(outputs.graph, outputs.steps, self.body)
         compiled = None if is_stepwise(self.build) else compile_rounds(rounds, called)
         self._run = compiled or called
         self._outputs = outputs if compiled else called_outputs
@@ -327,14 +324,11 @@ class Loop(LoopProgram):
         )
         upstream = [dys[count + k] for k in rows]
         ends, made = run_loop_of(spec, starts, [*kept, *stacks, *upstream], pairs)
-        results: list[Any] = [None] * len(inputs)
-        for k, one in zip(moving, ends, strict=False):
-            results[first + k] = one
-        for k, one in zip(by_constant, ends[len(moving) :], strict=True):
-            results[k] = one if k in reached else None
-        for k, one in zip(by_stack, made, strict=False):
-            results[first + count + k] = one
-        return results
+        totals = zip(by_constant, ends[len(moving) :], strict=True)
+        positions = [first + k for k in moving] + by_constant
+        positions += [first + count + k for k in by_stack]
+        found = [*ends[: len(moving)], *[one if k in reached else None for k, one in totals]]
+        return _at(positions, [*found, *made[: len(by_stack)]], len(inputs))
 
     def _pull_bounded(self, use: Use, node: Node, dys: Sequence[Tensor]) -> list:
         """Return the gradient of each operand of a loop without a length."""
@@ -345,7 +339,7 @@ class Loop(LoopProgram):
         def ends(most: int, operands: Sequence[Tensor]) -> list[Tensor]:
             count, given = operands[0], operands[1:]
             pairs = [(count, count), *zip(self.constants, given, strict=False)]
-            spec = LoopSpec(self.name, self._without_flag, most, limited=True)
+            spec = LoopSpec(self.name, _without_flag(self.python), most, limited=True)
             found, _ = run_loop_of(spec, given[first:], [], pairs)
             return [found[k] for k in moving]
 
@@ -354,11 +348,6 @@ class Loop(LoopProgram):
         upstream = [dys[k] for k in moving]
         made = bounded.gradient((outs[-1], *inputs[:last]), upstream, [1 + k for k in asked])
         return _at(asked, made, len(inputs))
-
-    def _without_flag(self, carries: list, slices: list) -> tuple[list, list]:
-        """Return what a round gives, but for the last carry, by which the loop ends."""
-        found, rows = self.python([*carries, None], slices)
-        return found[:-1], rows
 
     def batch(self, level: Batch, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return the results for a batch: a loop whose rounds are those of all examples.
@@ -543,12 +532,7 @@ def _with_length(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Return the results of a loop that ends by its last carry, of which the rounds are known."""
     effects = loop.assigned or loop.draws or loop.effects
-    run = one_round if effects else spec.python
-
-    def python(carries: list, slices: list) -> tuple[list, list]:
-        found, rows = run([*carries, None], slices)
-        return found[:-1], rows
-
+    python = _without_flag(one_round if effects else spec.python)
     counted = spec._replace(python=python, length=count)
     if effects:
         ends, rows = complete(counted, starts[:-1], stacks)
@@ -558,6 +542,16 @@ def _with_length(
         counts = loop.traced_as(counted, FuncGraph(inputs, outputs), loop.carries - 1)
         ends, rows = run_loop_of(counted, starts[:-1], stacks, loop=counts)
     return [*ends, convert(False)], rows
+
+
+def _without_flag(one_round: Round) -> Round:
+    """Return what gives all that a round does, but for the last carry, by which a loop ends."""
+
+    def python(carries: list, slices: list) -> tuple[list, list]:
+        found, rows = one_round([*carries, None], slices)
+        return found[:-1], rows
+
+    return python
 
 
 def _run_recorded_assignments(python: Round, carries: list, slices: list) -> tuple[list, list]:
