@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import tinygrad_cg as tf
-from tinygrad_cg_kernels.runtime import formulas, machine, service
+from tinygrad_cg_kernels.runtime import formulas, machine, tiers
 from tinygrad_cg_kernels.runtime.store import cache_folder
 
 from . import _ops as ops
@@ -138,7 +138,7 @@ def _warm(record: Primitive) -> None:
                 except Exception:  # nor is its scalar function
                     continue
     for owner in getattr(record.kernel, "dispatchers", {}).values():
-        service.compile_missing(owner, every=True)
+        tiers.finish(owner)
 
 
 def _calls(record: Primitive, dtype: str) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:

@@ -17,7 +17,6 @@ from tinygrad_cg_frontend.intrinsics import (
     ANY_ORDER,
     Intrinsic,
     Mark,
-    compile_lazily,
     inlined,
     intrinsic,
     llvm_function,
@@ -39,9 +38,9 @@ from tinygrad_cg_frontend.llvm_source import (
     WITHOUT_LOOPS,
     LLVMSource,
 )
-from tinygrad_cg_frontend.module import KNOWN, PART, Module
+from tinygrad_cg_frontend.module import Module
 from tinygrad_cg_frontend.sources import source_of
-from tinygrad_cg_frontend.translate import LATER, WANTED, are_inlined, text_scope
+from tinygrad_cg_frontend.translate import are_inlined, text_scope
 from tinygrad_cg_frontend.values import (
     FLOATS,
     INTEGERS,
@@ -70,16 +69,12 @@ __all__ = [
     "FORMULAS",
     "HEAVY",
     "INTEGERS",
-    "KNOWN",
-    "LATER",
     "LEVEL",
     "NOTHING",
-    "PART",
     "PARTS",
     "STORED",
     "SUMS",
     "UNOPTIMISED",
-    "WANTED",
     "WITHOUT_LOOPS",
     "Array",
     "Formula",
@@ -97,7 +92,6 @@ __all__ = [
     "Value",
     "Writer",
     "are_inlined",
-    "compile_lazily",
     "finish_formula",
     "inlined",
     "intrinsic",

@@ -141,8 +141,3 @@ of the arguments."""
 number_by_number = Mark("number_by_number")
 """Called in a function of numbers with many branches, keeps loops of it in a library's kernel from
 being vectorised: LLVM would compute all branches for all elements."""
-
-compile_lazily = Mark("compile_lazily")
-"""Called in a function of a library's kernel, has it compiled when the kernel first calls it. The
-function returns a positive integer. Until it is compiled a call does nothing and gives 0: whoever
-called the kernel then has that compiled, and calls the kernel again."""

@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from tinygrad_cg_frontend.intrinsics import ANY_ORDER, compile_lazily, number_by_number, outlined
+from tinygrad_cg_frontend.intrinsics import ANY_ORDER, number_by_number, outlined
 from tinygrad_cg_frontend.library import Library, Processor
 from tinygrad_cg_frontend.llvm_source import (
     FORMULAS,
     HEAVY,
-    LEVEL,
     SUMS,
     UNOPTIMISED,
     WITHOUT_LOOPS,
@@ -19,12 +18,7 @@ from tinygrad_cg_frontend.llvm_source import (
     LLVMSource,
 )
 from tinygrad_cg_frontend.sources import Source
-from tinygrad_cg_frontend.translate import (
-    LATER,
-    SUM_LOOP,
-    WANTED,
-    Body,
-)
+from tinygrad_cg_frontend.translate import SUM_LOOP, Body
 from tinygrad_cg_frontend.values import (
     STORED,
     Array,
@@ -36,11 +30,6 @@ from tinygrad_cg_frontend.values import (
 
 LONG = 100
 """Lines, of a function of numbers, from which on LLVM takes long to compute vectors by them."""
-PART, KNOWN = "tinygrad_cg_part", "tinygrad_cg_known"
-"""The symbols of a function that is compiled later, and of which are there from the beginning."""
-BRIEF = 4_000
-"""Characters of a part which baseline code has from the beginning: compiling it apart takes longer.
-"""
 HEAVY_TEXT = 50_000
 """Characters of a block kernel: a longer formula computes for longer than LLVM needs to make better
 code of single numbers.
@@ -94,7 +83,6 @@ class Module:
         self.scope = scope or {}
         self.texts: dict[str, str] = {}
         self.outlined: dict[str, str] = {}
-        self.later: list[str] = []
         self.declared: dict[str, str] = {}
         self.inlined: dict[str, Function] = {}
         self.called: dict[str, Function] = {}
@@ -128,8 +116,6 @@ class Module:
                 self.level = WITHOUT_LOOPS
             if outlined in body.marks:
                 self.outlined[symbol] = body.declaration()
-            if compile_lazily in body.marks:
-                self.later.append(symbol)
             if self.find is None:
                 self._look_at(symbol, body, source)
         return self._functions[key]
@@ -227,25 +213,15 @@ class Module:
         self._write()
         return self._with_declarations(self.texts.values())
 
-    def main(self, symbol: str) -> str:
-        """Return the text of a function, without what is compiled later.
-
-        `LATER` has the addresses of these functions, once they are known, and `WANTED` a bit for
-        each that was called before.
-        """
-        self._write()
-        return self._main([symbol]) if self.later else self.text()
-
     def baseline(self, symbol: str) -> LLVMSource:
-        """Return `main` as texts of about one length for all cores, whose code is joined.
+        """Return the text as several of about one length for all cores, whose code is joined.
 
         Loops compute single numbers, but for sums, which have a text of their own: as vectors they
-        have the same bits. Brief parts are there already.
+        have the same bits.
         """
-        length = len(self.main(symbol))
-        level = self._baseline_level(length)
+        level = self._baseline_level(len(self.text()))
         level = UNOPTIMISED if level is None else level
-        main = [symbol, *(one for one in self.later if self._length([one]) < BRIEF)]
+        main = [symbol]
         used = [*self._called_apart(main)]
         for name in used:  # which grows
             used += self._called_apart([name]) - {*used}
@@ -263,9 +239,8 @@ class Module:
 
     def _of_baseline(self, names: list[str], symbol: str, level: int) -> LLVMSource:
         declared = [self._apart[one] for one in self._called_apart(names)]
-        if names[0] == symbol:
-            return LLVMSource(self._main(names, declared, self._apart), level=level)
-        text = "\n".join(self._those(self._used(names, self._apart), names))
+        public = [one for one in names if one != symbol]
+        text = "\n".join(self._those(self._used(names, self._apart), public))
         level = SUMS if SUM_LOOP in text else level
         while SUM_LOOP in text:
             text = text.replace(f" {SUM_LOOP}", self.loop("vectorize.enable", "i1 true"), 1)
@@ -276,34 +251,6 @@ class Module:
         own = self._used(names, self._apart)
         found = {name for one in own for name in self._symbols(one)}
         return (found & self._apart.keys()) - {*names}
-
-    def _main(
-        self, names: list[str], declared: Iterable[str] = (), without: Container[str] = ()
-    ) -> str:
-        """Return the text of functions, the first of which calls what is compiled later."""
-        table, first = [], names[0]
-        if self.later:
-            known = [one in names for one in self.later]
-            places = [
-                f"ptr @{one}" if there else "ptr null"
-                for one, there in zip(self.later, known, strict=True)
-            ]
-            table = [
-                f"@{LATER} = global [{len(known)} x ptr] [{', '.join(places)}]",
-                f"@{WANTED} = global i64 0",
-                f"@{KNOWN} = global i64 {sum(there << k for k, there in enumerate(known))}",
-            ]
-        texts = self._those(self._used(names, without), {*names} - {first})
-        return self._with_declarations([*table, *declared, *texts])
-
-    def part(self, k: int, baseline: bool) -> LLVMSource:
-        """Return a function that is compiled later, there as `PART`."""
-        self._write()
-        symbol = self.later[k]
-        text = self._with_declarations(self._those(self._used([symbol]), [symbol]))
-        unoptimised = baseline and SUM_LOOP not in text
-        level = UNOPTIMISED if unoptimised else min(LEVEL, self.level)
-        return LLVMSource(text.replace(f"@{symbol}(", f"@{PART}("), level=level)
 
     def _write(self) -> None:
         """Write down the functions. Their formulas are optimised on other cores until now."""

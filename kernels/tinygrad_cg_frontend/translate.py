@@ -65,8 +65,6 @@ def are_inlined(formulas: int) -> bool:
     return formulas <= SEVERAL
 
 
-LATER, WANTED = "tinygrad_cg_later", "tinygrad_cg_wanted"
-"""The symbols of the addresses of what is compiled later, and of which of these were called."""
 FUNCTIONS = {getattr(math, name): name for name in ("exp", "log", "sin", "cos", "pow", "sqrt")}
 FUNCTIONS[np.sqrt] = "sqrt"
 """Functions that LLVM has for itself."""
@@ -705,8 +703,6 @@ class Body(Writer):
         if result is None:
             raise Untranslatable("recursion")
         given = ", ".join(f"{kind} {text}" for value in values for kind, text in leaves(value))
-        if function.name in self.module.later:
-            return self._call_part(self.module.later.index(function.name), result, given)
         types = leaf_types(result)
         if not types:
             self.lines.append(f"  call void @{function.name}({given})")
@@ -717,23 +713,6 @@ class Body(Writer):
         found = self.emit(f"call {kind} @{function.name}({given})")
         operands = [self.emit(f"extractvalue {kind} {found}, {k}") for k in range(len(types))]
         return rebuilt(result, operands)
-
-    def _call_part(self, k: int, result: Any, given: str) -> Value:
-        """Call a function that may not be compiled yet; 0 is its result then."""
-        if result != "i64":
-            raise Untranslatable(f"a part that returns {result}")
-        run, wanting, end = map(self.label, ("run", "wanting", "end"))
-        place = self.emit(f"getelementptr ptr, ptr @{LATER}, i64 {k}")
-        address = self.emit(f"load atomic ptr, ptr {place} acquire, align 8")
-        self.branch(self.emit(f"icmp ne ptr {address}, null"), run, wanting)
-        self.begin(wanting, self._known)
-        self.emit(f"atomicrmw or ptr @{WANTED}, i64 {1 << k} monotonic")
-        self.jump(end)
-        self.begin(run, self._known)
-        found = self.emit(f"call i64 {address}({given})")
-        self.jump(end)
-        self.begin(end, self._known)
-        return Value("i64", self.emit(f"phi i64 [{found}, %{run}], [0, %{wanting}]"))
 
     def _call_scalar(self, find: Callable, target: Callable, values: list[Value]) -> Value:
         known = find(target, tuple(value.type for value in values))

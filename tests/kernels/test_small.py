@@ -12,7 +12,7 @@ from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops import small
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.reduce import reduction
-from tinygrad_cg_kernels.runtime import objects, service
+from tinygrad_cg_kernels.runtime import objects, tiers
 
 pytestmark = pytest.mark.skipif(not objects.supported, reason="objects are not looked at here")
 
@@ -29,7 +29,7 @@ def enter(kernel, *arrays):
     """The small kernel for such arrays, with all its parts."""
     kernel(*arrays)
     for owner in kernel.dispatchers.values():
-        service.compile_missing(owner, every=True)
+        tiers.finish(owner)
     return kernel.small_kernel[0]
 
 

@@ -21,7 +21,7 @@ from tinygrad_cg_kernels.loops.ranges import Ranged
 from tinygrad_cg_kernels.move import gather, order
 from tinygrad_cg_kernels.reduce import combine, moments, narrow, reduction, softmax, sums
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import machine, objects, progress, service, tiers
+from tinygrad_cg_kernels.runtime import machine, objects, progress, tiers
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.threads import THRESHOLD
 
@@ -79,7 +79,7 @@ def test_both_tiers_have_the_same_bits(name, dtype):
     first = kernel(*given)
     owner = owner_of(kernel)
     assert owner.optimized.code is None
-    service.compile_missing(owner, every=True)
+    tiers.finish(owner)
     assert owner.optimized.code is not None
     assert_same_bits(kernel(*given), first)
 
@@ -97,7 +97,7 @@ def test_both_tiers_of_branching_formulas_have_the_same_bits(name, dtype):
     first = kernel(*given)
     owner = owner_of(kernel)
     assert owner.optimized.code is None
-    service.compile_missing(owner, every=True)
+    tiers.finish(owner)
     assert owner.optimized.code is not None
     assert_same_bits(kernel(*given), first)
 
@@ -296,7 +296,7 @@ def test_both_tiers_of_kernels_of_narrow_rows_have_the_same_bits(name, dtype):
     kernel((x, first), (7, width), 5000, x.size)
     (owner,) = kernel.dispatchers.values()
     assert owner.optimized.code is None
-    service.compile_missing(owner, every=True)
+    tiers.finish(owner)
     kernel((x, second), (7, width), 5000, x.size)
     assert_same_bits(second, first)
 
@@ -334,7 +334,7 @@ def test_both_tiers_of_kernels_of_rows_have_the_same_bits(name, dtype):
         first[width] = run_rows(kernel, name, operands[width], width)
     (owner,) = kernel.blocks.owners.values()
     assert owner.optimized.code is None
-    service.compile_missing(owner, every=True)
+    tiers.finish(owner)
     assert owner.optimized.code is not None
     for width, arrays in operands.items():
         assert_same_bits(run_rows(kernel, name, arrays, width), first[width])
@@ -403,7 +403,7 @@ def test_both_tiers_of_reductions_have_the_same_bits(name, dtype, monkeypatch):
     first = [kernel(x, axes) for x, axes in operands]
     for owner in {getattr(one, "code", one) for one in kernel.dispatchers.values()}:
         assert owner.optimized.code is None
-        service.compile_missing(owner, every=True)
+        tiers.finish(owner)
         assert owner.optimized.code is not None
     for (x, axes), found in zip(operands, first, strict=True):
         second = kernel(x, axes)
@@ -444,7 +444,7 @@ def test_both_tiers_of_kernels_of_arrays_have_the_same_bits(name, dtype, request
     first = call(x)
     (owner,) = kernel.entries.owners.values()
     assert owner.code.optimized.code is None
-    service.compile_missing(owner, every=True)
+    tiers.finish(owner)
     assert owner.code.optimized.code is not None
     assert_same_bits(call(x), first)
 
@@ -477,7 +477,7 @@ def test_brief_parts_are_there_from_the_beginning():
 
 
 def test_nothing_is_said_of_optimized_form(monkeypatch):
-    """Nobody waits for it. Who asks for it does: `service.compile_missing` with `every`."""
+    """Nobody waits for it. Who asks for it does: `tiers.finish`."""
     stream = io.StringIO()
     monkeypatch.setenv("TINYGRAD_CG_PROGRESS", "1")
     monkeypatch.setattr(progress, "AFTER", 0.0)

@@ -18,7 +18,7 @@ from tinygrad_cg_frontend import Unsupported, name_of
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops import plans, rows, small, tiles
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import kinds, service, threads
+from tinygrad_cg_kernels.runtime import kinds, service, threads, tiers
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
@@ -123,20 +123,6 @@ class Signature(NamedTuple):
     """True if operands are checked before the loop runs."""
     exact: bool
     """True if operands and output need no cast."""
-
-
-class _Guarded(NamedTuple):
-    """The loops of functions with a fast version: of one operand, and of two."""
-
-    of_one: Callable
-    of_pairs: Callable
-
-
-_SMALL = _Guarded(rows.run_guarded_apart, rows.run_both_apart)
-_FLAT = _Guarded(rows.run_guarded_apart, rows.run_tried_apart)
-_TILES = _Guarded(rows.run_guarded, rows.run_tried)
-_IN_PLACE = _Guarded(rows.run_guarded, rows.run_guarded)
-"""Without parts that are compiled later: what is done twice would be done to other operands."""
 
 
 class Elementwise:
@@ -286,22 +272,24 @@ class Elementwise:
 
     # compiling
 
-    def _loops(self, dtype: np.dtype, loop: Callable, guarded: _Guarded) -> tuple[Callable, ...]:
+    def _loops(
+        self, dtype: np.dtype, loop: Callable, in_place: bool = False
+    ) -> tuple[Callable, ...]:
         """Return a loop, the scalar function, a test and a fast version; `loop` if there is none.
 
-        `guarded` are the loops of functions that have one.
+        What is done `in_place` cannot be done twice.
         """
         f, guard = self._scalar, elementary.GUARDED.get(self.function)
         pair = self.function in elementary.GUARDED_PAIRS
         if guard is None or (pair and not is_floating(dtype)):
             return loop, f, f, f
-        return guarded.of_pairs if pair else guarded.of_one, f, *guard
+        return rows.run_tried if pair and not in_place else rows.run_guarded, f, *guard
 
     def _small_kernel(self, dtypes: tuple[np.dtype, ...]) -> Callable:
-        return small.elementwise(*self._loops(dtypes[0], rows.run_brief, _SMALL), dtypes)
+        return small.elementwise(*self._loops(dtypes[0], rows.run_brief), dtypes)
 
     def _small_in_place(self, dtypes: tuple[np.dtype, ...]) -> Callable:
-        return small.in_place(*self._loops(dtypes[0], rows.run_brief, _IN_PLACE), dtypes)
+        return small.in_place(*self._loops(dtypes[0], rows.run_brief, True), dtypes)
 
     def _block_kernel(
         self,
@@ -313,8 +301,7 @@ class Elementwise:
     ) -> tuple[str, Callable]:
         """Return the name and the function of a block kernel: "flat" or "tiles"."""
         unguarded = rows.run_noalias if len(outs) > 1 else rows.run
-        guarded = _IN_PLACE if position is not None else _FLAT if form == "flat" else _TILES
-        loops = self._loops(ins[0], unguarded, guarded)
+        loops = self._loops(ins[0], unguarded, position is not None)
         kinds = tuple([(one,) if k in values else one for k, one in enumerate(ins)])
         if position is not None:
             made = in_place_kernel(*loops, kinds, position)
@@ -444,7 +431,7 @@ class Elementwise:
         address = self._compile_or_explain(dtypes, self._blocks.__getitem__, key)
         work = plan.units if plan.flat else int(np.prod(plan.views[-1][-3:]))
         run = threads.bind(address, len(dtypes) + len(targets), sizes, plan.units, work)
-        run = service.with_parts(run, self._blocks.owners[key], work)
+        run = tiers.counted(run, self._blocks.owners[key], work)
         if not plan.flat:
             run = tiles.counted(run, work)
         if not plan.outer:

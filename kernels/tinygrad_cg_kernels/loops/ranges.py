@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import service, threads
+from tinygrad_cg_kernels.runtime import threads, tiers
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.promotion import INT64, real_float
@@ -61,7 +61,7 @@ class Ranged:
     ) -> Callable[..., object]:
         """Return the same function for arrays of these dtypes."""
         run = threads.bind(self.blocks[dtypes], len(dtypes), sizes, units, work, self.block)
-        return service.with_parts(run, self.blocks.owners[dtypes], work)
+        return tiers.counted(run, self.blocks.owners[dtypes], work)
 
 
 def _kernel(core: Callable, f: Any, g: Any, dtypes: tuple[np.dtype, ...], sizes: int) -> Callable:

@@ -6,16 +6,12 @@ where `test` holds; loops that are not guarded have no use for either.
 
 Bounds are unsigned, or Numba's wrap-around of negative indices stays in the loop and stops
 vectorisation.
-
-A loop whose name ends in `apart` has parts that are compiled when they are first needed. It returns
-0 where one is wanting, and the results with it; else a positive number.
 """
 
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
-    compile_lazily,
     inlined,
     noalias,
     outlined,
@@ -42,7 +38,6 @@ def run_brief(f, test, fast, ins, outs, count):
     inlined()
     for i in range(np.uintp(count)):
         put(ins, outs, i, f(*take(ins, i)))
-    return 1
 
 
 @jitable
@@ -74,7 +69,6 @@ def run_guarded(f, test, fast, ins, outs, count):
             run(fast, test, fast, some, target, size)
         else:
             run(f, test, fast, some, target, size)
-    return 1
 
 
 @jitable
@@ -101,68 +95,3 @@ def run_tried(f, test, fast, ins, outs, count):
         some, target = parts(ins, start, size), parts(outs, start, size)
         if _try(test, fast, some, target, size):
             run(f, test, fast, some, target, size)
-    return 1
-
-
-@jitable
-def one_apart(f, test, fast, ins, outs, count):
-    """Apply a function to single elements."""
-    compile_lazily()
-    put(ins, outs, 0, f(*take(ins, 0)))
-    return 1
-
-
-@jitable
-def _rest_apart(f, test, fast, ins, outs, count):
-    compile_lazily()
-    run(f, test, fast, ins, outs, count)
-    return 1
-
-
-@jitable
-def _try_apart(test, fast, ins, outs, count):
-    compile_lazily()
-    return 2 if _try(test, fast, ins, outs, count) else 1
-
-
-@jitable
-def run_guarded_apart(f, test, fast, ins, outs, count):
-    """Do what `run_guarded` does; the other function is apart."""
-    wide_vectors()
-    least = 1
-    for start in range(0, count, GUARDED):
-        size = min(GUARDED, count - start)
-        some, target = parts(ins, start, size), parts(outs, start, size)
-        if _all_pass(test, some, size):
-            run(fast, test, fast, some, target, size)
-        else:
-            least = min(least, _rest_apart(f, test, fast, some, target, size))
-    return least
-
-
-@jitable
-def run_tried_apart(f, test, fast, ins, outs, count):
-    """Do what `run_tried` does; the other function is apart."""
-    wide_vectors()
-    least = 1
-    for start in range(0, count, GUARDED):
-        size = min(GUARDED, count - start)
-        some, target = parts(ins, start, size), parts(outs, start, size)
-        if _try(test, fast, some, target, size):
-            least = min(least, _rest_apart(f, test, fast, some, target, size))
-    return least
-
-
-@jitable
-def run_both_apart(f, test, fast, ins, outs, count):
-    """Do what `run_tried` does; both functions are apart."""
-    wide_vectors()
-    least = 1
-    for start in range(0, count, GUARDED):
-        size = min(GUARDED, count - start)
-        some, target = parts(ins, start, size), parts(outs, start, size)
-        found = _try_apart(test, fast, some, target, size)
-        if found == 2:
-            found = _rest_apart(f, test, fast, some, target, size)
-        least = min(least, found)
-    return least

@@ -14,17 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.loops.rows import one_apart
-from tinygrad_cg_kernels.runtime import objects, service, signatures, threads
+from tinygrad_cg_kernels.runtime import objects, service, signatures, threads, tiers
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Entries
-from tinygrad_cg_kernels.runtime.intrinsics import compile_lazily, wide_vectors
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
 from tinygrad_cg_kernels.runtime.objects.calls import call_prepare, call_prepare_in_place
 from tinygrad_cg_kernels.runtime.objects.fields import (
     address_of,
     as_object,
-    decref,
     dtype_address,
     incref,
     nothing,
@@ -47,31 +45,8 @@ def unserved(status):
 
 
 @jitable
-def _one(f, test, fast, ins, outs, count):
+def _one(f, ins, outs):
     put(ins, outs, 0, f(*take(ins, 0)))
-    return 1
-
-
-@jitable
-def _apart(loop, f, test, fast, ins, outs, count):
-    """Run a loop that is compiled when it is first needed."""
-    compile_lazily()
-    loop(f, test, fast, ins, outs, count)
-    return 1
-
-
-@jitable
-def _now(loop, f, test, fast, ins, outs, count):
-    return loop(f, test, fast, ins, outs, count)
-
-
-@jitable
-def _served(result, found):
-    """Return a kernel's result; None where a part of it is to be compiled first."""
-    if found == 0:
-        decref(result)
-        return nothing()
-    return as_object(result)
 
 
 def elementwise(
@@ -79,7 +54,6 @@ def elementwise(
 ) -> Callable:
     """Return the small kernel of a function, by a loop of `rows`; the last dtype is the result's.
 
-    The loop returns 0 where a part of it is to be compiled first: the kernel then returns None.
     Numbers and arrays of one element may go with one operand, not with two. A single element is
     not worth a test.
     """
@@ -87,8 +61,6 @@ def elementwise(
     width = first.itemsize if first.kind == "f" else 0
 
     tested = test is not f
-    one = one_apart if tested else _one
-    with_number = _now if tested else _apart
 
     def direct1(x):
         wide_vectors()
@@ -99,10 +71,10 @@ def elementwise(
         size = known.size
         ins, outs = (vector(known.x, size, first),), (vector(known.line, size, result),)
         if tested and size == 1:
-            found = one(f, test, fast, ins, outs, size)
+            _one(f, ins, outs)
         else:
-            found = loop(f, test, fast, ins, outs, size)
-        return _served(known.result, found)
+            loop(f, test, fast, ins, outs, size)
+        return as_object(known.result)
 
     def direct2(x, y):
         wide_vectors()
@@ -114,14 +86,14 @@ def elementwise(
         u, v = vector(known.x, size, first), vector(known.y, size, second)
         outs = (vector(known.line, size, result),)
         if size == 1:
-            found = one(f, test, fast, (u, v), outs, size)
+            _one(f, (u, v), outs)
         elif known.one == 1:
-            found = with_number(loop, f, test, fast, (u[0], v), outs, size)
+            loop(f, test, fast, (u[0], v), outs, size)
         elif known.one == 2:
-            found = with_number(loop, f, test, fast, (u, v[0]), outs, size)
+            loop(f, test, fast, (u, v[0]), outs, size)
         else:
-            found = loop(f, test, fast, (u, v), outs, size)
-        return _served(known.result, found)
+            loop(f, test, fast, (u, v), outs, size)
+        return as_object(known.result)
 
     def direct3(x, y, z):
         wide_vectors()
@@ -133,7 +105,8 @@ def elementwise(
         size = known.size
         u, v = vector(known.x, size, first), vector(known.y, size, second)
         ins, outs = (u, v, vector(known.z, size, third)), (vector(known.line, size, result),)
-        return _served(known.result, loop(f, test, fast, ins, outs, size))
+        loop(f, test, fast, ins, outs, size)
+        return as_object(known.result)
 
     return (direct1, direct2, direct3)[len(dtypes) - 2]
 
@@ -210,9 +183,9 @@ class SmallKernels:
             return None
         enter = self.entries[dtypes]
         owner = self.entries.owners[dtypes]
-        service.improve(owner)
+        tiers.improve(owner)
         got = enter(*arrays)
-        while got is None and (service.compile_missing(owner) or service.improve(owner)):
+        while got is None and tiers.improve(owner):
             got = enter(*arrays)
         if got is not None:
             self.latest[0] = enter

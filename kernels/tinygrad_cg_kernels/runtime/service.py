@@ -10,7 +10,6 @@ compiled on all cores (`compile_batch`).
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -22,11 +21,7 @@ import numpy as np
 
 from tinygrad_cg_frontend import (
     HEAVY,
-    KNOWN,
-    LATER,
     LEVEL,
-    PART,
-    WANTED,
     Function,
     LLVMSource,
     Module,
@@ -54,7 +49,6 @@ lock = ForkLock()
 """Held while something is compiled, but for optimized code of kernels."""
 if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has not got it
     os.register_at_fork(before=lock.__enter__, after_in_parent=lock.__exit__)
-_parts_lock = ForkLock()
 fallbacks: list[str] = []
 """What the front end refused, and why, in order; Numba compiled it."""
 _live: WeakValueDictionary[str, Any] = WeakValueDictionary()
@@ -200,7 +194,7 @@ def _by_front_end(request: _Request, before: Callable[[], object]) -> Entry:
         return Entry(owner.address("entry"), owner)
     run = owner.callable()
     if signature.way == "arrays":
-        run = tiers.counted(run, owner.code.optimized)
+        run = tiers.counted(run, owner.code)
     return Entry(run, owner)
 
 
@@ -282,7 +276,6 @@ class _Request:
         tiered = level is None and isinstance(source, KernelSource)
         self.is_baseline = tiered and not source.store.has(key)
         self.form = f"{key} baseline" if self.is_baseline else key
-        self._module: Module | None = None  # of its parts
 
     def optimized(self) -> _Request:
         return _Request(self.source, self.signature, self.key, LEVEL)
@@ -295,34 +288,16 @@ class _Request:
         with no_collection():
             body = source_of(self.source.python(), KERNELS)
             function = module.function(body, self.signature.types)
-        self._module = module if module.later else None
         entry = self.signature.entry_text(module, function)
         if not self.is_baseline:
             level = min(LEVEL if self.level is None else self.level, module.level)
-            return LLVMSource(f"{entry}\n{module.main(function.name)}", level=level)
+            return LLVMSource(f"{entry}\n{module.text()}", level=level)
         own = module.baseline(function.name)
         text = f"{entry}\n{own.text}"
         enough = tiers.TIER_UP_WORK_HEAVY if own.level == HEAVY else tiers.TIER_UP_WORK
-        work = enough // len(module.main(function.name))
+        work = enough // len(module.text())
         counts = self.signature.way == "objects"
         return own._replace(text=tiers.with_choice(text, work, counts))
-
-    def part(self, k: int) -> LLVMSource:
-        """Return a part that is compiled lazily."""
-        return self._translated().part(k, self.is_baseline)
-
-    def count_parts(self) -> int:
-        return len(self._translated().later)
-
-    def _translated(self) -> Module:
-        if self._module is None:
-            self.translate_kernel()
-        assert self._module is not None
-        return self._module
-
-    def forget(self) -> None:
-        """Free what was kept for the next part."""
-        self._module = None
 
 
 def _load(request: _Request, before: Callable[[], object] = lambda: None) -> machine.Code:
@@ -334,28 +309,18 @@ def _load(request: _Request, before: Callable[[], object] = lambda: None) -> mac
     name, uses_pool = request.source.name, request.signature.way == "blocks"
     codes = _object_codes(request.form, name, request.source.store, translate, uses_pool)
     before()
-    if any(LATER.encode() in code for code in codes):
-        code = CodeOfParts(codes, request)
-    else:
-        code = machine.Code(*codes)
+    code = machine.Code(*codes)
     if request.is_baseline:
-        code.optimized = tiers.OptimizedCode(code, partial(_optimized, code, request))
+        code.optimized = tiers.OptimizedCode(code, partial(_optimized, request))
     return code
 
 
-def _optimized(baseline: machine.Code, request: _Request) -> machine.Code | None:
-    """Return the optimized code of a kernel, with the parts that the baseline code has.
-
-    That of a block kernel has all: who calls it looks at the baseline code's parts alone.
-    """
+def _optimized(request: _Request) -> machine.Code | None:
+    """Return the optimized code of a kernel."""
     try:
-        code = _load(request.optimized())
+        return _load(request.optimized())
     except Untranslatable:  # its source has changed meanwhile
         return None
-    if isinstance(code, CodeOfParts) and isinstance(baseline, CodeOfParts):
-        every = request.signature.way == "blocks"
-        code.compile_missing(code.every() if every else baseline.known)
-    return code
 
 
 def _object_codes(
@@ -414,93 +379,3 @@ def _identity(thing: Any) -> str:
     if code.co_name == "<lambda>":  # there may be several in a line
         place += f" {code.co_code.hex()} {code.co_names}"
     return f"{place}[{', '.join(cells)}]"
-
-
-# --- code whose parts come later, and optimized code ---------------------------------------
-
-
-class CodeOfParts(machine.Code):
-    """A kernel's machine code, and that of its parts: each is compiled when it was first called."""
-
-    def __init__(self, codes: list[bytes], request: _Request):
-        super().__init__(*codes)
-        self._request = request
-        self._parts: dict[int, machine.Code] = {}
-        self._wanted = ctypes.c_int64.from_address(self.address(WANTED))
-        self.known = ctypes.c_int64.from_address(self.address(KNOWN)).value
-        """The parts that are compiled, a bit for each."""
-
-    def every(self) -> int:
-        """Return the bits of all parts."""
-        return (1 << self._request.count_parts()) - 1
-
-    def wanting(self, known: int) -> bool:
-        """Return whether calls of the kernel, since these parts were `known`, needed others."""
-        return bool(self._wanted.value & ~known)
-
-    def compile_missing(self, more: int = 0) -> bool:
-        """Compile the parts that were called, and `more`; return whether there are any new ones."""
-        with _parts_lock:
-            new = (self._wanted.value | more) & ~self.known
-            for k in range(new.bit_length()):
-                if new >> k & 1:
-                    self._compile_part(k)
-            self._request.forget()
-            return bool(new)
-
-    def _compile_part(self, k: int) -> None:
-        request = self._request
-        codes = _object_codes(
-            f"{request.form} part {k}",
-            f"{request.source.name}_part",
-            request.source.store,
-            lambda: ([request.part(k)], {}),
-        )
-        code = machine.Code(*codes)
-        ctypes.c_int64.from_address(self.address(LATER) + 8 * k).value = code.address(PART)
-        self._parts[k] = code
-        self.known |= 1 << k
-
-
-def compile_missing(owner: Any, every: bool = False) -> bool:
-    """Compile the parts that calls of a kernel needed; return whether it is to be called again.
-
-    With `every`, compile all parts, and optimized code if there is none.
-    """
-    code = getattr(owner, "code", owner)
-    optimized = getattr(code, "optimized", None)
-    if optimized is not None and every:
-        optimized.finish()
-    tiers_of_code = [code, optimized and optimized.code]
-    several = [one for one in tiers_of_code if isinstance(one, CodeOfParts)]
-    new = [one.compile_missing(one.every() if every else 0) for one in several]
-    return any(new)
-
-
-def improve(owner: Any) -> bool:
-    """Have optimized code made of a small kernel, if its baseline code has done enough to ask."""
-    optimized = getattr(getattr(owner, "code", None), "optimized", None)
-    if optimized is None or not optimized.wanted():
-        return False
-    optimized.begin()
-    return True
-
-
-def with_parts(run: Callable[..., object], owner: Any, work: int) -> Callable[..., object]:
-    """Return `run`, which runs a block kernel; it runs again where parts had to be compiled.
-
-    Baseline code has the optimized code made, once it has done enough: `work` is what a call does.
-    """
-    run = tiers.counted(run, getattr(owner, "optimized", None), work)
-    if not isinstance(owner, CodeOfParts):
-        return run
-
-    def run_again(*arrays: Any) -> None:
-        known = owner.known
-        run(*arrays)
-        while owner.wanting(known):
-            owner.compile_missing()
-            known = owner.known
-            run(*arrays)
-
-    return run_again

@@ -154,13 +154,12 @@ def wait() -> None:
             one.thread.join()
 
 
-def counted(
-    run: Callable[..., object], optimized: OptimizedCode | None, work: int | None = None
-) -> Callable[..., object]:
+def counted(run: Callable[..., object], owner: Any, work: int | None = None) -> Callable:
     """Return `run`, which runs a kernel on so many elements, by default those that it is given.
 
-    They are counted.
+    They are counted if `owner` has the baseline code.
     """
+    optimized: OptimizedCode | None = getattr(owner, "optimized", None)
     if optimized is None:
         return run
 
@@ -170,3 +169,24 @@ def counted(
         run(*operands)
 
     return run_counted
+
+
+def improve(owner: Any) -> bool:
+    """Have optimized code made of a small kernel, if its baseline code has done enough to ask."""
+    optimized = optimized_code(owner)
+    if optimized is None or not optimized.wanted():
+        return False
+    optimized.begin()
+    return True
+
+
+def optimized_code(owner: Any) -> OptimizedCode | None:
+    """Return the optimized code of a kernel, made or not; None if its code is that already."""
+    return getattr(getattr(owner, "code", owner), "optimized", None)
+
+
+def finish(owner: Any) -> None:
+    """Compile the optimized code of a kernel now, if it has baseline code."""
+    optimized = optimized_code(owner)
+    if optimized is not None:
+        optimized.finish()
