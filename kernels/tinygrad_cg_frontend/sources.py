@@ -6,8 +6,8 @@ import ast
 import builtins
 import linecache
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, cached_property
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from tinygrad_cg_frontend.library import Library
@@ -49,10 +49,6 @@ def _scope(function: Any) -> Mapping[str, Any]:
     return ChainMap(closed, function.__globals__, dict(vars(builtins)))
 
 
-_Definitions = dict[int, list[Any]]
-"""Definitions and lambda expressions, by their first lines."""
-
-
 _known: dict[str, list[str]] = {}
 """The lines of files that are those which were imported."""
 
@@ -67,34 +63,6 @@ def _lines(function: Any, file: str, library: Library) -> list[str]:
     return lines
 
 
-class _File:
-    """The definitions of a file: those at its top first, since a walk of all takes longer."""
-
-    def __init__(self, lines: list[str]):
-        self._tree = ast.parse("".join(lines))
-
-    @cached_property
-    def top(self) -> _Definitions:
-        return _by_line(self._tree.body)
-
-    @cached_property
-    def all(self) -> _Definitions:
-        return _by_line(ast.walk(self._tree))
-
-
-def _by_line(nodes: Iterable[ast.AST]) -> _Definitions:
-    found: _Definitions = {}
-    for node in nodes:
-        if isinstance(node, ast.Lambda):
-            found.setdefault(node.lineno, []).append(node)
-        elif isinstance(node, ast.FunctionDef):
-            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            found.setdefault(first, []).append(node)
-    return found
-
-
-_files: dict[str, _File] = {}
-"""The files that were read as a whole, as they are where the lines of a function do not tell."""
 CLOSING = 2  # lines that may follow the last one with code: of brackets
 
 
@@ -152,36 +120,9 @@ def _lambda(lines: list[str], code: Any) -> ast.Lambda | None:
 
 
 def _tree(function: Any, code: Any, library: Library) -> Any:
-    file = _files.get(code.co_filename)
-    if file is None:
-        lines = _lines(function, code.co_filename, library)
-        read = _lambda if code.co_name == "<lambda>" else _definition
-        found = read(lines, code) if lines else None
-        if found is not None:
-            return found
-        file = _files[code.co_filename] = _File(lines)
-    found = _match(file.top, code) or _match(file.all, code)
+    lines = _lines(function, code.co_filename, library)
+    read = _lambda if code.co_name == "<lambda>" else _definition
+    found = read(lines, code) if lines else None
     if found is None:
         raise Untranslatable(f"{code.co_name}, line {code.co_firstlineno} of {code.co_filename}")
     return found
-
-
-def _match(definitions: _Definitions, code: Any) -> Any:
-    for one in definitions.get(code.co_firstlineno, []):
-        if isinstance(one, ast.Lambda):
-            if code.co_name == "<lambda>" and _holds(one.body, code):
-                return one
-        elif one.name == code.co_name:
-            return one
-    return None
-
-
-def _holds(body: ast.expr, code: Any) -> bool:
-    """Return whether code stands within an expression."""
-    spans = [span for span in code.co_positions() if None not in span and span[3]]
-    if not spans:  # it returns a constant
-        return isinstance(body, ast.Constant) and body.value in code.co_consts
-    first = min((line, start) for line, _, start, _ in spans)
-    final = max((last, end) for _, last, _, end in spans)
-    start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
-    return start <= first and final <= end

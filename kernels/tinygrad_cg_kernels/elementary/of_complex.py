@@ -359,7 +359,12 @@ def power_complex(x, y):
 
 def _of_any_width(function):
     """Return a function of complex128 for complex64 too."""
-    return jitable(lambda x: like(function(np.complex128(x)), x))
+
+    @jitable
+    def of_any_width(x):
+        return like(function(np.complex128(x)), x)
+
+    return of_any_width
 
 
 exp_complex, expm1_complex = _of_any_width(_exp), _of_any_width(_expm1)

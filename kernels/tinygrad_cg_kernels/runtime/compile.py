@@ -64,12 +64,18 @@ def jitable(function: Callable) -> Callable:
 
 def in_float64(formula: Callable) -> dict[frozenset[str], Callable]:
     """Return the versions of a function whose formula takes and gives float64."""
-    calls = (
-        lambda x: np.float32(formula(np.float64(x))),
-        lambda x, y: np.float32(formula(np.float64(x), np.float64(y))),
-        lambda x, y, z: np.float32(formula(np.float64(x), np.float64(y), np.float64(z))),
-    )
-    return {FLOAT64: formula, FLOAT32: calls[formula.__code__.co_argcount - 1]}
+
+    def unary(x):
+        return np.float32(formula(np.float64(x)))
+
+    def binary(x, y):
+        return np.float32(formula(np.float64(x), np.float64(y)))
+
+    def ternary(x, y, z):
+        return np.float32(formula(np.float64(x), np.float64(y), np.float64(z)))
+
+    narrow = (unary, binary, ternary)[formula.__code__.co_argcount - 1]
+    return {FLOAT64: formula, FLOAT32: narrow}
 
 
 _foreign: set[Callable] = set()
