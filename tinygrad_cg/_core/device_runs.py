@@ -1,9 +1,8 @@
-"""From what runs an operation on the processor to what runs it on a GPU.
+"""What runs an operation on a GPU.
 
-The `run` of a primitive is a kernel, or a function that calls kernels and functions of NumPy. It
-runs on a GPU as it is written, with the kernels that it calls replaced by those for the GPU, and
-with NumPy's functions that make arrays replaced by those of the library of arrays there. NumPy's
-other functions ask their operands, and so are the library's already.
+The `run` of a primitive is a kernel, or a function that calls kernels and functions of NumPy. Such
+a function runs where its arrays are: it asks for its kernels by `kernel_for`, and for the library
+that makes arrays by `devices.library_of`. NumPy's other functions ask their operands.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import partial
-from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -149,23 +146,25 @@ def moved(value: Any) -> Any:
 
 # Implementations -------------------------------------------------------------------------------
 
-_MAKERS = frozenset(
-    (
-        *("arange", "array", "asanyarray", "asarray", "ascontiguousarray", "empty", "eye"),
-        *("full", "identity", "indices", "linspace", "ones", "tri", "zeros"),
-    )
-)
-_KERNELS = "tinygrad_cg_kernels"
-_PLAIN = {f"{_KERNELS}.runtime.errstate", f"{_KERNELS}.runtime.promotion"}
-"""Modules of the kernels whose functions are NumPy's own with settings, for any arrays."""
-
 
 def _implementation(primitive: Any) -> Callable[..., Any]:
     """Return what runs an operation on arrays of a GPU."""
     if primitive.on_gpu is not None:
         return primitive.on_gpu
-    run = _Translation().of(primitive.run)
-    return run if run is _absent or primitive.kind == "elementwise" else _Checked(primitive, run)
+    run = primitive.run
+    if _is_kernel(run):
+        return on_gpu(run) or _absent
+    return run if primitive.kind == "elementwise" else _Checked(primitive, run)
+
+
+def _is_kernel(run: Any) -> bool:
+    home = getattr(run, "__module__", None) or type(run).__module__
+    return home.startswith("tinygrad_cg_kernels.")
+
+
+def kernel_for(array: Any, kernel: Any) -> Any:
+    """Return a kernel or, for an array on a GPU, what computes the same there."""
+    return (on_gpu(kernel) or _absent) if isinstance(array, devices.array_types) else kernel
 
 
 def on_gpu(kernel: Any) -> Any:
@@ -207,74 +206,3 @@ class _Checked:
             if not isinstance(one, devices.array_types):
                 raise _Absent
         return found
-
-
-class _Module:
-    """A module of kernels, or NumPy, as a function for a GPU sees it."""
-
-    def __init__(self, module: ModuleType, translation: _Translation) -> None:
-        self.__module, self.__translation = module, translation
-
-    def __getattr__(self, name: str) -> Any:
-        if self.__module is np:
-            return getattr(devices.library() if name in _MAKERS else np, name)
-        found = self.__translation.of(getattr(self.__module, name))
-        setattr(self, name, found)
-        return found
-
-
-class _Translation:
-    """Functions, kernels and modules that an operation uses, as they are used on a GPU."""
-
-    def __init__(self) -> None:
-        self._copies: dict[FunctionType, FunctionType] = {}
-
-    def of(self, value: Any) -> Any:
-        """Return a value as it is used on a GPU: itself if that makes no difference."""
-        if isinstance(value, ModuleType):
-            changes = value is np or (
-                _is_of_kernels(value.__name__) and value.__name__ not in _PLAIN
-            )
-            return _Module(value, self) if changes else value
-        if isinstance(value, partial):
-            return partial(self.of(value.func), *value.args, **value.keywords)
-        if isinstance(value, type):
-            return value
-        if not callable(value):
-            return getattr(value, "on_gpu", value)
-        home = getattr(value, "__module__", None) or type(value).__module__
-        if home in _PLAIN:
-            return value
-        if _is_of_kernels(home):
-            return on_gpu(value) or _absent
-        if not home.startswith("tinygrad_cg.") or hasattr(value, "primitive"):
-            return value
-        if hasattr(value, "cache_info"):  # it makes kernels, and keeps them
-            return lambda *args, **kwargs: self.of(value(*args, **kwargs))
-        return self._copy(value) if isinstance(value, FunctionType) else value
-
-    def _copy(self, function: FunctionType) -> FunctionType:
-        """Return a function with what it uses as it is used on a GPU."""
-        if function in self._copies:
-            return self._copies[function]
-        code = function.__code__
-        scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
-        cells = tuple(CellType() for _ in function.__closure__ or ())
-        copy = FunctionType(code, scope, function.__name__, function.__defaults__, cells)
-        copy.__kwdefaults__ = function.__kwdefaults__
-        self._copies[function] = copy
-        for cell, old in zip(cells, function.__closure__ or (), strict=True):
-            cell.cell_contents = self.of(old.cell_contents)
-        known = function.__globals__
-        scope.update({name: self.of(known[name]) for name in _names_in(code) if name in known})
-        return copy
-
-
-def _is_of_kernels(name: str) -> bool:
-    return name == _KERNELS or name.startswith(f"{_KERNELS}.")
-
-
-def _names_in(code: CodeType) -> set[str]:
-    """Return the names of globals, and of attributes, in a piece of code and those inside it."""
-    inside = [one for one in code.co_consts if isinstance(one, CodeType)]
-    return set(code.co_names).union(*map(_names_in, inside))

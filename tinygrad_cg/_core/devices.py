@@ -193,6 +193,11 @@ def arrays_like(tensor: Any) -> Any:
     return library() if home(tensor) == GPU else np
 
 
+def library_of(array: Any) -> Any:
+    """Return the library that makes arrays where an array is."""
+    return library() if isinstance(array, array_types) else np
+
+
 def create(name: str, maker: str, *arguments: Any, **named: Any) -> Any:
     """Return a new array where `tf.device` says that new tensors are, by NumPy's maker of a name.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.kinds import REAL
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
@@ -33,7 +34,7 @@ logical_not = unary("logical_not", "Whether x is false (0).", "logical")
 
 _sign_bit = operation(
     "sign_bit",
-    lambda x: np.asarray(np.signbit(x)),
+    lambda x: devices.library_of(x).asarray(np.signbit(x)),
     lambda x: Aval(x.shape, np.dtype(bool)),
     dtypes=REAL,
     batch=lambda params, size: params,

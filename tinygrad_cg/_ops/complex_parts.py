@@ -8,6 +8,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 
+from .._core import devices
 from .._core.conversion import convert_operands
 from .._core.kinds import is_complex
 from .._core.primitive import apply
@@ -23,7 +24,7 @@ def _run(x: np.ndarray) -> np.ndarray:
     if is_complex(x.dtype):
         raise TypeError(f"view_as_complex: needs real numbers, got {x.dtype}")
     wanted = complex_dtype(x.dtype)
-    parts = np.ascontiguousarray(cast_array(x, real_dtype(wanted)))
+    parts = devices.library_of(x).ascontiguousarray(cast_array(x, real_dtype(wanted)))
     return parts.view(wanted)[..., 0]
 
 

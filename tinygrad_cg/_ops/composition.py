@@ -1,7 +1,8 @@
 """Operations by name on arrays and on tensors, for decompositions.
 
 A decomposition is written once, as a function of `ops`: ``ops.exp(x)`` applies the operation named
-"exp" to whatever `x` is. `ARRAYS` and `TENSORS` stand here; the compiler has one that makes nodes.
+"exp" to whatever `x` is. `ARRAYS`, `ON_GPU` and `TENSORS` stand here; the compiler has one that
+makes nodes.
 """
 
 from __future__ import annotations
@@ -37,8 +38,6 @@ def _find_operation(name: str) -> Primitive:
 
 class _OnArrays:
     """Run the kernels of operations on arrays."""
-
-    on_gpu: _OnGPU  # what takes its place there: see `device_runs`
 
     def number(self, value: float, like: np.ndarray) -> np.ndarray:
         return weak_arrays[like.dtype][value]
@@ -90,6 +89,6 @@ class _OnTensors:
         return call
 
 
-_OnArrays.on_gpu = _OnGPU()
 ARRAYS: Operations = _OnArrays()
+ON_GPU: Operations = _OnGPU()
 TENSORS: Operations = _OnTensors()

@@ -167,7 +167,7 @@ def _invert(x: np.ndarray) -> np.ndarray:
     if not is_integer(x.dtype):
         raise TypeError(f"invert_permutation: x must be integers, got {x.dtype}")
     size = x.shape[-1]
-    if not (np.sort(x, -1) == np.arange(size)).all():
+    if not (np.sort(x, -1) == devices.library_of(x).arange(size)).all():
         raise InvalidArgumentError(
             f"invert_permutation: x must have each of 0 to {size - 1} once, got {x.tolist()}"
         )

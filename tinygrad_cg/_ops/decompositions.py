@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import convert_operands
 from .._core.kinds import is_complex
 from .._core.primitive import apply
@@ -61,12 +62,13 @@ _inverse = of_matrices("inverse", np.linalg.inv, _inverse_rule, errors=(_SINGULA
 
 def _run_cofactors(x: np.ndarray) -> np.ndarray:
     """Return det(x) times the transposed inverse; of singular matrices by singular values."""
+    library = devices.library_of(x)
     try:
         transposed = np.swapaxes(np.linalg.inv(x), -1, -2)
-        return np.ascontiguousarray(np.linalg.det(x)[..., None, None] * transposed)
+        return library.ascontiguousarray(np.linalg.det(x)[..., None, None] * transposed)
     except np.linalg.LinAlgError:
         left, values, right = np.linalg.svd(x)
-        others = np.where(np.eye(x.shape[-1], dtype=bool), 1, values[..., None, :]).prod(-1)
+        others = np.where(library.eye(x.shape[-1], dtype=bool), 1, values[..., None, :]).prod(-1)
         turn = (np.linalg.det(left) * np.linalg.det(right))[..., None, None]
         return turn * (left.conj() * others[..., None, :] @ right.conj())
 
@@ -83,16 +85,17 @@ def _run_cofactor_change(x: np.ndarray, way: np.ndarray) -> np.ndarray:
 
     By singular values where that loses digits: by products of all values but two.
     """
+    library = devices.library_of(x)
     with contextlib.suppress(np.linalg.LinAlgError):
         inverse = np.linalg.inv(x)
         if _is_regular(x, inverse):
             change = np.einsum("...ij,...ji->...", inverse, way)[..., None, None] * inverse
             change = change - inverse @ way @ inverse
-            change = np.ascontiguousarray(np.swapaxes(change, -1, -2))
+            change = library.ascontiguousarray(np.swapaxes(change, -1, -2))
             return np.linalg.det(x)[..., None, None] * change
     left, values, right = np.linalg.svd(x)
     row = values[..., None, :]
-    after = np.tri(x.shape[-1], dtype=bool).T & ~np.eye(x.shape[-1], dtype=bool)
+    after = library.tri(x.shape[-1], dtype=bool).T & ~library.eye(x.shape[-1], dtype=bool)
     from_row = np.where(after, row, 1).cumprod(-1)  # the product of the values i + 1 to j
     between = np.where(after, np.roll(from_row, 1, -1), 0)
     before = np.where(after.T, row, 1).prod(-1)[..., None]
@@ -101,7 +104,7 @@ def _run_cofactor_change(x: np.ndarray, way: np.ndarray) -> np.ndarray:
     others = others + np.swapaxes(others, -1, -2)
     inner = np.swapaxes(left, -1, -2).conj() @ way @ np.swapaxes(right, -1, -2).conj()
     diagonal = np.einsum("...ii->...i", inner)[..., None, :]
-    middle = np.eye(x.shape[-1]) * (others * diagonal).sum(-1)[..., None]
+    middle = library.eye(x.shape[-1]) * (others * diagonal).sum(-1)[..., None]
     middle = middle - others * np.swapaxes(inner, -1, -2)
     turn = (np.linalg.det(left) * np.linalg.det(right))[..., None, None]
     return turn * (left.conj() @ middle @ right.conj())

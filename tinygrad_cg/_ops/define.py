@@ -14,6 +14,7 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import objects, promotion
 
 from .._core.conversion import convert, is_tensor
+from .._core.device_runs import kernel_for
 from .._core.kinds import is_bool
 from .._core.primitive import (
     Primitive,
@@ -182,7 +183,7 @@ def reduction(
     )
 
     def run_kernel(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
-        return kernel(x, axis, keepdims)
+        return kernel_for(x, kernel)(x, axis, keepdims)
 
     def abstract(x: Aval, axis: tuple[int, ...], keepdims: bool) -> Aval:
         return Aval(reduced_shape(x.shape, axis, keepdims), kernel.result_dtype(x.dtype))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.kinds import is_complex
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
@@ -119,11 +120,12 @@ def eigvals(x: Any) -> Tensor:
 
 def _eliminate(x: np.ndarray, pivots: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return L and U in one matrix, and the order of rows; with the largest pivots, or without."""
-    x = np.array(x, np.result_type(x, np.float32))
+    library = devices.library_of(x)
+    x = library.array(x, np.result_type(x, np.float32))
     height, width = x.shape[-2:]
     x = x.reshape(-1, height, width)
-    order = np.tile(np.arange(height), (len(x), 1))
-    each = np.arange(len(x))
+    order = np.tile(library.arange(height), (len(x), 1))
+    each = library.arange(len(x))
     for i in range(min(height, width)):
         if pivots:
             column = x[:, i:, i]

@@ -6,9 +6,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from tinygrad_cg_kernels.reduce import exponentials
 
+from .._core import devices
 from .._core.conversion import convert, convert_operands
 from .._core.kinds import (
     INEXACT,
@@ -37,7 +39,7 @@ from .comparison import (
     not_equal,
 )
 from .complex import conj, real
-from .composition import ARRAYS, Operations
+from .composition import ARRAYS, ON_GPU, Operations
 from .creation import zeros_like
 from .define import (
     ANY,
@@ -287,11 +289,12 @@ _PRODUCTS = frozenset((-1, 1, 3, 4))
 
 
 def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
+    ops = ARRAYS if type(x) is ndarray else ON_GPU
     if exponent == 2:  # the commonest, before anything is looked at
-        return ARRAYS.square(x)
+        return ops.square(x)
     if exponent in _PRODUCTS:
-        return _power_by_products(ARRAYS, x, exponent)
-    return ARRAYS.power(x, ARRAYS.number(exponent, x))
+        return _power_by_products(ops, x, exponent)
+    return ops.power(x, ops.number(exponent, x))
 
 
 def _scalar_power_rule(dy: Tensor, x: Tensor, out: Tensor, exponent: float) -> Tensor:
@@ -407,7 +410,7 @@ def _turning(part: Tensor, x: Tensor, y: Tensor) -> Tensor:
 def _run_nextafter(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     wanted = hypot.primitive.kernel.result_dtype(x.dtype, y.dtype)  # bool and integers: float64
     with np.errstate(all="ignore"):
-        return np.asarray(np.nextafter(x.astype(wanted), y.astype(wanted)))
+        return devices.library_of(x).asarray(np.nextafter(x.astype(wanted), y.astype(wanted)))
 
 
 def _nextafter_aval(x: Aval, y: Aval) -> Aval:

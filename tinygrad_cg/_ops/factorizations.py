@@ -84,7 +84,8 @@ def _run_check(
 ) -> np.ndarray:
     """Return `x`; warn if it is not 0 where values are `close`, up to the rounding of `like`."""
     size = np.abs(x)
-    wrong = np.where(close & ~np.eye(x.shape[-1], dtype=bool), size, 0)
+    unit = devices.library_of(x).eye(x.shape[-1], dtype=bool)
+    wrong = np.where(close & ~unit, size, 0)
     if phase and x.dtype.kind == "c":
         turns = np.abs(np.einsum("...ii->...i", x).imag)
         wrong = np.concatenate([wrong, turns[..., None, :]], -2)
@@ -368,7 +369,8 @@ def _complement_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _run_complement(x: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(np.linalg.qr(x, "complete")[0][..., x.shape[-1] :])
+    others = np.linalg.qr(x, "complete")[0][..., x.shape[-1] :]
+    return devices.library_of(x).ascontiguousarray(others)
 
 
 def _complement_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:

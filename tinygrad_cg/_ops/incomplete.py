@@ -14,6 +14,7 @@ import numpy as np
 from tinygrad_cg_kernels.elementary import incomplete as kernels
 from tinygrad_cg_kernels.loops.engine import Elementwise
 
+from .._core.device_runs import kernel_for
 from .._core.kinds import REAL
 from .._core.primitive import Primitive, apply, as_tensors, public_function
 from .._core.tensor import Aval, Tensor
@@ -141,7 +142,7 @@ def by_orders(name: str, functions: Any, vjp: Any, **record: Any) -> Primitive:
         return Elementwise(name, functions[chosen], len(inputs), "float")
 
     def run(*arrays: np.ndarray, **params: Any) -> np.ndarray:
-        return kernel_of(params[parameter])(*arrays)
+        return kernel_for(arrays[0], kernel_of(params[parameter]))(*arrays)
 
     aval = elementwise_aval(kernel_of(order))
 

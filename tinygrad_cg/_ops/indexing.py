@@ -13,6 +13,7 @@ from tinygrad_cg_kernels.runtime import promotion
 
 from .._core import conversion, device_runs, devices
 from .._core.conversion import convert, is_tensor, refuse_masked
+from .._core.device_runs import kernel_for
 from .._core.kinds import is_bool, is_integer
 from .._core.primitive import OPS, apply
 from .._core.tensor import Aval, NoValueError, Tensor
@@ -66,7 +67,7 @@ _getitem = operation(
 
 _getitem_adjoint = operation(
     "getitem_adjoint",
-    lambda x, shape, key: kmove.index_add(shape, x.dtype, key, x),
+    lambda x, shape, key: kernel_for(x, kmove.index_add)(shape, x.dtype, key, x),
     lambda x, shape, key: Aval(shape, x.dtype),
     (lambda dy, key: apply(_getitem, (dy,), {"key": key}),),
     linear=True,
@@ -226,7 +227,7 @@ def _gather_batch(params: dict, size: int) -> dict:
 
 _gather = operation(
     "gather",
-    lambda x, indices, axis, batch_dims: kmove.gather(x, indices, axis, batch_dims),
+    lambda x, indices, axis, batch_dims: kernel_for(x, kmove.gather)(x, indices, axis, batch_dims),
     lambda x, indices, axis, batch_dims: Aval(
         (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :]), x.dtype
     ),
@@ -249,7 +250,7 @@ _gather = operation(
 )
 _gather_adjoint = operation(
     "gather_adjoint",
-    lambda x, indices, shape, axis, batch_dims: kmove.scatter_add(
+    lambda x, indices, shape, axis, batch_dims: kernel_for(x, kmove.scatter_add)(
         shape, x.dtype, indices, x, axis, batch_dims
     ),
     lambda x, indices, shape, axis, batch_dims: Aval(shape, x.dtype),

@@ -12,6 +12,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime import promotion
 
+from .._core import devices
 from .._core.conversion import convert, convert_operands
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
@@ -69,7 +70,8 @@ def pinv(x: Any, rtol: Any = None) -> Tensor:
 def _run_lstsq(x: np.ndarray, y: np.ndarray, rcond: float) -> np.ndarray:
     leading = promotion.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     x, y = (np.broadcast_to(one, (*leading, *one.shape[-2:])) for one in (x, y))
-    out = np.empty((*leading, x.shape[-1], y.shape[-1]), np.result_type(x, y))
+    shape = *leading, x.shape[-1], y.shape[-1]
+    out = devices.library_of(x).empty(shape, np.result_type(x, y))
     for index in np.ndindex(leading):
         out[index] = np.linalg.lstsq(x[index], y[index], rcond)[0]
     return out

@@ -11,6 +11,7 @@ from tinygrad_cg_kernels.runtime import promotion
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
+from .._core import devices
 from .._core.conversion import convert, promote
 from .._core.kinds import is_exact
 from .._core.primitive import Primitive, apply
@@ -54,7 +55,8 @@ def by_lapack(
         dtypes = [array.dtype for array in arrays]
         wide = [cast_array(array, loop_dtype(result_dtype(*dtypes))) for array in arrays]
         try:
-            return cast_array(np.asarray(function(*wide, **params)), dtype_of(*dtypes))
+            found = devices.library_of(wide[0]).asarray(function(*wide, **params))
+            return cast_array(found, dtype_of(*dtypes))
         except np.linalg.LinAlgError as error:
             raise MatrixError(f"{name}: {error}") from None
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -65,7 +66,7 @@ def _exponential(x: np.ndarray) -> np.ndarray:
         return np.full_like(x, np.nan)
     squarings = max(0, math.ceil(math.log2(norm / _PADE_NORM))) if norm else 0
     x = x / 2.0**squarings
-    unit = np.eye(size, dtype=x.dtype)
+    unit = devices.library_of(x).eye(size, dtype=x.dtype)
     second = x @ x
     fourth = second @ second
     sixth = fourth @ second
@@ -101,7 +102,7 @@ def _newton(x: np.ndarray) -> np.ndarray | None:
     size = x.shape[-1]
     if not np.isfinite(x).all():
         return np.full_like(x, np.nan)
-    unit = np.eye(size, dtype=x.dtype)
+    unit = devices.library_of(x).eye(size, dtype=x.dtype)
     eps = float(np.finfo(x.dtype).eps)
     product, root, last = x, x, np.inf
     for _ in range(_STEPS):
@@ -132,7 +133,7 @@ def _fractions() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _logarithm(x: np.ndarray) -> np.ndarray:
-    unit = np.eye(x.shape[-1], dtype=x.dtype)
+    unit = devices.library_of(x).eye(x.shape[-1], dtype=x.dtype)
     if not np.isfinite(x).all():
         return np.full_like(x, np.nan)
     roots = 0

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import convert, is_tensor
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
@@ -21,11 +22,11 @@ Widths = tuple[tuple[int, int], ...]
 
 def _pad_array(x: np.ndarray, value: np.ndarray, widths: Widths) -> np.ndarray:
     """Pad an array whose batch axes come first; `value` has these axes too."""
-    shape = _padded_shape(x.shape, widths)
+    shape, library = _padded_shape(x.shape, widths), devices.library_of(x)
     if not value.ndim and not any(value.tobytes()):  # -0.0 is no row of zero bytes
-        out = np.zeros(shape, x.dtype.newbyteorder("="))
+        out = library.zeros(shape, x.dtype.newbyteorder("="))
     else:
-        out = np.empty(shape, x.dtype.newbyteorder("="))
+        out = library.empty(shape, x.dtype.newbyteorder("="))
         out[...] = value.reshape(value.shape + (1,) * (x.ndim - value.ndim))
     out[_centre(x.shape, widths)] = x
     return out

@@ -15,7 +15,9 @@ from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.runtime import errstate
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
+from .._core import devices
 from .._core.conversion import convert, promote
+from .._core.device_runs import kernel_for
 from .._core.kinds import (
     NUMBERS,
     REAL,
@@ -95,13 +97,13 @@ def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarra
     wanted = loop_dtype(x.dtype)
     if is_integer(x.dtype):  # a mean may fit where the sum does not
         wanted = np.dtype(np.uint64 if is_unsigned(x.dtype) else np.int64)
-    total = kreduce.sum(errstate.cast(x, wanted), axis, keepdims)
+    total = kernel_for(x, kreduce.sum)(errstate.cast(x, wanted), axis, keepdims)
     count = _count(x.shape, axis)
     if is_inexact(x.dtype):
         return errstate.cast(errstate.ignore_errors(np.divide, total, count, total), x.dtype)
     quotient = total // max(count, 1)
     inexact = (total < 0) & (quotient * count != total)  # towards zero, as the original
-    return np.asarray(quotient + inexact, x.dtype)
+    return devices.library_of(x).asarray(quotient + inexact, x.dtype)
 
 
 def _mean_by_sum(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
@@ -366,7 +368,7 @@ _ALONG = [Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})]
 def _axis_operation(name: str, kernel: Any, abstract: Any, **record: Any) -> Primitive:
     return operation(
         name,
-        lambda x, axis: kernel(x, axis),
+        lambda x, axis: kernel_for(x, kernel)(x, axis),
         abstract,
         kind="reduction",
         kernel=kernel,
@@ -396,9 +398,9 @@ def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any, jvp: Any) -> Pri
         dtype = promote(g.dtype, y.dtype)
         g, y = errstate.cast(g, dtype), errstate.cast(y, dtype)
         in_order = g.flags.c_contiguous and y.flags.c_contiguous
-        if in_order and is_narrow(name, y, axis):
+        if in_order and type(y) is np.ndarray and is_narrow(name, y, axis):
             return decomposition(ARRAYS, g, y, axis)
-        return kernel(g, y, axis)
+        return kernel_for(y, kernel)(g, y, axis)
 
     return operation(
         name,

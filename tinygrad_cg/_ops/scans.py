@@ -10,6 +10,7 @@ from tinygrad_cg_kernels.reduce import scan as kscan
 from tinygrad_cg_kernels.runtime import errstate
 
 from .._core.conversion import convert, promote
+from .._core.device_runs import kernel_for
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from .comparison import equal, isfinite, logical_and, logical_not
@@ -31,7 +32,7 @@ _SAMPLES = [
 def _scan(name: str, kernel: kscan.Scan, **record: Any) -> Primitive:
     return operation(
         name,
-        lambda x, axis, reverse, exclusive: kernel(x, axis, reverse, exclusive),
+        lambda x, axis, reverse, exclusive: kernel_for(x, kernel)(x, axis, reverse, exclusive),
         lambda x, axis, reverse, exclusive: Aval(x.shape, kernel.result_dtype(x.dtype)),
         kind="reduction",
         kernel=kernel,
@@ -64,7 +65,7 @@ _cumsum = _scan(
 
 def _recurrence_run(a: np.ndarray, b: np.ndarray, pulls: bool, **params: Any) -> np.ndarray:
     dtype = promote(a.dtype, b.dtype)
-    kernel = kscan.pull if pulls else kscan.recurrence
+    kernel = kernel_for(a, kscan.pull if pulls else kscan.recurrence)
     return kernel(errstate.cast(a, dtype), y=errstate.cast(b, dtype), **params)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from tinygrad_cg_kernels.move import order as korder
 
 from .._core.conversion import as_dtype, convert
+from .._core.device_runs import kernel_for
 from .._core.kinds import is_integer
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
@@ -24,7 +25,7 @@ _INDICES = np.array([[2, 0], [1, -1], [2, 0], [2, 1]])
 
 _take_along_axis = operation(
     "take_along_axis",
-    lambda x, indices, axis: korder.take_along_axis(x, indices, axis),
+    lambda x, indices, axis: kernel_for(x, korder.take_along_axis)(x, indices, axis),
     lambda x, indices, axis: Aval(indices.shape, x.dtype),
     (lambda dy, indices, shape, axis: add_along_axis(dy, indices, shape, axis), None),
     inputs=("x", "indices"),
@@ -38,7 +39,9 @@ _take_along_axis = operation(
 )
 _add_along_axis = operation(
     "add_along_axis",
-    lambda x, indices, shape, axis: korder.add_along_axis(shape, x.dtype, indices, x, axis),
+    lambda x, indices, shape, axis: kernel_for(x, korder.add_along_axis)(
+        shape, x.dtype, indices, x, axis
+    ),
     lambda x, indices, shape, axis: Aval(shape, x.dtype),
     (lambda dy, indices, axis: apply(_take_along_axis, (dy, indices), {"axis": axis}), None),
     inputs=("x", "indices"),
@@ -92,7 +95,7 @@ def _broadcast_others(x: Tensor, common: list[int], dim: int) -> Tensor:
 
 _sort = operation(
     "sort",
-    lambda x, axis, descending: korder.sort(x, axis, descending),
+    lambda x, axis, descending: kernel_for(x, korder.sort)(x, axis, descending),
     lambda x, axis, descending: x,
     (
         lambda dy, x, shape, axis, descending: add_along_axis(
@@ -108,7 +111,7 @@ _sort = operation(
 )
 _argsort = operation(
     "argsort",
-    lambda x, axis, descending, stable: korder.argsort(x, axis, descending, stable),
+    lambda x, axis, descending, stable: kernel_for(x, korder.argsort)(x, axis, descending, stable),
     lambda x, axis, descending, stable: Aval(x.shape, np.dtype(np.int64)),
     kernel=korder.argsort,
     batch=lambda params, size: params | {"axis": params["axis"] + 1},
@@ -171,7 +174,9 @@ def top_k(x: Any, k: Any = 1, dtype: Any = np.int32) -> TopK:
 
 _one_hot = operation(
     "one_hot",
-    lambda indices, depth, axis, dtype: korder.one_hot(indices, depth, axis, dtype),
+    lambda indices, depth, axis, dtype: kernel_for(indices, korder.one_hot)(
+        indices, depth, axis, dtype
+    ),
     lambda indices, depth, axis, dtype: Aval(
         (*indices.shape[:axis], depth, *indices.shape[axis:]), dtype
     ),

@@ -99,7 +99,7 @@ def _run_blocks(x: np.ndarray, decreasing: bool) -> np.ndarray:
         raise TypeError(f"isotonic_regression: needs real numbers, got {x.dtype}")
     rows = x.reshape(-1, x.shape[-1]).tolist() if x.size else []
     found = [_pool_adjacent(row, decreasing) for row in rows]
-    return np.array(found, np.int32).reshape(x.shape)
+    return devices.library_of(x).array(found, np.int32).reshape(x.shape)
 
 
 _blocks = operation(

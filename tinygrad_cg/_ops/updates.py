@@ -12,7 +12,7 @@ from tinygrad_cg_kernels.move import scatter as kscatter
 
 from .._core import devices
 from .._core.conversion import any_tensor, convert, convert_operands
-from .._core.device_runs import check_devices
+from .._core.device_runs import check_devices, kernel_for
 from .._core.kinds import is_bool, is_integer
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
@@ -29,7 +29,7 @@ from .transfer import to_device
 
 def _positions(indices: np.ndarray, sizes: tuple[int, ...], name: str) -> np.ndarray:
     try:
-        return kscatter.flat_positions(indices, sizes)
+        return kernel_for(indices, kscatter.flat_positions)(indices, sizes)
     except IndexError as error:
         raise InvalidArgumentError(f"{name}: {error}") from None
 

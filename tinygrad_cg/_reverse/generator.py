@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import devices
 from .._core.conversion import FLOAT32, as_dtype, convert
 from .._core.kinds import is_integer
 from .._core.levels import state as thread
@@ -35,7 +36,7 @@ def _run(state: np.ndarray, method: str, arguments: tuple) -> np.ndarray:
         raise TypeError(f"Generator: a state must be three integers, got {state.dtype}")
     low, high, key = (int(word) % _LARGEST for word in state.tolist())
     generator = np.random.Generator(np.random.Philox(counter=[0, 0, low, high], key=key))
-    return _numbers(generator, method, arguments)
+    return devices.library_of(state).asarray(_numbers(generator, method, arguments))
 
 
 def _aval(state: Aval, method: str, arguments: tuple) -> Aval:

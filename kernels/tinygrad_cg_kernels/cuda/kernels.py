@@ -22,17 +22,10 @@ from tinygrad_cg_kernels.linear.matmul import matmul
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
 from tinygrad_cg_kernels.move import gather, order, scatter
 from tinygrad_cg_kernels.reduce.moments import Moment
-from tinygrad_cg_kernels.reduce.narrow import is_narrow
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.scan import Scan
 from tinygrad_cg_kernels.reduce.search import ArgReduction
 from tinygrad_cg_kernels.reduce.softmax import LogSumExp, Normalisation, NormalisationGradient
-
-
-def _never(*arguments: Any) -> bool:
-    """Return whether a way of the CPU's own serves for narrow rows."""
-    return False
-
 
 _MAKERS: dict[type, Callable[[Any], Callable[..., Any]]] = {
     Elementwise: DeviceElementwise,
@@ -65,7 +58,6 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     pool.max_pool_indices: images.max_pool_indices,
     pool.mean_pool: images.mean_pool,
     pool.mean_pool_adjoint: images.mean_pool_adjoint,
-    is_narrow: _never,
 }
 _made: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
 
