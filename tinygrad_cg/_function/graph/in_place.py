@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core import devices
 from ..._core.primitive import OPS, Primitive
 from .loop_drafts import Body, replaced
 from .loop_passes import is_row
@@ -17,7 +18,7 @@ def _exchange(x: np.ndarray, value: np.ndarray, index: np.ndarray) -> np.ndarray
     position = int(index)
     if not 0 <= position < len(x):
         raise IndexError(f"set_row: index {position} is outside of {len(x)} rows")
-    before = np.array(x[position])
+    before = devices.library_of(x).array(x[position])
     x[position] = value
     return before
 
@@ -36,7 +37,7 @@ It gives what the row was before.
 
 def _add_in_place(x: np.ndarray, part: np.ndarray, *index: np.ndarray, key: Any) -> np.ndarray:
     x[key if key is not None else int(index[0])] += part
-    return np.array(part)
+    return devices.library_of(part).array(part)
 
 
 ADD_IN_PLACE = Primitive(
