@@ -22,11 +22,9 @@ if sys.argv[:1] == ["-m"] and __name__ in sys.orig_argv:  # `python -m` is loadi
 
     sys.excepthook = _end_quietly
 
-from ._ops import protocol as _numpy_dispatch  # first: it suspends the garbage collector
-
-# isort: split
 from ._core.suggestions import refuse_name
 from ._function.codegen import fused_rules as _fused_rules  # noqa: F401 (for gradient functions)
+from ._ops import protocol as _numpy_dispatch
 from ._rules import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
 from ._transforms.tape import GradientTape
 from .errors import shorten_tracebacks as _shorten_tracebacks
