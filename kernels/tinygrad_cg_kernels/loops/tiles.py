@@ -127,4 +127,4 @@ def prepare() -> None:
 
 def counted(run: Callable[..., object], work: int) -> Callable[..., object]:
     """Return `run`, which runs a kernel of tiles on so many elements; they are counted."""
-    return tiers.counted(run, getattr(_owner, "optimized", None), work)
+    return tiers.counted(run, _owner, work)
