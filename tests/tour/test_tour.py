@@ -145,7 +145,7 @@ def test_ctrl_c_ends_quietly(monkeypatch, capsys):
 
 
 def test_ctrl_c_while_modules_are_loaded_ends_quietly(tmp_path):
-    (tmp_path / "numba.py").write_text("raise KeyboardInterrupt")
+    (tmp_path / "llvmlite.py").write_text("raise KeyboardInterrupt")
     paths = os.pathsep.join([str(tmp_path), str(ROOT), str(ROOT / "kernels")])
     env = {**os.environ, "PYTHONPATH": paths}
     found = {}
