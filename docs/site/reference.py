@@ -146,7 +146,9 @@ def _methods(value: type) -> dict[str, object]:
     found: dict[str, object] = {}
     for base in reversed(value.__mro__):
         if base.__module__.startswith("tinygrad_cg"):
-            for name, member in vars(base).items():
+            for name in list(vars(base)):
+                getattr(base, name, None)  # what the first use loads is there then
+                member = vars(base)[name]
                 written = inspect.getdoc(member) if not name.startswith("_") else None
                 is_method = inspect.isroutine(member) or isinstance(member, property)
                 is_absent = isinstance(member, AbsentAttribute)  # it raises, and says what to use

@@ -180,6 +180,18 @@ print(x.sum().numpy().dtype, x.compress([0, 1, 1]).numpy(), x.__array_namespace_
     assert done.stdout.split() == ["int64", "[2", "4]", "tinygrad_cg.numpy"]
 
 
+@pytest.mark.quick
+def test_methods_are_documented_before_they_are_called():
+    program = (
+        "import tinygrad_cg as tf; print(tf.Tensor.sum.__doc__); print(tf.Variable.mean.__doc__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip()
+    assert "None" not in done.stdout.split("\n")
+
+
 def test_a_function_of_numpy_computes_in_float64():
     """Issue: `grad(np.sin)(1.0)` computed in float32, `tinygrad_cg.numpy.sin(1.0)` in float64."""
     slope = np.cos(1.0)

@@ -8,8 +8,10 @@ import random
 import sys
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
+from numba.cpython import numbers
 
 from tinygrad_cg_frontend import Untranslatable
 from tinygrad_cg_kernels.runtime import generated, numba_backend, service, signatures
@@ -287,10 +289,15 @@ def by_front_end(text: str, signature: Any = SIGNATURE) -> Callable:
 
 
 def by_numba(text: str, signature: Any = SIGNATURE) -> Callable:
-    """Return the function `run` of a text as Numba compiles it, products and sums rounded each."""
+    """Return the function `run` of a text as Numba compiles it, products and sums rounded each.
+
+    Signed integers wrap around, as they do in the front end: Numba's own flags leave it undefined.
+    """
     flags = numba_backend.FLAGS.pop("fastmath")
     try:
-        return numba_backend.compile_by_numba(TextSource(text, "run").python(), "run", signature)[0]
+        with mock.patch.object(numbers, "_int_arith_flags", return_value=[]):
+            python = TextSource(text, "run").python()
+            return numba_backend.compile_by_numba(python, "run", signature)[0]
     finally:
         numba_backend.FLAGS["fastmath"] = flags
         generated.clear()

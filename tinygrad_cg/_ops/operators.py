@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,25 +86,21 @@ def _compress(x: Any, condition: Any, axis: Any = None, out: None = None) -> Ten
     return protocol.of_numpy("compress")(condition, x, axis, out)
 
 
-def _of_numpy(name: str) -> Callable:
-    """Return a method that loads ``tinygrad_cg.numpy``, whose function takes its place."""
+class _LoadedAttribute:
+    """An attribute of tensors whose first use loads it; what it is takes its place then."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        function = protocol.of_numpy(name)
-        setattr(ArrayLike, name, function)
-        return function(self, *args, **kwargs)
-
-    return method
-
-
-class _At:
-    """The attribute ``x.at``, which loads its module at the first use, and is then its class."""
+    def __init__(self, name: str, load: Callable[[], Any]):
+        self._name, self._load = name, load
 
     def __get__(self, x: Any, owner: type) -> Any:
-        from .updates import At
+        setattr(ArrayLike, self._name, self._load())
+        return ArrayLike.__dict__[self._name].__get__(x, owner)
 
-        setattr(ArrayLike, "at", property(At))  # noqa: B010 (no annotation declares it)
-        return ArrayLike.__dict__["at"].__get__(x, owner)
+
+def _load_at() -> property:
+    from .updates import At
+
+    return property(At)
 
 
 def _round(x: Any, digits: Any = None) -> Tensor:
@@ -146,7 +143,7 @@ _OTHERS = {
     "__array_function__": protocol.array_function,
     "T": property(shape.transpose),
     "mT": property(_matrix_transpose),
-    "at": _At(),
+    "at": _LoadedAttribute("at", _load_at),
     "real": property(complex_parts.real),
     "imag": property(complex_parts.imag),
     "astype": _astype,
@@ -172,7 +169,8 @@ def install() -> None:
     for name, op in _OTHERS.items():
         setattr(ArrayLike, name, op)
     for name in _OF_NUMPY:
-        setattr(ArrayLike, name, _of_numpy(name))
+        load = partial(protocol.of_numpy, name)
+        setattr(ArrayLike, name, _LoadedAttribute(name, load))
     of_records = {one.ufunc: one.function for one in OPS.values() if one.ufunc is not None}
     protocol.ufuncs.update(of_records)
 
