@@ -26,7 +26,6 @@ from .reductions import reduce_max, reduce_sum
 from .shape import cast, expand_dims, squeeze
 
 _TALL = np.array([[1.0, 0.5], [-0.25, 2.0], [0.75, -1.0]])
-_LOW_RANK = np.outer([1.0, -2.0, 0.5], [0.5, 1.0])
 
 
 def _pinv_gradient(dy: Tensor, x: Tensor, inverse: Tensor) -> Tensor:
