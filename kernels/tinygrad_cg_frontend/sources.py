@@ -54,8 +54,12 @@ _known: dict[str, list[str]] = {}
 
 
 def _lines(function: Any, file: str, library: Library) -> list[str]:
-    """Return the lines of a file; Untranslatable if they are not those which were imported."""
+    """Return the lines of a file; Untranslatable if they are not those which were imported.
+
+    Where `linecache` was cleared a generated module still has its text.
+    """
     lines = linecache.getlines(file, function.__globals__)
+    lines = lines or function.__globals__.get("__text__", "").splitlines(True)
     if _known.get(file) is not lines:
         if library.is_changed(file):
             raise Untranslatable(f"{file}, which has changed since it was imported")

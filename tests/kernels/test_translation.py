@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import linecache
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from tinygrad_cg_kernels.loops import rows
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.move import order
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import formulas, service
+from tinygrad_cg_kernels.runtime import formulas, generated, service
 from tinygrad_cg_kernels.runtime.formulas import KERNELS
 from tinygrad_cg_kernels.runtime.threads import THRESHOLD
 
@@ -166,6 +167,17 @@ def test_numbers_that_a_function_is_not_for_compile_nothing(name, dtype, monkeyp
     kernel = Elementwise(name, record.kernel.function, record.kernel.inputs, record.kernel.kind)
     with pytest.raises(TypeError, match=f"{name}: no kernel for dtype {dtype}"):
         kernel(*[np.ones(3, dtype)] * record.kernel.inputs)
+
+
+def test_a_generated_function_is_read_where_linecache_was_cleared():
+    """As a debugger or a notebook may have done between two dtypes."""
+    module = generated.load("def twice_and_one(x):\n    return x + x + 1\n")
+    kernel = Elementwise("twice_and_one", module.twice_and_one, 1)
+    before = len(service.fallbacks)
+    for dtype in ("float64", "float32"):
+        linecache.clearcache()
+        assert kernel(np.ones(3, dtype)).tolist() == [3.0] * 3
+    assert service.fallbacks[before:] == []
 
 
 def test_a_function_without_its_source_is_left_to_numba():

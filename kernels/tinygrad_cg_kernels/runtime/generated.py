@@ -27,6 +27,7 @@ def load(source: str) -> ModuleType:
 def _load(name: str, source: str) -> ModuleType:
     code, module = compiled(source, f"<{name}>"), ModuleType(name)
     module.__file__ = code.co_filename
+    module.__dict__["__text__"] = source  # which the front end reads
     sys.modules[name] = module
     exec(code, module.__dict__)
     return module
