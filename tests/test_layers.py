@@ -390,6 +390,8 @@ def imports_of(folder: Path) -> dict[str, set[str]]:
                     targets.add(name if name in modules else home)
             elif isinstance(node, ast.Import):
                 targets.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
+                targets |= {one.value for one in node.args if isinstance(one, ast.Constant)}
         found[module] = targets & set(modules) - {module}
     return found
 

@@ -64,10 +64,11 @@ _LAZY = {
     "._check": "assert_gradients check_gradients",
     "._derivatives": "custom_derivatives",
     "._function.tracing.function": "function",
+    "._function.tracing.scans": "foldl foldr map_fn scan",
     "._function.tracing.signature": "TensorSpec type_spec_from_value",
     "._pictures.curves": "plot_derivatives",
     "._pictures.picture": "show",
-    "._transforms.control_flow": "case cond foldl foldr map_fn scan switch_case while_loop",
+    "._transforms.control_flow": "case cond switch_case while_loop",
     "._spellings.arrays": (
         "argsort boolean_mask broadcast_to clip_by_global_norm clip_by_norm clip_by_value concat "
         "dynamic_partition dynamic_stitch expand_dims fill gather gather_nd identity linspace "
@@ -112,7 +113,7 @@ __all__ = sorted([*_HOMES, "newaxis"])
 
 __version__ = "0.1.0"
 newaxis = None
-_numpy_dispatch.loaders.append(partial(import_module, f"{__name__}.numpy"))
+_numpy_dispatch.namespace = partial(import_module, f"{__name__}.numpy")
 
 
 def _draw(tape: GradientTape) -> dict[str, str]:

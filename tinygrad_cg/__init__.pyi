@@ -48,6 +48,12 @@ from tinygrad_cg._debugging.assertions import (
 from tinygrad_cg._debugging.printing import print as print
 from tinygrad_cg._derivatives import custom_derivatives as custom_derivatives
 from tinygrad_cg._function.tracing.function import function as function
+from tinygrad_cg._function.tracing.scans import (
+    foldl as foldl,
+    foldr as foldr,
+    map_fn as map_fn,
+    scan as scan,
+)
 from tinygrad_cg._function.tracing.signature import (
     TensorSpec as TensorSpec,
     type_spec_from_value as type_spec_from_value,
@@ -176,10 +182,6 @@ from tinygrad_cg._transforms.batching import (
 from tinygrad_cg._transforms.control_flow import (
     case as case,
     cond as cond,
-    foldl as foldl,
-    foldr as foldr,
-    map_fn as map_fn,
-    scan as scan,
     switch_case as switch_case,
     while_loop as while_loop,
 )

@@ -14,7 +14,6 @@ _LAZY = {
         "bincount confusion_matrix invert_permutation is_non_decreasing is_strictly_increasing "
         "polyval"
     ),
-    ".nn": "approx_max_k approx_min_k zero_fraction",
 }
 _HOMES = {name: home for home in _LAZY for name in _LAZY[home].split()}
 __all__ = ["special", *_HOMES]  # noqa: F822 (they are found when asked for)
@@ -35,6 +34,11 @@ _TABLE = """
     add_n(inputs, name=None) = add_n(inputs)
     angle(input, name=None) = arctan2(imag(input), real(input))
         # Return the angle of complex numbers in the plane, in radians.
+    approx_max_k approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95,
+        reduction_input_size_override=-1, aggregate_to_topk=True, name=None) -> ApproxTopK
+        = top_k_along("{}", operand, k, reduction_dimension, "max" in "{}")
+        # Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`,
+        the first first, and their indices. They are exact, whatever `recall_target` asks for.
     argmax(input, axis=None, output_type=int64, name=None)
         = cast(argmax(input, 0 if axis is None else axis), output_type)
         # Return positions of the largest elements along `axis`, by default the first axis; the
@@ -95,5 +99,8 @@ _TABLE = """
         negative id drops its row. Of no rows the sum and the mean are 0, the product is 1, and an
         extreme the last finite number of the dtype. Raises InvalidArgumentError for ids of another
         shape, or not below `num_segments`.
+    zero_fraction(value, name=None)
+        = reduce_mean(cast(equal(value, 0), float32))
+        # Return the share of elements that are 0, as float32; it has no gradient.
 """
 spell(globals(), _TABLE, records="math", lazily=True)

@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.sorting import TopK
+from tinygrad_cg._ops.statistics import ApproxTopK
 from tinygrad_cg._spellings import special as special
 from tinygrad_cg._spellings.programs import (
     bincount as bincount,
@@ -15,11 +16,6 @@ from tinygrad_cg._spellings.programs import (
     is_non_decreasing as is_non_decreasing,
     is_strictly_increasing as is_strictly_increasing,
     polyval as polyval,
-)
-from tinygrad_cg.nn import (
-    approx_max_k as approx_max_k,
-    approx_min_k as approx_min_k,
-    zero_fraction as zero_fraction,
 )
 
 __all__: list[str]
@@ -49,6 +45,30 @@ def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
 
 def angle(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the angle of complex numbers in the plane, in radians."""
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: Any = -1,
+    recall_target: Any = 0.95,
+    reduction_input_size_override: Any = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> ApproxTopK:
+    """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`,
+    the first first, and their indices. They are exact, whatever `recall_target` asks for."""
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: Any = -1,
+    recall_target: Any = 0.95,
+    reduction_input_size_override: Any = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> ApproxTopK:
+    """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`,
+    the first first, and their indices. They are exact, whatever `recall_target` asks for."""
 
 def argmax(
     input: TensorLike,
@@ -579,6 +599,9 @@ def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 def xlogy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive."""
+
+def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
+    """Return the share of elements that are 0, as float32; it has no gradient."""
 
 def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
     """Return Hurwitz's zeta function: the sum over k = 0, 1, ... of (q + k)**-x, infinite where

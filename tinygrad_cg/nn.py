@@ -10,9 +10,29 @@ from ._ops.elementwise import add
 from ._ops.shape import reshape
 from ._spellings.spell import spell
 from .errors import InvalidArgumentError
-from .math import log_softmax, sigmoid, softmax, softplus, tanh, top_k
+from .math import (
+    approx_max_k,
+    approx_min_k,
+    log_softmax,
+    sigmoid,
+    softmax,
+    softplus,
+    tanh,
+    top_k,
+    zero_fraction,
+)
 
-__all__ = ["log_softmax", "sigmoid", "softmax", "softplus", "tanh", "top_k"]
+__all__ = [
+    "approx_max_k",
+    "approx_min_k",
+    "log_softmax",
+    "sigmoid",
+    "softmax",
+    "softplus",
+    "tanh",
+    "top_k",
+    "zero_fraction",
+]
 
 
 def _add_bias(value: Any, bias: Any, data_format: Any) -> Tensor:
@@ -28,11 +48,6 @@ def _add_bias(value: Any, bias: Any, data_format: Any) -> Tensor:
 
 
 _TABLE = """
-    approx_max_k approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95,
-        reduction_input_size_override=-1, aggregate_to_topk=True, name=None) -> ApproxTopK
-        = top_k_along("{}", operand, k, reduction_dimension, "max" in "{}")
-        # Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`,
-        the first first, and their indices. They are exact, whatever `recall_target` asks for.
     atrous_conv2d(value, filters, rate, padding, name=None)
         = conv(value, filters, 1, padding, None, rate)
         # Return ``conv2d`` with the steps `rate` between what a filter reads.
@@ -195,8 +210,5 @@ _TABLE = """
         data_format=None)
         = with_space_to_batch(input, dilation_rate, padding, op, filter_shape, spatial_dims,
         data_format)
-    zero_fraction(value, name=None)
-        = reduce_mean(cast(equal(value, 0), float32))
-        # Return the share of elements that are 0, as float32; it has no gradient.
 """
 spell(globals(), _TABLE, lazily=True)

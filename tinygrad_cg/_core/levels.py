@@ -89,6 +89,14 @@ class Level(_OnStack):
         """
         raise TypeError(f"{type(self).__name__} does not define loop()")
 
+    def shapes_of(
+        self, name: str, rows: Callable[[list, list], list], carries: Sequence[Any], parts: Any
+    ) -> list[Any]:
+        """Return shapes and dtypes of what ``rows(carries, slices)`` returns; `parts` has those of
+        the slices.
+        """
+        raise TypeError(f"{type(self).__name__} does not define shapes_of()")
+
     def choose(self, name: str, index: Any, branches: Sequence[tuple[str, Callable]]) -> Any:
         """Return the result of the branch that an index without a value chooses."""
         raise TypeError(f"{type(self).__name__} does not define choose()")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
@@ -480,15 +479,6 @@ class ArrayLike(NamesOfOtherLibraries):
         if not isinstance(self._data, devices.array_types):
             raise AttributeError("tensors on the CPU have no __cuda_array_interface__")
         return self._raw().__cuda_array_interface__
-
-    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
-        """Return ``tinygrad_cg.numpy``, which has the names of the array API standard 2024.12.
-
-        Raises ValueError for a version of the standard that is not known.
-        """
-        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-            raise ValueError(f"array API {api_version} is not known: the latest here is 2024.12")
-        return import_module("tinygrad_cg.numpy")
 
     @property
     def device(self) -> str:

@@ -86,6 +86,16 @@ def _compress(x: Any, condition: Any, axis: Any = None, out: None = None) -> Ten
     return protocol.of_numpy("compress")(condition, x, axis, out)
 
 
+def _array_namespace(x: Any, /, *, api_version: str | None = None) -> Any:
+    """Return ``tinygrad_cg.numpy``, which has the names of the array API standard 2024.12.
+
+    Raises ValueError for a version of the standard that is not known.
+    """
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"array API {api_version} is not known: the latest here is 2024.12")
+    return protocol.namespace()
+
+
 class _LoadedAttribute:
     """An attribute of tensors whose first use loads it; what it is takes its place then."""
 
@@ -141,6 +151,7 @@ _OTHERS = {
     "__getitem__": indexing.getitem,
     "__array_ufunc__": protocol.array_ufunc,
     "__array_function__": protocol.array_function,
+    "__array_namespace__": _array_namespace,
     "T": property(shape.transpose),
     "mT": property(_matrix_transpose),
     "at": _LoadedAttribute("at", _load_at),

@@ -3,7 +3,7 @@
 What NumPy computes on a tensor is recorded and gives tensors (docs/behaviour.md, decision 15). What
 this library cannot record is refused by name: nothing leaves the record in the middle of an
 expression. `ufuncs` and `functions` say what stands for what: the records' own ufuncs, and what
-`register` adds. A module that registers more is loaded by one of `loaders`.
+`register` adds. ``tinygrad_cg.numpy`` registers more when `namespace` loads it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from sys import _getframe
+from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,8 +26,12 @@ from . import reductions, scans, shape
 
 ufuncs: dict[Any, Callable] = {}
 functions: dict[Callable, Callable] = {}
-loaders: list[Callable[[], Any]] = []
-"""Functions that register more, called when a missing entry is asked for."""
+
+
+def namespace() -> ModuleType:
+    """Return ``tinygrad_cg.numpy``: the package, which is above that module, sets this function."""
+    raise RuntimeError("tinygrad_cg is not imported yet")
+
 
 # What ``ufunc.reduce`` reduces with; ``reduce`` takes the first axis unless it is told otherwise.
 reduced_by: dict[Any, Callable] = {
@@ -142,8 +147,7 @@ def _gets_arrays(package: str, args: tuple, kwargs: dict) -> bool:
 
 
 def _complete(table: dict) -> dict:
-    for load in loaders:
-        load()
+    namespace()
     return table
 
 
@@ -205,8 +209,7 @@ def _ufunc_names() -> list[str]:
 
 def of_numpy(name: str) -> Callable:
     """Return the function of ``tinygrad_cg.numpy`` of this name."""
-    _complete(functions)
-    return getattr(sys.modules["tinygrad_cg.numpy"], name)
+    return getattr(namespace(), name)
 
 
 def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:

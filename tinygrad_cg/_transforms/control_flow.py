@@ -1,4 +1,4 @@
-"""Loops and choices as functions of functions: `while_loop`, `cond`, `map_fn`, `scan`, `foldl`.
+"""Loops and choices as functions of functions: `while_loop`, `cond`, `case`.
 
 They call Python functions in a Python loop, as TensorFlow does eagerly. While a `function` is
 traced a loop becomes one operation of the program, and so does a choice by a tensor without a
@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
-from importlib import import_module
 from math import prod
 from opcode import opmap
 from operator import itemgetter
@@ -20,8 +19,7 @@ from typing import Any
 from numpy import ndarray
 
 from .. import nest
-from .._core import devices
-from .._core.conversion import BOOL, INT32, Weak, as_dtype, convert, is_weak
+from .._core.conversion import BOOL, INT32, Weak, convert, is_weak
 from .._core.kinds import is_differentiable, is_exact
 from .._core.levels import Listener, ask_for_value, current_trace, remove_listener, state
 from .._core.tensor import ArrayLike, Aval, Tensor
@@ -30,7 +28,7 @@ from .._ops.creation import zeros
 from .._ops.define import as_int
 from .._ops.elementwise import add, where
 from .._ops.indexing import getitem
-from .._ops.shape import cast, concatenate, expand_dims, identity, reshape, stack, unstack
+from .._ops.shape import cast, concatenate, identity, reshape, unstack
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError, is_ours
 from .batching import BatchTensor
 from .tensor_array import TensorArray
@@ -75,7 +73,7 @@ def while_loop(
     >>> float(total)
     32.0
     """
-    _check_callable("while_loop", cond=cond, body=body)
+    check_callable("while_loop", cond=cond, body=body)
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
         raise ValueError("while_loop: `loop_vars` must be a list or tuple of at least one variable")
     trace = current_trace()
@@ -95,7 +93,7 @@ def while_loop(
             break
         values = _after_round(body, values)
         count += 1
-    return nest.map_structure(_to_tensor, nest.pack_sequence_as(loop_vars, nest.flatten(values)))
+    return nest.map_structure(to_tensor, nest.pack_sequence_as(loop_vars, nest.flatten(values)))
 
 
 def _after_round(body: Callable[..., Any], values: list) -> list:
@@ -167,9 +165,10 @@ class _Carries:
         self.arrays = {k: one for k, one in enumerate(self.flat) if isinstance(one, TensorArray)}
         self.shapes: dict[int, tuple[int, ...] | None] = dict.fromkeys(self.arrays)
         if self.arrays:
-            found = iter(_shapes(name, partial(self._elements, run), self._others(), parts))
-            for k in self.arrays:
-                self.shapes[k] = tuple(next(found).shape[1:])
+            elements = partial(self._elements, run)
+            avals = current_trace().shapes_of(name, elements, self._others(), parts)
+            for k, aval in zip(self.arrays, avals, strict=True):
+                self.shapes[k] = tuple(aval.shape[1:])
 
     def _others(self) -> list:
         return [one for k, one in enumerate(self.flat) if k not in self.arrays]
@@ -289,7 +288,7 @@ def _is_known(value: Any) -> bool:
     return not isinstance(value, ArrayLike) or not isinstance(convert(value)._data, Aval)
 
 
-def _to_tensor(value: Any) -> Any:
+def to_tensor(value: Any) -> Any:
     return value if _keeps_itself(value) else convert(value)
 
 
@@ -338,13 +337,13 @@ def cond(
     >>> float(f(tf.constant(3.0))), float(f(tf.constant(-3.0)))
     (9.0, 3.0)
     """
-    _check_callable("cond", true_fn=true_fn, false_fn=false_fn)
+    check_callable("cond", true_fn=true_fn, false_fn=false_fn)
     assert true_fn is not None
     assert false_fn is not None
     unknown = without_value("cond", "pred", pred)
     if unknown is None:
         chosen = true_fn() if pred else false_fn()
-        return nest.map_structure(lambda leaf: leaf if leaf is None else _to_tensor(leaf), chosen)
+        return nest.map_structure(lambda leaf: leaf if leaf is None else to_tensor(leaf), chosen)
     holds = unknown if unknown.dtype == BOOL else not_equal(unknown, 0)
     return branch("cond", cast(holds, INT32), [("false_fn", false_fn), ("true_fn", true_fn)])
 
@@ -376,14 +375,14 @@ def switch_case(
     """
     pairs = _numbered("switch_case", branch_fns)
     for key, function in pairs:
-        _check_callable("switch_case", **{f"branch_fns[{key}]": function})
+        check_callable("switch_case", **{f"branch_fns[{key}]": function})
     if default is not None:
-        _check_callable("switch_case", default=default)
+        check_callable("switch_case", default=default)
     otherwise = pairs[-1][1] if default is None else default
     unknown = without_value("switch_case", "branch_index", branch_index)
     if unknown is None:
         chosen = dict(pairs).get(as_int("switch_case", "branch_index", branch_index), otherwise)()
-        return nest.map_structure(lambda leaf: leaf if leaf is None else _to_tensor(leaf), chosen)
+        return nest.map_structure(lambda leaf: leaf if leaf is None else to_tensor(leaf), chosen)
     if not is_exact(unknown.dtype):
         raise TypeError(
             f"switch_case: `branch_index` must be an integer, got a tensor of {unknown.dtype.name}"
@@ -430,9 +429,9 @@ def case(
             "case: `pred_fn_pairs` must be a list of pairs of a predicate and a function"
         )
     for position, (_, function) in enumerate(pairs):
-        _check_callable("case", **{f"pred_fn_pairs[{position}][1]": function})
+        check_callable("case", **{f"pred_fn_pairs[{position}][1]": function})
     if default is not None:
-        _check_callable("case", default=default)
+        check_callable("case", default=default)
     unknown = [without_value("case", "pred", pred) for pred, _ in pairs]
     if all(one is None for one in unknown):
         true = [position for position, (pred, _) in enumerate(pairs) if pred]
@@ -443,7 +442,7 @@ def case(
         if not true and default is None:
             raise InvalidArgumentError("case: no predicate is true, and there is no `default`")
         chosen: Any = pairs[true[0]][1] if true else default
-        return nest.map_structure(lambda leaf: leaf if leaf is None else _to_tensor(leaf), chosen())
+        return nest.map_structure(lambda leaf: leaf if leaf is None else to_tensor(leaf), chosen())
     if default is None or exclusive:
         raise ValueError(
             "case: where predicates have no value, in a `function`, `default` must be given and "
@@ -526,241 +525,6 @@ class _NoAssignments(Listener):
         )
 
 
-def map_fn(
-    fn: Callable[[Any], Any],
-    elems: Any,
-    dtype: Any = None,
-    parallel_iterations: int | None = None,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    infer_shape: bool = True,
-    name: Any = None,
-    fn_output_signature: Any = None,
-) -> Any:
-    """Return `fn` of each slice of `elems` along the first axis, stacked.
-
-    `elems` is a tensor or a structure of tensors whose first axes have one size (else ValueError);
-    `fn` gets the structure of slices, and may return another structure. Its results have one shape.
-    `fn_output_signature` (or `dtype`): their dtypes, where they differ from those of `elems`; they
-    are checked (TypeError) and need not be given. The other parameters make no difference. The
-    calls follow each other; `vectorized_map` makes a single one for all slices. Without slices the
-    result has no rows: `fn` runs once on a tensor without a value, unless `fn_output_signature` is
-    made of `TensorSpec`.
-
-    Examples
-    --------
-    >>> import tinygrad_cg as tf
-    >>> tf.map_fn(lambda x: x * x, tf.constant([1.0, 2.0, 3.0])).numpy()
-    array([1., 4., 9.], dtype=float32)
-    """
-    _check_callable("map_fn", fn=fn)
-    slices = _slices("map_fn", elems)
-    wanted = fn_output_signature if fn_output_signature is not None else dtype
-    if not slices:
-        found = _map_nothing(fn, slices, wanted)
-    elif slices.is_long:
-        _, found = loop("map_fn", lambda _, one: (None, fn(one)), None, slices)
-    else:
-        found = _stack("map_fn", [fn(one) for one in slices])
-    if wanted is not None:
-        leaves = nest.flatten(wanted)
-        given = nest.flatten(found)
-        names = [as_dtype(getattr(one, "dtype", one)) for one in leaves]
-        if len(names) != len(given) or any(
-            name != one.dtype for name, one in zip(names, given, strict=True)
-        ):
-            raise TypeError(
-                f"map_fn: fn_output_signature asks for {[one.name for one in names]}, `fn` "
-                f"returned {[one.dtype.name for one in given]}"
-            )
-    return found
-
-
-def _map_nothing(fn: Callable[[Any], Any], slices: Slices, wanted: Any) -> Any:
-    """Return stacks without rows, of the shapes and dtypes that `fn` or its signature gives."""
-    specs = nest.flatten(wanted)
-    if specs and all(getattr(one, "is_known", False) for one in specs):  # TensorSpec
-        with devices.on_device_of(slices.leaves[0]):
-            rows = [zeros((0, *one.shape), one.dtype) for one in specs]
-        return nest.pack_sequence_as(wanted, rows)
-    try:
-        return no_rounds("map_fn", lambda _, one: ((), fn(one)), (), slices)
-    except OperatorNotAllowedInGraphError as error:
-        raise InvalidArgumentError(
-            "map_fn: `elems` has no slices along the first axis, and `fn` needs values, so the "
-            "shape of its results is not known: give it as fn_output_signature=tf.TensorSpec("
-            "shape, dtype)"
-        ) from error
-
-
-def scan(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    infer_shape: bool = True,
-    reverse: bool = False,
-    name: Any = None,
-    checkpoint: str | None = None,
-) -> Any:
-    """Return all states of a recurrence ``state = fn(state, slice)`` over `elems`, stacked.
-
-    Parameters
-    ----------
-    fn:
-        A function of the state so far and of the next slice of `elems` along its first axis; it
-        returns the next state, in the same structure.
-    elems:
-        A tensor or a structure of tensors whose first axes have one size (else ValueError).
-    initializer:
-        The state before the first slice. Without it the first slice is the first state.
-    reverse:
-        Go through the slices from the last to the first; states stay in the order of slices.
-    checkpoint:
-        What is kept for the gradient in a `function`. None: the state of each round, and results
-        that take long to compute. "every": the state of each round. "sqrt": of n rounds about
-        2 sqrt(n) states at a time; `fn` runs once more. Anything else is a ValueError. Eagerly
-        tapes keep all results (`recompute_grad` does not).
-
-    Each state is recorded, so the result is differentiable. The other parameters make no
-    difference. In a `function` it is a loop of the program; states keep their shapes and dtypes.
-    Without slices the result has no rows, in the shape of `initializer`; without that, too, it is
-    an InvalidArgumentError.
-
-    Examples
-    --------
-    >>> import tinygrad_cg as tf
-    >>> tf.scan(lambda total, x: total + x, tf.constant([1, 2, 3, 4])).numpy()
-    array([ 1,  3,  6, 10], dtype=int32)
-    """
-    check_checkpoint("scan", checkpoint)
-    first, slices = _start("scan", fn, elems, initializer, reverse)
-
-    def step(state: Any, one: Any) -> tuple[Any, Any]:
-        new = _next("scan", fn, state, one)
-        return new, new
-
-    if slices.is_long:
-        _, states = loop("scan", step, first, slices, reverse, checkpoint)
-        return states if initializer is not None else _joined(first, states, reverse)
-    first = nest.map_structure(_to_tensor, first)
-    start = nest.map_structure(first_of_loop, first)
-    _, states = run_rounds(step, start, slices, reverse)
-    if initializer is None:
-        states.insert(len(states) if reverse else 0, first)
-    if not states:
-        with devices.on_device_of(slices.leaves[0] if slices.leaves else nest.flatten(first)[0]):
-            return nest.map_structure(lambda one: zeros((0, *one.shape), one.dtype), first)
-    return _stack("scan", states)
-
-
-def foldl(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: Any = None,
-    checkpoint: str | None = None,
-) -> Any:
-    """Return the last state of ``state = fn(state, slice)`` over `elems`, first to last.
-
-    The parameters are those of `scan`. Without slices it is the `initializer`.
-
-    Examples
-    --------
-    >>> tf.foldl(lambda total, x: 10 * total + x, tf.constant([1, 2, 3])).numpy()
-    np.int32(123)
-    """
-    return _last("foldl", fn, elems, initializer, False, checkpoint)
-
-
-def foldr(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: Any = None,
-    checkpoint: str | None = None,
-) -> Any:
-    """Return the last state of ``state = fn(state, slice)`` over `elems`, last to first.
-
-    The parameters are those of `scan`. Without slices it is the `initializer`.
-
-    Examples
-    --------
-    >>> tf.foldr(lambda total, x: 10 * total + x, tf.constant([1, 2, 3])).numpy()
-    np.int32(321)
-    """
-    return _last("foldr", fn, elems, initializer, True, checkpoint)
-
-
-def _last(
-    name: str, fn: Any, elems: Any, initializer: Any, reverse: bool, checkpoint: str | None
-) -> Any:
-    check_checkpoint(name, checkpoint)
-    state, slices = _start(name, fn, elems, initializer, reverse)
-
-    def step(state: Any, one: Any) -> tuple[Any, None]:
-        return _next(name, fn, state, one), None
-
-    if slices.is_long:
-        state, _ = loop(name, step, state, slices, reverse, checkpoint)
-    else:
-        state = nest.map_structure(first_of_loop, nest.map_structure(_to_tensor, state))
-        state, _ = run_rounds(step, state, slices, reverse)
-    return nest.map_structure(_to_tensor, state)
-
-
-def _start(name: str, fn: Any, elems: Any, initializer: Any, reverse: bool) -> tuple[Any, Slices]:
-    """Return the state at the start, and the slices to go through."""
-    _check_callable(name, fn=fn)
-    slices = _slices(name, elems)
-    if initializer is not None:
-        return initializer, slices
-    if not slices:
-        raise InvalidArgumentError(f"{name}: `elems` has no slices along the first axis")
-    count = len(slices)
-    return slices[count - 1 if reverse else 0], slices.part(0, -1) if reverse else slices.part(1)
-
-
-def _next(name: str, fn: Any, state: Any, one: Any) -> Any:
-    """Return the state after one, in its structure."""
-    new = fn(state, one)
-    given, found = nest.flatten(state), nest.flatten(new)
-    if len(found) != len(given):
-        raise ValueError(
-            f"{name}: `fn` must return a state of the structure that it got: got "
-            f"{len(found)} tensors for {len(given)}"
-        )
-    return nest.pack_sequence_as(state, found)
-
-
-def run_rounds(
-    step: Callable[[Any, Any], tuple[Any, Any]], state: Any, slices: Slices, reverse: bool = False
-) -> tuple[Any, list[Any]]:
-    """Return the last state, and the results in the order of slices, of a loop that Python runs."""
-    results = []
-    for one in reversed(slices) if reverse else slices:
-        state, result = step(state, one)
-        results.append(result)
-    return state, results[::-1] if reverse else results
-
-
-def _joined(first: Any, states: Any, reverse: bool) -> Any:
-    """Return stacked states, with the first one where it belongs."""
-    flat = []
-    for one, rest in zip(nest.flatten(first), nest.flatten(states), strict=True):
-        row = expand_dims(convert(one), 0)
-        flat.append(concatenate([rest, row] if reverse else [row, rest], 0))
-    return nest.pack_sequence_as(states, flat)
-
-
 class Slices(Sequence[Any]):
     """The slices of a structure of tensors along their first axes.
 
@@ -808,33 +572,6 @@ class Slices(Sequence[Any]):
         return Slices(self._elems, leaves, length)
 
 
-def _slices(name: str, elems: Any) -> Slices:
-    """Return the slices of a structure of tensors along their first axes."""
-    leaves = [
-        convert(one) for one in ([elems] if isinstance(elems, ArrayLike) else nest.flatten(elems))
-    ]
-    if not leaves or any(one.ndim == 0 for one in leaves):
-        raise ValueError(f"{name}: `elems` must be tensors of at least one dimension")
-    sizes = {one.shape[0] for one in leaves}
-    if len(sizes) > 1:
-        raise ValueError(
-            f"{name}: `elems` must have one size along the first axis, got "
-            f"{', '.join(str(tuple(one.shape)) for one in leaves)}"
-        )
-    return Slices(elems, leaves, sizes.pop())
-
-
-def _shapes(
-    name: str, rows: Callable[[list, list], list], carries: Sequence[Any], parts: Sequence[Aval]
-) -> list[Aval]:
-    """Return the shapes and dtypes of what a round of a loop returns, which is traced for them.
-
-    Eager loops without rounds have no trace: the compiler, which is above, is looked up.
-    """
-    loops = import_module("tinygrad_cg._function.tracing.loops")
-    return loops.shapes_of(name, rows, carries, parts)
-
-
 def loop(
     name: str,
     step: Callable[[Any, Any], tuple[Any, Any]],
@@ -860,7 +597,7 @@ def loop(
         with again():
             state, result = step(carries.values(values), slices.pack(leaves))
         structure[:] = [result]
-        return carries.tensors(state if start is not None else None), _leaves(result)
+        return carries.tensors(state if start is not None else None), result_leaves(result)
 
     trace, lean = current_trace(), checkpoint is not None
     with trace.unchanged(name, [step], unrolls) as again:
@@ -871,36 +608,8 @@ def loop(
     state = carries.values(ends)
     (result,) = structure
     return state, None if result is None else nest.pack_sequence_as(
-        result, rows[: len(_leaves(result))]
+        result, rows[: len(result_leaves(result))]
     )
-
-
-def no_rounds(
-    name: str, step: Callable[[Any, Any], tuple[Any, Any]], start: Any, slices: Slices
-) -> Any:
-    """Return the results of a loop over no slices: stacks without rows.
-
-    `step` is traced for their shapes and dtypes; what it assigns or draws has no effect.
-    """
-    structure: list[Any] = []
-
-    def rows(carries: list, leaves: list) -> list:
-        _, result = step(nest.pack_sequence_as(start, carries), slices.pack(leaves))
-        structure[:] = [result]
-        return _leaves(result)
-
-    made = iter(_shapes(name, rows, nest.flatten(start), slices.parts))
-    (result,) = structure
-
-    def stacked(leaf: Any) -> Any:
-        if leaf is None:
-            return None
-        one = next(made)
-        return zeros((0, *one.shape), one.dtype)
-
-    sources = [*slices.leaves, *nest.flatten(start)]
-    with devices.on_device_of(convert(sources[0])) if sources else nullcontext():
-        return None if result is None else nest.map_structure(stacked, result)
 
 
 def _in_segments(
@@ -954,35 +663,12 @@ def check_checkpoint(name: str, checkpoint: Any) -> None:
         )
 
 
-def _leaves(result: Any) -> list:
+def result_leaves(result: Any) -> list:
     leaves = [] if result is None else nest.flatten(result)
     return [convert(one) for one in leaves if one is not None]
 
 
-def _stack(name: str, values: list[Any]) -> Any:
-    """Return structures of tensors as one structure of stacks."""
-    rows = [nest.flatten(one) for one in values]
-    if len({len(row) for row in rows}) > 1:
-        raise ValueError(f"{name}: `fn` returned different structures")
-    columns = [stack_rounds(name, column) for column in zip(*rows, strict=True)]
-    return nest.pack_sequence_as(values[0], columns)
-
-
-def stack_rounds(name: str, column: Sequence[Any]) -> Tensor:
-    """Return what the rounds of a loop have returned as one tensor."""
-    rows = list(map(convert, column))
-    shapes = [tuple(one.shape) for one in rows]
-    for k, shape in enumerate(shapes):
-        if shape != shapes[0]:
-            raise InvalidArgumentError(
-                f"{name}: each round must return the same shapes, got {shapes[0]} for slice 0 and "
-                f"{shape} for slice {k}: what grows in a loop has to begin with its last shape, as "
-                "zeros of which each round fills a part; or pad the results to one shape"
-            )
-    return stack(rows)
-
-
-def _check_callable(name: str, **functions: Any) -> None:
+def check_callable(name: str, **functions: Any) -> None:
     for parameter, value in functions.items():
         if not callable(value):
             raise TypeError(f"{name}: `{parameter}` must be callable, got a {type(value).__name__}")

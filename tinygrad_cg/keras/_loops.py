@@ -16,6 +16,7 @@ import numpy as np
 from .. import nest
 from .._core.conversion import INT32, convert
 from .._core.tensor import Tensor
+from .._function.tracing import scans
 from .._ops.comparison import less
 from .._ops.define import as_int
 from .._ops.elementwise import add, maximum, minimum
@@ -99,7 +100,7 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
 
     `xs` and what `f` returns may be nested: each tensor in it is sliced and stacked by itself.
     """
-    return control_flow.map_fn(f, xs)
+    return scans.map_fn(f, xs)
 
 
 def scan(
@@ -129,15 +130,14 @@ def scan(
         )
     slices = control_flow.Slices(xs, tensors, sizes.pop())
     if not slices:
-        return nest.map_structure(convert, init), control_flow.no_rounds("scan", f, init, slices)
+        return nest.map_structure(convert, init), scans.no_rounds("scan", f, init, slices)
     if slices.is_long:
         return control_flow.loop("scan", f, init, slices, reverse, checkpoint)
     start = nest.map_structure(control_flow.first_of_loop, init)
-    carry, ordered = control_flow.run_rounds(f, start, slices, reverse)
+    carry, ordered = scans.run_rounds(f, start, slices, reverse)
     columns = zip(*[nest.flatten(y) for y in ordered], strict=True)
     stacked = [
-        None if column[0] is None else control_flow.stack_rounds("scan", column)
-        for column in columns
+        None if column[0] is None else scans.stack_rounds("scan", column) for column in columns
     ]
     return carry, nest.pack_sequence_as(ordered[0], stacked)
 

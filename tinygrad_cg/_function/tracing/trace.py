@@ -312,6 +312,9 @@ class FunctionTrace(Level, Listener):
     def loop(self, *args: Any) -> tuple[list, list]:
         return _later("loops").run_loop(*args)
 
+    def shapes_of(self, *args: Any) -> list[Aval]:
+        return _later("loops").shapes_of(*args)
+
     def choose(self, name: str, index: Any, branches: Sequence[tuple[str, Callable]]) -> Any:
         return _later("branches").choose(name, index, branches)
 
