@@ -28,16 +28,7 @@ from tinygrad_cg_frontend.intrinsics import (
     wide_vectors,
 )
 from tinygrad_cg_frontend.library import Library, Processor
-from tinygrad_cg_frontend.llvm_source import (
-    AS_WRITTEN,
-    FORMULAS,
-    HEAVY,
-    LEVEL,
-    SUMS,
-    UNOPTIMISED,
-    WITHOUT_LOOPS,
-    LLVMSource,
-)
+from tinygrad_cg_frontend.llvm_source import BASELINE_LONG, OPTIMIZED, LLVMSource
 from tinygrad_cg_frontend.module import Module
 from tinygrad_cg_frontend.sources import source_of
 from tinygrad_cg_frontend.translate import are_inlined, text_scope
@@ -64,18 +55,13 @@ from tinygrad_cg_frontend.writer import Writer
 
 __all__ = [
     "ANY_ORDER",
-    "AS_WRITTEN",
+    "BASELINE_LONG",
     "FLOATS",
-    "FORMULAS",
-    "HEAVY",
     "INTEGERS",
-    "LEVEL",
     "NOTHING",
+    "OPTIMIZED",
     "PARTS",
     "STORED",
-    "SUMS",
-    "UNOPTIMISED",
-    "WITHOUT_LOOPS",
     "Array",
     "Formula",
     "Function",

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from tinygrad_cg_frontend.library import Library, Processor
-from tinygrad_cg_frontend.llvm_source import FORMULAS, LLVMSource
+from tinygrad_cg_frontend.llvm_source import LLVMSource
 from tinygrad_cg_frontend.module import Module
 from tinygrad_cg_frontend.sources import source_of
 from tinygrad_cg_frontend.values import FLOATS, NUMBERS, STORED, Formula, Function, Untranslatable
@@ -110,7 +110,7 @@ def vectors_source(
             lines[k] = f"{line}{2 * k}"
             lines.append(f"!{2 * k} = distinct !{{!{2 * k}, !{2 * k + 1}}}")
             lines.append(f'!{2 * k + 1} = !{{!"llvm.loop.unroll.disable"}}')
-    return LLVMSource("\n".join(lines), [one.text for one in used], FORMULAS)
+    return LLVMSource("\n".join(lines), [one.text for one in used])
 
 
 def _vector_function(used: list[Function], width: int, attributes: str) -> list[str]:

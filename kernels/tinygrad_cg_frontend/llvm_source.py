@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-UNOPTIMISED, HEAVY, SUMS, AS_WRITTEN, WITHOUT_LOOPS, LEVEL, FORMULAS = -3, -2, -1, 0, 1, 2, 3
-"""Levels of optimisation: for text that is soon replaced (its variables become registers, and
-little else is done); for such text that computes for long before it is; for such text with loops
-that say themselves whether they are vectors; for text that was written by hand; for functions whose
-loops are few rounds (no vectors, nothing unrolled); for loops; for the formulas of elementary
-functions. The last takes a quarter more time than the one before; it made no loop quicker, and sin
-and tanh by a fifth."""
+BASELINE, BASELINE_LONG, OPTIMIZED = 0, 1, 2
+"""Levels of optimisation. Baseline code is soon replaced: its variables become registers, and
+little else is done. That of a long formula computes for a while before it is replaced: LLVM selects
+better instructions for it. All other code is optimized."""
 
 
 class LLVMSource(NamedTuple):
@@ -22,7 +19,7 @@ class LLVMSource(NamedTuple):
 
     text: str
     linked: Sequence[str] = ()
-    level: int = LEVEL
+    level: int = OPTIMIZED
     parts: Sequence[LLVMSource] = ()
     job: Any = None
     """What another core has begun: it is called for the code, and `is_over` once that is there."""

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 from tinygrad_cg_frontend.intrinsics import ANY_ORDER, number_by_number, outlined
 from tinygrad_cg_frontend.library import Library, Processor
 from tinygrad_cg_frontend.llvm_source import (
-    FORMULAS,
-    HEAVY,
-    SUMS,
-    UNOPTIMISED,
-    WITHOUT_LOOPS,
+    BASELINE,
+    BASELINE_LONG,
+    OPTIMIZED,
     Begin,
     LLVMSource,
 )
@@ -30,7 +28,7 @@ from tinygrad_cg_frontend.values import (
 
 LONG = 100
 """Lines, of a function of numbers, from which on LLVM takes long to compute vectors by them."""
-HEAVY_TEXT = 50_000
+LONG_TEXT = 50_000
 """Characters of a block kernel: a longer formula computes for longer than LLVM needs to make better
 code of single numbers.
 """
@@ -93,8 +91,8 @@ class Module:
         self._sizes: dict[str, int] = {}
         self._found: dict[str, set[str]] = {}
         self._contents: dict[str, _Contents] = {}
-        self.level = FORMULAS
-        """LLVM's level at most."""
+        self.is_scalar = False
+        """Whether its loops compute single numbers."""
         self._arrays: dict[int, Value] = {}
 
     def function(self, source: Source | str, arguments: tuple[Any, ...]) -> _Function:
@@ -113,7 +111,7 @@ class Module:
             self.texts[symbol] = ""
             self._bodies[symbol] = body
             if number_by_number in body.marks:
-                self.level = WITHOUT_LOOPS
+                self.is_scalar = True
             if outlined in body.marks:
                 self.outlined[symbol] = body.declaration()
             if self.find is None:
@@ -153,8 +151,8 @@ class Module:
     def _baseline_level(self, length: int) -> int | None:
         """Return LLVM's level for baseline code of at least so many characters, if these tell."""
         if not self._for_blocks:
-            return UNOPTIMISED
-        return HEAVY if length >= HEAVY_TEXT else None
+            return BASELINE
+        return BASELINE_LONG if length >= LONG_TEXT else None
 
     def declare(self, name: str, text: str) -> None:
         self.declared[name] = f"declare {text}"
@@ -220,7 +218,7 @@ class Module:
         have the same bits.
         """
         level = self._baseline_level(len(self.text()))
-        level = UNOPTIMISED if level is None else level
+        level = BASELINE if level is None else level
         main = [symbol]
         used = [*self._called_apart(main)]
         for name in used:  # which grows
@@ -241,7 +239,7 @@ class Module:
         declared = [self._apart[one] for one in self._called_apart(names)]
         public = [one for one in names if one != symbol]
         text = "\n".join(self._those(self._used(names, self._apart), public))
-        level = SUMS if SUM_LOOP in text else level
+        level = OPTIMIZED if SUM_LOOP in text else level
         while SUM_LOOP in text:
             text = text.replace(f" {SUM_LOOP}", self.loop("vectorize.enable", "i1 true"), 1)
         return LLVMSource(self._with_declarations([*declared, text]), level=level)

@@ -173,10 +173,12 @@ class Body(Writer):
         count = self.INTERLEAVED if several else self._interleaved
         for k, line in enumerate(lines):
             code, latch, kind = line.partition(" ;latch")
+            if latch and self.module.is_scalar:
+                kind = self.module.loop("vectorize.enable", "i1 false")
+            elif latch and count:
+                kind = self.module.loop("interleave.count", f"i32 {count}")
             if latch:
-                lines[k] = code + (
-                    self.module.loop("interleave.count", f"i32 {count}") if count else kind
-                )
+                lines[k] = code + kind
         text = "\n".join(lines)
         for one in dict.fromkeys(self._formulas):
             if several and one.is_long:

@@ -13,7 +13,8 @@ import tinygrad_cg as tf
 from tests.support.bits import assert_same_bits
 from tinygrad_cg._core.primitive import OPS, public_function
 from tinygrad_cg._core.tensor import Tensor
-from tinygrad_cg_frontend import HEAVY, UNOPTIMISED, module
+from tinygrad_cg_frontend import module
+from tinygrad_cg_frontend.llvm_source import BASELINE, BASELINE_LONG
 from tinygrad_cg_kernels.linear import conv, pool
 from tinygrad_cg_kernels.loops import tiles
 from tinygrad_cg_kernels.loops.engine import Elementwise
@@ -37,7 +38,7 @@ def empty_cache(tmp_path, monkeypatch):
 def only_baseline_code(monkeypatch):
     """No work is enough for optimized code."""
     monkeypatch.setattr(tiers, "TIER_UP_WORK", 2**62)
-    monkeypatch.setattr(tiers, "TIER_UP_WORK_HEAVY", 2**62)
+    monkeypatch.setattr(tiers, "TIER_UP_WORK_LONG", 2**62)
 
 
 def made(name):
@@ -112,11 +113,11 @@ def test_other_cores_begin_while_the_rest_is_translated(name, count, monkeypatch
     monkeypatch.setattr(machine, "begin", lambda source: texts.append(source) or begin(source))
     monkeypatch.setattr(machine, "cores", lambda: 4)
     monkeypatch.setattr(module, "EARLY", 1)
-    monkeypatch.setattr(module, "HEAVY_TEXT", 1)
+    monkeypatch.setattr(module, "LONG_TEXT", 1)
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", f"{os.environ['TINYGRAD_CG_CACHE_DIR']}/other")
     assert_same_bits(made(name)(*given), expected)
     assert len(texts) > 1
-    level = HEAVY if count == THRESHOLD else UNOPTIMISED
+    level = BASELINE_LONG if count == THRESHOLD else BASELINE
     assert {text.level for text in texts} == {level}
 
 

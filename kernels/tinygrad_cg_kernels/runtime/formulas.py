@@ -12,7 +12,6 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from tinygrad_cg_frontend import (
-    FORMULAS,
     Formula,
     Function,
     Library,
@@ -151,9 +150,7 @@ def _translated(function: Callable, symbol: str, arguments: tuple[str, ...]) -> 
     symbols = tuple(_symbol(guard, arguments) for guard in guards)
 
     def formula() -> Formula:
-        module = machine.optimised(
-            machine.parsed(LLVMSource(text)), vectors=False, alone=True, level=FORMULAS
-        )
+        module = machine.optimised(machine.parsed(LLVMSource(text)), vectors=False, alone=True)
         kinds = {*arguments, result}
         own = finish_formula(str(module), symbol, kinds, symbols, processor)
         _store.write(symbol, {"result": result, "arguments": arguments, **own._asdict()}, b"")

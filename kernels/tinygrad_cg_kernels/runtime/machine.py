@@ -19,16 +19,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import NewPassManager
 
-from tinygrad_cg_frontend import (
-    AS_WRITTEN,
-    HEAVY,
-    LEVEL,
-    SUMS,
-    UNOPTIMISED,
-    WITHOUT_LOOPS,
-    LLVMSource,
-    Processor,
-)
+from tinygrad_cg_frontend import OPTIMIZED, LLVMSource, Processor
 from tinygrad_cg_kernels.runtime.locks import inside_llvm
 
 try:
@@ -36,17 +27,14 @@ try:
 except ImportError:  # Windows
     resource = None
 
-_CODE = {UNOPTIMISED: 0, HEAVY: 1, SUMS: 0}
-"""The levels of LLVM's code generator, but for the highest one."""
 
-
-def _new_target(level: int = LEVEL) -> Any:
+def _new_target(level: int = OPTIMIZED) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=_features(),
-        opt=_CODE.get(level, 3),
+        opt=3 if level == OPTIMIZED else level,
         codemodel="jitdefault",
         jit=True,
     )
@@ -60,9 +48,9 @@ def _features() -> str:
 _own = threading.local()
 
 
-def _target(level: int = LEVEL) -> Any:
+def _target(level: int = OPTIMIZED) -> Any:
     """Return the thread's target for a level: one of them emits one module at a time."""
-    name = f"of_level_{_CODE.get(level, 3)}"
+    name = f"of_level_{level}"
     if not hasattr(_own, name):
         setattr(_own, name, _new_target(level))
     return getattr(_own, name)
@@ -92,16 +80,17 @@ def processor() -> Processor:
     return Processor(vector_bits(), fuses(), cores())
 
 
-def optimised(module: Any, vectors: bool = True, alone: bool = False, level: int = LEVEL) -> Any:
+def optimised(
+    module: Any, vectors: bool = True, alone: bool = False, level: int = OPTIMIZED
+) -> Any:
     """Return the module, optimised in place; without `vectors` it stays scalar.
 
     Where it is `alone` in its context, other threads may compile at the same time.
     """
-    options = llvm.create_pipeline_tuning_options(WITHOUT_LOOPS if level < AS_WRITTEN else level)
-    options.loop_unrolling = level > WITHOUT_LOOPS
-    options.loop_vectorization = options.slp_vectorization = vectors and level > WITHOUT_LOOPS
+    options = llvm.create_pipeline_tuning_options()
+    options.loop_vectorization = options.slp_vectorization = vectors
     builder = llvm.create_pass_builder(_target(), options)
-    passes = _few_passes() if level < SUMS else builder.getModulePassManager()
+    passes = builder.getModulePassManager() if level == OPTIMIZED else _few_passes()
     _library("LLVMPY_RunNewModulePassManager", alone)(passes, module, builder)
     if type(passes)._dispose is ffi.ObjectRef._dispose:  # a method that does nothing hides theirs
         NewPassManager._dispose(passes)
@@ -121,7 +110,7 @@ def _few_passes() -> Any:
     return passes
 
 
-def object_code(module: Any, alone: bool = False, level: int = LEVEL) -> bytes:
+def object_code(module: Any, alone: bool = False, level: int = OPTIMIZED) -> bytes:
     emit = _library("LLVMPY_TargetMachineEmitToMemory", alone)
     target = _target(level)
     with ffi.OutputString() as error:

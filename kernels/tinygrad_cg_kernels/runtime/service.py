@@ -20,8 +20,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tinygrad_cg_frontend import (
-    HEAVY,
-    LEVEL,
+    BASELINE_LONG,
+    OPTIMIZED,
     Function,
     LLVMSource,
     Module,
@@ -158,8 +158,8 @@ def compile(
     """Compile a function of a source's for a signature.
 
     What its code calls has to be there once `before` returns, which is called before it is loaded.
-    `level` is LLVM's, see `tinygrad_cg_frontend`; without one a kernel's code may be baseline code
-    at first, see `tiers`.
+    `level` is that of optimisation; without one a kernel's code may be baseline code at first, see
+    `tiers`.
     """
     if _is_translated(source, signature):
         try:
@@ -278,7 +278,7 @@ class _Request:
         self.form = f"{key} baseline" if self.is_baseline else key
 
     def optimized(self) -> _Request:
-        return _Request(self.source, self.signature, self.key, LEVEL)
+        return _Request(self.source, self.signature, self.key, OPTIMIZED)
 
     def translate_kernel(self) -> LLVMSource:
         """Return the translation of a function of the kernels."""
@@ -290,11 +290,11 @@ class _Request:
             function = module.function(body, self.signature.types)
         entry = self.signature.entry_text(module, function)
         if not self.is_baseline:
-            level = min(LEVEL if self.level is None else self.level, module.level)
+            level = OPTIMIZED if self.level is None else self.level
             return LLVMSource(f"{entry}\n{module.text()}", level=level)
         own = module.baseline(function.name)
         text = f"{entry}\n{own.text}"
-        enough = tiers.TIER_UP_WORK_HEAVY if own.level == HEAVY else tiers.TIER_UP_WORK
+        enough = tiers.TIER_UP_WORK_LONG if own.level == BASELINE_LONG else tiers.TIER_UP_WORK
         work = enough // len(module.text())
         counts = self.signature.way == "objects"
         return own._replace(text=tiers.with_choice(text, work, counts))

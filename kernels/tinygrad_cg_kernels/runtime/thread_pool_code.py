@@ -12,7 +12,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from tinygrad_cg_frontend import AS_WRITTEN, LLVMSource
+from tinygrad_cg_frontend import LLVMSource
 from tinygrad_cg_kernels.runtime import machine, objects
 from tinygrad_cg_kernels.runtime.store import Store
 
@@ -105,7 +105,7 @@ def compile_with(
 
 def _module(text: str) -> LLVMSource:
     """Return the module, to be taken as it is written: to optimise it took most of its time."""
-    return LLVMSource(text, level=AS_WRITTEN)
+    return LLVMSource(text)
 
 
 def _text() -> str:

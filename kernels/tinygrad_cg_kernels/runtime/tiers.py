@@ -25,7 +25,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import machine, progress
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
-TIER_UP_WORK, TIER_UP_WORK_HEAVY = 2**31, 2**35
+TIER_UP_WORK, TIER_UP_WORK_LONG = 2**31, 2**35
 """So many elements, times the characters of a block kernel's text, are enough. The second is for
 long formulas, which compute for longer than LLVM takes for code of single numbers.
 """

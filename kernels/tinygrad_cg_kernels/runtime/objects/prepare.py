@@ -9,7 +9,7 @@ from typing import Any
 
 import llvmlite.binding
 
-from tinygrad_cg_frontend import WITHOUT_LOOPS
+from tinygrad_cg_frontend import OPTIMIZED
 from tinygrad_cg_kernels.runtime import memory, objects, service, signatures
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import outlined
@@ -198,7 +198,7 @@ def _wanted(most: int, in_place: bool) -> tuple[service.KernelSource, signatures
 def begin(most: int, in_place: bool = False) -> None:
     """Have another core compile what small kernels call, until `ready` is called."""
     if in_place not in _prepared:
-        service.begin(*_wanted(most, in_place), WITHOUT_LOOPS)
+        service.begin(*_wanted(most, in_place), OPTIMIZED)
 
 
 def ready(most: int, in_place: bool = False) -> None:
@@ -206,6 +206,6 @@ def ready(most: int, in_place: bool = False) -> None:
     memory.keep_heap()  # results of `most` elements are the allocator's
     if in_place not in _prepared:
         source, signature = _wanted(most, in_place)
-        owned = service.compile(source, signature, level=WITHOUT_LOOPS)
+        owned = service.compile(source, signature, level=OPTIMIZED)
         llvmlite.binding.add_symbol(PREFIX + source.name, owned.run)
         _prepared[in_place] = owned
