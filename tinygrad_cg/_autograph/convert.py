@@ -199,15 +199,8 @@ def call(function: Any) -> Any:
 
 
 _TAKE_FUNCTIONS = (
-    *(
-        "control_flow",
-        "batching",
-        "functional",
-        "matrices",
-        "recompute",
-        "_loops",
-        "differentiable",
-    ),
+    *("batching", "control_flow", "differentiable", "functional", "_loops", "matrices"),
+    *("recompute", "tracing.scans"),
 )
 
 
