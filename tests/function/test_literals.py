@@ -102,8 +102,8 @@ def test_numbers_of_several_dtypes_keep_their_bits():
     assert_same(program, graph, arrays_for(graph, RNG))
 
 
-def test_long_runs_of_scalars_share_functions():
-    """A thousand steps of one element, each with numbers of its own, are a few functions."""
+def test_long_runs_of_scalars():
+    """A thousand steps of one element, each with numbers of its own: a line for each operation."""
     lengths = []
     for count in (300, 600):
         x, row = given(()), given((7,))
@@ -116,9 +116,7 @@ def test_long_runs_of_scalars_share_functions():
         program = build(graph)
         assert_same(program, graph, arrays_for(graph, RNG))
         lengths.append(len(program.sources[1]))
-    assert lengths[1] - lengths[0] < 300 * 15  # a call of each function, for 16 operations
-    assert program.sources[1].count("def part_") < 12
-    assert "literals_float64, sizes" in program.sources[1]
+    assert lengths[1] < 2.1 * lengths[0]
 
 
 def test_steps_with_numbers_of_their_own_share_a_kernel():

@@ -116,7 +116,7 @@ class DeviceScalars(Scalars):
 
     def __init__(self, array: Callable[[FusionNode], Name], number: Callable[[int], Name]):
         self.array, self.number = array, number
-        self.names, self.dtypes, self.movable, self._code = {}, {}, set(), []
+        self.names, self._code = {}, []
         self.literals: dict[np.dtype, list[Any]] = {}
 
     def literal(self, node: LiteralNode) -> Expression:

@@ -242,7 +242,7 @@ class DeviceSegment:
                 f"    {total} = {name}({total}, {THREAD}, cuda.blockDim.x)",
             ]
             given[parts] = ("parts", node)
-            scalars.define(node, total)
+            scalars.names[node] = total
         stores = [f"        {array(node)}[0] = total_{names[node]}" for node in totals]
         for node in finals:
             value = scalars.value(node)

@@ -116,10 +116,7 @@ class LoopSegment(Segment):
         first: list[Statement] = []
         if self._on_numbers:
             first, code = self._in_registers(code, parts, layout.carried)
-            self._imported |= modules(first) | modules(code)
-            body = render(code)
-        else:
-            body = self._finish(code, self._scalars)
+        self._imported |= modules(first) | modules(code)
         arrays: dict[str, Sequence[int]] = {self.names[node]: part for node, part in parts.items()}
         lines = [f"def rounds({', '.join([*arrays, 'plan', 'sizes'])}):", "    wide_vectors()"]
         moving, fixed = {}, []
@@ -137,7 +134,7 @@ class LoopSegment(Segment):
         read = {self.names[one.node] for one in numbers if isinstance(one, Load)}
         lines += [line for name, line in moving.items() if name in read]
         lines += [*render(first), "    for i in range(plan[0], plan[1]):"]
-        lines += [f"    {line}" for line in (*moving.values(), *body)]
+        lines += [f"    {line}" for line in (*moving.values(), *render(code))]
         if layout.flag is not None:
             flag = next(name for name, part in arrays.items() if part is layout.flag)
             lines += [

@@ -16,7 +16,7 @@ from ..fusion.nodes import TILE, ElementsNode, FusionNode, base
 from .blocks import Block
 from .emission import combine, identity
 from .expressions import type_name
-from .scalars import Scalars, Sizes, in_parts
+from .scalars import Scalars, Sizes
 from .scope import NodeNames
 from .statements import Code, Expression, Name, Statement, Suite, modules, render
 
@@ -146,11 +146,6 @@ class Segment:
         head = HEAD.format(imports=f"{imports}\n" * bool(imports))
         self.source = "\n\n".join([head, "\n\n\n".join([*texts, run]) + "\n"])
 
-    def _finish(self, code: Code, scalars: Scalars) -> list[str]:
-        """Return the lines of a function of scalars and calls."""
-        self._imported |= modules(code)
-        return render(in_parts(code, scalars, self.once))
-
     def _run(self) -> str:
         """Return the segment as one function; a large one without its kernels."""
         work, body = self._body()
@@ -165,7 +160,8 @@ class Segment:
         """Return the lines that make arrays to work in, and those that compute."""
         scalars = Scalars(self.sizes, self.array)
         work, code = self._stage([] if self.large else self.blocks, self.finals, scalars)
-        return render(work), self._finish(code, scalars)
+        self._imported |= modules(code)
+        return render(work), render(code)
 
     def _stage(
         self, blocks: Sequence[Block], finals: Sequence[FusionNode], scalars: Scalars
@@ -204,7 +200,7 @@ class Segment:
         body: Code = [_call(block, prefix, *leading, scalars=given)]
         for k, (node, total) in enumerate(totals.items()):
             body.append(Statement(total, combine(node, total, f"parts[{k}]")))
-            scalars.define(node, total)
+            scalars.names[node] = total
         for node, name in sums.items():
             body.append(Statement(None, f"gather_columns({self.array(node)}, {name}, first)"))
         suite = Suite(Expression("for first in range(0, {}, {})", count, stride), body)
@@ -239,7 +235,7 @@ class Segment:
             arrays.pop(node, None)
             target = Expression(f"{array(node)}[begin // {{}}]", stride)
             code.append(Statement(target, f"parts[{k}]"))
-        body = self._finish(code, scalars)
+        self._imported |= modules(code)
         count = len(sizes.values)
         lines = ["def NAME(table, begin, n):", "    wide_vectors()"]
         lines.append(f"    sizes = vector(table, {count + len(arrays)}, np.int64)")
@@ -249,7 +245,7 @@ class Segment:
         lines += sizes.views("table")
         self.tables.append(list(arrays))
         self.heads.append(sizes)
-        return self.once("\n".join([*lines, *body]), "thread")
+        return self.once("\n".join([*lines, *render(code)]), "thread")
 
 
 def _empty(size: Any, node: FusionNode) -> Expression:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 
@@ -41,14 +41,6 @@ class Expression:
         for one in self.operands:
             if isinstance(one, Expression):
                 yield from one.modules
-
-    def rename(self, names: Mapping[Name, Name]) -> Expression:
-        """Return the same function of other variables."""
-        operands = [
-            one.rename(names) if isinstance(one, Expression) else names.get(one, one)
-            for one in self.operands
-        ]
-        return Expression(self.template, *operands, modules=self._modules)
 
 
 class Statement:
