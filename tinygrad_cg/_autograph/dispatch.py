@@ -38,8 +38,6 @@ from .traced import (
     choose,
     has_many_rows,
     is_traced,
-    is_trying,
-    stand_ins,
     trial,
     truth,
     without,
@@ -149,8 +147,6 @@ class Helper:
             for value in values:
                 with keep_tapes():
                     samples.append(value())
-        if current_trace() is None:  # in a batch: these are the values
-            values = [lambda: samples[0], lambda: samples[1]]
         try:
             kind = plan(*samples)
         except Mismatch as error:
@@ -161,13 +157,7 @@ class Helper:
                 "Give tensors of one "
                 "shape and dtype in both cases, by zeros_like, cast or broadcast_to",
             ) from None
-        if is_trying():
-            return kind.pack(stand_ins(*map(kind.tensors, samples), test=test), as_number)
-        return choose(
-            test,
-            [lambda: kind.tensors(values[0]()), lambda: kind.tensors(values[1]())],
-            lambda found: kind.pack(found, as_number),
-        )
+        return kind.pack(choose(test, values, samples, kind.tensors), as_number)
 
     def _line(self) -> int:
         frame: Any = sys._getframe(1)
@@ -269,19 +259,16 @@ class Helper:
 
     def if_(self, number: int, names: dict, cells: Callable, test: Any) -> Any:
         """Run an `if` that a tensor decides; return what it assigned."""
-        run = Run(self, number, names, cells)
-        return run.branch(truth(test, "if"), NORMAL, None)
+        return Run(self, number, names, cells).branch(truth(test, "if"))
 
     def guard(self, number: int, names: dict, cells: Callable, flow: Any, result: Any) -> Any:
         """Run statements unless control has left before."""
-        run = Run(self, number, names, cells)
+        run = Run(self, number, names, cells, flow, result)
         number_of = flow.number if isinstance(flow, Flow) else flow
-        return run.branch(equal(number_of, NORMAL), flow, result)
+        return run.branch(equal(number_of, NORMAL))
 
-    def while_(
-        self, number: int, names: dict, cells: Callable, flow: Any = 0, result: Any = None
-    ) -> Any:
-        return Loop(self, number, names, cells, flow, result).run()
+    def while_(self, number: int, names: dict, cells: Callable, *left: Any) -> Any:
+        return Loop(self, number, names, cells, *left).run()
 
     @staticmethod
     def iterate(iterable: Any, line: int) -> Any:
@@ -300,7 +287,7 @@ class Helper:
             level = current_trace()
             refused = level.calls.refused
             try:
-                loop = RowsLoop(self, number, names, cells, iterable.iterable, *left)
+                loop = RowsLoop(iterable.iterable, self, number, names, cells, *left)
                 if type(iterable.iterable) is range and not is_repeatable(loop, self.names):
                     return False
                 iterable.result = loop.run()
@@ -310,18 +297,10 @@ class Helper:
             return True
         return isinstance(iterable, Range)
 
-    def for_(
-        self,
-        number: int,
-        names: dict,
-        cells: Callable,
-        iterable: Any,
-        flow: Any = 0,
-        result: Any = None,
-    ) -> Any:
+    def for_(self, number: int, names: dict, cells: Callable, iterable: Any, *left: Any) -> Any:
         if isinstance(iterable, Rows):
             return iterable.result
-        return RangeLoop(self, number, names, cells, iterable, flow, result).run()
+        return RangeLoop(iterable, self, number, names, cells, *left).run()
 
 
 class _Unsized:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,7 @@ from .state import (
     is_same,
     locations_of,
     matters,
+    restoring,
 )
 from .traced import (
     Flow,
@@ -88,8 +89,7 @@ class Watch:
             self._add(one)
 
     def _add(self, location: Location) -> None:
-        owner, name = location.owner_and_name
-        key = id(owner), type(location).__name__ + name
+        key = id(location.owner), type(location).__name__ + location.name
         if key not in self._known:
             self._known.add(key)
             self.locations.append(location)
@@ -99,8 +99,7 @@ class Watch:
     def watching(self) -> Iterator[None]:
         """Return a context in which functions that are entered say what they may change."""
         if self._there is None:
-            owners = [one.owner_and_name[0] for one in self.locations]
-            self._there = Reachable([*self._roots, *owners])
+            self._there = Reachable([*self._roots, *[one.owner for one in self.locations]])
         watches = _watches()
         watches.append(self)
         try:
@@ -113,7 +112,7 @@ class Watch:
         assert self._there is not None
         known = {*effects.outer, *effects.globals}
         for one in locations:
-            if one.text.partition(".")[0] in known or one.owner_and_name[0] in self._there:
+            if one.text.partition(".")[0] in known or one.owner in self._there:
                 self._add(one)
 
     def put_back(self) -> None:
@@ -184,6 +183,34 @@ def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Ite
     held.append(Snapshot(functions, {}))
 
 
+class Packing(NamedTuple):
+    """The tensors that carry the end of a region: how it was left, names and the result.
+
+    `plans` has types by names, that of the result under "@ret"; `ways` says how it may be left.
+    """
+
+    plans: dict[Any, Plan]
+    ways: frozenset[int]
+
+    def tensors(self, end: Outcome) -> list[Tensor]:
+        found = [flow_number(end.flow)] if len(self.ways) > 1 else []
+        values = {**end.names, "@ret": end.result_or_undefined}
+        for key, kind in self.plans.items():
+            found += kind.tensors(values[key])
+        return found
+
+    def unpack(self, tensors: Sequence[Tensor]) -> Outcome:
+        remaining = list(tensors)
+        flow: Any = next(iter(self.ways))
+        if len(self.ways) > 1:
+            flow = Flow(remaining.pop(0), self.ways)
+        names = {}
+        for key, kind in self.plans.items():
+            names[key] = kind.pack(remaining[: kind.count], as_number)
+            del remaining[: kind.count]
+        return Outcome(flow, names.pop("@ret"), names)
+
+
 class Run(Watch):
     """One run of a site, with the names of the function where it stands.
 
@@ -192,8 +219,17 @@ class Run(Watch):
 
     strict = False
 
-    def __init__(self, helper: Any, number: int, names: dict, cells: Any):
+    def __init__(
+        self,
+        helper: Any,
+        number: int,
+        names: dict,
+        cells: Any,
+        flow: Any = NORMAL,
+        result: Any = None,
+    ):
         self.helper, self.number = helper, number
+        self.flow, self.result = flow, result  # what was left before it
         self.site = helper.unit.sites[number]
         self.cells = dict(zip(cells.__code__.co_freevars, cells.__closure__, strict=True))
         self.names = {one: names.get(one, undefined) for one in self.site.mentioned}
@@ -209,7 +245,7 @@ class Run(Watch):
     def region(self, which: str) -> Callable:
         return self.helper.function(self.number, which, self.cells)
 
-    def outcome(self, which: str, names: dict, flow: Any = 0, result: Any = None) -> Outcome:
+    def outcome(self, which: str, names: dict) -> Outcome:
         """Run a region; all but its names is as before afterwards, and among the names."""
         site = self.site
         arguments = [names.get(one, undefined) for one in site.mentioned]
@@ -218,7 +254,7 @@ class Run(Watch):
         function = self.region(which)
         try:
             if which == "other" and not site.other:
-                found = Outcome(flow, result, names)
+                found = Outcome(self.flow, self.result, names)
             else:
                 with self.watching(), keep_tapes():
                     found = function(*arguments)
@@ -246,7 +282,7 @@ class Run(Watch):
         if isinstance(state, Tensor):
             return state
         location: Any = self.locations[i]
-        return location.array.rows_of(state, shape)
+        return location.owner.rows_of(state, shape)
 
     def _find_dense(self, tables: Sequence[dict]) -> list[int]:
         """Find the arrays that differ, and have to be tensors; return which are new.
@@ -280,23 +316,17 @@ class Run(Watch):
 
     # Branches --------------------------------------------------------------------------------
 
-    def branch(self, test: Any, flow: Any, result: Any) -> Any:
+    def branch(self, test: Any) -> Any:
         """Return how the two cases leave, and what they assign, as one."""
-        run = [
-            lambda: self.outcome("then", self.names),
-            lambda: self.outcome("other", self.names, flow, result),
-        ]
+        run = [lambda: self.outcome("then", self.names), lambda: self.outcome("other", self.names)]
         with trial():
             samples = [one() for one in run]
             for one in samples:
                 self._complete(one.names)
             self._find_dense([one.names for one in samples])
-        if current_trace() is None:  # in a batch: these are the values
-            run = [lambda: samples[0], lambda: samples[1]]
         possible = [possible_ways(one.flow) for one in samples]
         if self.site.kind == "guard":  # what is not run has been left before
             possible[1] -= {NORMAL}
-        together = possible[0] | possible[1]
         plans: dict[Any, Plan] = {}
         for key in samples[0].names:
             one, other = (sample.names[key] for sample in samples)
@@ -309,46 +339,20 @@ class Run(Watch):
             for one, ways in zip(samples, possible, strict=True)
         ]
         plans["@ret"] = self._plan("@ret", *ends)
-        fixed = next(iter(together)) if len(together) == 1 else None
+        packing = Packing(plans, possible[0] | possible[1])
+        chosen = choose(test, run, samples, packing.tensors)
+        return self.assign(packing.unpack(chosen))
 
-        def tensors(one: Outcome) -> list[Tensor]:
-            found = [] if fixed is not None else [flow_number(one.flow)]
-            for key, kind in plans.items():
-                if key == "@ret":
-                    value = one.result if RETURN in possible_ways(one.flow) else undefined
-                else:
-                    value = one.names[key]
-                found += kind.tensors(value)
-            return found
-
-        if is_trying():
-            found = stand_ins(*map(tensors, samples), test=test)
-            return self._finish(found, plans, fixed, together)
-        return choose(
-            test,
-            [lambda: tensors(run[0]()), lambda: tensors(run[1]())],
-            lambda found: self._finish(found, plans, fixed, together),
-        )
-
-    def _finish(self, found: list, plans: dict, fixed: Any, together: frozenset) -> Any:
-        flow = fixed if fixed is not None else Flow(found[0], together)
-        position = 0 if fixed is not None else 1
-        values = {}
-        for key, kind in plans.items():
-            values[key] = kind.pack(found[position : position + kind.count], as_number)
-            position += kind.count
-        return self.assign(values, flow)
-
-    def assign(self, values: dict, flow: Any) -> Any:
+    def assign(self, end: Outcome) -> Any:
         """Set what is outside of the function's names; return the names, and how it was left."""
         for i, location in enumerate(self.locations):
-            if i in values:
-                location.set(values[i])
+            if i in end.names:
+                location.set(end.names[i])
         ways = self.site.leaves
         if self.site.kind in ("while", "for"):
             ways = ways - {CONTINUE}
-        outs = [values[one] for one in self.site.outs]
-        return [flow, values.get("@ret"), *outs] if ways else outs
+        outs = [end.names[one] for one in self.site.outs]
+        return [end.flow, end.result, *outs] if ways else outs
 
     def _check_defined(self, key: Any, ways: frozenset) -> None:
         if isinstance(key, int) or not any(key in self.site.live[way] for way in ways):
@@ -384,12 +388,6 @@ class Loop(Run):
     rows: Tensor | None = None
     held: Snapshot | None = None
 
-    def __init__(
-        self, helper: Any, number: int, names: dict, cells: Any, flow: Any = 0, result: Any = None
-    ):
-        super().__init__(helper, number, names, cells)
-        self.flow, self.result = flow, result
-
     def item(self, index: Any) -> Any:
         """Return what a `for` assigns in a round."""
         return undefined
@@ -414,16 +412,12 @@ class Loop(Run):
     @contextlib.contextmanager
     def _at(self, names: dict) -> Iterator[None]:
         """Return a context in which all is as in a round, also where it is traced again later."""
-        present = [one.get() for one in self.locations]
-        try:
-            with contextlib.nullcontext() if self.held is None else self.held.restored():
-                for key, value in names.items():
-                    if isinstance(key, int):
-                        self.locations[key].set(value)
-                yield
-        finally:
-            for location, value in zip(self.locations, present, strict=False):
-                location.set(value)
+        held = contextlib.nullcontext() if self.held is None else self.held.restored()
+        with restoring(self.locations), held:
+            for key, value in names.items():
+                if isinstance(key, int):
+                    self.locations[key].set(value)
+            yield
 
     def test(self, names: dict) -> Any:
         if self.site.kind == "for":
@@ -436,60 +430,43 @@ class Loop(Run):
         first: dict[Any, Any] = {one: self.names[one] for one in site.outs}
         first |= dict(enumerate(self.before))
         plans, sample, ways = self._find_types(first)
-        carries_flow = ways != {NORMAL} or self.flow != 0
-        if carries_flow:
+        if self.flow != NORMAL or ways != {NORMAL}:
             ways = ways | {NORMAL} | possible_ways(self.flow)
-        ends = self.result if RETURN in possible_ways(self.flow) else undefined
+        carries_flow = ways != {NORMAL}
+        before = Outcome(self.flow, self.result, first)
         end = sample.result if RETURN in ways else undefined
-        results = self._plan("@ret", end, ends)
-
-        def tensors(names: dict, flow: Any, result: Any) -> list[Tensor]:
-            found = [flow_number(flow)] if carries_flow else []
-            for key, kind in plans.items():
-                found += kind.tensors(names[key])
-            return found + results.tensors(result)
-
-        def unpack(flat: list) -> tuple[Any, dict, Any]:
-            flow = Flow(flat[0], ways) if carries_flow else NORMAL
-            position, names = int(carries_flow), {}
-            for key, kind in plans.items():
-                names[key] = kind.pack(flat[position : position + kind.count], as_number)
-                position += kind.count
-            return flow, names, results.pack(flat[position:], as_number)
+        plans["@ret"] = self._plan("@ret", end, before.result_or_undefined)
+        packing = Packing(plans, ways)
 
         def goes_on(index: Any, *flat: Any) -> Any:
-            flow, names, _ = unpack(list(flat))
-            tests = [] if not carries_flow else [equal(flow.number, NORMAL)]
+            end = packing.unpack(flat)
+            tests = [equal(end.flow.number, NORMAL)] if carries_flow else []
             if self.count is not None:
                 tests.append(less(index, self.count))
             else:
-                tests.append(as_tensor(truth(self.test(names), "while")))
+                tests.append(as_tensor(truth(self.test(end.names), "while")))
             return tests[0] if len(tests) == 1 else logical_and(*tests)
 
         def body(index: Any, *flat: Any) -> tuple:
-            _, names, _ = unpack(list(flat))
-            found = self.one_round(names, self.item(index))
-            end = found.result if RETURN in possible_ways(found.flow) else undefined
-            return add(index, 1), *tensors(found.names, found.flow, end)
+            found = self.one_round(packing.unpack(flat).names, self.item(index))
+            return add(index, 1), *packing.tensors(found)
 
         def step(flat: list, item: Any) -> tuple[list, None]:
-            _, names, _ = unpack(flat)
-            return tensors(self.one_round(names, item).names, NORMAL, undefined), None
+            return packing.tensors(self.one_round(packing.unpack(flat).names, item)), None
 
-        start = tensors(first, self.flow, ends)
+        start = packing.tensors(before)
         if is_trying():
-            flow, names, result = unpack(stand_ins(start, tensors(sample.names, sample.flow, end)))
+            last = stand_ins(start, packing.tensors(sample))
         elif self.rows is not None and not carries_flow:
             slices = control_flow.Slices(0, [self.rows], self.count)
             last, _ = control_flow.loop("for", step, start, slices)
-            flow, names, result = unpack(last)
         else:
-            last = control_flow.while_loop(goes_on, body, (convert(0, INT32), *start))
-            flow, names, result = unpack(list(last[1:]))
+            _, *last = control_flow.while_loop(goes_on, body, (convert(0, INT32), *start))
         self.held = Snapshot(self._roots, self.helper.names, self.site.outer)
+        after = packing.unpack(last)
         if self.site.is_endless and carries_flow:
-            flow = RETURN
-        return self.assign({**names, "@ret": result}, flow)
+            after = after._replace(flow=RETURN)
+        return self.assign(after)
 
     def _find_types(self, first: dict) -> tuple[dict[Any, Plan], Outcome, frozenset[int]]:
         """Return the types of what is carried, the end of a round, and how rounds may be left."""
@@ -557,17 +534,8 @@ class Loop(Run):
 class RangeLoop(Loop):
     """One run of a `for` through a range whose length a tensor decides."""
 
-    def __init__(
-        self,
-        helper: Any,
-        number: int,
-        names: dict,
-        cells: Any,
-        iterable: Range,
-        flow: Any = 0,
-        result: Any = None,
-    ):
-        super().__init__(helper, number, names, cells, flow, result)
+    def __init__(self, iterable: Range, *site: Any):
+        super().__init__(*site)
         dtype = np.result_type(*[_range_dtype(one) for one in iterable.bounds])
         start, limit, delta = (
             Carried(np.dtype(dtype), (), False).tensor(one) for one in iterable.bounds
@@ -607,17 +575,8 @@ class RowsLoop(Loop):
 
     strict = True
 
-    def __init__(
-        self,
-        helper: Any,
-        number: int,
-        names: dict,
-        cells: Any,
-        iterable: Any,
-        flow: Any = 0,
-        result: Any = None,
-    ):
-        super().__init__(helper, number, names, cells, flow, result)
+    def __init__(self, iterable: Any, *site: Any):
+        super().__init__(*site)
         is_range = isinstance(iterable, range)
         self.rows = rows = Tensor(np.array(iterable, INT32)) if is_range else convert(iterable)
         self.count = rows.shape[0]

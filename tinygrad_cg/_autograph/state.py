@@ -42,10 +42,13 @@ def write_cell(cell: CellType, value: Any) -> None:
 
 
 class Location(ABC):
-    """Something outside of a region that it may change; `text` is what the user calls it."""
+    """Something outside of a region that it may change; `text` is what the user calls it.
 
-    def __init__(self, text: str):
-        self.text = text
+    `owner` has the value under `name`: they say whether two locations are the same.
+    """
+
+    def __init__(self, text: str, owner: Any, name: str = ""):
+        self.text, self.owner, self.name = text, owner, name
 
     @abstractmethod
     def get(self) -> Any:
@@ -55,114 +58,77 @@ class Location(ABC):
     def set(self, value: Any) -> None:
         """Make it hold a value, or none if that is `undefined`."""
 
-    @property
-    @abstractmethod
-    def owner_and_name(self) -> tuple[Any, str]:
-        """Return what holds the value, and under which name; they say whether two are the same."""
-
 
 class CellLocation(Location):
     """A name that functions inside, or outside, share."""
 
-    def __init__(self, text: str, cell: CellType):
-        super().__init__(text)
-        self.cell = cell
-
     def get(self) -> Any:
-        return read_cell(self.cell)
+        return read_cell(self.owner)
 
     def set(self, value: Any) -> None:
-        write_cell(self.cell, value)
-
-    @property
-    def owner_and_name(self) -> tuple[Any, str]:
-        return self.cell, ""
+        write_cell(self.owner, value)
 
 
 class GlobalLocation(Location):
-    """A global name."""
-
-    def __init__(self, text: str, names: dict):
-        super().__init__(text)
-        self.names = names
+    """A global name, in the dictionary of them."""
 
     def get(self) -> Any:
-        return self.names.get(self.text, undefined)
+        return self.owner.get(self.name, undefined)
 
     def set(self, value: Any) -> None:
         if value is undefined:
-            self.names.pop(self.text, None)
+            self.owner.pop(self.name, None)
         else:
-            self.names[self.text] = value
-
-    @property
-    def owner_and_name(self) -> tuple[Any, str]:
-        return self.names, self.text
+            self.owner[self.name] = value
 
 
 class AttributeLocation(Location):
     """An attribute of an object."""
 
-    def __init__(self, text: str, owner: Any, attribute: str):
-        super().__init__(text)
-        self.owner, self.attribute = owner, attribute
-
     def get(self) -> Any:
-        return getattr(self.owner, self.attribute, undefined)
+        return getattr(self.owner, self.name, undefined)
 
     def set(self, value: Any) -> None:
         if value is not undefined:
             if self.get() is not value:
-                setattr(self.owner, self.attribute, value)
+                setattr(self.owner, self.name, value)
         elif self.get() is not undefined:
-            delattr(self.owner, self.attribute)
-
-    @property
-    def owner_and_name(self) -> tuple[Any, str]:
-        return self.owner, self.attribute
+            delattr(self.owner, self.name)
 
 
 class ContainerLocation(Location):
     """The elements of a list, dictionary or array; those of a set are compared only."""
 
-    def __init__(self, text: str, container: Any):
-        super().__init__(text)
-        self.container = container
-
     def get(self) -> Any:
-        return self.container.copy()
+        return self.owner.copy()
 
     def set(self, value: Any) -> None:
-        if isinstance(self.container, np.ndarray):
-            if not is_same(self.container, value):
-                self.container[...] = value
-        elif isinstance(self.container, list):
-            self.container[:] = value
+        if isinstance(self.owner, np.ndarray):
+            if not is_same(self.owner, value):
+                self.owner[...] = value
+        elif isinstance(self.owner, list):
+            self.owner[:] = value
         else:
-            self.container.clear()
-            self.container.update(value)
-
-    @property
-    def owner_and_name(self) -> tuple[Any, str]:
-        return self.container, ""
+            self.owner.clear()
+            self.owner.update(value)
 
 
-class ElementsLocation(Location):
-    """The elements of a TensorArray."""
+class ElementsLocation(AttributeLocation):
+    """The elements of a TensorArray: its state."""
 
     def __init__(self, text: str, array: TensorArray):
-        super().__init__(text)
-        self.array = array
+        super().__init__(text, array, "state")
 
-    def get(self) -> Any:
-        return self.array.state
 
-    def set(self, value: Any) -> None:
-        self.array.state = value
-
-    @property
-    def owner_and_name(self) -> tuple[Any, str]:
-        return self.array, ""
+@contextlib.contextmanager
+def restoring(locations: Iterable[Location]) -> Iterator[None]:
+    """Return a context after which locations hold what they held before."""
+    present = [(one, one.get()) for one in locations]
+    try:
+        yield
+    finally:
+        for one, value in present:
+            one.set(value)
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -212,7 +178,7 @@ def locations_of(
 ) -> list[Location]:
     """Return all that a region may change, but for its own names."""
     found: list[Location] = [CellLocation(one, cells[one]) for one in site.changed_cells]
-    found += [GlobalLocation(one, names) for one in site.globals]
+    found += [GlobalLocation(one, names, one) for one in site.globals]
 
     def find(text: str, evaluate: bool = False) -> Any:
         root, *path = text.split(".")
@@ -311,7 +277,7 @@ class Snapshot:
 
     def __init__(self, roots: Iterable[Any], names: dict, outer: Iterable[str] = ()):
         used = [one for one in outer if one in names]
-        places: list[Location] = [GlobalLocation(one, names) for one in used]
+        places: list[Location] = [GlobalLocation(one, names, one) for one in used]
         for one in Reachable([*roots, *[names[key] for key in used]]):
             if isinstance(one, CellType):
                 places.append(CellLocation("", one))
@@ -320,22 +286,18 @@ class Snapshot:
             else:
                 inside = one if type(one) is dict else getattr(one, "__dict__", None)
                 if type(inside) is dict:
-                    places += [GlobalLocation(key, inside) for key in inside]
+                    places += [GlobalLocation(key, inside, key) for key in inside]
         pairs = [(one, one.get()) for one in places]
         self._held = [(one, value) for one, value in pairs if _is_held(value)]
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
         """Return a context in which objects hold what they held."""
-        present = [(one, one.get(), value) for one, value in self._held]
-        changed = [(one, now, value) for one, now, value in present if not is_same(now, value)]
-        for one, _, value in changed:
-            one.set(value)
-        try:
+        changed = [(one, value) for one, value in self._held if not is_same(one.get(), value)]
+        with restoring([one for one, _ in changed]):
+            for one, value in changed:
+                one.set(value)
             yield
-        finally:
-            for one, now, _ in changed:
-                one.set(now)
 
 
 def _is_held(value: Any) -> bool:

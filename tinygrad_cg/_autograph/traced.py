@@ -21,7 +21,8 @@ from .._rules.rebinding import asked_inputs
 from .._transforms import control_flow
 from .._transforms.batching import BatchTensor
 from ..errors import AutographError
-from .names import NORMAL
+from .merging import undefined
+from .names import NORMAL, RETURN
 
 
 class Flow(NamedTuple):
@@ -37,6 +38,11 @@ class Outcome(NamedTuple):
     flow: Any
     result: Any
     names: dict[str, Any]
+
+    @property
+    def result_or_undefined(self) -> Any:
+        """Return what it returned, if it may have been left by a `return`."""
+        return self.result if RETURN in possible_ways(self.flow) else undefined
 
 
 class Range:
@@ -244,8 +250,13 @@ STAND_IN = Primitive(
 )
 
 
-def choose(test: Any, functions: list[Callable[[], list]], finish: Callable[[list], Any]) -> Any:
-    """Return what one of two functions gives, as a list of tensors."""
-    padded = [lambda one=one: tuple(one()) or (convert(0),) for one in functions]
-    found = control_flow.cond(test, *padded)
-    return finish(list(found))
+def choose(
+    test: Any, cases: Sequence[Callable], samples: Sequence[Any], tensors: Callable[[Any], list]
+) -> list[Tensor]:
+    """Return the tensors of one of two cases, of which there are samples."""
+    if is_trying():
+        return stand_ins(*map(tensors, samples), test=test)
+    if current_trace() is None:  # in a batch: these are the values
+        cases = [lambda: samples[0], lambda: samples[1]]
+    padded = [lambda case=case: tuple(tensors(case())) or (convert(0),) for case in cases]
+    return list(control_flow.cond(test, *padded))

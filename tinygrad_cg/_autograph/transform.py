@@ -103,32 +103,19 @@ class Statements:
         return [made]
 
     def _compound(self, one: Any) -> Any:
-        """Return a `with`, `try` or `match`, with its blocks rewritten."""
+        """Return a `with`, `try` or `match`, or a part of one, with its blocks rewritten."""
         made = copy.copy(one)
-        for field in ("body", "orelse", "finalbody"):
-            if getattr(one, field, None):
-                setattr(made, field, self.block(getattr(one, field)))
-        for field in ("handlers", "cases"):
-            if getattr(one, field, None):
-                parts = []
-                for part in getattr(one, field):
-                    new = copy.copy(part)
-                    new.body = self.block(part.body)
-                    if isinstance(part, ast.match_case):
-                        new.guard = self.expression(part.guard)
-                        new.pattern = copy.deepcopy(part.pattern)
-                    else:
-                        new.type = self.expression(part.type)
-                    parts.append(new)
-                setattr(made, field, parts)
-        if hasattr(one, "subject"):
-            made.subject = self.expression(one.subject)
-        if hasattr(one, "items"):
-            made.items = [
-                ast.withitem(self.expression(item.context_expr), copy.deepcopy(item.optional_vars))
-                for item in one.items
-            ]
+        for field, value in ast.iter_fields(one):
+            setattr(made, field, self._field(value))
         return made
+
+    def _field(self, value: Any) -> Any:
+        if isinstance(value, list):
+            is_block = bool(value) and isinstance(value[0], ast.stmt)
+            return self.block(value) if is_block else list(map(self._field, value))
+        if isinstance(value, (ast.ExceptHandler, ast.match_case, ast.withitem)):
+            return self._compound(value)
+        return self.expression(value) if isinstance(value, ast.expr) else copy.deepcopy(value)
 
     # What leaves -----------------------------------------------------------------------------
 
