@@ -35,56 +35,67 @@ class _NotElementwise(Exception):
 
 
 class _Trace(Level):
-    """Writes down the scalar expression of what is done with tensors that have no values."""
+    """Writes down the elementwise operations that a gradient function does with tensors.
 
-    def __init__(self) -> None:
-        self.code: Code = []
-        self.names: dict[int, str] = {}
-        self.tensors: list[Tensor] = []  # keeps those alive whose names are known
+    Those have no values, and are known by their numbers: operands first, then results of `steps`.
+    """
 
-    def named(self, name: str, aval: Aval) -> Tensor:
-        tensor = Tensor(aval)
-        self.tensors.append(tensor)
-        self.names[id(tensor)] = name
-        return tensor
+    def __init__(self, count: int, aval: Aval):
+        self.count = count  # of the operands
+        self.tensors = [Tensor(aval) for _ in range(count)]
+        self.steps: list[tuple[Any, tuple[int | np.ndarray, ...]]] = []
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-        function = getattr(primitive.kernel, "function", None)
-        elementwise = primitive.kind == "elementwise" and not params
-        if function is None or not elementwise or function in kmath.GUARDED:
+        if params or not isinstance(primitive.kernel, Elementwise):
             raise _NotElementwise
-        aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])
-        texts = [self.text(one) for one in inputs]
-        value = scalar(function, texts, inputs[0]._data.dtype, aval.dtype)
-        name = Name(f"t{len(self.code)}")
-        self.code.append(Statement(name, value))
-        return self.named(name, aval)
+        self.steps.append((primitive.kernel, tuple(map(self.number, inputs))))
+        self.tensors.append(Tensor(primitive.abstract(*[one._data for one in inputs])))
+        return self.tensors[-1]
 
-    def text(self, tensor: Any) -> str:
-        known = self.names.get(id(tensor))
-        if known is not None:
-            return known
+    def number(self, tensor: Tensor) -> int | np.ndarray:
+        """Return the number of a tensor, or the value of a constant."""
+        for number, known in enumerate(self.tensors):
+            if known is tensor:
+                return number
         data = tensor._data
         if type(data) is not np.ndarray or data.ndim or is_complex(data.dtype):
             raise _NotElementwise
-        return number_text(data[()], data.dtype)
+        return data
 
 
-def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | None:
-    """Return the text of `rule` as a function of scalars; None if it is not elementwise."""
-    trace = _Trace()
-    operands = [trace.named(name, Aval((), dtype)) for name in names]
-    around = state.frame
-    state.frame = add_level(None, trace)
+def _trace(rule: Callable, count: int, aval: Aval) -> _Trace | None:
+    """Return the trace of a gradient function whose result is that of its last step, or dy."""
+    trace = _Trace(count, aval)
+    around, state.frame = state.frame, add_level(None, trace)
     try:
-        result = rule(*operands)
+        result = rule(*trace.tensors)
     except _NotElementwise:
         return None
     finally:
         state.frame = around
-    if len(trace.code) < 2 or type(result) is not Tensor or id(result) not in trace.names:
+    return trace if result is trace.tensors[-1 if trace.steps else 0] else None
+
+
+def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | None:
+    """Return the text of `rule` as a function of scalars; None if it is not elementwise."""
+    trace = _trace(rule, len(names), Aval((), dtype))
+    if trace is None or len(trace.steps) < 2:
         return None
-    return scalar_function(names, trace.code, trace.text(result))
+    texts: list[str] = list(names)
+    code: Code = []
+    for (kernel, operands), result in zip(trace.steps, trace.tensors[len(names) :], strict=True):
+        if kernel.function in kmath.GUARDED:
+            return None
+        first = operands[0]
+        of = trace.tensors[first]._data if isinstance(first, int) else first
+        given = [
+            texts[one] if isinstance(one, int) else number_text(one[()], one.dtype)
+            for one in operands
+        ]
+        name = Name(f"t{len(code)}")
+        code.append(Statement(name, scalar(kernel.function, given, of.dtype, result._data.dtype)))
+        texts.append(name)
+    return scalar_function(names, code, texts[-1])
 
 
 class FusedRule:
@@ -143,41 +154,19 @@ class _Step(NamedTuple):
     overwrites: bool  # the first operand, which nothing needs any more
 
 
-class _Steps(Level):
-    """Writes down the operations of a gradient function, all of them elementwise."""
-
-    def __init__(self) -> None:
-        self.tensors: list[Tensor] = []  # the operands, and the results of the steps
-        self.steps: list[tuple[Any, tuple[int | np.ndarray, ...]]] = []
-
-    def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-        if params or not isinstance(primitive.run, Elementwise):
-            raise _NotElementwise
-        self.steps.append((primitive.run, tuple(map(self.number, inputs))))
-        self.tensors.append(Tensor(primitive.abstract(*[one._data for one in inputs])))
-        return self.tensors[-1]
-
-    def number(self, tensor: Tensor) -> int | np.ndarray:
-        for number, known in enumerate(self.tensors):
-            if known is tensor:
-                return number
-        if type(tensor._data) is not np.ndarray or tensor._data.ndim:
-            raise _NotElementwise
-        return tensor._data
-
-    def finish(self, count: int) -> list[_Step]:
-        """Return the steps of a function of `count` operands, of which the first is its own."""
-        dtype, found = self.tensors[0]._data.dtype, []
-        for position, (run, operands) in enumerate(self.steps):
-            first, *later = operands
-            for _, others in self.steps[position + 1 :]:
-                later += others
-            needed = {one for one in later if type(one) is int}
-            free = type(first) is int and not 0 < first < count and first not in needed
-            alike = free and self.tensors[first]._data.dtype == dtype
-            overwrites = alike and self.tensors[count + position]._data.dtype == dtype
-            found.append(_Step(run, operands, overwrites))
-        return found
+def _steps(trace: _Trace) -> list[_Step]:
+    """Return the steps of a traced function, whose operands but the first are not its own."""
+    dtype, found = trace.tensors[0]._data.dtype, []
+    for position, (run, operands) in enumerate(trace.steps):
+        first, *later = operands
+        for _, others in trace.steps[position + 1 :]:
+            later += others
+        needed = {one for one in later if type(one) is int}
+        free = type(first) is int and not 0 < first < trace.count and first not in needed
+        alike = free and trace.tensors[first]._data.dtype == dtype
+        overwrites = alike and trace.tensors[trace.count + position]._data.dtype == dtype
+        found.append(_Step(run, operands, overwrites))
+    return found
 
 
 class InPlaceRule:
@@ -231,17 +220,8 @@ class InPlaceRule:
         kernel = known and (known.kernels.get(dtype) or known._kernel(dtype))
         if kernel is not None:
             return [_Step(kernel, tuple(range(len(self.names))), True)]
-        trace = _Steps()
-        trace.tensors = [Tensor(Aval((2,), dtype)) for _ in self.names]
-        around, state.frame = state.frame, add_level(None, trace)
-        try:
-            result = self.rule(*trace.tensors)
-        except _NotElementwise:
-            return None
-        finally:
-            state.frame = around
-        last = trace.tensors[-1] if trace.steps else trace.tensors[0]
-        return trace.finish(len(self.names)) if result is last else None
+        trace = _trace(self.rule, len(self.names), Aval((2,), dtype))
+        return None if trace is None else _steps(trace)
 
 
 def run_in_place(rule: Callable, plain: Callable, names: tuple[str, ...]) -> InPlaceRule | None:
