@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from ..._core.conversion import convert
 from ..._core.devices import to_host
-from ..._core.levels import add_level, state
+from ..._core.levels import state
 from ..._core.record import Node
 from ..._core.tensor import Aval, Tensor, leaked_from_trace
 from ..._ops.sampling import draw as draw_numbers
@@ -22,12 +19,9 @@ from ..._reverse.variable import (
     is_recorded,
 )
 from ..._transforms.batching import BatchTensor
-from ..._transforms.tape import keep_tapes
 from ..graph.values import Value
 from .outside_calls import OutsideCalls
 from .trace import Build, FunctionTrace, TraceTensor, literal, record_lost
-
-_STATE = ("frame", "listeners", "graphs", "rules", "overrides", "draws")
 
 
 class BranchTrace(FunctionTrace):
@@ -39,45 +33,19 @@ class BranchTrace(FunctionTrace):
     def __init__(self, name: str, calls: OutsideCalls, build: Build):
         super().__init__(name, False, calls)
         self.build = build
-        self.graph = DefaultGraph()
-        self.graph._token.silent = True
+        self.graph: DefaultGraph = DefaultGraph()
         self.captures: dict[int, tuple[Any, Value, Any]] = {}  # tensor, value, what is watched
         self.literals: dict[Value, Value] = {}  # the constants that nothing outside refers to
         self.has_drawn = False
-        self._outside: dict[str, Any] = {}
 
-    @contextlib.contextmanager
-    def active(self) -> Iterator[None]:
-        """Return a context in which this thread traces the branch, and nothing else sees it."""
-        before, outside = {name: getattr(state, name) for name in _STATE}, self._outside
-        self._outside = before
-        state.frame = add_level(None, self)
-        state.listeners, state.graphs, state.rules = [self], [], []
-        state.overrides, state.draws = {}, self._draw
-        try:
-            self.graph._enter()
-            self.is_over = False
-            with keep_tapes():
-                yield
-        finally:
-            self.is_over, self._outside = True, outside
-            for name, value in before.items():
-                setattr(state, name, value)
-
-    @contextlib.contextmanager
-    def trial(self) -> Iterator[None]:
-        """Return a context whose operations are no part of the branch."""
-        before = dict(self.captures)
-        try:
-            with super().trial():
-                yield
-        finally:
-            self.captures = before
+    @property
+    def tables(self) -> list[dict]:
+        return [*super().tables, self.captures]
 
     def _run_outside(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return what a function gives where the branch was called."""
-        here = {name: getattr(state, name) for name in _STATE}
-        for name, value in self._outside.items():
+        here = {name: getattr(state, name) for name in self.around}
+        for name, value in self.around.items():
             setattr(state, name, value)
         try:
             return function(*args)
@@ -85,10 +53,10 @@ class BranchTrace(FunctionTrace):
             for name, value in here.items():
                 setattr(state, name, value)
 
-    def _draw(self, method: str, arguments: tuple) -> Any:
+    def draw(self, method: str, arguments: tuple) -> Any:
         """Return random numbers drawn before the branch is chosen: whichever it is draws them."""
         self.has_drawn = True
-        return self._run_outside(self._outside["draws"] or draw_numbers, method, arguments)
+        return self._run_outside(self.around["draws"] or draw_numbers, method, arguments)
 
     def value(self, tensor: Any) -> Value:
         """Return the value of a tensor in the graph; for one from elsewhere it is an operand."""
@@ -112,12 +80,8 @@ class BranchTrace(FunctionTrace):
             self.arguments.append(value)
         return known[1]
 
-    def _examples(self, values: list[Value]) -> list[np.ndarray]:
-        known = {value: tensor for tensor, value, _ in self.captures.values()}
-        others = [one for one in self.arguments if one not in known]
-        self.arguments = [*known, *others]
-        self.given = [tensor._example() for tensor in known.values()]
-        return super()._examples(values)
+    def outer(self) -> list[tuple[Tensor, Value]]:
+        return [(tensor, value) for tensor, value, _ in self.captures.values()]
 
     def variable_read(self, variable: Variable) -> None:
         """Make the Variable an operand, with the value that it has where the branch is called.

@@ -82,17 +82,6 @@ class BodyTrace(FunctionTrace):
         """Refuse a record of one round that another one would read."""
         raise ValueError(record_lost(f"a round of {self.name}", variable))
 
-    def _examples(self, values: list[Value]) -> list[np.ndarray]:
-        met = self.met
-        self.met = {
-            key: (Tensor(tensor._example()) if isinstance(tensor._data, Aval) else tensor, value)
-            for key, (tensor, value) in met.items()
-        }
-        try:
-            return super()._examples(values)
-        finally:
-            self.met = met
-
     def captured(self) -> tuple[list[tuple[Tensor, Value]], dict[Value, Value]]:
         abstract = [one for one in self.met.values() if isinstance(one[0]._data, Aval)]
         self.met = {k: one for k, one in self.met.items() if not isinstance(one[0]._data, Aval)}

@@ -41,6 +41,8 @@ from .signature import MOST_SIZES
 Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
 """A function that makes a program of a graph: `interpreter`, or `executable.build`, which fuses."""
 
+_STATE = ("frame", "listeners", "graphs", "rules", "overrides", "draws", "device")
+
 
 class TraceTensor(Tensor):
     """A tensor of a program that is being traced: `value` is what it is in the graph."""
@@ -156,6 +158,7 @@ class FunctionTrace(Level, Listener):
     is_abstract = True
     is_over = False
     build: Build = staticmethod(interpreter)  # what makes the programs of branches
+    graph: DefaultGraph | None = None  # by default a new one each time
     trials = 0  # how many run now, one inside the other
     has_samples_only = False  # for the values of its arguments
 
@@ -167,6 +170,7 @@ class FunctionTrace(Level, Listener):
     ):
         self.name, self.may_create = name, may_create
         self.calls = OutsideCalls() if calls is None else calls
+        self.around: dict[str, Any] = {}  # what is active where this trace is
         self.given: Sequence[np.ndarray] = ()  # values of the first arguments, where known
         self.outside = 0  # calls of outside code
         self.effects: list[Value] = []  # the marks of those that do more than compute
@@ -190,23 +194,22 @@ class FunctionTrace(Level, Listener):
         Whatever else records or listens sees the calls of the finished program. As in a default
         graph, everything is recorded, for `gradients`.
         """
-        here = state
-        names = "frame", "listeners", "graphs", "rules", "overrides", "draws", "device"
-        before = [getattr(here, name) for name in names]
-        here.frame = add_level(None, self)
-        here.listeners, here.graphs, here.rules = [self], [], []
-        here.overrides, here.draws, here.device = {}, self.draw, None
+        before, around = {name: getattr(state, name) for name in _STATE}, self.around
+        self.around = before
+        state.frame = add_level(None, self)
+        state.listeners, state.graphs, state.rules = [self], [], []
+        state.overrides, state.draws, state.device = {}, self.draw, None
         try:
-            graph = DefaultGraph()
+            graph = self.graph or DefaultGraph()
             graph._token.silent = True  # what has values here is a constant
             graph._enter()
             self.is_over = False
             with keep_tapes():
                 yield
         finally:
-            self.is_over = True
-            for name, value in zip(names, before, strict=True):
-                setattr(here, name, value)
+            self.is_over, self.around = True, around
+            for name, value in before.items():
+                setattr(state, name, value)
 
     @contextlib.contextmanager
     def trial(self) -> Iterator[None]:
@@ -215,7 +218,7 @@ class FunctionTrace(Level, Listener):
         It tells which types results have; what the trace keeps is as before afterwards.
         """
         lists: Any = self.effects, self.arguments, self.created, self.draws, self.drawn_in_trial
-        tables: Any = self.met, self.reads, self.assigned, state.overrides
+        tables: Any = self.tables
         before = [one.copy() for one in (*lists, *tables)]
         outside, draws = self.outside, state.draws
         state.draws = self._drawn_in_trial
@@ -230,6 +233,11 @@ class FunctionTrace(Level, Listener):
             for table, old in zip(tables, before[len(lists) :], strict=True):
                 table.clear()
                 table.update(old)
+
+    @property
+    def tables(self) -> list[dict]:
+        """Return what is met, by identities."""
+        return [self.met, self.reads, self.assigned, state.overrides]
 
     def _drawn_in_trial(self, method: str, arguments: tuple) -> TraceTensor:
         self.drawn_in_trial.append(method)
@@ -329,6 +337,10 @@ class FunctionTrace(Level, Listener):
         """Return the Python float that a float64 tensor stands for."""
         return _later("number").TraceNumber(tensor.value, self)
 
+    def outer(self) -> list[tuple[Tensor, Value]]:
+        """Return the tensors from outside."""
+        return list(self.met.values())
+
     def example(self, value: Value) -> np.ndarray:
         """Return the value for some sample arguments: what holds for it holds for nearly all."""
         return self._examples([value])[0]
@@ -339,7 +351,7 @@ class FunctionTrace(Level, Listener):
         leaves = [one for one in made if not (one.primitive or one.inputs or one.array is not None)]
         known = {one: _sample(generator, one) for one in (*self.arguments, *self.draws, *leaves)}
         known |= dict(zip(self.arguments, map(to_host, self.given), strict=False))
-        known |= {one: to_host(tensor._data) for tensor, one in self.met.values()}
+        known |= {one: to_host(tensor._example()) for tensor, one in self.outer()}
         known |= {one: to_host(variable._data) for variable, one in self.reads.values()}
         before, self.calls.sampling = self.calls.sampling, True
         try:
