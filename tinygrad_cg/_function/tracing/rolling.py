@@ -9,8 +9,7 @@ span each operand is one of
 * another value in each round, from outside of the span: a slice of a stack, which may be the rows
   of an earlier loop, such as the forward pass is for the backward pass.
 
-``x[i]`` of many numbers i is a gather first (`graph.reads`), whose number is an operand. What does
-not fit stays unrolled.
+The number of a read ``x[i]`` is an operand, as that of a gather. What does not fit stays unrolled.
 """
 
 from __future__ import annotations
@@ -25,25 +24,15 @@ import numpy as np
 from ..._core.primitive import OPS
 from ..graph.loop_drafts import Body
 from ..graph.loop_passes import move_axis
-from ..graph.reads import as_gathers
 from ..graph.simplify import simplify
-from ..graph.values import (
-    FuncGraph,
-    OutputItem,
-    Value,
-    constant,
-    frozen,
-    in_order,
-    operation,
-    with_operands,
-)
+from ..graph.values import FuncGraph, OutputItem, Value, constant, frozen, operation, with_operands
 from .choices import CHOICE
 from .loops import LOOP, LoopProgram
 from .trace import Build
 
 ROUNDS = 16
 """The fewest rounds of a loop: fewer are quicker as one program, if it can be compiled."""
-_CANDIDATES = 12  # lengths of a round that are looked at
+_CANDIDATES = 12  # lengths of a round that are tried
 
 
 class _UnfitError(Exception):
@@ -57,7 +46,7 @@ def roll(
 
     `known` has constants for some inputs.
     """
-    sequence = _Sequence(as_gathers(graph, least), known, least)
+    sequence = _Sequence(graph, known, least)
     spans: dict[int, _RepeatedSpan] = {}
     pending = [(0, len(sequence.ops))]
     while pending:
@@ -73,63 +62,71 @@ class _Sequence:
     """Operations in the order of the trace, and the positions of their operands in it."""
 
     def __init__(self, graph: FuncGraph, known: Mapping[Value, Value], least: int):
-        self.graph, self.known, self.least = graph, known, least
-        ops = [one for one in graph.values() if one.inputs or one.primitive is not None]
-        self.ops = sorted(ops, key=lambda value: value.serial)
+        self.inputs, self.least = graph.inputs, least
+        self.ops: list[Value] = []
+        built = dict(known)
+        for value in sorted(graph.values(), key=lambda one: one.serial):
+            if value.inputs or value.primitive is not None:
+                steps = _as_gather(value, [built[one] for one in value.inputs])
+                built[value] = steps[-1]
+                self.ops += steps
+            else:
+                built.setdefault(value, value)
+        self.outputs = [built[one] for one in graph.outputs]
         self.positions = {value: i for i, value in enumerate(self.ops)}
         numbers: dict[Any, int] = {}
         kinds = [numbers.setdefault(_kind(value), len(numbers)) for value in self.ops]
-        self.kinds = np.array(kinds)
-        self.last_read = np.full(len(ops) + 1, -1)  # at which position; at the end of no operation
+        self.kinds = np.array(kinds, np.int32)
+        self.last_read = np.full(len(kinds) + 1, -1)  # where; at the end of no operation
         for i, value in enumerate(self.ops):
             self.last_read[[self.position(one) for one in value.inputs]] = i
-        self.last_read[[self.position(one) for one in graph.outputs]] = len(ops)
+        self.last_read[[self.position(one) for one in self.outputs]] = len(kinds)
 
     def position(self, value: Value) -> int:
-        """Return the position of an operation; -1 of an input or a constant."""
-        return self.positions.get(value, -1)
+        return self.positions.get(value, -1)  # -1 of an input or a constant
 
     def spans(self, first: int, last: int) -> Iterator[_RepeatedSpan]:
         """Yield what is repeated between two positions, and is a loop; the longest first."""
         kinds = self.kinds[first:last]
         found = []
-        for period in _periods(kinds, self.least):
-            same = np.flatnonzero(kinds[period:] != kinds[:-period])
-            bounds = np.concatenate([[-1], same, [len(kinds) - period]])
+        for period in range(1, len(kinds) // self.least + 1):
+            same = kinds[period:] == kinds[:-period]
+            if np.count_nonzero(same) < period * (self.least - 1):
+                continue
+            bounds = np.concatenate([[-1], np.flatnonzero(~same), [len(kinds) - period]])
             lengths = np.diff(bounds) - 1
             k = int(lengths.argmax())
             rounds = int(lengths[k] + period) // period
             if rounds >= self.least:
                 found.append((rounds * period, -period, int(bounds[k]) + 1))
-        for covered, minus, start in sorted(found, reverse=True):
+        for covered, minus, start in sorted(found, reverse=True)[:_CANDIDATES]:
             for more, fewer in product((0, 1), (0, 1)):  # the first or last round may differ
                 rounds = covered // -minus - more - fewer
                 with contextlib.suppress(_UnfitError):
                     yield _RepeatedSpan(self, first + start - minus * more, -minus, rounds)
 
-    def array(self, value: Value) -> np.ndarray | None:
-        """Return the array of a constant."""
-        value = self.known.get(value, value)
-        array = value.inputs[0].array if value.primitive is OPS["broadcast_to"] else value.array
-        return None if array is None else np.broadcast_to(array, value.shape)
 
-
-def _periods(kinds: np.ndarray, least: int) -> list[int]:
-    """Return likely lengths of a round: distances between equal operations, and rows of them.
-
-    Rows of 2, 4, 8, ... operations find rounds that repeat some of their own operations.
-    """
-    most, length = len(kinds) // least, 1
-    periods: set[int] = set()
-    while length <= max(most, 1):
-        order = np.argsort(kinds, kind="stable")
-        gaps = np.diff(order)[np.diff(kinds[order]) == 0]
-        values, counts = np.unique(gaps, return_counts=True)
-        periods.update(values[np.argsort(-counts, kind="stable")][:_CANDIDATES].tolist())
-        pairs = kinds[:-length].astype(np.int64) * len(kinds) + kinds[length:]
-        kinds = np.unique(pairs, return_inverse=True)[1]
-        length *= 2
-    return sorted(period for period in periods if period <= most)
+def _as_gather(value: Value, operands: Sequence[Value]) -> list[Value]:
+    """Return an operation; for a read of one part of an array, or its gradient, a gather."""
+    is_read, is_gradient = (value.primitive is OPS[one] for one in ("getitem", "getitem_adjoint"))
+    key = value.params["key"] if is_read or is_gradient else ()
+    parts = (k for k, one in enumerate(key) if type(one) is not slice or one != slice(None))
+    axis = next(parts, len(key))
+    if type(key[axis] if axis < len(key) else None) is not int:
+        return [with_operands(value, operands)]
+    shape = operands[0].shape if is_read else value.params["shape"]
+    number = constant(np.array(key[axis] % shape[axis]))
+    rest: Any = {"key": (*key[:axis], *key[axis + 1 :])} if key[axis + 1 :] else None
+    params = {"axis": axis, "batch_dims": 0}
+    if is_read:
+        steps = [operation(OPS["gather"], [operands[0], number], params)]
+        return [*steps, operation(OPS["getitem"], steps, rest)] if rest else steps
+    steps = []
+    if rest:
+        whole = (*shape[:axis], *shape[axis + 1 :])
+        steps = [operation(OPS["getitem_adjoint"], operands, rest | {"shape": whole})]
+    inputs = [*(steps or operands), number]
+    return [*steps, operation(OPS["gather_adjoint"], inputs, params | {"shape": shape})]
 
 
 def _kind(value: Value) -> Any:
@@ -145,7 +142,7 @@ def _kind(value: Value) -> Any:
 
 def _structure(graph: FuncGraph) -> Any:
     """Return what graphs have in common that compute the same."""
-    values = in_order([*graph.inputs, *graph.outputs])
+    values = list(dict.fromkeys([*graph.inputs, *graph.values()]))
     numbers = {value: i for i, value in enumerate(values)}
     arrays = [None if value.array is None else frozen(value.array) for value in values]
     operands = [tuple([numbers[one] for one in value.inputs]) for value in values]
@@ -179,7 +176,9 @@ class _RepeatedSpan:
         self.columns = [
             list(zip(*[one.inputs for one in self.values(t)], strict=True)) for t in range(period)
         ]
-        self.reverse = self._goes_back()
+        ends = [map(sequence.position, (one[0], one[-1])) for one in chain(*self.columns)]
+        rises = [last > first for first, last in ends if 0 <= first != last < start]
+        self.reverse = 2 * sum(rises) < len(rises)  # most go through rows of earlier loops so
         self.same: dict[Value, Value] = {}
         self.stacks: dict[tuple[Value, ...], Value] = {}
         self.carries: dict[tuple[int, int], Value] = {}
@@ -193,17 +192,11 @@ class _RepeatedSpan:
     def values(self, t: int) -> list[Value]:
         return list(self.sequence.ops[self.start + t : self.end : self.period])
 
-    def _goes_back(self) -> bool:
-        """Return whether most operands go from the last row of earlier loops to the first."""
-        votes = 0
-        for values in chain.from_iterable(self.columns):
-            first, last = map(self.sequence.position, (values[0], values[-1]))
-            if 0 <= first != last < self.start:
-                votes += 1 if last > first else -1
-        return votes < 0
-
     def _operand(self, t: int, values: Sequence[Value]) -> Value:
         """Return an operand in the body; `values` are those of all rounds."""
+        numbers = {None if one.array is None or one.shape else frozen(one.array) for one in values}
+        if len(numbers) == 1 and None not in numbers:
+            return values[0]
         positions = np.array(list(map(self.sequence.position, values)))
         is_outside = positions < self.start
         if all(one is values[0] for one in values) and is_outside[0]:
@@ -231,7 +224,7 @@ class _Rolled:
     """The graph with loops."""
 
     def __init__(self, sequence: _Sequence, spans: Mapping[int, _RepeatedSpan], build: Build):
-        self.sequence, self.build = sequence, build
+        self.least, self.build = sequence.least, build
         self.made: dict[Value, Value] = {}
         self.rows: dict[Value, dict[Value, int]] = {}  # by a value, stacks that have it in a row
         end = 0
@@ -241,8 +234,7 @@ class _Rolled:
                 end = spans[i].end
             elif i >= end:
                 self._of(value)
-        outputs = [self._of(value) for value in sequence.graph.outputs]
-        self.graph = FuncGraph(sequence.graph.inputs, outputs)
+        self.graph = FuncGraph(sequence.inputs, list(map(self._of, sequence.outputs)))
 
     def _of(self, value: Value) -> Value:
         """Return what stands for a value: for one of a loop a row."""
@@ -254,7 +246,7 @@ class _Rolled:
         if value in self.rows:
             stack, row = next(iter(self.rows[value].items()))
             return operation(OPS["getitem"], [stack], {"key": (row,)})
-        if value.primitive is OPS["stack"] and len(value.inputs) >= self.sequence.least:
+        if value.primitive is OPS["stack"] and len(value.inputs) >= self.least:
             stack = self._rows_of(value.inputs)
             if stack is not None:
                 return move_axis(stack, 0, value.params["axis"])
@@ -264,8 +256,9 @@ class _Rolled:
 
     def _stack(self, values: Sequence[Value]) -> Value:
         """Return values as a stack."""
-        arrays = [self.sequence.array(one) for one in values]
-        known = [one for one in arrays if one is not None]
+        repeat, shape = OPS["broadcast_to"], values[0].shape
+        arrays = [one.inputs[0].array if one.primitive is repeat else one.array for one in values]
+        known = [np.broadcast_to(one, shape) for one in arrays if one is not None]
         if len(known) == len(values):
             return constant(np.stack(known))
         stack = self._rows_of(values)
@@ -302,6 +295,5 @@ class _Rolled:
         columns += [[span.starts[t, 1], *span.values(t)[:-1]] for t in carried]
         for values in columns:
             stack = next(items)
-            for r, value in enumerate(values):
-                row = span.rounds - 1 - r if span.reverse else r
+            for row, value in enumerate(values[::-1] if span.reverse else values):
                 self.rows.setdefault(value, {})[stack] = row
