@@ -13,6 +13,7 @@ from typing import Any
 from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.nodes import TILE, FusionNode, PadNode, ReduceNode, RowGatherNode, TransposeNode, base
+from ..graph.values import reach
 from .emission import COLUMNS, identity
 from .loop import INDEX, START, TILE_ROW, LoopCode, RowCode
 from .scope import BlockScope
@@ -78,18 +79,11 @@ class Block(BlockScope):
     def _pads(self, roots: list[FusionNode]) -> dict[tuple[FusionNode, Access], tuple[int, int]]:
         """Return the paddings that are computed, and the ranges in which they are not zero."""
         found: dict[tuple[FusionNode, Access], tuple[int, int]] = {}
-        seen: set[tuple[FusionNode, Access]] = set()
-        stack = [(root, ELEMENT) for root in roots]
-        while stack:
-            key = stack.pop()
-            if key in seen:
-                continue
-            seen.add(key)
+        for key in reach([(root, ELEMENT) for root in roots], lambda key: self.below(*key)):
             node, access = key
             if isinstance(node, PadNode) and not self.is_read(node, access):
                 start = node.start - access.shift
                 found[key] = (start, start + node.operands[0].size)
-            stack.extend(self.below(*key))
         return found
 
     def _rows_body(self) -> Code:
@@ -138,22 +132,19 @@ class Block(BlockScope):
     def _saves(self, last: int) -> list[tuple[FusionNode, Access]]:
         """Return elements that are costly to compute and needed in a later pass than their own."""
         saves: list[tuple[FusionNode, Access]] = []
+
+        def inside(key: tuple[FusionNode, Access]) -> list[tuple[FusionNode, Access]]:
+            return [one for one in self.below(*key) if one[1].per not in ("row", "scalar")]
+
         for number in range(last, -1, -1):  # backwards: what is saved needs operands itself
             roots = [(node, ELEMENT) for node in self._element_roots(number)]
             roots += [key for key in saves if self.pass_of(*key) == number]
-            seen: set[tuple[FusionNode, Access]] = set()
-            stack = [below for key in roots for below in self.below(*key)]
-            while stack:
-                key = stack.pop()
+            starts = [below for key in roots for below in inside(key)]
+            for key in reach(starts, lambda key: () if key in saves else inside(key)):
                 node, access = key
-                if key in seen or access.per in ("row", "scalar"):
-                    continue
-                seen.add(key)
                 computed = not node.is_input and not self.is_read(node, access)
                 earlier = computed and self.pass_of(*key) < number
                 costly = not node.is_cheap and not isinstance(node, TransposeNode)
-                if not (earlier and access == ELEMENT and costly):
-                    stack.extend(self.below(*key))
-                elif key not in saves:
+                if earlier and access == ELEMENT and costly and key not in saves:
                     saves.append(key)
         return saves

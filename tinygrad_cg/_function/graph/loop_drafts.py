@@ -184,7 +184,5 @@ def replaced(outputs: Sequence[Value], substitutions: Mapping[Value, Value]) -> 
     built = dict(substitutions)
     for value in in_order(outputs):
         if value not in built:
-            operands = [built[one] for one in value.inputs]
-            same = all(new is old for new, old in zip(operands, value.inputs, strict=True))
-            built[value] = value if same else with_operands(value, operands)
+            built[value] = with_operands(value, [built[one] for one in value.inputs])
     return [built[one] for one in outputs]

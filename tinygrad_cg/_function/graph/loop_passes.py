@@ -25,7 +25,7 @@ from ..._core.primitive import OPS
 from ..._core.tensor import Aval
 from .loop_drafts import Body, Draft
 from .partition import is_cheap
-from .values import FuncGraph, Value, constant, operation, with_operands
+from .values import FuncGraph, Value, constant, operation, reach, with_operands
 
 _MOST_COUNTED = 10_000_000
 
@@ -304,19 +304,13 @@ def hoist(draft: Draft) -> None:
     same = _invariant(draft)
     stacks = _of_stacks(draft, same) if draft.has_all_rounds else {}
     substitutions: dict[Value, Value] = {}
-    pending = list(draft.results)
-    seen = set(pending)
-    while pending:
-        value = pending.pop()
+    for value in reach(draft.results, lambda one: () if one in substitutions else one.inputs):
         if value in same and (_is_elementwise(value) or _is_product(value)):
             substitutions[value] = new = Value(value.aval)
             draft.fixed[new] = same[value]
         elif value in stacks and (_is_product(value) or _is_part(value)):
             substitutions[value] = new = Value(value.aval)
             draft.slices[new] = stacks[value]
-        else:
-            pending += [one for one in value.inputs if one not in seen]
-            seen.update(value.inputs)
     draft.replace(substitutions)
 
 

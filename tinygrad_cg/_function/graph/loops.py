@@ -15,7 +15,7 @@ from .loop_drafts import Draft, Row, is_loop
 from .loop_passes import COUNTING, MOVING, counts_or_writes
 from .partition import is_cheap
 from .simplify import simplify
-from .values import FuncGraph, OutputItem, Value, frozen, in_turn, with_operands
+from .values import FuncGraph, OutputItem, Value, frozen, in_turn, reach, with_operands
 
 
 def optimize(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
@@ -78,17 +78,11 @@ def _share(earlier: Draft, later: Draft, drafts: Mapping[Value, Draft]) -> None:
             if same is not None:
                 known[value] = same
     substitutions: dict[Value, Value] = {}
-    pending = list(later.results)
-    seen = set(pending)
-    while pending:
-        value = pending.pop()
+    for value in reach(later.results, lambda one: () if one in substitutions else one.inputs):
         dear = value.array is None and not (later.is_input(value) or is_cheap(value))
         if dear and value in known and earlier.fits(value):
             substitutions[value] = read = Value(value.aval)
             later.slices[read] = earlier.stack(known[value])
-        else:
-            pending += [one for one in value.inputs if one not in seen]
-            seen.update(value.inputs)
     later.replace(substitutions)
 
 
@@ -127,16 +121,15 @@ def _result(value: Value, drafts: Mapping[Value, Draft]) -> tuple[Draft | None, 
 
 def _finished(graph: FuncGraph, drafts: Mapping[Value, Draft]) -> FuncGraph:
     """Return the graph with what is left of its loops."""
-    pending, seen = list(graph.outputs), set(graph.outputs)
-    while pending:
-        value = pending.pop()
+
+    def needed(value: Value) -> Sequence[Value]:
         draft, index = _result(value, drafts)
-        operands = value.inputs
-        if draft is not None:
-            is_outside = index in draft.outside
-            operands = [draft.outside[index]] if is_outside else draft.need(index)
-        pending += [one for one in operands if one not in seen]
-        seen.update(operands)
+        if draft is None:
+            return value.inputs
+        return [draft.outside[index]] if index in draft.outside else draft.need(index)
+
+    for _ in reach(graph.outputs, needed):
+        pass  # the drafts note what is needed of them
     built: dict[Value, Value] = {}
 
     def operands_of(value: Value) -> Sequence[Value]:
@@ -157,6 +150,5 @@ def _finished(graph: FuncGraph, drafts: Mapping[Value, Draft]) -> FuncGraph:
                     operands[0] if is_outside else OutputItem(operands[0], draft.position(index))
                 )
             else:
-                same = all(new is old for new, old in zip(operands, value.inputs, strict=True))
-                built[value] = value if same else with_operands(value, operands)
+                built[value] = with_operands(value, operands)
     return FuncGraph(graph.inputs, [built[output] for output in graph.outputs])

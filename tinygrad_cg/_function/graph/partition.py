@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .simplify import simplify
-from .values import FuncGraph, Value, in_order
+from .values import FuncGraph, Value, in_order, reach
 
 # Computed again on the way back, rather than kept: it costs less than memory does.
 _CHEAP = frozenset(
@@ -43,15 +43,8 @@ def cut(
                 primal.add(value)
     there = {*inputs, *kept}
     residuals: dict[Value, Value] = {}
-    pending, seen = list(ends), set(ends)
-    while pending:
-        value = pending.pop()
+    for value in reach(ends, lambda one: () if one in residuals else one.inputs):
         if value in primal and value.array is None and (value in there or not is_cheap(value)):
             residuals[value] = Value(value.aval)
-            continue
-        for operand in value.inputs:
-            if operand not in seen:
-                seen.add(operand)
-                pending.append(operand)
     graph = FuncGraph([*residuals.values(), *backward_inputs], ends)
     return list(residuals), simplify(graph, residuals)

@@ -71,7 +71,9 @@ def operation(primitive: Primitive, inputs: Sequence[Value], params: Mapping[str
 
 
 def with_operands(value: Value, operands: Sequence[Value]) -> Value:
-    """Return the same operation of other operands."""
+    """Return the same operation of other operands: the value itself, if these are its own."""
+    if all(new is old for new, old in zip(operands, value.inputs, strict=True)):
+        return value
     if isinstance(value, OutputItem):
         return OutputItem(operands[0], value.index)
     return Value(value.aval, value.primitive, operands, value.params)
@@ -130,6 +132,18 @@ def in_order(outputs: Iterable[Any], operands: str = "inputs") -> list[Any]:
             stack.append((value, True))
             stack.extend((one, False) for one in reversed(getattr(value, operands)))
     return list(order)
+
+
+def reach(starts: Iterable[Any], operands: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+    """Yield `starts`, and what `operands` leads to from each that was yielded; each once."""
+    pending = list(dict.fromkeys(starts))
+    seen = set(pending)
+    while pending:
+        value = pending.pop()
+        yield value
+        new = [one for one in dict.fromkeys(operands(value)) if one not in seen]
+        pending += new
+        seen.update(new)
 
 
 def in_turn(key: Any, operands: Callable, is_known: Callable[[Any], bool]) -> Iterator[Any]:

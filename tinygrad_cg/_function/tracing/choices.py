@@ -29,7 +29,7 @@ from ..._transforms.batching import Batch, BatchTensor
 from ...errors import InvalidArgumentError
 from ..graph.interpret import interpreter
 from ..graph.simplify import simplify
-from ..graph.values import FuncGraph, OutputItem, Value, constant
+from ..graph.values import FuncGraph, OutputItem, Value, constant, reach
 from .branch_trace import BranchTrace
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
@@ -338,16 +338,11 @@ def _is_code(value: Value) -> bool:
 
 def _results_of_code(ends: list[Value], substitutions: dict[Value, Value]) -> list[Value]:
     """Return the results of calls that must not be repeated, among what `ends` depend on."""
-    found, seen, pending = [], set(), list(ends)
-    while pending:
-        value = pending.pop()
-        if value in seen or value in substitutions:
-            continue
-        seen.add(value)
+    found = []
+    for value in reach(ends, lambda one: () if one in substitutions else one.inputs):
         made = value.inputs[0] if isinstance(value, OutputItem) else value
-        if _is_code(made) and not isinstance(value.aval, list):
+        if _is_code(made) and not isinstance(value.aval, list) and value not in substitutions:
             found.append(value)
-        pending.extend(value.inputs)
     return found
 
 

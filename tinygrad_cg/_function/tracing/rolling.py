@@ -250,9 +250,7 @@ class _Rolled:
             stack = self._rows_of(value.inputs)
             if stack is not None:
                 return move_axis(stack, 0, value.params["axis"])
-        operands = [self._of(one) for one in value.inputs]
-        same = all(new is old for new, old in zip(operands, value.inputs, strict=True))
-        return value if same else with_operands(value, operands)
+        return with_operands(value, [self._of(one) for one in value.inputs])
 
     def _stack(self, values: Sequence[Value]) -> Value:
         """Return values as a stack."""
