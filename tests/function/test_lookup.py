@@ -156,6 +156,12 @@ def test_the_same_bits_on_any_number_of_threads(restore_threads):
 TABLE, WIDE, NUMBERS = (tf.constant(RNG.normal(size=shape)) for shape in [(50, 40), (30, 40), 50])
 INDICES = tf.constant(RNG.integers(-50, 50, size=30))
 BATCH = tf.constant(RNG.normal(size=(3, 34, 37)))
+
+
+def rows_and_elements(x, indices):
+    return tf.reduce_sum(tf.sin(x), 1) + tf.gather(x, indices, batch_dims=1)
+
+
 READS = [
     lambda t, w, n, i, b: tf.gather(t, i) * w,
     lambda t, w, n, i, b: tf.nn.softmax(tf.gather(tf.exp(t), i) + w),
@@ -180,6 +186,7 @@ READS = [
     lambda t, w, n, i, b: tf.sin(1e9 * tf.transpose(b, (2, 0, 1))),
     lambda t, w, n, i, b: (tf.transpose(t) * 2.0, tf.transpose(t) @ t, tf.transpose(b, (1, 0, 2))),
     lambda t, w, n, i, b: tf.gather(tf.transpose(t), i[:40] % 50, axis=1) * 0.5,
+    lambda t, w, n, i, b: rows_and_elements(tf.transpose(t[:, :30]), i),
 ]
 
 

@@ -14,8 +14,8 @@ from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.nodes import TILE, FusionNode, PadNode, ReduceNode, RowGatherNode, TransposeNode, base
 from ..graph.values import reach
-from .emission import COLUMNS, identity
-from .loop import INDEX, START, TILE_ROW, LoopCode, RowCode
+from .emission import COLUMNS, INDEX, TILE_ROW, identity
+from .loop import START, LoopCode, RowCode
 from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, modules, render
 

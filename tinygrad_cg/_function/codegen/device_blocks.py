@@ -21,9 +21,9 @@ from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.nodes import FusionNode, LiteralNode, ReduceNode, TransposeNode, base
 from .blocks import Block
-from .emission import LEFT, combine, identity
+from .emission import INDEX, LEFT, combine, identity
 from .expressions import type_name
-from .loop import INDEX, START, LoopCode, RowCode
+from .loop import START, LoopCode, RowCode
 from .scalars import Scalars
 from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, modules, render
@@ -102,10 +102,10 @@ class DeviceRow(RowCode):
         super().__init__(block)
         self.stores: Code = []
 
-    def _cell(self, node: FusionNode, access: Access, column: Any) -> Any:
+    def _find(self, node: FusionNode, access: Access, column: Any) -> Any:
         if isinstance(node, TransposeNode) and not self.block.is_read(node, access):
             return self.block.transposed(node, column)
-        return super()._cell(node, access, column)
+        return super()._find(node, access, column)
 
     def _add_store(self, statement: Statement) -> None:
         self.stores.append(statement)

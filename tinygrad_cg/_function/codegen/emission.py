@@ -22,7 +22,10 @@ from ..fusion.nodes import CAST, COPY, ApplyNode, FusionNode, LookupNode, Reduce
 from .expressions import call, convert_expression, number_text, scalar, type_name
 from .statements import Expression, Name
 
-COLUMNS, LEFT = Name("columns"), Name("left")
+COLUMNS, INDEX, LEFT, TILE_ROW = map(Name, ("columns", "i", "left", "tile_row"))
+"""Variables of block functions: the row's elements, the row, the first element of a loop's chunk,
+the first element of the current row among the rows of transposes."""
+
 Pairs = list[tuple[FusionNode, Access]]
 
 
@@ -32,17 +35,11 @@ class Emitter:
     stem: str | None = None
     """A word for names of variables in loops, if it is not the node's label."""
 
-    def in_loop(self, loop: Any, node: FusionNode, access: Access, operands: Pairs) -> Any:
-        """Return the value of the element that a loop is at."""
+    def emit(
+        self, code: Any, node: FusionNode, access: Access, operands: Pairs, column: Any
+    ) -> Any:
+        """Return the value of a row, or in a column of it: in a loop, of the element it is at."""
         raise TypeError(f"{node!r} is computed by no loop")
-
-    def in_row(self, row: Any, node: FusionNode) -> Any:
-        """Return a value that is there once a row."""
-        return self.in_cell(row, node, ROW, None)
-
-    def in_cell(self, row: Any, node: FusionNode, access: Access, column: Any) -> Any:
-        """Return the value in one column of a row."""
-        raise TypeError(f"{node!r} has no value per row, or in a column")
 
     def scalar_operands(self, node: FusionNode) -> tuple[FusionNode, ...]:
         """Return the operands that have to be computed before the node as scalars."""
@@ -59,17 +56,14 @@ class _Literal(Emitter):
 
 
 class _Apply(Emitter):
-    def in_loop(self, loop: Any, node: ApplyNode, access: Access, operands: Pairs) -> Any:
-        values = [loop.value(*one) for one in operands]
+    def emit(self, code: Any, node: ApplyNode, access: Access, operands: Pairs, column: Any) -> Any:
+        values = [code.value(*one, column) for one in operands]
         guard = kmath.GUARDED.get(node.function)
         if guard and all(map(importable, guard)) and is_floating(node.dtype):
             test, fast = guard
-            if loop.check(test, values):
+            if code.check(test, values):
                 return convert_expression(call(fast, values), node.dtype)
         return apply_scalar(node, values)
-
-    def in_cell(self, row: Any, node: ApplyNode, access: Access, column: Any) -> Any:
-        return apply_scalar(node, [row.cell(*one, column) for one in row.operands(node, access)])
 
     def scalar_operands(self, node: ApplyNode) -> tuple[FusionNode, ...]:
         return node.operands
@@ -79,61 +73,46 @@ class _Apply(Emitter):
 
 
 class _Reduce(Emitter):
-    def in_row(self, row: Any, node: ReduceNode) -> Any:
-        return row.total(node)
+    def emit(self, code: Any, node: Any, access: Access, operands: Pairs, column: Any) -> Any:
+        return code.total(node)
 
 
 class _RowGather(Emitter):
-    def in_row(self, row: Any, node: nodes.RowGatherNode) -> Any:
-        (x, inner), (index, _) = row.operands(node, ELEMENT)
-        return Expression("{}", row.cell(x, inner, row.value(index, ROW)))
+    def emit(self, code: Any, node: Any, access: Access, operands: Pairs, column: Any) -> Any:
+        (x, inner), (index, _) = code.operands(node, ELEMENT)
+        return Expression("{}", code.value(x, inner, code.value(index, ROW)))
 
 
 class _Slice(Emitter):
-    def in_loop(self, loop: Any, node: nodes.SliceNode, access: Access, operands: Pairs) -> Any:
-        return loop.value(*operands[0])
+    def emit(self, code: Any, node: Any, access: Access, operands: Pairs, column: Any) -> Any:
+        return code.value(*operands[0], column)
 
     def as_scalar(self, scalars: Any, node: nodes.SliceNode) -> Any:
         return scalars.load(base(node.operands[0]), scalars.number(node.start))
 
 
 class _Pad(Emitter):
-    def in_loop(self, loop: Any, node: nodes.PadNode, access: Access, operands: Pairs) -> Any:
-        return loop.value(*operands[0]) if operands else number_text(0, node.dtype)
+    def emit(self, code: Any, node: Any, access: Access, operands: Pairs, column: Any) -> Any:
+        return code.value(*operands[0], column) if operands else number_text(0, node.dtype)
 
 
 class _Columns(Emitter):
-    def _index(self, block: Any, node: nodes.ColumnsNode, column: Any) -> Expression:
-        width, start = block.offset(node.width), block.offset(node.start)
-        return Expression("{} * {} + {} + {}", Name("i"), width, start, column)
-
-    def in_loop(self, loop: Any, node: Any, access: Access, operands: Pairs) -> Any:
-        return loop.element(loop.value(*operands[0]), self._index(loop.block, node, LEFT))
-
-    def in_cell(self, row: Any, node: Any, access: Access, column: Any) -> Any:
-        ((x, _),) = row.operands(node, access)
-        return Expression("{}[{}]", row.array(x), self._index(row.block, node, column))
+    def emit(self, code: Any, node: Any, access: Access, operands: Pairs, column: Any) -> Any:
+        width, start = code.block.offset(node.width), code.block.offset(node.start)
+        index = Expression("{} * {} + {} + {}", INDEX, width, start, column)
+        return code.element(code.value(*operands[0], column), index)
 
 
 class _Lookup(Emitter):
     stem = "gather"
 
-    def in_loop(self, loop: Any, node: LookupNode, access: Access, operands: Pairs) -> Any:
-        array, index = [loop.value(*one) for one in operands]
-        if operands[1][1] == ROW:
-            return loop.element(array, Expression("{} * {} + {}", index, COLUMNS, LEFT))
+    def emit(
+        self, code: Any, node: LookupNode, access: Access, operands: Pairs, column: Any
+    ) -> Any:
+        array, index = [code.value(*one, column) for one in operands]
+        if node.columns:
+            return code.element(array, Expression("{} * {} + {}", index, COLUMNS, column))
         return Expression("{}[np.uintp({})]", array, index)
-
-    def in_row(self, row: Any, node: LookupNode) -> Any:
-        (x, _), index = row.operands(node, ROW)
-        return Expression("{}[{}]", row.array(x), row.value(*index))
-
-    def in_cell(self, row: Any, node: LookupNode, access: Access, column: Any) -> Any:
-        (x, _), (positions, inner) = row.operands(node, access)
-        index = row.cell(positions, inner, column)
-        if inner == ROW:
-            return Expression("{}[{} * {} + {}]", row.array(x), index, COLUMNS, column)
-        return Expression("{}[{}]", row.array(x), index)
 
     def scalar_operands(self, node: LookupNode) -> tuple[FusionNode, ...]:
         return node.operands[1:]
@@ -144,8 +123,8 @@ class _Lookup(Emitter):
 
 
 class _Transpose(Emitter):
-    def in_cell(self, row: Any, node: nodes.TransposeNode, access: Access, column: Any) -> Any:
-        return Expression("{}[{} + {}]", row.transpose(node), Name("turn"), column)
+    def emit(self, code: Any, node: Any, access: Access, operands: Pairs, column: Any) -> Any:
+        return Expression("{}[{} + {}]", code.block.transpose(node), TILE_ROW, column)
 
 
 EMITTERS: dict[type[FusionNode], Emitter] = {

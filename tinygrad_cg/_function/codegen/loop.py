@@ -10,17 +10,16 @@ from tinygrad_cg_frontend import are_inlined
 from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.nodes import FusionNode, LiteralNode, PadNode, ReduceNode, TransposeNode
 from ..graph.values import in_turn
-from .emission import LEFT, combine, combine_any_order, emitter, identity
+from .emission import INDEX, LEFT, TILE_ROW, combine, combine_any_order, emitter, identity
 from .expressions import call
 from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, modules, reads, render
 
 CHUNK = 1024  # elements with partial results of their own, so that rounding errors stay small
 
-FAILED, INDEX, SIZE, START, TILE_ROW = map(Name, ("failed", "i", "size", "start", "tile_row"))
-"""Variables of block functions; see also `emission.COLUMNS` and `LEFT`: whether a fast formula does
-not hold for some element of the chunk, the row, the chunk's elements, the row's first element, the
-first element of the current row among the rows of transposes."""
+FAILED, SIZE, START = map(Name, ("failed", "size", "start"))
+"""More variables of block functions: whether a fast formula does not hold for some element of the
+chunk, the chunk's elements, the row's first element."""
 
 
 class RowCode:
@@ -28,10 +27,9 @@ class RowCode:
 
     def __init__(self, block: BlockScope):
         self.block = block
-        self.array, self.transpose, self.operands = block.array, block.transpose, block.operands
-        self.names: dict[FusionNode, Name] = {}
+        self.operands = block.operands
+        self.names: dict[tuple[FusionNode, Access, Any], Name] = {}
         self._code: Code = []
-        self._cells: dict[tuple[FusionNode, Access, Any], Name] = {}
 
     def take(self) -> Code:
         """Return the statements since the last time."""
@@ -41,43 +39,40 @@ class RowCode:
     def total(self, node: FusionNode) -> Name:
         return Name(f"row_{self.block.names[node]}")
 
-    def value(self, node: FusionNode, access: Access) -> Any:
+    def value(self, node: FusionNode, access: Access, column: Any = None) -> Any:
+        """Return the name of a value of the row, or in a column of it, or its number."""
         block = self.block
         if access.per == "scalar" or isinstance(node, LiteralNode):
             return block.scalar(node)
-        if node in self.names:
-            return self.names[node]
-        if block.is_read(node, ROW):
-            found: Any = Expression("{}[{}]", block.array(node), INDEX)
-        else:
-            found = emitter(node).in_row(self, node)
-        if not isinstance(found, Expression):
-            return found
-        name = self.names[node] = block.fresh(node.label)
-        self._code.append(Statement(name, found))
-        return name
-
-    def cell(self, node: FusionNode, access: Access, column: Any) -> Any:
-        if access.per in ("row", "scalar") or isinstance(node, LiteralNode):
-            return self.value(node, access)
-        key = (node, access, column)
-        if key not in self._cells:
-            found = self._cell(node, access, column)
-            name = self._cells[key] = self.block.fresh(node.label)
+        if access.per == "anywhere":
+            return block.array(node)
+        key = node, access, None if access.per == "row" else column
+        if key not in self.names:
+            found = self._find(*key)
+            if not isinstance(found, Expression):
+                return found
+            name = self.names[key] = block.fresh(node.label)
             self._code.append(Statement(name, found))
-        return self._cells[key]
+        return self.names[key]
 
-    def _cell(self, node: FusionNode, access: Access, column: Any) -> Any:
+    def _find(self, node: FusionNode, access: Access, column: Any) -> Any:
         block = self.block
         if (node, access) in block.saved:
             array, in_row = block.saved[node, access]
         elif block.is_read(node, access):
             array, in_row = block.array(node), access == ELEMENT
         else:
-            return emitter(node).in_cell(self, node, access, column)
+            return emitter(node).emit(self, node, access, self.operands(node, access), column)
         if in_row:
             return Expression("{}[{} + {}]", array, START, column)
-        return Expression("{}[{}]", array, column)
+        return self.element(array, INDEX if access.per == "row" else column)
+
+    def element(self, array: Name, position: Any) -> Expression:
+        return Expression("{}[{}]", array, position)
+
+    def check(self, test: Callable, operands: list) -> bool:
+        """Return that no guarded function may be used for what is computed once a row."""
+        return False
 
     def store(self, node: FusionNode) -> None:
         """Store a value per row, or add it to a total."""
@@ -222,12 +217,12 @@ class LoopCode:
             names.append(self.block.offset(access.shift))
         return Expression(" + ".join(["{}"] * len(names)), *names)
 
-    def value(self, node: FusionNode, access: Access) -> Any:
+    def value(self, node: FusionNode, access: Access, column: Any = LEFT) -> Any:
         """Return the name of a value, whose statement is there from then on, or its number."""
         for key in in_turn(
             (node, access), self._operands, lambda key: self._find_known(*key) is not None
         ):
-            found = emitter(key[0]).in_loop(self, key[0], key[1], self._operands(key))
+            found = emitter(key[0]).emit(self, *key, self._operands(key), column)
             if isinstance(found, Expression):
                 name = self.block.fresh(emitter(key[0]).stem or key[0].label)
                 self._code.append(Statement(name, found))

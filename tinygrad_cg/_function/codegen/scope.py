@@ -72,7 +72,7 @@ class BlockScope:
         return self.arrays.setdefault(node, self.names[node])
 
     def transpose(self, node: TransposeNode) -> Name:
-        """Return the name of some rows of a transpose, whose current one begins at `turn`."""
+        """Return the name of some rows of a transpose, whose current one begins at `TILE_ROW`."""
         return self.transposes.setdefault(node, Name(f"turned{len(self.transposes)}"))
 
     def offset(self, value: int) -> Name:
