@@ -219,12 +219,12 @@ class LoopCode:
 
     def value(self, node: FusionNode, access: Access, column: Any = LEFT) -> Any:
         """Return the name of a value, whose statement is there from then on, or its number."""
-        for key in in_turn(
-            (node, access), self._operands, lambda key: self._find_known(*key) is not None
-        ):
-            found = emitter(key[0]).emit(self, *key, self._operands(key), column)
+        known = lambda key: self._find_known(*key) is not None
+        for key in in_turn((node, access), self._operands, known):
+            one, inner = key
+            found = emitter(one).emit(self, one, inner, self._operands(key), column)
             if isinstance(found, Expression):
-                name = self.block.fresh(emitter(key[0]).stem or key[0].label)
+                name = self.block.fresh(emitter(one).stem or one.label)
                 self._code.append(Statement(name, found))
                 found = name
             self._values[key] = found

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ..fusion.nodes import FusionNode, base
+import numpy as np
+
+from ..fusion.nodes import ArrayNode, FusionNode, LiteralNode, base
+from ..graph.loop_drafts import Body
 from .blocks import Block
 from .scalars import Literal, Load, Scalars
 from .segment import Segment
@@ -14,20 +17,78 @@ from .statements import Code, Expression, Name, Statement, Suite, modules, rende
 FEW_ELEMENTS = 64  # in a loop's arrays: its sizes are numbers in its text
 
 
-class Layout(Protocol):
-    """The positions of the arrays of a round: start, shift, mask, step, and size, in elements.
+class Part(NamedTuple):
+    """An array of one round, as a row of an array of the loop.
 
-    In round i that is ``section(array, start + ((i + shift) & mask) * step, size)``.
+    In round i that is row ``start + ((i + shift) & mask) * step``.
     """
 
-    flag: Sequence[int] | None  # of an array of one bool: rounds end when it is False
-    own_starts: list[
-        tuple[int, int]
-    ]  # to be filled: the elements of `sizes` with starts, and sizes
+    array: tuple[str, int]
+    start: int = 0
+    shift: int = 0
+    mask: int = 0
+    step: int = 0
 
-    carried: Sequence[tuple[FusionNode, FusionNode]]  # of loops on numbers: before a round, after
 
-    def part(self, node: FusionNode) -> Sequence[int]: ...
+class Layout:
+    """The arrays of a loop in machine code.
+
+    Carries are in two rows, which rounds read and write in turn; where an output is the carry that
+    the round began with, in as many rows as there are rounds, and one more. Of a loop on numbers
+    all others are in one row, since a round has read them before it writes any.
+    """
+
+    def __init__(
+        self,
+        body: Body,
+        outputs: Mapping[int, FusionNode],
+        kept: dict[int, int],
+        carried: Sequence[tuple[FusionNode, FusionNode]],
+    ):
+        self.body, self.kept, self.carried = body, kept, carried
+        n, count = body.length or 0, body.carries
+        self._along = (n - 1, 0, -1, -1) if body.reverse else (0, 0, -1, 1)
+        self._first = body.constants
+        self.parts = {
+            base(node): self._carry(k, 1) if k < count else Part(("row", k - count), *self._along)
+            for k, node in outputs.items()
+        }
+        self.constants: list[np.ndarray] = []
+        self.given: list[Part] = []  # of the segment's arrays
+
+    def _carry(self, k: int, shift: int) -> Part:
+        if k not in self.kept:
+            return Part(("carry", k)) if self.carried else Part(("carry", k), 0, shift, 1, 1)
+        if self.body.reverse:
+            return Part(("carry", k), self.body.length or 0, shift, -1, -1)
+        return Part(("carry", k), 0, shift, -1, 1)
+
+    def _input(self, position: int) -> Part:
+        k = position - self._first
+        if 0 <= k < self.body.carries:
+            return self._carry(k, 0)
+        return Part(("input", position)) if k < 0 else Part(("input", position), *self._along)
+
+    def _constant(self, array: np.ndarray) -> Part:
+        self.constants.append(np.require(array, None, ("C", "A")).reshape(-1))
+        return Part(("constant", len(self.constants) - 1))
+
+    @property
+    def flag(self) -> Part | None:
+        """Return the part of one bool by which rounds end when it is False."""
+        return None if self.body.length is not None else self._carry(self.body.carries - 1, 1)
+
+    def part(self, node: FusionNode) -> Part:
+        """Return where a segment's array is, for the next of its arrays."""
+        if isinstance(node, ArrayNode):
+            source = node.source
+            part = self._input(source) if isinstance(source, int) else self._constant(source)
+        elif isinstance(node, LiteralNode):  # a size
+            part = self._constant(np.array(node.number, node.dtype))
+        else:
+            part = self.parts.get(node) or Part(("work", len(self.given)))
+        self.given.append(part)
+        return part
 
 
 class Operation(Protocol):
@@ -61,6 +122,7 @@ class LoopSegment(Segment):
         self._scalars = Scalars(self.sizes, self.array)
         self.work: dict[str, None] = {}  # lines before the rounds
         self.calls: dict[Any, int] = {}  # where their words begin, among the sizes
+        self.own_starts: list[tuple[int, int, int]] = []  # there too; elements, and steps of rows
 
     def write_rounds(self, layout: Layout) -> None:
         """Write the source of a small segment, with the function `rounds`.
@@ -94,17 +156,16 @@ class LoopSegment(Segment):
                 code += [*self._scalars.take(), Suite(test, stop)]
         return work, code
 
-    def _span(self, part: Sequence[int], layout: Layout) -> tuple[str, Expression]:
+    def _span(self, part: Part, elements: int) -> tuple[str, Expression]:
         """Return where an array of a round starts, and its size, with few numbers to be loaded."""
-        start, shift, mask, step, elements = part
-        layout.own_starts.append((len(self.sizes.values), elements))
-        first, size = self.sizes.element(start), self.sizes.number(elements)
-        if not mask:
+        self.own_starts.append((len(self.sizes.values), elements, part.step))
+        first, size = self.sizes.element(part.start * elements), self.sizes.number(elements)
+        if not part.mask:
             return f"{first}", size
-        moved = "i" if not shift else f"(i + {shift if shift == 1 else self.sizes.number(shift)})"
-        row = moved if mask == -1 else f"({moved} & {mask})"
-        assert abs(step) == elements
-        return f"{first} {'-' if step < 0 else '+'} {row} * {size}", size
+        shift = part.shift if part.shift < 2 else self.sizes.number(part.shift)
+        moved = f"(i + {shift})" if part.shift else "i"
+        row = moved if part.mask == -1 else f"({moved} & {part.mask})"
+        return f"{first} {'-' if part.step < 0 else '+'} {row} * {size}", size
 
     def _rounds(self, layout: Layout) -> str:
         """Return a function that runs the segment in rounds from plan[0] to plan[1].
@@ -117,13 +178,13 @@ class LoopSegment(Segment):
         if self._on_numbers:
             first, code = self._in_registers(code, parts, layout.carried)
         self._imported |= modules(first) | modules(code)
-        arrays: dict[str, Sequence[int]] = {self.names[node]: part for node, part in parts.items()}
-        lines = [f"def rounds({', '.join([*arrays, 'plan', 'sizes'])}):", "    wide_vectors()"]
+        names = [self.names[node] for node in parts]
+        lines = [f"def rounds({', '.join([*names, 'plan', 'sizes'])}):", "    wide_vectors()"]
         moving, fixed = {}, []
-        for name, part in arrays.items():
-            start, size = self._span(part, layout)
+        for name, (node, part) in zip(names, parts.items(), strict=True):
+            start, size = self._span(part, node.size)
             line = f"    {name}_ = section({name}, {start}, {size})"
-            if part[2]:
+            if part.mask:
                 moving[name] = line
             else:
                 fixed.append(line)
@@ -136,7 +197,8 @@ class LoopSegment(Segment):
         lines += [*render(first), "    for i in range(plan[0], plan[1]):"]
         lines += [f"    {line}" for line in (*moving.values(), *render(code))]
         if layout.flag is not None:
-            flag = next(name for name, part in arrays.items() if part is layout.flag)
+            pairs = zip(names, parts.values(), strict=True)
+            flag = [name for name, part in pairs if part == layout.flag][-1]
             lines += [
                 f"        if not {flag}_[0]:",
                 "            plan[1] = i + 1",
@@ -147,7 +209,7 @@ class LoopSegment(Segment):
     def _in_registers(
         self,
         code: Code,
-        parts: Mapping[FusionNode, Sequence[int]],
+        parts: Mapping[FusionNode, Part],
         carried: Sequence[tuple[FusionNode, FusionNode]],
     ) -> tuple[list[Statement], Code]:
         """Return statements before the rounds, and those of a round, of a loop on numbers.
@@ -163,7 +225,7 @@ class LoopSegment(Segment):
             number = one.expression if isinstance(one, Statement) else None
             is_first = isinstance(number, Literal)
             if isinstance(one, Statement) and isinstance(number, Load) and not number.reads:
-                is_first = number.node in before or not parts[number.node][2]
+                is_first = number.node in before or not parts[number.node].mask
                 variables[number.node, str(number.operands[0])] = one.target
             if isinstance(one, Statement) and is_first:
                 first.append(one)

@@ -5,7 +5,7 @@ Otherwise the body's program is called for each round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
@@ -16,13 +16,13 @@ from tinygrad_cg_kernels.runtime import service, signatures
 
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import FUSED, Lowering
-from ..fusion.nodes import COPY, ApplyNode, ArrayNode, FusionNode, HostNode, LiteralNode, base
+from ..fusion.nodes import COPY, ApplyNode, ArrayNode, FusionNode, HostNode, base
 from ..graph.loop_drafts import Body
 from ..graph.values import FuncGraph
 from .array_operations import Operations, UnfitError
 from .blocks import Block
 from .executable import cut_stages
-from .loop_segment import LoopSegment, Operation, Stage
+from .loop_segment import Layout, LoopSegment, Operation, Stage
 from .scalarized import scalarize
 from .segment import is_large
 from .target import contiguous
@@ -34,23 +34,6 @@ SMALL = 2**13
 """Elements of a carry, the memory of two of which may stay for one."""
 WORK = 2**26
 """Products of numbers in such a call, where matrices are multiplied."""
-
-
-class Part(NamedTuple):
-    """An array of one round, as a row of an array of the loop.
-
-    In round i that is row ``start + ((i + shift) & mask) * step``.
-    """
-
-    array: tuple[str, int]
-    start: int = 0
-    shift: int = 0
-    mask: int = 0
-    step: int = 0
-
-    def words(self, size: int) -> tuple[int, ...]:
-        """Return the numbers that a `Layout` gives."""
-        return (self.start * size, self.shift, self.mask, self.step * size, size)
 
 
 class Rounds(NamedTuple):
@@ -116,9 +99,9 @@ def compile_rounds(loop: Rounds, otherwise: Run) -> CompiledLoop | None:
     numbers = scalarize(graph, loop.steps, body) if hosts or is_empty else None
     if numbers is not None:
         carried = list(zip(numbers.carried, numbers.outputs, strict=False))
-        layout = _Layout(loop, dict(enumerate(numbers.outputs)), {}, carried)
+        layout = Layout(body, dict(enumerate(numbers.outputs)), {}, carried)
         segment = LoopSegment([Stage((), (), numbers.outputs, numbers.stops)])
-        return CompiledLoop(layout, segment, otherwise)
+        return CompiledLoop(loop, layout, segment, otherwise)
     blocks = {kernel: Block(fusion, kernel) for kernel in fusion.kernels.values()}
     if is_empty or is_large(list(blocks.values())):
         return None
@@ -129,8 +112,8 @@ def compile_rounds(loop: Rounds, otherwise: Run) -> CompiledLoop | None:
     except UnfitError:
         return None
     written = [k for k in range(len(loop.steps)) if k - body.carries not in kept.values()]
-    layout = _Layout(loop, dict(zip(written, fusion.outputs, strict=True)), kept, [])
-    return CompiledLoop(layout, _segment(fusion, blocks, operations), otherwise, operations)
+    layout = Layout(body, dict(zip(written, fusion.outputs, strict=True)), kept, [])
+    return CompiledLoop(loop, layout, _segment(fusion, blocks, operations), otherwise, operations)
 
 
 def _kept(loop: Rounds) -> dict[int, int]:
@@ -176,79 +159,6 @@ def _segment(fusion: Fusion, blocks: dict[Kernel, Block], operations: Operations
     return LoopSegment(stages)
 
 
-class _Layout:
-    """The arrays of a loop in machine code.
-
-    Carries are in two rows, which rounds read and write in turn; where an output is the carry that
-    the round began with, in as many rows as there are rounds, and one more. Of a loop on numbers
-    all others are in one row, since a round has read them before it writes any.
-    """
-
-    def __init__(
-        self,
-        loop: Rounds,
-        outputs: Mapping[int, FusionNode],
-        kept: dict[int, int],
-        carried: Sequence[tuple[FusionNode, FusionNode]],
-    ):
-        self.loop, self.kept, self.carried = loop, kept, carried
-        n, count = loop.body.length or 0, loop.body.carries
-        self.flag: Sequence[int] | None = None
-        self.own_starts: list[tuple[int, int]] = []  # with the elements of a row
-        self._along = (n - 1, 0, -1, -1) if loop.body.reverse else (0, 0, -1, 1)
-        self._first = loop.body.constants
-        self.parts = {
-            base(node): self._carry(k, 1) if k < count else self._row(k - count)
-            for k, node in outputs.items()
-        }
-        self.constants: list[np.ndarray] = []
-        self.given: list[Part] = []  # of the segment's arrays
-
-    def _row(self, r: int) -> Part:
-        return Part(("row", r), *self._along)
-
-    def _is_carry(self, position: int) -> bool:
-        return self._first <= position < self._first + self.loop.body.carries
-
-    def _carry(self, k: int, shift: int) -> Part:
-        if k not in self.kept:
-            return Part(("carry", k)) if self.carried else Part(("carry", k), 0, shift, 1, 1)
-        if self.loop.body.reverse:
-            return Part(("carry", k), self.loop.body.length or 0, shift, -1, -1)
-        return Part(("carry", k), 0, shift, -1, 1)
-
-    def _input(self, position: int) -> Part:
-        if self._is_carry(position):
-            return self._carry(position - self._first, 0)
-        if position < self._first:
-            return Part(("input", position))
-        return Part(("input", position), *self._along)
-
-    def _constant(self, array: np.ndarray) -> Part:
-        self.constants.append(np.require(array, None, ("C", "A")).reshape(-1))
-        return Part(("constant", len(self.constants) - 1))
-
-    def _of_array(self, node: ArrayNode) -> Part:
-        if node.constant is not None:
-            return self._constant(node.constant)
-        assert isinstance(node.source, int)
-        return self._input(node.source)
-
-    def part(self, node: FusionNode) -> Sequence[int]:
-        """Return where a segment's array is, for the next of its arrays."""
-        if isinstance(node, ArrayNode):
-            part = self._of_array(node)
-        elif isinstance(node, LiteralNode):  # a size
-            part = self._constant(np.array(node.number, node.dtype))
-        else:
-            part = self.parts.get(node) or Part(("work", len(self.given)))
-        self.given.append(part)
-        words = part.words(node.size)
-        if self.loop.body.length is None and part == self._carry(self.loop.body.carries - 1, 1):
-            self.flag = words
-        return words
-
-
 class CompiledLoop:
     """A loop as one function in machine code, and the arrays that it is given.
 
@@ -257,13 +167,14 @@ class CompiledLoop:
 
     def __init__(
         self,
-        layout: _Layout,
+        loop: Rounds,
+        layout: Layout,
         segment: LoopSegment,
         otherwise: Run,
         operations: Operations | None = None,
     ):
         segment.write_rounds(layout)
-        self.loop, self._layout, self._segment = layout.loop, layout, segment
+        self.loop, self._layout, self._segment = loop, layout, segment
         self.source, self._otherwise = segment.source, otherwise
         self._parts = layout.given
         kinds = [(node.dtype, 1) for node in segment.arrays] + [(np.dtype(np.int64), 1)]
@@ -305,8 +216,8 @@ class CompiledLoop:
         What goes backwards begins where the rounds do.
         """
         sizes = self._segment.sizes.array()
-        for (position, elements), part in zip(self._layout.own_starts, self._parts, strict=True):
-            if part.step < 0:
+        for position, elements, step in self._segment.own_starts:
+            if step < 0:
                 sizes[position] -= (self._length - n) * elements
         nodes = {self._transposable[k] for k in transposes}
         for call, position in self._segment.calls.items() if nodes else ():
