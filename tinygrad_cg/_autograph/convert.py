@@ -15,6 +15,7 @@ from .._core.transformed import Transformed
 from ..errors import is_ours
 from .detection import LEFT, codes_in, function_of, is_left
 from .dispatch import Helper, dynamic_range, show
+from .runs import cells_of
 from .source import NoSource, compile_tree, find_definition, first_line
 from .transform import factory, plain_body
 from .units import HELPER, INSIDE, Unit
@@ -156,8 +157,7 @@ def _instance(made: tuple[Unit, CodeType], function: FunctionType) -> FunctionTy
     """Return a transformed function with the cells, defaults and names of the original."""
     unit, code = made
     helper = Helper(unit, code, function.__globals__, call)
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells[HELPER] = CellType(helper)
+    cells = {**cells_of(function), HELPER: CellType(helper)}
     closure = tuple(cells[name] for name in code.co_freevars)
     found = FunctionType(
         code, function.__globals__, function.__name__, function.__defaults__, closure

@@ -26,7 +26,7 @@ from .detection import codes_in
 from .merging import Mismatch, describe, plan, undefined
 from .names import BREAK, CONTINUE, NORMAL
 from .repeatable import is_repeatable
-from .runs import Loop, RangeLoop, RowsLoop, Run, enter
+from .runs import Loop, RangeLoop, RowsLoop, Run, cells_of, enter
 from .source import compile_tree
 from .traced import (
     Flow,
@@ -91,51 +91,29 @@ class Helper:
     def not_(value: Any) -> Any:
         return logical_not(truth(value, "not")) if is_traced(value) else not value
 
-    def and_(self, value: Any, *later: Callable[[], Any]) -> Any:
-        return self._sequence(value, later, True)
-
-    def or_(self, value: Any, *later: Callable[[], Any]) -> Any:
-        return self._sequence(value, later, False)
-
-    def and_test(self, value: Any, *later: Callable[[], Any]) -> Any:
-        """Return whether all are true, where nothing else is asked."""
-        return self._test(value, later, True)
-
-    def or_test(self, value: Any, *later: Callable[[], Any]) -> Any:
-        """Return whether one is true, where nothing else is asked."""
-        return self._test(value, later, False)
-
-    def _test(self, value: Any, later: tuple, going_on: bool) -> Any:
-        word = "and" if going_on else "or"
-        truths = [lambda one=one: as_tensor(truth(one(), word)) for one in later]
-        return self._sequence(as_tensor(truth(value, word)), tuple(truths), going_on)
-
-    @staticmethod
-    def both(value: Any, *later: Callable[[], Any]) -> Any:
-        """Return `and_test` of comparisons, which may all be evaluated."""
-        return functools.reduce(
-            logical_and, [as_tensor(truth(one(), "and")) for one in later], truth(value, "and")
-        )
-
-    @staticmethod
-    def either(value: Any, *later: Callable[[], Any]) -> Any:
-        """Return `or_test` of comparisons, which may all be evaluated."""
-        return functools.reduce(
-            logical_or, [as_tensor(truth(one(), "or")) for one in later], truth(value, "or")
-        )
-
-    def _sequence(self, value: Any, later: tuple, going_on: bool) -> Any:
-        """Return `and` or `or` of a traced value and what is evaluated if that does not decide."""
+    def sequence(self, going_on: bool, value: Any, *later: Callable[[], Any]) -> Any:
+        """Return `and`, or `or`, of a traced value and what is evaluated if it does not decide."""
         if not later:
             return value
         first, *rest = later
         if not is_traced(value):
-            return (
-                self._sequence(first(), tuple(rest), going_on) if bool(value) == going_on else value
-            )
+            return self.sequence(going_on, first(), *rest) if bool(value) == going_on else value
         word = "and" if going_on else "or"
-        chosen = [lambda: self._sequence(first(), tuple(rest), going_on), lambda: value]
+        chosen = [lambda: self.sequence(going_on, first(), *rest), lambda: value]
         return self._choose(truth(value, word), chosen if going_on else chosen[::-1], word, None)
+
+    def test(self, going_on: bool, value: Any, *later: Callable[[], Any]) -> Any:
+        """Return the same where nothing but the truth is asked."""
+        word = "and" if going_on else "or"
+        truths = [lambda one=one: as_tensor(truth(one(), word)) for one in later]
+        return self.sequence(going_on, as_tensor(truth(value, word)), *truths)
+
+    @staticmethod
+    def combine(going_on: bool, value: Any, *later: Callable[[], Any]) -> Any:
+        """Return the same of comparisons, which may all be evaluated."""
+        word, function = ("and", logical_and) if going_on else ("or", logical_or)
+        truths = [as_tensor(truth(one(), word)) for one in later]
+        return functools.reduce(function, truths, truth(value, word))
 
     def choose(self, test: Any, one: Callable, other: Callable, line: int) -> Any:
         """Return a conditional expression whose condition is a tensor."""
@@ -200,9 +178,7 @@ class Helper:
 
     def enter(self, names: dict, cells: Callable) -> None:
         """Note what this function may change: called where it begins."""
-        inside: Any = cells
-        shared = dict(zip(inside.__code__.co_freevars, inside.__closure__ or (), strict=True))
-        enter(self.unit.effects, names, shared, self.names)
+        enter(self.unit.effects, names, cells_of(cells), self.names)
 
     def done(self, flow: Any, result: Any, names: dict) -> Outcome:
         return Outcome(flow, result, names)

@@ -71,11 +71,9 @@ class Expressions(ast.NodeTransformer):
     def visit_BoolOp(self, node: ast.BoolOp, test: bool = False) -> Any:
         if self._is_plain(*node.values[1:]):
             return self.generic_visit(node)
-        is_and = isinstance(node.op, ast.And)
-        if test and all(map(_is_comparison, node.values)):
-            method = "both" if is_and else "either"
-        else:
-            method = ("and_" if is_and else "or_") + ("test" if test else "")
+        method = "sequence"
+        if test:
+            method = "combine" if all(map(_is_comparison, node.values)) else "test"
         self.depth += 1
         values = [self.test(one) if test else self.visit(one) for one in node.values]
         self.depth -= 1
@@ -89,7 +87,9 @@ class Expressions(ast.NodeTransformer):
         later = [thunk(copy.deepcopy(one)) for one in rest]
         others = self._choice(method, node, rest)
         native = ast.BoolOp(copy.copy(node.op), [name(mark, first), others])
-        return self._asked(mark, first, helper(method, [name(mark, node), *later], node), native)
+        is_and = constant(isinstance(node.op, ast.And), node)
+        traced = helper(method, [is_and, name(mark, node), *later], node)
+        return self._asked(mark, first, traced, native)
 
     def _asked(self, mark: str, value: Any, traced: Any, native: Any) -> Any:
         named = ast.NamedExpr(name(mark, value, store=True), value)
@@ -117,7 +117,8 @@ class Expressions(ast.NodeTransformer):
         kept = located(ast.NamedExpr(name(shared, middle, store=True), middle), middle)
         first = located(ast.Compare(left, [node.ops[0]], [kept]), node)
         second = located(ast.Compare(name(shared, middle), [node.ops[1]], [right]), node)
-        traced = helper("and_", [name(mark, node), thunk(copy.deepcopy(second))], node)
+        later = thunk(copy.deepcopy(second))
+        traced = helper("sequence", [constant(True, node), name(mark, node), later], node)
         native = located(ast.BoolOp(ast.And(), [name(mark, node), second]), node)
         return self._asked(mark, first, traced, native)
 

@@ -92,14 +92,13 @@ def captured(body: Sequence[ast.AST]) -> Names:
 
 def assigned_inside(body: Sequence[ast.AST]) -> Names:
     """Return the names that functions inside declare nonlocal: a call may assign them."""
-    return frozenset(
-        name
-        for node in own_nodes(body)
-        if isinstance(node, SCOPES)
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.Nonlocal)
-        for name in inner.names
-    )
+    return declared([node for node in own_nodes(body) if isinstance(node, SCOPES)], ast.Nonlocal)
+
+
+def declared(nodes: Iterable[ast.AST], kind: Any) -> Names:
+    """Return the names that are declared nonlocal or global, also by functions inside."""
+    found: list[Any] = [one for node in nodes for one in ast.walk(node) if isinstance(one, kind)]
+    return frozenset(name for one in found for name in one.names)
 
 
 def jumps(statements: Sequence[ast.stmt]) -> frozenset[int]:

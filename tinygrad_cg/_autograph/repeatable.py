@@ -16,7 +16,7 @@ from typing import Any
 
 from .._core.conversion import is_tensor
 from ..errors import is_ours
-from .runs import Run
+from .runs import Run, cells_of
 from .source import NoSource, find_definition
 from .state import read_cell
 
@@ -81,8 +81,8 @@ def _repeats(value: Any, seen: set[Any]) -> bool:
         tree: Any = find_definition(value)
     except NoSource:
         return False
-    cells = zip(code.co_freevars, value.__closure__ or (), strict=True)
-    known = {**vars(builtins), **value.__globals__, **{key: read_cell(one) for key, one in cells}}
+    cells = {key: read_cell(one) for key, one in cells_of(value).items()}
+    known = {**vars(builtins), **value.__globals__, **cells}
     known |= dict.fromkeys((*code.co_varnames, *code.co_cellvars))
     body = tree.body if isinstance(tree.body, list) else [tree.body]
     return _calls_what_repeats([node for one in body for node in ast.walk(one)], known, seen)

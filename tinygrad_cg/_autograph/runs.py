@@ -129,6 +129,11 @@ def _watches() -> list[Watch]:
     return _thread.watches
 
 
+def cells_of(function: Any) -> dict[str, Any]:
+    """Return the cells that a function shares with others, by their names."""
+    return dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+
 def enter(effects: Effects, values: dict, cells: dict, names: dict) -> None:
     """Note what a function that is entered may change, where somebody watches."""
     watches = _watches()
@@ -231,7 +236,7 @@ class Run(Watch):
         self.helper, self.number = helper, number
         self.flow, self.result = flow, result  # what was left before it
         self.site = helper.unit.sites[number]
-        self.cells = dict(zip(cells.__code__.co_freevars, cells.__closure__, strict=True))
+        self.cells = cells_of(cells)
         self.names = {one: names.get(one, undefined) for one in self.site.mentioned}
         self.value = names.get("@value", undefined)
         outer = [helper.names[one] for one in self.site.outer if one in helper.names]

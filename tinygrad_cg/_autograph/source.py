@@ -5,6 +5,7 @@ import __future__
 
 import ast
 import functools
+import inspect
 import linecache
 import os
 from collections import OrderedDict
@@ -129,8 +130,7 @@ def _meaning(value: Any) -> Any:
 def _alone(code: CodeType, lines: list[str]) -> Definition | None:
     """Return a definition that is read without the rest of its file, which may be long.
 
-    Its lines are those further in than its first one. None where they cannot be read so, as those
-    of a lambda expression.
+    None where it cannot be read so, as a lambda expression.
     """
     start = code.co_firstlineno - 1
     if code.co_name == "<lambda>" or not 0 <= start < len(lines):
@@ -138,20 +138,10 @@ def _alone(code: CodeType, lines: list[str]) -> Definition | None:
     known = _trees.get(code.co_filename)
     if known is not None and known[0] is lines:
         return None
-    margin = lines[start][: len(lines[start]) - len(lines[start].lstrip())]
-    end, header = start + 1, True
-    for number in range(start, len(lines)):
-        rest = lines[number].removeprefix(margin) if lines[number].startswith(margin) else "x"
-        if header:  # decorators, and the line of the name
-            header = not rest.startswith(("def ", "async "))
-            end = number + 1
-        elif not lines[number].strip() or rest[:1].isspace():
-            end = number + 1
-        elif not rest.startswith((")", "#")):  # a bracket of several lines of parameters
-            break
-    text = "".join(lines[start:end])
-    before = "\n" * (start - 1) + "if True:\n" if margin else "\n" * start
+    is_indented = lines[start][:1].isspace()
+    before = "\n" * (start - 1) + "if True:\n" if is_indented else "\n" * start
     try:
+        text = "".join(inspect.getblock(lines[start:]))
         (found,) = ast.parse(before + text, code.co_filename).body
     except (SyntaxError, ValueError):
         return None

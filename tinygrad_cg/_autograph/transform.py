@@ -22,6 +22,7 @@ from .names import (
     BREAK,
     CONTINUE,
     LOOPS,
+    NORMAL,
     RETURN,
     SCOPES,
     blocks,
@@ -34,6 +35,7 @@ from .units import (
     HELPER,
     INSIDE,
     RESULT,
+    Effects,
     Site,
     Unit,
     assign,
@@ -120,26 +122,23 @@ class Statements:
     # What leaves -----------------------------------------------------------------------------
 
     def _leave(self, way: int, value: Any, at: Any) -> ast.stmt:
-        names = helper("locals", [], at)
-        value = value if value is not None else constant(None, at)
-        done = helper("done", [constant(way, at), value, names], at)
-        return located(ast.Return(done), at)
+        """Return the statement that leaves in this way: a region returns it to its site."""
+        if self.lifted and (way in (NORMAL, RETURN) or not self.depth):
+            value = value if value is not None else constant(None, at)
+            done = helper("done", [constant(way, at), value, helper("locals", [], at)], at)
+            return located(ast.Return(done), at)
+        if way == RETURN:
+            return located(ast.Return(value), at)
+        return ast.copy_location(ast.Break() if way == BREAK else ast.Continue(), at)
 
     def _return(self, one: ast.Return) -> list[ast.stmt]:
-        value = self.expression(one.value)
-        if self.lifted:
-            return [self._leave(RETURN, value, one)]
-        return [located(ast.Return(value), one)]
+        return [self._leave(RETURN, self.expression(one.value), one)]
 
     def _break(self, one: ast.Break) -> list[ast.stmt]:
-        if self.lifted and not self.depth:
-            return [self._leave(BREAK, None, one)]
-        return [ast.copy_location(ast.Break(), one)]
+        return [self._leave(BREAK, None, one)]
 
     def _continue(self, one: ast.Continue) -> list[ast.stmt]:
-        if self.lifted and not self.depth:
-            return [self._leave(CONTINUE, None, one)]
-        return [ast.copy_location(ast.Continue(), one)]
+        return [self._leave(CONTINUE, None, one)]
 
     def _raise(self, one: ast.Raise) -> list[ast.stmt]:
         made = ast.Raise(self.expression(one.exc), self.expression(one.cause))
@@ -170,17 +169,10 @@ class Statements:
             self.unit.known[key] = len(self.unit.sites) - 1
         return self.unit.known[key]
 
-    def _cells(self, number: int, at: Any) -> ast.Lambda:
-        """Return a function of which a site reads the cells that it shares with others."""
-        shared = [*self.unit.sites[number].cells, HELPER]
-        return thunk(located(ast.Tuple([name(one, at) for one in shared], ast.Load()), at))
-
     def _decide(self, number: int, method: str, extra: list, at: Any) -> list[ast.stmt]:
         """Return the statements that run a site: what it changed, and how it was left."""
         site = self.unit.sites[number]
-        cells = self._cells(number, at)
-        arguments = [constant(number, at), helper("locals", [], at), cells, *extra]
-        call = helper(method, arguments, at)
+        call = helper(method, [constant(number, at), *_state(site, at), *extra], at)
         ways = site.leaves if site.kind not in ("while", "for") else site.leaves - {CONTINUE}
         targets = [*([FLOW, RESULT] if ways else []), *site.outs]
         made: list[ast.stmt] = []
@@ -189,10 +181,7 @@ class Statements:
             made.append(ast.Assign([stored], call))
         else:
             made.append(ast.Expr(call))
-        for one in site.outs:
-            undefined = ast.Attribute(ast.Name(HELPER, ast.Load()), "undefined", ast.Load())
-            test = ast.Compare(ast.Name(one, ast.Load()), [ast.Is()], [undefined])
-            made.append(ast.If(test, [ast.Delete([ast.Name(one, ast.Del())])], []))
+        made += map(_delete_if_undefined, site.outs)
         if ways:
             self.has_flow = True
             loops = site.kind in ("while", "for")
@@ -205,14 +194,10 @@ class Statements:
 
     def _jump(self, way: int, at: Any) -> list[ast.stmt]:
         """Return the statements that leave, when a site was left in this way for certain."""
-        if way == RETURN:
-            if self.lifted:
-                return [self._leave(RETURN, name(RESULT, at), at)]
-            return [located(ast.Return(name(RESULT, at)), at)]
-        if self.lifted and not self.depth:
-            return [self._leave(way, None, at)]
-        jump = ast.Break() if way == BREAK else ast.Continue()
-        return [assign(FLOW, ast.Constant(0), at), ast.copy_location(jump, at)]
+        leave = self._leave(way, name(RESULT, at) if way == RETURN else None, at)
+        if isinstance(leave, ast.Return):
+            return [leave]
+        return [assign(FLOW, ast.Constant(0), at), leave]
 
     def _asked(self, mark: str, value: Any, at: Any) -> Any:
         named = located(ast.NamedExpr(name(mark, at, store=True), value), at)
@@ -320,7 +305,7 @@ class Statements:
             "iterate", [self.expression(one.iter), constant(one.lineno, one.iter)], one.iter
         )
         named = located(ast.NamedExpr(name(mark, one, store=True), value), one.iter)
-        here = [constant(number, one), helper("locals", [], one), self._cells(number, one)]
+        here = [constant(number, one), *_state(self.unit.sites[number], one)]
         question = helper("loops", [named, *here, *copy.deepcopy(flow)], one.iter)
         made = located(ast.If(question, traced, [located(native, one)]), one)
         return [made, *self._after_loop(one)]
@@ -350,12 +335,20 @@ def plain_body(unit: Unit) -> list[ast.stmt]:
         body = [*_start(unit.body[0]), *body, located(ast.Return(finish), at)]
     if unit.effects.is_any:
         at = unit.body[0]
-        shared = [*unit.effects.cells, HELPER]
-        cells = thunk(located(ast.Tuple([name(one, at) for one in shared], ast.Load()), at))
-        body.insert(
-            0, located(ast.Expr(helper("enter", [helper("locals", [], at), cells], at)), at)
-        )
+        body.insert(0, located(ast.Expr(helper("enter", _state(unit.effects, at), at)), at))
     return body
+
+
+def _state(effects: Effects, at: Any) -> list[ast.expr]:
+    """Return what gives the names of a function, and of the cells that it shares with others."""
+    shared: list[ast.expr] = [name(one, at) for one in (*effects.cells, HELPER)]
+    return [helper("locals", [], at), thunk(located(ast.Tuple(shared, ast.Load()), at))]
+
+
+def _delete_if_undefined(identifier: str) -> ast.stmt:
+    undefined = ast.Attribute(ast.Name(HELPER, ast.Load()), "undefined", ast.Load())
+    test = ast.Compare(ast.Name(identifier, ast.Load()), [ast.Is()], [undefined])
+    return ast.If(test, [ast.Delete([ast.Name(identifier, ast.Del())])], [])
 
 
 def _start(at: Any) -> list[ast.stmt]:
@@ -369,13 +362,9 @@ def region(site: Site, which: str) -> ast.FunctionDef:
     """
     unit, node = site.unit, site.node
     writer = Statements(unit, lifted=True)
-    body: list[ast.stmt] = []
-    for one in site.mentioned:
-        undefined = ast.Attribute(ast.Name(HELPER, ast.Load()), "undefined", ast.Load())
-        test = ast.Compare(ast.Name(one, ast.Load()), [ast.Is()], [undefined])
-        body.append(ast.If(test, [ast.Delete([ast.Name(one, ast.Del())])], []))
+    body: list[ast.stmt] = list(map(_delete_if_undefined, site.mentioned))
     if which == "test":
-        inside = [writer._leave(0, writer.test(site.test), node)]
+        inside = [writer._leave(NORMAL, writer.test(site.test), node)]
     else:
         before = []
         if which == "then" and site.target is not None:

@@ -15,6 +15,7 @@ from .names import (
     Names,
     assigned_inside,
     captured,
+    declared,
     jumps,
     own_nodes,
     reads,
@@ -35,13 +36,7 @@ class Unit:
         inside = captured(self.body)
         self.cells = (own & inside) | free  # what functions inside share with it, and those outside
         self.own = own - self.cells
-        self.declared = {
-            name
-            for one in self.body
-            for node in ast.walk(one)
-            if isinstance(node, ast.Global)
-            for name in node.names
-        }
+        self.declared = declared(self.body, ast.Global)
         self.assigned_inside = assigned_inside(self.body) & self.cells
         self.live = Liveness(self.body)
         arguments = tree.args
