@@ -219,8 +219,9 @@ class LoopCode:
 
     def value(self, node: FusionNode, access: Access, column: Any = LEFT) -> Any:
         """Return the name of a value, whose statement is there from then on, or its number."""
-        known = lambda key: self._find_known(*key) is not None
-        for key in in_turn((node, access), self._operands, known):
+        for key in in_turn(
+            (node, access), self._operands, lambda key: self._find_known(*key) is not None
+        ):
             one, inner = key
             found = emitter(one).emit(self, one, inner, self._operands(key), column)
             if isinstance(found, Expression):

@@ -182,17 +182,18 @@ def positions_on_gpu(indices: Any, name: str, size: int, parts: int) -> Any:
     check_bounds(name, low, int(indices.max()), size)
     if low < 0:
         indices = np.where(indices < 0, indices + size, indices)
-    if parts > 1:
-        starts = devices.library().arange(0, parts * size, size)
-        indices = (indices.reshape(parts, -1) + starts[:, None]).reshape(indices.shape)
-    return indices
+    return _of_parts(indices, size, parts, devices.library())
 
 
 def positions(indices: np.ndarray, name: str, size: int, parts: int) -> np.ndarray:
     """Return positions in an array of some parts of a size; IndexError for indices outside."""
     if indices.dtype != INT64 or indices.view(UINT64).max() >= size:  # negative ones are large
         indices = check_positions(name, indices, size)
-    if parts > 1:
-        starts = np.arange(0, parts * size, size)
-        indices = (indices.reshape(parts, -1) + starts[:, None]).reshape(indices.shape)
-    return indices
+    return _of_parts(indices, size, parts, np)
+
+
+def _of_parts(indices: Any, size: int, parts: int, library: Any) -> Any:
+    if parts <= 1:
+        return indices
+    starts = library.arange(0, parts * size, size)
+    return (indices.reshape(parts, -1) + starts[:, None]).reshape(indices.shape)

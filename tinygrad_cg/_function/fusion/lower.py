@@ -25,6 +25,7 @@ from tinygrad_cg_kernels.runtime.promotion import BOOL
 from ..._core.kinds import is_floating, is_integer
 from ..._core.primitive import OPS, run_on_gpu, runner
 from ..._ops.reductions import is_narrow
+from ..graph.simplify import span_along_axis
 from ..graph.values import FuncGraph, OutputItem, Value
 from . import nodes
 from .domains import pattern
@@ -238,16 +239,12 @@ def _getitem(kind: type[nodes.SliceNode], value: Value, x: FusionNode) -> Fusion
 
 def _columns(value: Value, x: FusionNode) -> FusionNode | None:
     """Return columns of a matrix, if a key picks some that follow one another, and all rows."""
-    key, shape = value.params["key"], x.shape
-    if len(key) > len(shape) or any(type(one) is not slice for one in key):
+    shape, span = x.shape, span_along_axis(value.params["key"], x.shape)
+    if span is None:
         return None
-    parts = [one.indices(size) for one, size in zip(key, shape, strict=False)]
-    cut = [axis for axis, one in enumerate(parts) if one != (0, shape[axis], 1)]
-    if len(cut) != 1 or parts[cut[0]][2] != 1:
-        return None
-    (axis,) = cut
+    axis, first, _ = span
     rows, after = prod(shape[:axis]), prod(shape[axis + 1 :])
-    start, columns = parts[axis][0] * after, value.shape[axis] * after
+    start, columns = first * after, value.shape[axis] * after
     if columns < COLUMNS:
         return None
     return view(nodes.ColumnsNode(rows, columns, x, start, shape[axis] * after), value.shape)

@@ -239,7 +239,7 @@ def _joined(value: Value) -> Value | None:
             return None
     spans: list[tuple[int, int, int, int]] = []
     for k, one in enumerate(terms):
-        span = _span_along_axis(one)
+        span = span_along_axis(one.params["key"], one.shape)
         if span is None:
             return None
         spans.append((*span, k))
@@ -259,23 +259,18 @@ def _joined(value: Value) -> Value | None:
     return operation(OPS["concatenate"], parts, {"axis": axis})
 
 
-def _span_along_axis(value: Value) -> tuple[int, int, int] | None:
-    """Return an axis, and from where to where along it a part is put, which is all of the others;
-    None if it is no such part.
+def span_along_axis(key: Sequence[Any], shape: Sequence[int]) -> tuple[int, int, int] | None:
+    """Return an axis, and from where to where along it a key picks, which takes all of the others;
+    None if it is no such key.
     """
-    key, shape = value.params["key"], value.shape
     if len(key) > len(shape) or any(type(one) is not slice for one in key):
         return None
-    found = None
-    for axis, (one, size) in enumerate(zip(key, shape, strict=False)):
-        start, stop, step = one.indices(size)
-        if step != 1 or stop <= start:
-            return None
-        if stop - start < size:
-            if found is not None:
-                return None
-            found = axis, start, stop
-    return found
+    parts = [one.indices(size) for one, size in zip(key, shape, strict=False)]
+    cut = [axis for axis, one in enumerate(parts) if one != (0, shape[axis], 1)]
+    if len(cut) != 1 or parts[cut[0]][2] != 1:
+        return None
+    start, stop, _ = parts[cut[0]]
+    return (cut[0], start, stop) if stop > start else None
 
 
 def _negative(value: Value) -> Value | None:

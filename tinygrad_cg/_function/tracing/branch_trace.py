@@ -21,7 +21,7 @@ from ..._reverse.variable import (
 from ..._transforms.batching import BatchTensor
 from ..graph.values import Value
 from .outside_calls import OutsideCalls
-from .trace import Build, FunctionTrace, TraceTensor, literal, record_lost
+from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal, record_lost
 
 
 class BranchTrace(FunctionTrace):
@@ -74,10 +74,8 @@ class BranchTrace(FunctionTrace):
     def _capture(self, tensor: Any, watched: Any) -> Value:
         known = self.captures.get(id(watched))
         if known is None:
-            data = tensor._data
-            value = Value(Aval(tuple(data.shape), data.dtype))
+            value = self.argument(aval_of(tensor)).value
             known = self.captures[id(watched)] = tensor, value, watched
-            self.arguments.append(value)
         return known[1]
 
     def outer(self) -> list[tuple[Tensor, Value]]:

@@ -23,7 +23,7 @@ from ..._reverse.variable import (
 from ..graph.values import constant
 from .branch_trace import BranchTrace
 from .choices import TracedChoice, call_choice, find_operands
-from .trace import FunctionTrace, TraceTensor
+from .trace import FunctionTrace, TraceTensor, aval_of
 
 
 def choose(name: str, index: Any, branches: Sequence[tuple[str, Callable[[], Any]]]) -> Any:
@@ -32,7 +32,7 @@ def choose(name: str, index: Any, branches: Sequence[tuple[str, Callable[[], Any
     `branches` are functions without arguments, with the names that errors give them. What they
     return must have one structure, and tensors the same shapes and dtypes.
     """
-    outer = _trace_of(index)
+    outer: FunctionTrace = index.level
     traces = [BranchTrace(outer.name, outer.calls, outer.build) for _ in branches]
     results: list[Any] = []
     leaves: list[list[Any]] = []
@@ -81,11 +81,6 @@ def _own(trace: BranchTrace, tensor: Tensor) -> Tensor:
     """Return a tensor of the trace itself: integers that are known stay outside of it."""
     made = identity(tensor)
     return made if isinstance(made, TraceTensor) else TraceTensor(constant(made._data), trace)
-
-
-def _trace_of(index: Any) -> FunctionTrace:
-    """Return the trace that a tensor without a value is of."""
-    return index.level
 
 
 def _check_structures(name: str, names: list[str], results: list[Any]) -> None:
@@ -142,7 +137,7 @@ class _Column:
             except (TypeError, ValueError):
                 leaf = convert(leaf)
         leaf = convert(leaf)
-        self.avals.append(Aval(tuple(leaf._data.shape), leaf._data.dtype))
+        self.avals.append(aval_of(leaf))
         return leaf
 
     def check(self) -> None:

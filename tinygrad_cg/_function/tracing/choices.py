@@ -33,7 +33,7 @@ from ..graph.values import FuncGraph, OutputItem, Value, constant, reach
 from .branch_trace import BranchTrace
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
-from .trace import Build, TraceTensor, literal
+from .trace import Build, TraceTensor, aval_of, literal
 
 
 class Slot(NamedTuple):
@@ -164,8 +164,7 @@ class TracedChoice(Choice):
         self.once = [_results_of_code(*pair) for pair in zip(self.ends, substitutions, strict=True)]
         kept = [value.aval for some in self.once for value in some]
         self.kept = len(kept)
-        outputs = [Aval(tuple(one._data.shape), one._data.dtype) for one in targets[0]]
-        self.avals = [*outputs, *kept, *[Aval((), BOOL)] * self.stateful]
+        self.avals = [*map(aval_of, targets[0]), *kept, *[Aval((), BOOL)] * self.stateful]
 
     def _make_graphs(self) -> list[FuncGraph]:
         graphs = []
@@ -346,10 +345,6 @@ def _results_of_code(ends: list[Value], substitutions: dict[Value, Value]) -> li
     return found
 
 
-def _is_differentiable(tensor: Any) -> bool:
-    return is_differentiable(tensor._data.dtype)
-
-
 def find_operands(
     traces: Sequence[BranchTrace], targets: Sequence[list[Any]], known: set[int]
 ) -> list[tuple[Slot, Any]]:
@@ -360,10 +355,7 @@ def find_operands(
         for tensor, _, watched in trace.captured_tensors():
             if id(watched) not in known:
                 found[id(watched)] = tensor, watched
-    return [
-        (Slot(Aval(tuple(tensor._data.shape), tensor._data.dtype), watched), tensor)
-        for tensor, watched in found.values()
-    ]
+    return [(Slot(aval_of(tensor), watched), tensor) for tensor, watched in found.values()]
 
 
 # The operation -------------------------------------------------------------------------------
@@ -396,7 +388,7 @@ def _rule(node: Any, dys: Any) -> list:
     wanted = tuple(
         i
         for i, one in enumerate(node.inputs[1:])
-        if one is not None and _is_differentiable(inputs[i + 1])
+        if one is not None and is_differentiable(inputs[i + 1]._data.dtype)
     )
     upstream = tuple(
         i

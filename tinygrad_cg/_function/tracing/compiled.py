@@ -22,7 +22,7 @@ from .number import TraceNumber
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
 from .signature import FunctionCall
-from .trace import Build, FunctionTrace
+from .trace import Build, FunctionTrace, aval_of
 
 new = object.__new__
 LONG = 1000
@@ -212,7 +212,7 @@ def _device_of(has_tensors: bool, device: str, inputs: Sequence) -> str:
 def _leaf_aval(leaf: Any) -> tuple[Aval, np.dtype | None]:
     """Return the aval of an argument; for a float also the dtype of a tensor made of it."""
     if isinstance(leaf, Tensor):
-        return Aval(tuple(leaf._data.shape), leaf._data.dtype), None
+        return aval_of(leaf), None
     return Aval((), FLOAT64), leaf.dtype if isinstance(leaf, np.floating) else FLOAT32
 
 

@@ -54,7 +54,7 @@ from ..graph.loops import optimize
 from ..graph.values import FuncGraph, Value
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
-from .trace import Build, FunctionTrace, TraceTensor, literal, record_lost, replay
+from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal, record_lost, replay
 
 Round = Callable[[list, list], tuple[list, list]]
 """Takes the carries and a slice of each stack; returns new carries, and a row of each output."""
@@ -798,10 +798,6 @@ def _is_recorded() -> bool:
     return any(
         type(level) is Token and not level.silent and level.alive for level in stack(state.frame)
     )
-
-
-def aval_of(tensor: Tensor) -> Aval:
-    return Aval(tuple(tensor._data.shape), tensor._data.dtype)
 
 
 def _or_zeros(gradient: Tensor | None, like: Tensor) -> Tensor:

@@ -77,6 +77,11 @@ class TraceTensor(Tensor):
         return str(self) if not spec else format(self._values(), spec)
 
 
+def aval_of(tensor: Any) -> Aval:
+    """Return the shape and dtype of a tensor."""
+    return Aval(tuple(tensor._data.shape), tensor._data.dtype)
+
+
 def value_or_refuse(tensor: Any) -> np.ndarray:
     """Return the value of a tensor or number of a trace for code that is run on samples."""
     value = ask_for_value(tensor)
@@ -275,13 +280,16 @@ class FunctionTrace(Level, Listener):
         avals = primitive.abstract(*[one.aval for one in operands], **params)
         if avals is None:
             return self._call_outside(primitive, operands, params)
-        made = Value(avals, primitive, operands, params)
-        if isinstance(avals, list):
-            items = [OutputItem(made, i) for i in range(len(avals))]
-            if ordered:
-                self.effects.append(items.pop())
-            return [TraceTensor(one, self) for one in items]
-        return TraceTensor(made, self)
+        return self._results(Value(avals, primitive, operands, params), ordered)
+
+    def _results(self, made: Value, ordered: bool) -> Any:
+        """Return the results of an operation; the last of one that is `ordered` is its mark."""
+        if not isinstance(made.aval, list):
+            return TraceTensor(made, self)
+        items = [OutputItem(made, i) for i in range(len(made.aval))]
+        if ordered:
+            self.effects.append(items.pop())
+        return [TraceTensor(one, self) for one in items]
 
     def _call_outside(self, primitive: Primitive, operands: list[Value], params: dict) -> Any:
         """Return the results of code that computes on values, called at each call."""
@@ -299,13 +307,7 @@ class FunctionTrace(Level, Listener):
         if ordered:
             before = self.effects[-1:] or [constant(np.zeros((), BOOL))]
             operands = [*operands, *before]
-        made = operation(called, operands, params)
-        if not isinstance(made.aval, list):
-            return TraceTensor(made, self)
-        items = [OutputItem(made, i) for i in range(len(made.aval))]
-        if ordered:
-            self.effects.append(items.pop())
-        return [TraceTensor(one, self) for one in items]
+        return self._results(operation(called, operands, params), ordered)
 
     def custom_call(self, call: Any, inputs: Any, outputs: Sequence) -> list:
         """Return the outputs anew; tapes inside the program are on top and have the rule."""
