@@ -87,7 +87,15 @@ class Block(BlockScope):
         return found
 
     def _rows_body(self) -> Code:
-        """Return a loop over rows with passes over each, every one after the values that it needs.
+        """Return a loop over rows."""
+        code = self._row_code(RowCode(self))
+        loops = any(isinstance(one, Suite) for one in code)
+        if loops or any(isinstance(node, RowGatherNode) for node in self.kernel.roots):
+            code.insert(0, Statement(START, Expression("{} * {}", INDEX, COLUMNS)))
+        return [Suite(Expression("for i in range({}, {})", FIRST, LAST), [*self._tiles(), *code])]
+
+    def _row_code(self, row: RowCode) -> Code:
+        """Return passes over each row, every one after the values that it needs.
 
         A row's maximum, say, is there after a first pass, the sum of exp(x - maximum) after a
         second one. Costly elements of one pass that another one needs are saved.
@@ -95,16 +103,13 @@ class Block(BlockScope):
         needed = map(self._find_computed, self.kernel.roots)
         last = max([self.pass_of(*key) for key in needed], default=0)
         saves = self._saves(last)
-        row = RowCode(self)
         code: Code = []
-        loops = 0
         for number in range(last + 1):
             roots = self._element_roots(number)
             saved = [key for key in saves if self.pass_of(*key) == number]
             if roots or saved:
-                loop = LoopCode(self, roots, "0", COLUMNS, saved, set(), row).code()
+                loop = self._row_loop(roots, saved, row)
                 code += row.take() + loop
-                loops += 1
                 self.saved.update((key, self.storage_of(*key)) for key in saved)
         for node in self.kernel.roots:
             if self.fusion.homes[node].access == ROW:
@@ -112,10 +117,12 @@ class Block(BlockScope):
         for node in self.kernel.roots:
             if node.result == "row" and node in self.fusion.stored:
                 row.store_in(node)
-        code += row.take()
-        if loops or any(isinstance(node, RowGatherNode) for node in self.kernel.roots):
-            code.insert(0, Statement(START, Expression("{} * {}", INDEX, COLUMNS)))
-        return [Suite(Expression("for i in range({}, {})", FIRST, LAST), [*self._tiles(), *code])]
+        return code + row.take()
+
+    def _row_loop(
+        self, roots: list[FusionNode], saved: list[tuple[FusionNode, Access]], row: RowCode
+    ) -> Code:
+        return LoopCode(self, roots, "0", COLUMNS, saved, set(), row).code()
 
     def _tiles(self) -> Code:
         """Return every few rows, make as many rows of each transpose, and find the current one."""

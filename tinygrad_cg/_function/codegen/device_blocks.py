@@ -17,7 +17,7 @@ import numpy as np
 from tinygrad_cg_kernels.cuda import adapter, groups
 from tinygrad_cg_kernels.runtime import generated
 
-from ..fusion.domains import ELEMENT, ROW, Access
+from ..fusion.domains import ELEMENT, Access
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.nodes import FusionNode, LiteralNode, ReduceNode, TransposeNode, base
 from .blocks import Block
@@ -178,25 +178,16 @@ class DeviceBlock(Block):
         given = self, roots, first, self.offset(high), [], live
         return DeviceLoop(*given, first=first, step="cuda.gridsize(1)").code()
 
+    def _saves(self, last: int) -> list[tuple[FusionNode, Access]]:
+        return []
+
+    def _row_loop(self, roots: list[FusionNode], saved: list[Any], row: RowCode) -> Code:
+        given = self, roots, "lane", Name("end"), saved, set(), row
+        return DeviceLoop(*given, first="lane", step="group").code()
+
     def _rows_body(self) -> Code:
-        needed = map(self._find_computed, self.kernel.roots)
-        last = max([self.pass_of(*key) for key in needed], default=0)
         row = DeviceRow(self)
-        code: Code = []
-        for number in range(last + 1):
-            roots = self._element_roots(number)
-            if roots:
-                loop = DeviceLoop(
-                    *(self, roots, "lane", Name("end"), [], set(), row), first="lane", step="group"
-                ).code()
-                code += row.take() + loop
-        for node in self.kernel.roots:
-            if self.fusion.homes[node].access == ROW:
-                row.store(node)
-        for node in self.kernel.roots:
-            if node.result == "row" and node in self.fusion.stored:
-                row.store_in(node)
-        code += row.take()
+        code = self._row_code(row)
         if row.stores:
             code.append(Suite(Expression("if live and lane == 0"), row.stores))
         rows = self.offset(self.rows)
