@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -247,16 +247,13 @@ class Run(Watch):
         self.dense: dict[int, tuple[int, ...]] = {}  # arrays that are tensors, by their shapes
         self.own = len(self.locations)  # the others are of functions that are called
 
-    def region(self, which: str) -> Callable:
-        return self.helper.function(self.number, which, self.cells)
-
     def outcome(self, which: str, names: dict) -> Outcome:
         """Run a region; all but its names is as before afterwards, and among the names."""
         site = self.site
         arguments = [names.get(one, undefined) for one in site.mentioned]
         if site.target is not None and which != "test":
             arguments.append(names.get("@value", self.value))
-        function = self.region(which)
+        function = self.helper.function(self.number, which, self.cells)
         try:
             if which == "other" and not site.other:
                 found = Outcome(self.flow, self.result, names)
@@ -397,9 +394,6 @@ class Loop(Run):
         """Return what a `for` assigns in a round."""
         return undefined
 
-    def first_item(self) -> Any:
-        return self.item(convert(0, INT32))
-
     def check_round(self, first: dict, found: Outcome) -> None:
         """Raise an exception for a round that cannot be one of a loop of the program."""
 
@@ -425,8 +419,6 @@ class Loop(Run):
             yield
 
     def test(self, names: dict) -> Any:
-        if self.site.kind == "for":
-            return True
         with self._at(names):
             return self.outcome("test", {**self.names, **names}).result
 
@@ -480,7 +472,8 @@ class Loop(Run):
         result, ways = undefined, frozenset((NORMAL,))
         for _ in range(_MOST_TRIALS):
             with trial():
-                found = self.one_round(names, self.first_item())
+                item = self.item(placeholders([convert(0, INT32)])[0])  # no number, as later
+                found = self.one_round(names, item)
                 for one in (first, names, found.names):
                     self._complete(one)
                 before = plans
@@ -564,9 +557,6 @@ class RangeLoop(Loop):
     def item(self, index: Any) -> Any:
         return add(self.start, multiply(self.delta, cast(index, self.start.dtype)))
 
-    def first_item(self) -> Any:
-        return self.item(placeholders([convert(0, INT32)])[0])  # no number, as in other rounds
-
 
 class _Unrolled(Exception):
     """A loop through rows stays Python's."""
@@ -588,9 +578,6 @@ class RowsLoop(Loop):
 
     def item(self, index: Any) -> Any:
         return gather(self.rows, index)
-
-    def first_item(self) -> Any:
-        return self.item(placeholders([convert(0, INT32)])[0])
 
     def may_begin_without(self, key: str) -> bool:
         return True

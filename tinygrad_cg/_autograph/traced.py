@@ -101,16 +101,10 @@ def is_traced(value: Any) -> bool:
     return isinstance(value, Weak)
 
 
-def level_of(value: Any) -> Any:
-    """Return the level of a traced tensor; None for another."""
-    level = getattr(value, "level", None)
-    return level if level is not None and level.is_abstract else None
-
-
 def as_number(tensor: Tensor) -> Any:
     """Return the Python number that a tensor carries."""
-    level = level_of(tensor)
-    if level is not None:
+    level = getattr(tensor, "level", None)
+    if level is not None and level.is_abstract:
         return level.number(tensor) if is_inexact(tensor.dtype) else tensor
     if not isinstance(tensor._data, Aval):
         return tensor.numpy().item()

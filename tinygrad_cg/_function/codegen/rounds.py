@@ -55,30 +55,26 @@ def call_rounds(body: Body, program: Callable[[], Run], library: Any = np) -> Ru
     copy = library.array
     first, count = body.constants, body.carries
 
-    def until(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        fixed, values, n = list(arrays[:first]), list(map(copy, arrays[first:])), 0
-        call = program()
-        while values[-1]:
-            values = call([*fixed, *values])[:count]
-            n += 1
-        return [*map(copy, values), copy(n)]
-
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         fixed = list(arrays[:first])
         values = list(map(copy, arrays[first : first + count]))
         stacks = list(map(library.ascontiguousarray, arrays[first + count :]))
         new = library.zeros if body.limited else library.empty
         made = [new((body.length or 0, *one.shape), one.dtype) for one in body.rows]
-        rounds = range(body.count(arrays))[:: -1 if body.reverse else 1]
-        call: Any = program() if rounds else None
-        for i in rounds:
+        until, done = body.length is None, 0
+        rounds = 0 if until else body.count(arrays)
+        call: Any = program() if until or rounds else None
+        while bool(values[-1]) if until else done < rounds:
+            i = rounds - 1 - done if body.reverse else done
             results = call([*fixed, *values, *[one[i, ...] for one in stacks]])
             values = results[:count]
             for stack, row in zip(made, results[count:], strict=False):
                 stack[i] = row
-        return [*map(copy, values), *made]  # a value may be a row of a stack
+            done += 1
+        ends = list(map(copy, values))  # a value may be a row of a stack
+        return [*ends, copy(done)] if until else [*ends, *made]
 
-    return until if body.length is None else run
+    return run
 
 
 def compile_rounds(loop: Rounds, otherwise: Run) -> CompiledLoop | None:

@@ -15,7 +15,7 @@ from .loop_drafts import Draft, Row, is_loop
 from .loop_passes import COUNTING, MOVING, counts_or_writes
 from .partition import is_cheap
 from .simplify import simplify
-from .values import FuncGraph, OutputItem, Value, frozen, in_turn, reach, with_operands
+from .values import FuncGraph, OutputItem, Value, identity_of, in_turn, reach, with_operands
 
 
 def optimize(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
@@ -70,11 +70,11 @@ def _share(earlier: Draft, later: Draft, drafts: Mapping[Value, Draft]) -> None:
     known = _same_inputs(earlier, later, drafts)
     if not any(value in later.slices for value in known):
         return
-    computed = {_key(one, one.inputs): one for one in earlier.values()}
+    computed = {identity_of(one, one.inputs): one for one in earlier.values()}
     for value in later.values():
         if value not in known and (value.inputs or value.array is not None):
             operands = [known.get(one) for one in value.inputs]
-            same = None if None in operands else computed.get(_key(value, operands))
+            same = None if None in operands else computed.get(identity_of(value, operands))
             if same is not None:
                 known[value] = same
     substitutions: dict[Value, Value] = {}
@@ -100,14 +100,6 @@ def _same_inputs(earlier: Draft, later: Draft, drafts: Mapping[Value, Draft]) ->
         elif operand in stacks:
             known[value] = stacks[operand]
     return known
-
-
-def _key(value: Value, operands: Sequence[Any]) -> Any:
-    if value.array is not None:
-        return "array", frozen(value.array)
-    if isinstance(value, OutputItem):
-        return "item", operands[0], value.index
-    return value.primitive, tuple(operands), frozen(value.params)
 
 
 def _result(value: Value, drafts: Mapping[Value, Draft]) -> tuple[Draft | None, int]:

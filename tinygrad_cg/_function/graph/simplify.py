@@ -18,7 +18,17 @@ from tinygrad_cg_kernels.runtime import promotion
 from ..._core.kinds import is_inexact, is_native_float, is_real_number
 from ..._core.primitive import OPS
 from .masks import Polynomials
-from .values import FuncGraph, OutputItem, Value, constant, frozen, in_order, operation
+from .values import (
+    FuncGraph,
+    OutputItem,
+    Value,
+    constant,
+    frozen,
+    identity_of,
+    in_order,
+    operation,
+    with_operands,
+)
 
 _LARGEST_CONSTANT = 1024  # elements
 
@@ -67,11 +77,9 @@ class _Builder:
         return built
 
     def _build(self, value: Value, operands: list[Value]) -> Value:
-        if value.array is not None:
-            return self.made.setdefault(frozen(value.array), value)
-        if isinstance(value, OutputItem):
-            item = OutputItem(operands[0], value.index)
-            return self.made.setdefault((operands[0], value.index), item)
+        if value.array is not None or isinstance(value, OutputItem):
+            made = with_operands(value, operands)
+            return self.made.setdefault(identity_of(value, operands), made)
         primitive = value.primitive
         if primitive is None:  # an input
             return value
@@ -93,7 +101,7 @@ class _Builder:
         computed = _constant_of(made)
         if computed is not None:
             return self.build(computed, [])
-        return self.made.setdefault((primitive, tuple(operands), frozen(value.params)), made)
+        return self.made.setdefault(identity_of(value, operands), made)
 
     def _without_mask(self, value: Value) -> Value | None:
         """Return an ordinary product or quotient, if no zero upstream meets a pole."""

@@ -79,6 +79,15 @@ def with_operands(value: Value, operands: Sequence[Value]) -> Value:
     return Value(value.aval, value.primitive, operands, value.params)
 
 
+def identity_of(value: Value, operands: Sequence[Any]) -> Any:
+    """Return what values have in common that are the same function of the same operands."""
+    if value.array is not None:
+        return frozen(value.array)
+    if isinstance(value, OutputItem):
+        return operands[0], value.index
+    return value.primitive, tuple(operands), frozen(value.params)
+
+
 class FuncGraph:
     """A function from the arrays of `inputs` to those of `outputs`."""
 
