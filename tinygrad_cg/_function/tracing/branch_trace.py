@@ -16,7 +16,6 @@ from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import (
     Variable,
     VariableSlice,
-    is_recorded,
 )
 from ..._transforms.batching import BatchTensor
 from ..graph.values import Value
@@ -81,19 +80,10 @@ class BranchTrace(FunctionTrace):
     def outer(self) -> list[tuple[Tensor, Value]]:
         return [(tensor, value) for tensor, value, _ in self.captures.values()]
 
-    def variable_read(self, variable: Variable) -> None:
-        """Make the Variable an operand, with the value that it has where the branch is called.
-
-        Also one that was assigned before it is read: a gradient by it is that by all reads.
-        """
-        key = id(variable)
-        present = state.overrides.get(key)
-        if present is None or (key not in self.captures and not is_recorded(variable)):
-            known = self.captures.get(key)
-            tensor = self._run_outside(variable._read) if known is None else known[0]
-            value = self._capture(tensor, variable)
-            present = TraceTensor(value, self) if present is None else present
-        state.overrides[key] = self._own(present)
+    def _input_of(self, variable: Variable) -> Value:
+        """Return the operand that a Variable is, with its value where the branch is called."""
+        known = self.captures.get(id(variable))
+        return self._capture(self._run_outside(variable._read), variable) if not known else known[1]
 
     def variable_assigned(self, variable: Variable) -> None:
         """Keep what is assigned in the branch alone: it is a result of it."""

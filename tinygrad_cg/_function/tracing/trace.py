@@ -366,16 +366,18 @@ class FunctionTrace(Level, Listener):
 
         Also one that was assigned before it is read: a gradient by it is that by all reads.
         """
-        key = id(variable)
-        known = key in state.overrides
-        assigned = key in self.assigned and not is_recorded(variable)
-        if key not in self.reads and (assigned or not known):
+        present = state.overrides.get(id(variable))
+        if present is None or not is_recorded(variable):
+            value = self._input_of(variable)
+            present = TraceTensor(value, self) if present is None else present
+        state.overrides[id(variable)] = self._own(present)
+
+    def _input_of(self, variable: Variable) -> Value:
+        """Return the input that a Variable is."""
+        if id(variable) not in self.reads:
             data = variable._data
-            self.reads[key] = (variable, Value(Aval(data.shape, data.dtype)))
-        if not known:
-            state.overrides[key] = TraceTensor(self.reads[key][1], self)
-        else:
-            state.overrides[key] = self._own(state.overrides[key])
+            self.reads[id(variable)] = (variable, Value(Aval(data.shape, data.dtype)))
+        return self.reads[id(variable)][1]
 
     def _own(self, data: Any) -> Any:
         """Return the value of a Variable as a tensor of this trace.
