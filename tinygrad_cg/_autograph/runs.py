@@ -43,11 +43,11 @@ from .state import (
     ContainerLocation,
     ElementsLocation,
     Location,
-    Reachable,
     Snapshot,
     is_same,
     locations_of,
     matters,
+    reachable,
     restoring,
 )
 from .traced import (
@@ -84,7 +84,7 @@ class Watch:
         self.before: list[Any] = []
         self._known: set[tuple[int, str]] = set()
         self._roots = list(roots)
-        self._there: Reachable | None = None
+        self._there: dict[int, Any] | None = None
         for one in locations:
             self._add(one)
 
@@ -99,7 +99,7 @@ class Watch:
     def watching(self) -> Iterator[None]:
         """Return a context in which functions that are entered say what they may change."""
         if self._there is None:
-            self._there = Reachable([*self._roots, *[one.owner for one in self.locations]])
+            self._there = reachable([*self._roots, *[one.owner for one in self.locations]])
         watches = _watches()
         watches.append(self)
         try:
@@ -112,7 +112,7 @@ class Watch:
         assert self._there is not None
         known = {*effects.outer, *effects.globals}
         for one in locations:
-            if one.text.partition(".")[0] in known or one.owner in self._there:
+            if one.text.partition(".")[0] in known or id(one.owner) in self._there:
                 self._add(one)
 
     def put_back(self) -> None:

@@ -233,43 +233,40 @@ _MOST_OBJECTS = 20_000
 _PLAIN = (str, bytes, int, float, complex, type, ModuleType, np.ndarray, type(None))
 
 
-class Reachable:
-    """The objects that can be reached from some: those which a region has not made itself.
+def reachable(roots: Iterable[Any]) -> dict[int, Any]:
+    """Return by identity the objects that can be reached from some: a region has not made these.
 
     The nearest come first, since a test session, say, holds more objects than are worth a look.
     """
+    found: dict[int, Any] = {}
+    pending = deque(roots)
+    while pending and len(found) < _MOST_OBJECTS:
+        one = pending.popleft()
+        if id(one) in found or isinstance(one, _PLAIN):
+            continue
+        if type(one).__module__.startswith(_HOME):
+            continue  # the helper of a transformed function, say
+        found[id(one)] = one
+        pending += _held_by(one)
+    return found
 
-    def __init__(self, roots: Iterable[Any]):
-        self._found: dict[int, Any] = {}
-        pending = deque(roots)
-        while pending and len(self._found) < _MOST_OBJECTS:
-            one = pending.popleft()
-            if id(one) in self._found or isinstance(one, _PLAIN):
-                continue
-            if type(one).__module__.startswith(_HOME):
-                continue  # the helper of a transformed function, say
-            self._found[id(one)] = one
-            if isinstance(one, Mapping):
-                pending += [*one.values()]
-            elif isinstance(one, (list, tuple, set, frozenset)):
-                pending += [*one]
-            elif isinstance(one, CellType):
-                pending.append(read_cell(one))
-            elif isinstance(one, FunctionType):
-                pending += [*(one.__closure__ or ()), *(one.__defaults__ or ())]
-            elif isinstance(one, MethodType):
-                pending += [one.__self__, one.__func__]
-            elif isinstance(one, partial):
-                pending += [one.func, *one.args, *one.keywords.values()]
-            elif not is_tensor(one):
-                inside = getattr(one, "__dict__", None)
-                pending += [*inside.values()] if isinstance(inside, dict) else []
 
-    def __contains__(self, value: Any) -> bool:
-        return id(value) in self._found
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._found.values())
+def _held_by(value: Any) -> list[Any]:
+    """Return the objects that a value refers to, as far as that is followed."""
+    if isinstance(value, Mapping):
+        return [*value.values()]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [*value]
+    if isinstance(value, CellType):
+        return [read_cell(value)]
+    if isinstance(value, FunctionType):
+        return [*(value.__closure__ or ()), *(value.__defaults__ or ())]
+    if isinstance(value, MethodType):
+        return [value.__self__, value.__func__]
+    if isinstance(value, partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    inside = None if is_tensor(value) else getattr(value, "__dict__", None)
+    return [*inside.values()] if isinstance(inside, dict) else []
 
 
 class Snapshot:
@@ -278,7 +275,7 @@ class Snapshot:
     def __init__(self, roots: Iterable[Any], names: dict, outer: Iterable[str] = ()):
         used = [one for one in outer if one in names]
         places: list[Location] = [GlobalLocation(one, names, one) for one in used]
-        for one in Reachable([*roots, *[names[key] for key in used]]):
+        for one in reachable([*roots, *[names[key] for key in used]]).values():
             if isinstance(one, CellType):
                 places.append(CellLocation("", one))
             elif type(one) is list:
