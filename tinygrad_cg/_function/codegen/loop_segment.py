@@ -10,7 +10,7 @@ import numpy as np
 from ..fusion.nodes import ArrayNode, FusionNode, LiteralNode, base
 from ..graph.loop_drafts import Body
 from .blocks import Block
-from .scalars import Literal, Load, Scalars
+from .scalars import Load, Scalars
 from .segment import Segment
 from .statements import Code, Expression, Name, Statement, Suite, modules, render
 
@@ -222,15 +222,15 @@ class LoopSegment(Segment):
         rest: Code = []
         before = {node for node, _ in carried}
         for one in code:
-            number = one.expression if isinstance(one, Statement) else None
-            is_first = isinstance(number, Literal)
-            if isinstance(one, Statement) and isinstance(number, Load) and not number.reads:
+            if not (isinstance(one, Statement) and isinstance(one.target, Name)):
+                rest.append(one)
+                continue
+            number = one.expression
+            is_first = not number.reads
+            if isinstance(number, Load) and is_first:
                 is_first = number.node in before or not parts[number.node].mask
                 variables[number.node, str(number.operands[0])] = one.target
-            if isinstance(one, Statement) and is_first:
-                first.append(one)
-            else:
-                rest.append(one)
+            (first if is_first else rest).append(one)
         moves = {}
         for node, after in carried:
             for k, one in enumerate(after.operands):

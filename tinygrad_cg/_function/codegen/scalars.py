@@ -38,13 +38,13 @@ class Sizes:
         """Return a number that is never in the text."""
         return Expression(f"sizes[{self.add(value)}]")
 
-    def literal(self, node: LiteralNode) -> Literal:
+    def literal(self, node: LiteralNode) -> Expression:
         """Return the number of a node, as its dtype."""
         words = np.zeros(8 // node.dtype.itemsize, node.dtype)
         words[0] = node.number
         position = self.add(int(words.view(np.int64)[0]))
         self.literals[position] = node
-        return Literal(f"literals_{node.dtype.name}[{position * words.size}]")
+        return Expression(f"literals_{node.dtype.name}[{position * words.size}]")
 
     def views(self, address: str) -> list[str]:
         """Return lines that make the arrays of literals, of the memory at an address."""
@@ -72,12 +72,6 @@ class Sizes:
         if self._own >= 0:
             found[self._own] = found.__array_interface__["data"][0]
         return found
-
-
-class Literal(Expression):
-    """A literal: an element of an array of them."""
-
-    __slots__ = ()
 
 
 class Load(Expression):
