@@ -22,7 +22,7 @@ from .emission import combine, identity
 from .executable import Executable
 from .scalars import Sizes
 from .scope import NodeNames
-from .statements import Name, modules, render
+from .statements import Code, Expression, Name, Statement, Suite, modules, render
 from .target import Kinds, Shapes, Target
 
 
@@ -194,13 +194,10 @@ class DeviceSegment:
     def _finish_columns(self, node: ReduceNode, groups: int) -> None:
         """Add the kernel that combines the sums of columns of all groups."""
         text, expression = tree(node)
-        found = combine(node, Name("total"), Name("parts[k * columns + column]"))
+        code = _combine_parts(node, Name("total"), "parts[k * columns + column]", "count", "tree_0")
         lines = [
             "    for column in range(cuda.blockIdx.x, columns, cuda.gridDim.x):",
-            f"        total = {identity(node)}",
-            f"        for k in range({THREAD}, count, cuda.blockDim.x):",
-            f"            total = {found}",
-            f"        total = tree_0(total, {THREAD}, cuda.blockDim.x)",
+            *render(code, "        "),
             f"        if {THREAD} == 0:",
             "            out[column] = total",
         ]
@@ -234,13 +231,7 @@ class DeviceSegment:
             name = trees.setdefault(text, f"tree_{len(trees)}")
             total, parts = Name(f"total_{names[node]}"), f"parts_{names[node]}"
             (count,), _ = self._made["parts", node]
-            found = combine(node, total, Name(f"{parts}[k]"))
-            lines += [
-                f"    {total} = {identity(node)}",
-                f"    for k in range({THREAD}, {number_of(count)}, cuda.blockDim.x):",
-                f"        {total} = {found}",
-                f"    {total} = {name}({total}, {THREAD}, cuda.blockDim.x)",
-            ]
+            lines += render(_combine_parts(node, total, f"{parts}[k]", number_of(count), name))
             given[parts] = ("parts", node)
             scalars.names[node] = total
         stores = [f"        {array(node)}[0] = total_{names[node]}" for node in totals]
@@ -310,6 +301,14 @@ class DeviceSegment:
                 one if isinstance(one, devices.array_types) else known[one] for one in launch.given
             ]
             programs.launch(launch.kernel, launch.blocks, given, launch.integers)
+
+
+def _combine_parts(node: ReduceNode, total: Name, part: str, count: str, tree_name: str) -> Code:
+    """Return statements by which the threads of a block combine partial results."""
+    body: Code = [Statement(total, combine(node, total, Name(part)))]
+    loop = Suite(Expression(f"for k in range({THREAD}, {count}, cuda.blockDim.x)"), body)
+    end = Statement(total, f"{tree_name}({total}, {THREAD}, cuda.blockDim.x)")
+    return [Statement(total, identity(node)), loop, end]
 
 
 def _literals(scalars: DeviceScalars, dtype: np.dtype) -> Any:
