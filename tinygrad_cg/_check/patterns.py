@@ -2,94 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, permutations
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .._core.levels import Level, state
-from .._core.primitive import apply
-from .._core.tensor import Tensor
-from .._rules.rebinding import rebind_outputs
-from .._transforms.batching import Batch, BatchTensor
+from .elements import Elements, TooMuch, largest, look_at_elements
 from .orders import Orders
-from .problem import CheckedFunction, Point
 from .verdicts import DerivativeRow
 
-LARGEST = 4096  # elements of an argument to look at one by one
-WORK = 1 << 31  # elements of operands and results that this may take
-CALL = 2000  # elements that an operation counts for besides: calling it takes as long
-BATCH = 1 << 21  # elements of the argument to compute with at once
-ALONE = 20  # evaluations where these cannot be batched, in NumPy code say
-ENTRIES = 1 << 22  # of a Jacobian to keep
-STEP = 1e-3  # in units of the argument's scale
-MOVES = (0.13, -0.29, 0.41)  # in the same: other points to look at where there are few elements
 SHOWN = 3  # elements to name
-
-
-class Elements(NamedTuple):
-    """The elements of a gradient: those that the rules gave, and the right ones (NaN at kinks).
-
-    `jacobian` has a row for each element of the outputs, where it is known, and `upstream` what
-    the outputs were weighed with. `more` has the same at other points, and `parts` for each
-    output alone, where there are several. `others` has the values of the other arguments.
-    """
-
-    name: str
-    x: np.ndarray
-    given: np.ndarray
-    right: np.ndarray
-    tolerance: float
-    outputs: np.ndarray | None = None
-    upstream: np.ndarray | None = None
-    jacobian: np.ndarray | None = None
-    more: tuple[Elements, ...] = ()
-    parts: tuple[Elements, ...] = ()
-    others: Mapping[str, np.ndarray] = MappingProxyType({})
-    batched: bool = True
-
-    def agree(self, given: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
-        """Return where numbers are equal up to the errors of the right ones, or these unknown."""
-        right = self.right if right is None else right
-        with np.errstate(all="ignore"):
-            size = np.maximum(np.abs(given), np.abs(right))
-            floor = 0.01 * self.tolerance * _largest(self.right)
-            return ~(np.abs(given - right) > self.tolerance * size + floor)
-
-    def match(self, given: np.ndarray) -> bool:
-        """Return whether numbers are the right ones, everywhere."""
-        return given.shape == self.right.shape and bool(self.agree(given).all())
-
-    def match_given(self, found: np.ndarray) -> bool:
-        """Return whether numbers are those that the rules gave, everywhere."""
-        fits = found.shape == self.given.shape
-        return fits and bool(self.agree(found, self.given).all())
-
-
-class TooMuch(Exception):
-    """The cost of looking at the elements of an argument, in words."""
-
-
-class Work(Level):
-    """A level that counts the elements of what is computed."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        out = apply(primitive, inputs, params)
-        outs = out if isinstance(out, list) else [out]
-        self.count += CALL + sum(math.prod(one.shape) for one in (*inputs, *outs))
-        return out
-
-    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        return rebind_outputs(state.frame, call, inputs, outputs)
 
 
 def describe_patterns(orders: Orders, rows: Sequence[DerivativeRow], otherwise: str = "") -> str:
@@ -141,14 +66,14 @@ def describe_upstreams(orders: Orders, name: str) -> str | None:
     if any(one is None or not np.isfinite(one).all() for one in found[1:]):
         return None
     none, once, twice, negative = found
-    close = partial(np.allclose, rtol=1e-5, atol=1e-7 * _largest(np.stack(found[1:])))
+    close = partial(np.allclose, rtol=1e-5, atol=1e-7 * largest(np.stack(found[1:])))
     none = none if np.isfinite(none).all() else np.zeros_like(none)  # it divides by the upstream
     if close(once, none) and close(twice, none) and none.any():
         return "It is the same for every upstream: was the product with it forgotten?"
     if not close(none, 0.0) and close(twice - once, once - none):
-        largest = np.ravel(none)[np.argmax(np.abs(none))]
+        constant = np.ravel(none)[np.argmax(np.abs(none))]
         return (
-            f"It is affine in the upstream: where this is zero, the gradient is {largest:.6g} "
+            f"It is affine in the upstream: where this is zero, the gradient is {constant:.6g} "
             "and not 0. A term of it lacks the product with the upstream."
         )
     if close(twice, 4.0 * once):
@@ -160,198 +85,17 @@ def describe_upstreams(orders: Orders, name: str) -> str | None:
     return None
 
 
-# The elements --------------------------------------------------------------------------------
-
-
-def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
-    """Return the elements of the gradient by source j; None where they are not defined.
-
-    Raises `TooMuch` if they are too many.
-    """
-    problem = orders.problem
-    point = problem.wide_point if problem.wide else problem.point
-    if point[j].size > LARGEST:
-        raise TooMuch(f"there are {point[j].size}, and it is done for up to {LARGEST}")
-    if not point[j].size:
-        return None
-    more: list[Elements | None] = []
-    try:
-        found = _elements(problem, point, order, j, known=order == 1 and orders.first)
-        count = len(MOVES) if found is not None and _is_of_few(found) else 0
-        batched = found is not None and found.batched
-        for move in MOVES[: count if batched else count and ALONE // (10 * point[j].size)]:
-            there = [np.asarray(one) for one in point]
-            there[j] = np.asarray(point[j] + move * problem.scales[j], point[j].dtype)
-            more.append(_elements(problem, there, order, j, batched))
-    except TooMuch:
-        raise
-    except Exception:  # it cannot be computed, or is not defined there
-        return None
-    if found is None:
-        return None
-    return found._replace(more=tuple(one for one in more if one is not None))
-
-
-def _is_of_few(one: Elements) -> bool:
-    """Return whether several points must be looked at: one says little of a number, or a sum."""
-    alone = one.outputs is not None and one.outputs.size == 1
-    return one.x.size < 8 or (alone and one.x.size <= 64)
-
-
-def _elements(
-    problem: CheckedFunction, point: Point, order: int, j: int, batched: bool = True, known: Any = 0
-) -> Elements | None:
-    x = point[j]
-    given = (known or problem.arrays(point, order))[j]
-    given = np.zeros(x.shape, x.dtype) if given is None else given
-    if not np.isfinite(given).all():
-        return None
-    values, work = Values(problem, order, point, j, batched), Work()
-    with problem.using(level=work):
-        middle = values(x[None])[0]
-    count = 4 * x.size * (2 if np.iscomplexobj(x) else 1)
-    values.cost = f"that takes {count} evaluations of "
-    values.cost += "f" if order == 1 else f"the gradient of order {order - 1}"
-    if count * work.count > WORK:
-        raise TooMuch(values.cost)
-    weights = np.ones(1)
-    if order == 1:
-        weights = np.concatenate([np.ravel(one) for one in problem.weights])
-    small = x.size * middle.size <= ENTRIES
-    if not small:  # the sum that is differentiated is enough
-        values.weights, weights = weights, np.ones(1)
-        middle = values(x[None])[0]
-    precise = all(np.finfo(one.dtype).eps < 1e-12 for one in point)
-    units = (1.0, 1j) if np.iscomplexobj(x) else (1.0,)
-    columns, *imaginary = [_columns(values, middle, x, precise, unit) for unit in units]
-    right = np.real(columns @ np.conj(weights))
-    for one in imaginary:
-        right = right + 1j * np.real(one @ np.conj(weights))
-    right = right.reshape(x.shape)
-    single = order == 1 and len(problem.values) == 1 and small
-    several = order == 1 and len(problem.values) > 1 and small and not np.iscomplexobj(x)
-    known = single and not np.iscomplexobj(x) and not np.iscomplexobj(middle)
-    shape = problem.values[0].shape
-    accuracy = 1e-5 if precise else 0.02
-    return Elements(
-        problem.sources[j].name,
-        x,
-        given,
-        right,
-        accuracy,
-        middle.reshape(shape) if known else None,
-        problem.weights[0] if single else None,
-        columns.T if known else None,
-        parts=_parts_by_output(problem, point, j, columns, accuracy) if several else (),
-        others={one.name: point[i] for i, one in enumerate(problem.sources) if i != j},
-        batched=values.batched,
-    )
-
-
-def _parts_by_output(
-    problem: CheckedFunction, point: Point, j: int, columns: np.ndarray, accuracy: float
-) -> tuple[Elements, ...]:
-    """Return the elements of the gradient of each output; none where one cannot be computed."""
-    name, x, weights, found = problem.sources[j].name, point[j], problem.weights, []
-    ends = np.cumsum([one.size for one in weights])
-    for k, (end, weight) in enumerate(zip(ends, weights, strict=True)):
-        alone = [one if i == k else np.zeros_like(one) for i, one in enumerate(weights)]
-        given = problem.pull_back(point, [alone])[0][j]
-        given = np.zeros_like(x) if given is None else given
-        part = columns[:, end - weight.size : end] @ np.conj(weight.ravel())
-        found.append(Elements(name, x, given, np.real(part).reshape(x.shape), accuracy))
-    return tuple(found)
-
-
-class Together(Batch):
-    """A batch of which nothing is computed one example after the other."""
-
-    def _one_by_one(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        raise TypeError(f"{primitive.name} has no batching rule")
-
-
-class Values:
-    """What is differentiated, as a function of an argument: at several points at once.
-
-    One after the other where the function cannot be batched, at a `cost` in words. `weights`
-    multiply the results.
-    """
-
-    def __init__(self, problem: CheckedFunction, order: int, point: Point, j: int, batched: bool):
-        self.problem, self.order, self.point, self.j = problem, order, point, j
-        self.scale = problem.scales[j]
-        self.weights: np.ndarray | None = None
-        self.batched = batched
-        self.cost = ""
-
-    def __call__(self, points: np.ndarray) -> np.ndarray:
-        """Return a row of values for each of the argument's values."""
-        if len(points) > 1 and self.batched:
-            try:
-                return self._compute(points, Together(len(points)))
-            except Exception:  # NumPy code, say, or a condition
-                self.batched = False
-        if len(points) > ALONE:
-            raise TooMuch(self.cost)
-        return np.concatenate([self._compute(one[None], None) for one in points])
-
-    def _compute(self, points: np.ndarray, batch: Batch | None) -> np.ndarray:
-        problem, order, j = self.problem, self.order, self.j
-        with problem.at(self.point) as sources, batch or contextlib.nullcontext():
-            x = Tensor(np.array(points[0])) if batch is None else BatchTensor(Tensor(points), batch)
-            if problem.sources[j].variable is None:
-                sources[j] = x
-            else:
-                state.overrides[id(problem.sources[j].variable)] = x
-            if order == 1:
-                found = problem.run(sources, problem.against)
-            else:
-                found = [problem.number(sources, order - 1, problem.weigh)]
-        arrays = [(one if batch is None else batch.physical(one))._values() for one in found]
-        rows = np.concatenate([one.reshape(len(points), -1) for one in arrays], axis=1)
-        return rows if self.weights is None else np.real(rows @ np.conj(self.weights))[:, None]
-
-
-def _columns(
-    values: Values, middle: np.ndarray, x: np.ndarray, precise: bool, unit: complex
-) -> np.ndarray:
-    """Return the derivative of the values by each element of x; NaN at kinks."""
-    columns = np.empty((x.size, middle.size), middle.dtype)
-    typical = max(float(np.max(np.abs(middle), initial=0.0)), 1e-300)
-    sizes = np.abs(x.ravel())
-    steps = (STEP if precise else 0.02) * np.where(sizes > 0, sizes, values.scale)
-    count = max(1, BATCH // (4 * x.size))
-    for start in range(0, x.size, count):
-        here = np.arange(x.size)[start : start + count]
-        h = steps[here, None]
-        points = np.tile(x.ravel(), (4, len(here), 1))
-        for k, factor in enumerate((1.0, -1.0, 0.5, -0.5)):
-            moved = factor * steps[here] * unit
-            points[k, range(len(here)), here] += moved if np.iscomplexobj(x) else np.real(moved)
-        found = values(points.reshape(-1, *x.shape)).reshape(4, len(here), -1)
-        slopes = (found[0] - found[1]) / (2 * h), (found[2] - found[3]) / h
-        bends = [np.abs(found[k] + found[k + 1] - 2 * middle) / h for k in (0, 2)]
-        columns[here] = (4 * slopes[1] - slopes[0]) / 3
-        kink = (2 * bends[1] > 0.8 * bends[0]) & (2 * bends[1] > 1e-3 * typical / values.scale)
-        columns[here] = np.where(kink, np.nan, columns[here])
-    return columns
-
-
 # Patterns ------------------------------------------------------------------------------------
 
 
 def name_pattern(one: Elements) -> str | None:
     """Return a sentence for the first pattern that explains every element; None without one."""
-    if not _largest(one.right) or one.match(one.given):
+    if not largest(one.right) or one.match(one.given):
         return None
     patterns = (_zero, _ratio, _of_complex, _of_outputs, _permuted, _summed, _parts, _factors)
     patterns += (_quadratic, _softmax, _centred, _offset, _terms, _where)
     found = (pattern(one) for pattern in (*patterns, _digits))
     return next((text for text in found if text), None)
-
-
-def _largest(numbers: np.ndarray) -> float:
-    return float(np.max(np.abs(numbers), initial=0.0, where=np.isfinite(numbers)))
 
 
 def _zero(one: Elements) -> str | None:
@@ -388,7 +132,7 @@ def _constant_ratio(one: Elements, factor: Callable[[Elements], Any] | None) -> 
             return None
         pairs.append((each.given[known], right[known]))
     given, right = (np.concatenate(part) for part in zip(*pairs, strict=True))
-    size = _largest(right)
+    size = largest(right)
     if len(given) < 2 or not size:
         return None
     ratio = np.vdot(right, given) / np.vdot(right, right)
@@ -565,7 +309,7 @@ def _quadratic(one: Elements) -> str | None:
             return None
         if each.x.size < 2 or _unknown(each):
             return None
-        size = _largest(each.x) * _largest(each.right) * each.x.size
+        size = largest(each.x) * largest(each.right) * each.x.size
         expected = 2.0 * each.outputs.item() * each.upstream.item()
         for found in (each.given, each.right):  # Euler's theorem for a degree of 2
             if abs(np.vdot(each.x, found) - expected) > each.tolerance * size:
@@ -731,7 +475,7 @@ def _named(one: Elements, false: np.ndarray) -> Iterator[str]:
 
 def _digits(one: Elements) -> str | None:
     """Name the digits that agree, of a solution that is not exact."""
-    error = _largest(one.given - one.right) / _largest(one.right)
+    error = largest(one.given - one.right) / largest(one.right)
     if error > 1e-2:
         return None
     digits = int(-np.log10(error))

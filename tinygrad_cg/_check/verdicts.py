@@ -28,6 +28,7 @@ FAILED = "raises"
 SHARP = 1e-10  # the relative error that a complex step tells from rounding
 DRAWS = 6  # of random rounding
 SPREAD = 6 / AMPLITUDE  # of what rounding does, in standard deviations
+SMALL = (1e-8, 1e-4, 0.03)  # noise after one, two, and more draws that explains no difference
 
 FALSE = (WRONG, DETACHED, NOT_FINITE, NOT_LINEAR, FAILED)
 
@@ -386,6 +387,6 @@ def noise_of(
             if isfinite(change):
                 squares.append(change**2)
         noise = SPREAD * sqrt(sum(squares) / max(len(squares), 1))
-        if noise >= 2 * difference > 0.0 or noise <= (0.0, 1e-4, 0.03)[min(seed, 2)] * difference:
+        if noise >= 2 * difference > 0.0 or noise <= SMALL[min(seed, 2)] * difference:
             break
     return noise

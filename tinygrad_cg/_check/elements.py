@@ -1,0 +1,332 @@
+"""The elements of a gradient: those that the rules give, and the right ones, by differences."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.levels import Level, state
+from .._core.primitive import apply
+from .._core.tensor import Tensor
+from .._rules.rebinding import rebind_outputs
+from .._transforms.batching import Batch, BatchTensor
+from .orders import Orders
+from .problem import CheckedFunction, Point
+
+LARGEST = 4096  # elements of an argument to look at one by one
+WORK = 1 << 31  # elements of operands and results that this may take
+CALL = 2000  # elements that an operation counts for besides: calling it takes as long
+BATCH = 1 << 21  # elements of the argument to compute with at once
+ALONE = 20  # evaluations where these cannot be batched, in NumPy code say
+ENTRIES = 1 << 22  # of a Jacobian to keep
+STEP = 1e-3  # in units of the argument's scale
+STEPS = (1.0, -1.0, 0.5, -0.5)  # in units of these
+MOVES = (0.13, -0.29, 0.41)  # in units of the scale: other points, where there are few elements
+
+
+class Elements(NamedTuple):
+    """The elements of a gradient: those that the rules gave, and the right ones (NaN at kinks).
+
+    `jacobian` has a row for each element of the outputs, where it is known, and `upstream` what
+    the outputs were weighed with. `more` has the same at other points, and `parts` for each
+    output alone, where there are several. `others` has the values of the other arguments.
+    """
+
+    name: str
+    x: np.ndarray
+    given: np.ndarray
+    right: np.ndarray
+    tolerance: float
+    outputs: np.ndarray | None = None
+    upstream: np.ndarray | None = None
+    jacobian: np.ndarray | None = None
+    more: tuple[Elements, ...] = ()
+    parts: tuple[Elements, ...] = ()
+    others: Mapping[str, np.ndarray] = MappingProxyType({})
+
+    def agree(self, given: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
+        """Return where numbers are equal up to the errors of the right ones, or these unknown."""
+        right = self.right if right is None else right
+        with np.errstate(all="ignore"):
+            size = np.maximum(np.abs(given), np.abs(right))
+            floor = 0.01 * self.tolerance * largest(self.right)
+            return ~(np.abs(given - right) > self.tolerance * size + floor)
+
+    def match(self, given: np.ndarray) -> bool:
+        """Return whether numbers are the right ones, everywhere."""
+        return given.shape == self.right.shape and bool(self.agree(given).all())
+
+    def match_given(self, found: np.ndarray) -> bool:
+        """Return whether numbers are those that the rules gave, everywhere."""
+        fits = found.shape == self.given.shape
+        return fits and bool(self.agree(found, self.given).all())
+
+
+def largest(numbers: np.ndarray) -> float:
+    """Return the largest finite magnitude."""
+    return float(np.max(np.abs(numbers), initial=0.0, where=np.isfinite(numbers)))
+
+
+class TooMuch(Exception):
+    """The cost of looking at the elements of an argument, in words."""
+
+
+class Work(Level):
+    """A level that counts the elements of what is computed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        out = apply(primitive, inputs, params)
+        outs = out if isinstance(out, list) else [out]
+        self.count += CALL + sum(math.prod(one.shape) for one in (*inputs, *outs))
+        return out
+
+    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
+        return rebind_outputs(state.frame, call, inputs, outputs)
+
+
+def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
+    """Return the elements of the gradient by source j; None where they are not defined.
+
+    Raises `TooMuch` if they are too many.
+    """
+    problem = orders.problem
+    point = problem.wide_point if problem.wide else problem.point
+    if point[j].size > LARGEST:
+        raise TooMuch(f"there are {point[j].size}, and it is done for up to {LARGEST}")
+    if not point[j].size:
+        return None
+    at_point = orders.first[j] if order == 1 and orders.first else None
+    try:
+        return _elements(Argument(problem, order, point, j), at_point)
+    except TooMuch:
+        raise
+    except Exception:  # it cannot be computed, or is not defined there
+        return None
+
+
+def _elements(argument: Argument, at_point: np.ndarray | None) -> Elements | None:
+    problem, order, x = argument.problem, argument.order, argument.x
+    values, work = problem.values, Work()
+    with problem.using(level=work):
+        middle = argument.values([x])
+    count = len(STEPS) * x.size * (2 if np.iscomplexobj(x) else 1)
+    argument.cost = f"that takes {count} evaluations of "
+    argument.cost += "f" if order == 1 else f"the gradient of order {order - 1}"
+    if count * work.count > WORK:
+        raise TooMuch(argument.cost)
+    # Several points must be looked at where there are few elements: one says little of a number,
+    # or of a sum.
+    alone = order == 1 and len(values) == 1 == values[0].size and not np.iscomplexobj(values[0])
+    points = [x]
+    if x.size < 8 or (alone and x.size <= 64):
+        points += [np.asarray(x + move * argument.scale, x.dtype) for move in MOVES]
+    weights = np.ones(1)
+    if order == 1:
+        weights = np.concatenate([np.ravel(one) for one in problem.weights])
+    is_small = x.size * middle.size <= ENTRIES
+    if not is_small:  # the sum that is differentiated is enough
+        argument.weights, weights = weights, np.ones(1)
+        middle = argument.values([x])
+    points, rows = argument.rows(points, len(STEPS) * x.size)
+    given = argument.gradients(points, at_point)
+    if not np.isfinite(given[0]).all():
+        return None
+    several = order == 1 and len(values) > 1 and is_small and not np.iscomplexobj(x)
+    single = order == 1 and len(values) == 1 and is_small
+    is_real = single and not np.iscomplexobj(x) and not np.iscomplexobj(middle)
+    found: list[Elements] = []
+    for k, (there, gradient) in enumerate(zip(points, given, strict=True)):
+        if not np.isfinite(gradient).all():
+            continue
+        value = rows[k][0]
+        columns = [argument.columns(there, value, part) for part in rows[k][1]]
+        right = np.real(columns[0] @ np.conj(weights))
+        for one in columns[1:]:
+            right = right + 1j * np.real(one @ np.conj(weights))
+        found.append(
+            Elements(
+                problem.sources[argument.j].name,
+                there,
+                gradient,
+                right.reshape(x.shape),
+                argument.accuracy,
+                value.reshape(values[0].shape) if is_real else None,
+                problem.weights[0] if single else None,
+                columns[0].T if is_real else None,
+                parts=_parts_by_output(argument, columns[0]) if several and not k else (),
+                others=argument.others,
+            )
+        )
+    return found[0]._replace(more=tuple(found[1:]))
+
+
+def _parts_by_output(argument: Argument, columns: np.ndarray) -> tuple[Elements, ...]:
+    """Return the elements of the gradient of each output."""
+    problem, j, x = argument.problem, argument.j, argument.x
+    weights, found = problem.weights, []
+    upstreams = [
+        [one if i == k else np.zeros_like(one) for i, one in enumerate(weights)]
+        for k in range(len(weights))
+    ]
+    pulled = problem.pull_back(argument.point, upstreams)
+    ends = np.cumsum([one.size for one in weights])
+    for gradients, end, weight in zip(pulled, ends, weights, strict=True):
+        given = np.zeros_like(x) if gradients[j] is None else gradients[j]
+        part = columns[:, end - weight.size : end] @ np.conj(weight.ravel())
+        right = np.real(part).reshape(x.shape)
+        found.append(Elements(problem.sources[j].name, x, given, right, argument.accuracy))
+    return tuple(found)
+
+
+class Together(Batch):
+    """A batch of which nothing is computed one example after the other."""
+
+    def _one_by_one(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        raise TypeError(f"{primitive.name} has no batching rule")
+
+
+class Argument:
+    """What is differentiated, and its gradient, as functions of one argument.
+
+    At several points at once; one after the other where the function cannot be batched, at a
+    `cost` in words. `weights` multiply the values.
+    """
+
+    def __init__(self, problem: CheckedFunction, order: int, point: Point, j: int):
+        self.problem, self.order, self.point, self.j = problem, order, point, j
+        self.x = point[j]
+        self.scale = problem.scales[j]
+        self.is_precise = all(np.finfo(one.dtype).eps < 1e-12 for one in point)
+        self.accuracy = 1e-5 if self.is_precise else 0.02
+        self.weights: np.ndarray | None = None
+        self.is_batched = True
+        self.cost = ""
+
+    @property
+    def others(self) -> dict[str, np.ndarray]:
+        pairs = enumerate(zip(self.problem.sources, self.point, strict=True))
+        return {source.name: value for i, (source, value) in pairs if i != self.j}
+
+    def rows(self, points: list[np.ndarray], count: int) -> tuple[list, list]:
+        """Return the points, fewer if they cannot be batched, with the values at and around each.
+
+        Around it there are `count` points for each direction of an element: one, or two if it is
+        complex.
+        """
+        units = (1.0, 1j) if np.iscomplexobj(self.x) else (1.0,)
+        around = [
+            [there, *(one for unit in units for one in self._shifted(there, unit))]
+            for there in points
+        ]
+        try:
+            found = self.values([one for some in around for one in some], self._size_of_batch())
+        except _NotBatched:
+            self.is_batched = False
+            if count * len(units) > ALONE:
+                raise TooMuch(self.cost) from None
+            points = points[: 1 + ALONE // (10 * self.x.size)]
+            found = self.values([one for some in around[: len(points)] for one in some])
+        blocks = np.split(found, len(points))
+        return points, [(block[0], np.split(block[1:], len(units))) for block in blocks]
+
+    def _size_of_batch(self) -> int:
+        return max(1, BATCH // self.x.size)
+
+    def _steps(self, there: np.ndarray) -> np.ndarray:
+        sizes = np.abs(there.ravel())
+        return (STEP if self.is_precise else 0.02) * np.where(sizes > 0, sizes, self.scale)
+
+    def _shifted(self, there: np.ndarray, unit: complex) -> list[np.ndarray]:
+        """Return points around one, in the order of `STEPS`, then of the elements."""
+        found, steps = [], self._steps(there)
+        for factor in STEPS:
+            for i in range(there.size):
+                moved, step = there.flatten(), factor * steps[i] * unit
+                moved[i] += step if np.iscomplexobj(there) else np.real(step)
+                found.append(moved.reshape(there.shape))
+        return found
+
+    def columns(self, there: np.ndarray, middle: np.ndarray, around: np.ndarray) -> np.ndarray:
+        """Return the derivative of the values by each element, NaN at kinks."""
+        found, h = around.reshape(len(STEPS), there.size, -1), self._steps(there)[:, None]
+        slopes = (found[0] - found[1]) / (2 * h), (found[2] - found[3]) / h
+        bends = [np.abs(found[k] + found[k + 1] - 2 * middle) / h for k in (0, 2)]
+        typical = max(float(np.max(np.abs(middle), initial=0.0)), 1e-300)
+        kink = (2 * bends[1] > 0.8 * bends[0]) & (2 * bends[1] > 1e-3 * typical / self.scale)
+        return np.where(kink, np.nan, (4 * slopes[1] - slopes[0]) / 3)
+
+    def values(self, points: list[np.ndarray], batch: int = 0) -> np.ndarray:
+        """Return a row of values for each of the argument's values.
+
+        In batches of so many; one after the other if that is 0. Raises `_NotBatched`.
+        """
+        if not batch:
+            return np.concatenate([self._values(one[None], None) for one in points])
+        found = []
+        for start in range(0, len(points), batch):
+            some = np.stack(points[start : start + batch])
+            with _batching():
+                found.append(self._values(some, Together(len(some))))
+        return np.concatenate(found)
+
+    def _values(self, points: np.ndarray, batch: Batch | None) -> np.ndarray:
+        problem, order = self.problem, self.order
+        with self._at(points, batch) as sources:
+            if order == 1:
+                found = problem.run(sources, problem.against)
+            else:
+                found = [problem.number(sources, order - 1, problem.weigh)]
+        arrays = [(one if batch is None else batch.physical(one))._values() for one in found]
+        rows = np.concatenate([one.reshape(len(points), -1) for one in arrays], axis=1)
+        return rows if self.weights is None else np.real(rows @ np.conj(self.weights))[:, None]
+
+    def gradients(self, points: list[np.ndarray], at_point: np.ndarray | None) -> list[np.ndarray]:
+        """Return the gradient that the rules give at each point; `at_point` at the first one."""
+        if len(points) > 1 and self.is_batched:
+            with contextlib.suppress(_NotBatched):
+                with _batching():
+                    found = self._gradients(np.stack(points), Together(len(points)))
+                if at_point is None or np.allclose(found[0], at_point, 1e-6, equal_nan=True):
+                    return list(found)
+        first = [] if at_point is None else [at_point]
+        return [*first, *(self._gradients(one[None], None)[0] for one in points[len(first) :])]
+
+    def _gradients(self, points: np.ndarray, batch: Batch | None) -> np.ndarray:
+        problem = self.problem
+        with self._at(points, batch) as sources:
+            gradient = problem.gradients(sources, self.order, problem.weigh)[self.j]
+        if gradient is None:
+            return np.zeros(points.shape, points.dtype)
+        array = (gradient if batch is None else batch.physical(gradient))._values()
+        return np.array(np.broadcast_to(array.reshape(-1, *self.x.shape), points.shape))
+
+    @contextlib.contextmanager
+    def _at(self, points: np.ndarray, batch: Batch | None) -> Any:
+        problem, j = self.problem, self.j
+        with problem.at(self.point) as sources, batch or contextlib.nullcontext():
+            x = Tensor(np.array(points[0])) if batch is None else BatchTensor(Tensor(points), batch)
+            if problem.sources[j].variable is None:
+                sources[j] = x
+            else:
+                state.overrides[id(problem.sources[j].variable)] = x
+            yield sources
+
+
+class _NotBatched(Exception):
+    """A function that cannot be computed for several points at once."""
+
+
+@contextlib.contextmanager
+def _batching() -> Any:
+    try:
+        yield
+    except Exception as error:  # NumPy code, say, or a condition
+        raise _NotBatched from error
