@@ -1,4 +1,6 @@
-"""Branches of a function: what comparisons, maxima and roundings choose on the way.
+"""Levels that look at the operations of a function: what they take, and what they choose.
+
+Branches of a function are what comparisons, maxima and roundings choose on the way.
 
 Where these choose the same the function is one smooth formula. A difference over several branches
 is no derivative: over many steps of `floor`, or over a kink nearer than the step.
@@ -6,14 +8,17 @@ is no derivative: over many steps of `floor`, or over a kink nearer than the ste
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .._core.kinds import is_inexact
+from .._core.kinds import is_complex, is_inexact
 from .._core.levels import Level, state
 from .._core.primitive import OPS, apply
+from .._core.tensor import Tensor
+from .._reverse.observer import Observer
 from .._rules.rebinding import rebind_outputs
 
 Chosen = tuple[Any, Any]  # what is chosen for each element, and where that is a tie
@@ -59,15 +64,107 @@ CHOICES = {  # by the arrays of the operands, that of the result, and the parame
 }
 
 
-class Branches(Level):
-    """A level that notes what operations choose."""
+class Silent(Observer):
+    """An observer that takes the warnings of rules, and forgets them."""
+
+    def notice(self, *facts: Any, **named: Any) -> bool:
+        return True
+
+    detach = notice
+
+
+class Constants(Silent, Level):
+    """A level that keeps the constants that operations take.
+
+    These are neither arguments, nor results, nor values of Variables. Constants that are others at
+    another point are made of the arguments' values: by NumPy code, say, which may do anything
+    with complex numbers.
+    """
 
     def __init__(self) -> None:
-        self.taken: list[tuple[str, Chosen]] = []
+        self._constants: list[np.ndarray] = []
+        self._forgotten: dict[int, np.ndarray] = {}
+        self._results: dict[int, Tensor] = {}
+
+    @property
+    def constants(self) -> list[np.ndarray]:
+        return [one for one in self._constants if id(one) not in self._forgotten]
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        self.look_at(inputs)
         out = apply(primitive, inputs, params)
+        self.add_results(out if isinstance(out, list) else [out])
+        return out
+
+    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
+        self.look_at(outputs)
+        return self.add_results(rebind_outputs(state.frame, call, inputs, outputs))
+
+    def add_results(self, tensors: Sequence) -> Any:
+        self._results |= {id(one): one for one in tensors}
+        return tensors
+
+    def look_at(self, tensors: Sequence) -> None:
+        self._constants += [one._data for one in tensors if id(one) not in self._results]
+
+    def forget(self, arrays: Iterable[np.ndarray]) -> None:
+        """Count these arrays, the values of Variables, for no constants."""
+        self._forgotten |= {id(one): one for one in arrays}
+
+    def has_same_constants(self, other: Constants) -> bool:
+        here, there = self.constants, other.constants
+        same = partial(np.array_equal, equal_nan=True)
+        return len(here) == len(there) and all(map(same, here, there))
+
+
+CONJUGATING = (  # complex results that are no analytic functions of complex operands
+    *("log_abs_determinant", "determinant_sign", "cholesky", "sign", "nearest_finite", "relu"),
+    *("clip", "round", "floor", "ceil", "floor_divide", "remainder"),
+)
+
+
+class Analytic(Constants):
+    """A level that looks whether a function of complex numbers is analytic, as far as is seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holds = True
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        of_complex = any(is_complex(one.dtype) for one in inputs)
+        if of_complex and not self._is_analytic(primitive):
+            self.holds = False
+            raise TypeError(f"{primitive.name} is no analytic function of complex numbers")
+        out = super().process(primitive, inputs, params)
+        outs = out if isinstance(out, list) else [out]
+        if of_complex:
+            self.holds &= all(is_complex(one.dtype) for one in outs)
+        return out
+
+    @staticmethod
+    def _is_analytic(primitive: Any) -> bool:
+        takes_complex = any(accepts(np.dtype(np.complex128)) for accepts in primitive.dtypes)
+        is_known = primitive.name in OPS  # a user's own kernel may be anything
+        listed = primitive.analytic and primitive.name not in CONJUGATING
+        return takes_complex and is_known and listed
+
+    def detach(self, *facts: Any, **named: Any) -> bool:
+        self.holds = False
+        return True
+
+
+class Branches(Constants):
+    """A level that notes what operations choose, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[tuple[str, Chosen]] = []
+        self.work = 0  # elements of what was computed
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        out = super().process(primitive, inputs, params)
         name, outs = primitive.name, out if isinstance(out, list) else [out]
+        self.work += sum(one._data.size for one in outs)
         operands, results = ([one._data for one in some] for some in (inputs, outs))
         chosen: Chosen = (None, True)
         with np.errstate(all="ignore"):
@@ -78,9 +175,6 @@ class Branches(Level):
                 chosen = CHOICES[name](operands, results[0], **params)
         self.taken.append((name, chosen))
         return out
-
-    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        return rebind_outputs(state.frame, call, inputs, outputs)
 
     def holds(self, other: Branches) -> bool:
         """Return whether another point is in the same branches, or near ties of this one."""

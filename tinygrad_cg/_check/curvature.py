@@ -7,13 +7,13 @@ k - 1, and agrees with it, wrong factor included. It does not agree with order k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import isfinite
 
 import numpy as np
 
-from .branches import Branches
-from .problem import CheckedFunction, Point, Product, move_point, total
+from .lines import Lines, PathLine
+from .problem import CheckedFunction, Point, Product, total
 from .reference import SECOND_DIFFERENCES, Curvature
 from .verdicts import WRONG, DerivativeRow, noise_of, tolerance
 
@@ -55,7 +55,8 @@ def _compare(
     value, weights, sides = derivative(), [1.0], [first]
     if first is not last:
         weights, sides = [0.25, -0.25], [list(map(f, *pair)) for f in (np.add, np.subtract)]
-    lines = [_line(problem, base, order, side) for side in sides]
+    along = [Lines(problem, base, side, order - 2, ("x",)) for side in sides]
+    lines = [PathLine(one, "x", None) for one in along]
     number, terms = value.number, 16 * max(precision * value.size, value.rounding)
 
     def reference(levels: int, step: float | None, rounding: Sequence) -> list[float]:
@@ -84,26 +85,5 @@ def _compare(
     clear = error <= 1e-2 * abs(found) or error <= 100 * least  # no oscillation between the steps
     if not clear or not differs(found, error, noise):
         return None
-    return (number, found, error) if all(_is_smooth(problem, f, step) for f in lines) else None
-
-
-def _line(
-    problem: CheckedFunction, base: Point, order: int, ways: list
-) -> Callable[[float], tuple[float, float]]:
-    def line(step: float) -> tuple[float, float]:
-        try:
-            found = problem.measure(move_point(base, ways, step), order - 2)
-        except Exception:  # it is not defined there
-            return np.nan, np.nan
-        return found.number, found.size
-
-    return line
-
-
-def _is_smooth(problem: CheckedFunction, line: Callable[[float], object], step: float) -> bool:
-    """Return whether the function stays in its branches up to a step to both sides."""
-    here, *ends = [Branches() for _ in range(3)]
-    for there, one in ((0.0, here), (step, ends[0]), (-step, ends[1])):
-        with problem.using(level=one):
-            line(there)
-    return all(map(here.holds, ends))
+    is_smooth = all(one.look(0.0).holds(one.look(end)) for one in along for end in (step, -step))
+    return (number, found, error) if is_smooth else None

@@ -16,7 +16,7 @@ from .._core.tensor import Tensor
 from .._rules.rebinding import rebind_outputs
 from .._transforms.batching import Batch, BatchTensor
 from .orders import Orders
-from .problem import CheckedFunction, Point
+from .problem import CheckedFunction, Point, Together
 
 LARGEST = 4096  # elements of an argument to look at one by one
 WORK = 1 << 31  # elements of operands and results that this may take
@@ -186,13 +186,6 @@ def _parts_by_output(argument: Argument, columns: np.ndarray) -> tuple[Elements,
     return tuple(found)
 
 
-class Together(Batch):
-    """A batch of which nothing is computed one example after the other."""
-
-    def _one_by_one(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        raise TypeError(f"{primitive.name} has no batching rule")
-
-
 class Argument:
     """What is differentiated, and its gradient, as functions of one argument.
 
@@ -283,7 +276,7 @@ class Argument:
             if order == 1:
                 found = problem.run(sources, problem.against)
             else:
-                found = [problem.number(sources, order - 1, problem.weigh)]
+                found = problem.numbers(sources, order - 1)
         arrays = [(one if batch is None else batch.physical(one))._values() for one in found]
         rows = np.concatenate([one.reshape(len(points), -1) for one in arrays], axis=1)
         return rows if self.weights is None else np.real(rows @ np.conj(self.weights))[:, None]
@@ -302,7 +295,7 @@ class Argument:
     def _gradients(self, points: np.ndarray, batch: Batch | None) -> np.ndarray:
         problem = self.problem
         with self._at(points, batch) as sources:
-            gradient = problem.gradients(sources, self.order, problem.weigh)[self.j]
+            gradient = problem.gradients(sources, self.order)[0][self.j]
         if gradient is None:
             return np.zeros(points.shape, points.dtype)
         array = (gradient if batch is None else batch.physical(gradient))._values()

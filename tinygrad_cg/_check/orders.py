@@ -15,11 +15,19 @@ from .._core.kinds import is_complex, is_floating
 from .._core.tracking import track
 from ..errors import NotLinearError
 from . import verdicts
-from .branches import Branches
 from .curvature import compare_curvature
-from .problem import CheckedFunction, Product, move_point, product, total
+from .lines import Lines, PathLine, fetch, measure_together
+from .problem import CheckedFunction, Point, Product, move_point, product, total
 from .recorder import Recorder
-from .reference import COMPLEX_STEP, LINEARITY, ReferenceValue, difference_all
+from .reference import (
+    COMPLEX_STEP,
+    FIRST,
+    LEVELS,
+    LINEARITY,
+    ReferenceValue,
+    difference_all,
+    first_step,
+)
 from .verdicts import SHARP, DerivativeRow, Judge, decide, noise_of, tolerance
 
 MOST_PARTED = 10_000  # elements of which parts are looked at
@@ -71,7 +79,9 @@ class Orders:
         self.inaccurate: list[DerivativeRow] = []
         self._indices = range(len(problem.sources))
         self.first: list = []  # the gradients of order 1, at the point of the comparison
-        self._values: list[Product] = []  # of each order, along its direction, there
+        self._value: Product | None = None  # of the function, with its weights, there
+        self._gradients: dict[tuple[int, str], tuple[list, list] | Exception] = {}
+        self._complex: dict[int, bool] = {}  # whether there may be a complex step, by source
         self._linear = True
         self._has_zeros = False  # whether an element of a gradient is 0
         self.is_nearby = False  # whether this is the comparison at the second point
@@ -99,26 +109,26 @@ class Orders:
 
     def _one_order(self, order: int) -> bool:
         """Add the rows of an order; return False if higher orders are not to be computed."""
-        found = self._passes(order)
+        self._differentiate(order)
+        found = self._gradients_of(order, "x")
         if found is None:
             return False
         self._has_zeros |= any(map(self._has_zero, found[1]))
         if order == 1:
             self.first = found[1]
             self._check_linearity()
-        middle, wide = self._values[-1], self.problem.ways[order]
-        self._values.append(total(wide, found[1]))
-        judges = [self._judge(order, j, None, middle) for j in self._indices]
+        lines = [self._lines(order, j) for j in self._indices]
+        judges = [self._judge(order, j, "x", lines[j]) for j in self._indices]
         if "reverse" in self.modes:
             self._x_rows(order, judges, *found)
             if order > 1:
                 self._upstream_row(order)
                 if not self.is_brief:
-                    self._both_rows(order)
+                    self._both_rows(order, lines)
         if "forward" in self.modes:
             self._forward_rows(order, judges, found[1])
         if order == 2 and "reverse" in self.modes and not self.is_brief:
-            self._check_symmetry(self._values[2])
+            self._check_symmetry()
         return not (self.is_brief and any(row.false for row in self.rows))
 
     @property
@@ -136,19 +146,65 @@ class Orders:
         """Return the precision of a source, or that of the function where this is less."""
         return max(self._precision, float(np.finfo(self.problem.point[j].dtype).eps))
 
-    def _passes(self, order: int, joint: bool = False) -> tuple[list, list] | None:
-        """Return the gradients in the arguments' precision and in that of the comparison."""
-        problem, path = self.problem, "joint" if joint else "x"
-        recorder = Recorder([source.name for source in problem.sources])
-        self.recorders[order, path] = recorder
+    def _differentiate(self, order: int) -> None:
+        """Compute the gradients of an order, on all paths in one run of the function.
+
+        On one path after the other where that fails.
+        """
+        paths = ["x"]
+        if "reverse" in self.modes:
+            paths += ["joint"] * (order > 1)
+            if not self.is_brief and self.order > 1:
+                paths += ["both"]
+            if order < self.order:
+                paths += ["other"]
+            if order == 2 and not self.is_brief and sum(one.size for one in self._base) > 1:
+                paths += ["swapped"]
         try:
-            wide = problem.arrays(self._base, order, None, recorder, joint)
-            if problem.has_two_dtypes:
-                return problem.arrays(problem.point, order, joint=joint), wide
-            return wide, wide
-        except Exception as error:
-            self._add_failure(order, path, "reverse", error)
+            self._pass(order, paths)
+        except Exception:
+            for path in paths:
+                try:
+                    self._pass(order, [path])
+                except Exception as error:
+                    self._gradients[order, path] = error
+                    if path == "x":
+                        return
+
+    def _pass(self, order: int, paths: list[str]) -> None:
+        problem = self.problem
+        recorder = Recorder([source.name for source in problem.sources])
+        if paths[0] in ("x", "joint"):
+            self.recorders[order, paths[0]] = recorder
+        found = problem.arrays_of(self._base, order, paths, recorder)
+        wide = dict(zip(paths, found, strict=True))
+        narrow: dict[str, list] = {}
+        watched = [path for path in paths if path in ("x", "joint")]
+        if problem.has_two_dtypes and watched:
+            own = problem.arrays_of(problem.point, order, watched)
+            narrow = dict(zip(watched, own, strict=True))
+        for path in paths:
+            self._gradients[order, path] = narrow.get(path, wide[path]), wide[path]
+
+    def _gradients_of(self, order: int, path: str) -> tuple[list, list] | None:
+        """Return the gradients in the arguments' precision and in that of the comparison.
+
+        None where they raised an error, which is kept.
+        """
+        found = self._gradients[order, path]
+        if isinstance(found, Exception):
+            self._add_failure(order, path, "reverse", found)
             return None
+        return found
+
+    def _value_of(self, order: int, path: str) -> Product | None:
+        """Return D_order at the point; None where it was not computed."""
+        if not order:
+            return self._value
+        found = self._gradients.get((order, path))
+        if found is None or isinstance(found, Exception):
+            return None
+        return total(self.problem.ways_of(path)[order], found[1])
 
     def _add_failure(
         self, order: int, path: str, mode: str, error: Exception, verdict: str = verdicts.FAILED
@@ -161,40 +217,54 @@ class Orders:
         for source in self.problem.sources:
             self.rows.append(DerivativeRow(order, source.name, "x", mode, *found))
 
-    def _judge(self, order: int, j: int, start: Any = None, middle: Product | None = None) -> Judge:
-        """Return the judge of a derivative by source j; `middle` is the function's own value."""
+    def _judge(
+        self,
+        order: int,
+        j: int,
+        path: str = "x",
+        lines: Lines | None = None,
+        as_weighed: bool = True,
+    ) -> Judge:
+        """Return the judge of a derivative by source j; of other weights unless `as_weighed`."""
         problem = self.problem
-        ways: list = [None] * len(problem.sources)
-        ways[j] = problem.last[j]
-
-        def line(step: float) -> tuple[float, float]:
-            if step == 0.0 and problem.level is None and middle is not None:
-                return middle.number, middle.size
-            try:
-                found = problem.measure(move_point(self._base, ways, step), order - 1, start)
-            except Exception:  # it is not defined there
-                return math.nan, math.nan
-            return found.number, found.size
+        if lines is None:
+            lines = self._along(order, j, problem.last[j], (path,))
+        middle = self._value_of(order - 1, path) if as_weighed else None
+        line = PathLine(lines, path, middle)
 
         def complex_line(step: complex) -> Any:
-            outputs = problem.analytic_outputs(move_point(self._base, ways, step))
-            if outputs is not None and all(is_complex(one.dtype) for one in outputs):
+            if problem.level is None and not self._has_complex_step(j, lines):
+                return None
+            outputs = problem.analytic_outputs(move_point(self._base, lines.ways, step))
+            if outputs is None:
+                self._complex[j] = False
+            elif all(is_complex(one.dtype) for one in outputs):
                 return complex(sum(map(np.sum, map(np.multiply, problem.weights, outputs))))
             return None
-
-        def branches(step: float) -> Branches:
-            found = Branches()
-            with problem.using(level=found):
-                line(step)
-            return found
 
         precision = self._precision
         of_reals = all(is_floating(one.dtype) for one in (*self._base, *problem.values))
         exact = complex_line if order == 1 and of_reals and precision < 1e-12 else None
-        return Judge(line, problem.scales[j], precision, problem.rough, exact, branches)
+        return Judge(line, problem.scales[j], precision, problem.rough, exact)
+
+    def _has_complex_step(self, j: int, lines: Lines) -> bool:
+        """Return whether the function may take complex values of source j, as far as is known."""
+        if j not in self._complex:
+            self._complex[j] = not lines.has_outside_code
+        return self._complex[j]
+
+    def _lines(self, order: int, j: int) -> Lines:
+        """Return the lines along source j of all paths whose rows an order has."""
+        paths = ("x", "both") if (order, "both") in self._gradients and order > 1 else ("x",)
+        return self._along(order, j, self.problem.last[j], paths)
+
+    def _along(self, order: int, j: int, way: np.ndarray, paths: tuple[str, ...]) -> Lines:
+        ways: list = [None] * len(self._indices)
+        ways[j] = way
+        return Lines(self.problem, self._base, ways, order - 1, paths)
 
     def _x_rows(self, order: int, judges: list[Judge], native: list, wide: list) -> None:
-        self._joint = joint = self._passes(order, joint=True) if order > 1 else None
+        joint = self._gradients_of(order, "joint") if order > 1 else None
         if order > 1 and joint is None:
             return
         for j, judge in enumerate(judges):
@@ -202,7 +272,7 @@ class Orders:
             label = (order, j, "x", "reverse")
             row = self._row(label, judge, self._directional(j, native, wide), self._again(order, j))
             if joint is not None and not row.false:
-                again = self._again(order, j, joint=True)
+                again = self._again(order, j, "joint")
                 other = self._row(label, judge, self._directional(j, *joint), again)
                 if other.false:
                     row = other
@@ -219,9 +289,9 @@ class Orders:
         """Return the products of a source's direction with several gradients."""
         return [product(self.problem.last[j], one[j]) for one in gradients]
 
-    def _again(self, order: int, j: int, start: Any = None, joint: bool = False) -> Callable:
+    def _again(self, order: int, j: int, path: str = "x") -> Callable:
         """Return a function that computes the derivative by source j once more."""
-        arrays = functools.partial(self.problem.arrays, self._base, order, start, joint=joint)
+        arrays = functools.partial(self.problem.arrays, self._base, order, path)
         return lambda: self._directional(j, arrays())[0].number
 
     def _row(self, label: Label, judge: Judge, found: Sequence, again: Callable) -> DerivativeRow:
@@ -276,21 +346,24 @@ class Orders:
         small = self._precision**0.25
         ways: list = [None] * len(problem.sources)
         ways[j] = problem.last[j]
-        slopes = []
+        step = small**2 * problem.scales[j]
+        ends: list[Point] = []
         for _ in range(NEARBY):
             around = [
                 np.asarray(one + small * scale * generator.uniform(-1.0, 1.0, one.shape), one.dtype)
                 for one, scale in zip(self._base, problem.scales, strict=True)
             ]
-            step = small**2 * problem.scales[j]
+            ends += [move_point(around, ways, sign * step) for sign in (1.0, -1.0)]
+        few = measure_together(problem, ends[: 2 * FEW_NEARBY], order - 1, ("x",)) or []
+        numbers = [one.number for (one,) in few]
+        slopes = []
+        for k in range(0, len(ends), 2):
             try:
-                right, left = (
-                    problem.measure(move_point(around, ways, sign * step), order - 1).number
-                    for sign in (1.0, -1.0)
-                )
+                more = [problem.measure(one, order - 1) for one in ends[len(numbers) : k + 2]]
             except Exception:  # it is not defined there
                 return False
-            slopes.append((right - left) / (2 * step))
+            numbers += [one.number for one in more]
+            slopes.append((numbers[k] - numbers[k + 1]) / (2 * step))
             low, high = min(slopes), max(slopes)
             margin = 10 * small * max(abs(low), abs(high))
             if low - margin <= value.number <= high + margin:
@@ -468,17 +541,17 @@ class Orders:
         clear = [row.order for row in false if not row.relative_error <= 1e-6]
         orders = {row.order for row in self.rows if row.order < min(clear, default=math.inf)}
         for order in sorted(orders):
-            found: list = []
-            for j in self._indices:
+            gradients = self._gradients.get((order, "x"))
+            found = gradients[1] if isinstance(gradients, tuple) else []
+            for j in self._indices if found else ():
                 parts = self._parts(order, j)
-                if parts and not found:
-                    found = problem.arrays(self._base, order)
                 judged = []
-                for part, scale in parts:
+                lines = self._lines_of_parts(order, j, parts)
+                for (part, scale), line in zip(parts, lines, strict=True):
                     last = [part if i == j else one for i, one in enumerate(problem.last)]
                     scales = [scale if i == j else one for i, one in enumerate(problem.scales)]
                     with problem.using(last=last, scales=scales):
-                        judge, again = self._judge(order, j), self._again(order, j)
+                        judge, again = self._judge(order, j, "x", line), self._again(order, j)
                         along = self._directional(j, found, found)
                         row = self._row((order, j, "x", "reverse"), judge, along, again)
                     if np.count_nonzero(part) == 1:
@@ -490,6 +563,21 @@ class Orders:
                 whole = sum(part for part, _ in parts)
                 if judged and {row.verdict for row in judged} == {verdicts.TRUE}:
                     self._add_up(order, j, judged, np.asarray(whole))
+
+    def _lines_of_parts(self, order: int, j: int, parts: list) -> list[Lines]:
+        """Return the lines along parts, with the values of the first levels of each."""
+        lines = [self._along(order, j, part, ("x",)) for part, _ in parts]
+        is_single = all(np.count_nonzero(part) == 1 for part, _ in parts)  # at kinks
+        levels = LEVELS if is_single else FIRST
+        fetch(
+            [
+                (one, sign * first_step(scale, self._precision) * 0.5**level)
+                for one, (_, scale) in zip(lines, parts, strict=True)
+                for level in range(levels)
+                for sign in (1, -1)
+            ]
+        )
+        return lines
 
     def _add_up(self, order: int, j: int, judged: list[DerivativeRow], whole: np.ndarray) -> None:
         """Let rows of which nothing could be said be of the sum of parts that are true.
@@ -556,10 +644,11 @@ class Orders:
 
     def _upstream_row(self, order: int) -> None:
         """Add the row of the upstream gradient, in which a gradient is linear."""
-        if self._joint is None or not self._linear:
+        joint = self._gradients[order, "joint"]
+        if isinstance(joint, Exception) or not self._linear:
             return
-        own, value = map(self._by_upstream, self._joint)
-        exact = self._with_upstream(order)
+        own, value = map(self._by_upstream, joint)
+        exact = self._value_of(order - 1, "other") or self._with_upstream(order)
         reference = ReferenceValue(exact.number, 1e-12 * exact.size, LINEARITY, size=exact.size)
         shown = value.value
         if not math.isfinite(value.number):
@@ -573,7 +662,7 @@ class Orders:
             if verdict is None:
 
                 def difference() -> float:
-                    joint = self.problem.arrays(self._base, order, joint=True)
+                    joint = self.problem.arrays(self._base, order, "joint")
                     return self._by_upstream(joint).number - self._with_upstream(order).number
 
                 noise = self._noise(difference)
@@ -594,29 +683,23 @@ class Orders:
 
     def _with_upstream(self, order: int) -> Product:
         """Return the derivative of the order before, with that direction for its upstream."""
-        problem = self.problem
-        with problem.using(weights=problem.second_weights):
-            return problem.measure(self._base, order - 1)
+        return self.problem.measure(self._base, order - 1, "other")
 
     def _noise(self, difference: Callable[[], float]) -> float:
         """Return how far a difference that should be 0 may be off by rounding."""
         number = difference()
         return noise_of(number, difference, self.problem.rough, abs(number))
 
-    def _both_rows(self, order: int) -> None:
+    def _both_rows(self, order: int, lines: list[Lines]) -> None:
         """Add the derivatives of the squared outputs, where both paths meet."""
-        squares = self.problem.weigh_squares
-        try:
-            wide = self.problem.arrays(self._base, order, squares)
-            middle = self.problem.measure(self._base, order - 1, squares)
-        except Exception as error:
-            self._add_failure(order, "both", "reverse", error)
+        found = self._gradients_of(order, "both")
+        if found is None:
             return
         for j in self._indices:
-            judge, again = self._judge(order, j, squares, middle), self._again(order, j, squares)
+            judge, again = self._judge(order, j, "both", lines[j]), self._again(order, j, "both")
             judge.known_false = self._is_known_false(j)
-            found = self._directional(j, wide, wide)
-            self.rows.append(self._row((order, j, "both", "reverse"), judge, found, again))
+            along = self._directional(j, *found)
+            self.rows.append(self._row((order, j, "both", "reverse"), judge, along, again))
 
     def _forward_rows(self, order: int, judges: list[Judge], gradients: list) -> None:
         problem = self.problem
@@ -673,7 +756,7 @@ class Orders:
             change: dict = {"last": last, "scales": scales}
             change |= {"weights": unit} if order == 1 else {"ways": [*given[0], unit, *given[1]]}
             with problem.using(**change):
-                judge, again = self._judge(order, j), self._again(order, j)
+                judge, again = self._judge(order, j, as_weighed=False), self._again(order, j)
                 along = self._directional(j, found[number], found[number])
                 row = self._row((order, j, "x", "reverse"), judge, along, again)
             row.index = index
@@ -732,7 +815,7 @@ class Orders:
         again = problem.base_values if known else problem.outputs(self._base)
         if _alike(problem.base_values, again):
             values = again if problem.against is None else problem.reference_outputs(self._base)
-            self._values = [total(problem.weights, values)]
+            self._value = total(problem.weights, values)
             return True
         words = (
             f"{problem.name} gives another value when it is called again: it draws random "
@@ -812,19 +895,11 @@ class Orders:
             self.rows.append(DerivativeRow(1, name, "upstream", "reverse", *found))
             return
 
-    def _check_symmetry(self, one: Product) -> None:
+    def _check_symmetry(self) -> None:
         """Compare a second derivative along two directions with that in the other order."""
-        problem, ways = self.problem, self.problem.ways
-        if sum(one.size for one in problem.point) == 1:
-            return
-
-        def swapped() -> Product:
-            with problem.using(ways=[ways[0], ways[2], ways[1]]):
-                return problem.measure(self._base, 2)
-
-        try:
-            other = swapped()
-        except Exception:
+        problem = self.problem
+        one, other = self._value_of(2, "x"), self._value_of(2, "swapped")
+        if one is None or other is None:
             return
         difference = abs(one.number - other.number)
         if not math.isfinite(difference):
@@ -832,7 +907,10 @@ class Orders:
         holds = difference <= tolerance(self._precision) * max(one.size, other.size)
         if not holds and not any(row.verdict == verdicts.WRONG for row in self.rows):
             holds = difference <= self._noise(
-                lambda: problem.measure(self._base, 2).number - swapped().number
+                lambda: (
+                    problem.measure(self._base, 2).number
+                    - problem.measure(self._base, 2, "swapped").number
+                )
             )
         if not holds and any(row.verdict in DOUBTFUL for row in self.rows):
             return  # they need not be symmetric where they have no limits

@@ -3,6 +3,15 @@
 The derivative of order k is that of the number D_{k-1}, which the rules have given so far:
 D_0 is the outputs' product with fixed weights, and D_k the product of D_{k-1}'s gradient with
 a fixed direction. Each is computed by tapes inside tapes, as users compute it.
+
+There are several such numbers, by their path. Those of one point are computed in one run of the
+function:
+
+- "x": as above;
+- "joint": the same, with a tape that watches the weights, too;
+- "both": of the outputs' squares, whose upstream gradients depend on x;
+- "other": with other weights, `second_weights`;
+- "swapped": with the first two directions in the other order.
 """
 
 from __future__ import annotations
@@ -11,7 +20,7 @@ import contextlib
 import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,27 +29,20 @@ from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Level, Listener, push, remove, remove_listener, state
-from .._core.primitive import OPS, apply
 from .._core.tensor import Tensor
 from .._ops.complex import conj, real
 from .._ops.elementwise import add, multiply, square
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
-from .._reverse.observer import Observer
 from .._reverse.variable import Variable
 from .._rules.definition import Definition
-from .._rules.rebinding import rebind_outputs
+from .._transforms.batching import Batch, BatchTensor
 from .._transforms.forward import ForwardAccumulator
 from .._transforms.tape import GradientTape
+from .branches import Analytic, Branches, Constants, Silent
 from .rounding import Rough
 
 Point = list[np.ndarray]  # the value of each source
-
-
-CONJUGATING = (  # complex results that are no analytic functions of complex operands
-    *("log_abs_determinant", "determinant_sign", "cholesky", "sign", "nearest_finite", "relu"),
-    *("clip", "round", "floor", "ceil", "floor_divide", "remainder"),
-)
 
 
 class Primal(NamedTuple):
@@ -68,13 +70,11 @@ class Product(NamedTuple):
         return self.value or 0.0
 
 
-class Silent(Observer):
-    """An observer that takes the warnings of rules, and forgets them."""
+class Together(Batch):
+    """A batch of which nothing is computed one example after the other."""
 
-    def notice(self, *facts: Any, **named: Any) -> bool:
-        return True
-
-    detach = notice
+    def _one_by_one(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        raise TypeError(f"{primitive.name} has no batching rule")
 
 
 class _Used(dict, Listener):
@@ -94,52 +94,6 @@ class _Assigned(dict, Listener):
     def restore(self) -> None:
         for variable, data in self.values():
             variable._data = data
-
-
-class Analytic(Silent, Level):
-    """A level that looks whether a function of complex numbers is analytic, as far as is seen.
-
-    It keeps the `constants` that operations take: what is neither an argument nor a result.
-    """
-
-    def __init__(self) -> None:
-        self.holds = True
-        self.constants: list[np.ndarray] = []
-        self._results: dict[int, Tensor] = {}
-
-    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        self.look_at(inputs)
-        of_complex = any(is_complex(one.dtype) for one in inputs)
-        if of_complex and not self._is_analytic(primitive):
-            self.holds = False
-            raise TypeError(f"{primitive.name} is no analytic function of complex numbers")
-        out = apply(primitive, inputs, params)
-        outs = self.add_results(out if isinstance(out, list) else [out])
-        if of_complex:
-            self.holds &= all(is_complex(one.dtype) for one in outs)
-        return out
-
-    @staticmethod
-    def _is_analytic(primitive: Any) -> bool:
-        takes_complex = any(accepts(np.dtype(np.complex128)) for accepts in primitive.dtypes)
-        is_known = primitive.name in OPS  # a user's own kernel may be anything
-        listed = primitive.analytic and primitive.name not in CONJUGATING
-        return takes_complex and is_known and listed
-
-    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        self.look_at(outputs)
-        return self.add_results(rebind_outputs(state.frame, call, inputs, outputs))
-
-    def add_results(self, tensors: Sequence) -> Any:
-        self._results |= {id(one): one for one in tensors}
-        return tensors
-
-    def look_at(self, tensors: Sequence) -> None:
-        self.constants += [one._data for one in tensors if id(one) not in self._results]
-
-    def detach(self, *facts: Any, **named: Any) -> bool:
-        self.holds = False
-        return True
 
 
 _NO_FLOATS = (
@@ -186,6 +140,8 @@ class CheckedFunction:
         self.f = f
         self.against = against  # the function whose derivative the rules give, if not f
         self.level: Level | None = None
+        self.look: Branches | None = None  # what f chooses where it is compared
+        self.is_batched = True  # whether it can be computed at several points at once
         self._point: Point = []  # where it is computed just now
         self.definition = Definition(getattr(f, "_function", f))
         self.definition.role = "the checked function"
@@ -211,7 +167,7 @@ class CheckedFunction:
         self.wide = not self.has_two_dtypes  # whether it computes in float64 when given float64
         wide = outputs
         with contextlib.suppress(Exception):
-            wide = self.outputs(self.wide_point) if self.has_two_dtypes else outputs
+            wide = self._noted_outputs(self.wide_point) if self.has_two_dtypes else outputs
             others = [] if against is None else self.reference_outputs(self.wide_point)
             self.wide = all(_precision(one.dtype) < 1e-15 for one in [*wide, *others])
         self.has_two_dtypes &= self.wide
@@ -247,10 +203,13 @@ class CheckedFunction:
     def _find_variables(self) -> list[np.ndarray]:
         """Add the Variables that the function reads to the sources; return its outputs."""
         used = _Used()
+        self.look = Branches()
         state.listeners.append(used)
         try:
-            with self.at([source.value for source in self.sources]) as sources:
-                outputs = [one._values() for one in self.run(sources)]
+            with self.at([one.value for one in self.sources], level=self.look) as sources:
+                results = self.run(sources)
+                self.look.look_at(results)
+                outputs = [one._values() for one in results]
                 if self.against is not None:
                     self.run(sources, self.against)
         finally:
@@ -258,6 +217,7 @@ class CheckedFunction:
         for source in self.sources:
             used.pop(id(source.variable), None)
         variables = sorted(used.values(), key=lambda variable: variable._serial)
+        self.look.forget([variable._data for variable in variables])
         names = _distinct([variable.name for variable in variables])
         pairs = zip(names, variables, strict=True)
         self.sources += [Primal(name, np.array(one._data), one, True) for name, one in pairs]
@@ -335,8 +295,10 @@ class CheckedFunction:
                     Tensor(np.array(value)) if source.variable is None else source.variable
                     for source, value in pairs
                 ]
-                if isinstance(level, (Rough, Analytic)):
+                if isinstance(level, (Rough, Constants)):
                     level.add_results(sources)
+                if isinstance(level, Constants):
+                    level.forget(state.overrides.values())
                 yield sources
         finally:
             if level is not None:
@@ -367,7 +329,6 @@ class CheckedFunction:
         finite = [np.isfinite(one) for one in self.values]
         for sign, signs in ((-1, (-1.0, 1.0)), (1, (-1.0, 1.0)), (-1, (1.0,)), (1, (-1.0,))):
             moved = copy.copy(self)
-            vars(moved).pop("has_outside_code", None)
             moved.point = []
             for value, scale in zip(self.point, self.scales, strict=True):
                 share = generator.uniform(0.02, 0.06, value.shape)
@@ -377,12 +338,12 @@ class CheckedFunction:
             moved.wide_point = [one.astype(_wide(one.dtype)) for one in moved.point]
             moved.scales = [_typical(_sizes(value)) for value in moved.wide_point]
             with contextlib.suppress(Exception):
-                found = moved.outputs(moved.point)
+                found = moved._noted_outputs(moved.point)
                 pairs = zip(found, finite, strict=True)
                 if all(bool(np.isfinite(one[mask]).all()) for one, mask in pairs):
                     moved.values = moved.base_values = found
                     if self.has_two_dtypes:
-                        moved.base_values = moved.outputs(moved.wide_point)
+                        moved.base_values = moved._noted_outputs(moved.wide_point)
                     moved.offsets = [] if self.against is None else moved._compare_outputs(found)
                     return moved
         return None
@@ -422,15 +383,26 @@ class CheckedFunction:
         with self.at(point) as sources:
             return [one._values() for one in self.run(sources)]
 
+    def _noted_outputs(self, point: Point) -> list[np.ndarray]:
+        """Return f's outputs at a point where it is compared, and keep what it chooses there."""
+        self.look = Branches()
+        with self.at(point, level=self.look) as sources:
+            outputs = self.run(sources)
+            self.look.look_at(outputs)
+            return [one._values() for one in outputs]
+
     def analytic_outputs(self, point: Point) -> list[np.ndarray] | None:
         """Return the outputs at a complex point; None if they are no analytic function."""
         if self.level is not None:
             return self.reference_outputs(point)
-        if self.has_outside_code:
-            return None
         look = Analytic()
-        with self.at(point, look, look) as sources:
-            outputs = [one._values() for one in self.run(sources, self.against)]
+        try:
+            with self.at(point, look, look) as sources:
+                outputs = [one._values() for one in self.run(sources, self.against)]
+        except Exception:
+            if look.holds:
+                raise
+            return None
         return outputs if look.holds else None
 
     @property
@@ -440,54 +412,78 @@ class CheckedFunction:
         positions = [(i, "") for i in range(len(self.structure[0]))]
         return name, ", ".join([name, *self.definition.input_names(positions)])
 
-    @cached_property
-    def has_outside_code(self) -> bool:
-        """Return whether operations take constants made of the arguments' values.
-
-        By NumPy code, say, which may do anything with complex numbers. The constants are then
-        others at another point.
-        """
-        found = []
-        for step in (0.0, 1e-3):
-            ways = [scale * way for scale, way in zip(self.scales, self.last, strict=True)]
-            point = move_point(self.wide_point, ways, step)
-            look = Analytic()
-            try:
-                with self.at(point, look, look) as sources:
-                    variables = set(map(id, state.overrides.values()))
-                    look.look_at(self.run(sources, self.against))
-            except Exception:  # it is not defined there
-                return True
-            found.append([one for one in look.constants if id(one) not in variables])
-        here, there = found
-        same = partial(np.array_equal, equal_nan=True)
-        return len(here) != len(there) or not all(map(same, here, there))
-
     def reference_outputs(self, point: Point) -> list[np.ndarray]:
         """Return the values that derivatives of order 1 are compared with: those of `against`."""
         with self.at(point) as sources:
-            return [one._values() for one in self.run(sources, self.against)]
+            outputs = self.run(sources, self.against)
+            if isinstance(self.level, Constants):
+                self.level.look_at(outputs)
+            return [one._values() for one in outputs]
 
-    def measure(self, point: Point, order: int, start: Any = None) -> Product:
+    def measure(self, point: Point, order: int, path: str = "x") -> Product:
         """Return D_order at a point, summed from its terms."""
-        if order:
-            return total(self.ways[order], self.arrays(point, order, start))
-        return total(self.weights, self.reference_outputs(point))
+        return self.measure_all(point, order, (path,))[0]
 
-    def arrays(
-        self, point: Point, order: int, start: Any = None, recorder: Any = None, joint: bool = False
-    ) -> list:
-        """Return `gradients` at a point, as arrays; `joint` ones by the weights, too."""
+    def measure_all(self, point: Point, order: int, paths: Sequence[str]) -> list[Product]:
+        """Return D_order at a point, on several paths; of order 0 on the path "x" alone."""
+        if not order:
+            return [total(self.weights, self.reference_outputs(point))]
+        found = self.arrays_of(point, order, paths)
+        return [
+            total(self.ways_of(path)[order], one) for path, one in zip(paths, found, strict=True)
+        ]
+
+    def measure_batch(
+        self, points: Sequence[Point], order: int, paths: Sequence[str]
+    ) -> list[list[Product]]:
+        """Return what `measure_all` does for each of several points, in one evaluation.
+
+        Raises an error if the function cannot be batched, or is not defined at one of the points.
+        """
+        batch = Together(len(points))
+        with self.at(points[0]) as sources, batch:
+            for j, source in enumerate(self.sources):
+                if all(point[j] is points[0][j] for point in points):
+                    continue
+                x = BatchTensor(Tensor(np.stack([point[j] for point in points])), batch)
+                if source.variable is None:
+                    sources[j] = x
+                else:
+                    state.overrides[id(source.variable)] = x
+            if order:
+                found = self.gradients(sources, order, paths)
+            else:
+                found = [self.run(sources, self.against)]
+
+        def rows(tensor: Tensor | None) -> Any:
+            return [None] * len(points) if tensor is None else batch.physical(tensor)._values()
+
+        arrays = [list(zip(*map(rows, tensors), strict=True)) for tensors in found]
+        ways = [self.ways_of(path)[order] if order else self.weights for path in paths]
+        return [
+            [total(way, some[i]) for way, some in zip(ways, arrays, strict=True)]
+            for i in range(len(points))
+        ]
+
+    def arrays(self, point: Point, order: int, path: str = "x", recorder: Any = None) -> list:
+        """Return `gradients` at a point, as arrays; "joint" ones by the weights, too."""
+        return self.arrays_of(point, order, (path,), recorder)[0]
+
+    def arrays_of(
+        self, point: Point, order: int, paths: Sequence[str], recorder: Any = None
+    ) -> list[list]:
+        """Return the same for several paths, in one run of the function."""
         with self.at(point, recorder, recorder) as sources:
             weights: list[Tensor] = []
-            if joint:
+            if "joint" in paths:
                 narrow = _dtypes(point) == _dtypes(self.point)
                 dtypes = [one.dtype if narrow else _wide(one.dtype) for one in self.values]
                 weights = list(map(Tensor, map(np.asarray, self.weights, dtypes)))
-                start = partial(self.weigh, weights=weights)
             if recorder is not None:
                 recorder.sources = sources
-            return _arrays(self.gradients(sources, order, start or self.weigh, weights))
+            found = self.gradients(sources, order, paths, weights)
+            counts = [None if path == "joint" else len(sources) for path in paths]
+            return [_arrays(one[:count]) for one, count in zip(found, counts, strict=True)]
 
     def pull_back(self, point: Point, upstreams: Sequence) -> list[list]:
         """Return the gradients of the outputs for each of several upstream gradients."""
@@ -501,34 +497,53 @@ class CheckedFunction:
 
     # Derivatives -----------------------------------------------------------------------------
 
-    def weigh(self, sources: list, weights: Sequence | None = None) -> Tensor:
-        """Return the outputs' product with the weights."""
-        return inner(self.weights if weights is None else weights, self.run(sources))
+    def ways_of(self, path: str) -> list:
+        """Return the directions of a path, by order."""
+        if path == "swapped":
+            return [self.ways[0], self.ways[2], self.ways[1], *self.ways[3:]]
+        return self.ways
 
-    def weigh_squares(self, sources: list) -> Tensor:
-        """Return the same for the outputs' squares, whose upstream gradients depend on x."""
-        outputs = self.run(sources)
-        if self.against is not None:  # f's value here, and at nearby points what `against` adds
-            moved = map(np.add, self.reference_outputs(self._point), self.offsets)
-            shifts = [there - one._values() for there, one in zip(moved, outputs, strict=True)]
-            shifts = [np.asarray(a, one.dtype) for a, one in zip(shifts, outputs, strict=True)]
-            outputs = list(map(add, outputs, map(Tensor, shifts)))
-        return inner(self.weights, [square(one) for one in outputs])
+    def weigh(self, outputs: list[Tensor], path: str, weights: Sequence) -> Tensor:
+        """Return D_0: the outputs' product with the weights, or that of their squares."""
+        if path == "both":
+            return inner(self.weights, [square(one) for one in self._shifted(outputs)])
+        chosen = {"joint": weights, "other": self.second_weights}
+        return inner(chosen.get(path, self.weights), outputs)
 
-    def number(self, sources: list, order: int, start: Any) -> Tensor:
-        """Return D_order, where `start` gives D_0."""
+    def _shifted(self, outputs: list[Tensor]) -> list[Tensor]:
+        """Return f's values here, with what `against` adds to them at nearby points."""
+        if self.against is None:
+            return outputs
+        moved = map(np.add, self.reference_outputs(self._point), self.offsets)
+        shifts = [there - one._values() for there, one in zip(moved, outputs, strict=True)]
+        shifts = [np.asarray(a, one.dtype) for a, one in zip(shifts, outputs, strict=True)]
+        return list(map(add, outputs, map(Tensor, shifts)))
+
+    def numbers(
+        self, sources: list, order: int, paths: Sequence[str] = ("x",), weights: Sequence = ()
+    ) -> list[Tensor]:
+        """Return D_order, for each path."""
         if order == 0:
-            return start(sources)
-        return inner(self.ways[order], self.gradients(sources, order, start))
+            outputs = self.run(sources)
+            return [self.weigh(outputs, path, weights) for path in paths]
+        found = self.gradients(sources, order, paths, weights, is_inner=True)
+        pairs = zip(paths, found, strict=True)
+        return [inner(self.ways_of(path)[order], one) for path, one in pairs]
 
     def gradients(
-        self, sources: list, order: int, start: Any, others: Sequence[Tensor] = ()
-    ) -> list:
-        """Return the gradient of D_{order-1} by each source, then by each of `others`."""
-        with GradientTape() as tape:
-            tape.watch([*sources, *others])
-            value = self.number(sources, order - 1, start)
-        return tape.gradient(value, [*sources, *others])
+        self,
+        sources: list,
+        order: int,
+        paths: Sequence[str] = ("x",),
+        weights: Sequence[Tensor] = (),
+        is_inner: bool = False,
+    ) -> list[list]:
+        """Return the gradient of D_{order-1} by each source, then by the weights, for each path."""
+        targets = [*sources] if is_inner else [*sources, *weights]
+        with GradientTape(persistent=len(paths) > 1) as tape:
+            tape.watch(targets)
+            values = self.numbers(sources, order - 1, paths, weights)
+        return [tape.gradient(value, targets) for value in values]
 
     def tangent(self, point: Point, order: int, source_index: int) -> Product:
         """Return the derivative of D_{order-1} along a source's last direction, forward."""
@@ -536,7 +551,7 @@ class CheckedFunction:
             source = sources[source_index]
             way = np.asarray(self.last[source_index], source.dtype)
             with ForwardAccumulator([source], [Tensor(way)]) as accumulator:
-                value = self.number(sources, order - 1, self.weigh)
+                (value,) = self.numbers(sources, order - 1)
             return product(np.ones(()), accumulator.jvp(value))
 
 

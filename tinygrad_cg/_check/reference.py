@@ -8,8 +8,8 @@ Engineering Software 4, 1982), with the disagreement of the extrapolations as er
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,8 +18,14 @@ DIFFERENCES = "central differences"
 SECOND_DIFFERENCES = "second differences"
 LINEARITY = "linearity"
 
-Line = Callable[[float], tuple[float, float]]
-"""A function of the step: its value, and the size of the terms that were added up to it."""
+
+class Line(Protocol):
+    """A function of the step: its value, and the size of the terms that were added up to it."""
+
+    def __call__(self, step: float, /) -> tuple[float, float]: ...
+
+    def fetch(self, steps: Sequence[float], /) -> None:
+        """Compute the values at several steps in one evaluation, if that is cheap."""
 
 
 class ReferenceValue(NamedTuple):
@@ -37,20 +43,26 @@ class ReferenceValue(NamedTuple):
 
 
 LEVELS = 14  # each halves the step
+FIRST = 2  # of these, that mostly suffice: further ones are computed at once
 DEPTH = 3  # extrapolations of each level
+
+
+def first_step(scale: float, precision: float) -> float:
+    """Return the largest step for functions that vary as `scale` does."""
+    return scale * precision**0.2
 
 
 class Ladder:
     """Central differences with smaller and smaller steps, computed on demand.
 
-    From `step` on; by default from a step for functions that vary as `scale` does.
+    From `step` on, by default from `first_step`.
     """
 
     def __init__(self, line: Line, scale: float, precision: float, step: float | None = None):
         self.line = line
         self.scale = scale
         self.precision = precision
-        self.step = scale * precision**0.2 if step is None else step
+        self.step = first_step(scale, precision) if step is None else step
         self.middle, self.size = line(0.0)
         self.rows: list[list[float]] = []
         self.noises: list[float] = []
@@ -58,7 +70,14 @@ class Ladder:
         self.changes: list[float] = []  # of the values, to the side where they change more
         self.extra = 0.0  # noise of the function beyond rounding its terms
 
+    def fetch(self, first: int, levels: int) -> None:
+        """Compute the values for several levels in one evaluation, if that is cheap."""
+        steps = [self.step * 0.5**level for level in range(first, levels)]
+        self.line.fetch([sign * step for step in steps for sign in (1, -1)])
+
     def refine(self) -> None:
+        if len(self.rows) == FIRST:
+            self.fetch(FIRST, LEVELS)
         step = self.step * 0.5 ** len(self.rows)
         (right, one), (left, other) = self.line(step), self.line(-step)
         size = max(one, other, self.size)
@@ -66,6 +85,12 @@ class Ladder:
         self.noises.append(2 * self.precision * size / step)
         self.bends.append((right + left - 2 * self.middle) / step)
         self.changes.append(max(abs(right - self.middle), abs(left - self.middle)))
+
+    def difference(self, step: float) -> tuple[float, float]:
+        """Return one central difference, and what rounding the values does to it."""
+        (right, one), (left, other) = self.line(step), self.line(-step)
+        size = max(one, other, self.size)
+        return (right - left) / (2 * step), 2 * self.precision * size / step
 
     def largest_change(self) -> float:
         """Return how much the values change at most; infinity where they are not known."""
@@ -228,15 +253,12 @@ def difference_all(
 def by_complex_step(line: Callable[[complex], Any] | None, ladder: Ladder) -> ReferenceValue | None:
     """Return the derivative by a complex step; None where differences disagree."""
     derivative = complex_step(line, ladder.scale)
-    while np.isfinite(derivative):
-        value, noise = ladder.rows[-1][-1], ladder.noises[-1]
+    for step in (ladder.step, 1e-5 * ladder.scale) if np.isfinite(derivative) else ():
+        value, noise = ladder.difference(step)
         if abs(value - derivative) <= 1e-3 * max(abs(derivative), abs(value)) + 10 * noise:
             error = 1e-12 * abs(derivative)  # and what rounding does to the value
             size = ladder.size / ladder.scale
             return ReferenceValue(derivative, error, COMPLEX_STEP, False, size)
-        if len(ladder.rows) > 3:
-            return None
-        ladder.refine()
     return None
 
 

@@ -125,9 +125,9 @@ def _find_surrogate(orders: Orders, point: Point) -> str | None:
     for text, surrogate in (*scaled, *SURROGATES):
         with problem.using(f=surrogate):
             slopes = [problem.arrays(at, 1) for at in (point, there)]
-            others = [problem.arrays(at, k, joint=True) for k, at in higher]
+            others = [problem.arrays(at, k, "joint") for k, at in higher]
         if all(map(_are_equal, slopes, (first, nearby))):
-            found = (problem.arrays(at, k, joint=True) for k, at in higher)
+            found = (problem.arrays(at, k, "joint") for k, at in higher)
             return text if all(map(_are_equal, others, found)) else None
     return None
 

@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from math import inf, isfinite, log10, sqrt
 from typing import Any
 
-from .branches import Branches
+from .lines import PathLine
 from .problem import Product
-from .reference import LEVELS, Ladder, Line, ReferenceValue, by_complex_step, complex_step
+from .reference import LEVELS, Ladder, ReferenceValue, by_complex_step, complex_step
 from .rounding import AMPLITUDE
 
 TRUE = "true"
@@ -133,32 +133,28 @@ def decide(value: float, reference: ReferenceValue, precision: float, floor: flo
 class Judge:
     """References for one line through the point, refined until a verdict is clear.
 
-    Inside ``rough(seed)`` everything is rounded otherwise, at random; ``branches(step)`` are those
-    that the function takes there. `known_false`: another derivative is false, so that a clear
-    difference needs no second reference.
+    Inside ``rough(seed)`` everything is rounded otherwise, at random. `known_false`: another
+    derivative is false, so that a clear difference needs no second reference.
     """
 
     def __init__(
         self,
-        line: Line,
+        line: PathLine,
         scale: float,
         precision: float,
         rough: Callable[[int], AbstractContextManager],
         complex_line: Callable[[complex], Any] | None = None,
-        branches: Callable[[float], Branches] | None = None,
     ):
-        self.line = cache(line)
+        self.line = line
         self.scale = scale
         self.precision = precision
         self.rough = rough
         self.ladder = Ladder(self.line, scale, precision)
         self.exact: ReferenceValue | None = None
         self.complex_line = complex_line
-        self.branches = branches
         self.floor = 0.0  # what rounding explains of a difference
         self.outside = ""  # in words: the slopes to both sides of a kink that exclude the value
         self.known_false = False
-        self._uncached = line
         self._decided: list[tuple[float, tuple[str, ReferenceValue], float, str]] = []
         if isfinite(self.ladder.middle):
             self.ladder.refine()
@@ -239,7 +235,7 @@ class Judge:
     def rounding(self) -> float:
         """How far the function's values are off by rounding."""
         change = self.ladder.largest_change()
-        return noise_of(self.ladder.middle, lambda: self._uncached(0.0)[0], self.rough, change)
+        return noise_of(self.ladder.middle, lambda: self.line(0.0)[0], self.rough, change)
 
     def _rounding_of_flat(self) -> float | None:
         """Return what rounding does to the values, if it explains all changes of them."""
@@ -254,13 +250,11 @@ class Judge:
         0 where that is so small that the point hardly moves, by its rounding.
         """
         step = self.ladder.step
-        if self.branches is None:
-            return step
-        here = self.branches(0.0)
+        here = self.line.look(0.0)
         while step > 1e4 * self.precision * self.scale:
-            if all(here.holds(self.branches(end)) for end in (-step, step)):
+            if all(here.holds(self.line.look(end)) for end in (-step, step)):
                 return step
-            step /= 2
+            step /= 4
         return 0.0
 
     def _compare_with_slopes(self, number: float, floor: float) -> None:
@@ -329,6 +323,7 @@ class Judge:
         ladder.extra = max(rounding, ladder.jumps())
         second = Ladder(self.line, self.scale, self.precision, 0.37 * ladder.step)
         second.extra = ladder.extra
+        second.fetch(0, LEVELS - 4)
         one, variation = ladder.best(), inf
         clear = 1e-2 * min(abs(number - one.value), abs(one.value))
         while len(second.rows) < LEVELS - 4 and not variation <= clear:
@@ -359,7 +354,9 @@ class Judge:
             return False
         ladder, seen = self.ladder, []
         step = 1e3 * self.precision * ladder.size / abs(number)
-        for closer in (step, 3 * step, 10 * step):
+        steps = (step, 3 * step, 10 * step)
+        self.line.fetch([sign * one for one in steps for sign in (1, -1)])
+        for closer in steps:
             if sum(seen) > 1 or len(seen) - sum(seen) > 1:
                 break
             if 0.0 < closer < ladder.step * 0.5 ** len(ladder.rows):

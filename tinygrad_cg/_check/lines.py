@@ -1,0 +1,116 @@
+"""Numbers of a checked function along lines through the point, each computed once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .branches import Branches
+from .problem import CheckedFunction, Point, Product, move_point
+
+WORK = 1 << 18  # elements to compute in one evaluation
+
+
+class Lines:
+    """D_order along a line through the point, on several paths: at each step computed once.
+
+    At the first steps it is looked what the operations of the function choose.
+    """
+
+    def __init__(
+        self, problem: CheckedFunction, base: Point, ways: list, order: int, paths: tuple[str, ...]
+    ):
+        self.problem, self.base, self.ways, self.order = problem, base, ways, order
+        self.paths = paths
+        self.first = 0.0
+        self._values: dict[float, dict[str, tuple[float, float]]] = {}
+        self._looks: dict[float, Branches] = {}
+
+    def values(self, step: float) -> dict[str, tuple[float, float]]:
+        """Return D_order at a step by path, and the size of its terms."""
+        self.first = self.first or abs(step)
+        if step not in self._values:
+            if not self.order and step and abs(step) == self.first:
+                self.look(step)
+            else:
+                self._values[step] = self.compute(step, self.paths)
+        return self._values[step]
+
+    def look(self, step: float) -> Branches:
+        """Return what the operations choose at a step."""
+        problem = self.problem
+        if not step and not self.order and problem.against is None and problem.look is not None:
+            return problem.look
+        if step not in self._looks:
+            self._looks[step] = look = Branches()
+            with problem.using(level=look):
+                self._values[step] = self.compute(step, self.paths)
+        return self._looks[step]
+
+    @property
+    def has_outside_code(self) -> bool:
+        """Return whether operations take constants made of the arguments' values."""
+        return not self.look(0.0).has_same_constants(self.look(self.first))
+
+    def fetch(self, steps: Sequence[float]) -> None:
+        """Compute the values at several steps in one evaluation, if that is cheap."""
+        fetch([(self, step) for step in steps])
+
+    def compute(self, step: float, paths: tuple[str, ...]) -> dict[str, tuple[float, float]]:
+        point = move_point(self.base, self.ways, step)
+        try:
+            found = self.problem.measure_all(point, self.order, paths)
+        except Exception:  # it is not defined there
+            return dict.fromkeys(paths, (math.nan, math.nan))
+        pairs = [(one.number, one.size) for one in found]
+        return dict(zip(paths, pairs, strict=True))
+
+    def has(self, step: float) -> bool:
+        """Return whether the values at a step were computed."""
+        return step in self._values
+
+    def keep(self, step: float, products: Sequence[Product]) -> None:
+        """Keep the values of each path at a step."""
+        pairs = [(one.number, one.size) for one in products]
+        self._values[step] = dict(zip(self.paths, pairs, strict=True))
+
+
+class PathLine:
+    """One path of lines, with its value at the point in the `middle`, if that is known."""
+
+    def __init__(self, lines: Lines, path: str, middle: Product | None):
+        self.lines, self.path, self.middle = lines, path, middle
+        self.fetch, self.look = lines.fetch, lines.look
+
+    def __call__(self, step: float) -> tuple[float, float]:
+        if self.lines.problem.level is not None:
+            return self.lines.compute(step, (self.path,))[self.path]
+        if step == 0.0 and self.middle is not None:
+            return self.middle.number, self.middle.size
+        return self.lines.values(step)[self.path]
+
+
+def fetch(wanted: Sequence[tuple[Lines, float]]) -> None:
+    """Compute lines of one order at several steps in one evaluation, if that is cheap."""
+    wanted = [(lines, step) for lines, step in wanted if not lines.has(step)]
+    if not wanted:
+        return
+    one = wanted[0][0]
+    points = [move_point(lines.base, lines.ways, step) for lines, step in wanted]
+    found = measure_together(one.problem, points, one.order, one.paths)
+    for (lines, step), products in zip(wanted, found or (), strict=found is not None):
+        lines.keep(step, products)
+
+
+def measure_together(
+    problem: CheckedFunction, points: Sequence[Point], order: int, paths: Sequence[str]
+) -> list[list[Product]] | None:
+    """Return D_order at several points, for each path; None unless one evaluation is cheap."""
+    work = (problem.look.work if problem.look else 0) * len(points) * (1 + 2 * order)
+    if problem.level is not None or not problem.is_batched or work > WORK or len(points) < 3:
+        return None
+    try:
+        return problem.measure_batch(points, order, paths)
+    except Exception:  # NumPy code, say, or a condition, or it is not defined there
+        problem.is_batched = False
+        return None
