@@ -17,6 +17,7 @@ from tinygrad_cg_frontend.intrinsics import (
     ANY_ORDER,
     Intrinsic,
     Mark,
+    address_call,
     inlined,
     intrinsic,
     llvm_function,
@@ -28,7 +29,7 @@ from tinygrad_cg_frontend.intrinsics import (
     wide_vectors,
 )
 from tinygrad_cg_frontend.library import Library, Processor
-from tinygrad_cg_frontend.llvm_source import BASELINE_LONG, OPTIMIZED, LLVMSource
+from tinygrad_cg_frontend.llvm_source import BASELINE, BASELINE_LONG, OPTIMIZED, LLVMSource
 from tinygrad_cg_frontend.module import Module
 from tinygrad_cg_frontend.sources import source_of
 from tinygrad_cg_frontend.translate import are_inlined, text_scope
@@ -55,6 +56,7 @@ from tinygrad_cg_frontend.writer import Writer
 
 __all__ = [
     "ANY_ORDER",
+    "BASELINE",
     "BASELINE_LONG",
     "FLOATS",
     "INTEGERS",
@@ -77,6 +79,7 @@ __all__ = [
     "Untranslatable",
     "Value",
     "Writer",
+    "address_call",
     "are_inlined",
     "finish_formula",
     "inlined",

@@ -105,9 +105,23 @@ def llvm_function(name: str, flags: str = "") -> Emit:
     return lambda body, *values: body.call_intrinsic(name, *values, flags=flags)
 
 
-def symbol_call(name: str) -> Emit:
-    """Return what calls a compiled function of words, by its symbol; it returns a word."""
-    return lambda body, *words: body.call(name, "i64", *[("i64", word.text) for word in words])
+def symbol_call(name: str, result: str = "i64") -> Emit:
+    """Return what calls a function of words by its symbol: compiled code, or C's.
+
+    It returns a word, C's int ("i32"), which becomes a word, or nothing ("void").
+    """
+
+    def emit(body: Any, *words: Value) -> str:
+        text = body.call(name, result, *[("i64", word.text) for word in words])
+        return body.emit(f"sext i32 {text} to i64") if result == "i32" else text
+
+    return emit
+
+
+def address_call(body: Any, address: Value, *words: Value) -> None:
+    """Call a function of words by its address."""
+    given = ", ".join(f"i64 {word.text}" for word in words)
+    body.lines.append(f"  call void {body.pointer(address)}({given})")
 
 
 ANY_ORDER = "nnan nsz reassoc "

@@ -31,7 +31,8 @@ ARITHMETIC = {"Add": "add", "Sub": "sub", "Mult": "mul"}
 COMPARED = {"lt": operator.lt, "lte": operator.le, "gt": operator.gt, "gte": operator.ge}
 COMPARED |= {"eq": operator.eq, "noteq": operator.ne}
 BITWISE = {"BitOr": "or", "BitAnd": "and", "BitXor": "xor"}
-_HARMFUL = ("call", "load", "store", "sdiv", "srem", "udiv", "urem", "br ", "phi")
+_HARMFUL = ("call", "load", "store", "sdiv", "srem", "udiv", "urem", "br ", "phi", "atomicrmw")
+_HARMFUL += ("cmpxchg", "fence")
 
 
 class Product(NamedTuple):
@@ -567,7 +568,7 @@ def is_harmless(lines: list[str], reads: int) -> bool:
     if len(lines) + reads > 8:
         return False
     for line in lines:
-        operation = line.partition(" = ")[2] or line
+        operation = line.partition(" = ")[2] or line.strip()
         if operation.startswith("load") and "ptr %s" in operation:  # a variable
             continue
         if line.endswith(":") or operation.startswith(_HARMFUL):

@@ -8,13 +8,12 @@ import sys
 import threading
 import time
 from pathlib import Path
-from string import Template
 
 import numpy as np
 import pytest
 
 from tests.support.pool_tasks import compiled, many_tasks, run
-from tinygrad_cg_kernels.runtime import thread_pool, thread_pool_code
+from tinygrad_cg_kernels.runtime import generated, service, thread_pool, thread_pool_code
 from tinygrad_cg_kernels.runtime.thread_pool import Pool
 
 ROOT = Path(__file__).parents[2]
@@ -76,21 +75,14 @@ def test_nothing_to_do(four, code):
 
 
 # Two words that no field has: workers wait while one is 0, and say by the other that they do.
-GATE = thread_pool_code.FIELDS["skip"] + 8
+GATE = thread_pool_code.SKIP + 8
 ARRIVED = GATE + 8
-HALT = f"""
-try:
-  %gate = getelementptr i8, ptr %pool, i64 {GATE}
-  %arrived = getelementptr i8, ptr %pool, i64 {ARRIVED}
-  %is_worker = icmp ne i64 %index, 0
-  br i1 %is_worker, label %halt, label %go
-halt:
-  store atomic i64 1, ptr %arrived seq_cst, align 8
-  %open = load atomic i64, ptr %gate acquire, align 8
-  %opened = icmp ne i64 %open, 0
-  br i1 %opened, label %go, label %halt
-go:
-  %one_less"""
+CLAIM = "        if compare_exchange_acq_rel(claim"
+HALT = f"""        if index != 0:
+            store_release(pool + {ARRIVED}, 1)
+            while load_acquire(pool + {GATE}) == 0:
+                pause()
+"""
 
 
 @pytest.fixture
@@ -98,18 +90,22 @@ def changed(monkeypatch):
     """Return a function that makes a pool of two of a changed text, and tells its worker's name."""
 
     def make(old, new):
-        text = thread_pool_code.TEXT.template
+        text = Path(thread_pool_code.__file__).read_text(encoding="utf-8")
         assert text.count(old) == 1
-        monkeypatch.setattr(thread_pool_code, "TEXT", Template(text.replace(old, new)))
-        thread_pool._code.cache_clear()
-        thread_pool._method.cache_clear()
+        monkeypatch.setattr(thread_pool, "code", generated.load(text.replace(old, new)))
+        forget()
         made = Pool(2)
         before = threads_of_system()
         made.start_workers(1)
         return made, threads_of_system() - before
 
     yield make
-    thread_pool._code.cache_clear()
+    forget()
+
+
+def forget():
+    """Forget what is compiled."""
+    thread_pool._address.cache_clear()
     thread_pool._method.cache_clear()
 
 
@@ -124,8 +120,7 @@ def test_a_worker_leaves_the_core_of_the_caller(changed, code):
     given = os.sched_getaffinity(0)
     if len(given) == 1:
         pytest.skip("there is one core")
-    same = "%same = icmp eq i64 %ours, "
-    restless, (worker,) = changed(f"{same}%core", f"{same}%ours")  # each core is taken for it
+    restless, (worker,) = changed("if here != core or ", "if ")  # each core is taken for it
     array = np.zeros(1000, np.int64)
 
     def cores_after_tasks():
@@ -153,8 +148,8 @@ def test_a_worker_leaves_the_core_of_the_caller(changed, code):
 
 def test_a_worker_that_is_late_claims_no_block_of_the_next_task(changed, code):
     """It has looked at one task; the next has as many blocks left where it claims one."""
-    assert thread_pool_code.FIELDS["records"] >= GATE + 16
-    halted, _ = changed("\ntry:\n  %one_less", HALT)
+    assert thread_pool_code.RECORDS >= GATE + 16
+    halted, _ = changed(CLAIM, HALT + CLAIM)
     gate, arrived = (ctypes.c_int64.from_address(halted.address + word) for word in (GATE, ARRIVED))
     first, second, calls = np.zeros(200_000, np.int64), np.zeros(3, np.int64), 0
     end = time.monotonic() + 60
@@ -162,11 +157,11 @@ def test_a_worker_that_is_late_claims_no_block_of_the_next_task(changed, code):
         assert time.monotonic() < end
         assert run(halted, 2, first, code.address("count"), 100_000) == 2
         calls += 1
-    ctypes.c_int64.from_address(halted.address + thread_pool_code.FIELDS["skip"]).value = 0
+    ctypes.c_int64.from_address(halted.address + thread_pool_code.SKIP).value = 0
     kernel = code.address("wait")
     caller = threading.Thread(target=run, args=(halted, 2, second, kernel, 1, 0, 2))
     caller.start()
-    wait_for(halted, "busy")
+    wait_until_busy(halted)
     gate.value = 1
     time.sleep(0.05)
     assert not second.any()
@@ -193,9 +188,9 @@ def test_a_caller_waits_for_a_block_that_takes_long(code):
     assert (array[:-1] == tries).all()
 
 
-def wait_for(shared, field):
-    """Wait until a field of a pool is other than 0."""
-    word = ctypes.c_int64.from_address(shared.address + thread_pool_code.FIELDS[field])
+def wait_until_busy(shared):
+    """Wait until a caller has a pool."""
+    word = ctypes.c_int64.from_address(shared.address + thread_pool_code.BUSY)
     end = time.monotonic() + 60
     while not word.value:
         assert time.monotonic() < end
@@ -208,7 +203,7 @@ def test_a_second_caller_does_its_work_alone(four, code):
     kernel = code.address("wait")
     caller = threading.Thread(target=run, args=(four, 4, first, kernel, 1, 0, 8))
     caller.start()
-    wait_for(four, "busy")
+    wait_until_busy(four)
     assert run(four, 4, second, code.address("count"), 1) == 1000
     assert (second == 1).all()
     assert caller.is_alive()
@@ -221,7 +216,7 @@ def test_a_second_caller_does_its_work_alone(four, code):
 def test_the_caller_needs_nobody(code):
     """Workers that are expected, and never come, are not waited for."""
     lonely = Pool(4)
-    lonely._write("workers", 3)
+    lonely._write(thread_pool_code.WORKERS, 3)
     array = np.zeros(1000, np.int64)
     assert run(lonely, 4, array, code.address("count"), 10) == 100
     assert (array == 1).all()
@@ -353,14 +348,13 @@ def test_a_forked_child_works_alone():
 
 
 CACHED = """
-from tinygrad_cg_kernels.runtime import thread_pool_code
-thread_pool_code.load()
 made, code = Pool(2), compiled()
 made.start_workers(1)
 print(many_tasks(made, code.address("count"), 0, 10)[0])
 """
 
 
+@pytest.mark.skipif(service.uses_numba(), reason="Numba's code is not kept")
 def test_damaged_code_is_compiled_anew(tmp_path):
     def loaded():
         done = program(CACHED, TINYGRAD_CG_CACHE_DIR=str(tmp_path))
@@ -368,9 +362,11 @@ def test_damaged_code_is_compiled_anew(tmp_path):
         return done.stderr
 
     assert not loaded()
-    (path,) = tmp_path.glob("*/pool/*.code")
-    data = bytearray(path.read_bytes())
-    data[-100] ^= 1
-    path.write_bytes(data)
+    paths = [*tmp_path.glob("*/kernels/*.code")]
+    assert len(paths) == 2
+    for path in paths:
+        data = bytearray(path.read_bytes())
+        data[-100] ^= 1
+        path.write_bytes(data)
     assert "is damaged" in loaded()
     assert not loaded()

@@ -37,7 +37,6 @@ from tinygrad_cg_kernels.runtime import (
     machine,
     objects,
     progress,
-    thread_pool_code,
     tiers,
 )
 from tinygrad_cg_kernels.runtime.formulas import KERNELS
@@ -246,8 +245,7 @@ def _compile_requests(requests: list[_Request]) -> None:
             made[request.form] = request.source.translate(request, scopes)
     called = {name: one for _, used in made.values() for name, one in used.items()}
     sources = [source for own, _ in made.values() for source in own]
-    uses_pool = any(request.signature.way == "blocks" for request in requests)
-    codes = iter(_compile_sources(sources, called.values(), uses_pool))
+    codes = iter(formulas.compile_with(called.values(), sources))
     for form, (own, used) in made.items():
         _precompiled[form] = [next(codes) for _ in own], used
 
@@ -306,8 +304,7 @@ def _load(request: _Request, before: Callable[[], object] = lambda: None) -> mac
     def translate() -> _Translated:
         return request.source.translate(request, {})
 
-    name, uses_pool = request.source.name, request.signature.way == "blocks"
-    codes = _object_codes(request.form, name, request.source.store, translate, uses_pool)
+    codes = _object_codes(request.form, request.source, translate)
     before()
     code = machine.Code(*codes)
     if request.is_baseline:
@@ -323,18 +320,12 @@ def _optimized(request: _Request) -> machine.Code | None:
         return None
 
 
-def _object_codes(
-    key: str,
-    name: str,
-    store: Store,
-    translate: Callable[[], _Translated],
-    uses_pool: bool = False,
-) -> list[bytes]:
+def _object_codes(key: str, source: Source, translate: Callable[[], _Translated]) -> list[bytes]:
     """Return the object codes under a key: from the disk, from a batch, or compiled now."""
     with alone(key):
-        cached = store.read(key) if key not in _precompiled else None
+        cached = source.store.read(key) if key not in _precompiled else None
         if cached is not None and formulas.load_all(cached[0]["called"]):
-            build.loaded.append(name)
+            build.loaded.append(source.name)
             return _split(cached[1], cached[0]["sizes"])
         if key in _precompiled:
             codes, called = _precompiled.pop(key)
@@ -342,23 +333,16 @@ def _object_codes(
             with progress.compiling():
                 begun = _begun.pop(key, None)
                 sources, called = translate() if begun is None else ([begun], {})
-                codes = _compile_sources(sources, called.values(), uses_pool)
+                codes = formulas.compile_with(called.values(), sources)
         fields = {"called": list(called), "sizes": [len(code) for code in codes]}
-        store.write(key, fields, b"".join(codes))
-        build.compiled.append(name)
+        source.store.write(key, fields, b"".join(codes))
+        build.compiled.append(source.name)
         return codes
 
 
 def _split(data: bytes, sizes: list[int]) -> list[bytes]:
     ends = list(itertools.accumulate(sizes))
     return [data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
-
-
-def _compile_sources(
-    sources: list[LLVMSource], called: Iterable[Function], uses_pool: bool
-) -> list[bytes]:
-    compiled = partial(formulas.compile_with, called)
-    return thread_pool_code.compile_with(compiled, sources) if uses_pool else compiled(sources)
 
 
 def _identity(thing: Any) -> str:

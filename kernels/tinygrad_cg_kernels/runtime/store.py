@@ -43,7 +43,7 @@ GENERATED = "tinygrad_cg_generated_"
 
 def digests(package: Path) -> dict[Path, bytes]:
     """Return the hashes of all sources under a folder."""
-    sources = sorted(path for path in package.rglob("*.*") if path.suffix in (".py", ".ll"))
+    sources = sorted(package.rglob("*.py"))
     return {source: hashlib.sha256(source.read_bytes()).digest() for source in sources}
 
 

@@ -1,137 +1,356 @@
-"""The machine code of the pool (see `thread_pool`), compiled from the text `thread_pool.ll`.
+"""What the threads of a pool execute (see `thread_pool`), as functions of compiled code.
 
-The memory of a pool, its fields and those of the records of its threads are words of 8 bytes.
+A pool is memory: words of 8 bytes, and a record for each of its threads. The caller, whose index is
+0, and workers read and write it by the operations of `thread_intrinsics`.
 """
 
-import ctypes
-import os
-from collections.abc import Callable
-from pathlib import Path
-from string import Template
-from typing import Any
-
-import llvmlite.binding as llvm
-
-from tinygrad_cg_frontend import LLVMSource
-from tinygrad_cg_kernels.runtime import machine, objects
-from tinygrad_cg_kernels.runtime.store import Store
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.intrinsics import inlined
+from tinygrad_cg_kernels.runtime.objects import DATA, ITEMS, LENGTH
+from tinygrad_cg_kernels.runtime.objects.fields import store, word
+from tinygrad_cg_kernels.runtime.thread_intrinsics import (
+    acquire_interpreter,
+    acquire_lock,
+    acquire_lock_timed,
+    add_acq_rel,
+    add_relaxed,
+    call_kernel,
+    choose_cores,
+    compare_exchange_acq_rel,
+    compare_exchange_seq_cst,
+    current_core,
+    exchange_seq_cst,
+    integer_of,
+    load_acquire,
+    load_relaxed,
+    load_seq_cst,
+    new_integer,
+    or_acq_rel,
+    pause,
+    read_cores,
+    release_interpreter,
+    release_lock,
+    store_relaxed,
+    store_release,
+    thread_number,
+)
 
 LINE = 128  # bytes that one core writes and another one does not: two lines of a cache
-FIELDS = {
-    "generation": 0,  # of the latest task
-    "done": LINE,  # its blocks that are; WAITS is added if the caller sleeps until all are
-    "busy": 2 * LINE,  # whether a thread has the pool
-    # The task; see `threads.Task`. It changes while no claim word has blocks left.
-    "address": 3 * LINE,
-    "table": 3 * LINE + 8,
-    "first": 3 * LINE + 16,
-    "units": 3 * LINE + 24,
-    "step": 3 * LINE + 32,
-    "blocks": 3 * LINE + 40,
-    "parts": 3 * LINE + 48,
-    "core": 3 * LINE + 56,  # that the caller runs on
-    "next_worker": 4 * LINE,  # to wake
-    "near": 4 * LINE + 8,  # whether a worker was seen on that core
-    "finished": 5 * LINE,  # the lock that the caller sleeps on
-    "spins": 5 * LINE + 8,  # see `thread_pool`, as for the next but one
-    "workers": 5 * LINE + 16,  # how many have started
-    "backoff": 5 * LINE + 24,
-    "skip": 5 * LINE + 32,  # how many tasks are yet to be done alone
-    "records": 6 * LINE,  # one for the caller and each worker
-}
-RECORD = {"claim": 0, "sleeps": 64, "pool": 72, "index": 80, "lock": 88, "thread": 96}
-"""A claim word has the generation in its upper half; `sleeps` is 1 for whom `lock` must wake."""
+GENERATION = 0  # of the latest task
+DONE = LINE  # its blocks that are; WAITS is added if the caller sleeps until all are
+BUSY = 2 * LINE  # whether a thread has the pool
+# The task; see `threads.Task`. It changes while no claim word has blocks left.
+ADDRESS, TABLE, FIRST, UNITS, STEP, BLOCKS, PARTS = range(3 * LINE, 3 * LINE + 56, 8)
+CORE = 3 * LINE + 56  # that the caller runs on
+NEXT_WORKER = 4 * LINE  # to wake
+NEAR = 4 * LINE + 8  # whether a worker was seen on the caller's core
+FINISHED = 5 * LINE  # the lock that the caller sleeps on
+SPINS = 5 * LINE + 8  # see `thread_pool`, as for the next but one
+WORKERS = 5 * LINE + 16  # how many have started
+BACKOFF = 5 * LINE + 24
+SKIP = 5 * LINE + 32  # how many tasks are yet to be done alone
+RECORDS = 6 * LINE  # one for the caller and each worker
+# The words of a record. `CLAIM` has the generation in its upper half, and how many blocks of its
+# part are left; `SLEEPS` is 1 for whom `LOCK` must wake.
+CLAIM, SLEEPS, POOL, INDEX, LOCK, THREAD = 0, 64, 72, 80, 88, 96
+# Sets of cores: those that a worker began with, or that somebody has given it since; those that it
+# keeps to; and two that are used meanwhile.
+GIVEN, KEPT, NOW, OTHERS = range(LINE, 5 * LINE, LINE)
+RECORD_SIZE = 5 * LINE
 WAITS = 1 << 62
-
-TEXT = Template((Path(__file__).parent / "thread_pool.ll").read_text(encoding="utf-8"))
-
-NAMES = {
-    "acquire": "PyThread_acquire_lock",
-    "acquire_timed": "PyThread_acquire_lock_timed",
-    "release": "PyThread_release_lock",
-    "save_thread": "PyEval_SaveThread",
-    "restore_thread": "PyEval_RestoreThread",
-    "as_integer": "PyLong_AsSsize_t",
-    "from_integer": "PyLong_FromSsize_t",
-}
-PAUSES = {  # by processor, what a loop that waits executes: a declaration, and a call
-    "x86": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
-    "arm": ("declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)"),
-    "other": ("", "fence seq_cst"),
-}
-OF_CORES = {
-    "getcpu": f"i32 @{objects.PREFIX}getcpu()",
-    "getaffinity": f"i32 @{objects.PREFIX}getaffinity(i32, i64, ptr)",
-    "setaffinity": f"i32 @{objects.PREFIX}setaffinity(i32, i64, ptr)",
-    "gettid": f"i32 @{objects.PREFIX}gettid()",
-}
-"""Linux's functions by which a worker sees that it is on the caller's core, and leaves it."""
-NOTHING = " {\n  ret i32 -1\n}"
+LEFT = (1 << 32) - 1
 PATIENCE = 100  # microseconds that a caller sleeps before it looks for its one worker
 CORES = 128  # bytes of a set of cores, a bit each; if the system has more, workers do not move
-
-_store = Store("pool")
-
-
-def load() -> machine.Code:
-    """Return the machine code, from the disk cache or compiled now."""
-    used = {name: getattr(ctypes.pythonapi, function) for name, function in NAMES.items()}
-    for name, function in {**used, **_of_cores()}.items():
-        address = ctypes.cast(function, ctypes.c_void_p).value
-        llvm.add_symbol(f"{objects.PREFIX}{name}", address)
-    text = _text()
-    known = _store.read(text)
-    if known is not None:
-        return machine.Code(known[1])
-    data = machine.compile_source(_module(text))
-    _store.write(text, {}, data)
-    return machine.Code(data)
+MOST_BLOCKS = 1 << 31
 
 
-def compile_with(
-    compiled: Callable[[list[LLVMSource]], list[bytes]], texts: list[LLVMSource]
-) -> list[bytes]:
-    """Return what `compiled` makes of modules, with the pool's among them if it is not cached.
+@jitable
+def record_of(pool, index):
+    """Return the address of a thread's record."""
+    inlined()
+    return pool + RECORDS + index * RECORD_SIZE
 
-    Block kernels need the pool: the first of them and the pool are compiled at the same time.
+
+# --- one block, and all of them on one thread ---------------------------------------------
+
+
+@jitable
+def run_block(address, table, first, units, step, k):
+    """Do block number k of a task."""
+    inlined()
+    start = k * step
+    call_kernel(address, table, first + start, min(units - start, step))
+
+
+@jitable
+def run_blocks(address, table, first, units, step, blocks):
+    """Do a task."""
+    for k in range(blocks):
+        run_block(address, table, first, units, step, k)
+
+
+# --- work on the task that is published, by the caller and by workers ---------------------
+
+
+@jitable
+def wake_one(pool, parts):
+    """Wake the next worker, if it sleeps and may take part."""
+    if load_relaxed(pool + NEXT_WORKER) < parts:
+        index = add_relaxed(pool + NEXT_WORKER, 1)
+        if index < parts:
+            record = record_of(pool, index)
+            if load_seq_cst(record + SLEEPS) == 1 and exchange_seq_cst(record + SLEEPS, 0) == 1:
+                release_lock(word(record, LOCK))
+
+
+@jitable
+def run_part(pool, index, part):
+    """Do what is left of a part of the task; return how many blocks."""
+    claim, done = record_of(pool, part) + CLAIM, 0
+    while True:
+        claimed = load_acquire(claim)
+        left = claimed & LEFT
+        if left == 0:
+            break
+        # The task cannot change as long as the claim word does not.
+        address, table = load_relaxed(pool + ADDRESS), load_relaxed(pool + TABLE)
+        first, units = load_relaxed(pool + FIRST), load_relaxed(pool + UNITS)
+        step, blocks = load_relaxed(pool + STEP), load_relaxed(pool + BLOCKS)
+        parts = load_relaxed(pool + PARTS)
+        if index >= parts:
+            break
+        if compare_exchange_acq_rel(claim, claimed, claimed - 1):
+            wake_one(pool, parts)
+            wake_one(pool, parts)
+            end = blocks * (part + 1) // parts
+            run_block(address, table, first, units, step, end - left)
+            done += 1
+    return done
+
+
+@jitable
+def work(pool, index):
+    """Do blocks of the task: of the thread's own part, then of those after it; return how many."""
+    parts, done = load_acquire(pool + PARTS), 0
+    if index < parts:
+        for turn in range(parts):
+            part = index + turn
+            done += run_part(pool, index, part if part < parts else part - parts)
+    if done != 0:  # until now the task had to stay
+        blocks = load_relaxed(pool + BLOCKS)
+        if add_acq_rel(pool + DONE, done) + done == blocks | WAITS:
+            release_lock(word(pool, FINISHED))
+    return done
+
+
+# --- cores --------------------------------------------------------------------------------
+
+
+@jitable
+def copy_cores(source, target):
+    """Copy a set of cores."""
+    for k in range(0, CORES, 8):
+        store(target, k, word(source, k))
+
+
+@jitable
+def same_cores(x, y):
+    """Return whether two sets of cores are the same."""
+    for k in range(0, CORES, 8):  # noqa: SIM110 (Numba has no all)
+        if word(x, k) != word(y, k):
+            return False
+    return True
+
+
+@jitable
+def exchange_core(cores, core):
+    """Take a core out of the set that has it, or add it to one that has not."""
+    place = cores + 8 * (core >> 6)
+    store(place, 0, word(place, 0) ^ (1 << (core & 63)))
+
+
+@jitable
+def leave_core(record, core):
+    """Have this worker run on the other cores that it was given."""
+    now, given, kept, others = record + NOW, record + GIVEN, record + KEPT, record + OTHERS
+    if read_cores(0, CORES, now) >= 0:
+        if not same_cores(now, kept):
+            copy_cores(now, given)
+        copy_cores(given, others)
+        exchange_core(others, core)
+        copy_cores(others if choose_cores(0, CORES, others) == 0 else now, kept)
+
+
+@jitable
+def wait_for_one(pool, lock):
+    """Sleep until the one worker has done its block.
+
+    If that takes long it may wait behind other processes: it then gets this core, on which nobody
+    runs meanwhile.
     """
-    text = _text()
-    if _store.folder() is None or _store.has(text):
-        return compiled(texts)
-    *codes, own = compiled([*texts, _module(text)])
-    _store.write(text, {}, own)
-    return codes
+    if acquire_lock_timed(lock, PATIENCE, 0) != 1:
+        thread, core = load_acquire(record_of(pool, 1) + THREAD), current_core()
+        own, here = record_of(pool, 0) + KEPT, record_of(pool, 0) + NOW
+        if 0 <= core < 8 * CORES and read_cores(thread, CORES, own) >= 0:
+            for k in range(0, CORES, 8):
+                store(here, k, 0)
+            exchange_core(here, core)
+            choose_cores(thread, CORES, here)
+            acquire_lock(lock, 1)
+            choose_cores(thread, CORES, own)
+        else:
+            acquire_lock(lock, 1)
 
 
-def _module(text: str) -> LLVMSource:
-    """Return the module, to be taken as it is written: to optimise it took most of its time."""
-    return LLVMSource(text)
+# --- a worker's life ----------------------------------------------------------------------
 
 
-def _text() -> str:
-    """Return the module's text for this processor."""
-    name = llvm.get_process_triple().partition("-")[0]
-    arm = name in ("aarch64", "arm64")
-    kind = "x86" if name in ("x86_64", "i686") else "arm" if arm else "other"
-    offsets = {"LENGTH": objects.LENGTH, "ITEMS": objects.ITEMS, "DATA": objects.DATA}
-    declared, pause = PAUSES[kind]
-    cores = "declare" if _of_cores() else "define internal"
-    lines = [f"{cores} {line}{'' if _of_cores() else NOTHING}" for line in OF_CORES.values()]
-    words = {"declarations": "\n".join([declared, *lines]), "pause": pause}
-    words |= {"LINE": LINE, "WAITS": WAITS, "CORES": CORES}
-    words |= {"PATIENCE": PATIENCE, "most_cores": 8 * CORES}
-    count = CORES // 8
-    words |= {"set": f"<{count} x i64>", "bits": f"<{count} x i1>", "mask": f"v{count}i1"}
-    return TEXT.substitute(FIELDS, **RECORD, **offsets, **words)
+@jitable
+def is_close(record, pool):
+    """Return whether a worker runs on the caller's core, and cannot leave it."""
+    core, here = load_relaxed(pool + CORE), current_core()
+    if here != core or here < 0 or here >= 8 * CORES:
+        return False
+    leave_core(record, here)
+    return current_core() == here
 
 
-def _of_cores() -> dict[str, Any]:
-    """Return the system's functions of cores, in the C library's names; none if it lacks one."""
-    if os.name != "posix":
-        return {}
-    library = ctypes.CDLL(None)
-    found = {
-        name: getattr(library, f"sched_{name}" if name != "gettid" else name, None)
-        for name in OF_CORES
-    }
-    return {} if None in found.values() else found
+def worker(record):
+    """Do blocks of one task after the other, for ever."""
+    pool, index, lock = word(record, POOL), word(record, INDEX), word(record, LOCK)
+    read_cores(0, CORES, record + GIVEN)
+    copy_cores(record + GIVEN, record + KEPT)
+    store_release(record + THREAD, thread_number())
+    seen = spun = 0
+    while seen >= 0:
+        generation, spins = load_acquire(pool + GENERATION), load_relaxed(pool + SPINS)
+        if generation != seen:
+            seen = generation
+            if is_close(record, pool):
+                # Who looks for work here, or for its end, keeps the other one from it.
+                store_relaxed(pool + NEAR, 1)
+                work(pool, index)
+                spun = spins
+            elif work(pool, index) != 0:
+                spun = 0
+        elif spun < spins:
+            spun += 1
+            pause()
+        else:
+            # A task that came before others saw that we sleep is not missed.
+            exchange_seq_cst(record + SLEEPS, 1)
+            came = load_seq_cst(pool + GENERATION) != seen
+            if not (came and compare_exchange_seq_cst(record + SLEEPS, 1, 0)):
+                acquire_lock(lock, 1)
+            spun = 0
+    return 0
+
+
+# --- what Python calls --------------------------------------------------------------------
+
+
+@jitable
+def integer_argument(arguments, k):
+    """Return the value of an int among the arguments."""
+    inlined()
+    return integer_of(word(arguments, 8 * k))
+
+
+@jitable
+def write_addresses(table, arrays, count):
+    """Write where the elements of arrays are to the first words of a table."""
+    inlined()
+    for k in range(0, 8 * count, 8):
+        store(table, k, word(word(arrays, k), DATA))
+
+
+@jitable
+def enter(pool, parts):
+    """Return whether this thread has the pool from now on, for a task of so many parts."""
+    if not compare_exchange_acq_rel(pool + BUSY, 0, 1):
+        return False
+    skip = word(pool, SKIP)
+    if skip > 0 and parts == 2:
+        store(pool, SKIP, skip - 1)
+        store_release(pool + BUSY, 0)
+        return False
+    return True
+
+
+@jitable
+def publish(pool, address, table, first, units, step, blocks, parts):
+    """Let workers see a task."""
+    store_relaxed(pool + ADDRESS, address)
+    store_relaxed(pool + TABLE, table)
+    store_relaxed(pool + FIRST, first)
+    store_relaxed(pool + UNITS, units)
+    store_relaxed(pool + STEP, step)
+    store_relaxed(pool + BLOCKS, blocks)
+    store_relaxed(pool + PARTS, parts)
+    store_relaxed(pool + NEXT_WORKER, 1)
+    store_relaxed(pool + CORE, current_core())
+    store_relaxed(pool + NEAR, 0)
+    store_relaxed(pool + DONE, 0)
+    generation, begin = load_relaxed(pool + GENERATION) + 1, 0
+    for part in range(parts):
+        end = blocks * (part + 1) // parts
+        store_release(record_of(pool, part) + CLAIM, (generation << 32) | (end - begin))
+        begin = end
+    exchange_seq_cst(pool + GENERATION, generation)
+
+
+@jitable
+def await_others(pool, blocks, parts):
+    """Wait until the blocks that others have claimed are done."""
+    spun, spins, lock = 0, load_relaxed(pool + SPINS), word(pool, FINISHED)
+    while load_acquire(pool + DONE) != blocks:
+        spun += 1
+        if spun <= spins and load_relaxed(pool + NEAR) == 0:
+            pause()
+            continue
+        if or_acq_rel(pool + DONE, WAITS) != blocks:
+            if parts == 2:
+                wait_for_one(pool, lock)
+            else:
+                acquire_lock(lock, 1)
+        break
+
+
+@jitable
+def leave(pool, parts):
+    """Let other callers have the pool."""
+    near = load_relaxed(pool + NEAR)
+    store(pool, SKIP, near * word(pool, BACKOFF) if parts == 2 else 0)
+    store_release(pool + BUSY, 0)
+
+
+def share(owner, arguments, count):
+    """``share(pool, threads, arrays, address, table, first, units, step)``, see `thread_pool`."""
+    pool, threads = integer_argument(arguments, 0), integer_argument(arguments, 1)
+    arrays, address = word(arguments, 16), integer_argument(arguments, 3)
+    table, first = integer_argument(arguments, 4), integer_argument(arguments, 5)
+    units, step = integer_argument(arguments, 6), integer_argument(arguments, 7)
+    write_addresses(table, arrays + ITEMS, word(arrays, LENGTH))
+    blocks = (units + step - 1) // step
+    state = release_interpreter()
+    parts, done = min(threads, blocks, word(pool, WORKERS) + 1), blocks
+    if parts > 1 and blocks < MOST_BLOCKS and enter(pool, parts):
+        publish(pool, address, table, first, units, step, blocks, parts)
+        done = work(pool, 0)
+        await_others(pool, blocks, parts)
+        leave(pool, parts)
+    else:
+        run_blocks(address, table, first, units, step, blocks)
+    acquire_interpreter(state)
+    return new_integer(done)
+
+
+def launch(owner, arrays, count):
+    """``launch(*arrays)``, see `thread_pool`.
+
+    It runs under the interpreter's lock, so no other thread writes to the table meanwhile.
+    """
+    table = word(owner, DATA)
+    write_addresses(table + 16, arrays, count)
+    call_kernel(word(table, 0), table + 16, 0, word(table, 8))
+    return new_integer(0)

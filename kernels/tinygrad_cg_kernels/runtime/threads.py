@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import machine, objects
-from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime import machine, objects, service
 from tinygrad_cg_kernels.runtime.objects import data_address
 from tinygrad_cg_kernels.runtime.thread_pool import Pool, launcher
 
@@ -38,7 +37,6 @@ PROBE = 8  # blocks that are measured at a time
 SAMPLES = 3  # calls in which they are: the first may wait for memory, or for another process
 
 _MOST = int(os.environ.get("NUMBA_NUM_THREADS") or 0) or machine.cores()
-_lock = ForkLock()
 _rates: dict[int, tuple[float, int]] = {}
 """Nanoseconds for an element, the least that was measured, and in how many calls; by a kernel's
 address."""
@@ -97,7 +95,7 @@ if hasattr(os, "register_at_fork"):
 
 def _pool() -> Pool:
     if _State.pool is None:
-        with _lock:
+        with service.lock:
             _State.pool = _State.pool or Pool(_MOST)
     return _State.pool
 
@@ -183,6 +181,7 @@ def bind(
     if work < THRESHOLD and objects.supported:
         return launcher(np.array([address, units, *words], np.int64))
 
+    _pool()  # compiled before a first call has optimized code of the kernel compiled, too
     step = max(block * units // max(work, 1), 1)
     step -= step % 4 if step > 4 else 0  # rows are reduced four at a time
     weight = work / units

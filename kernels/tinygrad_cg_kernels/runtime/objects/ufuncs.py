@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_frontend import Value, intrinsic
+from tinygrad_cg_frontend import address_call, intrinsic
 from tinygrad_cg_kernels.runtime import objects
 
 
@@ -48,12 +48,7 @@ def inner_loop(ufunc: Any, dtype: np.dtype) -> tuple[int, int] | None:
     return (address, known.data[k] or 0) if address else None
 
 
-def _call_loop(body: Any, loop: Value, *addresses: Value) -> None:
-    given = ", ".join(f"ptr {body.pointer(one)}" for one in addresses)
-    body.lines.append(f"  call void {body.pointer(loop)}({given})")
-
-
-@intrinsic(", ".join(["word"] * 5) + " ->", _call_loop)
+@intrinsic(", ".join(["word"] * 5) + " ->", address_call)
 def call_loop(loop, operands, sizes, steps, data):
     """Call a ufunc's loop at an address, with the addresses of what it takes."""
     ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(loop)(operands, sizes, steps, data)
