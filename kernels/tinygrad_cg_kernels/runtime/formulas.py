@@ -116,8 +116,7 @@ def compile_with(called: Iterable[Function], sources: Sequence[LLVMSource]) -> l
             if cached is None:
                 new.append(formula)
             else:
-                fields, codes = cached
-                _announce(formula, codes[: fields["size"]], codes[fields["size"] :])
+                _announce(formula, cached[1])
     processor = machine.processor()
     own = []
     for formula in new:
@@ -125,9 +124,10 @@ def compile_with(called: Iterable[Function], sources: Sequence[LLVMSource]) -> l
         own += [number_source(formula, processor), vectors_source(formula, guards, processor)]
     codes = machine.compile_all([*sources, *own])
     forms = iter(codes[len(sources) :])
-    for formula, number, vectors in zip(new, forms, forms, strict=True):
-        _store.write(_vectors(formula), {"size": len(number)}, number + vectors)
-        _announce(formula, number, vectors)
+    for formula, *both in zip(new, forms, forms, strict=True):
+        code = machine.joined(both)
+        _store.write(_vectors(formula), {}, code)
+        _announce(formula, code)
     return codes[: len(sources)]
 
 
@@ -135,8 +135,8 @@ def _vectors(formula: Function) -> str:
     return f"{formula.symbol} vectors"
 
 
-def _announce(formula: Function, *codes: bytes) -> None:
-    loaded = _loaded[formula.symbol] = machine.Code(*codes)
+def _announce(formula: Function, code: bytes) -> None:
+    loaded = _loaded[formula.symbol] = machine.Code(code)
     for lanes in (1, *formula.lanes):
         form = f"{formula.symbol}_v{lanes}"
         llvm.add_symbol(form, loaded.address(form))

@@ -156,14 +156,14 @@ def compile_all(sources: Sequence[LLVMSource]) -> list[bytes]:
     codes = {k: compile_source(whole[k]) for k in longest[-1:]}  # the shortest, by this thread
     codes |= {k: jobs[k]() for k in reversed(jobs)}
     found = iter(codes[k] if one.job is None else one.job() for k, one in enumerate(whole))
-    return [_joined([next(found) for _ in some]) for some in several]
+    return [joined([next(found) for _ in some]) for some in several]
 
 
 _JOINED = b"tinygrad_cg objects"
-"""What the code of a source of several modules begins with."""
+"""What the code of several modules begins with."""
 
 
-def _joined(codes: Sequence[bytes]) -> bytes:
+def joined(codes: Sequence[bytes]) -> bytes:
     """Return several object codes as one."""
     if len(codes) == 1:
         return codes[0]
@@ -181,7 +181,7 @@ def _objects(data: bytes) -> Iterator[bytes]:
     sizes = struct.unpack_from(f"<{count}q", data, at + 8)
     at += 8 * (1 + count)
     for size in sizes:
-        yield data[at : at + size]
+        yield from _objects(data[at : at + size])
         at += size
 
 
@@ -244,9 +244,9 @@ class Code:
     optimized: Any = None
     """What replaces this, see `tiers`."""
 
-    def __init__(self, *objects: bytes):
+    def __init__(self, data: bytes):
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
-        for one in itertools.chain.from_iterable(map(_objects, objects)):
+        for one in _objects(data):
             self._engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(one))
         self._engine.finalize_object()
 

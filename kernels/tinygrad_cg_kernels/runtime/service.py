@@ -10,7 +10,6 @@ compiled on all cores (`compile_batch`).
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -52,8 +51,8 @@ fallbacks: list[str] = []
 """What the front end refused, and why, in order; Numba compiled it."""
 _live: WeakValueDictionary[str, Any] = WeakValueDictionary()
 """The owners of programs' code, by their keys: programs that have a text in common share it."""
-_precompiled: dict[str, tuple[list[bytes], dict[str, Function]]] = {}
-"""What `compile_batch` has compiled, by its keys: object codes, and the formulas that they call."""
+_precompiled: dict[str, tuple[bytes, dict[str, Function]]] = {}
+"""What `compile_batch` has compiled, by its keys: object code, and the formulas that it calls."""
 _begun: dict[str, LLVMSource] = {}
 """What `begin` has another core compile."""
 if hasattr(os, "register_at_fork"):  # no other core goes on with it in a child
@@ -247,7 +246,7 @@ def _compile_requests(requests: list[_Request]) -> None:
     sources = [source for own, _ in made.values() for source in own]
     codes = iter(formulas.compile_with(called.values(), sources))
     for form, (own, used) in made.items():
-        _precompiled[form] = [next(codes) for _ in own], used
+        _precompiled[form] = machine.joined([next(codes) for _ in own]), used
 
 
 def clear_programs() -> None:
@@ -304,9 +303,9 @@ def _load(request: _Request, before: Callable[[], object] = lambda: None) -> mac
     def translate() -> _Translated:
         return request.source.translate(request, {})
 
-    codes = _object_codes(request.form, request.source, translate)
+    data = _object_code(request.form, request.source, translate)
     before()
-    code = machine.Code(*codes)
+    code = machine.Code(data)
     if request.is_baseline:
         code.optimized = tiers.OptimizedCode(code, partial(_optimized, request))
     return code
@@ -320,29 +319,23 @@ def _optimized(request: _Request) -> machine.Code | None:
         return None
 
 
-def _object_codes(key: str, source: Source, translate: Callable[[], _Translated]) -> list[bytes]:
-    """Return the object codes under a key: from the disk, from a batch, or compiled now."""
+def _object_code(key: str, source: Source, translate: Callable[[], _Translated]) -> bytes:
+    """Return the object code under a key: from the disk, from a batch, or compiled now."""
     with alone(key):
         cached = source.store.read(key) if key not in _precompiled else None
         if cached is not None and formulas.load_all(cached[0]["called"]):
             build.loaded.append(source.name)
-            return _split(cached[1], cached[0]["sizes"])
+            return cached[1]
         if key in _precompiled:
-            codes, called = _precompiled.pop(key)
+            code, called = _precompiled.pop(key)
         else:
             with progress.compiling():
                 begun = _begun.pop(key, None)
                 sources, called = translate() if begun is None else ([begun], {})
-                codes = formulas.compile_with(called.values(), sources)
-        fields = {"called": list(called), "sizes": [len(code) for code in codes]}
-        source.store.write(key, fields, b"".join(codes))
+                code = machine.joined(formulas.compile_with(called.values(), sources))
+        source.store.write(key, {"called": list(called)}, code)
         build.compiled.append(source.name)
-        return codes
-
-
-def _split(data: bytes, sizes: list[int]) -> list[bytes]:
-    ends = list(itertools.accumulate(sizes))
-    return [data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        return code
 
 
 def _identity(thing: Any) -> str:
