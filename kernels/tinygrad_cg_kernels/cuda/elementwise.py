@@ -14,8 +14,9 @@ import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter, launches
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
-from tinygrad_cg_kernels.cuda.layouts import Layout, merge
+from tinygrad_cg_kernels.cuda.layouts import Layout, merge, walk
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise, Signature
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes, loop_dtype, no_kernel
 from tinygrad_cg_kernels.runtime.texts import compiled, title_of
 
@@ -27,13 +28,8 @@ def kernel(count, {parameters}):
 _STRIDED = """
 def kernel(count, sizes, {parameters}):
     for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        rest = i
         {begin}
-        for back in range(len(sizes)):
-            d = len(sizes) - 1 - back
-            k = rest % sizes[d]
-            rest = rest // sizes[d]
-            {step}
+        {walk}
         {assign}
 """
 
@@ -62,24 +58,26 @@ def _strided_source(inputs: int, outputs: int) -> str:
     return _STRIDED.format(
         parameters=", ".join(names),
         begin="; ".join(f"p{k} = o{k}" for k in operands),
-        step="; ".join(f"p{k} += k * s{k}[d]" for k in operands),
+        walk=walk("i", "sizes", [(f"p{k}", f"s{k}") for k in operands], 2),
         assign=_assignment(inputs, outputs, [f"x{k}[p{k}]" for k in operands]),
     )
 
 
-def _same(x: Any) -> Any:
+@jitable
+def same(x: Any) -> Any:
     return x
 
 
-def _truth(x: Any) -> Any:
+@jitable
+def truth(x: Any) -> Any:
     return x != 0
 
 
 def converter(source: np.dtype, target: np.dtype) -> Callable:
     """Return a function of device code that converts one number."""
     if source == target:
-        return adapter.device_function(_same)
-    return adapter.device_function(_truth) if target.kind == "b" else target.type
+        return adapter.device_function(same)
+    return adapter.device_function(truth) if target.kind == "b" else target.type
 
 
 def define(source: str, names: dict[str, Any], module: dict[str, Any]) -> Any:

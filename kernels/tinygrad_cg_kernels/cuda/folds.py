@@ -15,77 +15,62 @@ import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
-from tinygrad_cg_kernels.cuda.elementwise import converter, define
+from tinygrad_cg_kernels.cuda.elementwise import converter, define, same
 from tinygrad_cg_kernels.cuda.groups import tree
-from tinygrad_cg_kernels.cuda.layouts import reduced, split
-from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.cuda.layouts import reduced, split, walk
 
 THREADS = adapter.threads()  # in a block; a power of two
 PER_THREAD = 4 if adapter.simulated() else 16  # elements of a chunk for each thread of a block
 COLUMN = 4 if adapter.simulated() else 512  # elements of a column in a chunk
 
-_BLOCKS = """
+_SOURCE = """
 def kernel(chunk, chunks, units, length, start, kept, inner, {parameters}, out):
-    thread = cuda.threadIdx.x
-    for unit in range(cuda.blockIdx.x, units, cuda.gridDim.x):
+    {head}
+    for unit in range({first_unit}, units, {units_apart}):
         {begin}
-        rest = unit // chunks
-        for back in range(len(kept)):
-            d = len(kept) - 1 - back
-            k = rest % kept[d]
-            rest = rest // kept[d]
-            {along_kept}
-        first = unit % chunks * chunk
+        {along_kept}
+        first = {chunk_of_unit} * chunk
         last = min(first + chunk, length)
         total = start
-        for j in range(first + thread, last, THREADS):
-            {row}
+        for j in range({elements}):
+            {begin_inner}
+            {along_inner}
             total = combine(total, load({values}))
-        total = tree(total, thread, THREADS)
+        {end}
+"""
+_BLOCKS = {
+    "head": "thread = cuda.threadIdx.x",
+    "first_unit": "cuda.blockIdx.x",
+    "units_apart": "cuda.gridDim.x",
+    "chunk_of_unit": "unit % chunks",
+    "elements": "first + thread, last, THREADS",
+    "end": """total = tree(total, thread, THREADS)
         if thread == 0:
-            out[unit] = total
-"""
-_COLUMNS = """
-def kernel(chunk, chunks, units, length, start, kept, inner, {parameters}, out):
-    columns = units // chunks
-    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
-        {begin}
-        rest = unit % columns
-        for back in range(len(kept)):
-            d = len(kept) - 1 - back
-            k = rest % kept[d]
-            rest = rest // kept[d]
-            {along_kept}
-        first = unit // columns * chunk
-        last = min(first + chunk, length)
-        total = start
-        for j in range(first, last):
-            {row}
-            total = combine(total, load({values}))
-        out[unit] = total
-"""
-_POSITIONS = """
-            {begin}
-            rest = j
-            for back in range(len(inner)):
-                d = len(inner) - 1 - back
-                k = rest % inner[d]
-                rest = rest // inner[d]
-                {along_inner}"""
+            out[unit] = total""",
+}
+"""A block of threads for each chunk of a row."""
+_COLUMNS = {
+    "head": "columns = units // chunks",
+    "first_unit": "cuda.grid(1)",
+    "units_apart": "cuda.gridsize(1)",
+    "chunk_of_unit": "unit // columns",
+    "elements": "first, last",
+    "end": "out[unit] = total",
+}
+"""A thread for each chunk of a column."""
 
 
-def _source(template: str, operands: int) -> str:
+def _source(by_columns: bool, operands: int) -> str:
     each = range(operands)
-    row = _POSITIONS.format(
-        begin="; ".join(f"q{k} = p{k}" for k in each),
-        along_inner="; ".join(f"q{k} += k * t{k}[d]" for k in each),
-    ).strip()
-    return template.format(
+    result = "unit % columns" if by_columns else "unit // chunks"
+    return _SOURCE.format(
         parameters=", ".join(f"x{k}, s{k}, t{k}, o{k}" for k in each),
         begin="; ".join(f"p{k} = o{k}" for k in each),
-        along_kept="; ".join(f"p{k} += k * s{k}[d]" for k in each),
-        row=row,
+        along_kept=walk(result, "kept", [(f"p{k}", f"s{k}") for k in each], 2),
+        begin_inner="; ".join(f"q{k} = p{k}" for k in each),
+        along_inner=walk("j", "inner", [(f"q{k}", f"t{k}") for k in each], 3),
         values=", ".join(f"c{k}(x{k}[q{k}])" for k in each),
+        **(_COLUMNS if by_columns else _BLOCKS),
     )
 
 
@@ -129,18 +114,13 @@ class Fold:
         target = adapter.memory(out)[0]
         units = columns * chunks
         numbers = [chunk, chunks, units, length, state.type(start), found.kept, found.inner]
-        operands = []
-        for (memory, _, first), outer, inner in zip(
-            parts, found.kept_steps, found.inner_steps, strict=True
-        ):
-            operands += [memory, outer, inner, first]
         dtypes = tuple([array.dtype for array in arrays])
         kernel = self._kernel(by_columns, dtypes, tuple(loop), state)
         blocks = adapter.blocks_for(units if by_columns else units * THREADS)
-        adapter.launch(kernel, blocks, [*numbers, *operands, target])
+        adapter.launch(kernel, blocks, [*numbers, *found.operands(parts), target])
         if chunks > 1:
             if self._rest is None:
-                self._rest = Fold(self.name, _same, self._combine)
+                self._rest = Fold(self.name, same, self._combine)
             out = self._rest((out,), (0 if by_columns else 1,), (state,), state, start)
         return out.reshape(shape)
 
@@ -158,11 +138,6 @@ class Fold:
             }
             if not by_columns:
                 scope["tree"] = tree(self._combine, state)
-            source = _source(_COLUMNS if by_columns else _BLOCKS, len(dtypes))
+            source = _source(by_columns, len(dtypes))
             kernel = self._kernels[key] = define(source, scope, globals())
         return kernel
-
-
-@jitable
-def _same(x: Any) -> Any:
-    return x

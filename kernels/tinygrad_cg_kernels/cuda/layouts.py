@@ -1,9 +1,9 @@
 """Shapes and steps of operands that broadcast, with as few dimensions as they allow."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Layout(NamedTuple):
@@ -91,6 +91,13 @@ class Split(NamedTuple):
     by_columns: bool
     """True if neighbours in memory go into different results."""
 
+    def operands(self, parts: Sequence[tuple[Any, Any, int]]) -> Iterator[Any]:
+        """Yield what kernels take of operands, whose parts are those of `adapter.memory`."""
+        for (memory, _, first), *steps in zip(
+            parts, self.kept_steps, self.inner_steps, strict=True
+        ):
+            yield from (memory, *steps, first)
+
 
 @lru_cache(maxsize=4096)
 def split(
@@ -114,6 +121,25 @@ def split(
     ]
     by_columns = bool(finest[0]) and (not finest[1] or finest[0] < finest[1])
     return Split(shape, kept, inner, outer, along, by_columns)
+
+
+_WALK = """
+rest = {index}
+for back in range(len({sizes})):
+    d = len({sizes}) - 1 - back
+    k = rest % {sizes}[d]
+    rest = rest // {sizes}[d]
+    {moves}"""
+
+
+def walk(index: str, sizes: str, steps: Sequence[tuple[str, str]], depth: int) -> str:
+    """Return statements of a kernel, which move positions to those of an index of some sizes.
+
+    `steps` has the names of the positions and of their steps; `depth` is that of the statements.
+    """
+    moves = "; ".join(f"{position} += k * {step}[d]" for position, step in steps)
+    text = _WALK.format(index=index, sizes=sizes, moves=moves)
+    return text.replace("\n", "\n" + "    " * depth).strip()
 
 
 def reduced(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:

@@ -15,10 +15,10 @@ import numpy as np
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
-from tinygrad_cg_kernels.cuda.elementwise import Map, converter, define
+from tinygrad_cg_kernels.cuda.elementwise import Map, converter, define, same
 from tinygrad_cg_kernels.cuda.folds import THREADS, Fold
 from tinygrad_cg_kernels.cuda.groups import tree
-from tinygrad_cg_kernels.cuda.layouts import split
+from tinygrad_cg_kernels.cuda.layouts import split, walk
 from tinygrad_cg_kernels.cuda.reductions import exp_of_finite, exp_sum, largest
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.reduce.combine import add, larger
@@ -35,12 +35,7 @@ def kernel(rows, length, kept, lowest, zero, {parameters}, out, u, v, w):
     thread = cuda.threadIdx.x
     for row in range(cuda.blockIdx.x, rows, cuda.gridDim.x):
         {begin}; q = w
-        rest = row
-        for back in range(len(kept)):
-            d = len(kept) - 1 - back
-            k = rest % kept[d]
-            rest = rest // kept[d]
-            {along}; q += k * u[d]
+        {walk}
 {steps}
         for j in range(thread, length, THREADS):
             out[q + j * v[0]] = of({values}, {numbers})
@@ -60,11 +55,6 @@ def _softmax_of(x: Any, shift: Any, total: Any) -> Any:
 @jitable
 def _log_softmax_of(x: Any, shift: Any, total: Any) -> Any:
     return (x - finite(shift)) - elementary.log(total)
-
-
-@jitable
-def _same(x: Any) -> Any:
-    return x
 
 
 @jitable
@@ -104,10 +94,7 @@ class _Rows:
         if found.by_columns or (length > LONG and rows < ROWS):
             return None
         arguments = [rows, length, found.kept, loop.type(-np.inf), loop.type(0)]
-        for (memory, _, first), outer, inner in zip(
-            parts, found.kept_steps, found.inner_steps, strict=True
-        ):
-            arguments += [memory, outer, inner, first]
+        arguments += found.operands(parts)
         kernel = self._kernel(tuple([array.dtype for array in arrays]), loop)
         adapter.launch(kernel, adapter.blocks_for(rows * THREADS), arguments)
         return out
@@ -145,7 +132,7 @@ class _Rows:
         return _ROWS.format(
             parameters=", ".join(f"x{k}, s{k}, t{k}, o{k}" for k in each),
             begin="; ".join(f"p{k} = o{k}" for k in each),
-            along="; ".join(f"p{k} += k * s{k}[d]" for k in each),
+            walk=walk("row", "kept", [*[(f"p{k}", f"s{k}") for k in each], ("q", "u")], 2),
             steps="".join(steps),
             values=values,
             numbers=", ".join(names),
@@ -157,7 +144,7 @@ class DeviceNormalisation:
 
     def __init__(self, kernel: Normalisation) -> None:
         self._kernel, self._map = kernel, Map(kernel.name, _ELEMENTS[kernel])
-        steps = [("shift", "lowest", _same, larger), ("total", "zero", exp_of_finite, add)]
+        steps = [("shift", "lowest", same, larger), ("total", "zero", exp_of_finite, add)]
         self._rows = _Rows(_ELEMENTS[kernel], steps)
 
     def __call__(self, x: Any, axis: int) -> Any:

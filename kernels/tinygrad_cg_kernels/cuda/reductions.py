@@ -7,7 +7,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.cuda.elementwise import Map
+from tinygrad_cg_kernels.cuda.elementwise import Map, same, truth
 from tinygrad_cg_kernels.cuda.folds import Fold
 from tinygrad_cg_kernels.cuda.layouts import reduced
 from tinygrad_cg_kernels.move.scatter import limits
@@ -27,23 +27,13 @@ from tinygrad_cg_kernels.runtime.promotion import (
 )
 
 
-@jitable
-def _same(x: Any) -> Any:
-    return x
-
-
-@jitable
-def _truth(x: Any) -> Any:
-    return x != 0
-
-
 class DeviceReduction:
     """A reduction of the CPU for arrays of the device: same arguments, dtypes, shapes, errors."""
 
     def __init__(self, kernel: Reduction) -> None:
         assert kernel.of_two is not None
         self._kernel = kernel
-        load = _truth if kernel.kind == "logical" else _same
+        load = truth if kernel.kind == "logical" else same
         self._fold = Fold(kernel.name, load, kernel.of_two)
 
     def __call__(self, x: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any:
@@ -82,8 +72,8 @@ def _plus_log(shift: Any, total: Any) -> Any:
     return finite(shift) + elementary.log(total)
 
 
-largest = Fold("largest", _same, larger)
-_smallest = Fold("smallest", _same, smaller)
+largest = Fold("largest", same, larger)
+_smallest = Fold("smallest", same, smaller)
 exp_sum = Fold("exp_sum", exp_of_finite, add)
 _log_of_sum = Map("logsumexp", _plus_log)
 
@@ -132,7 +122,7 @@ def _unscaled_root(total: Any, scale: Any) -> Any:
     return elementary.sqrt(total) / scale
 
 
-_sum = Fold("sum", _same, add)
+_sum = Fold("sum", same, add)
 _squares_about_mean = Fold("squares", _square_about_mean, add)
 _scaled_squares = Fold("squares", _scaled_square, add)
 _scale_of_total = Map("scale", _scale)
