@@ -14,7 +14,15 @@ from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.elementwise import define
 from tinygrad_cg_kernels.move import scatter
-from tinygrad_cg_kernels.move.gather import check_axis, check_batch, check_bounds, count_indexed
+from tinygrad_cg_kernels.move.gather import (
+    check_axis,
+    check_batch,
+    check_positions,
+    check_values,
+    count_indexed,
+    scatter_positions,
+    take_in_batches,
+)
 from tinygrad_cg_kernels.move.order import check_shapes
 from tinygrad_cg_kernels.reduce.combine import larger, smaller
 from tinygrad_cg_kernels.runtime.compile import jitable
@@ -77,18 +85,8 @@ def _combine_at(
 
 
 def _positions(name: str, indices: Any, size: int) -> Any:
-    """Return indices as int64 from 0 to size - 1; IndexError for any outside -size .. size - 1.
-
-    Whether one is outside is read back: the device's own functions would wrap it.
-    """
-    if not is_integer(indices.dtype):
-        raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
-    library = adapter.array_module()
-    if indices.size:
-        check_bounds(name, int(indices.min()), int(indices.max()), size)
-        indices = indices.astype(INT64, copy=False)
-        indices = library.where(indices < 0, indices + size, indices)
-    return library.ascontiguousarray(indices.astype(INT64, copy=False)).reshape(indices.shape)
+    """Return the CPU's positions; what it takes to see that none is outside is read back."""
+    return check_positions(name, indices, size, adapter.array_module())
 
 
 def flat_positions(indices: Any, sizes: tuple[int, ...]) -> Any:
@@ -115,10 +113,7 @@ def gather(x: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Any:
         return library.empty(shape, dtype=x.dtype)
     if not batch_dims:
         return library.take(x, positions.reshape(-1), axis=axis).reshape(shape)
-    batch, before = prod(x.shape[:batch_dims]), prod(x.shape[batch_dims:axis])
-    blocks = x.reshape(batch, before, x.shape[axis], prod(x.shape[axis + 1 :]))
-    flat = positions.reshape(batch, 1, prod(indices.shape[batch_dims:]), 1)
-    return library.take_along_axis(blocks, flat, axis=2).reshape(shape)
+    return take_in_batches(x, positions, axis, batch_dims, library).reshape(shape)
 
 
 def scatter_add(
@@ -130,20 +125,8 @@ def scatter_add(
     batch_dims: int = 0,
 ) -> Any:
     """Return zeros(shape) with `values` added at `indices` along `axis`, in order."""
-    axis = check_axis("scatter_add", axis, len(shape))
-    check_batch("scatter_add", shape, indices, axis, batch_dims)
-    expected = shape[:axis] + indices.shape[batch_dims:] + shape[axis + 1 :]
-    if values.shape != expected:
-        raise ValueError(f"scatter_add: values have shape {values.shape}, not {expected}")
-    size = shape[axis]
-    positions = _positions("scatter_add", indices, size)
-    middle = (prod(shape[:axis]), size, prod(shape[axis + 1 :]))
-    if batch_dims:
-        batch, before = prod(shape[:batch_dims]), prod(shape[batch_dims:axis])
-        starts = adapter.array_module().arange(batch * before, dtype=INT64)
-        flat = positions.reshape(batch, 1, prod(indices.shape[batch_dims:]))
-        positions = starts.reshape(batch, before, 1) * size + flat
-        middle = (1, middle[0] * size, middle[2])
+    library = adapter.array_module()
+    positions, middle = scatter_positions(shape, indices, values, axis, batch_dims, library)
     return _scatter_flat("scatter_add", shape, dtype, middle, positions, values)
 
 
@@ -180,9 +163,7 @@ def index_add(shape: tuple[int, ...], dtype: np.dtype, key: tuple[Any, ...], val
     _check_key(shape, key)
     places = library.arange(prod(shape[:rank]), dtype=INT64).reshape(shape[:rank])
     positions = places[key]
-    expected = positions.shape + shape[rank:]
-    if values.shape != expected:
-        raise ValueError(f"index_add: values have shape {values.shape}, not {expected}")
+    check_values("index_add", values, positions.shape + shape[rank:])
     middle = (1, prod(shape[:rank]), prod(shape[rank:]))
     return _scatter_flat("index_add", shape, dtype, middle, positions, values)
 

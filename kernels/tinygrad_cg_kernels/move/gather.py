@@ -17,8 +17,11 @@ def check_bounds(name: str, low: int, high: int, size: int) -> None:
         raise IndexError(f"{name}: index {worst} is out of bounds for size {size}")
 
 
-def check_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
-    """Return indices as int64 from 0 to size - 1; IndexError for any outside -size .. size - 1."""
+def check_positions(name: str, indices: Any, size: int, library: Any = np) -> Any:
+    """Return indices as int64 from 0 to size - 1; IndexError for any outside -size .. size - 1.
+
+    `library` is that of the indices: NumPy, or that of device arrays.
+    """
     if not is_integer(indices.dtype):
         raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
     if indices.size:
@@ -26,8 +29,8 @@ def check_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
         check_bounds(name, low, high, size)
         indices = indices.astype(INT64, copy=False)
         if low < 0:
-            indices = np.where(indices < 0, indices + size, indices)
-    return np.ascontiguousarray(indices, dtype=INT64).reshape(indices.shape)
+            indices = library.where(indices < 0, indices + size, indices)
+    return library.ascontiguousarray(indices, dtype=INT64).reshape(indices.shape)
 
 
 def check_axis(name: str, axis: int, rank: int) -> int:
@@ -36,14 +39,42 @@ def check_axis(name: str, axis: int, rank: int) -> int:
     return axis % rank
 
 
-def check_batch(
-    name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int, count: int
-) -> None:
+def check_batch(name: str, shape: tuple[int, ...], indices: Any, axis: int, count: int) -> None:
     """Refuse `count` shared axes that are not there, or not before the axis to look up in."""
     if not 0 <= count <= min(axis, indices.ndim) or shape[:count] != indices.shape[:count]:
         raise ValueError(
             f"{name}: shapes {shape} and {indices.shape} do not share {count} axes before {axis}"
         )
+
+
+def check_values(name: str, values: Any, shape: tuple[int, ...]) -> None:
+    if values.shape != shape:
+        raise ValueError(f"{name}: values have shape {values.shape}, not {shape}")
+
+
+def take_in_batches(x: Any, positions: Any, axis: int, count: int, library: Any = np) -> Any:
+    """Return the slices of `x` at positions along `axis`, where `count` axes are shared."""
+    before, after = prod(x.shape[count:axis]), prod(x.shape[axis + 1 :])
+    blocks = x.reshape(prod(x.shape[:count]), before, x.shape[axis], after)
+    flat = positions.reshape(blocks.shape[0], 1, prod(positions.shape[count:]), 1)
+    return library.take_along_axis(blocks, flat, axis=2)
+
+
+def scatter_positions(
+    shape: tuple[int, ...], indices: Any, values: Any, axis: int, count: int, library: Any = np
+) -> tuple[Any, tuple[int, int, int]]:
+    """Return where `scatter_add` adds values along the middle of three axes, and their sizes."""
+    axis = check_axis("scatter_add", axis, len(shape))
+    check_batch("scatter_add", shape, indices, axis, count)
+    check_values("scatter_add", values, shape[:axis] + indices.shape[count:] + shape[axis + 1 :])
+    before, size, after = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+    positions = check_positions("scatter_add", indices, size, library)
+    if not count:
+        return positions, (before, size, after)
+    batch, between = prod(shape[:count]), prod(shape[count:axis])
+    starts = library.arange(before, dtype=INT64).reshape(batch, between, 1) * size
+    positions = starts + positions.reshape(batch, 1, prod(indices.shape[count:]))
+    return positions, (1, before * size, after)
 
 
 def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 0) -> np.ndarray:
@@ -58,11 +89,7 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
     positions = check_positions("gather", indices, x.shape[axis])
     shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
     if batch_dims:
-        batch = prod(x.shape[:batch_dims])
-        before, after = prod(x.shape[batch_dims:axis]), prod(x.shape[axis + 1 :])
-        blocks = x.reshape(batch, before, x.shape[axis], after)
-        flat = positions.reshape(batch, 1, prod(indices.shape[batch_dims:]), 1)
-        found = np.take_along_axis(blocks, flat, 2).reshape(shape)
+        found = take_in_batches(x, positions, axis, batch_dims).reshape(shape)
         return found.astype(dtype, copy=False)
     out = empty(shape, dtype)
     if out.size:
@@ -111,19 +138,7 @@ def scatter_add(
 
     Repeated indices add up, in order.
     """
-    axis = check_axis("scatter_add", axis, len(shape))
-    check_batch("scatter_add", shape, indices, axis, batch_dims)
-    expected = shape[:axis] + indices.shape[batch_dims:] + shape[axis + 1 :]
-    if values.shape != expected:
-        raise ValueError(f"scatter_add: values have shape {values.shape}, not {expected}")
-    size = shape[axis]
-    positions = check_positions("scatter_add", indices, size)
-    middle = (prod(shape[:axis]), size, prod(shape[axis + 1 :]))
-    if batch_dims:
-        batch, before = prod(shape[:batch_dims]), prod(shape[batch_dims:axis])
-        starts = np.arange(batch * before).reshape(batch, before, 1) * size
-        positions = starts + positions.reshape(batch, 1, prod(indices.shape[batch_dims:]))
-        middle = (1, middle[0] * size, middle[2])
+    positions, middle = scatter_positions(shape, indices, values, axis, batch_dims)
     return _scatter_flat(shape, dtype, middle, positions, values)
 
 
@@ -142,9 +157,7 @@ def index_add(
         out[key] = values
         return out
     positions = _flat_positions(shape[:rank], key)
-    expected = positions.shape + shape[rank:]
-    if values.shape != expected:
-        raise ValueError(f"index_add: values have shape {values.shape}, not {expected}")
+    check_values("index_add", values, positions.shape + shape[rank:])
     middle = (1, prod(shape[:rank]), prod(shape[rank:]))
     return _scatter_flat(shape, dtype, middle, positions, values)
 
