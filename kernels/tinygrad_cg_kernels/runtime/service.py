@@ -196,14 +196,16 @@ def _by_front_end(request: _Request, before: Callable[[], object]) -> Entry:
     return Entry(run, owner)
 
 
-def begin(source: Source, signature: Signature, level: int) -> None:
-    """Have another core compile what `compile` is asked for next, unless it is cached."""
+def begin(source: Source, signature: Signature, level: int) -> bool:
+    """Have another core compile what `compile` is asked for next; False if that is cached."""
     if _is_translated(source, signature):
         with contextlib.suppress(Untranslatable):  # `compile` says why
             request = _Request(source, signature, source.key(signature), level)
             if request.key not in _begun and not source.store.has(request.key):
                 (own,), _ = source.translate(request, {})
                 _begun[request.key] = machine.begin(own)
+                return True
+    return False
 
 
 @contextlib.contextmanager

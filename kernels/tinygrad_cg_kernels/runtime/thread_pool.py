@@ -115,10 +115,9 @@ class Pool:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        if threads > 1:  # another core compiles it meanwhile
-            service.begin(*_request("worker"))
+        is_begun = threads > 1 and service.begin(*_request("worker"))
         self.share = _method("share").bound(None)
-        if threads > 1:
+        if is_begun:
             _address("worker")
         size = code.RECORDS + code.RECORD_SIZE * threads
         memory = ctypes.create_string_buffer(size + code.LINE)
