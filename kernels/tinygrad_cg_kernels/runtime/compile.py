@@ -1,12 +1,12 @@
 """What kernels may call, and what is known of it; the backends look it up here."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.kinds import FLOAT32, FLOAT64
+from tinygrad_cg_kernels.runtime.locks import at_fork
 from tinygrad_cg_kernels.runtime.store import GENERATED
 
 compiled: list[str] = []
@@ -29,10 +29,8 @@ def _release_locks() -> None:
         lock.release()
 
 
-if hasattr(os, "register_at_fork"):  # before `service`, whose lock is then taken first
-    os.register_at_fork(
-        before=_acquire_locks, after_in_parent=_release_locks, after_in_child=_release_locks
-    )
+# Before `service`, whose lock is then taken first.
+at_fork(before=_acquire_locks, after_in_parent=_release_locks, after_in_child=_release_locks)
 
 
 class CompileError(Exception):

@@ -5,7 +5,6 @@ Programs call them; machine code finds them by their symbols.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from tinygrad_cg_frontend import (
 )
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import kinds, machine
+from tinygrad_cg_kernels.runtime.locks import at_fork
 from tinygrad_cg_kernels.runtime.store import Store, is_changed
 
 ELEMENTARY = "tinygrad_cg_kernels.elementary"
@@ -32,8 +32,7 @@ ELEMENTARY = "tinygrad_cg_kernels.elementary"
 _store = Store("functions")
 _found: dict[str, Function] = {}
 _loaded: dict[str, machine.Code] = {}
-if hasattr(os, "register_at_fork"):  # no other core goes on with what it was at
-    os.register_at_fork(after_in_child=_found.clear)
+at_fork(after_in_child=_found.clear)  # where no other core goes on with what it was at
 
 
 class Kernels(Library):

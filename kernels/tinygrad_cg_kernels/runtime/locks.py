@@ -8,11 +8,18 @@ import contextlib
 import gc
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakSet
 
 from llvmlite.binding import ffi
+
+
+def at_fork(**hooks: Callable[[], object]) -> None:
+    """Have functions called `before` a fork, `after_in_parent` or `after_in_child`, if any."""
+    if hasattr(os, "register_at_fork"):
+        register: Any = os.register_at_fork
+        register(**hooks)
 
 
 class ForkLock:
@@ -129,7 +136,4 @@ def _enter_child() -> None:
     _collector.enter_child()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_enter_child
-    )
+at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_enter_child)

@@ -20,7 +20,7 @@ from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from tinygrad_cg_frontend import OPTIMIZED, LLVMSource, Processor
-from tinygrad_cg_kernels.runtime.locks import inside_llvm
+from tinygrad_cg_kernels.runtime.locks import at_fork, inside_llvm
 
 try:
     import resource
@@ -219,8 +219,7 @@ def _pool(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, "tinygrad_cg compiler")
 
 
-if hasattr(os, "register_at_fork"):  # a child has no threads but its own
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+at_fork(after_in_child=_pool.cache_clear)  # it has no threads but its own
 
 
 def _library(name: str, alone: bool) -> Callable[..., Any]:

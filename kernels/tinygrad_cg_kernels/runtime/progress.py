@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.locks import ForkLock, at_fork
 
 AFTER = 1.0  # seconds that nothing is said of
 PAUSE = 0.5  # seconds without compiling that end a row
@@ -132,5 +132,4 @@ def _write(text: str) -> None:
 
 
 _row = _Row()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_row.reset)
+at_fork(after_in_child=_row.reset)

@@ -39,14 +39,13 @@ from tinygrad_cg_kernels.runtime import (
     tiers,
 )
 from tinygrad_cg_kernels.runtime.formulas import KERNELS
-from tinygrad_cg_kernels.runtime.locks import ForkLock, no_collection
+from tinygrad_cg_kernels.runtime.locks import ForkLock, at_fork, no_collection
 from tinygrad_cg_kernels.runtime.signatures import PythonFunction, Signature
 from tinygrad_cg_kernels.runtime.store import Store, alone
 
 lock = ForkLock()
 """Held while something is compiled, but for optimized code of kernels."""
-if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has not got it
-    os.register_at_fork(before=lock.__enter__, after_in_parent=lock.__exit__)
+at_fork(before=lock.__enter__, after_in_parent=lock.__exit__)  # a child has no compiling thread
 fallbacks: list[str] = []
 """What the front end refused, and why, in order; Numba compiled it."""
 _live: WeakValueDictionary[str, Any] = WeakValueDictionary()
@@ -55,8 +54,7 @@ _precompiled: dict[str, tuple[bytes, dict[str, Function]]] = {}
 """What `compile_batch` has compiled, by its keys: object code, and the formulas that it calls."""
 _begun: dict[str, LLVMSource] = {}
 """What `begin` has another core compile."""
-if hasattr(os, "register_at_fork"):  # no other core goes on with it in a child
-    os.register_at_fork(after_in_child=_begun.clear)
+at_fork(after_in_child=_begun.clear)  # where no other core goes on with it
 
 
 def uses_numba() -> bool:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import machine, objects, service
+from tinygrad_cg_kernels.runtime.locks import at_fork
 from tinygrad_cg_kernels.runtime.objects import data_address
 from tinygrad_cg_kernels.runtime.thread_pool import Pool, launcher
 
@@ -89,8 +90,7 @@ def _enter_child() -> None:
     _State.forked = True
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_enter_child)
+at_fork(after_in_child=_enter_child)
 
 
 def _pool() -> Pool:

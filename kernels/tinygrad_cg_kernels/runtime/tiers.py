@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 import re
 import sys
 import threading
@@ -23,7 +22,7 @@ from weakref import WeakSet
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import machine, progress
-from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.locks import ForkLock, at_fork
 
 TIER_UP_WORK, TIER_UP_WORK_LONG = 2**31, 2**35
 """So many elements, times the characters of a block kernel's text, are enough. The second is for
@@ -49,9 +48,8 @@ def _forget_threads() -> None:
     _begun.clear()
 
 
-if hasattr(os, "register_at_fork"):  # no thread may be compiling: a child has not got it
-    os.register_at_fork(before=_lock.__enter__, after_in_parent=_lock.__exit__)
-    os.register_at_fork(after_in_child=_forget_threads)
+at_fork(before=_lock.__enter__, after_in_parent=_lock.__exit__)  # a child has no compiling thread
+at_fork(after_in_child=_forget_threads)
 
 
 PLAIN = """
