@@ -15,11 +15,12 @@ from .._core.conversion import is_tensor
 from .._rules.definition import source_line
 from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours, users_line
 from . import rewrite, verdicts
-from .orders import Orders
+from .orders import REPEATS, Orders
 from .patterns import describe_patterns, describe_upstreams
 from .problem import product
 from .recorder import Bad, Cut, Recorder, Seen, SourceLine, find_captures
 from .report import Finding, RuleReport, number, where
+from .state import name_overwritten, name_randomness
 from .surrogates import recognise_surrogate
 from .trials import Trial, try_change
 from .verdicts import DerivativeRow
@@ -166,10 +167,20 @@ def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
         evidence.acquit_cuts()
     if deliberate is not None:
         parts = (_upstreams, _not_linear)
+    if any(one.name == REPEATS and one.holds is False for one in evidence.orders.properties):
+        return list(_not_repeated(evidence))
     found = [finding for part in parts for finding in part(evidence)]
     remarks = [Finding(words, remark=True) for words in _remarks(evidence)]
     remarks = [*_values_not_finite(evidence), *remarks]
     return list(dict.fromkeys([*found, *_wrong(evidence, rules, deliberate), *remarks]))
+
+
+def _not_repeated(evidence: Evidence) -> Iterator[Finding]:
+    """Yield what is said of a function, or a rule, that gives something else each time."""
+    for one in evidence.orders.properties:
+        if one.name == REPEATS and one.holds is False:
+            text = f"{one.detail[0].upper()}{one.detail[1:]}."
+            yield Finding(f"{text} {name_randomness(evidence.orders.problem)}".strip())
 
 
 # Errors --------------------------------------------------------------------------------------
@@ -469,11 +480,14 @@ def _wrong(
     if order == 1 and evidence.orders.problem.against is not None:
         before = " of the surrogate"
     text = f"Order {order} is not the derivative{before}. {_describe(evidence, rows)}"
-    hint = _describe_swap(evidence, order)
-    if all(one.holds is not False for one in evidence.orders.properties if "linear" in one.name):
-        hint = hint or describe_patterns(evidence.orders, rows, _factor(rows))
-    hint = " ".join(filter(None, (hint, deliberate)))
     blamed = [rule for rule in rules if rule.first_false_order is not None]
+    hint = _describe_swap(evidence, order)
+    if order == 1 and not blamed and not evidence.orders.problem.is_one_rule:
+        texts = (name_overwritten(seen) for seen in evidence.calls if seen.standalone)
+        hint = hint or next(filter(None, texts), "")
+    if all(one.holds is not False for one in evidence.orders.properties if "linear" in one.name):
+        hint = hint or describe_patterns(evidence.orders, rows)
+    hint = " ".join(filter(None, (hint, deliberate)))
     if blamed:
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
         text += f" The rule of `{one.name}` ({one.site}) is false by itself."
@@ -484,21 +498,6 @@ def _wrong(
             f"derivative of what `{name}` returns."
         )
     yield Finding(f"{text} {hint}".strip())
-
-
-def _factor(rows: list[DerivativeRow]) -> str:
-    ratios = [
-        (row.value or 0.0) / row.reference
-        for row in rows
-        if row.path == "x" and row.mode == "reverse" and row.reference and not row.detail
-    ]
-    if not ratios or max(ratios) - min(ratios) > 1e-6 * max(map(abs, ratios)):
-        return ""
-    ratio = ratios[0]
-    for simple in (-1.0, 2.0, 0.5, -2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25, 10.0, 0.1, 100.0, 1000.0):
-        if math.isclose(ratio, simple, rel_tol=1e-6):
-            return "The sign is wrong." if simple == -1 else f"It is {simple:g} times that."
-    return ""
 
 
 def _describe_swap(evidence: Evidence, order: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from .._core.primitive import apply
 from .._core.tensor import Tensor
 from .._rules.rebinding import rebind_outputs
 from .._transforms.batching import Batch, BatchTensor
+from .operations import Share, shares
 from .orders import Orders
 from .problem import CheckedFunction, Point, Together
 
@@ -29,33 +30,56 @@ STEPS = (1.0, -1.0, 0.5, -0.5)  # in units of these
 MOVES = (0.13, -0.29, 0.41)  # in units of the scale: other points, where there are few elements
 
 
+NOTHING = np.empty(0)
+Shares = tuple[np.ndarray, list[Share]]
+
+
 class Elements(NamedTuple):
     """The elements of a gradient: those that the rules gave, and the right ones (NaN at kinks).
 
-    `jacobian` has a row for each element of the outputs, where it is known, and `upstream` what
-    the outputs were weighed with. `more` has the same at other points, and `parts` for each
-    output alone, where there are several. `others` has the values of the other arguments.
+    `uncertainty` is how far the right ones may be off, besides the relative `tolerance`.
+    `upstream` is what the outputs were weighed with; `jacobian` has a row for each element of the
+    outputs, or `slopes` where these and x are complex. These are empty where they are not known.
+    `more` has the same at other points, and for another upstream; `parts` for each output alone,
+    where there are several. `others` has the values of the other arguments. `shares_of` returns
+    the shares of a gradient, for a value of the argument and an upstream.
     """
 
     name: str
     x: np.ndarray
     given: np.ndarray
     right: np.ndarray
+    uncertainty: np.ndarray
     tolerance: float
-    outputs: np.ndarray | None = None
-    upstream: np.ndarray | None = None
-    jacobian: np.ndarray | None = None
+    outputs: np.ndarray = NOTHING
+    upstream: np.ndarray = NOTHING
+    jacobian: np.ndarray = NOTHING
+    slopes: np.ndarray = NOTHING
     more: tuple[Elements, ...] = ()
     parts: tuple[Elements, ...] = ()
     others: Mapping[str, np.ndarray] = MappingProxyType({})
+    shares_of: Callable[[np.ndarray, np.ndarray], Shares] | None = None
+
+    @property
+    def shares(self) -> Shares:
+        """Return the gradient by the operations' rules, and its shares; empty where unknown."""
+        return self.shares_of(self.x, self.upstream) if self.shares_of else (NOTHING, [])
+
+    @property
+    def samples(self) -> tuple[Elements, ...]:
+        return (self, *self.more)
+
+    @property
+    def at_point(self) -> tuple[Elements, ...]:
+        """Return the samples at this point: this, and that of another upstream."""
+        return tuple(one for one in self.samples if np.array_equal(one.x, self.x))
 
     def agree(self, given: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
         """Return where numbers are equal up to the errors of the right ones, or these unknown."""
         right = self.right if right is None else right
         with np.errstate(all="ignore"):
             size = np.maximum(np.abs(given), np.abs(right))
-            floor = 0.01 * self.tolerance * largest(self.right)
-            return ~(np.abs(given - right) > self.tolerance * size + floor)
+            return ~(np.abs(given - right) > self.tolerance * size + self.uncertainty)
 
     def match(self, given: np.ndarray) -> bool:
         """Return whether numbers are the right ones, everywhere."""
@@ -63,8 +87,18 @@ class Elements(NamedTuple):
 
     def match_given(self, found: np.ndarray) -> bool:
         """Return whether numbers are those that the rules gave, everywhere."""
-        fits = found.shape == self.given.shape
-        return fits and bool(self.agree(found, self.given).all())
+        if np.shape(found) != self.given.shape:
+            return False
+        known = np.isfinite(found) | ~np.isfinite(self.right)
+        return bool((known & self.agree(found, self.given)).all())
+
+    def only(self, mask: np.ndarray) -> Elements:
+        """Return the elements at some positions of x."""
+        x, given, right, uncertainty = (
+            one[mask] for one in (self.x, self.given, self.right, self.uncertainty)
+        )
+        more = tuple(one.only(mask) for one in self.at_point[1:])
+        return Elements(self.name, x, given, right, uncertainty, self.tolerance, more=more)
 
 
 def largest(numbers: np.ndarray) -> float:
@@ -105,14 +139,18 @@ def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
         return None
     at_point = orders.first[j] if order == 1 and orders.first else None
     try:
-        return _elements(Argument(problem, order, point, j), at_point)
+        second = orders.of_other_upstream(j) if order == 1 else None
+        return _elements(Argument(problem, order, point, j), at_point, second)
     except TooMuch:
         raise
     except Exception:  # it cannot be computed, or is not defined there
         return None
 
 
-def _elements(argument: Argument, at_point: np.ndarray | None) -> Elements | None:
+def _elements(
+    argument: Argument, at_point: np.ndarray | None, second: np.ndarray | None
+) -> Elements | None:
+    """Return the elements; `at_point` is the gradient there, `second` that of another upstream."""
     problem, order, x = argument.problem, argument.order, argument.x
     values, work = problem.values, Work()
     with problem.using(level=work):
@@ -141,34 +179,77 @@ def _elements(argument: Argument, at_point: np.ndarray | None) -> Elements | Non
         return None
     several = order == 1 and len(values) > 1 and is_small and not np.iscomplexobj(x)
     single = order == 1 and len(values) == 1 and is_small
-    is_real = single and not np.iscomplexobj(x) and not np.iscomplexobj(middle)
     found: list[Elements] = []
-    for k, (there, gradient) in enumerate(zip(points, given, strict=True)):
-        if not np.isfinite(gradient).all():
-            continue
-        value = rows[k][0]
-        columns = [argument.columns(there, value, part) for part in rows[k][1]]
-        right = np.real(columns[0] @ np.conj(weights))
-        for one in columns[1:]:
-            right = right + 1j * np.real(one @ np.conj(weights))
-        found.append(
-            Elements(
-                problem.sources[argument.j].name,
-                there,
-                gradient,
-                right.reshape(x.shape),
-                argument.accuracy,
-                value.reshape(values[0].shape) if is_real else None,
-                problem.weights[0] if single else None,
-                columns[0].T if is_real else None,
-                parts=_parts_by_output(argument, columns[0]) if several and not k else (),
-                others=argument.others,
-            )
-        )
+    for there, gradient, row in zip(points, given, rows, strict=True):
+        slopes = Slopes(row[0], [argument.columns(there, row[0], part) for part in row[1]], single)
+        if np.isfinite(gradient).all():
+            found.append(_sample(argument, there, gradient, slopes, weights, problem.weights))
+        if there is x and second is not None and is_small and np.isfinite(second).all():
+            others = np.concatenate([np.ravel(one) for one in problem.second_weights])
+            found.append(_sample(argument, x, second, slopes, others, problem.second_weights))
+        if there is x and several:
+            found[0] = found[0]._replace(parts=_parts_by_output(argument, *slopes.columns[0]))
+    if not argument.is_precise:
+        found = list(map(_sharpened, found))
     return found[0]._replace(more=tuple(found[1:]))
 
 
-def _parts_by_output(argument: Argument, columns: np.ndarray) -> tuple[Elements, ...]:
+def _sharpened(one: Elements) -> Elements:
+    """Return elements with the gradient by the operations' rules, if differences agree with it."""
+    exact, _ = one.shares
+    if not one.match(exact):
+        return one
+    tolerance = 300.0 * float(np.finfo(exact.dtype).eps)
+    uncertainty = np.full(exact.shape, tolerance * largest(exact))
+    return one._replace(right=exact, uncertainty=uncertainty, tolerance=tolerance)
+
+
+class Slopes(NamedTuple):
+    """The values at a point, and their derivatives by each element, with their errors.
+
+    For complex arguments twice: by the real and by the imaginary parts. `is_jacobian` says that
+    the values are the function's only output.
+    """
+
+    values: np.ndarray
+    columns: list[tuple[np.ndarray, np.ndarray]]
+    is_jacobian: bool
+
+
+def _sample(
+    argument: Argument,
+    x: np.ndarray,
+    given: np.ndarray,
+    slopes: Slopes,
+    weights: np.ndarray,
+    upstreams: Sequence[np.ndarray],
+) -> Elements:
+    parts = [np.real(columns @ np.conj(weights)) for columns, _ in slopes.columns]
+    right = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+    uncertainty = np.sum([errors @ np.abs(weights) for _, errors in slopes.columns], axis=0)
+    found = Elements(
+        argument.name,
+        x,
+        given,
+        right.reshape(x.shape),
+        uncertainty.reshape(x.shape),
+        argument.accuracy,
+        others=argument.others,
+    )
+    if not slopes.is_jacobian:
+        return found
+    (upstream,), jacobian = upstreams, slopes.columns[0][0].T
+    found = found._replace(upstream=upstream, shares_of=argument.shares)
+    if np.iscomplexobj(x):
+        return found._replace(slopes=jacobian) if np.iscomplexobj(slopes.values) else found
+    if np.iscomplexobj(slopes.values):
+        return found
+    return found._replace(outputs=slopes.values.reshape(upstream.shape), jacobian=jacobian)
+
+
+def _parts_by_output(
+    argument: Argument, columns: np.ndarray, errors: np.ndarray
+) -> tuple[Elements, ...]:
     """Return the elements of the gradient of each output."""
     problem, j, x = argument.problem, argument.j, argument.x
     weights, found = problem.weights, []
@@ -180,9 +261,10 @@ def _parts_by_output(argument: Argument, columns: np.ndarray) -> tuple[Elements,
     ends = np.cumsum([one.size for one in weights])
     for gradients, end, weight in zip(pulled, ends, weights, strict=True):
         given = np.zeros_like(x) if gradients[j] is None else gradients[j]
-        part = columns[:, end - weight.size : end] @ np.conj(weight.ravel())
-        right = np.real(part).reshape(x.shape)
-        found.append(Elements(problem.sources[j].name, x, given, right, argument.accuracy))
+        mine = slice(end - weight.size, end)
+        right = np.real(columns[:, mine] @ np.conj(weight.ravel())).reshape(x.shape)
+        uncertainty = (errors[:, mine] @ np.abs(weight.ravel())).reshape(x.shape)
+        found.append(Elements(argument.name, x, given, right, uncertainty, argument.accuracy))
     return tuple(found)
 
 
@@ -196,12 +278,25 @@ class Argument:
     def __init__(self, problem: CheckedFunction, order: int, point: Point, j: int):
         self.problem, self.order, self.point, self.j = problem, order, point, j
         self.x = point[j]
+        self.name = problem.sources[j].name
         self.scale = problem.scales[j]
         self.is_precise = all(np.finfo(one.dtype).eps < 1e-12 for one in point)
         self.accuracy = 1e-5 if self.is_precise else 0.02
         self.weights: np.ndarray | None = None
         self.is_batched = True
+        self._shares: dict[tuple[bytes, bytes], Shares] = {}
         self.cost = ""
+
+    def shares(self, x: np.ndarray, upstream: np.ndarray) -> Shares:
+        """Return the shares of the gradient at a value of the argument; empty if unknown."""
+        key = x.tobytes(), upstream.tobytes()
+        if key not in self._shares:
+            point = [x if i == self.j else one for i, one in enumerate(self.point)]
+            self._shares[key] = NOTHING, []
+            if self.problem.is_one_rule and self.problem.against is None:
+                with contextlib.suppress(Exception):  # NumPy code, say
+                    self._shares[key] = shares(self.problem, point, self.j, upstream)
+        return self._shares[key]
 
     @property
     def others(self) -> dict[str, np.ndarray]:
@@ -247,14 +342,20 @@ class Argument:
                 found.append(moved.reshape(there.shape))
         return found
 
-    def columns(self, there: np.ndarray, middle: np.ndarray, around: np.ndarray) -> np.ndarray:
-        """Return the derivative of the values by each element, NaN at kinks."""
+    def columns(
+        self, there: np.ndarray, middle: np.ndarray, around: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the derivative of the values by each element, NaN at kinks, and its error."""
         found, h = around.reshape(len(STEPS), there.size, -1), self._steps(there)[:, None]
         slopes = (found[0] - found[1]) / (2 * h), (found[2] - found[3]) / h
         bends = [np.abs(found[k] + found[k + 1] - 2 * middle) / h for k in (0, 2)]
         typical = max(float(np.max(np.abs(middle), initial=0.0)), 1e-300)
         kink = (2 * bends[1] > 0.8 * bends[0]) & (2 * bends[1] > 1e-3 * typical / self.scale)
-        return np.where(kink, np.nan, (4 * slopes[1] - slopes[0]) / 3)
+        # The extrapolation is better than the finer slope by about the square of the step.
+        precision = np.finfo(middle.dtype).eps
+        rounding = np.where(found[2] == found[3], 0.0, 8 * precision * np.abs(middle) / h)
+        errors = 1e-2 * np.abs(slopes[1] - slopes[0]) + rounding
+        return np.where(kink, np.nan, (4 * slopes[1] - slopes[0]) / 3), errors
 
     def values(self, points: list[np.ndarray], batch: int = 0) -> np.ndarray:
         """Return a row of values for each of the argument's values.

@@ -24,6 +24,7 @@ from .reference import (
     FIRST,
     LEVELS,
     LINEARITY,
+    Ladder,
     ReferenceValue,
     difference_all,
     first_step,
@@ -206,6 +207,29 @@ class Orders:
             return None
         return total(self.problem.ways_of(path)[order], found[1])
 
+    def along_another(self, order: int, j: int) -> tuple[float, float]:
+        """Return the derivative by source j along another direction, and its reference."""
+        way = self.problem.ways[0][j]
+        gradients = self._gradients_of(order, "x")
+        value = product(way, gradients and gradients[1][j]).number
+        line = PathLine(self._along(order, j, way, ("x",)), "x", None)
+        ladder = Ladder(line, self.problem.scales[j], self._precision)
+        while len(ladder.rows) < FIRST:
+            ladder.refine()
+        return value, ladder.best().value
+
+    def of_other_upstream(self, j: int) -> np.ndarray | None:
+        """Return the gradient by source j for the second weights; None if these are the first."""
+        problem = self.problem
+        if all(map(np.array_equal, problem.weights, problem.second_weights)):
+            return None
+        found = self._gradients.get((1, "other"))
+        if not isinstance(found, tuple):
+            (gradients,) = problem.pull_back(self._base, [problem.second_weights])
+        else:
+            gradients = found[1]
+        return np.zeros_like(self._base[j]) if gradients[j] is None else gradients[j]
+
     def _add_failure(
         self, order: int, path: str, mode: str, error: Exception, verdict: str = verdicts.FAILED
     ) -> None:
@@ -381,7 +405,7 @@ class Orders:
         """
         problem = self.problem
         unit = problem.last[j] != 0
-        if not self._is_one_rule or np.count_nonzero(unit) > 1:
+        if not self.problem.is_one_rule or np.count_nonzero(unit) > 1:
             return False
         ways: list = [None] * len(problem.sources)
         ways[j] = problem.last[j]
@@ -439,11 +463,6 @@ class Orders:
         return verdicts.INCONCLUSIVE if too_large else verdicts.NOT_FINITE
 
     # A closer look -------------------------------------------------------------------------
-
-    @property
-    def _is_one_rule(self) -> bool:
-        """Return whether the checked function is a custom gradient, not made of several."""
-        return hasattr(self.problem.f, "_function")
 
     def _look_closer(self) -> None:
         """Look at a second point where wrong rules may look right."""

@@ -354,10 +354,7 @@ class CheckedFunction:
 
     def run(self, sources: list, other: Callable[..., Any] | None = None) -> list[Tensor]:
         """Return the flat outputs that have derivatives, of f or of another function."""
-        leaves = list(self.leaves)
-        for index, source in zip(self.leaf_indices, sources, strict=False):
-            leaves[index] = source
-        args, kwargs = nest.pack_sequence_as(self.structure, leaves)
+        args, kwargs = self._arguments(sources)
         if other is None:
             name, result = self.name, self.definition.run(lambda: self.f(*args, **kwargs))
         else:
@@ -378,6 +375,23 @@ class CheckedFunction:
         if not outputs:
             raise TypeError(_NO_FLOATS.format(name))
         return outputs
+
+    def _arguments(self, sources: list) -> tuple[list, dict]:
+        leaves = list(self.leaves)
+        for index, source in zip(self.leaf_indices, sources, strict=False):
+            leaves[index] = source
+        return nest.pack_sequence_as(self.structure, leaves)
+
+    @property
+    def is_one_rule(self) -> bool:
+        """Return whether f is a custom gradient, not made of several."""
+        return hasattr(self.f, "_function")
+
+    def run_body(self, sources: list) -> list[Tensor]:
+        """Return the outputs of f without its rule: of the operations that it is made of."""
+        args, kwargs = self._arguments(sources)
+        value, _ = self.f._function(*args, **kwargs)
+        return [convert(leaf) for leaf in nest.flatten(value)]
 
     def outputs(self, point: Point) -> list[np.ndarray]:
         with self.at(point) as sources:
@@ -485,12 +499,19 @@ class CheckedFunction:
             counts = [None if path == "joint" else len(sources) for path in paths]
             return [_arrays(one[:count]) for one, count in zip(found, counts, strict=True)]
 
-    def pull_back(self, point: Point, upstreams: Sequence) -> list[list]:
-        """Return the gradients of the outputs for each of several upstream gradients."""
+    def pull_back(
+        self, point: Point, upstreams: Sequence, between: Point | None = None
+    ) -> list[list]:
+        """Return the gradients of the outputs for each of several upstream gradients.
+
+        The function runs once more `between`, at another point, if there is one.
+        """
         with self.at(point) as sources:
             with GradientTape(persistent=True) as tape:
                 tape.watch(sources)
                 outputs = self.run(sources)
+            if between is not None:
+                self.outputs(between)
             dtypes = [output.dtype for output in outputs]
             ways = [list(map(Tensor, map(np.asarray, one, dtypes))) for one in upstreams]
             return [_arrays(tape.gradient(outputs, sources, one)) for one in ways]

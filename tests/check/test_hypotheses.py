@@ -1,0 +1,203 @@
+"""The words of a report are true of every element, and name causes of many kinds."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.check.test_check import words
+from tests.check.test_patterns import WIDE, V, rule
+
+P = np.array([0.2, 0.7, 0.4])
+TARGET = tf.constant(np.array([1.0, 0.0, 1.0]))
+OTHER = tf.constant(np.array([0.3, -0.8, 1.1]))
+BATCH = tf.constant(np.random.default_rng(3).normal(size=(5, 3)))
+COMPLEX = tf.constant(np.array([[1 + 1j, 2 - 1j], [0.5j, 1.0]]))
+MIXED = np.array([1e6, 2.0, 3e5, 7e5])
+
+
+def single_softmax(factor):
+    def gradient(dy, x):
+        y = tf.nn.softmax(tf.cast(x, tf.float32))
+        found = y * (dy - tf.reduce_sum(dy * y, -1, keepdims=True))
+        return tf.cast(factor * found, x.dtype)
+
+    return rule(lambda x: tf.nn.softmax(tf.cast(x, tf.float32)), gradient)
+
+
+# Claims that are not true of every element: the rule, its argument, what must be said, and what not
+CLAIMS = {
+    "a factor of 1.01 in float32": (
+        single_softmax(1.01), WIDE.astype(np.float32), "It is 1.01 times that.",
+        ("softmax over", "permuted"),
+    ),
+    "a factor of 1.01 of a softmax": (
+        rule(
+            tf.nn.softmax,
+            lambda dy, x: 1.01 * tf.vjp(tf.nn.softmax, x)[1](dy)[0],
+        ),
+        WIDE, "It is 1.01 times that.", ("softmax over", "permuted"),
+    ),
+    "one small element": (
+        rule(tf.square, lambda dy, x: dy * (2 * x + np.array([0.0, 0.5, 0.0, 0.0]))),
+        MIXED, "It is false only at x[1] (", ("everywhere",),
+    ),
+    "a slope of 2 at a kink": (
+        rule(tf.nn.relu, lambda dy, x: 2.0 * dy), 0.0, "outside the slopes to both sides, 0 and 1",
+        ("times that",),
+    ),
+    "some of many elements": (
+        rule(
+            lambda x: x**3,
+            lambda dy, x: dy * 3 * x**2 * tf.where(tf.range(5000) < 4999, 2.0, 2.5),
+        ),
+        np.random.default_rng(0).normal(size=5000), "were not looked at one by one",
+        ("times that",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_nothing_is_said_that_is_not_true_of_every_element(name):
+    function, x, said, unsaid = CLAIMS[name]
+    text = words(tf.check_gradients(function, x))
+    assert said in text, text
+    for claim in unsaid:
+        assert claim not in text, text
+
+
+def test_what_is_right_at_one_point_alone():
+    """Order 2 is the derivative of order 1, which is right at this point only."""
+    at = 0.37
+    report = tf.check_gradients(rule(lambda x: (x - at) ** 2, lambda dy, x: 3 * dy * (x - at)), at)
+    assert report.first_false_order == 1
+    assert "Order 2 is not the derivative" not in words(report)
+
+
+def stops(x):
+    return tf.reduce_sum(tf.stop_gradient(tf.nn.softmax(x)) * x)
+
+
+def test_what_is_stopped_is_no_numpy_array():
+    text = words(tf.check_gradients(stops, V))
+    assert "`stops` uses `stop_gradient`, where derivatives end" in text
+    assert "NumPy" not in text
+
+
+# Causes ----------------------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def dice(p):
+    overlap = 2.0 * tf.reduce_sum(p * TARGET)
+    sizes = tf.reduce_sum(p) + tf.reduce_sum(TARGET)
+    return 1.0 - overlap / sizes, lambda dy: dy * (-2.0 * TARGET / sizes)
+
+
+@tf.custom_gradient
+def focal(p):
+    weight = (1.0 - p) ** 2
+    return -weight * tf.math.log(p), lambda dy: dy * (-weight / p)
+
+
+@tf.custom_gradient
+def cosine(a):
+    norms = tf.norm(a) * tf.norm(OTHER)
+    return tf.reduce_sum(a * OTHER) / norms, lambda dy: dy * OTHER / norms
+
+
+@tf.custom_gradient
+def least_squares(w):
+    errors = BATCH @ w
+    return tf.reduce_mean(errors**2), lambda dy: dy * 2 / 20 * tf.transpose(BATCH[:4]) @ errors[:4]
+
+
+CAUSES = {
+    "a quotient whose denominator is constant": (dice, P, "It takes `sizes` for constant ("),
+    "a weight that is constant": (focal, P, "It takes `weight` for constant ("),
+    "a norm that is constant": (cosine, P, "It takes `norms` for constant ("),
+    "a mean over another axis": (
+        rule(
+            lambda x: x - tf.reduce_mean(x, 1, keepdims=True),
+            lambda dy, x: dy - tf.reduce_mean(dy, 0, keepdims=True),
+        ),
+        WIDE,
+        "It subtracts the mean over axis 0; the outputs subtract that over axis 1.",
+    ),
+    "a mean over as many as another axis has": (
+        rule(lambda x: tf.reduce_mean(x**2, 1), lambda dy, x: dy[:, None] * 2 * x / 3.0),
+        WIDE,
+        "Is a mean over 4 elements divided by 3, the size of another axis?",
+    ),
+    "a complex matrix that is not conjugated": (
+        rule(
+            lambda z: tf.linalg.matvec(COMPLEX, z),
+            lambda dy, z: tf.linalg.matvec(tf.transpose(COMPLEX), dy),
+        ),
+        np.array([1.0 + 2.0j, 0.3 - 1.0j]),
+        "the Jacobian, a matrix say, must be conjugated, too.",
+    ),
+    "a cumulative sum that is not reversed": (
+        rule(lambda x: tf.cumsum(x, 1), lambda dy, x: tf.cumsum(dy, 1)),
+        WIDE,
+        "For a cumulative sum that is the one in reverse order, along axis 1.",
+    ),
+    "an example that is left out": (
+        rule(lambda w: BATCH @ w, lambda dy, w: tf.transpose(BATCH[:4]) @ dy[:4]),
+        WIDE,
+        "What leads through index 4 of axis 0 of the output is missing",
+    ),
+    "an example that is left out of a loss": (
+        least_squares, WIDE, "is missing: is an example of a batch left out?"
+    ),
+    "few digits of pi": (
+        rule(lambda x: np.pi * x**2, lambda dy, x: dy * 2 * 3.1416 * x),
+        V,
+        "It is 1.00000234 times that: is a constant written with too few digits, 3.1416?",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_causes(name):
+    function, x, sentence = CAUSES[name]
+    report = tf.check_gradients(function, x)
+    assert report.first_false_order == 1, report
+    assert sentence in words(report), report
+
+
+def test_a_dictionary_that_each_call_overwrites():
+    saved = {}
+
+    @tf.custom_gradient
+    def square(x):
+        saved["x"] = x
+        return x**2, lambda dy: dy * 2 * saved["x"]
+
+    text = words(tf.check_gradients(lambda x: square(x) * square(2.0 * x), V))
+    assert "The rule of `square` reads something that each call of `square` overwrites" in text
+
+
+def test_an_attribute_that_the_rule_reads_late():
+    class Layer:
+        @tf.custom_gradient
+        def square(self, x):
+            self.x = x
+            return x**2, lambda dy: dy * 2 * self.x
+
+    layer = Layer()
+    text = words(tf.check_gradients(lambda x: layer.square(x) * layer.square(2.0 * x), V))
+    assert "The rule of `square` reads something that each call of `square` overwrites" in text
+
+
+def test_numbers_from_a_global_random_state():
+    @tf.custom_gradient
+    def dropout(x):
+        return 2.0 * x, lambda dy: dy * 4.0 * tf.constant(np.random.uniform(size=4))
+
+    report = tf.check_gradients(dropout, V)
+    assert not report.ok
+    text = words(report)
+    assert "The gradient is another when the rule runs again" in text
+    assert "It draws from the global state of `numpy.random`" in text
+    report = tf.check_gradients(lambda x: x * np.random.uniform(size=4), V)
+    assert "It draws from the global state of `numpy.random`" in words(report)
