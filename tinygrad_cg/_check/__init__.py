@@ -10,8 +10,9 @@ from .._ops.define import as_int
 from .._rules.custom_gradient import custom_gradient
 from .._rules.definition import source_line
 from ..errors import GradientError
+from .check import Check, Property
+from .compare import run_check
 from .diagnosis import Evidence, diagnose
-from .orders import Orders, Property
 from .problem import CheckedFunction
 from .recorder import Seen
 from .report import Finding, GradientReport, RuleReport, where
@@ -118,17 +119,17 @@ def check_gradients(
             f"{type(against).__name__}"
         )
     problem = CheckedFunction(f, args, {}, seed, order, against)
-    orders = Orders(problem, order, modes, full)
-    orders.run()
-    evidence = Evidence(orders)
+    check = Check(problem, order, modes, full)
+    run_check(check)
+    evidence = Evidence(check)
     rules = [
         rule
         for seen in (evidence.calls if against is None else ())
-        if seen.key != _key(f) and (rule := _check_alone(seen, orders, seed)) is not None
+        if seen.key != _key(f) and (rule := _check_alone(seen, check, seed)) is not None
     ]
     findings = diagnose(evidence, rules)
     return GradientReport(
-        problem.name, order, orders.rows, orders.properties, rules, findings, against
+        problem.name, order, check.rows, check.properties, rules, findings, against
     )
 
 
@@ -137,7 +138,7 @@ def _key(f: Any) -> tuple:
     return (*source_line(function), getattr(function, "__name__", ""))
 
 
-def _check_alone(seen: Seen, whole: Orders, seed: int) -> RuleReport | None:
+def _check_alone(seen: Seen, whole: Check, seed: int) -> RuleReport | None:
     """Return the report of a custom gradient that ran on the way, checked by itself.
 
     If the `whole` is false, in brief: whether that comes of this rule.
@@ -147,16 +148,15 @@ def _check_alone(seen: Seen, whole: Orders, seed: int) -> RuleReport | None:
     own, is_false = max(1, whole.order - seen.order + 1), any(row.false for row in whole.rows)
     try:
         problem = CheckedFunction(custom_gradient(seen.function), seen.args, seen.kwargs, seed, own)
-        orders = Orders(problem, own, whole.modes, False)
-        orders.is_brief = is_false
-        orders.run()
+        check = Check(problem, own, whole.modes, is_brief=is_false)
+        run_check(check)
     except Exception:  # it cannot be called like this: the whole is what counts
         return None
-    evidence = Evidence(orders)
+    evidence = Evidence(check)
     if any(one.key == seen.key and not one.through >= seen.through for one in evidence.calls):
         return None  # it captures what its arguments were made of
     site = where(source_line(seen.function))
-    return RuleReport(seen.name, site, seen.order, orders.rows, orders.properties)
+    return RuleReport(seen.name, site, seen.order, check.rows, check.properties)
 
 
 @reads_own_arguments

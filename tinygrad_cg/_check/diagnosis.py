@@ -15,7 +15,7 @@ from .._core.conversion import is_tensor
 from .._rules.definition import source_line
 from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours, users_line
 from . import rewrite, verdicts
-from .orders import REPEATS, Orders
+from .check import REPEATS, Check
 from .patterns import describe_patterns, describe_upstreams
 from .problem import product
 from .recorder import Bad, Cut, Recorder, Seen, SourceLine, find_captures
@@ -31,10 +31,10 @@ CONSTANT = ("round", "floor", "ceil", "sign")  # the derivative is 0: nothing is
 class Evidence:
     """Everything that was seen in the passes of a check."""
 
-    def __init__(self, orders: Orders):
-        self.orders = orders
-        self.rows = orders.rows
-        recorders = orders.recorders.values()
+    def __init__(self, check: Check):
+        self.check = check
+        self.rows = check.rows
+        recorders = check.recorders.values()
         self.calls = _merge_calls(recorders)
         cuts = [cut for one in recorders for cut in one.cuts if cut.what not in CONSTANT]
         self.cuts = list(dict.fromkeys(cuts))
@@ -80,10 +80,10 @@ class Evidence:
             cuts = [cut for cut in self.cuts if self._root_of(cut) is seen]
             is_later = all(cut.order > first for cut in cuts)
             trial = self._without(seen, cuts, compare=not is_later)
-            if trial is None or trial.orders is None:
+            if trial is None or trial.check is None:
                 continue
             if not trial.right:
-                if is_later or _same_faults(self.rows, trial.orders.rows):
+                if is_later or _same_faults(self.rows, trial.check.rows):
                     self._drop(cuts)
                 continue
             for cut in list(cuts):
@@ -92,7 +92,7 @@ class Evidence:
                 if less is not None and less.right:
                     self._drop([one for one in cuts if one.site == cut.site])
                     cuts, trial = others, less
-            function = self.orders.problem.f if seen is None else seen.function
+            function = self.check.problem.f if seen is None else seen.function
             self.is_estimator = rewrite.is_estimator(function)
             self.without_cuts = None if self.is_estimator else trial.code
 
@@ -101,7 +101,7 @@ class Evidence:
 
     def _without(self, seen: Seen | None, cuts: list[Cut], compare: bool = True) -> Trial | None:
         lines = dict.fromkeys(cut.site[1] for cut in cuts)
-        return try_change(self.orders, seen, rewrite.attach, *lines, compare=compare)
+        return try_change(self.check, seen, rewrite.attach, *lines, compare=compare)
 
     def _drop(self, cuts: list[Cut]) -> None:
         self.cuts = [one for one in self.cuts if one not in cuts]
@@ -162,12 +162,12 @@ def _same_faults(rows: Sequence[DerivativeRow], others: Sequence[DerivativeRow])
 def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
     """Return the findings, each once; those that explain most come first."""
     parts = (_errors, _captures, _detachments, _upstreams, _not_finite, _not_linear)
-    deliberate = recognise_surrogate(evidence.orders)
+    deliberate = recognise_surrogate(evidence.check)
     if deliberate is None:
         evidence.acquit_cuts()
     if deliberate is not None:
         parts = (_upstreams, _not_linear)
-    if any(one.name == REPEATS and one.holds is False for one in evidence.orders.properties):
+    if any(one.name == REPEATS and one.holds is False for one in evidence.check.properties):
         return list(_not_repeated(evidence))
     found = [finding for part in parts for finding in part(evidence)]
     remarks = [Finding(words, remark=True) for words in _remarks(evidence)]
@@ -177,10 +177,10 @@ def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
 
 def _not_repeated(evidence: Evidence) -> Iterator[Finding]:
     """Yield what is said of a function, or a rule, that gives something else each time."""
-    for one in evidence.orders.properties:
+    for one in evidence.check.properties:
         if one.name == REPEATS and one.holds is False:
             text = f"{one.detail[0].upper()}{one.detail[1:]}."
-            yield Finding(f"{text} {name_randomness(evidence.orders.problem)}".strip())
+            yield Finding(f"{text} {name_randomness(evidence.check.problem)}".strip())
 
 
 # Errors --------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def _not_repeated(evidence: Evidence) -> Iterator[Finding]:
 
 def _errors(evidence: Evidence) -> Iterator[Finding]:
     errors: dict[str, tuple[int, Exception]] = {}
-    for (order, _, mode), error in evidence.orders.errors.items():
+    for (order, _, mode), error in evidence.check.errors.items():
         if not (mode == "forward" and isinstance(error, NotLinearError)):
             errors.setdefault(str(error), (order, error))
     for words, (order, error) in errors.items():
@@ -323,7 +323,7 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow], code: str | None) -> Finding:
-    name = cut.definition.name if cut.definition else evidence.orders.problem.name
+    name = cut.definition.name if cut.definition else evidence.check.problem.name
     of_rule = any(seen.definition is cut.definition for seen in evidence.calls)
     whose = f"The rule of `{name}`" if of_rule else f"`{name}`"
     how = f"uses `{cut.what}`, where derivatives end"
@@ -334,7 +334,7 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow], code: str |
         f"take this for a constant. {_describe(evidence, rows)}"
     )
     if evidence.is_estimator:
-        _, arguments = evidence.orders.problem.call_text
+        _, arguments = evidence.check.problem.call_text
         return Finding(
             f"{text} If this is an estimator that is meant so, declare the function whose "
             f"derivative it gives: `tf.check_gradients({arguments}, against=surrogate)`."
@@ -381,7 +381,7 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
 
 def _values_not_finite(evidence: Evidence) -> Iterator[Finding]:
     """Say which operation makes values that are infinite or NaN: they have no derivative."""
-    problem = evidence.orders.problem
+    problem = evidence.check.problem
     kinds = {
         "NaN" if np.isnan(one).any() else "infinite"
         for one in problem.values
@@ -405,7 +405,7 @@ def _hunt(evidence: Evidence, order: int, argument: str, of_values: str = "") ->
 
     Of a gradient, or of values that are infinite or NaN themselves: `of_values` says which.
     """
-    problem = evidence.orders.problem
+    problem = evidence.check.problem
     recorder = Recorder([source.name for source in problem.sources], hunting=True)
     gradients: list = []
     try:
@@ -422,7 +422,7 @@ def _hunt(evidence: Evidence, order: int, argument: str, of_values: str = "") ->
 
 def _location_of(evidence: Evidence, argument: str, arrays: Sequence) -> str:
     """Return words for the first element of an argument where gradients are not finite."""
-    problem = evidence.orders.problem
+    problem = evidence.check.problem
     j = next((j for j, one in enumerate(problem.sources) if one.name == argument), 0)
     x = problem.point[j]
     for array in arrays:
@@ -449,10 +449,10 @@ def _of_bad(evidence: Evidence, bad: Bad) -> str:
 
 
 def _not_linear(evidence: Evidence) -> Iterator[Finding]:
-    for one in evidence.orders.properties:
+    for one in evidence.check.properties:
         if one.name == "linear in the upstream" and one.holds is False:
             row = next(row for row in evidence.rows if row.path == "upstream" and row.order == 1)
-            why = describe_upstreams(evidence.orders, row.argument) or (
+            why = describe_upstreams(evidence.check, row.argument) or (
                 "Clipping, a mask made of the upstream, or its norm do that: what follows is "
                 "no derivative of anything, and forward mode is not defined."
             )
@@ -477,16 +477,16 @@ def _wrong(
     rows = [row for row in false if row.order == order]
     rows = [row for row in rows if row.path == "x"] or rows
     before = f" of order {order - 1}" if order > 1 else ""
-    if order == 1 and evidence.orders.problem.against is not None:
+    if order == 1 and evidence.check.problem.against is not None:
         before = " of the surrogate"
     text = f"Order {order} is not the derivative{before}. {_describe(evidence, rows)}"
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     hint = _describe_swap(evidence, order)
-    if order == 1 and not blamed and not evidence.orders.problem.is_one_rule:
+    if order == 1 and not blamed and not evidence.check.problem.is_one_rule:
         texts = (name_overwritten(seen) for seen in evidence.calls if seen.standalone)
         hint = hint or next(filter(None, texts), "")
-    if all(one.holds is not False for one in evidence.orders.properties if "linear" in one.name):
-        hint = hint or describe_patterns(evidence.orders, rows)
+    if all(one.holds is not False for one in evidence.check.properties if "linear" in one.name):
+        hint = hint or describe_patterns(evidence.check, rows)
     hint = " ".join(filter(None, (hint, deliberate)))
     if blamed:
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
@@ -502,7 +502,7 @@ def _wrong(
 
 def _describe_swap(evidence: Evidence, order: int) -> str:
     """Return a sentence if two arguments have each other's gradients."""
-    problem, found = evidence.orders.problem, evidence.orders.first
+    problem, found = evidence.check.problem, evidence.check.first
     rows = {
         row.argument: row
         for row in evidence.rows
@@ -535,10 +535,10 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
                 "as always; TensorFlow ignores it, without a word, in such a call: pass tensors "
                 "by position in programs that must run there, too."
             )
-    for recorder in evidence.orders.recorders.values():
+    for recorder in evidence.check.recorders.values():
         for message in recorder.adapted:
             yield f"{message[0].upper()}{message[1:]}."
-    for row in evidence.orders.inaccurate:
+    for row in evidence.check.inaccurate:
         yield (
             f"Order {row.order} by {row.argument} is right in float64, but in the arguments' "
             "precision it loses more than two digits out of three."
@@ -566,7 +566,7 @@ def _written(
 ) -> Finding:
     """Return a finding with the corrected form of a function, where one was found to be right."""
     root = seen and (seen if more else seen.root)
-    trial = try_change(evidence.orders, root, change, *facts, more=more)
+    trial = try_change(evidence.check, root, change, *facts, more=more)
     if trial is None or not trial.right:
         return Finding(text)
     return Finding(f"{text} Write it like this:", trial.code)
@@ -587,8 +587,8 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
         row = max(rows, key=lambda row: row.relative_error)  # an element, say
     if row.value is None:
         row = next((row for row in rows if row.path == "both"), row)
-    names = [source.name for source in evidence.orders.problem.sources if not source.captured]
-    what = f" of {evidence.orders.problem.name}({', '.join(names)})**2"
+    names = [source.name for source in evidence.check.problem.sources if not source.captured]
+    what = f" of {evidence.check.problem.name}({', '.join(names)})**2"
     what = what.replace("<lambda>", "f") if row.path == "both" else ""
     index = "" if row.index is None else str(list(row.index))
     by = f" by {row.argument}{index}" if len(names) > 1 or index or not what else ""

@@ -15,8 +15,9 @@ from .._core.primitive import apply
 from .._core.tensor import Tensor
 from .._rules.rebinding import rebind_outputs
 from .._transforms.batching import Batch, BatchTensor
+from .check import Check
+from .derivatives import gradient_of_other_upstream
 from .operations import Share, shares
-from .orders import Orders
 from .problem import CheckedFunction, Point, Together
 
 LARGEST = 4096  # elements of an argument to look at one by one
@@ -126,20 +127,20 @@ class Work(Level):
         return rebind_outputs(state.frame, call, inputs, outputs)
 
 
-def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
+def look_at_elements(check: Check, order: int, j: int) -> Elements | None:
     """Return the elements of the gradient by source j; None where they are not defined.
 
     Raises `TooMuch` if they are too many.
     """
-    problem = orders.problem
+    problem = check.problem
     point = problem.wide_point if problem.wide else problem.point
     if point[j].size > LARGEST:
         raise TooMuch(f"there are {point[j].size}, and it is done for up to {LARGEST}")
     if not point[j].size:
         return None
-    at_point = orders.first[j] if order == 1 and orders.first else None
+    at_point = check.first[j] if order == 1 and check.first else None
     try:
-        second = orders.of_other_upstream(j) if order == 1 else None
+        second = gradient_of_other_upstream(check, j) if order == 1 else None
         return _elements(Argument(problem, order, point, j), at_point, second)
     except TooMuch:
         raise

@@ -8,41 +8,42 @@ from functools import partial
 
 import numpy as np
 
+from .check import Check
 from .elements import TooMuch, largest, look_at_elements
 from .hypotheses import explain
-from .orders import Orders
+from .judges import along_another
 from .verdicts import DerivativeRow
 
 SHOWN = 3  # elements to name
 
 
-def describe_patterns(orders: Orders, rows: Sequence[DerivativeRow]) -> str:
+def describe_patterns(check: Check, rows: Sequence[DerivativeRow]) -> str:
     """Return sentences on how the false gradients of one order differ from the right ones.
 
     These depend on counts of elements, not on the speed of the machine. Where elements were too
     many to look at, that is said, unless the gradient is a multiple of the right one.
     """
-    names = [source.name for source in orders.problem.sources]
-    if rows[0].nearby and orders.second is not None:
-        orders = orders.second
+    names = [source.name for source in check.problem.sources]
+    if rows[0].nearby and check.second is not None:
+        check = check.second
     with np.errstate(all="ignore"):
-        return _describe(orders, rows, names)
+        return _describe(check, rows, names)
 
 
-def _describe(orders: Orders, rows: Sequence[DerivativeRow], names: list[str]) -> str:
+def _describe(check: Check, rows: Sequence[DerivativeRow], names: list[str]) -> str:
     false = {
         row.argument: row for row in reversed(rows) if row.path == "x" and row.argument in names
     }
     found, left = {}, {}
     for name, row in reversed(false.items()):
         try:
-            elements = look_at_elements(orders, row.order, names.index(name))
+            elements = look_at_elements(check, row.order, names.index(name))
         except TooMuch as error:
             left[name] = f"The elements of {name} were not looked at one by one: {error}."
-            text = _multiple(orders, row, names.index(name))
+            text = _multiple(check, row, names.index(name))
         else:
             if elements is None:
-                text = _multiple(orders, row, names.index(name))
+                text = _multiple(check, row, names.index(name))
             else:
                 text = explain(elements)
         if text:
@@ -59,7 +60,7 @@ def _describe(orders: Orders, rows: Sequence[DerivativeRow], names: list[str]) -
 RATIOS = (-1.0, 2.0, 0.5, -2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25, 10.0, 0.1, 100.0, 1000.0)
 
 
-def _multiple(orders: Orders, row: DerivativeRow, j: int) -> str | None:
+def _multiple(check: Check, row: DerivativeRow, j: int) -> str | None:
     """Return a sentence for a multiple of the right gradient, by the sums of its elements.
 
     Along two directions: if some elements are other multiples, their sums have other ratios.
@@ -70,15 +71,15 @@ def _multiple(orders: Orders, row: DerivativeRow, j: int) -> str | None:
     near = next((one for one in RATIOS if math.isclose(ratio, one, rel_tol=1e-6)), None)
     if near is None:
         return None
-    value, reference = orders.along_another(row.order, j)
+    value, reference = along_another(check, row.order, j)
     if not math.isclose(value, near * reference, rel_tol=1e-6):
         return None
     return "The sign is wrong." if near == -1.0 else f"It is {near:g} times that."
 
 
-def describe_upstreams(orders: Orders, name: str) -> str | None:
+def describe_upstreams(check: Check, name: str) -> str | None:
     """Return a sentence on how a gradient depends on its upstream, if not as a product with it."""
-    problem = orders.problem
+    problem = check.problem
     j = [source.name for source in problem.sources].index(name)
     point = problem.wide_point if problem.wide else problem.point
     upstreams = [[factor * one for one in problem.weights] for factor in (0.0, 1.0, 2.0, -1.0)]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .._rules.definition import source_line
 from ..errors import GradientError, is_ours, location_of
-from .orders import Property
+from .check import Property
 from .recorder import SourceLine
 from .verdicts import FAILED, INCONCLUSIVE, KINK, DerivativeRow
 

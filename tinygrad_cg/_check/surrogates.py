@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._ops.elementwise import clip, multiply, sigmoid, tanh
-from .orders import Orders
+from .check import Check
 from .problem import CheckedFunction, Point, move_point
 from .verdicts import tolerance
 
@@ -27,16 +27,16 @@ SURROGATES: tuple[Surrogate, ...] = (
 )
 
 
-def recognise_surrogate(orders: Orders) -> str | None:
+def recognise_surrogate(check: Check) -> str | None:
     """Return words for a false rule that looks deliberate, with the surrogate to declare.
 
     It does where the function is piecewise constant, or the identity for some elements, and the
     rule says otherwise.
     """
-    problem = orders.problem
-    false = [row for row in orders.rows if row.false and row.value and row.order == 1]
+    problem = check.problem
+    false = [row for row in check.rows if row.false and row.value and row.order == 1]
     false = [row for row in false if (row.path, row.mode) == ("x", "reverse")]
-    if problem.against is not None or not false or orders.errors:
+    if problem.against is not None or not false or check.errors:
         return None
     point = problem.wide_point if problem.wide else problem.point
     try:
@@ -57,7 +57,7 @@ def recognise_surrogate(orders: Orders) -> str | None:
             f"`{name}` returns elements of its argument as they are, and its rule is not that of "
             "such a function: is it a straight-through estimator, or a gradient reversal?"
         )
-    found = _find_surrogate(orders, point)
+    found = _find_surrogate(check, point)
     if found is None and not constant:
         return None
     if found is None:
@@ -107,21 +107,21 @@ def _is_identity(problem: CheckedFunction, point: Point) -> bool:
     return True
 
 
-def _find_surrogate(orders: Orders, point: Point) -> str | None:
+def _find_surrogate(check: Check, point: Point) -> str | None:
     """Return the first surrogate, in Python, against which the rule is right at every order."""
-    problem = orders.problem
+    problem = check.problem
     outputs = problem.values
     alone = len(point) == len(outputs) == 1 == len(problem.leaves)
     if not alone or point[0].shape != outputs[0].shape or point[0].size > LARGEST:
         return None
     there = _moved(problem, point, 0.1)
-    first, nearby = orders.first, problem.pull_back(there, [problem.weights])[0]
+    first, nearby = check.first, problem.pull_back(there, [problem.weights])[0]
     ratios = np.unique([(one / problem.weights[0]).round(6) for one in (*first, *nearby)])
     scaled: list[Surrogate] = []
     if ratios.size == 1 and ratios[0] not in (0.0, 1.0) and np.isreal(ratios[0]):
         ratio = float(np.real(ratios[0]))
         scaled = [(f"lambda x: {ratio:g} * x", lambda x: multiply(x, float(f"{ratio:g}")))]
-    higher = [(k, at) for k in range(2, orders.order + 1) for at in (point, there)]
+    higher = [(k, at) for k in range(2, check.order + 1) for at in (point, there)]
     for text, surrogate in (*scaled, *SURROGATES):
         with problem.using(f=surrogate):
             slopes = [problem.arrays(at, 1) for at in (point, there)]

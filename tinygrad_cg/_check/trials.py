@@ -17,7 +17,8 @@ from .._core.conversion import convert
 from .._core.kinds import is_inexact
 from .._core.tensor import Tensor
 from . import rewrite
-from .orders import Orders
+from .check import Check
+from .compare import run_check
 from .problem import CheckedFunction
 from .recorder import Seen
 from .verdicts import TRUE
@@ -29,22 +30,22 @@ class Trial(NamedTuple):
     """Corrected code, and the rows and properties of its check; None if it cannot be executed."""
 
     code: str
-    orders: Orders | None
+    check: Check | None
 
     @property
     def right(self) -> bool:
         """Return whether the code gives the same values, and right derivatives of each order."""
-        if self.orders is None:
+        if self.check is None:
             return False
-        rows = self.orders.rows
+        rows = self.check.rows
         true = {row.order for row in rows if row.verdict == TRUE}
         wrong = any(row.false for row in rows)
-        broken = any(one.holds is False for one in self.orders.properties)
-        return not wrong and not broken and true == set(range(1, self.orders.order + 1))
+        broken = any(one.holds is False for one in self.check.properties)
+        return not wrong and not broken and true == set(range(1, self.check.order + 1))
 
 
 def try_change(
-    orders: Orders,
+    check: Check,
     seen: Seen | None,
     change: Callable[..., None],
     *facts: Any,
@@ -56,22 +57,22 @@ def try_change(
     The function is the outermost one around `seen`, or the checked one if that is None; `more` are
     further arguments that it takes then. Unless `compare`, its derivatives are not computed.
     """
-    function = orders.problem.f if seen is None else seen.function
+    function = check.problem.f if seen is None else seen.function
     code = rewrite.corrected(function, change, *facts)
     if code is None:
         return None
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            return _try(orders, seen, function, code, more, compare)
+            return _try(check, seen, function, code, more, compare)
     except Exception:  # it cannot be called like this
         return Trial(code, None)
 
 
 def _try(
-    orders: Orders, seen: Any, function: Any, code: str, more: Sequence[Any], compare: bool
+    check: Check, seen: Any, function: Any, code: str, more: Sequence[Any], compare: bool
 ) -> Trial:
-    problem = orders.problem
+    problem = check.problem
     altered = _define(code, function)
     if altered is None:
         return Trial(code, None)
@@ -83,12 +84,11 @@ def _try(
         args, kwargs = _arguments(problem, seen, more) if seen else ((), {})
         values = _values(function, args[: len(args) - len(more)], kwargs)
     against = problem.against if own else None
-    checked = CheckedFunction(altered, args, kwargs, 0, orders.order, against)
+    checked = CheckedFunction(altered, args, kwargs, 0, check.order, against)
     alike = _are_alike(values, checked.values)
-    found = Orders(checked, orders.order, orders.modes, False)
-    found.is_brief = True
+    found = Check(checked, check.order, check.modes, is_brief=True)
     if compare and alike:
-        found.run()
+        run_check(found)
     return Trial(code, found if alike else None)
 
 

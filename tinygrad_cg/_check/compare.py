@@ -1,0 +1,169 @@
+"""The comparison of derivatives, order by order, at one or two points."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+
+from . import verdicts
+from .check import DOUBTFUL, Check
+from .curvature import compare_curvature
+from .derivatives import differentiate
+from .judges import judge_of, lines_of
+from .parts import look_at_parts
+from .properties import (
+    check_linearity,
+    check_symmetry,
+    compare_modes,
+    look_at_shapes,
+    values_repeat,
+)
+from .rows import both_rows, forward_rows, upstream_row, x_rows
+from .single import full_rows
+from .verdicts import DerivativeRow
+
+
+def run_check(check: Check) -> None:
+    """Fill the rows and the properties of a check."""
+    if check.is_brief and "reverse" in check.modes:
+        check.modes = ("reverse",)
+    if not values_repeat(check):
+        return
+    for order in range(1, check.order + 1):
+        if not _one_order(check, order):
+            break
+    look_at_shapes(check)
+    compare_modes(check)
+    if check.is_brief:
+        return
+    if "reverse" in check.modes:
+        look_at_parts(check)
+    if not check.is_nearby:
+        _look_closer(check)
+        _compare_with_curvature(check)
+
+
+def _one_order(check: Check, order: int) -> bool:
+    """Add the rows of an order; return False if higher orders are not to be computed."""
+    differentiate(check, order)
+    found = check.gradients_of(order, "x")
+    if found is None:
+        return False
+    check.has_zeros |= any(map(functools.partial(_has_zero, check), found[1]))
+    if order == 1:
+        check_linearity(check)
+    lines = [lines_of(check, order, j) for j in check.indices]
+    judges = [judge_of(check, order, j, "x", lines[j]) for j in check.indices]
+    if "reverse" in check.modes:
+        if x_rows(check, order, judges, *found) and check.full:
+            full_rows(check, order)
+        if order > 1:
+            upstream_row(check, order)
+            if not check.is_brief:
+                both_rows(check, order, lines)
+    if "forward" in check.modes:
+        forward_rows(check, order, judges, found[1])
+    if order == 2 and "reverse" in check.modes and not check.is_brief:
+        check_symmetry(check)
+    return not (check.is_brief and any(row.false for row in check.rows))
+
+
+def _look_closer(check: Check) -> None:
+    """Look at a second point where wrong rules may look right."""
+    unclear = _at_ties(check)
+    sure = [row.order for row in check.rows if row.false and row not in unclear]
+    order = min(sure) - 1 if sure else check.order  # the orders that look right
+    if not order or not _is_special(check):
+        return
+    generator = np.random.default_rng(check.problem.values[0].size)
+    problem = check.problem.nearby(generator)
+    if problem is None:
+        return
+    check.second = second = Check(problem, order, check.modes, check.full, is_nearby=True)
+    try:
+        run_check(second)
+    except Exception:  # it is not defined there
+        return
+    point = ", ".join(
+        f"{source.name} = {_text(value)}"
+        for source, value in zip(problem.sources, problem.point, strict=True)
+    )
+    for row in second.rows:
+        row.nearby = point
+
+    def label(row: DerivativeRow) -> tuple:
+        return row.order, row.argument, row.path, row.mode, row.index
+
+    by_label = {label(row): row for row in second.rows}
+    for row in check.rows:
+        other = by_label.get(label(row))
+        if other is not None and row.verdict in DOUBTFUL:
+            row.detail += f"{'; ' if row.detail else ''}at a nearby point: {other.verdict}"
+    false = [row for row in second.rows if row.false]
+    check.rows += false
+    known = {one.name for one in check.properties if one.holds is False}
+    for one in second.properties:
+        if one.holds is False and one.name not in known:
+            check.properties.append(replace(one, detail=f"{one.detail}, at a nearby point"))
+    for row in unclear if not (false or sure) else ():
+        row.verdict, row.detail = verdicts.KINK, "at a nearby point: true"
+    if false:
+        check.errors.update(second.errors)
+
+
+def _at_ties(check: Check) -> list[DerivativeRow]:
+    """Return the false rows that may come of a kink by another argument or element.
+
+    As in clip(x, a, a): the gradient by x at a may be 1, and a derivative is 0.
+    """
+    kinks = {row.order for row in check.rows if row.verdict == verdicts.KINK}
+    return [
+        row
+        for row in check.rows
+        if row.verdict == verdicts.WRONG
+        and any(order <= row.order for order in kinks)
+        and not row.detail.startswith("outside")
+    ]
+
+
+def _is_special(check: Check) -> bool:
+    """Return whether the point is one where wrong rules may look right.
+
+    A zero, an integer, a kink or an optimum, or where nothing can be said.
+    """
+    if check.has_zeros:
+        return True
+    for row in check.rows:
+        if row.verdict in DOUBTFUL or abs(row.value or 0.0) <= row.rounding * check.precision:
+            return True
+    return any(bool(np.any(one == np.round(one))) for one in check.problem.point)
+
+
+def _has_zero(check: Check, gradient: np.ndarray | None) -> bool:
+    """Return whether a gradient is 0 by an element, as at an optimum."""
+    sizes = np.abs(gradient) if gradient is not None else np.ones(1)
+    return bool(np.any(sizes <= 16 * check.precision * sizes.max(initial=0.0)))
+
+
+def _compare_with_curvature(check: Check) -> None:
+    """Compare each order with the one before the last, whose gradient may be 0 here."""
+    if "reverse" not in check.modes or check.problem.against is not None:
+        return
+    if not _is_special(check):
+        return
+    for order in range(2, check.order + 1):
+        rows = [row for row in check.rows if row.order <= order and row.path == "x"]
+        is_complete = any(row.order == order for row in rows)
+        fit = (verdicts.TRUE, verdicts.INCONCLUSIVE)
+        if not is_complete or any(row.verdict not in fit for row in rows):
+            return
+        problem = check.problem
+        check.rows += compare_curvature(problem, check.base, order, check.precision)
+
+
+def _text(value: np.ndarray) -> str:
+    """Return a value in words that are short for arrays, too."""
+    words = np.array2string(value, precision=4, threshold=8, edgeitems=2, separator=", ")
+    return " ".join(words.split())

@@ -1,0 +1,103 @@
+"""Judges of derivatives along directions, and the values that they judge."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.kinds import is_complex, is_floating
+from . import verdicts
+from .check import Check
+from .lines import Lines, PathLine
+from .problem import Product, move_point, product
+from .reference import FIRST, Ladder
+from .verdicts import Judge, noise_of
+
+
+def judge_of(
+    check: Check,
+    order: int,
+    j: int,
+    path: str = "x",
+    lines: Lines | None = None,
+    as_weighed: bool = True,
+) -> Judge:
+    """Return the judge of a derivative by source j; of other weights unless `as_weighed`."""
+    problem = check.problem
+    if lines is None:
+        lines = lines_along(check, order, j, problem.last[j], (path,))
+    middle = check.value_of(order - 1, path) if as_weighed else None
+    line = PathLine(lines, path, middle)
+
+    def complex_line(step: complex) -> Any:
+        if problem.level is None and not _has_complex_step(check, j, lines):
+            return None
+        outputs = problem.analytic_outputs(move_point(check.base, lines.ways, step))
+        if outputs is None:
+            check.complex_sources[j] = False
+        elif all(is_complex(one.dtype) for one in outputs):
+            return complex(sum(map(np.sum, map(np.multiply, problem.weights, outputs))))
+        return None
+
+    precision = check.precision
+    of_reals = all(is_floating(one.dtype) for one in (*check.base, *problem.values))
+    exact = complex_line if order == 1 and of_reals and precision < 1e-12 else None
+    return Judge(line, problem.scales[j], precision, problem.rough, exact)
+
+
+def _has_complex_step(check: Check, j: int, lines: Lines) -> bool:
+    """Return whether the function may take complex values of source j, as far as is known."""
+    if j not in check.complex_sources:
+        check.complex_sources[j] = not lines.has_outside_code
+    return check.complex_sources[j]
+
+
+def lines_of(check: Check, order: int, j: int) -> Lines:
+    """Return the lines along source j of all paths whose rows an order has."""
+    paths = ("x", "both") if (order, "both") in check.gradients and order > 1 else ("x",)
+    return lines_along(check, order, j, check.problem.last[j], paths)
+
+
+def lines_along(check: Check, order: int, j: int, way: np.ndarray, paths: tuple[str, ...]) -> Lines:
+    """Return the lines along a direction of source j."""
+    ways: list = [None] * len(check.indices)
+    ways[j] = way
+    return Lines(check.problem, check.base, ways, order - 1, paths)
+
+
+def along_another(check: Check, order: int, j: int) -> tuple[float, float]:
+    """Return the derivative by source j along another direction, and its reference."""
+    way = check.problem.ways[0][j]
+    gradients = check.gradients_of(order, "x")
+    value = product(way, gradients and gradients[1][j]).number
+    line = PathLine(lines_along(check, order, j, way, ("x",)), "x", None)
+    ladder = Ladder(line, check.problem.scales[j], check.precision)
+    while len(ladder.rows) < FIRST:
+        ladder.refine()
+    return value, ladder.best().value
+
+
+def products_along(check: Check, j: int, *gradients: list) -> list[Product]:
+    """Return the products of a source's direction with several gradients."""
+    return [product(check.problem.last[j], one[j]) for one in gradients]
+
+
+def recomputation(check: Check, order: int, j: int, path: str = "x") -> Callable:
+    """Return a function that computes the derivative by source j once more."""
+    arrays = functools.partial(check.problem.arrays, check.base, order, path)
+    return lambda: products_along(check, j, arrays())[0].number
+
+
+def is_known_false(check: Check, j: int) -> bool:
+    """Return whether there is a false row of source j."""
+    mine = [row for row in check.rows if row.argument == check.problem.sources[j].name]
+    return any(row.verdict == verdicts.WRONG for row in mine)
+
+
+def noise_of_difference(check: Check, difference: Callable[[], float]) -> float:
+    """Return how far a difference that should be 0 may be off by rounding."""
+    number = difference()
+    return noise_of(number, difference, check.problem.rough, abs(number))

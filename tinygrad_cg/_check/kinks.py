@@ -1,0 +1,99 @@
+"""Values at kinks: whether they are subgradients, or outside of all slopes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .check import Check
+from .judges import judge_of
+from .lines import measure_together
+from .problem import Point, Product, move_point
+from .verdicts import Judge
+
+NEARBY = 32  # points around a kink
+FEW_NEARBY = 8  # of these, where all slopes are those to both sides of the kink
+
+
+def is_slope_nearby(check: Check, order: int, j: int, value: Product, judge: Judge) -> bool:
+    """Return whether a value lies between slopes at points around this one.
+
+    Where elements tie, in a sort say, these are more than the two slopes to both sides
+    (the generalised gradient of Clarke, Optimization and Nonsmooth Analysis, 1983).
+    """
+    problem = check.problem
+    generator = np.random.default_rng(order)
+    small = check.precision**0.25
+    ways: list = [None] * len(problem.sources)
+    ways[j] = problem.last[j]
+    step = small**2 * problem.scales[j]
+    ends: list[Point] = []
+    for _ in range(NEARBY):
+        around = [
+            np.asarray(one + small * scale * generator.uniform(-1.0, 1.0, one.shape), one.dtype)
+            for one, scale in zip(check.base, problem.scales, strict=True)
+        ]
+        ends += [move_point(around, ways, sign * step) for sign in (1.0, -1.0)]
+    few = measure_together(problem, ends[: 2 * FEW_NEARBY], order - 1, ("x",)) or []
+    numbers = [one.number for (one,) in few]
+    slopes = []
+    for k in range(0, len(ends), 2):
+        try:
+            more = [problem.measure(one, order - 1) for one in ends[len(numbers) : k + 2]]
+        except Exception:  # it is not defined there
+            return False
+        numbers += [one.number for one in more]
+        slopes.append((numbers[k] - numbers[k + 1]) / (2 * step))
+        low, high = min(slopes), max(slopes)
+        margin = 10 * small * max(abs(low), abs(high))
+        if low - margin <= value.number <= high + margin:
+            return True
+        gaps = [min(abs(one - side) for side in judge.ladder.slopes()) for one in slopes]
+        if len(slopes) == FEW_NEARBY and max(gaps) <= margin:
+            break
+    return False
+
+
+def is_outside(check: Check, order: int, j: int, judge: Judge, number: float) -> bool:
+    """Return whether a value is beyond the slopes to both sides, whatever subgradient it is.
+
+    Asked of one element of one rule, whose kink is not a tie with other elements. What the
+    derivative is the sum of may have kinks that partly cancel: each one has its own slopes.
+    """
+    problem = check.problem
+    unit = problem.last[j] != 0
+    if not check.problem.is_one_rule or np.count_nonzero(unit) > 1:
+        return False
+    ways: list = [None] * len(problem.sources)
+    ways[j] = problem.last[j]
+
+    def terms(step: float) -> np.ndarray:
+        point = move_point(check.base, ways, step)
+        one_less = problem.arrays(point, order - 1) if order > 1 else None
+        arrays = problem.reference_outputs(point) if one_less is None else one_less
+        weights = problem.weights if one_less is None else problem.ways[order - 1]
+        pairs = zip(weights, arrays, strict=True)
+        found = [np.real(np.conj(way) * one) for way, one in pairs if one is not None]
+        return np.concatenate([one.ravel() for one in found])
+
+    step = judge.ladder.step
+    try:
+        right, middle, left = terms(step), terms(0.0), terms(-step)
+        slopes = (right - middle) / step, (middle - left) / step
+    except ValueError:  # connected on one side only
+        return False
+    low, high = float(np.minimum(*slopes).sum()), float(np.maximum(*slopes).sum())
+    margin = 0.05 * (high - low)
+    if low - margin <= number <= high + margin:
+        return False
+    nearby = problem.nearby(np.random.default_rng(problem.values[0].size))
+    if nearby is None:
+        return False
+    for points in ("point", "wide_point"):
+        own, moved = getattr(problem, points)[j], getattr(nearby, points)[j]
+        getattr(nearby, points)[j] = np.where(unit, own, moved)
+    other = Check(nearby, order, check.modes)
+    other.recorders = check.recorders
+    again = judge_of(other, order, j)
+    again.refine_reference()
+    pairs = zip(judge.ladder.slopes(), again.ladder.slopes(), strict=True)
+    return again.ladder.has_kink() and all(abs(a - b) <= 0.3 * (high - low) for a, b in pairs)
