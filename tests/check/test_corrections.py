@@ -54,7 +54,7 @@ def cuts_and_is_false(x):
 
 @tf.custom_gradient
 def rounds(x):
-    """Its derivative is false by a factor; `round` has the derivative 0, and does not matter."""
+    """Its derivative is false by a factor; rounding has the derivative 0, and does not matter."""
 
     def grad(dy):
         return dy * (6.0 * x**2 + 0.0 * tf.round(x))
@@ -233,3 +233,93 @@ def test_the_line_of_the_check_is_not_named():
     assert "0 / 0 is NaN, at x = 0." in words(report)
     report = tf.check_gradients(tf.stop_gradient, 2.0)
     assert "uses `stop_gradient`, where derivatives end: derivatives" in words(report)
+
+
+# One factor, or one axis -----------------------------------------------------------------------
+
+cg = tf.custom_gradient
+
+
+@cg
+def minus_sine(x):
+    return tf.cos(x), lambda dy: dy * tf.sin(x)
+
+
+@tf.custom_gradient
+def product_with_signs(x, y):
+    def grad(dy):
+        return dy * y / 2.0, -dy * x
+
+    return x * y, grad
+
+
+@tf.custom_gradient
+def softmax_of_columns(x):
+    y = tf.nn.softmax(x, axis=0)
+    return y, lambda dy: y * (dy - tf.reduce_sum(dy * y, 1, keepdims=True))
+
+
+@tf.custom_gradient
+def centred(x):
+    y = x - tf.reduce_mean(x, axis=1, keepdims=True)
+    return y, lambda dy: dy - tf.reduce_mean(dy, axis=0, keepdims=True)
+
+
+MATRIX = np.random.default_rng(0).normal(size=(3, 4))
+CORRECTED = {
+    "a sign, with another name of the decorator": (minus_sine, (V,), "dy: -(dy * tf.sin(x))"),
+    "a ratio and a sign": (
+        product_with_signs, (V, V + 1.0), "return 2.0 * (dy * y / 2.0), dy * x"
+    ),
+    "an axis by position": (softmax_of_columns, (MATRIX,), "tf.reduce_sum(dy * y, 0, keepdims"),
+    "an axis by keyword": (centred, (MATRIX,), "tf.reduce_mean(dy, axis=1, keepdims=True)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CORRECTED)
+def test_a_factor_or_an_axis_is_corrected(name):
+    function, args, line = CORRECTED[name]
+    code = code_of(tf.check_gradients(function, *args))
+    assert line in code
+    corrected = defined(code, function.__name__, cg=cg, MATRIX=MATRIX)
+    assert tf.check_gradients(corrected, *args, order=3).ok
+
+
+def test_the_name_of_the_decorator_is_kept():
+    code = code_of(tf.check_gradients(minus_sine, V))
+    assert code.startswith("@cg\n")
+
+
+class Layer:
+    def __init__(self, scale):
+        self.scale = scale
+
+    @tf.custom_gradient
+    def __call__(self, x):
+        return self.scale * tf.cos(x), lambda dy: dy * self.scale * tf.sin(x)
+
+    @cg
+    def cube(self, x):
+        y = tf.stop_gradient(x)
+        return x**3, lambda dy: 3.0 * dy * y * y
+
+
+def test_methods_are_corrected():
+    layer = Layer(3.0)
+    code = code_of(tf.check_gradients(layer.cube, V))
+    assert "y = x" in code
+    corrected = defined(code, "cube", cg=cg).__get__(layer)
+    assert tf.check_gradients(corrected, V, order=3).ok
+    code = code_of(tf.check_gradients(layer.__call__, V))
+    assert "lambda dy: -(dy * self.scale * tf.sin(x))" in code
+    assert tf.check_gradients(defined(code, "__call__").__get__(layer), V, order=3).ok
+
+
+def test_a_ratio_that_may_be_a_size_is_not_written_down():
+    @tf.custom_gradient
+    def summed(x):
+        return tf.reduce_mean(x, 0), lambda dy: dy * tf.ones_like(x)
+
+    report = tf.check_gradients(summed, MATRIX)
+    assert "It is 3 times that." in words(report)
+    assert all(finding.code is None for finding in report.findings)

@@ -57,7 +57,8 @@ def check_gradients(
         True to compare every element of the derivatives of each order.
         By default each order is compared in one random direction for each argument, which
         takes about thirty evaluations of f, whatever the sizes; up to sixty if a rule is wrong,
-        more at kinks and zeros, for several arguments and for rules in rules.
+        more at kinks and zeros, for several arguments and for rules in rules. Points that are
+        computed in one batch count as one evaluation.
     seed:
         Of the random directions and weights; these are 1 where there is one number only.
 

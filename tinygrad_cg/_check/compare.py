@@ -11,7 +11,8 @@ from . import verdicts
 from .check import DOUBTFUL, Check
 from .curvature import compare_curvature
 from .derivatives import differentiate
-from .judges import judge_of, lines_of
+from .judges import first_steps, judge_of, lines_of
+from .lines import fetch
 from .parts import look_at_parts
 from .properties import (
     check_linearity,
@@ -20,6 +21,7 @@ from .properties import (
     look_at_shapes,
     values_repeat,
 )
+from .reference import FIRST
 from .rows import both_rows, forward_rows, upstream_row, x_rows
 from .single import full_rows
 from .verdicts import DerivativeRow
@@ -55,6 +57,8 @@ def _one_order(check: Check, order: int) -> bool:
     if order == 1:
         check_linearity(check)
     lines = [lines_of(check, order, j) for j in check.indices]
+    if check.is_brief and (order > 1 or check.complex_sources):
+        fetch(first_steps(check, lines, check.problem.scales, FIRST))
     judges = [judge_of(check, order, j, "x", lines[j]) for j in check.indices]
     if "reverse" in check.modes:
         if x_rows(check, order, judges, *found) and check.full:

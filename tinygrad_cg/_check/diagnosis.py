@@ -16,7 +16,7 @@ from .._rules.definition import source_line
 from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours, users_line
 from . import rewrite, verdicts
 from .check import REPEATS, Check
-from .patterns import describe_patterns, describe_upstreams
+from .patterns import Explanation, describe_patterns, describe_upstreams
 from .problem import product
 from .recorder import Bad, Cut, Recorder, Seen, SourceLine, find_captures
 from .report import Finding, RuleReport, number, where
@@ -481,13 +481,15 @@ def _wrong(
         before = " of the surrogate"
     text = f"Order {order} is not the derivative{before}. {_describe(evidence, rows)}"
     blamed = [rule for rule in rules if rule.first_false_order is not None]
+    explanation = None
     hint = _describe_swap(evidence, order)
     if order == 1 and not blamed and not evidence.check.problem.is_one_rule:
         texts = (name_overwritten(seen) for seen in evidence.calls if seen.standalone)
         hint = hint or next(filter(None, texts), "")
     if all(one.holds is not False for one in evidence.check.properties if "linear" in one.name):
-        hint = hint or describe_patterns(evidence.check, rows)
-    hint = " ".join(filter(None, (hint, deliberate)))
+        explanation = None if hint else describe_patterns(evidence.check, rows)
+    text_of = explanation.text if explanation else hint
+    hint = " ".join(filter(None, (text_of, deliberate)))
     if blamed:
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
         text += f" The rule of `{one.name}` ({one.site}) is false by itself."
@@ -497,7 +499,26 @@ def _wrong(
             f" The rule of `{name}` ({location}) serves this order: it must be the "
             f"derivative of what `{name}` returns."
         )
-    yield Finding(f"{text} {hint}".strip())
+    text = f"{text} {hint}".strip()
+    code = None if deliberate or explanation is None else _fixed(evidence, explanation)
+    yield Finding(f"{text} Write it like this:" if code else text, code)
+
+
+def _fixed(evidence: Evidence, explanation: Explanation) -> str | None:
+    """Return the corrected code of the checked function, where nothing is in doubt."""
+    problem = evidence.check.problem
+    is_sure = all(row.verdict in (verdicts.TRUE, verdicts.WRONG) for row in evidence.rows)
+    if not explanation.fixes or not is_sure or not problem.is_one_rule:
+        return None
+    if any(row.nearby or row.index is not None for row in evidence.rows):
+        return None
+
+    def change(source: rewrite.SourceCode) -> None:
+        for j, fix in explanation.fixes.items():
+            fix(source, problem.name, j)
+
+    trial = try_change(evidence.check, None, change)
+    return trial.code if trial is not None and trial.right else None
 
 
 def _describe_swap(evidence: Evidence, order: int) -> str:

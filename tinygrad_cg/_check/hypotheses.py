@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, permutations
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .elements import NOTHING, Elements, largest
+from .rewrite import SourceCode, change_axis, scale_gradient
 
 SHOWN = 3  # elements to name
 SHIFTS = 32  # positions that elements may be shifted by
@@ -23,21 +25,25 @@ SHIFTS = 32  # positions that elements may be shifted by
 class Hypothesis(NamedTuple):
     """What is wrong, in words, and whether that is true of a sample of elements.
 
-    `fitted` is how many numbers were fitted to the first sample.
+    `fitted` is how many numbers were fitted to the first sample. `fix` corrects the source of a
+    function, given its name and the index of the gradient.
     """
 
     words: str
     fits: Callable[[Elements], bool]
     fitted: int = 0
+    fix: Callable[[SourceCode, str, int], None] | None = None
 
 
-def gives(words: str, given: Callable[[Elements], Any], fitted: int = 0) -> Hypothesis:
+def gives(
+    words: str, given: Callable[[Elements], Any], fitted: int = 0, fix: Any = None
+) -> Hypothesis:
     """Return the hypothesis that a rule gives what `given` makes of a sample."""
-    return Hypothesis(words, lambda sample: sample.match_given(given(sample)), fitted)
+    return Hypothesis(words, lambda sample: sample.match_given(given(sample)), fitted, fix)
 
 
-def explain(one: Elements) -> str | None:
-    """Return the words of the first hypothesis that explains every element; None without one."""
+def explain(one: Elements) -> Hypothesis | None:
+    """Return the first hypothesis that explains every element; None without one."""
     samples = one.samples
     if not largest(one.right):
         return None
@@ -48,7 +54,7 @@ def explain(one: Elements) -> str | None:
             for hypothesis in family(one):
                 is_tested = count > hypothesis.fitted
                 if is_tested and all(map(hypothesis.fits, samples)):
-                    return hypothesis.words
+                    return hypothesis
     return None
 
 
@@ -64,7 +70,15 @@ def _ratio(one: Elements) -> Iterator[Hypothesis]:
     ratio = _fitted_ratio(one, lambda sample: sample.right)
     if ratio is None or np.isclose(ratio, 1.0, rtol=one.tolerance):  # false in few elements, then
         return
-    yield gives(_words_of_ratio(one, ratio), lambda sample: ratio * sample.right, fitted=1)
+    words = _words_of_ratio(one, ratio)
+    numbers = [*one.x.shape, *one.upstream.shape, one.x.size]
+    for other in one.others.values():
+        numbers += [*other.shape, *(np.ravel(other) if other.size == 1 else ())]
+    is_plain = isinstance(ratio, float) and not any(
+        np.isclose(number, (ratio, 1 / ratio), rtol=1e-5).any() for number in numbers
+    )  # else it may be a size, or an argument
+    fix = partial(scale_gradient, ratio=ratio) if is_plain else None
+    yield gives(words, lambda sample: ratio * sample.right, 1, fix)
 
 
 def _words_of_ratio(one: Elements, ratio: Any) -> str:
@@ -371,6 +385,11 @@ def _sets_of_axes(ndim: int) -> list[tuple[int, ...]]:
     return [axes for k in range(ndim) for axes in combinations(range(ndim), k + 1)]
 
 
+def _other_axis(wrong: tuple[int, ...], right: tuple[int, ...]) -> Any:
+    is_single = len(wrong) == len(right) == 1
+    return partial(change_axis, old=wrong[0], new=right[0]) if is_single else None
+
+
 def _softmax(one: Elements) -> Iterator[Hypothesis]:
     """Yield the axes of a softmax, or of its logarithm, whose rule sums over others."""
     y, dy = one.outputs, one.upstream
@@ -402,6 +421,7 @@ def _softmax(one: Elements) -> Iterator[Hypothesis]:
                     lambda sample, of=of, axes=axes, is_log=is_log: pull(
                         sample, of(sample, axes, is_log), axes, is_log
                     ),
+                    fix=_other_axis(axes, right[0]),
                 )
 
 
@@ -440,6 +460,7 @@ def _centred(one: Elements) -> Iterator[Hypothesis]:
                     lambda sample, axes=others: (
                         sample.upstream - np.mean(sample.upstream, axis=axes, keepdims=True)
                     ),
+                    fix=_other_axis(others, axes),
                 )
 
 
@@ -499,7 +520,7 @@ def _of_outputs(one: Elements) -> Iterator[Hypothesis]:
     which = f"output {false[0]}" if len(false) == 1 else f"outputs {in_words(map(str, false))}"
     text = f"It is false for {which} of {len(one.parts)} only, counted from 0."
     inside = explain(one.parts[false[0]]) if len(false) == 1 else None
-    yield Hypothesis(f"{text} {inside}" if inside else text, lambda sample: True)
+    yield Hypothesis(f"{text} {inside.words}" if inside else text, lambda sample: True)
 
 
 def _where(one: Elements) -> Iterator[Hypothesis]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from . import verdicts
 from .check import Check
 from .lines import Lines, PathLine
 from .problem import Product, move_point, product
-from .reference import FIRST, Ladder
+from .reference import FIRST, Ladder, first_step
 from .verdicts import Judge, noise_of
 
 
@@ -66,6 +66,18 @@ def lines_along(check: Check, order: int, j: int, way: np.ndarray, paths: tuple[
     ways: list = [None] * len(check.indices)
     ways[j] = way
     return Lines(check.problem, check.base, ways, order - 1, paths)
+
+
+def first_steps(
+    check: Check, lines: Sequence[Lines], scales: Sequence[float], levels: int
+) -> list[tuple[Lines, float]]:
+    """Return the steps of the first levels along several lines."""
+    return [
+        (one, sign * first_step(scale, check.precision) * 0.5**level)
+        for one, scale in zip(lines, scales, strict=True)
+        for level in range(levels)
+        for sign in (1, -1)
+    ]
 
 
 def along_another(check: Check, order: int, j: int) -> tuple[float, float]:

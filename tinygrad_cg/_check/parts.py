@@ -9,9 +9,9 @@ import numpy as np
 from ..errors import NotLinearError
 from . import verdicts
 from .check import DOUBTFUL, Check, size_of, unit_directions
-from .judges import judge_of, lines_along, products_along, recomputation
+from .judges import first_steps, judge_of, lines_along, products_along, recomputation
 from .lines import Lines, fetch
-from .reference import FIRST, LEVELS, first_step
+from .reference import FIRST, LEVELS
 from .rows import row_of
 from .verdicts import DerivativeRow, tolerance
 
@@ -59,14 +59,7 @@ def _lines_of_parts(check: Check, order: int, j: int, parts: list) -> list[Lines
     lines = [lines_along(check, order, j, part, ("x",)) for part, _ in parts]
     is_single = all(np.count_nonzero(part) == 1 for part, _ in parts)  # at kinks
     levels = LEVELS if is_single else FIRST
-    fetch(
-        [
-            (one, sign * first_step(scale, check.precision) * 0.5**level)
-            for one, (_, scale) in zip(lines, parts, strict=True)
-            for level in range(levels)
-            for sign in (1, -1)
-        ]
-    )
+    fetch(first_steps(check, lines, [scale for _, scale in parts], levels))
     return lines
 
 

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from .check import Check
 from .elements import TooMuch, largest, look_at_elements
-from .hypotheses import explain
+from .hypotheses import Hypothesis, explain, gives
 from .judges import along_another
+from .rewrite import SourceCode, scale_gradient
 from .verdicts import DerivativeRow
 
-SHOWN = 3  # elements to name
+
+class Explanation(NamedTuple):
+    """What is wrong with gradients, in words, and how to correct them all, by source."""
+
+    text: str
+    fixes: dict[int, Callable[[SourceCode, str, int], None]]
 
 
-def describe_patterns(check: Check, rows: Sequence[DerivativeRow]) -> str:
+def describe_patterns(check: Check, rows: Sequence[DerivativeRow]) -> Explanation:
     """Return sentences on how the false gradients of one order differ from the right ones.
 
     These depend on counts of elements, not on the speed of the machine. Where elements were too
@@ -30,38 +37,39 @@ def describe_patterns(check: Check, rows: Sequence[DerivativeRow]) -> str:
         return _describe(check, rows, names)
 
 
-def _describe(check: Check, rows: Sequence[DerivativeRow], names: list[str]) -> str:
+def _describe(check: Check, rows: Sequence[DerivativeRow], names: list[str]) -> Explanation:
     false = {
         row.argument: row for row in reversed(rows) if row.path == "x" and row.argument in names
     }
-    found, left = {}, {}
+    found: dict[str, Hypothesis] = {}
+    left = []
     for name, row in reversed(false.items()):
+        j = names.index(name)
         try:
-            elements = look_at_elements(check, row.order, names.index(name))
+            elements = look_at_elements(check, row.order, j)
         except TooMuch as error:
-            left[name] = f"The elements of {name} were not looked at one by one: {error}."
-            text = _multiple(check, row, names.index(name))
-        else:
-            if elements is None:
-                text = _multiple(check, row, names.index(name))
-            else:
-                text = explain(elements)
-        if text:
-            found[name] = text
+            left.append(f"The elements of {name} were not looked at one by one: {error}.")
+            elements = None
+        hypothesis = _multiple(check, row, j) if elements is None else explain(elements)
+        if hypothesis is not None:
+            found[name] = hypothesis
+    texts = {name: hypothesis.words for name, hypothesis in found.items()}
+    fixes = {names.index(name): one.fix for name, one in found.items() if one.fix is not None}
+    if len(fixes) < len(false):
+        fixes = {}
     if not found:
-        return " ".join(left.values())
-    if len(found) == len(false) and len(set(found.values())) == 1:
-        return next(iter(found.values()))
-    if len(names) == 1:
-        return " ".join(found.values())
-    return " ".join(f"By {name}: {text[0].lower()}{text[1:]}" for name, text in found.items())
+        return Explanation(" ".join(left), {})
+    if len(names) == 1 or (len(found) == len(false) and len(set(texts.values())) == 1):
+        return Explanation(next(iter(texts.values())), fixes)
+    by_name = (f"By {name}: {text[0].lower()}{text[1:]}" for name, text in texts.items())
+    return Explanation(" ".join(by_name), fixes)
 
 
 RATIOS = (-1.0, 2.0, 0.5, -2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25, 10.0, 0.1, 100.0, 1000.0)
 
 
-def _multiple(check: Check, row: DerivativeRow, j: int) -> str | None:
-    """Return a sentence for a multiple of the right gradient, by the sums of its elements.
+def _multiple(check: Check, row: DerivativeRow, j: int) -> Hypothesis | None:
+    """Return the hypothesis of a multiple of the right gradient, by the sums of its elements.
 
     Along two directions: if some elements are other multiples, their sums have other ratios.
     """
@@ -74,7 +82,8 @@ def _multiple(check: Check, row: DerivativeRow, j: int) -> str | None:
     value, reference = along_another(check, row.order, j)
     if not math.isclose(value, near * reference, rel_tol=1e-6):
         return None
-    return "The sign is wrong." if near == -1.0 else f"It is {near:g} times that."
+    words = "The sign is wrong." if near == -1.0 else f"It is {near:g} times that."
+    return gives(words, lambda sample: near * sample.right, 1, partial(scale_gradient, ratio=near))
 
 
 def describe_upstreams(check: Check, name: str) -> str | None:

@@ -7,10 +7,15 @@ import contextlib
 import copy
 import inspect
 import linecache
+import math
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import partial
 from typing import Any
+
+from .._rules.custom_gradient import custom_gradient
 
 DETACHING = ("float", "asarray", "array", "stop_gradient")  # functions of one tensor
 
@@ -18,9 +23,10 @@ DETACHING = ("float", "asarray", "array", "stop_gradient")  # functions of one t
 class SourceCode:
     """The source of a function, as a tree."""
 
-    def __init__(self, tree: ast.Module, first: int):
+    def __init__(self, tree: ast.Module, first: int, space: Mapping[str, Any]):
         self.tree = tree
         self.first = first  # the line of the file that is the tree's first
+        self.space = space  # the names that the code sees
 
     def text(self) -> str:
         text = ast.unparse(ast.fix_missing_locations(self.tree))
@@ -31,14 +37,30 @@ class SourceCode:
     def prefix(self) -> str:
         """Return the user's name for the library, with a dot."""
         found = re.search(r"(\w+\.)(?:\w+\.)*custom_gradient", ast.unparse(self.tree))
-        return found.group(1) if found else "tf."
+        if found:
+            return found.group(1)
+        package = __name__.partition(".")[0]
+        names = (name for name, one in self.space.items() if inspect.ismodule(one))
+        known = (name for name in names if self.space[name].__name__ == package)
+        return f"{next(known, 'tf')}."
+
+
+def is_custom_gradient(decorator: ast.expr, space: Mapping[str, Any]) -> bool:
+    """Return whether a decorator is `custom_gradient`, by its name or by what it stands for."""
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    name = last_name(function)
+    return name == "custom_gradient" or (
+        isinstance(function, ast.Name) and space.get(name) is custom_gradient
+    )
 
 
 def _source_of(function: Any) -> SourceCode | None:
     function = inspect.unwrap(getattr(function, "_function", function))
     try:
         lines, first = inspect.getsourcelines(function)
-        return SourceCode(ast.parse(textwrap.dedent("".join(lines))), first)
+        space = inspect.getclosurevars(function)
+        names = {**space.globals, **space.nonlocals, **function.__globals__}
+        return SourceCode(ast.parse(textwrap.dedent("".join(lines))), first, names)
     except (OSError, TypeError, SyntaxError):
         return None
 
@@ -134,7 +156,7 @@ def undecorate(source: SourceCode, inner: str) -> None:
             case _:
                 return
     decorators = target.decorator_list
-    target.decorator_list = [one for one in decorators if "custom_gradient" not in ast.unparse(one)]
+    target.decorator_list = [one for one in decorators if not is_custom_gradient(one, source.space)]
     gone = {rule.id for _, _, rule in pairs if isinstance(rule, ast.Name)}
     for one, value, _ in pairs:
         one.value = value
@@ -175,6 +197,50 @@ def wrap_gradient(source: SourceCode, name: str, index: int, call: str) -> None:
         return [*gradients[:index], wrapped, *gradients[index + 1 :]]
 
     _change_returned(source, name, index, wrap)
+
+
+def scale_gradient(source: SourceCode, name: str, index: int, ratio: float) -> None:
+    """Divide gradient number `index` of `name` by a ratio of small integers, if it is one."""
+    if math.isclose(ratio, -1.0, rel_tol=1e-5):
+        _change_returned(source, name, index, partial(_negate, index=index))
+        return
+    near = Fraction(ratio).limit_denominator(1000)
+    above, below = near.denominator, abs(near.numerator)
+    if not below or not math.isclose(near, ratio, rel_tol=1e-9 if below > 12 else 1e-5):
+        return
+    call = "(gradient)" if above == 1 else f"{above}.0 * (gradient)"
+    call += "" if below == 1 else f" / {below}.0"
+    wrap_gradient(source, name, index, f"-({call})" if ratio < 0 else call)
+
+
+def _negate(gradients: list[ast.expr], index: int) -> list[ast.expr]:
+    return [*gradients[:index], _negated(gradients[index]), *gradients[index + 1 :]]
+
+
+def _negated(gradient: ast.expr) -> ast.expr:
+    """Return minus an expression: without the sign of its first factor, if that has one."""
+    return _without_sign(gradient) or ast.UnaryOp(ast.USub(), gradient)
+
+
+def _without_sign(gradient: ast.expr) -> ast.expr | None:
+    match gradient:
+        case ast.UnaryOp(ast.USub(), operand):
+            return operand
+        case ast.BinOp(left, ast.Mult() | ast.Div() | ast.MatMult() as operator, right):
+            first = _without_sign(left)
+            return first and ast.BinOp(first, operator, right)
+    return None
+
+
+def change_axis(source: SourceCode, name: str, index: int, old: int, new: int) -> None:
+    """Let the rule of `name` sum, or average, over the axis `new` instead of `old`."""
+    rule = _rule_of(source, name)
+    for node in ast.walk(rule) if rule is not None else ():
+        match node:
+            case ast.Call(_, [_, ast.Constant(value) as axis, *_]) if value == old:
+                axis.value = new
+            case ast.keyword("axis", ast.Constant(value) as axis) if value == old:
+                axis.value = new
 
 
 def _change_returned(source: SourceCode, name: str, index: int, change: Callable) -> None:

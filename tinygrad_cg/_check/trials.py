@@ -23,8 +23,6 @@ from .problem import CheckedFunction
 from .recorder import Seen
 from .verdicts import TRUE
 
-SAFE_DECORATORS = ("custom_gradient",)  # to execute them again changes nothing
-
 
 class Trial(NamedTuple):
     """Corrected code, and the rows and properties of its check; None if it cannot be executed."""
@@ -87,6 +85,8 @@ def _try(
     checked = CheckedFunction(altered, args, kwargs, 0, check.order, against)
     alike = _are_alike(values, checked.values)
     found = Check(checked, check.order, check.modes, is_brief=True)
+    if own and not more:  # the same function
+        found.complex_sources |= check.complex_sources
     if compare and alike:
         run_check(found)
     return Trial(code, found if alike else None)
@@ -96,26 +96,24 @@ def _define(code: str, function: Any) -> Any:
     """Execute the definition of a function, and return it; None for anything but a definition."""
     function = inspect.unwrap(getattr(function, "_function", function))
     tree = ast.parse(code)
-    match tree.body:
-        case [ast.FunctionDef(name, decorator_list=decorators)]:
-            names = [rewrite.last_name(_callee(one)) for one in decorators]
-            if any(one not in SAFE_DECORATORS for one in names):
-                return None
-        case [ast.Assign([ast.Name(name)], ast.Lambda())]:
-            pass
-        case [ast.Assign([ast.Name(name)], ast.Call(decorator, [ast.Lambda()]))]:
-            if rewrite.last_name(decorator) not in SAFE_DECORATORS:
-                return None
-        case _:
-            return None
     space = dict(function.__globals__)
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    space |= {free: cell.cell_contents for free, cell in cells if free != name}
-    return define(code, "corrected code", space, name)
-
-
-def _callee(decorator: ast.expr) -> ast.expr:
-    return decorator.func if isinstance(decorator, ast.Call) else decorator
+    space |= {free: cell.cell_contents for free, cell in cells}
+    match tree.body:
+        case [ast.FunctionDef(name, decorator_list=decorators)]:
+            pass
+        case [ast.Assign([ast.Name(name)], ast.Lambda())]:
+            decorators = []
+        case [ast.Assign([ast.Name(name)], ast.Call(decorator, [ast.Lambda()]))]:
+            decorators = [decorator]
+        case _:
+            return None
+    if not all(rewrite.is_custom_gradient(one, space) for one in decorators):
+        return None  # to execute other decorators again may change something
+    space.pop(name, None)
+    altered = define(code, "corrected code", space, name)
+    instance = getattr(function, "__self__", None)
+    return altered if instance is None else altered.__get__(instance)
 
 
 def _arguments(problem: CheckedFunction, seen: Seen, more: Sequence[Any]) -> list:
