@@ -269,7 +269,7 @@ MATRIX = np.random.default_rng(0).normal(size=(3, 4))
 CORRECTED = {
     "a sign, with another name of the decorator": (minus_sine, (V,), "dy: -(dy * tf.sin(x))"),
     "a ratio and a sign": (
-        product_with_signs, (V, V + 1.0), "return 2.0 * (dy * y / 2.0), dy * x"
+        product_with_signs, (V, V + 1.0), "return 2.0 * dy * y / 2.0, dy * x"
     ),
     "an axis by position": (softmax_of_columns, (MATRIX,), "tf.reduce_sum(dy * y, 0, keepdims"),
     "an axis by keyword": (centred, (MATRIX,), "tf.reduce_mean(dy, axis=1, keepdims=True)"),

@@ -12,7 +12,6 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 from .._rules.custom_gradient import custom_gradient
@@ -201,20 +200,30 @@ def wrap_gradient(source: SourceCode, name: str, index: int, call: str) -> None:
 
 def scale_gradient(source: SourceCode, name: str, index: int, ratio: float) -> None:
     """Divide gradient number `index` of `name` by a ratio of small integers, if it is one."""
-    if math.isclose(ratio, -1.0, rel_tol=1e-5):
-        _change_returned(source, name, index, partial(_negate, index=index))
-        return
     near = Fraction(ratio).limit_denominator(1000)
-    above, below = near.denominator, abs(near.numerator)
-    if not below or not math.isclose(near, ratio, rel_tol=1e-9 if below > 12 else 1e-5):
+    tolerance = 1e-5 if abs(near.numerator) <= 12 else 1e-9
+    if not near or not math.isclose(near, ratio, rel_tol=tolerance):
         return
-    call = "(gradient)" if above == 1 else f"{above}.0 * (gradient)"
-    call += "" if below == 1 else f" / {below}.0"
-    wrap_gradient(source, name, index, f"-({call})" if ratio < 0 else call)
+
+    def scale(gradients: list[ast.expr]) -> list[ast.expr]:
+        found = gradients[index]
+        if near.denominator > 1:
+            found = _times(near.denominator, found)
+        if abs(near.numerator) > 1:
+            found = ast.BinOp(found, ast.Div(), ast.Constant(float(abs(near.numerator))))
+        if near < 0:
+            found = _negated(found)
+        return [*gradients[:index], found, *gradients[index + 1 :]]
+
+    _change_returned(source, name, index, scale)
 
 
-def _negate(gradients: list[ast.expr], index: int) -> list[ast.expr]:
-    return [*gradients[:index], _negated(gradients[index]), *gradients[index + 1 :]]
+def _times(factor: int, gradient: ast.expr) -> ast.expr:
+    """Return a number times an expression: before its first factor."""
+    match gradient:
+        case ast.BinOp(left, ast.Mult() | ast.Div() | ast.MatMult() as operator, right):
+            return ast.BinOp(_times(factor, left), operator, right)
+    return ast.BinOp(ast.Constant(float(factor)), ast.Mult(), gradient)
 
 
 def _negated(gradient: ast.expr) -> ast.expr:
