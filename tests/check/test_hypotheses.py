@@ -6,6 +6,7 @@ import pytest
 import tinygrad_cg as tf
 from tests.check.test_check import words
 from tests.check.test_patterns import WIDE, V, rule
+from tests.check.test_stationary import NEAR
 
 P = np.array([0.2, 0.7, 0.4])
 TARGET = tf.constant(np.array([1.0, 0.0, 1.0]))
@@ -65,12 +66,15 @@ def test_nothing_is_said_that_is_not_true_of_every_element(name):
         assert claim not in text, text
 
 
-def test_what_is_right_at_one_point_alone():
-    """Order 2 is the derivative of order 1, which is right at this point only."""
-    at = 0.37
-    report = tf.check_gradients(rule(lambda x: (x - at) ** 2, lambda dy, x: 3 * dy * (x - at)), at)
-    assert report.first_false_order == 1
-    assert "Order 2 is not the derivative" not in words(report)
+@pytest.mark.parametrize("name", NEAR)
+def test_what_is_right_at_one_point_alone(name):
+    """An order is the derivative of the one before, which is right at this point only."""
+    function, args, order = NEAR[name]
+    text = words(tf.check_gradients(function, *map(np.array, args), order=order))
+    whose = {2: "the function", 3: "order 1"}[order]
+    assert f"Order {order - 1} is right at this point alone: order {order}, which is its " in text
+    assert f"is not the second derivative of {whose}." in text
+    assert f"Order {order} is not the derivative" not in text
 
 
 def stops(x):

@@ -19,6 +19,7 @@ from .check import REPEATS, Check
 from .patterns import Explanation, describe_patterns, describe_upstreams
 from .problem import product
 from .recorder import Bad, Cut, Recorder, Seen, SourceLine, find_captures
+from .reference import SECOND_DIFFERENCES
 from .report import Finding, RuleReport, number, where
 from .state import name_overwritten, name_randomness
 from .surrogates import recognise_surrogate
@@ -476,6 +477,13 @@ def _wrong(
         return  # a consequence
     rows = [row for row in false if row.order == order]
     rows = [row for row in rows if row.path == "x"] or rows
+    if all(row.kind == SECOND_DIFFERENCES for row in rows):
+        whose = f"order {order - 2}" if order > 2 else "the function"
+        yield Finding(
+            f"Order {order - 1} is right at this point alone: order {order}, which is its "
+            f"derivative, is not the second derivative of {whose}. {_describe(evidence, rows)}"
+        )
+        return
     before = f" of order {order - 1}" if order > 1 else ""
     if order == 1 and evidence.check.problem.against is not None:
         before = " of the surrogate"
