@@ -613,3 +613,47 @@ FAMILIES: tuple[Callable[[Elements], Iterator[Hypothesis]], ...] = (
     *(_factors, _quadratic, _softmax, _centred, _offset, _terms, _left_out, _where, _held),
     *(_approximations, _digits),
 )
+
+
+# The upstream gradient -----------------------------------------------------------------------
+
+OfUpstream = Callable[[np.ndarray, np.ndarray], tuple[Any, Any, Any]]
+"""What a gradient is for none, twice and minus an upstream, of what it is for none and for one."""
+
+OF_UPSTREAMS: tuple[tuple[str, OfUpstream], ...] = (
+    (
+        "It is the same for every upstream: was the product with it forgotten?",
+        lambda none, once: (once, once, once),
+    ),
+    (
+        "It is affine in the upstream: where this is zero, the gradient is {constant:.6g} and not "
+        "0. A term of it lacks the product with the upstream.",
+        lambda none, once: (none, 2 * once - none, 2 * none - once),
+    ),
+    (
+        "It grows with the square of the upstream: is there a second product with it?",
+        lambda none, once: (0 * once, 4 * once, once),
+    ),
+    (
+        "It depends on the absolute value of the upstream: the sign of this is lost.",
+        lambda none, once: (0 * once, 2 * once, once),
+    ),
+    (
+        "It depends on the sign of the upstream only, or divides by its size.",
+        lambda none, once: (0 * once, once, -once),
+    ),
+)
+
+
+def explain_upstreams(
+    none: np.ndarray, once: np.ndarray, twice: np.ndarray, minus: np.ndarray
+) -> str | None:
+    """Return the first sentence that explains gradients for multiples of an upstream."""
+    given = (none, twice, minus)
+    close = partial(np.allclose, rtol=1e-5, atol=1e-7 * largest(np.stack([once, twice, minus])))
+    if close(none, 0.0) and close(twice, 2 * once) and close(minus, -once):
+        return None
+    for words, of in OF_UPSTREAMS:
+        if all(map(close, given, of(none, once))):
+            return words.format(constant=np.ravel(none)[np.argmax(np.abs(none))])
+    return None

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .check import Check
-from .elements import TooMuch, largest, look_at_elements
-from .hypotheses import Hypothesis, explain, gives
+from .elements import TooMuch, look_at_elements
+from .hypotheses import Hypothesis, explain, explain_upstreams, gives
 from .judges import along_another
 from .rewrite import SourceCode, scale_gradient
 from .verdicts import DerivativeRow
@@ -90,29 +90,13 @@ def describe_upstreams(check: Check, name: str) -> str | None:
     """Return a sentence on how a gradient depends on its upstream, if not as a product with it."""
     problem = check.problem
     j = [source.name for source in problem.sources].index(name)
-    point = problem.wide_point if problem.wide else problem.point
     upstreams = [[factor * one for one in problem.weights] for factor in (0.0, 1.0, 2.0, -1.0)]
     try:
-        found = [one[j] for one in problem.pull_back(point, upstreams)]
+        none, *others = [one[j] for one in problem.pull_back(check.base, upstreams)]
     except Exception:
         return None
-    if any(one is None or not np.isfinite(one).all() for one in found[1:]):
+    if any(one is None or not np.isfinite(one).all() for one in others):
         return None
-    none, once, twice, negative = found
-    close = partial(np.allclose, rtol=1e-5, atol=1e-7 * largest(np.stack(found[1:])))
-    none = none if np.isfinite(none).all() else np.zeros_like(none)  # it divides by the upstream
-    if close(once, none) and close(twice, none) and none.any():
-        return "It is the same for every upstream: was the product with it forgotten?"
-    if not close(none, 0.0) and close(twice - once, once - none):
-        constant = np.ravel(none)[np.argmax(np.abs(none))]
-        return (
-            f"It is affine in the upstream: where this is zero, the gradient is {constant:.6g} "
-            "and not 0. A term of it lacks the product with the upstream."
-        )
-    if close(twice, 4.0 * once):
-        return "It grows with the square of the upstream: is there a second product with it?"
-    if close(negative, once) and close(twice, 2.0 * once):
-        return "It depends on the absolute value of the upstream: the sign of this is lost."
-    if close(twice, once) and close(negative, -once):
-        return "It depends on the sign of the upstream only, or divides by its size."
-    return None
+    if not np.isfinite(none).all():  # it divides by the upstream
+        none = np.zeros_like(others[0])
+    return explain_upstreams(none, *others)
