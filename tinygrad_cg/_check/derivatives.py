@@ -39,8 +39,8 @@ def _differentiate_at(check: Check, order: int, paths: list[str]) -> None:
     recorder = Recorder([source.name for source in problem.sources])
     if paths[0] in ("x", "joint"):
         check.recorders[order, paths[0]] = recorder
-    found = problem.arrays_of(check.base, order, paths, recorder)
-    wide = dict(zip(paths, found, strict=True))
+    arrays = problem.arrays_of(check.base, order, paths, recorder)
+    wide = dict(zip(paths, arrays, strict=True))
     narrow: dict[str, list] = {}
     watched = [path for path in paths if path in ("x", "joint")]
     if problem.has_two_dtypes and watched:
@@ -55,9 +55,9 @@ def gradient_of_other_upstream(check: Check, j: int) -> np.ndarray | None:
     problem = check.problem
     if all(map(np.array_equal, problem.weights, problem.second_weights)):
         return None
-    found = check.gradients.get((1, "other"))
-    if not isinstance(found, tuple):
-        (gradients,) = problem.pull_back(check.base, [problem.second_weights])
+    computed = check.gradients.get((1, "other"))
+    if isinstance(computed, tuple):
+        _, gradients = computed
     else:
-        gradients = found[1]
+        (gradients,) = problem.pull_back(check.base, [problem.second_weights])
     return np.zeros_like(check.base[j]) if gradients[j] is None else gradients[j]

@@ -86,12 +86,12 @@ class Elements(NamedTuple):
         """Return whether numbers are the right ones, everywhere."""
         return given.shape == self.right.shape and bool(self.agree(given).all())
 
-    def match_given(self, found: np.ndarray) -> bool:
+    def match_given(self, predicted: np.ndarray) -> bool:
         """Return whether numbers are those that the rules gave, everywhere."""
-        if np.shape(found) != self.given.shape:
+        if np.shape(predicted) != self.given.shape:
             return False
-        known = np.isfinite(found) | ~np.isfinite(self.right)
-        return bool((known & self.agree(found, self.given)).all())
+        is_defined = np.isfinite(predicted) | ~np.isfinite(self.right)
+        return bool((is_defined & self.agree(predicted, self.given)).all())
 
     def only(self, mask: np.ndarray) -> Elements:
         """Return the elements at some positions of x."""
@@ -180,19 +180,19 @@ def _elements(
         return None
     several = order == 1 and len(values) > 1 and is_small and not np.iscomplexobj(x)
     single = order == 1 and len(values) == 1 and is_small
-    found: list[Elements] = []
+    samples: list[Elements] = []
     for there, gradient, row in zip(points, given, rows, strict=True):
         slopes = Slopes(row[0], [argument.columns(there, row[0], part) for part in row[1]], single)
         if np.isfinite(gradient).all():
-            found.append(_sample(argument, there, gradient, slopes, weights, problem.weights))
+            samples.append(_sample(argument, there, gradient, slopes, weights, problem.weights))
         if there is x and second is not None and is_small and np.isfinite(second).all():
             others = np.concatenate([np.ravel(one) for one in problem.second_weights])
-            found.append(_sample(argument, x, second, slopes, others, problem.second_weights))
+            samples.append(_sample(argument, x, second, slopes, others, problem.second_weights))
         if there is x and several:
-            found[0] = found[0]._replace(parts=_parts_by_output(argument, *slopes.columns[0]))
+            samples[0] = samples[0]._replace(parts=_parts_by_output(argument, *slopes.columns[0]))
     if not argument.is_precise:
-        found = list(map(_sharpened, found))
-    return found[0]._replace(more=tuple(found[1:]))
+        samples = list(map(_sharpened, samples))
+    return samples[0]._replace(more=tuple(samples[1:]))
 
 
 def _sharpened(one: Elements) -> Elements:
@@ -228,7 +228,7 @@ def _sample(
     parts = [np.real(columns @ np.conj(weights)) for columns, _ in slopes.columns]
     right = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
     uncertainty = np.sum([errors @ np.abs(weights) for _, errors in slopes.columns], axis=0)
-    found = Elements(
+    elements = Elements(
         argument.name,
         x,
         given,
@@ -238,14 +238,14 @@ def _sample(
         others=argument.others,
     )
     if not slopes.is_jacobian:
-        return found
+        return elements
     (upstream,), jacobian = upstreams, slopes.columns[0][0].T
-    found = found._replace(upstream=upstream, shares_of=argument.shares)
+    elements = elements._replace(upstream=upstream, shares_of=argument.shares)
     if np.iscomplexobj(x):
-        return found._replace(slopes=jacobian) if np.iscomplexobj(slopes.values) else found
+        return elements._replace(slopes=jacobian) if np.iscomplexobj(slopes.values) else elements
     if np.iscomplexobj(slopes.values):
-        return found
-    return found._replace(outputs=slopes.values.reshape(upstream.shape), jacobian=jacobian)
+        return elements
+    return elements._replace(outputs=slopes.values.reshape(upstream.shape), jacobian=jacobian)
 
 
 def _parts_by_output(
@@ -253,7 +253,7 @@ def _parts_by_output(
 ) -> tuple[Elements, ...]:
     """Return the elements of the gradient of each output."""
     problem, j, x = argument.problem, argument.j, argument.x
-    weights, found = problem.weights, []
+    weights, parts = problem.weights, []
     upstreams = [
         [one if i == k else np.zeros_like(one) for i, one in enumerate(weights)]
         for k in range(len(weights))
@@ -265,8 +265,8 @@ def _parts_by_output(
         mine = slice(end - weight.size, end)
         right = np.real(columns[:, mine] @ np.conj(weight.ravel())).reshape(x.shape)
         uncertainty = (errors[:, mine] @ np.abs(weight.ravel())).reshape(x.shape)
-        found.append(Elements(argument.name, x, given, right, uncertainty, argument.accuracy))
-    return tuple(found)
+        parts.append(Elements(argument.name, x, given, right, uncertainty, argument.accuracy))
+    return tuple(parts)
 
 
 class Argument:
@@ -290,14 +290,18 @@ class Argument:
 
     def shares(self, x: np.ndarray, upstream: np.ndarray) -> Shares:
         """Return the shares of the gradient at a value of the argument; empty if unknown."""
-        key = x.tobytes(), upstream.tobytes()
-        if key not in self._shares:
+        upstreams = [upstream]
+        if x is self.x:  # both are needed there
+            upstreams = [self.problem.weights[0], self.problem.second_weights[0]]
+        keys = [(x.tobytes(), one.tobytes()) for one in upstreams]
+        if keys[0] not in self._shares:
             point = [x if i == self.j else one for i, one in enumerate(self.point)]
-            self._shares[key] = NOTHING, []
+            parts: list[Shares] = [(NOTHING, [])] * len(keys)
             if self.problem.is_one_rule and self.problem.against is None:
                 with contextlib.suppress(Exception):  # NumPy code, say
-                    self._shares[key] = shares(self.problem, point, self.j, upstream)
-        return self._shares[key]
+                    parts = shares(self.problem, point, self.j, upstreams)
+            self._shares |= dict(zip(keys, parts, strict=True))
+        return self._shares[x.tobytes(), upstream.tobytes()]
 
     @property
     def others(self) -> dict[str, np.ndarray]:
@@ -316,14 +320,14 @@ class Argument:
             for there in points
         ]
         try:
-            found = self.values([one for some in around for one in some], self._size_of_batch())
+            values = self.values([one for some in around for one in some], self._size_of_batch())
         except _NotBatched:
             self.is_batched = False
             if count * len(units) > ALONE:
                 raise TooMuch(self.cost) from None
             points = points[: 1 + ALONE // (10 * self.x.size)]
-            found = self.values([one for some in around[: len(points)] for one in some])
-        blocks = np.split(found, len(points))
+            values = self.values([one for some in around[: len(points)] for one in some])
+        blocks = np.split(values, len(points))
         return points, [(block[0], np.split(block[1:], len(units))) for block in blocks]
 
     def _size_of_batch(self) -> int:
@@ -335,26 +339,26 @@ class Argument:
 
     def _shifted(self, there: np.ndarray, unit: complex) -> list[np.ndarray]:
         """Return points around one, in the order of `STEPS`, then of the elements."""
-        found, steps = [], self._steps(there)
+        points, steps = [], self._steps(there)
         for factor in STEPS:
             for i in range(there.size):
                 moved, step = there.flatten(), factor * steps[i] * unit
                 moved[i] += step if np.iscomplexobj(there) else np.real(step)
-                found.append(moved.reshape(there.shape))
-        return found
+                points.append(moved.reshape(there.shape))
+        return points
 
     def columns(
         self, there: np.ndarray, middle: np.ndarray, around: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the derivative of the values by each element, NaN at kinks, and its error."""
-        found, h = around.reshape(len(STEPS), there.size, -1), self._steps(there)[:, None]
-        slopes = (found[0] - found[1]) / (2 * h), (found[2] - found[3]) / h
-        bends = [np.abs(found[k] + found[k + 1] - 2 * middle) / h for k in (0, 2)]
+        values, h = around.reshape(len(STEPS), there.size, -1), self._steps(there)[:, None]
+        slopes = (values[0] - values[1]) / (2 * h), (values[2] - values[3]) / h
+        bends = [np.abs(values[k] + values[k + 1] - 2 * middle) / h for k in (0, 2)]
         typical = max(float(np.max(np.abs(middle), initial=0.0)), 1e-300)
         kink = (2 * bends[1] > 0.8 * bends[0]) & (2 * bends[1] > 1e-3 * typical / self.scale)
         # The extrapolation is better than the finer slope by about the square of the step.
         precision = np.finfo(middle.dtype).eps
-        rounding = np.where(found[2] == found[3], 0.0, 8 * precision * np.abs(middle) / h)
+        rounding = np.where(values[2] == values[3], 0.0, 8 * precision * np.abs(middle) / h)
         errors = 1e-2 * np.abs(slopes[1] - slopes[0]) + rounding
         return np.where(kink, np.nan, (4 * slopes[1] - slopes[0]) / 3), errors
 
@@ -365,21 +369,21 @@ class Argument:
         """
         if not batch:
             return np.concatenate([self._values(one[None], None) for one in points])
-        found = []
+        rows = []
         for start in range(0, len(points), batch):
             some = np.stack(points[start : start + batch])
             with _batching():
-                found.append(self._values(some, Together(len(some))))
-        return np.concatenate(found)
+                rows.append(self._values(some, Together(len(some))))
+        return np.concatenate(rows)
 
     def _values(self, points: np.ndarray, batch: Batch | None) -> np.ndarray:
         problem, order = self.problem, self.order
         with self._at(points, batch) as sources:
             if order == 1:
-                found = problem.run(sources, problem.against)
+                results = problem.run(sources, problem.against)
             else:
-                found = problem.numbers(sources, order - 1)
-        arrays = [(one if batch is None else batch.physical(one))._values() for one in found]
+                results = problem.numbers(sources, order - 1)
+        arrays = [(one if batch is None else batch.physical(one))._values() for one in results]
         rows = np.concatenate([one.reshape(len(points), -1) for one in arrays], axis=1)
         return rows if self.weights is None else np.real(rows @ np.conj(self.weights))[:, None]
 
@@ -388,9 +392,9 @@ class Argument:
         if len(points) > 1 and self.is_batched:
             with contextlib.suppress(_NotBatched):
                 with _batching():
-                    found = self._gradients(np.stack(points), Together(len(points)))
-                if at_point is None or np.allclose(found[0], at_point, 1e-6, equal_nan=True):
-                    return list(found)
+                    gradients = self._gradients(np.stack(points), Together(len(points)))
+                if at_point is None or np.allclose(gradients[0], at_point, 1e-6, equal_nan=True):
+                    return list(gradients)
         first = [] if at_point is None else [at_point]
         return [*first, *(self._gradients(one[None], None)[0] for one in points[len(first) :])]
 

@@ -42,16 +42,16 @@ def gives(
     return Hypothesis(words, lambda sample: sample.match_given(given(sample)), fitted, fix)
 
 
-def explain(one: Elements) -> Hypothesis | None:
+def explain(elements: Elements) -> Hypothesis | None:
     """Return the first hypothesis that explains every element; None without one."""
-    samples = one.samples
-    if not largest(one.right):
+    samples = elements.samples
+    if not largest(elements.right):
         return None
     is_close = all(sample.match(sample.given) for sample in samples)
     count = sum(int(np.isfinite(sample.right).sum()) for sample in samples)
     with np.errstate(all="ignore"):
         for family in (_approximations,) if is_close else FAMILIES:
-            for hypothesis in family(one):
+            for hypothesis in family(elements):
                 is_tested = count > hypothesis.fitted
                 if is_tested and all(map(hypothesis.fits, samples)):
                     return hypothesis
@@ -61,47 +61,51 @@ def explain(one: Elements) -> Hypothesis | None:
 # One factor ----------------------------------------------------------------------------------
 
 
-def _zero(one: Elements) -> Iterator[Hypothesis]:
+def _zero(elements: Elements) -> Iterator[Hypothesis]:
     yield Hypothesis("The rule gives 0 for it.", lambda sample: not sample.given.any())
 
 
-def _ratio(one: Elements) -> Iterator[Hypothesis]:
+def _ratio(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a constant ratio."""
-    ratio = _fitted_ratio(one, lambda sample: sample.right)
-    if ratio is None or np.isclose(ratio, 1.0, rtol=one.tolerance):  # false in few elements, then
+    ratio = _fitted_ratio(elements, lambda sample: sample.right)
+    if ratio is None or np.isclose(
+        ratio, 1.0, rtol=elements.tolerance
+    ):  # false in few elements, then
         return
-    words = _words_of_ratio(one, ratio)
-    numbers = [*one.x.shape, *one.upstream.shape, one.x.size]
-    for other in one.others.values():
+    words = _words_of_ratio(elements, ratio)
+    numbers = [*elements.x.shape, *elements.upstream.shape, elements.x.size]
+    for other in elements.others.values():
         numbers += [*other.shape, *(np.ravel(other) if other.size == 1 else ())]
-    is_plain = isinstance(ratio, float) and not any(
+    is_plain = isinstance(ratio, float) and not words.endswith("?")
+    is_plain = is_plain and not any(
         np.isclose(number, (ratio, 1 / ratio), rtol=1e-5).any() for number in numbers
     )  # else it may be a size, or an argument
     fix = partial(scale_gradient, ratio=ratio) if is_plain else None
     yield gives(words, lambda sample: ratio * sample.right, 1, fix)
 
 
-def _words_of_ratio(one: Elements, ratio: Any) -> str:
+def _words_of_ratio(elements: Elements, ratio: Any) -> str:
     text = f"It is {ratio:.6g} times that."
     if isinstance(ratio, complex):
         return text
     if np.isclose(ratio, -1.0, rtol=1e-5):
         return "The sign is wrong."
     count = max(ratio, 1 / ratio) if ratio > 0 else 0.0
-    size = one.x.size // one.outputs.size if one.outputs.size else 0
+    size = elements.x.size // elements.outputs.size if elements.outputs.size else 0
     if size > 1 and np.isclose(count, size, rtol=1e-5):
         how = "of a mean not scaled" if ratio > 1 else "of a sum scaled as that of a mean"
-        return f"{text} {one.name} has {size} elements for each output: is the rule {how}?"
-    sizes = [(a, b) for a, b in permutations(one.x.shape, 2) if a != b]
-    if size > 1 and any(np.isclose(ratio, a / b, rtol=1e-5) for a, b in sizes):
-        a, b = next(pair for pair in sizes if np.isclose(ratio, pair[0] / pair[1], rtol=1e-5))
+        return f"{text} {elements.name} has {size} elements for each output: is the rule {how}?"
+    sizes = [(a, b) for a, b in permutations(elements.x.shape, 2) if a != b]
+    alike = [(a, b) for a, b in sizes if np.isclose(ratio, a / b, rtol=1e-5)]
+    if size > 1 and alike:
+        a, b = alike[0]
         return f"{text} Is a mean over {a} elements divided by {b}, the size of another axis?"
     return text
 
 
-def _fitted_ratio(one: Elements, of: Callable[[Elements], Any]) -> Any:
+def _fitted_ratio(elements: Elements, of: Callable[[Elements], Any]) -> Any:
     """Return how many times a multiple of what `of` returns the rules gave; None without one."""
-    samples = one.samples
+    samples = elements.samples
     expected = [np.ravel(of(sample)) for sample in samples]
     given = np.concatenate([np.ravel(sample.given) for sample in samples])
     if sum(map(len, expected)) != len(given):
@@ -128,20 +132,20 @@ OF_OUTPUTS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
 )
 
 
-def _factors(one: Elements) -> Iterator[Hypothesis]:
+def _factors(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a factor made of an argument, or of the output, that is missing or too much."""
-    if sum(sample.given.size for sample in one.samples) < 3:
+    if sum(sample.given.size for sample in elements.samples) < 3:
         return
     named: list[tuple[str, Callable[[Elements], Any]]] = [
-        (words.format(x=one.name), lambda sample, of=of: of(sample.x)) for words, of in FACTORS
+        (words.format(x=elements.name), lambda sample, of=of: of(sample.x)) for words, of in FACTORS
     ]
-    for name, value in one.others.items():
-        if value.shape in (one.x.shape, ()) and np.isrealobj(value):
+    for name, value in elements.others.items():
+        if value.shape in (elements.x.shape, ()) and np.isrealobj(value):
             named += [
                 (words.format(x=name), lambda sample, of=of, name=name: of(sample.others[name]))
                 for words, of in FACTORS
             ]
-    if one.outputs.size and one.outputs.shape in (one.x.shape, ()):
+    if elements.outputs.size and elements.outputs.shape in (elements.x.shape, ()):
         named += [(words, lambda sample, of=of: of(sample.outputs)) for words, of in OF_OUTPUTS]
     for words, factor in named:
         for verb, power in (("missing", -1), ("too much", 1)):
@@ -149,7 +153,7 @@ def _factors(one: Elements) -> Iterator[Hypothesis]:
             def scaled(sample: Elements, factor: Any = factor, power: int = power) -> Any:
                 return sample.right * np.asarray(factor(sample), sample.right.dtype) ** power
 
-            ratio = _fitted_ratio(one, scaled)
+            ratio = _fitted_ratio(elements, scaled)
             if _is_simple(ratio):
                 text = f"A factor is {verb}: {words}."
                 text += "" if np.isclose(ratio, 1.0) else f" Besides it is {ratio:.6g} times that."
@@ -179,9 +183,9 @@ APPROXIMATIONS: tuple[tuple[str, float], ...] = (
 )
 
 
-def _approximations(one: Elements) -> Iterator[Hypothesis]:
+def _approximations(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a constant that is written with few digits, as seen next to the exact gradient."""
-    ratio = _fitted_ratio(one, lambda sample: sample.shares[0])
+    ratio = _fitted_ratio(elements, lambda sample: sample.shares[0])
     for text, near in APPROXIMATIONS if isinstance(ratio, float) else ():
         for power in (1, -1, 2, -2, 0.5, -0.5):
             error = near**power - 1.0
@@ -196,16 +200,16 @@ def _approximations(one: Elements) -> Iterator[Hypothesis]:
 # Complex numbers -----------------------------------------------------------------------------
 
 
-def _of_complex(one: Elements) -> Iterator[Hypothesis]:
-    if not np.iscomplexobj(one.given):
+def _of_complex(elements: Elements) -> Iterator[Hypothesis]:
+    if not np.iscomplexobj(elements.given):
         return
     yield gives("It is the complex conjugate of that.", lambda sample: np.conj(sample.right))
-    if one.upstream.shape == one.given.shape:
+    if elements.upstream.shape == elements.given.shape:
         yield gives(
             "Its factor of the upstream gradient is the complex conjugate of the right one.",
             lambda sample: sample.upstream * np.conj(sample.right / sample.upstream),
         )
-    if one.slopes.size:
+    if elements.slopes.size:
         yield gives(
             "It is the product of the transposed Jacobian with the upstream gradient: the "
             "Jacobian, a matrix say, must be conjugated, too.",
@@ -217,10 +221,10 @@ def _of_complex(one: Elements) -> Iterator[Hypothesis]:
 # Other positions -----------------------------------------------------------------------------
 
 
-def _permuted(one: Elements) -> Iterator[Hypothesis]:
+def _permuted(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a gradient whose elements stand at other positions."""
-    right, shape = one.right, one.given.shape
-    if right.size < 2 or right.size != one.given.size:
+    right, shape = elements.right, elements.given.shape
+    if right.size < 2 or right.size != elements.given.size:
         return
     for axes in permutations(range(right.ndim)) if right.ndim > 1 else ():
         moved = np.transpose(right, axes).shape
@@ -252,22 +256,24 @@ def _permuted(one: Elements) -> Iterator[Hypothesis]:
             )
     if np.isrealobj(right) and np.isfinite(right).all() and np.ptp(right):
         source = np.empty(right.size, int)
-        source[np.argsort(one.given, axis=None)] = np.argsort(right, axis=None)
+        source[np.argsort(elements.given, axis=None)] = np.argsort(right, axis=None)
         yield gives(
             "Its elements are the right ones in another order: it is permuted.",
             lambda sample: np.ravel(sample.right)[source].reshape(shape),
         )
 
 
-def _permuted_upstream(one: Elements) -> Iterator[Hypothesis]:
+def _permuted_upstream(elements: Elements) -> Iterator[Hypothesis]:
     """Yield an upstream gradient that is permuted as the outputs are, and not back."""
-    if not _is_square(one) or np.ptp(one.upstream) == 0:
+    if not _is_square(elements) or np.ptp(elements.upstream) == 0:
         return
-    if not (np.count_nonzero(one.jacobian, axis=0) == 1).all():
+    if not (np.count_nonzero(elements.jacobian, axis=0) == 1).all():
         return
-    upstream = (one.given / one.jacobian.sum(axis=0).reshape(one.given.shape)).ravel()
+    upstream = (
+        elements.given / elements.jacobian.sum(axis=0).reshape(elements.given.shape)
+    ).ravel()
     source = np.empty(upstream.size, int)
-    source[np.argsort(upstream)] = np.argsort(one.upstream.ravel())
+    source[np.argsort(upstream)] = np.argsort(elements.upstream.ravel())
     yield gives(
         "The elements of the upstream gradient are permuted: it needs the inverse order.",
         lambda sample: (sample.jacobian.sum(axis=0) * sample.upstream.ravel()[source]).reshape(
@@ -279,22 +285,22 @@ def _permuted_upstream(one: Elements) -> Iterator[Hypothesis]:
 # The Jacobian --------------------------------------------------------------------------------
 
 
-def _is_linear(one: Elements) -> bool:
+def _is_linear(elements: Elements) -> bool:
     """Return whether the Jacobian and the upstream gradient are known."""
-    return one.jacobian.size > 0
+    return elements.jacobian.size > 0
 
 
-def _is_square(one: Elements) -> bool:
-    return _is_linear(one) and one.jacobian.shape[0] == one.jacobian.shape[1] > 1
+def _is_square(elements: Elements) -> bool:
+    return _is_linear(elements) and elements.jacobian.shape[0] == elements.jacobian.shape[1] > 1
 
 
-def _summed(one: Elements) -> Iterator[Hypothesis]:
+def _summed(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a sum over another axis than the one that the argument is spread over."""
-    if not _is_linear(one):
+    if not _is_linear(elements):
         return
-    shape = one.outputs.shape
+    shape = elements.outputs.shape
     for axes in _sets_of_axes(len(shape)):
-        if np.prod([n for k, n in enumerate(shape) if k not in axes]) == one.given.size:
+        if np.prod([n for k, n in enumerate(shape) if k not in axes]) == elements.given.size:
 
             def summed(sample: Elements, axes: tuple[int, ...] = axes) -> np.ndarray:
                 parts = sample.upstream * sample.jacobian.sum(axis=1).reshape(shape)
@@ -304,15 +310,15 @@ def _summed(one: Elements) -> Iterator[Hypothesis]:
             yield gives(words, summed)
 
 
-def _parts(one: Elements) -> Iterator[Hypothesis]:
+def _parts(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a part of the Jacobian, or its transpose, in place of the whole."""
-    if not _is_square(one):
+    if not _is_square(elements):
         return
     text = "It is the product of the Jacobian with the upstream gradient; its transpose is needed."
-    is_small = one.x.size <= 256 and one.x.shape == one.outputs.shape
-    for axis in range(one.x.ndim) if is_small else ():
-        ones = np.cumsum(np.eye(one.x.size).reshape(-1, *one.x.shape), axis + 1)
-        if np.allclose(one.jacobian, ones.reshape(one.x.size, -1).T):
+    is_small = elements.x.size <= 256 and elements.x.shape == elements.outputs.shape
+    for axis in range(elements.x.ndim) if is_small else ():
+        ones = np.cumsum(np.eye(elements.x.size).reshape(-1, *elements.x.shape), axis + 1)
+        if np.allclose(elements.jacobian, ones.reshape(elements.x.size, -1).T):
             text += f" For a cumulative sum that is the one in reverse order, along axis {axis}."
     yield gives(
         text,
@@ -320,18 +326,18 @@ def _parts(one: Elements) -> Iterator[Hypothesis]:
     )
     yield gives(
         f"It has the diagonal of the Jacobian only: each output depends on other elements of "
-        f"{one.name}, too.",
+        f"{elements.name}, too.",
         lambda sample: (np.diag(sample.jacobian) * sample.upstream.ravel()).reshape(sample.x.shape),
     )
 
 
-def _left_out(one: Elements) -> Iterator[Hypothesis]:
+def _left_out(elements: Elements) -> Iterator[Hypothesis]:
     """Yield an index of the outputs, an example of a batch say, that the rule leaves out."""
-    if not _is_linear(one) or one.outputs.shape == one.x.shape:
+    if not _is_linear(elements) or elements.outputs.shape == elements.x.shape:
         return
-    for axis, size in enumerate(one.outputs.shape):
+    for axis, size in enumerate(elements.outputs.shape):
         for index in (size - 1, *range(size - 1)) if 1 < size <= SHIFTS else ():
-            mask = np.ones(one.outputs.shape)
+            mask = np.ones(elements.outputs.shape)
             mask[(slice(None),) * axis + (index,)] = 0.0
             yield gives(
                 f"What leads through index {index} of axis {axis} of the output is missing: is an "
@@ -342,10 +348,10 @@ def _left_out(one: Elements) -> Iterator[Hypothesis]:
             )
 
 
-def _held(one: Elements) -> Iterator[Hypothesis]:
+def _held(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a part of the function that the rule takes for constant, or leaves out."""
-    whole, shares = one.shares
-    if not one.match(whole):
+    whole, shares = elements.shares
+    if not elements.match(whole):
         return
     for k, share in enumerate(shares):
         if largest(share.gradient):
@@ -357,9 +363,9 @@ def _held(one: Elements) -> Iterator[Hypothesis]:
             yield gives(share.words, without)
 
 
-def _quadratic(one: Elements) -> Iterator[Hypothesis]:
+def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a quadratic form whose rule takes its matrix for symmetric."""
-    if not _is_linear(one) or one.outputs.size != 1 or one.x.size < 2:
+    if not _is_linear(elements) or elements.outputs.size != 1 or elements.x.size < 2:
         return
 
     def has_degree_two(sample: Elements) -> bool:
@@ -367,13 +373,14 @@ def _quadratic(one: Elements) -> Iterator[Hypothesis]:
         size = largest(sample.x) * largest(sample.right) * sample.x.size
         expected = 2.0 * sample.outputs.item() * sample.upstream.item()
         return all(
-            abs(np.vdot(sample.x, found) - expected) <= sample.tolerance * size
-            for found in (sample.given, sample.right)
+            abs(np.vdot(sample.x, gradient) - expected) <= sample.tolerance * size
+            for gradient in (sample.given, sample.right)
         )
 
+    x = elements.name
     yield Hypothesis(
-        f"It is right in the direction of {one.name} only, as 2 A {one.name} is for "
-        f"{one.name} A {one.name}: a matrix that is not symmetric needs A plus its transpose.",
+        f"It is right in the direction of {x} only, as 2 A {x} is for {x} A {x}: a matrix that is "
+        "not symmetric needs A plus its transpose.",
         has_degree_two,
     )
 
@@ -390,10 +397,10 @@ def _other_axis(wrong: tuple[int, ...], right: tuple[int, ...]) -> Any:
     return partial(change_axis, old=wrong[0], new=right[0]) if is_single else None
 
 
-def _softmax(one: Elements) -> Iterator[Hypothesis]:
+def _softmax(elements: Elements) -> Iterator[Hypothesis]:
     """Yield the axes of a softmax, or of its logarithm, whose rule sums over others."""
-    y, dy = one.outputs, one.upstream
-    if not y.shape == dy.shape == one.x.shape:
+    y, dy = elements.outputs, elements.upstream
+    if not y.shape == dy.shape == elements.x.shape:
         return
 
     def pull(sample: Elements, p: np.ndarray, axes: tuple[int, ...], is_log: bool) -> np.ndarray:
@@ -411,8 +418,8 @@ def _softmax(one: Elements) -> Iterator[Hypothesis]:
 
     sets = _sets_of_axes(y.ndim)
     for is_log in (False, True):
-        p = outputs(one, (), is_log)
-        right = [axes for axes in sets if one.match(pull(one, p, axes, is_log))]
+        p = outputs(elements, (), is_log)
+        right = [axes for axes in sets if elements.match(pull(elements, p, axes, is_log))]
         for axes in sets if right else ():
             for of in (outputs, own) if axes != right[0] else ():
                 yield gives(
@@ -425,10 +432,10 @@ def _softmax(one: Elements) -> Iterator[Hypothesis]:
                 )
 
 
-def _centred(one: Elements) -> Iterator[Hypothesis]:
+def _centred(elements: Elements) -> Iterator[Hypothesis]:
     """Yield the mean or the variance that the rule of a normalization takes for constant."""
-    y = one.outputs
-    if y.shape != one.x.shape:
+    y = elements.outputs
+    if y.shape != elements.x.shape:
         return
 
     def centre(sample: Elements, axes: tuple[int, ...]) -> np.ndarray:
@@ -448,12 +455,16 @@ def _centred(one: Elements) -> Iterator[Hypothesis]:
         ):
             yield Hypothesis(
                 f"It takes {what} over {_axes(axes)} for constant: the outputs depend on "
-                f"{one.name} through {what}, too.",
+                f"{elements.name} through {what}, too.",
                 lambda sample, of=completed, axes=axes: sample.match(of(sample, axes)),
             )
         for others in _sets_of_axes(y.ndim):
-            mean = np.mean(one.upstream, axis=axes, keepdims=True) if _is_linear(one) else None
-            if mean is not None and others != axes and one.match(one.upstream - mean):
+            mean = (
+                np.mean(elements.upstream, axis=axes, keepdims=True)
+                if _is_linear(elements)
+                else None
+            )
+            if mean is not None and others != axes and elements.match(elements.upstream - mean):
                 yield gives(
                     f"It subtracts the mean over {_axes(others)}; the outputs subtract that over "
                     f"{_axes(axes)}.",
@@ -467,18 +478,18 @@ def _centred(one: Elements) -> Iterator[Hypothesis]:
 # Terms ---------------------------------------------------------------------------------------
 
 
-def _offset(one: Elements) -> Iterator[Hypothesis]:
+def _offset(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a constant: the rule itself, or what it adds."""
-    is_known = one.outputs.size and np.isfinite(one.right).all()
-    if not is_known or one.upstream.shape != one.given.shape:
+    is_known = elements.outputs.size and np.isfinite(elements.right).all()
+    if not is_known or elements.upstream.shape != elements.given.shape:
         return
-    slope = np.ravel(one.given / one.upstream)[0]
+    slope = np.ravel(elements.given / elements.upstream)[0]
     yield gives(
         f"It is {slope:.6g} times the upstream gradient, wherever it is computed.",
         lambda sample: slope * sample.upstream,
         fitted=1,
     )
-    offset = np.mean((one.given - one.right) / one.upstream)
+    offset = np.mean((elements.given - elements.right) / elements.upstream)
     much = f"{abs(offset):.6g} {'more' if offset > 0 else 'less'}"
     yield gives(
         f"The factor of the upstream gradient is {much} than it must be, everywhere.",
@@ -487,20 +498,20 @@ def _offset(one: Elements) -> Iterator[Hypothesis]:
     )
 
 
-def _terms(one: Elements) -> Iterator[Hypothesis]:
+def _terms(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a term of a product rule that is missing, or a reciprocal."""
-    if not one.upstream.shape == one.outputs.shape == one.x.shape:
+    if not elements.upstream.shape == elements.outputs.shape == elements.x.shape:
         return
-    if (1 + len(one.more)) * one.x.size < 3:
+    if (1 + len(elements.more)) * elements.x.size < 3:
         return
     yield gives(
-        f"It is the output divided by {one.name}, times the upstream gradient: the output is a "
-        "product, and the term with the derivative of the other factor is missing.",
+        f"It is the output divided by {elements.name}, times the upstream gradient: the output is "
+        "a product, and the term with the derivative of the other factor is missing.",
         lambda sample: sample.upstream * sample.outputs / sample.x,
     )
     yield gives(
-        f"The output divided by {one.name} is missing, times the upstream gradient: the output "
-        "is a product, and its rule has the term of the other factor only.",
+        f"The output divided by {elements.name} is missing, times the upstream gradient: the "
+        "output is a product, and its rule has the term of the other factor only.",
         lambda sample: sample.right - sample.upstream * sample.outputs / sample.x,
     )
     yield gives(
@@ -512,25 +523,25 @@ def _terms(one: Elements) -> Iterator[Hypothesis]:
 # Some elements -------------------------------------------------------------------------------
 
 
-def _of_outputs(one: Elements) -> Iterator[Hypothesis]:
+def _of_outputs(elements: Elements) -> Iterator[Hypothesis]:
     """Yield the outputs whose gradients are false, where those of others are right."""
-    false = [k for k, part in enumerate(one.parts) if not part.match(part.given)]
-    if not 0 < len(false) < len(one.parts):
+    false = [k for k, part in enumerate(elements.parts) if not part.match(part.given)]
+    if not 0 < len(false) < len(elements.parts):
         return
     which = f"output {false[0]}" if len(false) == 1 else f"outputs {in_words(map(str, false))}"
-    text = f"It is false for {which} of {len(one.parts)} only, counted from 0."
-    inside = explain(one.parts[false[0]]) if len(false) == 1 else None
+    text = f"It is false for {which} of {len(elements.parts)} only, counted from 0."
+    inside = explain(elements.parts[false[0]]) if len(false) == 1 else None
     yield Hypothesis(f"{text} {inside.words}" if inside else text, lambda sample: True)
 
 
-def _where(one: Elements) -> Iterator[Hypothesis]:
+def _where(elements: Elements) -> Iterator[Hypothesis]:
     """Yield the positions of false elements, where others are right."""
-    false = np.any([~sample.agree(sample.given) for sample in one.at_point], axis=0)
+    false = np.any([~sample.agree(sample.given) for sample in elements.at_point], axis=0)
     count = int(false.sum())
     if not 0 < count < false.size:
         return
-    text = _where_false(one, false)
-    inside = one.only(false)
+    text = _where_false(elements, false)
+    inside = elements.only(false)
     there = next(
         (
             hypothesis.words
@@ -540,56 +551,60 @@ def _where(one: Elements) -> Iterator[Hypothesis]:
         ),
         "",
     )
-    if not np.isfinite(one.right).all():
+    if not np.isfinite(elements.right).all():
         text = text.replace("It is false", "Kinks aside, it is false", 1)
     if there:
         text += f" {there.replace('It is', 'There it is').replace('The sign', 'There the sign')}"
     yield Hypothesis(text, lambda sample: True)
 
 
-def _where_false(one: Elements, false: np.ndarray) -> str:
+def _where_false(elements: Elements, false: np.ndarray) -> str:
     count = f"{int(false.sum())} of {false.size} elements"
-    x = one.x
+    x = elements.x
     if np.isrealobj(x) and np.isfinite(x).all():
         for words, where in (
             ("< 0", x < 0), ("> 0", x > 0), ("<= 0", x <= 0), (">= 0", x >= 0), ("is 0", x == 0)
         ):  # fmt: skip
             if np.array_equal(false, where):
-                text = f"It is false only where {one.name} {words} ({count})."
-                return f"{text} That is {next(_named(one, false))}." if false.sum() == 1 else text
-    if one.given.ndim > 1:
-        for axis in range(one.given.ndim):
-            others = tuple(i for i in range(one.given.ndim) if i != axis)
+                text = f"It is false only where {elements.name} {words} ({count})."
+                return (
+                    f"{text} That is {next(_named(elements, false))}." if false.sum() == 1 else text
+                )
+    if elements.given.ndim > 1:
+        for axis in range(elements.given.ndim):
+            others = tuple(i for i in range(elements.given.ndim) if i != axis)
             hit = false.any(axis=others)
             whole = false.all(axis=others)
             if hit.sum() == 1 and false.shape[axis] > 1 and np.array_equal(hit, whole):
                 index = int(np.flatnonzero(hit)[0])
                 return f"It is false only at index {index} of axis {axis} ({count})."
     if false.sum() <= SHOWN:
-        return f"It is false only at {in_words(_named(one, false))}."
+        return f"It is false only at {in_words(_named(elements, false))}."
     if np.isrealobj(x) and np.isfinite(x).all() and min(false.sum(), (~false).sum()) > 1:
         if x[false].max() < x[~false].min():
-            return f"It is false only where {one.name} <= {x[false].max():.6g} ({count})."
+            return f"It is false only where {elements.name} <= {x[false].max():.6g} ({count})."
         if x[false].min() > x[~false].max():
-            return f"It is false only where {one.name} >= {x[false].min():.6g} ({count})."
+            return f"It is false only where {elements.name} >= {x[false].min():.6g} ({count})."
         size = np.abs(x)
         if size[false].min() > size[~false].max():
-            return f"It is false only where |{one.name}| >= {size[false].min():.6g} ({count})."
+            return f"It is false only where |{elements.name}| >= {size[false].min():.6g} ({count})."
         if size[false].max() < size[~false].min():
-            return f"It is false only where |{one.name}| <= {size[false].max():.6g} ({count})."
-    return f"It is false at {count}, first at {next(_named(one, false))}."
+            return f"It is false only where |{elements.name}| <= {size[false].max():.6g} ({count})."
+    return f"It is false at {count}, first at {next(_named(elements, false))}."
 
 
-def _named(one: Elements, false: np.ndarray) -> Iterator[str]:
+def _named(elements: Elements, false: np.ndarray) -> Iterator[str]:
     for index in np.argwhere(false):
         position = tuple(int(i) for i in index)
-        given, right = one.given[position] + 0.0, one.right[position] + 0.0  # no -0
-        yield f"{one.name}{list(position)} ({given:.6g} in place of {right:.6g})"
+        given, right = elements.given[position] + 0.0, elements.right[position] + 0.0  # no -0
+        yield f"{elements.name}{list(position)} ({given:.6g} in place of {right:.6g})"
 
 
-def _digits(one: Elements) -> Iterator[Hypothesis]:
+def _digits(elements: Elements) -> Iterator[Hypothesis]:
     """Yield the digits that agree, of a solution that is not exact."""
-    error = max(largest(each.given - each.right) / largest(each.right) for each in one.at_point)
+    error = max(
+        largest(each.given - each.right) / largest(each.right) for each in elements.at_point
+    )
     if error <= 1e-2:
         digits = int(-np.log10(error))
         text = f"It agrees to {digits} digits: an approximate solve, a small term left out, or "

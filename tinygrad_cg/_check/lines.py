@@ -59,10 +59,10 @@ class Lines:
     def compute(self, step: float, paths: tuple[str, ...]) -> dict[str, tuple[float, float]]:
         point = move_point(self.base, self.ways, step)
         try:
-            found = self.problem.measure_all(point, self.order, paths)
+            products = self.problem.measure_all(point, self.order, paths)
         except Exception:  # it is not defined there
             return dict.fromkeys(paths, (math.nan, math.nan))
-        pairs = [(one.number, one.size) for one in found]
+        pairs = [(product.number, product.size) for product in products]
         return dict(zip(paths, pairs, strict=True))
 
     def has(self, step: float) -> bool:
@@ -71,7 +71,7 @@ class Lines:
 
     def keep(self, step: float, products: Sequence[Product]) -> None:
         """Keep the values of each path at a step."""
-        pairs = [(one.number, one.size) for one in products]
+        pairs = [(product.number, product.size) for product in products]
         self._values[step] = dict(zip(self.paths, pairs, strict=True))
 
 
@@ -95,10 +95,10 @@ def fetch(wanted: Sequence[tuple[Lines, float]]) -> None:
     wanted = [(lines, step) for lines, step in wanted if not lines.has(step)]
     if not wanted:
         return
-    one = wanted[0][0]
+    first = wanted[0][0]
     points = [move_point(lines.base, lines.ways, step) for lines, step in wanted]
-    found = measure_together(one.problem, points, one.order, one.paths)
-    for (lines, step), products in zip(wanted, found or (), strict=found is not None):
+    values = measure_together(first.problem, points, first.order, first.paths)
+    for (lines, step), products in zip(wanted, values or (), strict=values is not None):
         lines.keep(step, products)
 
 

@@ -62,45 +62,56 @@ class _Results(Level):
 
 
 def shares(
-    problem: CheckedFunction, point: Point, j: int, upstream: np.ndarray
-) -> tuple[np.ndarray, list[Share]]:
+    problem: CheckedFunction, point: Point, j: int, upstreams: Sequence[np.ndarray]
+) -> list[tuple[np.ndarray, list[Share]]]:
     """Return the gradient by source j, and what of it leads through results of operations.
 
-    By the rules of the operations that the function is made of, and not by its own rule.
+    For each upstream, by the rules of the operations that the function is made of, and not by its
+    own rule.
     """
-    results, name = _Results(), problem.sources[j].name
+    results = _Results()
     with problem.at(point, level=results) as sources:
         with GradientTape(persistent=True) as tape:
             tape.watch(sources)
             (output,) = problem.run_body(sources)
-        x, dy = sources[j], Tensor(np.asarray(upstream, output.dtype))
-        whole = tape.gradient(output, x, dy)
-        taken = list(results.taken.values())[-MOST:]
-        slopes = tape.gradient(output, [one for _, _, one in taken], dy)
-        found: list[tuple[int, Share]] = []
-        for (operation, site, result), slope in zip(taken, slopes, strict=True):
-            if slope is None:
-                continue
-            part = tape.gradient(result, x, slope)
-            if part is None:
-                continue
-            variable = results.variable_of(result, site)
-            what = f"`{variable}`" if variable else f"the result of `{operation}`"
-            site_text = f"{where(site)}: {line_of(*site)}"
-            words = f"It takes {what} for constant ({site_text}): it depends on {name}, too."
-            found.append((0 if variable else 1, Share(words, part._values())))
-            size = result.shape[0] if result.shape else 0
-            for index in (size - 1, 0) if 1 < size <= EXAMPLES else ():
-                mask = np.zeros(result.shape, result.dtype)
-                mask[index] = 1.0
-                part = tape.gradient(result, x, Tensor(mask * slope._values()))
-                words = (
-                    f"What leads through index {index} of {what} ({site_text}) is "
-                    "missing: is an example of a batch left out?"
-                )
-                if part is not None:
-                    found.append((2, Share(words, part._values())))
-    found.reverse()  # what is named by a variable comes first, then the last result
-    ordered = sorted(found, key=lambda pair: pair[0])
-    gradient = np.zeros(point[j].shape) if whole is None else whole._values()
-    return gradient, [share for _, share in ordered]
+        gradients = []
+        for upstream in upstreams:
+            dy = Tensor(np.asarray(upstream, output.dtype))
+            whole = tape.gradient(output, sources[j], dy)
+            gradient = np.zeros(point[j].shape) if whole is None else whole._values()
+            parts = _parts(tape, results, sources[j], output, dy, problem.sources[j].name)
+            gradients.append((gradient, parts))
+    return gradients
+
+
+def _parts(
+    tape: GradientTape, results: _Results, x: Any, output: Tensor, dy: Tensor, name: str
+) -> list[Share]:
+    """Return shares: what is named by a variable first, and the last results before others."""
+    taken = list(results.taken.values())[-MOST:]
+    slopes = tape.gradient(output, [one for _, _, one in taken], dy)
+    ranked: list[tuple[int, Share]] = []
+    for (operation, site, result), slope in zip(taken, slopes, strict=True):
+        if slope is None:
+            continue
+        part = tape.gradient(result, x, slope)
+        if part is None:
+            continue
+        variable = results.variable_of(result, site)
+        what = f"`{variable}`" if variable else f"the result of `{operation}`"
+        site_text = f"{where(site)}: {line_of(*site)}"
+        words = f"It takes {what} for constant ({site_text}): it depends on {name}, too."
+        ranked.append((0 if variable else 1, Share(words, part._values())))
+        size = result.shape[0] if result.shape else 0
+        for index in (size - 1, 0) if 1 < size <= EXAMPLES else ():
+            mask = np.zeros(result.shape, result.dtype)
+            mask[index] = 1.0
+            part = tape.gradient(result, x, Tensor(mask * slope._values()))
+            words = (
+                f"What leads through index {index} of {what} ({site_text}) is missing: is an "
+                "example of a batch left out?"
+            )
+            if part is not None:
+                ranked.append((2, Share(words, part._values())))
+    ranked.reverse()
+    return [share for _, share in sorted(ranked, key=lambda pair: pair[0])]

@@ -41,7 +41,7 @@ def _describe(check: Check, rows: Sequence[DerivativeRow], names: list[str]) -> 
     false = {
         row.argument: row for row in reversed(rows) if row.path == "x" and row.argument in names
     }
-    found: dict[str, Hypothesis] = {}
+    hypotheses: dict[str, Hypothesis] = {}
     left = []
     for name, row in reversed(false.items()):
         j = names.index(name)
@@ -52,14 +52,18 @@ def _describe(check: Check, rows: Sequence[DerivativeRow], names: list[str]) -> 
             elements = None
         hypothesis = _multiple(check, row, j) if elements is None else explain(elements)
         if hypothesis is not None:
-            found[name] = hypothesis
-    texts = {name: hypothesis.words for name, hypothesis in found.items()}
-    fixes = {names.index(name): one.fix for name, one in found.items() if one.fix is not None}
+            hypotheses[name] = hypothesis
+    texts = {name: hypothesis.words for name, hypothesis in hypotheses.items()}
+    fixes = {
+        names.index(name): hypothesis.fix
+        for name, hypothesis in hypotheses.items()
+        if hypothesis.fix is not None
+    }
     if len(fixes) < len(false):
         fixes = {}
-    if not found:
+    if not hypotheses:
         return Explanation(" ".join(left), {})
-    if len(names) == 1 or (len(found) == len(false) and len(set(texts.values())) == 1):
+    if len(names) == 1 or (len(hypotheses) == len(false) and len(set(texts.values())) == 1):
         return Explanation(next(iter(texts.values())), fixes)
     by_name = (f"By {name}: {text[0].lower()}{text[1:]}" for name, text in texts.items())
     return Explanation(" ".join(by_name), fixes)
@@ -76,7 +80,7 @@ def _multiple(check: Check, row: DerivativeRow, j: int) -> Hypothesis | None:
     if row.detail or not row.reference or row.mode != "reverse":
         return None
     ratio = (row.value or 0.0) / row.reference
-    near = next((one for one in RATIOS if math.isclose(ratio, one, rel_tol=1e-6)), None)
+    near = next((simple for simple in RATIOS if math.isclose(ratio, simple, rel_tol=1e-6)), None)
     if near is None:
         return None
     value, reference = along_another(check, row.order, j)
