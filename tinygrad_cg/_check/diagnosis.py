@@ -468,6 +468,7 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
 def _wrong(
     evidence: Evidence, rules: Sequence[RuleReport], deliberate: str | None
 ) -> Iterator[Finding]:
+    problem, properties = evidence.check.problem, evidence.check.properties
     kinds = (verdicts.WRONG, verdicts.DETACHED) if deliberate else (verdicts.WRONG,)
     false = [row for row in evidence.rows if row.verdict in kinds and row.path != "upstream"]
     if not false:
@@ -485,19 +486,18 @@ def _wrong(
         )
         return
     before = f" of order {order - 1}" if order > 1 else ""
-    if order == 1 and evidence.check.problem.against is not None:
+    if order == 1 and problem.against is not None:
         before = " of the surrogate"
     text = f"Order {order} is not the derivative{before}. {_describe(evidence, rows)}"
     blamed = [rule for rule in rules if rule.first_false_order is not None]
-    explanation = None
-    hint = _describe_swap(evidence, order)
-    if order == 1 and not blamed and not evidence.check.problem.is_one_rule:
+    explanation = Explanation(_describe_swap(evidence, order), {})
+    if not explanation.text and order == 1 and not blamed and not problem.is_one_rule:
         texts = (name_overwritten(seen) for seen in evidence.calls if seen.standalone)
-        hint = hint or next(filter(None, texts), "")
-    if all(one.holds is not False for one in evidence.check.properties if "linear" in one.name):
-        explanation = None if hint else describe_patterns(evidence.check, rows)
-    text_of = explanation.text if explanation else hint
-    hint = " ".join(filter(None, (text_of, deliberate)))
+        explanation = Explanation(next(filter(None, texts), ""), {})
+    is_linear = all(one.holds is not False for one in properties if "linear" in one.name)
+    if not explanation.text and is_linear:
+        explanation = describe_patterns(evidence.check, rows)
+    hint = " ".join(filter(None, (explanation.text, deliberate)))
     if blamed:
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
         text += f" The rule of `{one.name}` ({one.site}) is false by itself."
@@ -508,7 +508,7 @@ def _wrong(
             f"derivative of what `{name}` returns."
         )
     text = f"{text} {hint}".strip()
-    code = None if deliberate or explanation is None else _fixed(evidence, explanation)
+    code = None if deliberate else _fixed(evidence, explanation)
     yield Finding(f"{text} Write it like this:" if code else text, code)
 
 

@@ -27,6 +27,7 @@ BATCH = 1 << 21  # elements of the argument to compute with at once
 ALONE = 20  # evaluations where these cannot be batched, in NumPy code say
 ENTRIES = 1 << 22  # of a Jacobian to keep
 STEP = 1e-3  # in units of the argument's scale
+EVERY = slice(None)
 STEPS = (1.0, -1.0, 0.5, -0.5)  # in units of these
 MOVES = (0.13, -0.29, 0.41)  # in units of the scale: other points, where there are few elements
 
@@ -155,7 +156,7 @@ def _elements(
     problem, order, x = argument.problem, argument.order, argument.x
     values, work = problem.values, Work()
     with problem.using(level=work):
-        middle = argument.values([x])
+        middle = argument.values(x[None])
     count = len(STEPS) * x.size * (2 if np.iscomplexobj(x) else 1)
     argument.cost = f"that takes {count} evaluations of "
     argument.cost += "f" if order == 1 else f"the gradient of order {order - 1}"
@@ -173,16 +174,15 @@ def _elements(
     is_small = x.size * middle.size <= ENTRIES
     if not is_small:  # the sum that is differentiated is enough
         argument.weights, weights = weights, np.ones(1)
-        middle = argument.values([x])
-    points, rows = argument.rows(points, len(STEPS) * x.size)
+        middle = argument.values(x[None])
+    single = order == 1 and len(values) == 1 and is_small
+    points, slopes_at = argument.slopes(points, middle[0], single)
     given = argument.gradients(points, at_point)
     if not np.isfinite(given[0]).all():
         return None
     several = order == 1 and len(values) > 1 and is_small and not np.iscomplexobj(x)
-    single = order == 1 and len(values) == 1 and is_small
     samples: list[Elements] = []
-    for there, gradient, row in zip(points, given, rows, strict=True):
-        slopes = Slopes(row[0], [argument.columns(there, row[0], part) for part in row[1]], single)
+    for there, gradient, slopes in zip(points, given, slopes_at, strict=True):
         if np.isfinite(gradient).all():
             samples.append(_sample(argument, there, gradient, slopes, weights, problem.weights))
         if there is x and second is not None and is_small and np.isfinite(second).all():
@@ -308,50 +308,74 @@ class Argument:
         pairs = enumerate(zip(self.problem.sources, self.point, strict=True))
         return {source.name: value for i, (source, value) in pairs if i != self.j}
 
-    def rows(self, points: list[np.ndarray], count: int) -> tuple[list, list]:
-        """Return the points, fewer if they cannot be batched, with the values at and around each.
+    def slopes(
+        self, points: list[np.ndarray], middle: np.ndarray, is_jacobian: bool
+    ) -> tuple[list[np.ndarray], list[Slopes]]:
+        """Return the points, fewer if they cannot be batched, with the slopes at each.
 
-        Around it there are `count` points for each direction of an element: one, or two if it is
-        complex.
+        `middle` are the values at the first one.
         """
         units = (1.0, 1j) if np.iscomplexobj(self.x) else (1.0,)
-        around = [
-            [there, *(one for unit in units for one in self._shifted(there, unit))]
-            for there in points
-        ]
+        count = len(STEPS) * len(units) * self.x.size
+        batch = max(1, BATCH // self.x.size)
         try:
-            values = self.values([one for some in around for one in some], self._size_of_batch())
+            if len(points) * (1 + count) > batch:  # of one point, then
+                return points, [Slopes(middle, self._in_parts(units, middle, batch), is_jacobian)]
+            rows = self.values(self._around(points, units), batch)
         except _NotBatched:
             self.is_batched = False
-            if count * len(units) > ALONE:
+            if count > ALONE:
                 raise TooMuch(self.cost) from None
             points = points[: 1 + ALONE // (10 * self.x.size)]
-            values = self.values([one for some in around[: len(points)] for one in some])
-        blocks = np.split(values, len(points))
-        return points, [(block[0], np.split(block[1:], len(units))) for block in blocks]
+            rows = self.values(self._around(points, units))
+        found = []
+        for there, row in zip(points, np.split(rows, len(points)), strict=True):
+            sides = np.split(row[1:], len(units))
+            columns = [self._columns(there, row[0], one) for one in sides]
+            found.append(Slopes(row[0], columns, is_jacobian))
+        return points, found
 
-    def _size_of_batch(self) -> int:
-        return max(1, BATCH // self.x.size)
+    def _around(self, points: list[np.ndarray], units: Sequence[complex]) -> np.ndarray:
+        """Return each point, and those around it for each unit."""
+        blocks = [
+            block
+            for there in points
+            for block in (there[None], *(self._shifted(there, unit) for unit in units))
+        ]
+        return np.concatenate(blocks)
+
+    def _in_parts(self, units: Sequence[complex], middle: np.ndarray, batch: int) -> list:
+        """Return the columns of `Slopes`, with some of many elements in each batch."""
+        count = max(1, batch // len(STEPS))
+        columns = []
+        for unit in units:
+            parts = []
+            for start in range(0, self.x.size, count):
+                some = slice(start, min(start + count, self.x.size))
+                values = self.values(self._shifted(self.x, unit, some), batch)
+                parts.append(self._columns(self.x, middle, values, some))
+            columns.append(tuple(map(np.concatenate, zip(*parts, strict=True))))
+        return columns
 
     def _steps(self, there: np.ndarray) -> np.ndarray:
         sizes = np.abs(there.ravel())
         return (STEP if self.is_precise else 0.02) * np.where(sizes > 0, sizes, self.scale)
 
-    def _shifted(self, there: np.ndarray, unit: complex) -> list[np.ndarray]:
-        """Return points around one, in the order of `STEPS`, then of the elements."""
-        points, steps = [], self._steps(there)
-        for factor in STEPS:
-            for i in range(there.size):
-                moved, step = there.flatten(), factor * steps[i] * unit
-                moved[i] += step if np.iscomplexobj(there) else np.real(step)
-                points.append(moved.reshape(there.shape))
-        return points
+    def _shifted(self, there: np.ndarray, unit: complex, some: slice = EVERY) -> np.ndarray:
+        """Return points around one, in the order of `STEPS`, then of some of the elements."""
+        indices, steps = np.arange(there.size)[some], unit * self._steps(there)[some]
+        points = np.tile(there.ravel(), (len(STEPS), len(indices), 1))
+        for k, factor in enumerate(STEPS):
+            moved = factor * (steps if np.iscomplexobj(there) else np.real(steps))
+            points[k, range(len(indices)), indices] += moved
+        return points.reshape(-1, *there.shape)
 
-    def columns(
-        self, there: np.ndarray, middle: np.ndarray, around: np.ndarray
+    def _columns(
+        self, there: np.ndarray, middle: np.ndarray, around: np.ndarray, some: slice = EVERY
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the derivative of the values by each element, NaN at kinks, and its error."""
-        values, h = around.reshape(len(STEPS), there.size, -1), self._steps(there)[:, None]
+        h = self._steps(there)[some, None]
+        values = around.reshape(len(STEPS), len(h), -1)
         slopes = (values[0] - values[1]) / (2 * h), (values[2] - values[3]) / h
         bends = [np.abs(values[k] + values[k + 1] - 2 * middle) / h for k in (0, 2)]
         typical = max(float(np.max(np.abs(middle), initial=0.0)), 1e-300)
@@ -362,7 +386,7 @@ class Argument:
         errors = 1e-2 * np.abs(slopes[1] - slopes[0]) + rounding
         return np.where(kink, np.nan, (4 * slopes[1] - slopes[0]) / 3), errors
 
-    def values(self, points: list[np.ndarray], batch: int = 0) -> np.ndarray:
+    def values(self, points: np.ndarray, batch: int = 0) -> np.ndarray:
         """Return a row of values for each of the argument's values.
 
         In batches of so many; one after the other if that is 0. Raises `_NotBatched`.
@@ -371,7 +395,7 @@ class Argument:
             return np.concatenate([self._values(one[None], None) for one in points])
         rows = []
         for start in range(0, len(points), batch):
-            some = np.stack(points[start : start + batch])
+            some = points[start : start + batch]
             with _batching():
                 rows.append(self._values(some, Together(len(some))))
         return np.concatenate(rows)
