@@ -7,7 +7,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -464,7 +464,12 @@ def foundations(value: Any, seen: set[int]) -> set[str]:
         return set()
     if value.__module__ in MAKERS:
         return {value.__module__}
-    used = [value.__globals__.get(name) for name in names_in(value.__code__)]
+    names = [*names_in(value.__code__)]
+    used = [value.__globals__.get(name) for name in names]
+    for module in used:  # those of operations, and what is taken from them
+        if isinstance(module, ModuleType) and module.__name__.startswith("tinygrad_cg._ops"):
+            taken = [getattr(module, name, None) for name in names]
+            used += [one for one in taken if one not in used]
     used += [cell.cell_contents for cell in value.__closure__ or ()]
     return set().union(*(foundations(one, seen) for one in used))
 

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from numpy.typing import DTypeLike
-
-from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
+from tinygrad_cg._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.sorting import TopK
 from tinygrad_cg._ops.statistics import ApproxTopK

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never
 
-from ._core.conversion import convert_each
+from . import _ops
+from ._core.annotations import Axes, Shape, TensorLike
+from ._core.conversion import INT64, convert_each
+from ._core.suggestions import hides_others, refuse_call
 from ._core.tensor import Tensor
+from ._ops import activations as _activations
+from ._ops import elementwise as _elementwise
+from ._ops import reductions as _reductions
+from ._ops import sorting as _sorting
 from ._ops.elementwise import add
 from ._ops.shape import reshape
-from ._spellings.spell import spell
+from ._spellings.namespace import export_functions
 from .errors import InvalidArgumentError
 from .math import (
     approx_max_k,
@@ -21,6 +28,9 @@ from .math import (
     top_k,
     zero_fraction,
 )
+
+if TYPE_CHECKING:
+    from ._ops.candidates import Candidates
 
 __all__ = [
     "approx_max_k",
@@ -47,168 +57,996 @@ def _add_bias(value: Any, bias: Any, data_format: Any) -> Tensor:
     return add(value, reshape(bias, (-1, *[1] * (len(sizes) - 2))) if axis == 1 else bias)
 
 
-_TABLE = """
-    atrous_conv2d(value, filters, rate, padding, name=None)
-        = conv(value, filters, 1, padding, None, rate)
-        # Return ``conv2d`` with the steps `rate` between what a filter reads.
-    atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=None)
-        = conv_transpose(value, filters, output_shape, 1, padding, None, rate)
-        # Return the transpose of ``atrous_conv2d`` by its images, of `output_shape`.
-    avg_pool(input, ksize, strides, padding, data_format=None, name=None)
-        = pool_by_rank("AVG", input, ksize, strides, padding, data_format)
-        # Return the mean of the elements under each window of `ksize`, along one to three axes,
-        channel by channel; see ``avg_pool2d``.
-    avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None)
-        = average_pool(input, ksize, strides, padding, data_format)
-    avg_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None)
-        = pool3d("AVG", input, ksize, strides, padding, data_format)
-        # Return the mean of the elements under each window of `ksize` in volumes (batch, depth,
-        height, width, channels), channel by channel; see ``avg_pool2d``.
-    avg_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None)
-        = average_pool(input, ksize, strides, padding, data_format)
-    batch_norm_with_global_normalization(input, mean, variance, beta, gamma, variance_epsilon,
-        scale_after_normalization, name=None)
-        = globally_normalized(input, mean, variance, beta, gamma, variance_epsilon,
-        scale_after_normalization)
-    batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None)
-        = batch_normalization(x, mean, variance, offset, scale, variance_epsilon)
-    bias_add(value, bias, data_format=None, name=None) = _add_bias(value, bias, data_format)
-        # Return `value` plus the vector `bias` along its last axis, or along the second with
-        data_format="NC...".
-    collapse_repeated(labels, seq_length, name=None) -> tuple[Tensor, Tensor]
-        = collapse_repeated(labels, seq_length)
-    compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None)
-        = average_loss(per_example_loss, sample_weight, global_batch_size)
-    all_candidate_sampler(true_classes, num_true, num_sampled, unique, seed=None, name=None)
-        -> Candidates
-        = all_candidates(true_classes, num_true, num_sampled)
-        # Return all `num_sampled` classes, each of which is expected once.
-    compute_accidental_hits(true_classes, sampled_candidates, num_true, seed=None, name=None)
-        -> tuple[Tensor, Tensor, Tensor]
-        = accidental_hits(true_classes, sampled_candidates, num_true)
-    ctc_loss(labels, logits, label_length, logit_length, logits_time_major=True, unique=None,
-        blank_index=None, name=None)
-        = ctc_loss(labels, logits, label_length, logit_length, logits_time_major, blank_index)
-    ctc_unique_labels(labels, name=None) -> tuple[Tensor, Tensor] = unique_labels(labels)
-    conv1d(input, filters, stride, padding, data_format="NWC", dilations=None, name=None)
-        = conv(input, filters, stride, padding, data_format, dilations)
-    conv1d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NWC",
-        dilations=None, name=None)
-        = conv_transpose(input, filters, output_shape, strides, padding, data_format, dilations)
-    conv2d(input, filters, strides, padding, data_format="NHWC", dilations=None, name=None)
-        = conv(input, filters, strides, padding, data_format, dilations)
-    conv2d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NHWC",
-        dilations=None, name=None)
-        = conv_transpose(input, filters, output_shape, strides, padding, data_format, dilations)
-    conv3d(input, filters, strides, padding, data_format="NDHWC", dilations=None, name=None)
-        = conv3d(input, filters, strides, padding, data_format, dilations)
-    conv3d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NDHWC",
-        dilations=None, name=None)
-        = conv3d_transpose(input, filters, output_shape, strides, padding, data_format, dilations)
-    conv_transpose(input, filters, output_shape, strides, padding="SAME", data_format=None,
-        dilations=None, name=None)
-        = convolve_transpose(input, filters, output_shape, strides, padding, data_format, dilations)
-    convolution(input, filters, strides=None, padding="VALID", data_format=None, dilations=None,
-        name=None)
-        = convolve(input, filters, strides, padding, data_format, dilations)
-    depthwise_conv2d_backprop_filter(input, filter_sizes, out_backprop, strides, padding,
-        data_format="NHWC", dilations=1, name=None)
-        = depthwise_conv_filter_adjoint(input, filter_sizes, out_backprop, strides, padding,
-        data_format, dilations)
-    depthwise_conv2d_backprop_input(input_sizes, filter, out_backprop, strides, padding,
-        data_format="NHWC", dilations=1, name=None)
-        = depthwise_conv_adjoint(input_sizes, filter, out_backprop, strides, padding, data_format,
-        dilations)
-    dilation2d(input, filters, strides, padding, data_format, dilations, name=None)
-        = dilation2d(input, filters, strides, padding, data_format, dilations)
-    erosion2d(value, filters, strides, padding, data_format, dilations, name=None)
-        = erosion2d(value, filters, strides, padding, data_format, dilations)
-    depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None, name=None)
-        = depthwise_conv(input, filter, strides, padding, data_format, dilations)
-    depth_to_space space_to_depth(input, block_size, data_format="NHWC", name=None)
-        = {}(input, block_size, data_format)
-    crelu(features, axis=-1, name=None) = crelu(features, axis)
-    dropout(x, rate, noise_shape=None, seed=None, name=None) = dropout(x, rate, noise_shape, seed)
-    elu(features, name=None) = elu(features)
-        # Return `features` where they are positive, and ``exp(features) - 1`` elsewhere.
-    embedding_lookup(params, ids, max_norm=None, name=None)
-        = embedding_lookup(params, ids, max_norm)
-    gelu(features, approximate=False, name=None) = gelu(features, approximate)
-    in_top_k(targets, predictions, k, name=None) = in_top_k(targets, predictions, k)
-    isotonic_regression(inputs, decreasing=True, axis=-1) -> tuple[Tensor, Tensor]
-        = isotonic_regression(inputs, decreasing, axis)
-    l2_loss(t, name=None) = divide(reduce_sum(square(t)), 2)
-        # Return half the sum of squares of all elements.
-    l2_normalize(x, axis=None, epsilon=1e-12, name=None) = l2_normalize(x, axis, epsilon)
-    leaky_relu(features, alpha=0.2, name=None) = leaky_relu(features, alpha)
-    local_response_normalization lrn
-        (input, depth_radius=5, bias=1, alpha=1, beta=0.5, name=None)
-        = local_response_normalization(input, depth_radius, bias, alpha, beta)
-    log_poisson_loss(targets, log_input, compute_full_loss=False, name=None)
-        = log_poisson_loss(targets, log_input, compute_full_loss)
-    max_pool(input, ksize, strides, padding, data_format=None, name=None)
-        = pool_by_rank("MAX", input, ksize, strides, padding, data_format)
-        # Return the largest element under each window of `ksize`, along one to three axes, channel
-        by channel; see ``max_pool2d``.
-    max_pool1d(input, ksize, strides, padding, data_format="NWC", name=None)
-        = max_pool(input, ksize, strides, padding, data_format)
-    max_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None)
-        = pool3d("MAX", input, ksize, strides, padding, data_format)
-        # Return the largest element under each window of `ksize` in volumes (batch, depth, height,
-        width, channels), channel by channel; see ``max_pool2d``.
-    max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None)
-        = max_pool(input, ksize, strides, padding, data_format)
-    max_pool_with_argmax(input, ksize, strides, padding, data_format="NHWC", output_dtype=int64,
-        include_batch_in_index=False, name=None) -> tuple[Tensor, Tensor]
-        = max_pool_with_argmax(input, ksize, strides, padding, data_format, output_dtype,
-        include_batch_in_index)
-    moments(x, axes, shift=None, keepdims=False, name=None) -> tuple[Tensor, Tensor]
-        = mean_and_variance(x, axes, keepdims)
-        # Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
-        float32. `shift` makes no difference.
-    nce_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true=1,
-        sampled_values=None, remove_accidental_hits=False, name="nce_loss")
-        = nce_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true,
-        sampled_values, remove_accidental_hits)
-    normalize_moments(counts, mean_ss, variance_ss, shift, name=None) -> tuple[Tensor, Tensor]
-        = normalize_moments(counts, mean_ss, variance_ss, shift)
-    pool(input, window_shape, pooling_type, strides=None, padding="VALID", data_format=None,
-        dilations=None, name=None)
-        = pool(input, window_shape, pooling_type, strides, padding, data_format, dilations)
-    relu relu6 selu softsign(features, name=None) = {}(features)
-    sampled_softmax_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true=1,
-        sampled_values=None, remove_accidental_hits=True, seed=None, name="sampled_softmax_loss")
-        = sampled_softmax_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true,
-        sampled_values, remove_accidental_hits, seed)
-    scale_regularization_loss(regularization_loss) = reduce_sum(regularization_loss)
-        # Return the sum of a loss, for the one replica that there is.
-    separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding, data_format=None,
-        dilations=None, name=None)
-        = separable_conv(input, depthwise_filter, pointwise_filter, strides, padding, data_format,
-        dilations)
-    sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None)
-        = sigmoid_cross_entropy(labels, logits)
-    silu swish(features, beta=1.0) = silu(features, beta)
-    softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None)
-        = softmax_cross_entropy(labels, logits, axis)
-    sparse_softmax_cross_entropy_with_logits(labels, logits, name=None)
-        = sparse_cross_entropy(labels, logits)
-    space_to_batch(input, block_shape, paddings, name=None)
-        = space_to_batch(input, block_shape, paddings)
-    sufficient_statistics(x, axes, shift=None, keepdims=False, name=None) -> tuple[Any, ...]
-        = sufficient_statistics(x, axes, shift, keepdims)
-    weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None)
-        = weighted_cross_entropy(labels, logits, pos_weight)
-        # Return `sigmoid_cross_entropy` of `labels` and `logits`, elementwise, with its first term,
-        that of the labels, multiplied by `pos_weight`. Both have one shape.
-    weighted_moments(x, axes, frequency_weights, keepdims=False, name=None)
-        -> tuple[Tensor, Tensor]
-        = weighted_moments(x, axes, frequency_weights, keepdims)
-        # Return the mean and the variance of elements over `axes`, each counted
-        `frequency_weights` times.
-    with_space_to_batch(input, dilation_rate, padding, op, filter_shape=None, spatial_dims=None,
-        data_format=None)
-        = with_space_to_batch(input, dilation_rate, padding, op, filter_shape, spatial_dims,
-        data_format)
-"""
-spell(globals(), _TABLE, lazily=True)
+def atrous_conv2d(
+    value: TensorLike, filters: TensorLike, rate: Any, padding: Any, name: str | None = None
+) -> Tensor:
+    """Return ``conv2d`` with the steps `rate` between what a filter reads."""
+    return _ops.convolution.conv(value, filters, 1, padding, None, rate)
+
+
+def atrous_conv2d_transpose(
+    value: TensorLike,
+    filters: TensorLike,
+    output_shape: Shape,
+    rate: Any,
+    padding: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return the transpose of ``atrous_conv2d`` by its images, of `output_shape`."""
+    return _ops.convolution.conv_transpose(value, filters, output_shape, 1, padding, None, rate)
+
+
+def avg_pool(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the mean of the elements under each window of `ksize`, along one to three axes,
+    channel by channel; see ``avg_pool2d``."""
+    return _ops.volumes.pool_by_rank("AVG", input, ksize, strides, padding, data_format)
+
+
+def avg_pool1d(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NWC",
+    name: str | None = None,
+) -> Tensor:
+    """Return the mean of the elements under each window of `ksize`, channel by channel.
+
+    After ``tf.nn.avg_pool``: padding does not count. Integers become float64; else as `max_pool`.
+    """
+    return _ops.pooling.average_pool(input, ksize, strides, padding, data_format)
+
+
+def avg_pool3d(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NDHWC",
+    name: str | None = None,
+) -> Tensor:
+    """Return the mean of the elements under each window of `ksize` in volumes (batch, depth,
+    height, width, channels), channel by channel; see ``avg_pool2d``."""
+    return _ops.volumes.pool3d("AVG", input, ksize, strides, padding, data_format)
+
+
+def avg_pool2d(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    name: str | None = None,
+) -> Tensor:
+    """Return the mean of the elements under each window of `ksize`, channel by channel.
+
+    After ``tf.nn.avg_pool``: padding does not count. Integers become float64; else as `max_pool`.
+    """
+    return _ops.pooling.average_pool(input, ksize, strides, padding, data_format)
+
+
+def batch_norm_with_global_normalization(
+    input: TensorLike,
+    mean: Any,
+    variance: Any,
+    beta: Any,
+    gamma: Any,
+    variance_epsilon: Any,
+    scale_after_normalization: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return ``batch_normalization``, whose scale `gamma` counts if asked.
+
+    After ``tf.nn.batch_norm_with_global_normalization``.
+    """
+    return _ops.statistics.globally_normalized(
+        input, mean, variance, beta, gamma, variance_epsilon, scale_after_normalization
+    )
+
+
+def batch_normalization(
+    x: TensorLike,
+    mean: Any,
+    variance: Any,
+    offset: Any,
+    scale: Any,
+    variance_epsilon: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset``; None leaves a part out.
+
+    All broadcast. After S. Ioffe and C. Szegedy, "Batch normalization" (2015).
+    """
+    return _ops.normalizations.batch_normalization(
+        x, mean, variance, offset, scale, variance_epsilon
+    )
+
+
+def bias_add(
+    value: TensorLike, bias: Any, data_format: str | None = None, name: str | None = None
+) -> Tensor:
+    """Return `value` plus the vector `bias` along its last axis, or along the second with
+    data_format="NC..."."""
+    return _add_bias(value, bias, data_format)
+
+
+def collapse_repeated(
+    labels: TensorLike, seq_length: Any, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return sequences without the repetitions of labels in a row, and their lengths (int32).
+
+    After ``tf.nn.collapse_repeated``: of each row of `labels` the first `seq_length` elements
+    count; the rest of the result is 0. Raises InvalidArgumentError for lengths that do not fit.
+    """
+    return _ops.statistics.collapse_repeated(labels, seq_length)
+
+
+def compute_average_loss(
+    per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None
+) -> Tensor:
+    """Return the sum of losses, times their weights, over the size of the batch.
+
+    After ``tf.nn.compute_average_loss``, where there is one replica: the size is by default that of
+    the first axis. Raises InvalidArgumentError for a scalar loss.
+    """
+    return _ops.statistics.average_loss(per_example_loss, sample_weight, global_batch_size)
+
+
+def all_candidate_sampler(
+    true_classes: Any,
+    num_true: Any,
+    num_sampled: Any,
+    unique: Any,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Return all `num_sampled` classes, each of which is expected once."""
+    return _ops.candidates.all_candidates(true_classes, num_true, num_sampled)
+
+
+def compute_accidental_hits(
+    true_classes: Any,
+    sampled_candidates: Any,
+    num_true: Any,
+    seed: int | None = None,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the rows, the positions, and weights of sampled classes that are true in a row.
+
+    After ``tf.nn.compute_accidental_hits``: the weights are the least float32. Inside ``function``
+    and ``vmap`` the classes must be known.
+    """
+    return _ops.candidates.accidental_hits(true_classes, sampled_candidates, num_true)
+
+
+def ctc_loss(
+    labels: TensorLike,
+    logits: TensorLike,
+    label_length: Any,
+    logit_length: Any,
+    logits_time_major: bool = True,
+    unique: Any = None,
+    blank_index: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return minus the logarithm of the probability of each sequence of labels, (batch,).
+
+    After ``tf.nn.ctc_loss`` of dense labels: `labels` (batch, longest) has `label_length` integers
+    in each row; `logits` (frames, batch, classes), or (batch, frames, classes) unless
+    `logits_time_major`, has `logit_length` frames. `blank_index` is the class of blanks, 0 by
+    default; a negative one counts from the end. The softmax is part of the loss, which is infinite,
+    with the gradient 0, where there are too few frames. It is computed in float32 at least. Raises
+    InvalidArgumentError for what does not fit.
+    """
+    return _ops.sequences.ctc_loss(
+        labels, logits, label_length, logit_length, logits_time_major, blank_index
+    )
+
+
+def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Return the different labels of each row, in order of appearance, and which each one is.
+
+    After ``tf.nn.ctc_unique_labels``: rows are filled up with 0; the labels are int64, the numbers
+    int32.
+    """
+    return _ops.statistics.unique_labels(labels)
+
+
+def conv1d(
+    input: TensorLike,
+    filters: TensorLike,
+    stride: Any,
+    padding: Any,
+    data_format: str | None = "NWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the convolution (without flipping) of images with filters, along one axis or two.
+
+    After ``tf.nn.convolution``: `input` is (batch, height, width, channels), or channels first if
+    `data_format` says so; `filters` are (height, width, channels of a group, outputs), without the
+    height in one dimension. Channels are cut into as many groups as fit, each with its share of the
+    outputs. `padding` is "VALID", "SAME", or pairs of before and after. The dtypes promote. Raises
+    InvalidArgumentError for what does not fit, TypeError for bool.
+    """
+    return _ops.convolution.conv(input, filters, stride, padding, data_format, dilations)
+
+
+def conv1d_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Shape,
+    strides: Any,
+    padding: str = "SAME",
+    data_format: str | None = "NWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the transpose of `conv` by its images, of `output_shape`: all axes, or those of space.
+
+    After ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as a `conv`
+    takes them that maps the result to the shape of `input`: InvalidArgumentError if none does.
+    """
+    return _ops.convolution.conv_transpose(
+        input, filters, output_shape, strides, padding, data_format, dilations
+    )
+
+
+def conv2d(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the convolution (without flipping) of images with filters, along one axis or two.
+
+    After ``tf.nn.convolution``: `input` is (batch, height, width, channels), or channels first if
+    `data_format` says so; `filters` are (height, width, channels of a group, outputs), without the
+    height in one dimension. Channels are cut into as many groups as fit, each with its share of the
+    outputs. `padding` is "VALID", "SAME", or pairs of before and after. The dtypes promote. Raises
+    InvalidArgumentError for what does not fit, TypeError for bool.
+    """
+    return _ops.convolution.conv(input, filters, strides, padding, data_format, dilations)
+
+
+def conv2d_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Shape,
+    strides: Any,
+    padding: str = "SAME",
+    data_format: str | None = "NHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the transpose of `conv` by its images, of `output_shape`: all axes, or those of space.
+
+    After ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as a `conv`
+    takes them that maps the result to the shape of `input`: InvalidArgumentError if none does.
+    """
+    return _ops.convolution.conv_transpose(
+        input, filters, output_shape, strides, padding, data_format, dilations
+    )
+
+
+def conv3d(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NDHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the convolution (without flipping) of volumes with filters, along three axes.
+
+    After ``tf.nn.conv3d``: `input` is (batch, depth, height, width, channels), or channels first if
+    `data_format` says so; `filters` are (depth, height, width, channels of a group, outputs).
+    Channels are cut into as many groups as fit (the original has one). `padding` is "VALID",
+    "SAME", or three pairs. Raises InvalidArgumentError for what does not fit, TypeError for bool.
+    """
+    return _ops.volumes.conv3d(input, filters, strides, padding, data_format, dilations)
+
+
+def conv3d_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Shape,
+    strides: Any,
+    padding: str = "SAME",
+    data_format: str | None = "NDHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the transpose of ``conv3d`` by its volumes, of `output_shape`: all axes, or of space.
+
+    After ``tf.nn.conv3d_transpose``: `filters` are (depth, height, width, outputs, channels), as a
+    ``conv3d`` takes them that maps the result to the shape of `input`, else InvalidArgumentError.
+    """
+    return _ops.volumes.conv3d_transpose(
+        input, filters, output_shape, strides, padding, data_format, dilations
+    )
+
+
+def conv_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Shape,
+    strides: Any,
+    padding: str = "SAME",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the transpose of a convolution along one to three axes, of `output_shape`.
+
+    After ``tf.nn.conv_transpose``: `filters` are (axes of space, outputs, channels), as a
+    convolution takes them that maps the result to the shape of `input`: InvalidArgumentError if
+    none does.
+    """
+    return _ops.volumes.convolve_transpose(
+        input, filters, output_shape, strides, padding, data_format, dilations
+    )
+
+
+def convolution(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any = None,
+    padding: str = "VALID",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the convolution (without flipping) of `input` with `filters`, along one to three axes.
+
+    After ``tf.nn.convolution``: `input` is (batch, axes of space, channels), or channels first if
+    `data_format` says so; `filters` are (axes of space, channels of a group, outputs). Channels are
+    cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before and after.
+    Raises InvalidArgumentError for what does not fit, TypeError for bool.
+    """
+    return _ops.volumes.convolve(input, filters, strides, padding, data_format, dilations)
+
+
+def depthwise_conv2d_backprop_filter(
+    input: TensorLike,
+    filter_sizes: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = 1,
+    name: str | None = None,
+) -> Tensor:
+    """Return the gradient of ``depthwise_conv2d`` by its filters, whose shape is `filter_sizes`.
+
+    After ``tf.nn.depthwise_conv2d_backprop_filter``. InvalidArgumentError for what does not fit.
+    """
+    return _ops.filters.depthwise_conv_filter_adjoint(
+        input, filter_sizes, out_backprop, strides, padding, data_format, dilations
+    )
+
+
+def depthwise_conv2d_backprop_input(
+    input_sizes: Any,
+    filter: TensorLike,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = 1,
+    name: str | None = None,
+) -> Tensor:
+    """Return the gradient of ``depthwise_conv2d`` by its images, whose shape is `input_sizes`.
+
+    After ``tf.nn.depthwise_conv2d_backprop_input``. InvalidArgumentError for what does not fit.
+    """
+    return _ops.filters.depthwise_conv_adjoint(
+        input_sizes, filter, out_backprop, strides, padding, data_format, dilations
+    )
+
+
+def dilation2d(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+    dilations: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return the largest of sums of `filters` and what is under them, channel by channel.
+
+    After ``tf.nn.dilation2d``: the grayscale dilation of images (batch, height, width, channels),
+    or channels first, by `filters` (height, width, channels). What padding adds is never the
+    largest. The gradient goes to the first of equal sums. Raises InvalidArgumentError for what does
+    not fit.
+    """
+    return _ops.filters.dilation2d(input, filters, strides, padding, data_format, dilations)
+
+
+def erosion2d(
+    value: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+    dilations: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Return the least of differences of what is under `filters` and these, channel by channel.
+
+    After ``tf.nn.erosion2d``: the negative of ``dilation2d`` of the negative by the filters turned
+    by half a turn.
+    """
+    return _ops.filters.erosion2d(value, filters, strides, padding, data_format, dilations)
+
+
+def depthwise_conv2d(
+    input: TensorLike,
+    filter: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return `conv` of each channel with filters of its own: (height, width, channels, multiplier).
+
+    After ``tf.nn.depthwise_conv2d``: the result has channels * multiplier channels.
+    """
+    return _ops.convolution.depthwise_conv(input, filter, strides, padding, data_format, dilations)
+
+
+def depth_to_space(
+    input: TensorLike, block_size: Any, data_format: str = "NHWC", name: str | None = None
+) -> Tensor:
+    """Return images whose blocks of `block_size` by `block_size` are the channels of `input`.
+
+    After ``tf.nn.depth_to_space``, the inverse of `space_to_depth`. InvalidArgumentError unless the
+    channels are a multiple of the square of `block_size`.
+    """
+    return _ops.blocks.depth_to_space(input, block_size, data_format)
+
+
+def space_to_depth(
+    input: TensorLike, block_size: Any, data_format: str = "NHWC", name: str | None = None
+) -> Tensor:
+    """Return images whose channels are the blocks of `block_size` by `block_size` of `input`.
+
+    After ``tf.nn.space_to_depth``: height and width are that much smaller and must be multiples of
+    `block_size`, or it is an InvalidArgumentError.
+    """
+    return _ops.blocks.space_to_depth(input, block_size, data_format)
+
+
+@hides_others
+def crelu(
+    features: TensorLike, axis: Axes = -1, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return ``relu(features)`` and ``relu(-features)``, joined along `axis`.
+
+    After W. Shang et al., "Understanding and improving convolutional neural networks via
+    concatenated rectified linear units" (2016).
+    """
+    if others:
+        refuse_call(crelu, others)
+    return _activations.crelu(features, axis)
+
+
+def dropout(
+    x: TensorLike,
+    rate: Any,
+    noise_shape: Any = None,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return `x` with a share `rate` of its elements set to 0, the others divided by 1 - rate.
+
+    `noise_shape` broadcasts to the shape of `x`: where it is 1 (or None: the size of `x`), the
+    elements are dropped together. `seed` as for `random.uniform`. After N. Srivastava et al.,
+    "Dropout" (2014). Raises ValueError for a rate outside [0, 1) or an `x` that is no float,
+    InvalidArgumentError for a `noise_shape` that does not broadcast.
+    """
+    return _ops.normalizations.dropout(x, rate, noise_shape, seed)
+
+
+def elu(features: TensorLike, name: str | None = None) -> Tensor:
+    """Return `features` where they are positive, and ``exp(features) - 1`` elsewhere."""
+    return _activations.elu(features)
+
+
+def embedding_lookup(
+    params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None
+) -> Tensor:
+    """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if that is given.
+
+    `params` is a tensor, or a list with one. Raises InvalidArgumentError for `ids` that are no
+    integers, IndexError for one out of bounds.
+    """
+    return _ops.normalizations.embedding_lookup(params, ids, max_norm)
+
+
+def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
+    """Return ``features`` times the normal distribution function at `features`, or `approximate` it
+    by tanh.
+
+    After D. Hendrycks and K. Gimpel, "Gaussian error linear units" (2016).
+    """
+    return _activations.gelu(features, approximate)
+
+
+def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Tensor:
+    """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
+
+    After ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each row,
+    integers; false where a target is no class or its prediction not finite. InvalidArgumentError
+    for other shapes.
+    """
+    return _sorting.in_top_k(targets, predictions, k)
+
+
+@hides_others
+def isotonic_regression(
+    inputs: TensorLike, decreasing: bool = True, axis: Axes = -1, **others: Never
+) -> tuple[Tensor, Tensor]:
+    """Return the nearest numbers that do not rise (or fall) along `axis`, and numbers of blocks.
+
+    After ``tf.nn.isotonic_regression``: nearest in the sum of squares, by the algorithm of M. Ayer
+    et al. (1955). Each block of elements, which does not reach further than it has to, becomes its
+    mean, through which gradients flow; which elements it has is taken as constant. Integers become
+    float64. TypeError for complex numbers.
+    """
+    if others:
+        refuse_call(isotonic_regression, others)
+    return _ops.statistics.isotonic_regression(inputs, decreasing, axis)
+
+
+def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
+    """Return half the sum of squares of all elements."""
+    return _elementwise.divide(_reductions.reduce_sum(_elementwise.square(t)), 2)
+
+
+@hides_others
+def l2_normalize(
+    x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon).
+
+    The larger of both counts. Raises InvalidArgumentError for an axis that `x` does not have.
+    """
+    if others:
+        refuse_call(l2_normalize, others)
+    return _ops.normalizations.l2_normalize(x, axis, epsilon)
+
+
+def leaky_relu(features: TensorLike, alpha: Any = 0.2, name: str | None = None) -> Tensor:
+    """Return `features` where it is positive, and ``alpha * features`` elsewhere, whose slope holds
+    at 0."""
+    return _activations.leaky_relu(features, alpha)
+
+
+def local_response_normalization(
+    input: TensorLike,
+    depth_radius: Any = 5,
+    bias: Any = 1,
+    alpha: Any = 1,
+    beta: Any = 0.5,
+    name: str | None = None,
+) -> Tensor:
+    """Return `input` over ``(bias + alpha * s) ** beta``, s the sum of squares of near channels.
+
+    After ``tf.nn.local_response_normalization``, of A. Krizhevsky et al. (2012): `input` is (batch,
+    height, width, channels), near are those up to `depth_radius` away. The other parameters may be
+    tensors. Integers become float64. Raises InvalidArgumentError for another rank or radius.
+    """
+    return _ops.filters.local_response_normalization(input, depth_radius, bias, alpha, beta)
+
+
+lrn = local_response_normalization
+
+
+def log_poisson_loss(
+    targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
+) -> Tensor:
+    """Return ``exp(log_input) - log_input * targets``: the loss of a Poisson distribution.
+
+    With `compute_full_loss` Stirling's approximation of log(targets!) is added where `targets` is
+    above 1. Both have one shape (else InvalidArgumentError).
+    """
+    return _ops.losses.log_poisson_loss(targets, log_input, compute_full_loss)
+
+
+def max_pool(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the largest element under each window of `ksize`, along one to three axes, channel by
+    channel; see ``max_pool2d``."""
+    return _ops.volumes.pool_by_rank("MAX", input, ksize, strides, padding, data_format)
+
+
+def max_pool1d(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NWC",
+    name: str | None = None,
+) -> Tensor:
+    """Return the largest element under each window of `ksize`, channel by channel.
+
+    After ``tf.nn.max_pool``: `input` is (batch, height, width, channels), without a height in one
+    dimension, or channels first if `data_format` says so; the windows touch unless `strides` says
+    otherwise; `padding` is "VALID", "SAME", or pairs of before and after, and what it adds is never
+    the largest. NaN stays NaN. The gradient goes to the first of equal elements. Raises
+    InvalidArgumentError for windows that do not fit, TypeError for complex numbers.
+    """
+    return _ops.pooling.max_pool(input, ksize, strides, padding, data_format)
+
+
+def max_pool3d(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NDHWC",
+    name: str | None = None,
+) -> Tensor:
+    """Return the largest element under each window of `ksize` in volumes (batch, depth, height,
+    width, channels), channel by channel; see ``max_pool2d``."""
+    return _ops.volumes.pool3d("MAX", input, ksize, strides, padding, data_format)
+
+
+def max_pool2d(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    name: str | None = None,
+) -> Tensor:
+    """Return the largest element under each window of `ksize`, channel by channel.
+
+    After ``tf.nn.max_pool``: `input` is (batch, height, width, channels), without a height in one
+    dimension, or channels first if `data_format` says so; the windows touch unless `strides` says
+    otherwise; `padding` is "VALID", "SAME", or pairs of before and after, and what it adds is never
+    the largest. NaN stays NaN. The gradient goes to the first of equal elements. Raises
+    InvalidArgumentError for windows that do not fit, TypeError for complex numbers.
+    """
+    return _ops.pooling.max_pool(input, ksize, strides, padding, data_format)
+
+
+def max_pool_with_argmax(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    output_dtype: Any = INT64,
+    include_batch_in_index: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return ``max_pool2d`` of images, and where each largest element is, flattened.
+
+    After ``tf.nn.max_pool_with_argmax``: positions are those in an image with its channels last,
+    ``(y * width + x) * channels + c``, or in the whole batch if asked.
+    """
+    return _ops.filters.max_pool_with_argmax(
+        input, ksize, strides, padding, data_format, output_dtype, include_batch_in_index
+    )
+
+
+@hides_others
+def moments(
+    x: TensorLike,
+    axes: Any,
+    shift: Any = None,
+    keepdims: bool = False,
+    name: str | None = None,
+    **others: Never,
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
+    float32. `shift` makes no difference."""
+    if others:
+        refuse_call(moments, others)
+    return _ops.normalizations.mean_and_variance(x, axes, keepdims)
+
+
+def nce_loss(
+    weights: Any,
+    biases: Any,
+    labels: TensorLike,
+    inputs: TensorLike,
+    num_sampled: Any,
+    num_classes: int,
+    num_true: Any = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = False,
+    name: str | None = "nce_loss",
+) -> Tensor:
+    """Return the loss of noise-contrastive estimation, (batch,).
+
+    After ``tf.nn.nce_loss`` (M. Gutmann and A. Hyvarinen, 2010); arguments as of
+    ``sampled_softmax_loss``. It is the sum of the logistic losses of the true classes and of those
+    of the sample.
+    """
+    return _ops.candidates.nce_loss(
+        weights,
+        biases,
+        labels,
+        inputs,
+        num_sampled,
+        num_classes,
+        num_true,
+        sampled_values,
+        remove_accidental_hits,
+    )
+
+
+def normalize_moments(
+    counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance from the results of ``sufficient_statistics``.
+
+    After ``tf.nn.normalize_moments``.
+    """
+    return _ops.statistics.normalize_moments(counts, mean_ss, variance_ss, shift)
+
+
+def pool(
+    input: TensorLike,
+    window_shape: Any,
+    pooling_type: Any,
+    strides: Any = None,
+    padding: str = "VALID",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the largest ("MAX") or the mean element ("AVG") under windows with gaps between.
+
+    After ``tf.nn.pool``, along one to three axes: `window_shape`, `strides` (1 by default) and
+    `dilations` have a number for each, or are one for all. As there, gaps go with strides of 1 and
+    the padding "VALID" alone: InvalidArgumentError for others.
+    """
+    return _ops.volumes.pool(
+        input, window_shape, pooling_type, strides, padding, data_format, dilations
+    )
+
+
+def relu(features: TensorLike, name: str | None = None) -> Tensor:
+    """Return the larger of features and 0; its gradient at 0 is 0.
+
+    Elementwise; the result has the shape of `features`, a tensor or what converts.
+    """
+    return _elementwise.relu(features)
+
+
+def relu6(features: TensorLike, name: str | None = None) -> Tensor:
+    """Return `features` limited to [0, 6]; its gradient is 0 at both limits."""
+    return _activations.relu6(features)
+
+
+def selu(features: TensorLike, name: str | None = None) -> Tensor:
+    """Return 1.0507 times `elu` with an alpha of 1.6733: what keeps mean 0 and variance 1.
+
+    After G. Klambauer et al., "Self-normalizing neural networks" (2017).
+    """
+    return _activations.selu(features)
+
+
+def softsign(features: TensorLike, name: str | None = None) -> Tensor:
+    """Return features / (1 + |features|).
+
+    Elementwise; the result has the shape of `features`, a tensor or what converts.
+    """
+    return _elementwise.softsign(features)
+
+
+def sampled_softmax_loss(
+    weights: Any,
+    biases: Any,
+    labels: TensorLike,
+    inputs: TensorLike,
+    num_sampled: Any,
+    num_classes: int,
+    num_true: Any = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = True,
+    seed: int | None = None,
+    name: str | None = "sampled_softmax_loss",
+) -> Tensor:
+    """Return the cross-entropy of the true classes and of a sample of the others, (batch,).
+
+    After ``tf.nn.sampled_softmax_loss`` (S. Jean et al., 2014): `weights` (classes, size), or a
+    list of its parts, and `biases` (classes,) give the logits of `inputs` (batch, size); `labels`
+    are (batch, num_true). The sample is `sampled_values`, or `num_sampled` different classes of a
+    log-uniform distribution; the logarithms of expected counts are subtracted. Sampled classes that
+    are true do not count if `remove_accidental_hits`. Raises InvalidArgumentError for what does not
+    fit.
+    """
+    return _ops.candidates.sampled_softmax_loss(
+        weights,
+        biases,
+        labels,
+        inputs,
+        num_sampled,
+        num_classes,
+        num_true,
+        sampled_values,
+        remove_accidental_hits,
+        seed,
+    )
+
+
+def scale_regularization_loss(regularization_loss: Any) -> Tensor:
+    """Return the sum of a loss, for the one replica that there is."""
+    return _reductions.reduce_sum(regularization_loss)
+
+
+def separable_conv2d(
+    input: TensorLike,
+    depthwise_filter: Any,
+    pointwise_filter: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return ``depthwise_conv2d`` of images, followed by a convolution of single pixels.
+
+    After ``tf.nn.separable_conv2d``: `depthwise_filter` is (height, width, channels, multiplier),
+    `pointwise_filter` (1, 1, channels * multiplier, outputs): InvalidArgumentError for another.
+    """
+    return _ops.filters.separable_conv(
+        input, depthwise_filter, pointwise_filter, strides, padding, data_format, dilations
+    )
+
+
+def sigmoid_cross_entropy_with_logits(
+    labels: TensorLike | None = None, logits: TensorLike | None = None, name: str | None = None
+) -> Tensor:
+    """Return ``-labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits))``, elementwise.
+
+    After ``tf.nn.sigmoid_cross_entropy_with_logits``: `labels` are probabilities, of the shape of
+    `logits` (else InvalidArgumentError) and cast to their dtype. It neither overflows nor cancels.
+    """
+    return _ops.losses.sigmoid_cross_entropy(labels, logits)
+
+
+def silu(features: TensorLike, beta: Any = 1.0) -> Tensor:
+    """Return ``features * sigmoid(beta * features)``, also called swish; it has a gradient by
+    `beta`, too.
+
+    After P. Ramachandran, B. Zoph and Q. Le, "Searching for activation functions" (2017).
+    """
+    return _activations.silu(features, beta)
+
+
+swish = silu
+
+
+@hides_others
+def softmax_cross_entropy_with_logits(
+    labels: TensorLike,
+    logits: TensorLike,
+    axis: Axes = -1,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return ``-sum(labels * log_softmax(logits))`` along `axis`: cross-entropy of distributions.
+
+    `labels` hold the weights of the classes, one_hot vectors for instance, and broadcast with
+    `logits` (else InvalidArgumentError); the result has the logits' dtype.
+    """
+    if others:
+        refuse_call(softmax_cross_entropy_with_logits, others)
+    return _ops.losses.softmax_cross_entropy(labels, logits, axis)
+
+
+def sparse_softmax_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, name: str | None = None
+) -> Tensor:
+    """Return ``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by row.
+
+    `logits` are scores, of shape (..., classes) and a float dtype, `labels` integers from 0 to
+    classes - 1, of the shape before the last axis; the result has the labels' shape and the scores'
+    dtype. Raises InvalidArgumentError for labels of other values or another shape.
+    """
+    return _ops.losses.sparse_cross_entropy(labels, logits)
+
+
+def space_to_batch(
+    input: TensorLike, block_shape: Any, paddings: Any, name: str | None = None
+) -> Tensor:
+    """Return `input`, padded, cut into blocks of `block_shape` that become part of the batch.
+
+    After ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded sizes
+    must be multiples of those of a block, or it is an InvalidArgumentError.
+    """
+    return _ops.blocks.space_to_batch(input, block_shape, paddings)
+
+
+@hides_others
+def sufficient_statistics(
+    x: TensorLike,
+    axes: Any,
+    shift: Any = None,
+    keepdims: bool = False,
+    name: str | None = None,
+    **others: Never,
+) -> tuple[Any, ...]:
+    """Return the count, the sum, and the sum of squares of elements less `shift`, and the shift.
+
+    After ``tf.nn.sufficient_statistics``: over `axes`; the count is a scalar, the shift None if it
+    is not given. ``normalize_moments`` makes the mean and the variance of them.
+    """
+    if others:
+        refuse_call(sufficient_statistics, others)
+    return _ops.statistics.sufficient_statistics(x, axes, shift, keepdims)
+
+
+def weighted_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, pos_weight: Any, name: str | None = None
+) -> Tensor:
+    """Return `sigmoid_cross_entropy` of `labels` and `logits`, elementwise, with its first term,
+    that of the labels, multiplied by `pos_weight`. Both have one shape."""
+    return _ops.losses.weighted_cross_entropy(labels, logits, pos_weight)
+
+
+@hides_others
+def weighted_moments(
+    x: TensorLike,
+    axes: Any,
+    frequency_weights: Any,
+    keepdims: bool = False,
+    name: str | None = None,
+    **others: Never,
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance of elements over `axes`, each counted `frequency_weights`
+    times."""
+    if others:
+        refuse_call(weighted_moments, others)
+    return _ops.normalizations.weighted_moments(x, axes, frequency_weights, keepdims)
+
+
+def with_space_to_batch(
+    input: TensorLike,
+    dilation_rate: Any,
+    padding: Any,
+    op: Any,
+    filter_shape: Any = None,
+    spatial_dims: Any = None,
+    data_format: str | None = None,
+) -> Tensor:
+    """Return `op` of each part of `input` that has every `dilation_rate`-th element along some
+    axes.
+
+    After ``tf.nn.with_space_to_batch``: ``op(part, number of axes, "VALID")`` is called once, with
+    all parts as one batch, and its results are put together again; ``op(input, number of axes,
+    padding)`` if all rates are 1. The axes are `spatial_dims`, ascending, by default those after
+    the batch, or after the channels if `data_format` has them first. With the padding "SAME", zeros
+    are added for filters of `filter_shape`. Raises InvalidArgumentError for what does not fit.
+    """
+    return _ops.volumes.with_space_to_batch(
+        input, dilation_rate, padding, op, filter_shape, spatial_dims, data_format
+    )
+
+
+export_functions(globals())

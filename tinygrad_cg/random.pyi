@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from numpy.typing import DTypeLike
-
-from tinygrad_cg._core.annotations import Shape, TensorLike
+from tinygrad_cg._core.annotations import DTypeLike, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.candidates import Candidates
 from tinygrad_cg._ops.distributions import truncated_normal as truncated_normal

@@ -57,6 +57,7 @@ def test_every_function_says_what_it_does(namespace):
 def test_texts_speak_of_parameters_that_there_are(namespace):
     for name, function in public(namespace).items():
         made = function.__code__.co_filename.startswith("<")  # from a row of a table
+        made |= function.__module__ == f"tinygrad_cg{namespace}"
         mentioned = set(re.findall(r"(?<!`)`([a-z_]\w*)`(?!`)", function.__doc__ or ""))
         known = OPERATIONS | set(inspect.signature(function).parameters)
         assert not made or mentioned <= known, f"{namespace}.{name}: {mentioned - known}"

@@ -213,3 +213,14 @@ def hides_others(function: F) -> F:
     """Decorate a function whose arguments of other libraries are there for the error alone."""
     function.__signature__ = own_signature(function)
     return function
+
+
+def refuse_call(function: Callable[..., Any], others: Iterable[str]) -> NoReturn:
+    """Raise TypeError for the first of `others`, or for `axis`, which is required and missing.
+
+    The function is decorated with `hides_others`, and has all other keywords in `others`.
+    """
+    name = function.__name__
+    if others:
+        refuse_arguments(name, inspect.signature(function).parameters, others)
+    raise TypeError(f"{name}() missing 1 required positional argument: 'axis'")

@@ -1,13 +1,59 @@
 """Operations. Everything about one of them stands in its record, in the module of its kind.
 
 The modules of `_LATER` are loaded when one of their names is first asked for, the others with the
-library.
+library. A function that calls ``_ops.pooling.max_pool`` loads a module of `_LATER`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # at run time `__getattr__` loads them
+    from . import (  # noqa: F401
+        activations,
+        attention,
+        bessel,
+        blocks,
+        candidates,
+        casts,
+        complex_parts,
+        convolution,
+        counting,
+        decompositions,
+        diagonals,
+        distribution_functions,
+        distributions,
+        dlpack,
+        eigenvectors,
+        einsum,
+        factorizations,
+        filters,
+        fourier,
+        hurwitz,
+        incomplete,
+        integrals,
+        least_squares,
+        losses,
+        matrices,
+        matrix_functions,
+        normalizations,
+        norms,
+        padding,
+        pooling,
+        sampling,
+        searching,
+        segments,
+        sequences,
+        spectra,
+        spectral,
+        statistics,
+        systems,
+        tapers,
+        updates,
+        volumes,
+        windows,
+    )
 
 _MODULES = (
     "comparison complex creation elementwise indexing integers linear_algebra operators protocol "
@@ -115,6 +161,13 @@ _LATER = {
     "windows": "ImageLayout",
 }
 HOMES = {name: module for module, names in _LATER.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a module of `_LATER`, which is loaded now."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f".{name}", __name__)
 
 
 def find(name: str) -> Any:

@@ -3,9 +3,7 @@
 import builtins
 from typing import Any, NamedTuple
 
-from numpy.typing import DTypeLike
-
-from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
+from tinygrad_cg._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from tinygrad_cg._core.tensor import TensorShape, Tensor
 
 class UniqueWithCounts(NamedTuple):

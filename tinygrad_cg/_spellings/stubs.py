@@ -26,7 +26,7 @@ from .._core.tensor import Tensor
 PACKAGE = str(__package__).partition(".")[0]
 MODULES = (
     "",
-    *("bitwise", "math", "linalg", "nn", "random", "signal", "dtypes"),
+    *("bitwise", "math", "linalg", "random", "signal", "dtypes"),
     *("_spellings.arrays", "_spellings.programs", "_spellings.special"),
     *("keras.losses", "keras.ops", "keras.random"),
     *("numpy", "numpy.fft", "numpy.linalg", "numpy.random"),
@@ -35,8 +35,7 @@ WIDTH = 100
 _SCOPE = {  # what the text of a stub may mention -> the module it is imported from
     "Any": "typing",
     "NamedTuple": "typing",
-    "DTypeLike": "numpy.typing",
-    **dict.fromkeys(("Axes", "Shape", "TensorLike"), f"{PACKAGE}._core.annotations"),
+    **dict.fromkeys(("Axes", "DTypeLike", "Shape", "TensorLike"), f"{PACKAGE}._core.annotations"),
     "Tensor": Tensor.__module__,
 }
 _BUILTINS = {"bool", "complex", "float", "int", "list", "str", "tuple"}

@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
+from tinygrad_cg._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from tinygrad_cg._core.conversion import is_tensor as is_tensor
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.decompositions import (

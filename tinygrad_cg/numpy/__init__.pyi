@@ -120,9 +120,8 @@ from numpy import (
     unsignedinteger as unsignedinteger,
 )
 import numpy as np
-from numpy.typing import DTypeLike
 
-from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
+from tinygrad_cg._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.dlpack import from_dlpack as from_dlpack
 from tinygrad_cg.numpy import (

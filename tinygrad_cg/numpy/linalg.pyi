@@ -2,9 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from numpy.typing import DTypeLike
-
-from tinygrad_cg._core.annotations import Axes, TensorLike
+from tinygrad_cg._core.annotations import Axes, DTypeLike, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 
 class SlogdetResult(NamedTuple):
