@@ -2,105 +2,573 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never, Protocol
 
-from ._core.suggestions import refuse_name
-from ._spellings.spell import spell
+from . import _ops
+from ._core.annotations import Axes, DTypeLike, Shape, TensorLike
+from ._core.conversion import FLOAT32, INT32, INT64
+from ._core.suggestions import hides_others, refuse_call, refuse_name
+from ._core.tensor import Tensor
+from ._ops import comparison as _comparison
+from ._ops import complex as _complex
+from ._ops import elementwise as _elementwise
+from ._ops import reductions as _reductions
+from ._ops import scans as _scans
+from ._ops import shape as _shape
+from ._ops import sorting as _sorting
+from ._ops import special_functions as _special_functions
+from ._ops import trigonometry as _trigonometry
+from ._spellings import math_names
+from ._spellings.math_names import *  # noqa: F403
+from ._spellings.namespace import export_functions, spelled
+
+if TYPE_CHECKING:
+    from ._ops.sorting import TopK
+    from ._ops.statistics import ApproxTopK
+    from ._spellings import special as special
+    from ._spellings.programs import bincount as bincount
+    from ._spellings.programs import confusion_matrix as confusion_matrix
+    from ._spellings.programs import invert_permutation as invert_permutation
+    from ._spellings.programs import is_non_decreasing as is_non_decreasing
+    from ._spellings.programs import is_strictly_increasing as is_strictly_increasing
+    from ._spellings.programs import polyval as polyval
 
 # Those loaded at their first use, so that importing the library stays quick.
-_LAZY = {
-    "._spellings.programs": (
-        "bincount confusion_matrix invert_permutation is_non_decreasing is_strictly_increasing "
-        "polyval"
-    ),
-}
-_HOMES = {name: home for home in _LAZY for name in _LAZY[home].split()}
-__all__ = ["special", *_HOMES]  # noqa: F822 (they are found when asked for)
+_PROGRAMS = [
+    "bincount",
+    "confusion_matrix",
+    "invert_permutation",
+    "is_non_decreasing",
+    "is_strictly_increasing",
+    "polyval",
+]
+__all__ = ["special", *_PROGRAMS, *math_names.__all__]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
+def _find(name: str) -> Any:
+    """Return what is loaded at its first use."""
     if name == "special":
         return import_module("._spellings.special", __package__)
-    if home is None:
+    if name not in _PROGRAMS:
         refuse_name(__name__, name)
-    globals()[name] = found = getattr(import_module(home, __package__), name)
+    globals()[name] = found = getattr(import_module("._spellings.programs", __package__), name)
     return found
 
 
-_TABLE = """
-    accumulate_n(inputs, shape=None, tensor_dtype=None, name=None) = add_n(inputs)
-    add_n(inputs, name=None) = add_n(inputs)
-    angle(input, name=None) = arctan2(imag(input), real(input))
-        # Return the angle of complex numbers in the plane, in radians.
-    approx_max_k approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95,
-        reduction_input_size_override=-1, aggregate_to_topk=True, name=None) -> ApproxTopK
-        = top_k_along("{}", operand, k, reduction_dimension, "max" in "{}")
-        # Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`,
-        the first first, and their indices. They are exact, whatever `recall_target` asks for.
-    argmax(input, axis=None, output_type=int64, name=None)
-        = cast(argmax(input, 0 if axis is None else axis), output_type)
-        # Return positions of the largest elements along `axis`, by default the first axis; the
-        first where several tie.
-    argmin(input, axis=None, output_type=int64, name=None)
-        = cast(argmin(input, 0 if axis is None else axis), output_type)
-        # Return positions of the smallest elements along `axis`, by default the first axis; the
-        first where several tie.
-    atan2(y, x, name=None) = arctan2(y, x)
-    conj(x, name=None) = conj(x)
-    count_nonzero(input, axis=None, keepdims=None, dtype=int64, name=None)
-        = reduce_sum(cast(not_equal(input, 0), dtype), axis, bool(keepdims))
-        # Return how many elements over axes are not 0, as int64 by default.
-    cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None)
-        = cumulative_logsumexp(x, axis, exclusive, reverse)
-    cumprod cumsum(x, axis=0, exclusive=False, reverse=False, name=None)
-        = {}(x, axis, exclusive, reverse)
-    divide_no_nan multiply_no_nan xdivy xlog1py(x, y, name=None) = {}(x, y)
-    l2_normalize(x, axis=None, epsilon=1e-12, name=None) = l2_normalize(x, axis, epsilon)
-    lbeta(x, name=None) = lbeta(x)
-    ndtri bessel_i0 bessel_i0e bessel_i1 bessel_i1e(x, name=None) = {}(x)
-    zeta(x, q, name=None) = zeta(x, q)
-    betainc(a, b, x, name=None) = betainc(a, b, x)
-    igamma igammac(a, x, name=None) = {}(a, x)
-    in_top_k(targets, predictions, k, name=None) = in_top_k(targets, predictions, k)
-    log_softmax(logits, axis=None, name=None)
-        = log_softmax(logits, -1 if axis is None else axis)
-        # Return ``logits - logsumexp(logits)`` along `axis`, by default the last, without overflow.
-    polygamma(a, x, name=None) = polygamma(a, x)
-    pow(x, y, name=None) = power(x, y)
-    real imag(input, name=None) = {}(input)
-    reciprocal_no_nan(x, name=None) = divide_no_nan(1, x)  # Return 1 / x, and 0 where x is 0.
-    reciprocal(x, name=None) = divide(1, x)  # Return 1 / x.
-    reduce_all reduce_any reduce_euclidean_norm reduce_logsumexp reduce_max reduce_mean reduce_min
-        reduce_prod reduce_std reduce_sum reduce_variance
-        (input_tensor, axis=None, keepdims=False, name=None) = {}(input_tensor, axis, keepdims)
-    scalar_mul(scalar, x, name=None) = multiply(scalar, x)
-    segment_sum segment_mean segment_prod segment_max segment_min(data, segment_ids, name=None)
-        = sorted_segments("{}".rpartition("_")[2], data, segment_ids)
-        # Return the sum, mean, product or extreme of rows of `data` with equal `segment_ids`: one
+def accumulate_n(
+    inputs: TensorLike,
+    shape: Shape | None = None,
+    tensor_dtype: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the sum of a list of tensors of one shape.
+
+    After ``tf.add_n``. Raises InvalidArgumentError for none, and for other shapes.
+    """
+    return _elementwise.add_n(inputs)
+
+
+def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
+    """Return the sum of a list of tensors of one shape.
+
+    After ``tf.add_n``. Raises InvalidArgumentError for none, and for other shapes.
+    """
+    return _elementwise.add_n(inputs)
+
+
+def angle(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the angle of complex numbers in the plane, in radians."""
+    return _trigonometry.arctan2(_complex.imag(input), _complex.real(input))
+
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: Any = -1,
+    recall_target: Any = 0.95,
+    reduction_input_size_override: Any = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> ApproxTopK:
+    """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`, the
+    first first, and their indices. They are exact, whatever `recall_target` asks for."""
+    return _ops.statistics.top_k_along(
+        "approx_max_k", operand, k, reduction_dimension, "max" in "approx_max_k"
+    )
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: Any = -1,
+    recall_target: Any = 0.95,
+    reduction_input_size_override: Any = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> ApproxTopK:
+    """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`, the
+    first first, and their indices. They are exact, whatever `recall_target` asks for."""
+    return _ops.statistics.top_k_along(
+        "approx_min_k", operand, k, reduction_dimension, "max" in "approx_min_k"
+    )
+
+
+@hides_others
+def argmax(
+    input: TensorLike,
+    axis: Axes = None,
+    output_type: DTypeLike = INT64,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return positions of the largest elements along `axis`, by default the first axis; the first
+    where several tie."""
+    if others:
+        refuse_call(argmax, others)
+    return _shape.cast(_reductions.argmax(input, 0 if axis is None else axis), output_type)
+
+
+@hides_others
+def argmin(
+    input: TensorLike,
+    axis: Axes = None,
+    output_type: DTypeLike = INT64,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return positions of the smallest elements along `axis`, by default the first axis; the first
+    where several tie."""
+    if others:
+        refuse_call(argmin, others)
+    return _shape.cast(_reductions.argmin(input, 0 if axis is None else axis), output_type)
+
+
+def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the angle, from -pi to pi, of the point with ordinate `y` and abscissa `x`. Integers
+    give float64; signed zeros and infinities count as in C.
+
+    Elementwise; `y` and `x`, tensors or what converts, broadcast to the shape of the result. Raises
+    InvalidArgumentError if their shapes do not.
+    """
+    return _trigonometry.arctan2(y, x)
+
+
+def conj(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the complex conjugate; a real tensor is its own."""
+    return _complex.conj(x)
+
+
+@hides_others
+def count_nonzero(
+    input: TensorLike,
+    axis: Axes = None,
+    keepdims: bool | None = None,
+    dtype: DTypeLike = INT64,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return how many elements over axes are not 0, as int64 by default."""
+    if others:
+        refuse_call(count_nonzero, others)
+    return _reductions.reduce_sum(
+        _shape.cast(_comparison.not_equal(input, 0), dtype), axis, bool(keepdims)
+    )
+
+
+@hides_others
+def cumulative_logsumexp(
+    x: TensorLike,
+    axis: Axes = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return the logarithms of sums of exp(x) up to each element along `axis`, without overflow.
+
+    After ``tf.math.cumulative_logsumexp``: of no elements it is -inf. Parameters as for `cumsum`.
+    In log2(n) steps of doubled reach.
+    """
+    if others:
+        refuse_call(cumulative_logsumexp, others)
+    return _scans.cumulative_logsumexp(x, axis, exclusive, reverse)
+
+
+@hides_others
+def cumprod(
+    x: TensorLike,
+    axis: Axes = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return the products of all elements up to each along `axis`: parameters as for `cumsum`."""
+    if others:
+        refuse_call(cumprod, others)
+    return _scans.cumprod(x, axis, exclusive, reverse)
+
+
+@hides_others
+def cumsum(
+    x: TensorLike,
+    axis: Axes = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return the sums of all elements up to each along `axis`; None means the flattened tensor.
+
+    `exclusive` leaves out the element itself; `reverse` sums from the end. Bool counts as int64;
+    float32 is summed in float64. Raises InvalidArgumentError for an axis that `x` does not have.
+    """
+    if others:
+        refuse_call(cumsum, others)
+    return _scans.cumsum(x, axis, exclusive, reverse)
+
+
+def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return x / y, and 0 where y is 0; so is the gradient there. Integers give float64.
+
+    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
+    """
+    return _elementwise.divide_no_nan(x, y)
+
+
+def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return x * y, and 0 where y is 0, although x is infinite or NaN.
+
+    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
+    """
+    return _elementwise.multiply_no_nan(x, y)
+
+
+def xdivy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return x / y, and 0 where x is 0, although y is 0 or NaN. Integers give float64.
+
+    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
+    """
+    return _elementwise.xdivy(x, y)
+
+
+def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return x log(1 + y), and 0 where x is 0, although the logarithm is infinite or NaN.
+
+    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
+    """
+    return _elementwise.xlog1py(x, y)
+
+
+@hides_others
+def l2_normalize(
+    x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon).
+
+    The larger of both counts. Raises InvalidArgumentError for an axis that `x` does not have.
+    """
+    if others:
+        refuse_call(l2_normalize, others)
+    return _ops.normalizations.l2_normalize(x, axis, epsilon)
+
+
+def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return log(gamma(x1) gamma(x2) ... / gamma(x1 + x2 + ...)) of the last axis.
+
+    It is a sum of `betaln` of each number and the sum of those before it: their logarithms of gamma
+    functions, which are large, would cancel. After ``tf.math.lbeta``; of nothing it is infinite.
+    """
+    return _ops.distribution_functions.lbeta(x)
+
+
+def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the number up to which the normal distribution has the share `x`, from 0 to 1.
+
+    Accurate for small shares; infinite at 0 and 1, NaN beyond. After ``tf.math.ndtri``.
+    """
+    return _ops.distribution_functions.ndtri(x)
+
+
+def bessel_i0(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the modified Bessel function of the first kind of order 0."""
+    return _special_functions.bessel_i0(x)
+
+
+def bessel_i0e(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return ``exp(-abs(x)) * bessel_i0(x)``, which does not overflow."""
+    return _special_functions.bessel_i0e(x)
+
+
+def bessel_i1(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the modified Bessel function of the first kind of order 1."""
+    return _special_functions.bessel_i1(x)
+
+
+def bessel_i1e(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return ``exp(-abs(x)) * bessel_i1(x)``, which does not overflow."""
+    return _special_functions.bessel_i1e(x)
+
+
+def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
+    """Return Hurwitz's zeta function: the sum over k = 0, 1, ... of (q + k)**-x, infinite where x
+    is 1 or q is 0, -1, -2, ...; NaN for x below 1, and below q = 0 unless x is whole. The gradients
+    are right, by q at every order and by x, where q is positive, up to order 2 (by x TensorFlow has
+    none).
+
+    Elementwise; `x` and `q`, tensors or what converts, broadcast to the shape of the result. Raises
+    InvalidArgumentError if their shapes do not.
+    """
+    return _ops.hurwitz.zeta(x, q)
+
+
+def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the regularized incomplete beta function: the integral of t**(a - 1) (1 - t)**(b - 1)
+    from 0 to x, over beta(a, b).
+
+    Elementwise; the arguments broadcast. NaN for parameters below 0 and for `x` outside of 0 to 1.
+    The gradients are right, by `x` at every order, by `a` and `b` (by which TensorFlow and JAX have
+    none) up to order 2 in all. After ``tf.math.betainc``.
+    """
+    return _ops.incomplete.betainc(a, b, x)
+
+
+def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the regularized lower incomplete gamma function of `a` and `x` (a and a in most
+    books): the integral of t**(a - 1) exp(-t) from 0 to x, over gamma(a). NaN below 0. The
+    gradients by both are right, by `x` at every order and by `a` up to order 4. After
+    ``tf.math.igamma``.
+
+    Elementwise; `a` and `x`, tensors or what converts, broadcast to the shape of the result. Raises
+    InvalidArgumentError if their shapes do not.
+    """
+    return _ops.incomplete.igamma(a, x)
+
+
+def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """Return 1 - igamma(a, x), accurate where that is small. The gradients by both are right, by
+    `x` at every order and by `a` up to order 4. After ``tf.math.igammac``.
+
+    Elementwise; `a` and `x`, tensors or what converts, broadcast to the shape of the result. Raises
+    InvalidArgumentError if their shapes do not.
+    """
+    return _ops.incomplete.igammac(a, x)
+
+
+def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Tensor:
+    """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
+
+    After ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each row,
+    integers; false where a target is no class or its prediction not finite. InvalidArgumentError
+    for other shapes.
+    """
+    return _sorting.in_top_k(targets, predictions, k)
+
+
+@hides_others
+def log_softmax(
+    logits: TensorLike, axis: Axes = None, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return ``logits - logsumexp(logits)`` along `axis`, by default the last, without overflow."""
+    if others:
+        refuse_call(log_softmax, others)
+    return _reductions.log_softmax(logits, -1 if axis is None else axis)
+
+
+def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the derivative of order `a` of digamma at `x`, for whole orders from 0 to 170; NaN for
+    others. Integers give float64. No gradient flows to the order.
+
+    Elementwise; `a` and `x`, tensors or what converts, broadcast to the shape of the result. Raises
+    InvalidArgumentError if their shapes do not.
+    """
+    return _special_functions.polygamma(a, x)
+
+
+def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return ``x ** y``. The gradients of ``x**0``, and of ``0**y`` by y, are 0."""
+    return _elementwise.power(x, y)
+
+
+def real(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the real part of input.
+
+    Elementwise; the result has the shape of `input`, a tensor or what converts.
+    """
+    return _complex.real(input)
+
+
+def imag(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the imaginary part of input; 0 for real input.
+
+    Elementwise; the result has the shape of `input`, a tensor or what converts.
+    """
+    return _complex.imag(input)
+
+
+def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return 1 / x, and 0 where x is 0."""
+    return _elementwise.divide_no_nan(1, x)
+
+
+def reciprocal(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return 1 / x."""
+    return _elementwise.divide(1, x)
+
+
+@hides_others
+def reduce_euclidean_norm(
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return the root of the sum of squared sizes over axes; complex `input_tensor` gives complex.
+
+    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
+    become float64. Raises InvalidArgumentError for an axis that `input_tensor` does not have.
+    """
+    if others:
+        refuse_call(reduce_euclidean_norm, others)
+    return _ops.norms.reduce_euclidean_norm(input_tensor, axis, keepdims)
+
+
+class _Reduction(Protocol):
+    def __call__(
+        self,
+        input_tensor: TensorLike,
+        axis: Axes = None,
+        keepdims: bool = False,
+        name: str | None = None,
+    ) -> Tensor: ...
+
+
+def _reduction(name: str, operation: Callable[..., Tensor]) -> _Reduction:
+    @hides_others
+    def reduce(
+        input_tensor: TensorLike,
+        axis: Axes = None,
+        keepdims: bool = False,
+        name: str | None = None,
+        **others: Never,
+    ) -> Tensor:
+        if others:
+            refuse_call(reduce, others)
+        return operation(input_tensor, axis, keepdims)
+
+    return spelled(reduce, name, operation)
+
+
+reduce_all = _reduction("reduce_all", _reductions.reduce_all)
+reduce_any = _reduction("reduce_any", _reductions.reduce_any)
+reduce_logsumexp = _reduction("reduce_logsumexp", _reductions.reduce_logsumexp)
+reduce_max = _reduction("reduce_max", _reductions.reduce_max)
+reduce_mean = _reduction("reduce_mean", _reductions.reduce_mean)
+reduce_min = _reduction("reduce_min", _reductions.reduce_min)
+reduce_prod = _reduction("reduce_prod", _reductions.reduce_prod)
+reduce_std = _reduction("reduce_std", _reductions.reduce_std)
+reduce_sum = _reduction("reduce_sum", _reductions.reduce_sum)
+reduce_variance = _reduction("reduce_variance", _reductions.reduce_variance)
+
+
+def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """Return scalar * x.
+
+    Elementwise; `scalar` and `x`, tensors or what converts, broadcast to the shape of the result.
+    Raises InvalidArgumentError if their shapes do not.
+    """
+    return _elementwise.multiply(scalar, x)
+
+
+class _Segments(Protocol):
+    def __call__(self, data: Any, segment_ids: Any, name: str | None = None) -> Tensor: ...
+
+
+def _segments(kind: str) -> _Segments:
+    def reduce(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+        """Return the sum, mean, product or extreme of rows of `data` with equal `segment_ids`: one
         for each row, not negative and in order. A segment without rows is 0, and 1 for products.
-        Raises InvalidArgumentError for other ids.
-    softmax(logits, axis=None, name=None) = softmax(logits, -1 if axis is None else axis)
-        # Return ``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without
-        overflow.
-    softplus(features, name=None) = softplus(features)
-    squared_difference(x, y, name=None) = square(subtract(x, y))
-        # Return (x - y) squared; `x` and `y` broadcast.
-    top_k(input, k=1, sorted=True, index_type=int32, name=None) -> TopK
-        = top_k(input, k, index_type)
-        # Return the `k` largest elements along the last axis, largest first, and their indices; of
-        equal elements the one that stands first comes first. NaN counts as larger than all else.
-    unsorted_segment_sum unsorted_segment_mean unsorted_segment_prod unsorted_segment_max
-        unsorted_segment_min unsorted_segment_sqrt_n(data, segment_ids, num_segments, name=None)
-        = unsorted_segments("{}".removeprefix("unsorted_segment_"), data, segment_ids, num_segments)
-        # Return the sum, mean, product, extreme, or sum over the root of the count, of rows of
+        Raises InvalidArgumentError for other ids."""
+        return _ops.segments.sorted_segments(kind, data, segment_ids)
+
+    return spelled(reduce, f"segment_{kind}")
+
+
+segment_sum = _segments("sum")
+segment_mean = _segments("mean")
+segment_prod = _segments("prod")
+segment_max = _segments("max")
+segment_min = _segments("min")
+
+
+class _UnsortedSegments(Protocol):
+    def __call__(
+        self, data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
+    ) -> Tensor: ...
+
+
+def _unsorted_segments(kind: str) -> _UnsortedSegments:
+    def reduce(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+        """Return the sum, mean, product, extreme, or sum over the root of the count, of rows of
         `data` with equal `segment_ids`, which have the first axes of `data`, in any order. A
         negative id drops its row. Of no rows the sum and the mean are 0, the product is 1, and an
         extreme the last finite number of the dtype. Raises InvalidArgumentError for ids of another
-        shape, or not below `num_segments`.
-    zero_fraction(value, name=None)
-        = reduce_mean(cast(equal(value, 0), float32))
-        # Return the share of elements that are 0, as float32; it has no gradient.
-"""
-spell(globals(), _TABLE, records="math", lazily=True)
+        shape, or not below `num_segments`."""
+        return _ops.segments.unsorted_segments(kind, data, segment_ids, num_segments)
+
+    return spelled(reduce, f"unsorted_segment_{kind}")
+
+
+unsorted_segment_sum = _unsorted_segments("sum")
+unsorted_segment_mean = _unsorted_segments("mean")
+unsorted_segment_prod = _unsorted_segments("prod")
+unsorted_segment_max = _unsorted_segments("max")
+unsorted_segment_min = _unsorted_segments("min")
+unsorted_segment_sqrt_n = _unsorted_segments("sqrt_n")
+
+
+@hides_others
+def softmax(
+    logits: TensorLike, axis: Axes = None, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return ``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without
+    overflow."""
+    if others:
+        refuse_call(softmax, others)
+    return _reductions.softmax(logits, -1 if axis is None else axis)
+
+
+def softplus(features: TensorLike, name: str | None = None) -> Tensor:
+    """Return log(1 + exp(features)), without overflow.
+
+    Elementwise; the result has the shape of `features`, a tensor or what converts.
+    """
+    return _elementwise.softplus(features)
+
+
+def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return (x - y) squared; `x` and `y` broadcast."""
+    return _elementwise.square(_elementwise.subtract(x, y))
+
+
+def top_k(
+    input: TensorLike,
+    k: int = 1,
+    sorted: bool = True,
+    index_type: DTypeLike = INT32,
+    name: str | None = None,
+) -> TopK:
+    """Return the `k` largest elements along the last axis, largest first, and their indices; of
+    equal elements the one that stands first comes first. NaN counts as larger than all else."""
+    return _sorting.top_k(input, k, index_type)
+
+
+def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
+    """Return the share of elements that are 0, as float32; it has no gradient."""
+    return _reductions.reduce_mean(_shape.cast(_comparison.equal(value, 0), FLOAT32))
+
+
+export_functions(globals(), _find)

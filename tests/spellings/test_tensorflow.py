@@ -720,7 +720,10 @@ def test_names_of_the_older_documents():
 def test_functions_say_what_they_are():
     assert tf.reduce_sum.__name__ == "reduce_sum"
     assert tf.reduce_sum.__module__ == "tinygrad_cg.math"
-    signature = "(input_tensor, axis=None, keepdims=False, name=None)"
+    signature = (
+        "(input_tensor: 'TensorLike', axis: 'Axes' = None, keepdims: 'bool' = False, "
+        "name: 'str | None' = None) -> 'Tensor'"
+    )
     assert str(inspect.signature(tf.reduce_sum)) == signature
     assert "rules of broadcasting" in tf.broadcast_to.__doc__
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Callable
 from functools import partial
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
-from .._core.examples import EXAMPLES, with_example
+from .._core.examples import EXAMPLES, with_example, without_example
+from .._core.primitive import OPS
 from .._core.suggestions import refuse_name
 
+F = TypeVar("F", bound=Callable[..., Any])
+_MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a docstring
 
-def export_functions(namespace: dict[str, Any]) -> None:
+
+def export_functions(namespace: dict[str, Any], find: Callable[[str], Any] | None = None) -> None:
     """Add the functions that a module defines to its `__all__`, which is what ``dir`` shows.
 
-    Their docstrings get their examples. To ask for another name is an error that says what to use.
+    Their docstrings get their examples. `find` returns what another name stands for; without it
+    that is an error that says what to use.
     """
     home = namespace["__name__"]
     names = [
@@ -29,4 +36,27 @@ def export_functions(namespace: dict[str, Any]) -> None:
             function.__doc__ = with_example(key, inspect.cleandoc(function.__doc__))
     namespace["__all__"] = [*namespace.get("__all__", ()), *names]
     namespace["__dir__"] = lambda: sorted(namespace["__all__"])
-    namespace.setdefault("__getattr__", partial(refuse_name, home))
+    namespace["__getattr__"] = find or partial(refuse_name, home)
+
+
+def renamed(namespace: str) -> dict[str, Any]:
+    """Return the operations that their records name in a namespace, by their names there."""
+    spellings = [(primitive, name) for primitive in OPS.values() for name in primitive.spellings]
+    parts = [(primitive, *name.rpartition(".")) for primitive, name in spellings]
+    return {name: primitive.function for primitive, home, _, name in parts if home == namespace}
+
+
+def spelled(function: F, name: str, operation: Any = None) -> F:
+    """Give a function its name, as one of several that another function makes.
+
+    With `operation` it gets the docstring of that, in which parameters have the function's names:
+    those that the operation takes, in the same order.
+    """
+    function.__name__ = function.__qualname__ = name
+    if operation is not None:
+        code = function.__code__
+        own = [name for name in code.co_varnames[: code.co_argcount] if name != "name"]
+        names = dict(zip(inspect.unwrap(operation).__code__.co_varnames, own, strict=False))
+        text = without_example(inspect.getdoc(operation) or "")
+        function.__doc__ = _MENTION.sub(lambda mention: names.get(mention[0], mention[0]), text)
+    return function

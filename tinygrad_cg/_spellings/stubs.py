@@ -26,8 +26,8 @@ from .._core.tensor import Tensor
 PACKAGE = str(__package__).partition(".")[0]
 MODULES = (
     "",
-    *("bitwise", "math", "linalg", "random", "signal", "dtypes"),
-    *("_spellings.arrays", "_spellings.programs", "_spellings.special"),
+    *("bitwise", "linalg", "random", "signal", "dtypes"),
+    *("_spellings.arrays", "_spellings.math_names", "_spellings.programs", "_spellings.special"),
     *("keras.losses", "keras.ops", "keras.random"),
     *("numpy", "numpy.fft", "numpy.linalg", "numpy.random"),
 )
