@@ -571,4 +571,4 @@ def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     return _reductions.reduce_mean(_shape.cast(_comparison.equal(value, 0), FLOAT32))
 
 
-export_functions(globals(), _find)
+__all__ += export_functions(globals(), _find)

@@ -1049,4 +1049,4 @@ def with_space_to_batch(
     )
 
 
-export_functions(globals())
+__all__ += export_functions(globals())

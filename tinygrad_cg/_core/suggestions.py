@@ -190,7 +190,7 @@ class Required:
         return "<required>"
 
 
-REQUIRED = Required()
+REQUIRED: Any = Required()
 OTHERS = ("dim", "keepdim", "others")
 """Parameters of ours that are there for the error alone."""
 

@@ -17,11 +17,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 _MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a docstring
 
 
-def export_functions(namespace: dict[str, Any], find: Callable[[str], Any] | None = None) -> None:
-    """Add the functions that a module defines to its `__all__`, which is what ``dir`` shows.
+def export_functions(
+    namespace: dict[str, Any], find: Callable[[str], Any] | None = None
+) -> list[str]:
+    """Return the names of the functions that a module defines; their docstrings get examples.
 
-    Their docstrings get their examples. `find` returns what another name stands for; without it
-    that is an error that says what to use.
+    ``dir`` shows what the module's `__all__` has. `find` returns what another name stands for;
+    without it that is an error that says what to use.
     """
     home = namespace["__name__"]
     names = [
@@ -34,9 +36,9 @@ def export_functions(namespace: dict[str, Any], find: Callable[[str], Any] | Non
         if key in EXAMPLES:
             function = namespace[name]
             function.__doc__ = with_example(key, inspect.cleandoc(function.__doc__))
-    namespace["__all__"] = [*namespace.get("__all__", ()), *names]
     namespace["__dir__"] = lambda: sorted(namespace["__all__"])
     namespace["__getattr__"] = find or partial(refuse_name, home)
+    return names
 
 
 def renamed(namespace: str) -> dict[str, Any]:

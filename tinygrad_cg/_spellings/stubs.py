@@ -26,10 +26,21 @@ from .._core.tensor import Tensor
 PACKAGE = str(__package__).partition(".")[0]
 MODULES = (
     "",
-    *("bitwise", "linalg", "random", "signal", "dtypes"),
-    *("_spellings.arrays", "_spellings.math_names", "_spellings.programs", "_spellings.special"),
-    *("keras.losses", "keras.ops", "keras.random"),
-    *("numpy", "numpy.fft", "numpy.linalg", "numpy.random"),
+    "_spellings.math_names",
+    "bitwise",
+    "dtypes",
+    "keras.ops",
+    "numpy",
+    "linalg",
+    "_spellings.special",
+    "_spellings.programs",
+    "_spellings.arrays",
+    "random",
+    "keras.random",
+    "keras.losses",
+    "numpy.fft",
+    "numpy.linalg",
+    "numpy.random",
 )
 WIDTH = 100
 _SCOPE = {  # what the text of a stub may mention -> the module it is imported from
