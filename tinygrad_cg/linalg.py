@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
-from ._core.conversion import convert, convert_operands
+from ._core.annotations import Axes, DTypeLike, Shape, TensorLike
+from ._core.conversion import FLOAT32, INT32, convert, convert_operands
+from ._core.suggestions import hides_others, refuse_call
 from ._core.tensor import Tensor
+from ._ops import creation as _creation
+from ._ops import decompositions as _decompositions
+from ._ops import diagonals as _diagonals
+from ._ops import eigenvectors as _eigenvectors
+from ._ops import einsum as _einsum
+from ._ops import factorizations as _factorizations
+from ._ops import least_squares as _least_squares
+from ._ops import linear_algebra as _linear_algebra
+from ._ops import matrix_functions as _matrix_functions
+from ._ops import normalizations as _normalizations
+from ._ops import norms as _norms
+from ._ops import reductions as _reductions
+from ._ops import systems as _systems
 from ._ops.complex import conj
 from ._ops.creation import zeros
-from ._ops.decompositions import triangular_solve as _triangular_solve
+from ._ops.decompositions import LogMatrixDeterminant
 from ._ops.define import as_shape
 from ._ops.elementwise import multiply, sqrt
-from ._ops.factorizations import svd as _svd
-from ._ops.factorizations import svdvals
-from ._ops.least_squares import lstsq as _lstsq
 from ._ops.matrices import real_dtype
 from ._ops.shape import broadcast_to, cast, concatenate, stack, swap_last, unstack
-from ._spellings.spell import spell
+from ._spellings.namespace import export_functions
 from .errors import InvalidArgumentError
-
-
-def _broadcast_batch(matrix: Tensor, batch_shape: Any) -> Tensor:
-    if batch_shape is None:
-        return matrix
-    return broadcast_to(matrix, (*as_shape("eye", batch_shape), *matrix.shape))
 
 
 def _adjoint(matrix: Any) -> Tensor:
@@ -41,38 +47,45 @@ def _swap_last(matrix: Any) -> Tensor:
     return swap_last(tensor)
 
 
-def _regularized(matrix: Any, rhs: Any, strength: Any) -> Tensor:
-    """Return the solution of least squares, of more rows if its length counts, too."""
-    x, y = convert_operands((matrix, rhs))
-    if isinstance(strength, (int, float)) and not strength:
-        return _lstsq(x, y)
-    width, count = x.shape[-1], y.shape[-1]
-    root = sqrt(cast(strength, real_dtype(x.dtype)))
-    unit = multiply(np.eye(width, dtype=x.dtype), cast(root, x.dtype))
-    more = broadcast_to(unit, (*x.shape[:-2], width, width))
-    nothing = zeros((*y.shape[:-2], width, count), y.dtype)
-    return _lstsq(concatenate([x, more], -2), concatenate([y, nothing], -2))
+def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
+    """Return the conjugate transpose of each matrix in a stack of matrices."""
+    return _adjoint(matrix)
 
 
-def _triangular(matrix: Any, rhs: Any, lower: bool, adjoint: bool) -> Tensor:
-    """Return the solution of triangular systems, or of their adjoints."""
-    if not adjoint:
-        return _triangular_solve(matrix, rhs, lower)
-    return _triangular_solve(_adjoint(matrix), rhs, not lower)
+def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
+    """Return matrices `input` with zeros outside a band around the diagonal.
+
+    It has `num_lower` diagonals below and `num_upper` above; a negative number stands for all.
+    After ``tf.linalg.band_part``.
+    """
+    return _diagonals.band_part(input, num_lower, num_upper)
 
 
-def _singular(tensor: Any, full_matrices: bool, compute_uv: bool) -> Any:
-    if not compute_uv:
-        return svdvals(tensor)
-    left, values, right = _svd(tensor, full_matrices)
-    return values, left, right
+def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the lower triangular L of each positive definite matrix ``input = L adjoint(L)``.
+
+    `input` (..., n, n) is symmetric, or Hermitian; its two triangles count alike, half each.
+    Integers are float64. Raises errors.MatrixError for a matrix that is not positive definite.
+    """
+    return _decompositions.cholesky(input)
 
 
-def _with_indices(found: tuple[Tensor, Tensor], kind: Any) -> tuple[Tensor, Tensor]:
-    return found[0], cast(found[1], kind)
+def det(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the determinant of each square matrix of `input`, of shape (..., n, n): shape (...).
+
+    Its gradient is the matrix of cofactors. The second derivative needs the inverse:
+    errors.MatrixError for a singular matrix.
+    """
+    return _decompositions.det(input)
 
 
-def _cross(a: Any, b: Any) -> Tensor:
+def cholesky_solve(chol: Any, rhs: TensorLike, name: str | None = None) -> Tensor:
+    """Return the solution x of ``a x = rhs`` from the lower Cholesky factor `chol` of ``a``."""
+    return _decompositions.cholesky_solve(chol, rhs)
+
+
+def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
+    """Return the cross products of vectors of 3 elements, along the last axis."""
     x, y = convert_operands((a, b))
     if not x.ndim or not y.ndim or x.shape[-1] != 3 or y.shape[-1] != 3:
         raise InvalidArgumentError(
@@ -82,103 +95,497 @@ def _cross(a: Any, b: Any) -> Tensor:
     return stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], -1)
 
 
-_TABLE = """
-    adjoint(matrix, name=None) = _adjoint(matrix)
-        # Return the conjugate transpose of each matrix in a stack of matrices.
-    band_part(input, num_lower, num_upper, name=None) = band_part(input, num_lower, num_upper)
-    cholesky det(input, name=None) = {}(input)
-    cholesky_solve(chol, rhs, name=None) = cholesky_solve(chol, rhs)
-        # Return the solution x of ``a x = rhs`` from the lower Cholesky factor `chol` of ``a``.
-    cross(a, b, name=None) = _cross(a, b)
-        # Return the cross products of vectors of 3 elements, along the last axis.
-    diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0,
-        align="RIGHT_LEFT")
-        = matrix_diag(diagonal, k, num_rows, num_cols, padding_value, align)
-    diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT")
-        = matrix_diag_part(input, k, padding_value, align)
-    eig(tensor, name=None) -> tuple[Tensor, Tensor] = eig(tensor)
-    eigh(tensor, name=None) -> tuple[Tensor, Tensor] = eigh(tensor)
-    eigvals(tensor, name=None) = eigvals(tensor)
-    eigvalsh(tensor, name=None) = eigvalsh(tensor)
-    einsum(equation, *inputs, optimize="greedy", name=None) = einsum(equation, *inputs)
-        # Return the sum over products of elements with equal indices: `equation` has a letter for
-        each axis of each of `inputs` and, after "->", of the result. A letter that an input repeats
-        takes its diagonal; "..." stands for axes that broadcast.
-    eye(num_rows, num_columns=None, batch_shape=None, dtype=float32, name=None)
-        = _broadcast_batch(eye(num_rows, num_columns, dtype), batch_shape)
-        # Return the identity matrix of `num_rows` by `num_columns` (square by default), repeated to
-        `batch_shape`.
-    banded_triangular_solve(bands, rhs, lower=True, adjoint=False, name=None)
-        = banded_triangular_solve(bands, rhs, lower, adjoint)
-    eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=None, tol=None,
-        name=None) -> Tensor | Any
-        = eigh_tridiagonal(alpha, beta, eigvals_only, select, select_range)
-    expm logm sqrtm(input, name=None) = {}(input)
-    global_norm(t_list, name=None) = global_norm(t_list)
-    inv(input, adjoint=False, name=None) = inv(_adjoint(input) if adjoint else input)
-        # Return the inverse of each square matrix of `input`, or of its adjoint.
-    logdet(matrix, name=None) = slogdet(matrix)[1]
-        # Return the logarithm of the determinant of each positive definite matrix of `matrix`.
-    l2_normalize(x, axis=None, epsilon=1e-12, name=None) = l2_normalize(x, axis, epsilon)
-    lstsq(matrix, rhs, l2_regularizer=0.0, fast=True, name=None)
-        = _regularized(matrix, rhs, l2_regularizer)
-        # Return the x for which the squared length of ``matrix x - rhs`` and `l2_regularizer` times
-        that of x are together the least; of the least length where there are several. By singular
-        values; `fast` makes no difference.
-    lu(input, output_idx_type=int32, name=None) -> tuple[Tensor, Tensor]
-        = _with_indices(lu(input), output_idx_type)
-        # Return L and U of matrices in one, L without its diagonal of ones, and the order of rows
-        in which ``L U`` is `input`.
-    lu_matrix_inverse(lower_upper, perm, validate_args=False, name=None)
-        = lu_matrix_inverse(lower_upper, perm)
-    lu_reconstruct(lower_upper, perm, validate_args=False, name=None)
-        = lu_reconstruct(lower_upper, perm)
-    lu_solve(lower_upper, perm, rhs, validate_args=False, name=None)
-        = lu_solve(lower_upper, perm, rhs)
-    matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
-        a_is_sparse=False, b_is_sparse=False, *, name=None)
-        = matmul(a, b, transpose_a, transpose_b, adjoint_a, adjoint_b)
-    matrix_rank(a, tol=None, validate_args=False, name=None) = cast(matrix_rank(a, tol), int32)
-        # Return the number (int32) of singular values above `tol`, by default the larger size of
-        the matrix times eps times the largest. It has no gradient.
-    matrix_transpose(a, name=None, conjugate=False)
-        = conj(_swap_last(a)) if conjugate else _swap_last(a)
-        # Return the transpose of each matrix in a stack of matrices; conjugated if asked.
-    matvec(a, b, transpose_a=False, adjoint_a=False,
-        a_is_sparse=False, b_is_sparse=False, name=None)
-        = matvec(a, b, transpose_a, adjoint_a)
-    normalize(tensor, ord="euclidean", axis=None, name=None) -> tuple[Tensor, Tensor]
-        = normalized(tensor, ord, axis)
-        # Return `tensor` divided by its `norm` of order `ord`, and that norm, whose axes have size
-        1.
-    pinv(a, rcond=None, validate_args=False, name=None) = pinv(a, rcond)
-    qr(input, full_matrices=False, name=None) -> tuple[Tensor, Tensor] = qr(input, full_matrices)
-    set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT")
-        = matrix_set_diag(input, diagonal, k, align)
-    slogdet(input, name=None) -> LogMatrixDeterminant = slogdet(input)
-    solve(matrix, rhs, adjoint=False, name=None)
-        = solve(_adjoint(matrix) if adjoint else matrix, rhs)
-        # Return the solution x of ``matrix x = rhs`` for square matrices, or for their adjoints.
-    svd(tensor, full_matrices=False, compute_uv=True, name=None) -> Tensor | Any
-        = _singular(tensor, full_matrices, compute_uv)
-        # Return the singular values s, falling, U and V of matrices ``U diag(s) adjoint(V)``; s
-        alone unless `compute_uv`. See `eigh` for what derivatives there are.
-    norm(tensor, ord="euclidean", axis=None, keepdims=False, name=None)
-        = norm(tensor, ord, axis, keepdims)
-    tensor_diag(diagonal, name=None) = tensor_diag(diagonal)
-    tensor_diag_part(input, name=None) = tensor_diag_part(input)
-    tensordot(a, b, axes, name=None) = tensordot(a, b, axes)
-    trace(x, name=None) = reduce_sum(matrix_diag_part(x), -1)
-        # Return the sum of the diagonal of each matrix of `x`.
-    tridiagonal_matmul(diagonals, rhs, diagonals_format="compact", name=None)
-        = tridiagonal_matmul(diagonals, rhs, diagonals_format)
-    tridiagonal_solve(diagonals, rhs, diagonals_format="compact", transpose_rhs=False,
-        conjugate_rhs=False, name=None, partial_pivoting=True, perturb_singular=False)
-        = tridiagonal_solve(diagonals, rhs, diagonals_format, transpose_rhs, conjugate_rhs,
-        partial_pivoting, perturb_singular)
-    triangular_solve(matrix, rhs, lower=True, adjoint=False, name=None)
-        = _triangular(matrix, rhs, lower, adjoint)
-        # Return the solution x of ``matrix x = rhs``, or of its adjoint, where only the lower (or
-        upper) triangle of `matrix` is read.
-"""
-spell(globals(), _TABLE)
+def diag(
+    diagonal: Any,
+    name: str | None = "diag",
+    k: int = 0,
+    num_rows: int = -1,
+    num_cols: Any = -1,
+    padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
+    """Return matrices with `diagonal` (..., n) on diagonal `k`, and `padding_value` elsewhere.
+
+    After ``tf.linalg.diag``. The matrices are square unless a size is given; then -1 stands for the
+    least that holds it. If `k` is a pair, the lowest and the highest diagonal, `diagonal` (...,
+    their number, n) has them from the highest to the lowest; `align` says to which side those above
+    and below the main one are moved if they are shorter. Raises InvalidArgumentError for sizes that
+    do not fit.
+    """
+    return _diagonals.matrix_diag(diagonal, k, num_rows, num_cols, padding_value, align)
+
+
+def diag_part(
+    input: TensorLike,
+    name: str | None = "diag_part",
+    k: int = 0,
+    padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
+    """Return diagonal `k` of each matrix of `input`: shape (..., length).
+
+    After ``tf.linalg.diag_part``. If `k` is a pair, the diagonals from the highest to the lowest,
+    (..., their number, length): shorter ones are filled up with `padding_value`, and stand on the
+    sides that `align` says for those above and below the main one. Raises InvalidArgumentError for
+    a diagonal that the matrices do not have.
+    """
+    return _diagonals.matrix_diag_part(input, k, padding_value, align)
+
+
+def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Return the eigenvalues and eigenvectors of square matrices: always complex.
+
+    `tensor` has shape (..., n, n), the values (..., n), in no order; the vectors are the columns of
+    (..., n, n), of unit length. The gradient needs n independent vectors, otherwise it raises
+    errors.MatrixError, or is large; by the vectors of equal values it is taken as 0, with an
+    errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
+    """
+    return _eigenvectors.eig(tensor)
+
+
+def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Return the eigenvalues, ascending, and the eigenvectors of symmetric or Hermitian matrices.
+
+    `tensor` has shape (..., n, n); its two triangles count alike, half each. The values (..., n)
+    are real; the vectors are the columns of (..., n, n). Integers become float64. The derivative by
+    the vectors of equal values is taken as 0, with an errors.DerivativeWarning where it is asked
+    for. Raises InvalidArgumentError for matrices that are not square.
+    """
+    return _factorizations.eigh(tensor)
+
+
+def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
+    """Return the eigenvalues of square matrices (..., n, n), complex and in no order; see `eig`."""
+    return _eigenvectors.eigvals(tensor)
+
+
+def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
+    """Return the eigenvalues, ascending, of symmetric or Hermitian matrices; see `eigh`.
+
+    Functions that do not depend on the order of the values have their first and second derivatives
+    at equal values, too. An errors.DerivativeWarning says where a derivative lacks terms: in third
+    derivatives there, of other functions, and in a tape around forward mode.
+    """
+    return _factorizations.eigvalsh(tensor)
+
+
+def einsum(
+    equation: str, *inputs: Any, optimize: str = "greedy", name: str | None = None
+) -> Tensor:
+    """Return the sum over products of elements with equal indices: `equation` has a letter for each
+    axis of each of `inputs` and, after "->", of the result. A letter that an input repeats takes
+    its diagonal; "..." stands for axes that broadcast."""
+    return _einsum.einsum(equation, *inputs)
+
+
+@hides_others
+def eye(
+    num_rows: int,
+    num_columns: int | None = None,
+    batch_shape: Shape | None = None,
+    dtype: DTypeLike = FLOAT32,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return the identity matrix of `num_rows` by `num_columns` (square by default), repeated to
+    `batch_shape`."""
+    if others:
+        refuse_call(eye, others)
+    matrix = _creation.eye(num_rows, num_columns, dtype)
+    if batch_shape is None:
+        return matrix
+    return broadcast_to(matrix, (*as_shape("eye", batch_shape), *matrix.shape))
+
+
+def banded_triangular_solve(
+    bands: Any, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
+) -> Tensor:
+    """Return the solutions x of ``matmul(a, x) = rhs`` for triangular ``a`` with few diagonals.
+
+    After ``tf.linalg.banded_triangular_solve``: `bands` (..., k, m) are, if `lower`, the main
+    diagonal and those below it, from the right (the first j elements of row j are ignored); else
+    those above it and, last, the main one, from the left. `rhs` is (..., m, n). `adjoint` solves
+    with the conjugate transposes. Integers become float64. Raises errors.MatrixError for a zero on
+    the main diagonal, InvalidArgumentError for shapes that do not fit.
+    """
+    return _systems.banded_triangular_solve(bands, rhs, lower, adjoint)
+
+
+def eigh_tridiagonal(
+    alpha: Any,
+    beta: Any,
+    eigvals_only: bool = True,
+    select: str = "a",
+    select_range: Any = None,
+    tol: Any = None,
+    name: str | None = None,
+) -> Tensor | Any:
+    """Return the eigenvalues, ascending, of Hermitian matrices of three diagonals.
+
+    After ``tf.linalg.eigh_tridiagonal``: `alpha` (..., n) is the main diagonal, of which the real
+    part counts, `beta` (..., n - 1) the one above it. Unless `eigvals_only` the eigenvectors follow
+    (the original has none). `select` is "a" for all, "i" for those from one index of `select_range`
+    to the other, or "v", of one matrix, for those in that interval but its lower end. The matrices
+    are made and given to LAPACK; see `eigh` for derivatives. InvalidArgumentError for what does not
+    fit.
+    """
+    return _systems.eigh_tridiagonal(alpha, beta, eigvals_only, select, select_range)
+
+
+def expm(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the exponential of each square matrix: the sum of its powers over factorials.
+
+    `input` has shape (..., n, n); integers become float64.
+    """
+    return _matrix_functions.expm(input)
+
+
+def logm(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the principal logarithm of each square matrix, of which `expm` is the matrix.
+
+    Shapes, dtypes and errors as for `sqrtm`.
+    """
+    return _matrix_functions.logm(input)
+
+
+def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the square root of each square matrix whose eigenvalues have positive real parts.
+
+    `input` has shape (..., n, n); integers become float64. Raises errors.MatrixError for a matrix
+    with an eigenvalue that is 0 or a negative number, since it has no such root.
+    """
+    return _matrix_functions.sqrtm(input)
+
+
+def global_norm(t_list: Any, name: str | None = None) -> Tensor:
+    """Return the Euclidean norm of all elements of several tensors together; None counts as 0.
+
+    Raises TypeError for what is no list or tuple, ValueError for one without a tensor.
+    """
+    return _normalizations.global_norm(t_list)
+
+
+def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
+    """Return the inverse of each square matrix of `input`, or of its adjoint."""
+    return _decompositions.inv(_adjoint(input) if adjoint else input)
+
+
+def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
+    """Return the logarithm of the determinant of each positive definite matrix of `matrix`."""
+    return _decompositions.slogdet(matrix)[1]
+
+
+@hides_others
+def l2_normalize(
+    x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon).
+
+    The larger of both counts. Raises InvalidArgumentError for an axis that `x` does not have.
+    """
+    if others:
+        refuse_call(l2_normalize, others)
+    return _normalizations.l2_normalize(x, axis, epsilon)
+
+
+def lstsq(
+    matrix: TensorLike,
+    rhs: TensorLike,
+    l2_regularizer: Any = 0.0,
+    fast: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """Return the x for which the squared length of ``matrix x - rhs`` and `l2_regularizer` times
+    that of x are together the least; of the least length where there are several. By singular
+    values; `fast` makes no difference."""
+    x, y = convert_operands((matrix, rhs))
+    if isinstance(l2_regularizer, (int, float)) and not l2_regularizer:
+        return _least_squares.lstsq(x, y)
+    width, count = x.shape[-1], y.shape[-1]
+    root = sqrt(cast(l2_regularizer, real_dtype(x.dtype)))
+    unit = multiply(np.eye(width, dtype=x.dtype), cast(root, x.dtype))
+    more = broadcast_to(unit, (*x.shape[:-2], width, width))
+    nothing = zeros((*y.shape[:-2], width, count), y.dtype)
+    return _least_squares.lstsq(concatenate([x, more], -2), concatenate([y, nothing], -2))
+
+
+def lu(
+    input: TensorLike, output_idx_type: Any = INT32, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return L and U of matrices in one, L without its diagonal of ones, and the order of rows in
+    which ``L U`` is `input`."""
+    factors, order = _eigenvectors.lu(input)
+    return factors, cast(order, output_idx_type)
+
+
+def lu_matrix_inverse(
+    lower_upper: Any, perm: Axes, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """Return the inverses of the matrices of which ``lu`` gives `lower_upper` and `perm`.
+
+    After ``tf.linalg.lu_matrix_inverse``.
+    """
+    return _systems.lu_matrix_inverse(lower_upper, perm)
+
+
+def lu_reconstruct(
+    lower_upper: Any, perm: Axes, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """Return the matrices of which ``lu`` gives `lower_upper` and `perm`.
+
+    After ``tf.linalg.lu_reconstruct``.
+    """
+    return _systems.lu_reconstruct(lower_upper, perm)
+
+
+def lu_solve(
+    lower_upper: Any,
+    perm: Axes,
+    rhs: TensorLike,
+    validate_args: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the solutions x of ``matmul(a, x) = rhs`` from what ``lu`` returns for ``a``.
+
+    After ``tf.linalg.lu_solve``: `rhs` is (..., m, k), and broadcasts over the leading axes.
+    """
+    return _systems.lu_solve(lower_upper, perm, rhs)
+
+
+def matmul(
+    a: TensorLike,
+    b: TensorLike,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    *,
+    name: str | None = None,
+) -> Tensor:
+    """Return the matrix product over the last two axes; the axes before them broadcast.
+
+    A 1-D operand is a row on the left or a column on the right, as in NumPy. The flags transpose
+    (adjoint: and conjugate) an operand's last two axes first. The dtypes promote. Raises
+    InvalidArgumentError for scalars and shapes that do not fit.
+    """
+    return _linear_algebra.matmul(a, b, transpose_a, transpose_b, adjoint_a, adjoint_b)
+
+
+def matrix_rank(
+    a: TensorLike, tol: Any = None, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """Return the number (int32) of singular values above `tol`, by default the larger size of the
+    matrix times eps times the largest. It has no gradient."""
+    return cast(_least_squares.matrix_rank(a, tol), INT32)
+
+
+def matrix_transpose(a: TensorLike, name: str | None = None, conjugate: bool = False) -> Tensor:
+    """Return the transpose of each matrix in a stack of matrices; conjugated if asked."""
+    return conj(_swap_last(a)) if conjugate else _swap_last(a)
+
+
+def matvec(
+    a: TensorLike,
+    b: TensorLike,
+    transpose_a: bool = False,
+    adjoint_a: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return a matrix (..., m, n) times a vector (..., n): shape (..., m).
+
+    After ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
+    """
+    return _linear_algebra.matvec(a, b, transpose_a, adjoint_a)
+
+
+@hides_others
+def normalize(
+    tensor: TensorLike,
+    ord: str = "euclidean",
+    axis: Axes = None,
+    name: str | None = None,
+    **others: Never,
+) -> tuple[Tensor, Tensor]:
+    """Return `tensor` divided by its `norm` of order `ord`, and that norm, whose axes have size
+    1."""
+    if others:
+        refuse_call(normalize, others)
+    return _norms.normalized(tensor, ord, axis)
+
+
+def pinv(
+    a: TensorLike, rcond: Any = None, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """Return the Moore-Penrose pseudo-inverse of each matrix of `a`, of shape (..., m, n).
+
+    Singular values below `rcond` times the largest count as 0: a number, by default the larger of m
+    and n times the dtype's eps. The derivative is that among matrices of the same rank. Integers
+    become float64. Raises InvalidArgumentError for fewer than two dimensions.
+    """
+    return _least_squares.pinv(a, rcond)
+
+
+def qr(
+    input: TensorLike, full_matrices: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return Q, with orthonormal columns, and the upper triangular R of matrices ``input = Q R``.
+
+    `input` has shape (..., m, n), and k is the smaller of m and n: Q is (..., m, k), R (..., k, n);
+    with `full_matrices` (..., m, m) and (..., m, n). The derivative needs the first k columns to be
+    independent, otherwise it raises errors.MatrixError. Integers become float64.
+    """
+    return _factorizations.qr(input, full_matrices)
+
+
+def set_diag(
+    input: TensorLike,
+    diagonal: Any,
+    name: str | None = "set_diag",
+    k: int = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
+    """Return matrices `input` with diagonal `k` replaced by `diagonal` (..., length).
+
+    After ``tf.linalg.set_diag``. If `k` is a pair, `diagonal` has several diagonals, as
+    ``diag_part`` returns them. Raises InvalidArgumentError for another length.
+    """
+    return _diagonals.matrix_set_diag(input, diagonal, k, align)
+
+
+def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
+    """Return the sign and the logarithm of the size of the determinants of square matrices `input`.
+
+    The sign is 1, -1 or 0 for real matrices, and has no gradient; for complex ones it is ``det /
+    abs(det)``, which has. -inf is the logarithm for a singular matrix, and its gradient is a
+    errors.MatrixError.
+    """
+    return _decompositions.slogdet(input)
+
+
+def solve(
+    matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None
+) -> Tensor:
+    """Return the solution x of ``matrix x = rhs`` for square matrices, or for their adjoints."""
+    return _decompositions.solve(_adjoint(matrix) if adjoint else matrix, rhs)
+
+
+def svd(
+    tensor: TensorLike,
+    full_matrices: bool = False,
+    compute_uv: bool = True,
+    name: str | None = None,
+) -> Tensor | Any:
+    """Return the singular values s, falling, U and V of matrices ``U diag(s) adjoint(V)``; s alone
+    unless `compute_uv`. See `eigh` for what derivatives there are."""
+    if not compute_uv:
+        return _factorizations.svdvals(tensor)
+    left, values, right = _factorizations.svd(tensor, full_matrices)
+    return values, left, right
+
+
+@hides_others
+def norm(
+    tensor: TensorLike,
+    ord: str = "euclidean",
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return the norm of vectors along one axis or of all elements; of matrices along two.
+
+    After ``tf.norm``. `ord` is "euclidean" or a positive number of vectors, which may be inf; of
+    matrices (a list or tuple of two axes) "euclidean" or "fro", 1, 2 or inf. Real for complex
+    `tensor`; integers become float64. Raises InvalidArgumentError for other orders; `vector_norm`
+    and `matrix_norm` have more.
+    """
+    if others:
+        refuse_call(norm, others)
+    return _norms.norm(tensor, ord, axis, keepdims)
+
+
+def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
+    """Return a tensor of twice the rank: `diagonal` where both halves of the index are equal."""
+    return _diagonals.tensor_diag(diagonal)
+
+
+def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the elements of `input` for which both halves of the index are equal."""
+    return _diagonals.tensor_diag_part(input)
+
+
+def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
+    """Return the sum of products over `axes`: so many last of `a` and first of `b`, or two lists.
+
+    After ``np.tensordot``. The result has the other axes of `a`, then those of `b`. Raises
+    InvalidArgumentError for axes that an operand does not have or that differ in size.
+    """
+    return _linear_algebra.tensordot(a, b, axes)
+
+
+def trace(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the sum of the diagonal of each matrix of `x`."""
+    return _reductions.reduce_sum(_diagonals.matrix_diag_part(x), -1)
+
+
+def tridiagonal_matmul(
+    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
+) -> Tensor:
+    """Return the products of tridiagonal matrices and matrices `rhs` (..., m, k).
+
+    After ``tf.linalg.tridiagonal_matmul``; `diagonals` and `diagonals_format` are those of
+    ``tridiagonal_solve``.
+    """
+    return _systems.tridiagonal_matmul(diagonals, rhs, diagonals_format)
+
+
+def tridiagonal_solve(
+    diagonals: Any,
+    rhs: TensorLike,
+    diagonals_format: str = "compact",
+    transpose_rhs: bool = False,
+    conjugate_rhs: bool = False,
+    name: str | None = None,
+    partial_pivoting: bool = True,
+    perturb_singular: bool = False,
+) -> Tensor:
+    """Return the solutions x of ``matmul(a, x) = rhs`` for tridiagonal matrices ``a``.
+
+    After ``tf.linalg.tridiagonal_solve``. `diagonals` are those above, on and below the main one:
+    in the form "compact" one tensor (..., 3, m), whose elements [0, m - 1] and [2, 0] are ignored;
+    as a "sequence" three tensors (..., m), or (..., m - 1) beside the main one; as a "matrix" those
+    of a tensor (..., m, m). `rhs` is (..., m, k), or (..., m) for one column. Rows are always
+    swapped for larger pivots, also without `partial_pivoting`. Integers become float64. Raises
+    errors.MatrixError for a singular matrix (`perturb_singular` is refused), InvalidArgumentError
+    for shapes that do not fit.
+    """
+    return _systems.tridiagonal_solve(
+        diagonals,
+        rhs,
+        diagonals_format,
+        transpose_rhs,
+        conjugate_rhs,
+        partial_pivoting,
+        perturb_singular,
+    )
+
+
+def triangular_solve(
+    matrix: TensorLike,
+    rhs: TensorLike,
+    lower: bool = True,
+    adjoint: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the solution x of ``matrix x = rhs``, or of its adjoint, where only the lower (or
+    upper) triangle of `matrix` is read."""
+    if not adjoint:
+        return _decompositions.triangular_solve(matrix, rhs, lower)
+    return _decompositions.triangular_solve(_adjoint(matrix), rhs, not lower)
+
+
+__all__ = export_functions(globals())
