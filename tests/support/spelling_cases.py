@@ -48,7 +48,7 @@ def assert_annotated(function, found):
     if annotated in ("Any", "Tensor | Any"):  # of a table, where nothing is said it is a Tensor
         assert tf.is_tensor(found) or annotated != "Any" or stubs.is_written(function)
         return
-    kind, _, element = annotated.removeprefix("np.").partition("[")
+    kind, _, element = annotated.removeprefix("np.").removeprefix("builtins.").partition("[")
     assert type(found).__name__ == kind, (function, annotated)
     if element.startswith("Tensor"):
         assert all(map(tf.is_tensor, found))

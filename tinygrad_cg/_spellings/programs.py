@@ -9,16 +9,24 @@ import builtins
 import logging
 import time
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Never
 
 import numpy as np
 
 from .._core import devices
-from .._core.conversion import as_dtype, convert, convert_operands, is_tensor
+from .._core.annotations import Axes, DTypeLike, Shape, TensorLike
+from .._core.conversion import INT32, as_dtype, convert, convert_operands, is_tensor
 from .._core.levels import stack as levels_of
 from .._core.levels import state
-from .._core.suggestions import reads_own_arguments
+from .._core.suggestions import REQUIRED, hides_others, reads_own_arguments, refuse_call
 from .._core.tensor import Tensor, TensorShape
+from .._ops import blocks as _blocks
+from .._ops import casts as _casts
+from .._ops import comparison as _comparison
+from .._ops import complex_parts as _complex_parts
+from .._ops import counting as _counting
+from .._ops import elementwise as _elementwise
+from .._ops import matrix_functions as _matrix_functions
 from .._ops import searching
 from .._ops.blocks import rearrange
 from .._ops.creation import constant
@@ -26,26 +34,9 @@ from .._ops.define import as_shape, normalize_axes, normalize_axis
 from .._ops.elementwise import add, floor_divide, multiply
 from .._ops.indexing import gather, getitem
 from .._ops.reductions import reduce_all
-from .._ops.shape import broadcast_to, cast, reshape, stop_gradient
+from .._ops.shape import broadcast_to, cast, identity, reshape, stop_gradient
 from ..errors import InvalidArgumentError
-from .spell import spell
-
-__all__ = [
-    "control_dependencies",
-    "device",
-    "ensure_shape",
-    "get_logger",
-    "get_static_value",
-    "group",
-    "inside_function",
-    "is_symbolic_tensor",
-    "meshgrid",
-    "no_op",
-    "repeat",
-    "roll",
-    "strided_slice",
-    "timestamp",
-]
+from .namespace import export_functions
 
 
 class Unique(NamedTuple):
@@ -67,7 +58,7 @@ def _values(x: Any) -> np.ndarray:
     return np.asarray(convert(x)._values())
 
 
-def _unique(name: str, x: Any, kind: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _unique(name: str, x: Any, kind: Any) -> builtins.tuple[Tensor, Tensor, Tensor]:
     x = convert(x)
     if x.ndim != 1:
         raise InvalidArgumentError(f"{name}: x must be 1-D, got {x.shape}")
@@ -76,15 +67,6 @@ def _unique(name: str, x: Any, kind: Any) -> tuple[Tensor, Tensor, Tensor]:
     wanted = np.argsort(order)[inverse], counts[order]
     found, numbers = (cast(searching.tensor_of(one), as_dtype(kind)) for one in wanted)
     return gather(x, searching.tensor_of(first[order]), 0), found, numbers
-
-
-def _tiled(x: Any, multiples: Any) -> Tensor:
-    x, times = convert(x), as_shape("tile", multiples)
-    if len(times) != x.ndim:
-        raise InvalidArgumentError(
-            f"tile: multiples must be a number for each axis of {x.shape}, got {times}"
-        )
-    return rearrange(lambda indices: np.tile(indices, times), x)
 
 
 @reads_own_arguments
@@ -271,10 +253,185 @@ def timestamp(name: str | None = None) -> Tensor:
     return constant(np.float64(time.time()))
 
 
-def _required_paddings(shape: Any, block_shape: Any, base: Any) -> tuple[Tensor, Tensor]:
+def _increases(compare: Any, x: Any) -> Tensor:
+    flat = reshape(x, (-1,))
+    return reduce_all(compare(getitem(flat, slice(None, -1)), getitem(flat, slice(1, None))))
+
+
+def batch_to_space(
+    input: TensorLike, block_shape: Any, crops: Any, name: str | None = None
+) -> Tensor:
+    """Return the inverse of `space_to_batch`: blocks from the batch, then `crops` cut off.
+
+    After ``tf.batch_to_space``. InvalidArgumentError unless the batch is a multiple of the size of
+    a block, and the crops leave something.
+    """
+    return _blocks.batch_to_space(input, block_shape, crops)
+
+
+def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
+    """Return the bits of `input` read as another dtype; it has no gradient."""
+    return _casts.bitcast(input, type)
+
+
+def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
+    """Return the shape that tensors of both shapes have together; ValueError if there is none."""
+    return TensorShape(np.broadcast_shapes(builtins.tuple(shape_x), builtins.tuple(shape_y)))
+
+
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
+    """Return the shape that tensors of both shapes have together, as a tensor of int32."""
+    shapes = [as_shape("broadcast_dynamic_shape", shape) for shape in (shape_x, shape_y)]
+    return constant(np.array(np.broadcast_shapes(*shapes), np.int32))
+
+
+@hides_others
+def bincount(
+    arr: TensorLike,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: DTypeLike = INT32,
+    name: str | None = None,
+    axis: Axes = None,
+    binary_output: bool = False,
+    **others: Never,
+) -> Tensor:
+    """Return how often each of 0, 1, 2, ... occurs in the integers `arr`, or sums of `weights`.
+
+    After ``tf.math.bincount``. There are as many counts as the largest integer asks for, at least
+    `minlength` and at most `maxlength`, beyond which integers are not counted. `axis` None or 0
+    counts all elements, -1 those of each row of a matrix. `binary_output` gives 1 for what occurs.
+    Counts are of `dtype`; sums of `weights`, which have the shape of `arr`, are of theirs, and
+    differentiable. Raises InvalidArgumentError for negative integers and for what does not fit.
+    Inside ``function`` and ``vmap`` the integers must be known.
+    """
+    if others:
+        refuse_call(bincount, others)
+    return _counting.bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output)
+
+
+def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
+    """Return complex numbers of real and imaginary parts, which broadcast.
+
+    After ``tf.complex``. Infinities, NaN and signs of zeros of either part stay as they are.
+    complex64 of float32, complex128 of float64 and of integers. TypeError for complex parts.
+    """
+    return _complex_parts.complex_of(real, imag)
+
+
+def confusion_matrix(
+    labels: TensorLike,
+    predictions: Any,
+    num_classes: int | None = None,
+    weights: Any = None,
+    dtype: DTypeLike = INT32,
+    name: str | None = None,
+) -> Tensor:
+    """Return how often each class, a row, was predicted to be each class, a column.
+
+    After ``tf.math.confusion_matrix``: `labels` and `predictions` are integers from 0, of one
+    dimension; `num_classes` is by default what the largest asks for. Instead of 1 each counts by
+    its element of `weights`, which are cast to `dtype` first, and are differentiable if that is a
+    floating one. Raises InvalidArgumentError for what does not fit. Inside ``function`` and
+    ``vmap`` labels and predictions must be known.
+    """
+    return _counting.confusion_matrix(labels, predictions, num_classes, weights, dtype)
+
+
+def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the same value as a new tensor."""
+    return identity(input)
+
+
+def histogram_fixed_width(
+    values: Any,
+    value_range: Any,
+    nbins: Any = 100,
+    dtype: DTypeLike = INT32,
+    name: str | None = None,
+) -> Tensor:
+    """Return how many of `values` fall into each of `nbins` equal bins of a range, a pair.
+
+    After ``tf.histogram_fixed_width``; see ``histogram_fixed_width_bins``.
+    """
+    return _counting.histogram(values, value_range, nbins, dtype)
+
+
+def histogram_fixed_width_bins(
+    values: Any,
+    value_range: Any,
+    nbins: Any = 100,
+    dtype: DTypeLike = INT32,
+    name: str | None = None,
+) -> Tensor:
+    """Return which of `nbins` equal bins of a range, a pair, each of `values` falls into.
+
+    After ``tf.histogram_fixed_width_bins``: what is outside the range falls into the first or last
+    bin. Raises InvalidArgumentError for a range that does not increase, for no bins, and for NaN.
+    """
+    return _counting.histogram_bins(values, value_range, nbins, dtype)
+
+
+def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
+    """Return the tensors of a list as they are."""
+    return [identity(tensor) for tensor in input]
+
+
+def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the inverse of a permutation of 0 to n - 1: at ``x[i]`` it has i.
+
+    After ``tf.math.invert_permutation``. Raises InvalidArgumentError for what is no permutation, or
+    has not one dimension.
+    """
+    return _counting.invert_permutation(x)
+
+
+def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return whether no element of `x`, in row-major order, is less than the one before it."""
+    return _increases(_comparison.less_equal, x)
+
+
+def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return whether each element of `x`, in row-major order, is larger than the one before it."""
+    return _increases(_comparison.less, x)
+
+
+def matrix_square_root(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the square root of each square matrix whose eigenvalues have positive real parts.
+
+    `input` has shape (..., n, n); integers become float64. Raises errors.MatrixError for a matrix
+    with an eigenvalue that is 0 or a negative number, since it has no such root.
+    """
+    return _matrix_functions.sqrtm(input)
+
+
+def polyval(coeffs: Any, x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the polynomial of `x` with the list `coeffs`, of the highest power first.
+
+    After ``tf.math.polyval``: by Horner's rule; the coefficients broadcast. No coefficients give 0;
+    a tensor of them is a ValueError, as there.
+    """
+    return _counting.polynomial(coeffs, x)
+
+
+def realdiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return x / y, in floating point: integers give float64.
+
+    Elementwise; `x` and `y`, tensors or what converts, broadcast to the shape of the result. Raises
+    InvalidArgumentError if their shapes do not.
+    """
+    return _elementwise.divide(x, y)
+
+
+def required_space_to_batch_paddings(
+    input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
+) -> builtins.tuple[Tensor, Tensor]:
+    """Return the paddings, no less than `base_paddings`, with which ``space_to_batch`` takes
+    `input_shape`, and the crops with which ``batch_to_space`` takes away what is more."""
     name = "required_space_to_batch_paddings"
-    sizes, blocks = as_shape(name, shape), as_shape(name, block_shape)
-    pairs = np.zeros((len(sizes), 2), int) if base is None else np.asarray(_values(base))
+    sizes, blocks = as_shape(name, input_shape), as_shape(name, block_shape)
+    pairs = np.zeros((len(sizes), 2), int) if base_paddings is None else _values(base_paddings)
     if len(sizes) != len(blocks) or pairs.shape != (len(sizes), 2) or min(blocks, default=1) < 1:
         raise InvalidArgumentError(
             f"{name}: input_shape, block_shape of positive sizes and base_paddings of pairs must "
@@ -288,7 +445,92 @@ def _required_paddings(shape: Any, block_shape: Any, base: Any) -> tuple[Tensor,
     return constant(np.int32(pairs + room)), constant(np.int32(room))
 
 
-def _towards_zero(x: Any, y: Any) -> Tensor:
+@hides_others
+def reverse(
+    tensor: TensorLike, axis: Axes = REQUIRED, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return `tensor` in reverse order along the axes of the list `axis`."""
+    if others or axis is REQUIRED:
+        refuse_call(reverse, others)
+    x = convert(tensor)
+    axes = normalize_axes("reverse", as_shape("reverse", axis), x.ndim)
+    return getitem(
+        x, builtins.tuple(slice(None, None, -1 if i in axes else None) for i in range(x.ndim))
+    )
+
+
+def reverse_sequence(
+    input: TensorLike,
+    seq_lengths: Any,
+    seq_axis: Any = None,
+    batch_axis: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return `input` with the first of `seq_lengths` elements along `seq_axis` reversed, for each
+    of the batch along `batch_axis`, by default the first axis."""
+    return _blocks.reverse_sequence(
+        input, seq_lengths, seq_axis, 0 if batch_axis is None else batch_axis
+    )
+
+
+def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
+    """Return `value` as `dtype`, with values beyond its limits at them. NaN as integer is 0.
+
+    After ``tf.saturate_cast``. The gradient is 0 beyond the limits. Raises TypeError for complex
+    numbers that become real.
+    """
+    return _casts.saturate_cast(value, dtype)
+
+
+def searchsorted(
+    sorted_sequence: Any,
+    values: Any,
+    side: str = "left",
+    out_type: DTypeLike = INT32,
+    name: str | None = None,
+) -> Tensor:
+    """Return where `values` stand in the last axis of `sorted_sequence` (int32): before those equal
+    to them, or with side="right" behind. The axes before the last are the same."""
+    table, found = convert_operands((sorted_sequence, values))
+    if table.shape[:-1] != found.shape[:-1] or not table.ndim:
+        raise InvalidArgumentError(
+            "searchsorted: sorted_sequence and values must have the same axes before the last, got "
+            f"shapes {builtins.tuple(table.shape)} and {builtins.tuple(found.shape)}"
+        )
+    return cast(searching.searchsorted(table, found, side), as_dtype(out_type))
+
+
+def shape_n(input: Any, out_type: DTypeLike = INT32, name: str | None = None) -> list[Tensor]:
+    """Return the shapes of the tensors of a list, as tensors of int32 by default."""
+    return [constant(np.array(convert(tensor).shape), out_type) for tensor in input]
+
+
+def space_to_batch(
+    input: TensorLike, block_shape: Any, paddings: Any, name: str | None = None
+) -> Tensor:
+    """Return `input`, padded, cut into blocks of `block_shape` that become part of the batch.
+
+    After ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded sizes
+    must be multiples of those of a block, or it is an InvalidArgumentError.
+    """
+    return _blocks.space_to_batch(input, block_shape, paddings)
+
+
+space_to_batch_nd = space_to_batch
+
+
+def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
+    """Return `input` side by side, `multiples` times along each axis."""
+    x, times = convert(input), as_shape("tile", multiples)
+    if len(times) != x.ndim:
+        raise InvalidArgumentError(
+            f"tile: multiples must be a number for each axis of {x.shape}, got {times}"
+        )
+    return rearrange(lambda indices: np.tile(indices, times), x)
+
+
+def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return x / y for integers, rounded towards zero."""
     x, y = convert_operands((x, y))
     found = floor_divide(x, y)
     rest = x - multiply(found, y)
@@ -296,108 +538,36 @@ def _towards_zero(x: Any, y: Any) -> Tensor:
     return add(found, cast(inexact, found.dtype))
 
 
-def _truncated_rest(x: Any, y: Any) -> Tensor:
+def tuple(tensors: Any, control_inputs: Any = None, name: str | None = None) -> list[Any]:
+    """Return the tensors of a list as they are; everything is computed in the order it is written
+    in."""
+    return [tensor if tensor is None else identity(tensor) for tensor in tensors]
+
+
+def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return the rest of ``truncatediv``, with the sign of `x`."""
     x, y = convert_operands((x, y))
-    return x - multiply(_towards_zero(x, y), y)
+    return x - multiply(truncatediv(x, y), y)
 
 
-def _increases(compare: Any, x: Any) -> Tensor:
-    flat = reshape(x, (-1,))
-    return reduce_all(compare(getitem(flat, slice(None, -1)), getitem(flat, slice(1, None))))
+def unique(x: TensorLike, out_idx: Any = INT32, name: str | None = None) -> Unique:
+    """Return the different elements of 1-D `x` in the order of their first appearance, and which of
+    them each one is. The gradient goes to the first of those that are equal."""
+    return Unique(*_unique("unique", x, out_idx)[:2])
 
 
-def _reversed(x: Any, axis: Any) -> Tensor:
-    x = convert(x)
-    axes = normalize_axes("reverse", as_shape("reverse", axis), x.ndim)
-    return getitem(
-        x, builtins.tuple(slice(None, None, -1 if i in axes else None) for i in range(x.ndim))
-    )
+def unique_with_counts(
+    x: TensorLike, out_idx: Any = INT32, name: str | None = None
+) -> UniqueWithCounts:
+    """Return what ``unique`` does, and how many there are of each."""
+    return UniqueWithCounts(*_unique("unique_with_counts", x, out_idx))
 
 
-def _searchsorted(rows: Any, values: Any, side: str, kind: Any) -> Tensor:
-    """Return where values stand in sorted rows, which have the same axes before the last."""
-    table, found = convert_operands((rows, values))
-    if table.shape[:-1] != found.shape[:-1] or not table.ndim:
-        raise InvalidArgumentError(
-            "searchsorted: sorted_sequence and values must have the same axes before the last, got "
-            f"shapes {tuple(table.shape)} and {tuple(found.shape)}"
-        )
-    return cast(searching.searchsorted(table, found, side), as_dtype(kind))
+def unravel_index(indices: TensorLike, dims: Shape, name: str | None = None) -> Tensor:
+    """Return the coordinates of elements at `indices` in row-major order, a row for each axis of
+    the shape `dims`."""
+    coordinates = np.unravel_index(_values(indices), as_shape("unravel_index", dims))
+    return constant(np.stack(coordinates), convert(indices).dtype)
 
 
-_TABLE = """
-    batch_to_space(input, block_shape, crops, name=None) = batch_to_space(input, block_shape, crops)
-    bitcast(input, type, name=None) = bitcast(input, type)
-        # Return the bits of `input` read as another dtype; it has no gradient.
-    broadcast_static_shape(shape_x, shape_y) -> TensorShape
-        = TensorShape(np.broadcast_shapes(tuple(shape_x), tuple(shape_y)))
-        # Return the shape that tensors of both shapes have together; ValueError if there is none.
-    broadcast_dynamic_shape(shape_x, shape_y)
-        = constant(np.int32(np.broadcast_shapes(as_shape("broadcast_dynamic_shape", shape_x),
-        as_shape("broadcast_dynamic_shape", shape_y))))
-        # Return the shape that tensors of both shapes have together, as a tensor of int32.
-    bincount(arr, weights=None, minlength=None, maxlength=None, dtype=int32, name=None, axis=None,
-        binary_output=False)
-        = bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output)
-    complex(real, imag, name=None) = complex_of(real, imag)
-    confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=int32, name=None)
-        = confusion_matrix(labels, predictions, num_classes, weights, dtype)
-    guarantee_const(input, name=None) = identity(input)
-    histogram_fixed_width(values, value_range, nbins=100, dtype=int32, name=None)
-        = histogram(values, value_range, nbins, dtype)
-    histogram_fixed_width_bins(values, value_range, nbins=100, dtype=int32, name=None)
-        = histogram_bins(values, value_range, nbins, dtype)
-    identity_n(input, name=None) -> list[Tensor] = [identity(one) for one in input]
-        # Return the tensors of a list as they are.
-    invert_permutation(x, name=None) = invert_permutation(x)
-    is_non_decreasing(x, name=None) = _increases(less_equal, x)
-        # Return whether no element of `x`, in row-major order, is less than the one before it.
-    is_strictly_increasing(x, name=None) = _increases(less, x)
-        # Return whether each element of `x`, in row-major order, is larger than the one before it.
-    matrix_square_root(input, name=None) = sqrtm(input)
-    polyval(coeffs, x, name=None) = polynomial(coeffs, x)
-    realdiv(x, y, name=None) = divide(x, y)
-    required_space_to_batch_paddings(input_shape, block_shape, base_paddings=None, name=None)
-        -> tuple[Tensor, Tensor]
-        = _required_paddings(input_shape, block_shape, base_paddings)
-        # Return the paddings, no less than `base_paddings`, with which ``space_to_batch`` takes
-        `input_shape`, and the crops with which ``batch_to_space`` takes away what is more.
-    reverse(tensor, axis, name=None) = _reversed(tensor, axis)
-        # Return `tensor` in reverse order along the axes of the list `axis`.
-    reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None)
-        = reverse_sequence(input, seq_lengths, seq_axis, 0 if batch_axis is None else batch_axis)
-        # Return `input` with the first of `seq_lengths` elements along `seq_axis` reversed, for
-        each of the batch along `batch_axis`, by default the first axis.
-    saturate_cast(value, dtype, name=None) = saturate_cast(value, dtype)
-    searchsorted(sorted_sequence, values, side="left", out_type=int32, name=None)
-        = _searchsorted(sorted_sequence, values, side, out_type)
-        # Return where `values` stand in the last axis of `sorted_sequence` (int32): before those
-        equal to them, or with side="right" behind. The axes before the last are the same.
-    shape_n(input, out_type=int32, name=None) -> list[Tensor]
-        = [constant(np.array(convert(one).shape), out_type) for one in input]
-        # Return the shapes of the tensors of a list, as tensors of int32 by default.
-    space_to_batch space_to_batch_nd(input, block_shape, paddings, name=None)
-        = space_to_batch(input, block_shape, paddings)
-    tile(input, multiples, name=None) = _tiled(input, multiples)
-        # Return `input` side by side, `multiples` times along each axis.
-    truncatediv(x, y, name=None) = _towards_zero(x, y)
-        # Return x / y for integers, rounded towards zero.
-    tuple(tensors, control_inputs=None, name=None) -> list[Any]
-        = [one if one is None else identity(one) for one in tensors]
-        # Return the tensors of a list as they are; everything is computed in the order it is
-        written in.
-    truncatemod(x, y, name=None) = _truncated_rest(x, y)
-        # Return the rest of ``truncatediv``, with the sign of `x`.
-    unique(x, out_idx=int32, name=None) -> Unique = Unique(*_unique("unique", x, out_idx)[:2])
-        # Return the different elements of 1-D `x` in the order of their first appearance, and which
-        of them each one is. The gradient goes to the first of those that are equal.
-    unique_with_counts(x, out_idx=int32, name=None) -> UniqueWithCounts
-        = UniqueWithCounts(*_unique("unique_with_counts", x, out_idx))
-        # Return what ``unique`` does, and how many there are of each.
-    unravel_index(indices, dims, name=None)
-        = constant(np.stack(np.unravel_index(_values(indices), as_shape("unravel_index", dims))),
-        convert(indices).dtype)
-        # Return the coordinates of elements at `indices` in row-major order, a row for each axis of
-        the shape `dims`.
-"""
-spell(globals(), _TABLE)
+__all__ = export_functions(globals())
