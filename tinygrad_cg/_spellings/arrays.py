@@ -3,56 +3,33 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import Any, Never, Protocol
 
 import numpy as np
 
-from .._core.conversion import FLOAT32, convert
+from .. import _ops
+from .._core.annotations import Axes, DTypeLike, Shape, TensorLike
+from .._core.conversion import FLOAT32, FLOAT64, INT32, convert, is_tensor
 from .._core.kinds import is_integer
+from .._core.suggestions import REQUIRED, hides_others, refuse_call
 from .._core.tensor import Aval, Tensor
-from .._ops.comparison import less as _less
+from .._ops import comparison as _comparison
+from .._ops import complex as _complex
+from .._ops import creation as _creation
+from .._ops import elementwise as _elementwise
+from .._ops import indexing as _indexing
+from .._ops import shape as _shape
+from .._ops import sorting as _sorting
 from .._ops.define import as_shape
-from .._ops.elementwise import where as _where
-from .._ops.indexing import gather as _gather
-from .._ops.indexing import getitem as _getitem
-from .._ops.shape import cast as _cast
-from .._ops.shape import expand_dims as _expand_dims
-from .._ops.sorting import one_hot as _one_hot
 from ..errors import InvalidArgumentError
-from .spell import spell
+from .adapt import check_count, neither
+from .namespace import export_functions, spelled
 
 
 def _descending(direction: str) -> bool:
     if direction not in ("ASCENDING", "DESCENDING"):
         raise ValueError(f"direction must be 'ASCENDING' or 'DESCENDING', got {direction!r}")
     return direction == "DESCENDING"
-
-
-def _mode(mode: str) -> str:
-    if mode.upper() not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
-        raise ValueError(f"pad: mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}")
-    return mode.lower()
-
-
-def _each_axis(tensor: Any, paddings: Any) -> Any:
-    """Return the paddings, which must be a pair for each axis."""
-    rank = convert(tensor).ndim
-    if np.shape(paddings) != (rank, 2):
-        raise InvalidArgumentError(
-            f"pad: paddings must have shape ({rank}, 2), a pair for each axis of the tensor; "
-            f"got {np.shape(paddings)}"
-        )
-    return paddings
-
-
-def _one_hot_values(indices: Any, depth: Any, on: Any, off: Any, axis: Any, dtype: Any) -> Tensor:
-    dim = -1 if axis is None else axis
-    if on is None and off is None:
-        return _one_hot(indices, depth, dim, FLOAT32 if dtype is None else dtype)
-    values = [1 if on is None else on, 0 if off is None else off]
-    if dtype is not None:
-        values = [_cast(one, dtype) for one in values]
-    return _where(_one_hot(indices, depth, dim, bool), *values)
 
 
 def _slices(x: Any, begin: Any, size: Any) -> tuple[Any, ...]:
@@ -75,129 +52,483 @@ def _slices(x: Any, begin: Any, size: Any) -> tuple[Any, ...]:
     return tuple(map(builtins.slice, starts, ends))
 
 
-def _sliced(x: Any, begin: Any, size: Any) -> Tensor:
-    """Return a slice of `x`; where it begins at a tensor without a value, it is gathered."""
-    x, sizes = convert(x), list(as_shape("slice", size))
+@hides_others
+def argsort(
+    values: Any,
+    axis: Axes = -1,
+    direction: str = "ASCENDING",
+    stable: bool = False,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return the indices (int32) that sort `values` along `axis`; equal ones stay in the order in
+    which they stand. NaN counts as larger than all else."""
+    if others:
+        refuse_call(argsort, others)
+    return _shape.cast(_sorting.argsort(values, axis, _descending(direction)), INT32)
+
+
+@hides_others
+def boolean_mask(
+    tensor: TensorLike,
+    mask: Any,
+    axis: Axes = None,
+    name: str | None = "boolean_mask",
+    **others: Never,
+) -> Tensor:
+    """Return the slices of `tensor` where `mask` is true, in row-major order.
+
+    `mask` has the sizes of some axes of `tensor` in a row, the first or from `axis` on (else
+    InvalidArgumentError). Inside ``function`` and ``vmap`` it must be known.
+    """
+    if others:
+        refuse_call(boolean_mask, others)
+    return _ops.updates.boolean_mask(tensor, mask, axis)
+
+
+def broadcast_to(input: TensorLike, shape: Shape, name: str | None = None) -> Tensor:
+    """Return `input` repeated to `shape`, by NumPy's rules of broadcasting.
+
+    Raises InvalidArgumentError for a shape that `input` does not broadcast to, or negative sizes.
+    """
+    return _shape.broadcast_to(input, shape)
+
+
+def clip_by_value(
+    t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> Tensor:
+    """Return `t` limited to [clip_value_min, clip_value_max]; None is no limit. At a limit the
+    gradient passes.
+
+    After ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
+    InvalidArgumentError if their shapes do not broadcast.
+    """
+    return _elementwise.clip(t, clip_value_min, clip_value_max)
+
+
+def clip_by_global_norm(
+    t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
+) -> tuple[list[Any], Tensor]:
+    """Return tensors scaled down to a norm of `clip_norm` all together, and their norm before.
+
+    None stays None. With a norm that is not finite all are NaN. `use_norm` is the norm, if it is
+    known. After R. Pascanu et al., "On the difficulty of training recurrent neural networks"
+    (2012). TypeError for what is no list or tuple.
+    """
+    return _ops.normalizations.clip_by_global_norm(t_list, clip_norm, use_norm)
+
+
+def clip_by_norm(
+    t: TensorLike, clip_norm: Any, axes: Any = None, name: str | None = None
+) -> Tensor:
+    """Return `t`, scaled down to the Euclidean norm `clip_norm` over `axes` if it is longer."""
+    return _ops.normalizations.clip_by_norm(t, clip_norm, axes)
+
+
+@hides_others
+def concat(values: Any, axis: Axes = REQUIRED, name: str | None = None, **others: Never) -> Tensor:
+    """Return the tensors `values` joined along an axis that they have; one tensor is a list of
+    itself."""
+    if others or axis is REQUIRED:
+        refuse_call(concat, others)
+    return _shape.concatenate([values] if is_tensor(values) else values, axis)
+
+
+def dynamic_partition(
+    data: Any, partitions: Any, num_partitions: Any, name: str | None = None
+) -> list[Tensor]:
+    """Return `num_partitions` tensors: the slices of `data` by the numbers in `partitions`.
+
+    `partitions` are integers from 0 to num_partitions - 1, with the sizes of the first axes of
+    `data` (else InvalidArgumentError). Inside ``function`` and ``vmap`` they must be known.
+    """
+    return _ops.updates.dynamic_partition(data, partitions, num_partitions)
+
+
+def dynamic_stitch(indices: TensorLike, data: Any, name: str | None = None) -> Tensor:
+    """Return the rows of several tensors, each at its position: the inverse of `dynamic_partition`.
+
+    ``data[m][i, ...]`` goes to row ``indices[m][i]``; of several for one row the last counts, and a
+    row that none goes to is 0. The tensors of `data` have the axes of their `indices`, then those
+    of a row (else InvalidArgumentError). Inside ``function`` and ``vmap`` indices must be known.
+    """
+    return _ops.updates.dynamic_stitch(indices, data)
+
+
+@hides_others
+def expand_dims(
+    input: TensorLike, axis: Axes = REQUIRED, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return `input` with a new axis of size 1 at position `axis`, which may be negative.
+
+    Raises InvalidArgumentError for a position that the result does not have.
+    """
+    if others or axis is REQUIRED:
+        refuse_call(expand_dims, others)
+    return _shape.expand_dims(input, axis)
+
+
+@hides_others
+def fill(dims: Shape, value: TensorLike, name: str | None = None, **others: Never) -> Tensor:
+    """Return a tensor of shape `dims` filled with the single number `value`."""
+    if others:
+        refuse_call(fill, others)
+    return _creation.full(dims, value)
+
+
+@hides_others
+def gather(
+    params: TensorLike,
+    indices: TensorLike,
+    validate_indices: Any = None,
+    axis: Axes = None,
+    batch_dims: int = 0,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return slices of `params` along `axis`, by default the first not shared, at integer
+    `indices`; the first `batch_dims` axes of both are gone through together."""
+    if others:
+        refuse_call(gather, others)
+    return _indexing.gather(params, indices, batch_dims if axis is None else axis, batch_dims)
+
+
+def gather_nd(
+    params: TensorLike, indices: TensorLike, batch_dims: int = 0, name: str | None = None
+) -> Tensor:
+    """Return the slices of `params` at `indices`, whose last axis has coordinates.
+
+    The shape is that of `indices` without its last axis, then that of a slice; the first
+    `batch_dims` axes of both are gone through together. Raises InvalidArgumentError for indices
+    that are no integers, or point outside.
+    """
+    return _ops.updates.gather_nd(params, indices, batch_dims)
+
+
+@hides_others
+def linspace(
+    start: TensorLike, stop: TensorLike, num: int, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return `num` evenly spaced numbers from `start` to `stop`, both included; float64 between
+    integers."""
+    if others:
+        refuse_call(linspace, others)
+    between_integers = all(is_integer(convert(end).dtype) for end in (start, stop))
+    return _creation.linspace(start, stop, num, FLOAT64 if between_integers else None)
+
+
+@hides_others
+def one_hot(
+    indices: TensorLike,
+    depth: int,
+    on_value: TensorLike | None = None,
+    off_value: TensorLike | None = None,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return `on_value` (1) at `indices` along a new axis of size `depth`, by default the last, and
+    `off_value` (0) elsewhere: everywhere for an index outside 0 .. depth - 1. float32 unless the
+    values or `dtype` say otherwise."""
+    if others:
+        refuse_call(one_hot, others)
+    dim = -1 if axis is None else axis
+    if on_value is None and off_value is None:
+        return _sorting.one_hot(indices, depth, dim, FLOAT32 if dtype is None else dtype)
+    values = [1 if on_value is None else on_value, 0 if off_value is None else off_value]
+    if dtype is not None:
+        values = [_shape.cast(value, dtype) for value in values]
+    return _elementwise.where(_sorting.one_hot(indices, depth, dim, bool), *values)
+
+
+@hides_others
+def ones(
+    shape: Shape, dtype: DTypeLike = FLOAT32, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return a tensor of ones, float32 by default. InvalidArgumentError for negative sizes."""
+    if others:
+        refuse_call(ones, others)
+    return _creation.ones(shape, dtype)
+
+
+@hides_others
+def zeros(
+    shape: Shape, dtype: DTypeLike = FLOAT32, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return a tensor of zeros, float32 by default. InvalidArgumentError for negative sizes."""
+    if others:
+        refuse_call(zeros, others)
+    return _creation.zeros(shape, dtype)
+
+
+@hides_others
+def ones_like(
+    input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return ones with the shape and, unless `dtype` is given, the dtype of `input`."""
+    if others:
+        refuse_call(ones_like, others)
+    return _creation.ones_like(input, dtype)
+
+
+@hides_others
+def zeros_like(
+    input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return zeros with the shape and, unless `dtype` is given, the dtype of `input`."""
+    if others:
+        refuse_call(zeros_like, others)
+    return _creation.zeros_like(input, dtype)
+
+
+def pad(
+    tensor: TensorLike,
+    paddings: Any,
+    mode: str = "CONSTANT",
+    constant_values: Any = 0,
+    name: str | None = None,
+) -> Tensor:
+    """Return `tensor` with more elements before and after along each axis: `paddings` is a pair for
+    each. They are `constant_values`; or the elements at the border, which REFLECT does not repeat
+    and SYMMETRIC does."""
+    rank = convert(tensor).ndim
+    if np.shape(paddings) != (rank, 2):
+        raise InvalidArgumentError(
+            f"pad: paddings must have shape ({rank}, 2), a pair for each axis of the tensor; "
+            f"got {np.shape(paddings)}"
+        )
+    if mode.upper() not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
+        raise ValueError(f"pad: mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}")
+    return _ops.padding.pad(tensor, paddings, mode.lower(), constant_values)
+
+
+@hides_others
+def range(
+    start: TensorLike,
+    limit: TensorLike | None = None,
+    delta: TensorLike = 1,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return numbers from `start` (0 if only one bound is given) to below `limit`, in steps.
+
+    After ``tf.range``: 1-D, of the dtype in which the three meet; it has no gradient. Raises
+    InvalidArgumentError for what is no scalar, a step of 0, and bounds that are not finite.
+    """
+    if others:
+        refuse_call(range, others)
+    return _creation.arange(start, limit, delta, dtype)
+
+
+def rank(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the number of dimensions of `input`, as a scalar tensor."""
+    return _creation.constant(convert(input).ndim)
+
+
+def reshape(tensor: TensorLike, shape: Shape, name: str | None = None) -> Tensor:
+    """Return the elements of `tensor`, in row-major order, with another shape. One size may be -1.
+
+    Raises InvalidArgumentError unless the two shapes have equally many elements.
+    """
+    return _shape.reshape(tensor, shape)
+
+
+def scatter_nd(indices: TensorLike, updates: Any, shape: Shape, name: str | None = None) -> Tensor:
+    """Return zeros of `shape` with `updates` added at `indices`, whose last axis has coordinates.
+
+    The shape of `updates` is that of `indices` without its last axis, then that of a slice (else
+    InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
+    """
+    return _ops.updates.scatter_nd(indices, updates, shape)
+
+
+def sequence_mask(
+    lengths: Any, maxlen: Any = None, dtype: DTypeLike = bool, name: str | None = None
+) -> Tensor:
+    """Return, for each of `lengths`, a row of `maxlen` elements of which so many are True: by
+    default the largest of `lengths`. The rows are the last axis."""
+    counts = convert(lengths)
+    if not is_integer(counts.dtype):
+        raise ValueError(f"sequence_mask: lengths must be integers, got {counts.dtype}")
+    if maxlen is None:
+        values = counts._values()
+        maxlen = max(0, int(values.max())) if values.size else 0
+    mask = _comparison.less(np.arange(int(maxlen)), _shape.expand_dims(counts, -1))
+    return _shape.cast(mask, dtype)
+
+
+def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
+    """Return the shape of `input`, as a tensor of integers (int32 by default)."""
+    return _shape.cast(
+        _creation.constant(np.array(convert(input).shape, np.int32)), out_type or INT32
+    )
+
+
+def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
+    """Return the number of elements of `input`, as a scalar tensor (int32 by default)."""
+    return _creation.constant(convert(input).size, out_type or INT32)
+
+
+def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
+    """Return the part of `input_` that starts at `begin`, one number for each axis, and has the
+    sizes `size`; -1 is all that is left."""
+    x, sizes = convert(input_), list(as_shape("slice", size))
     several = isinstance(begin, (list, builtins.tuple)) or (
         isinstance(begin, Tensor) and begin.ndim
     )
     starts: list[Any] = list(begin) if several else [begin]
     unknown = [i for i, one in enumerate(starts) if isinstance(getattr(one, "_data", None), Aval)]
     if not unknown or not len(starts) == len(sizes) == x.ndim:
-        return _getitem(x, _slices(x, begin, size))
+        return _indexing.getitem(x, _slices(x, begin, size))
     positions = []
     for axis in unknown:
-        whole, count, start = x.shape[axis], sizes[axis], _cast(starts[axis], np.int64)
+        whole, count, start = x.shape[axis], sizes[axis], _shape.cast(starts[axis], np.int64)
         if not 0 <= count <= whole:
             raise InvalidArgumentError(
                 f"slice: from a tensor without a value yet, axis {axis} needs a size from 0 to "
                 f"{whole}, got {count}"
             )
-        positions.append(_where(_less(start, 0), whole, start) + np.arange(count))
+        positions.append(
+            _elementwise.where(_comparison.less(start, 0), whole, start) + np.arange(count)
+        )
         starts[axis], sizes[axis] = 0, whole
-    x = _getitem(x, _slices(x, starts, sizes))
+    x = _indexing.getitem(x, _slices(x, starts, sizes))
     for axis, indices in zip(unknown, positions, strict=True):
-        x = _gather(x, indices, axis)
+        x = _indexing.gather(x, indices, axis)
     return x
 
 
-def _first(lengths: Any, size: Any) -> Tensor:
-    counts = convert(lengths)
-    if not is_integer(counts.dtype):
-        raise ValueError(f"sequence_mask: lengths must be integers, got {counts.dtype}")
-    if size is None:
-        values = counts._values()
-        size = max(0, int(values.max())) if values.size else 0
-    return _less(np.arange(int(size)), _expand_dims(counts, -1))
+@hides_others
+def sort(
+    values: Any,
+    axis: Axes = -1,
+    direction: str = "ASCENDING",
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return `values` sorted along `axis`, by default the last; NaN counts as larger than all
+    else."""
+    if others:
+        refuse_call(sort, others)
+    return _sorting.sort(values, axis, _descending(direction))
 
 
-_TABLE = """
-    argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None)
-        = cast(argsort(values, axis, _descending(direction)), int32)
-        # Return the indices (int32) that sort `values` along `axis`; equal ones stay in the order
-        in which they stand. NaN counts as larger than all else.
-    boolean_mask(tensor, mask, axis=None, name="boolean_mask") = boolean_mask(tensor, mask, axis)
-    broadcast_to(input, shape, name=None) = broadcast_to(input, shape)
-    clip_by_value(t, clip_value_min, clip_value_max, name=None)
-        = clip(t, clip_value_min, clip_value_max)
-    clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None) -> tuple[list[Any], Tensor]
-        = clip_by_global_norm(t_list, clip_norm, use_norm)
-    clip_by_norm(t, clip_norm, axes=None, name=None) = clip_by_norm(t, clip_norm, axes)
-    concat(values, axis, name=None) = concatenate([values] if is_tensor(values) else values, axis)
-        # Return the tensors `values` joined along an axis that they have; one tensor is a list of
-        itself.
-    dynamic_partition(data, partitions, num_partitions, name=None) -> list[Tensor]
-        = dynamic_partition(data, partitions, num_partitions)
-    dynamic_stitch(indices, data, name=None) = dynamic_stitch(indices, data)
-    expand_dims(input, axis, name=None) = expand_dims(input, axis)
-    fill(dims, value, name=None) = full(dims, value)
-        # Return a tensor of shape `dims` filled with the single number `value`.
-    gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None)
-        = gather(params, indices, batch_dims if axis is None else axis, batch_dims)
-        # Return slices of `params` along `axis`, by default the first not shared, at integer
-        `indices`; the first `batch_dims` axes of both are gone through together.
-    gather_nd(params, indices, batch_dims=0, name=None) = gather_nd(params, indices, batch_dims)
-    linspace(start, stop, num, name=None) = linspace(start, stop, num,
-        float64 if all(is_integer(convert(end).dtype) for end in (start, stop)) else None)
-        # Return `num` evenly spaced numbers from `start` to `stop`, both included; float64 between
-        integers.
-    one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None)
-        = _one_hot_values(indices, depth, on_value, off_value, axis, dtype)
-        # Return `on_value` (1) at `indices` along a new axis of size `depth`, by default the last,
-        and `off_value` (0) elsewhere: everywhere for an index outside 0 .. depth - 1. float32
-        unless the values or `dtype` say otherwise.
-    ones zeros(shape, dtype=float32, name=None) = {}(shape, dtype)
-    ones_like zeros_like(input, dtype=None, name=None) = {}(input, dtype)
-    pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None)
-        = pad(tensor, _each_axis(tensor, paddings), _mode(mode), constant_values)
-        # Return `tensor` with more elements before and after along each axis: `paddings` is a pair
-        for each. They are `constant_values`; or the elements at the border, which REFLECT does not
-        repeat and SYMMETRIC does.
-    range(start, limit=None, delta=1, dtype=None, name=None)
-        = arange(start, limit, delta, dtype)
-    rank(input, name=None) = constant(convert(input).ndim)
-        # Return the number of dimensions of `input`, as a scalar tensor.
-    reshape(tensor, shape, name=None) = reshape(tensor, shape)
-    scatter_nd(indices, updates, shape, name=None) = scatter_nd(indices, updates, shape)
-    sequence_mask(lengths, maxlen=None, dtype=bool, name=None)
-        = cast(_first(lengths, maxlen), dtype)
-        # Return, for each of `lengths`, a row of `maxlen` elements of which so many are True: by
-        default the largest of `lengths`. The rows are the last axis.
-    shape(input, out_type=None, name=None)
-        = cast(constant(np.array(convert(input).shape, np.int32)), out_type or int32)
-        # Return the shape of `input`, as a tensor of integers (int32 by default).
-    size(input, out_type=None, name=None) = constant(convert(input).size, out_type or int32)
-        # Return the number of elements of `input`, as a scalar tensor (int32 by default).
-    slice(input_, begin, size, name=None) = _sliced(input_, begin, size)
-        # Return the part of `input_` that starts at `begin`, one number for each axis, and has the
-        sizes `size`; -1 is all that is left.
-    sort(values, axis=-1, direction="ASCENDING", name=None)
-        = sort(values, axis, _descending(direction))
-        # Return `values` sorted along `axis`, by default the last; NaN counts as larger than all
-        else.
-    split(value, num_or_size_splits, axis=0, num=None, name=None) -> list[Tensor]
-        = split(value, num_or_size_splits, axis)
-    squeeze(input, axis=None, name=None) = squeeze(input, axis)
-    stack(values, axis=0, name=None) = stack(values, axis)
-    stop_gradient identity(input, name=None) = {}(input)
-    tensor_scatter_nd_update tensor_scatter_nd_add tensor_scatter_nd_sub tensor_scatter_nd_max
-        tensor_scatter_nd_min(tensor, indices, updates, name=None)
-        = tensor_scatter("{}".rpartition("_")[2], tensor, indices, updates)
-        # Return `tensor` with `updates` at `indices`, whose last axis has coordinates: they
+@hides_others
+def split(
+    value: TensorLike,
+    num_or_size_splits: Any,
+    axis: Axes = 0,
+    num: int | None = None,
+    name: str | None = None,
+    **others: Never,
+) -> list[Tensor]:
+    """Return consecutive parts of `value` along `axis`: so many equal ones, or parts of these
+    sizes.
+
+    After ``tf.split``: one size may be -1. Raises InvalidArgumentError for sizes that are not those
+    of the axis, and for an axis that `value` does not have.
+    """
+    if others:
+        refuse_call(split, others)
+    return _shape.split(value, num_or_size_splits, axis)
+
+
+@hides_others
+def squeeze(
+    input: TensorLike, axis: Axes = None, name: str | None = None, **others: Never
+) -> Tensor:
+    """Return `input` without its axes of size 1, or without those that `axis` names.
+
+    Raises InvalidArgumentError for an axis of another size, or one that `input` does not have.
+    """
+    if others:
+        refuse_call(squeeze, others)
+    return _shape.squeeze(input, axis)
+
+
+@hides_others
+def stack(values: Any, axis: Axes = 0, name: str | None = None, **others: Never) -> Tensor:
+    """Return Tensors of one shape joined along a new axis; `values` is any iterable.
+
+    Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for no tensors.
+    """
+    if others:
+        refuse_call(stack, others)
+    return _shape.stack(values, axis)
+
+
+def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the same value as a new tensor that does not depend on `input`."""
+    return _shape.stop_gradient(input)
+
+
+def identity(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the same value as a new tensor."""
+    return _shape.identity(input)
+
+
+class _TensorScatter(Protocol):
+    def __call__(
+        self, tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None
+    ) -> Tensor: ...
+
+
+def _tensor_scatter(kind: str) -> _TensorScatter:
+    def scatter(
+        tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None
+    ) -> Tensor:
+        """Return `tensor` with `updates` at `indices`, whose last axis has coordinates: they
         replace, are added or subtracted, or the larger or smaller element stays. Of several updates
         of one element the last replaces, sums add up, and extremes share their gradient. Raises
-        InvalidArgumentError for indices that point outside, and for `updates` of another shape.
-    transpose(a, perm=None, conjugate=False, name=None)
-        = conj(transpose(a, perm)) if conjugate else transpose(a, perm)
-        # Return `a` with its axes in the order `perm`, reversed by default; conjugated if asked.
-    unstack(value, num=None, axis=0, name=None) -> list[Tensor]
-        = check_count(unstack(value, axis), num)
-        # Return the slices of `value` along `axis`, as a list, which must have `num` parts if that
-        is given.
-    where(condition, x=None, y=None, name=None)
-        = true_rows(convert(condition)) if neither(x, y)
-        else where(condition, x, y)
-        # Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
-        what is true, one row each.
-"""
-spell(globals(), _TABLE, lazily=True)
+        InvalidArgumentError for indices that point outside, and for `updates` of another shape."""
+        return _ops.updates.tensor_scatter(kind, tensor, indices, updates)
+
+    return spelled(scatter, f"tensor_scatter_nd_{kind}")
+
+
+tensor_scatter_nd_update = _tensor_scatter("update")
+tensor_scatter_nd_add = _tensor_scatter("add")
+tensor_scatter_nd_sub = _tensor_scatter("sub")
+tensor_scatter_nd_max = _tensor_scatter("max")
+tensor_scatter_nd_min = _tensor_scatter("min")
+
+
+def transpose(
+    a: TensorLike, perm: Axes = None, conjugate: bool = False, name: str | None = None
+) -> Tensor:
+    """Return `a` with its axes in the order `perm`, reversed by default; conjugated if asked."""
+    transposed = _shape.transpose(a, perm)
+    return _complex.conj(transposed) if conjugate else transposed
+
+
+@hides_others
+def unstack(
+    value: TensorLike,
+    num: int | None = None,
+    axis: Axes = 0,
+    name: str | None = None,
+    **others: Never,
+) -> list[Tensor]:
+    """Return the slices of `value` along `axis`, as a list, which must have `num` parts if that is
+    given."""
+    if others:
+        refuse_call(unstack, others)
+    return check_count(_shape.unstack(value, axis), num)
+
+
+def where(
+    condition: TensorLike,
+    x: TensorLike | None = None,
+    y: TensorLike | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of what
+    is true, one row each."""
+    if neither(x, y):
+        return _ops.searching.true_rows(convert(condition))
+    return _elementwise.where(condition, x, y)
+
+
+__all__ = export_functions(globals())

@@ -31,7 +31,6 @@ MODULES = (
     "dtypes",
     "keras.ops",
     "numpy",
-    "_spellings.arrays",
     "random",
     "keras.random",
     "keras.losses",
