@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, Never, Protocol
+
+from ._core.annotations import DTypeLike, Shape, TensorLike
+from ._core.conversion import FLOAT32, INT32, INT64
+from ._core.suggestions import hides_others, refuse_call
+from ._core.tensor import Tensor
+from ._ops import candidates as _candidates
+from ._ops import distributions as _distributions
+from ._ops.candidates import Candidates
 from ._ops.distributions import truncated_normal
 from ._ops.sampling import normal, set_seed, uniform
 from ._reverse.generator import (
@@ -10,65 +19,267 @@ from ._reverse.generator import (
     get_global_generator,
     set_global_generator,
 )
-from ._spellings.spell import spell
+from ._spellings.namespace import export_functions, spelled
 
 __all__ = ["Generator", "create_rng_state", "get_global_generator", "set_global_generator"]
 __all__ += ["normal", "set_seed", "truncated_normal", "uniform"]
 
-_TABLE = """
-    categorical(logits, num_samples, dtype=None, seed=None, name=None)
-        = categorical(logits, num_samples, dtype, seed)
-    fold_in(seed, data, alg="auto_select") = fold_in(seed, data)
-        # Return a new seed, two integers, made from `seed` and the integer `data`.
-    gamma(shape, alpha, beta=None, dtype=float32, seed=None, name=None)
-        = gamma_draws(shape, alpha, beta, dtype, seed)
-    poisson(shape, lam, dtype=float32, seed=None, name=None)
-        = poisson_draws(shape, lam, dtype, seed)
-    all_candidate_sampler(true_classes, num_true, num_sampled, unique, seed=None, name=None)
-        -> Candidates
-        = all_candidates(true_classes, num_true, num_sampled)
-        # Return all `num_sampled` classes, each of which is expected once.
-    log_uniform_candidate_sampler uniform_candidate_sampler
-        (true_classes, num_true, num_sampled, unique, range_max, seed=None, name=None) -> Candidates
-        = sample_candidates("{}".removesuffix("_candidate_sampler"), true_classes, num_true,
-        num_sampled, unique, range_max, seed)
-        # Return `num_sampled` of the classes from 0 to `range_max` - 1, and how often each of them,
-        and of `true_classes` (batch, `num_true`), is expected: uniform, or with the probability
-        ``log((k + 2) / (k + 1)) / log(range_max + 1)`` of class k. None is drawn twice if `unique`.
-    shuffle(value, seed=None, name=None) = shuffle(value, 0, seed)
-        # Return `value` with its rows in an order drawn at random; gradients go back with them.
-    split(seed, num=2, alg="auto_select") = split_seed(seed, num)
-        # Return `num` new seeds made from `seed`, two integers each.
-    stateless_binomial(shape, seed, counts, probs, output_dtype=int32, name=None)
-        = binomial_draws(shape, counts, probs, output_dtype, stateless_seed(seed))
-        # Return draws of `shape`: how many of `counts` trials, of probability `probs` each,
-        succeed. The same two integers `seed` give the same numbers.
-    stateless_categorical(logits, num_samples, seed, dtype=int64, name=None)
-        = categorical(logits, num_samples, dtype, stateless_seed(seed))
-        # Return `categorical` draws; the same two integers `seed` give the same.
-    stateless_gamma(shape, seed, alpha, beta=None, dtype=float32, name=None)
-        = gamma_of_shape(shape, alpha, beta, dtype, stateless_seed(seed))
-        # Return draws as ``gamma``, of this very `shape`; the same two integers `seed` give the
-        same.
-    stateless_normal
-        (shape, seed, mean=0.0, stddev=1.0, dtype=float32, name=None, alg="auto_select")
-        = normal(shape, mean, stddev, dtype, stateless_seed(seed))
-        # Return draws as ``normal``; the same two integers `seed` give the same.
-    stateless_truncated_normal
-        (shape, seed, mean=0.0, stddev=1.0, dtype=float32, name=None, alg="auto_select")
-        = truncated_normal(shape, mean, stddev, dtype, stateless_seed(seed))
-        # Return draws as ``truncated_normal``; the same two integers `seed` give the same.
-    stateless_parameterized_truncated_normal(shape, seed, means=0.0, stddevs=1.0, minvals=-2.0,
-        maxvals=2.0, name=None)
-        = bounded_normal(shape, stateless_seed(seed), means, stddevs, minvals, maxvals)
-        # Return draws of `shape` from normal distributions, each between its `minvals` and
-        `maxvals`; gradients flow to the parameters. The same two integers `seed` give the same.
-    stateless_poisson(shape, seed, lam, dtype=int32, name=None)
-        = poisson_of_shape(shape, lam, dtype, stateless_seed(seed))
-        # Return `poisson` draws of this very `shape`; the same two integers `seed` give the same.
-    stateless_uniform
-        (shape, seed, minval=0, maxval=None, dtype=float32, name=None, alg="auto_select")
-        = uniform(shape, minval, maxval, dtype, stateless_seed(seed))
-        # Return ``uniform`` draws; the same two integers `seed` give the same.
-"""
-spell(globals(), _TABLE)
+
+def categorical(
+    logits: TensorLike,
+    num_samples: Any,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no gradient.
+
+    `logits` (rows, classes) are logarithms of probabilities, up to a constant. The classes are
+    int64 by default. After ``tf.random.categorical``. InvalidArgumentError for other shapes.
+    """
+    return _distributions.categorical(logits, num_samples, dtype, seed)
+
+
+def fold_in(seed: TensorLike, data: Any, alg: str = "auto_select") -> Tensor:
+    """Return a new seed, two integers, made from `seed` and the integer `data`."""
+    return _distributions.fold_in(seed, data)
+
+
+@hides_others
+def gamma(
+    shape: Shape,
+    alpha: Any,
+    beta: Any = None,
+    dtype: DTypeLike = FLOAT32,
+    seed: int | None = None,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return draws from the gamma distributions of shapes `alpha` and rates `beta` (1).
+
+    The result has `shape`, then that of `alpha` and `beta` together. The gradient flows to both, to
+    `alpha` implicitly: the share of the distribution that is below a draw does not change. After
+    ``tf.random.gamma``. InvalidArgumentError for negative parameters.
+    """
+    if others:
+        refuse_call(gamma, others)
+    return _distributions.gamma_draws(shape, alpha, beta, dtype, seed)
+
+
+@hides_others
+def poisson(
+    shape: Shape,
+    lam: Any,
+    dtype: DTypeLike = FLOAT32,
+    seed: int | None = None,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return draws from the Poisson distributions of means `lam`; it has no gradient.
+
+    The result has `shape`, then that of `lam`. After ``tf.random.poisson``. InvalidArgumentError
+    for negative means.
+    """
+    if others:
+        refuse_call(poisson, others)
+    return _distributions.poisson_draws(shape, lam, dtype, seed)
+
+
+def all_candidate_sampler(
+    true_classes: Any,
+    num_true: Any,
+    num_sampled: Any,
+    unique: Any,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Return all `num_sampled` classes, each of which is expected once."""
+    return _candidates.all_candidates(true_classes, num_true, num_sampled)
+
+
+class _Sampler(Protocol):
+    def __call__(
+        self,
+        true_classes: Any,
+        num_true: Any,
+        num_sampled: Any,
+        unique: Any,
+        range_max: Any,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Candidates: ...
+
+
+def _sampler(kind: str) -> _Sampler:
+    def sample(
+        true_classes: Any,
+        num_true: Any,
+        num_sampled: Any,
+        unique: Any,
+        range_max: Any,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Candidates:
+        """Return `num_sampled` of the classes from 0 to `range_max` - 1, and how often each of
+        them, and of `true_classes` (batch, `num_true`), is expected: uniform, or with the
+        probability ``log((k + 2) / (k + 1)) / log(range_max + 1)`` of class k. None is drawn twice
+        if `unique`."""
+        return _candidates.sample_candidates(
+            kind, true_classes, num_true, num_sampled, unique, range_max, seed
+        )
+
+    return spelled(sample, f"{kind}_candidate_sampler")
+
+
+log_uniform_candidate_sampler = _sampler("log_uniform")
+uniform_candidate_sampler = _sampler("uniform")
+
+
+def shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
+    """Return `value` with its rows in an order drawn at random; gradients go back with them."""
+    return _distributions.shuffle(value, 0, seed)
+
+
+def split(seed: TensorLike, num: int = 2, alg: str = "auto_select") -> Tensor:
+    """Return `num` new seeds made from `seed`, two integers each."""
+    return _distributions.split_seed(seed, num)
+
+
+@hides_others
+def stateless_binomial(
+    shape: Shape,
+    seed: TensorLike,
+    counts: Any,
+    probs: Any,
+    output_dtype: Any = INT32,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return draws of `shape`: how many of `counts` trials, of probability `probs` each, succeed.
+    The same two integers `seed` give the same numbers."""
+    if others:
+        refuse_call(stateless_binomial, others)
+    return _distributions.binomial_draws(
+        shape, counts, probs, output_dtype, _distributions.stateless_seed(seed)
+    )
+
+
+def stateless_categorical(
+    logits: TensorLike,
+    num_samples: Any,
+    seed: TensorLike,
+    dtype: DTypeLike = INT64,
+    name: str | None = None,
+) -> Tensor:
+    """Return `categorical` draws; the same two integers `seed` give the same."""
+    return _distributions.categorical(
+        logits, num_samples, dtype, _distributions.stateless_seed(seed)
+    )
+
+
+@hides_others
+def stateless_gamma(
+    shape: Shape,
+    seed: TensorLike,
+    alpha: Any,
+    beta: Any = None,
+    dtype: DTypeLike = FLOAT32,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return draws as ``gamma``, of this very `shape`; the same two integers `seed` give the
+    same."""
+    if others:
+        refuse_call(stateless_gamma, others)
+    return _distributions.gamma_of_shape(
+        shape, alpha, beta, dtype, _distributions.stateless_seed(seed)
+    )
+
+
+@hides_others
+def stateless_normal(
+    shape: Shape,
+    seed: TensorLike,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: DTypeLike = FLOAT32,
+    name: str | None = None,
+    alg: str = "auto_select",
+    **others: Never,
+) -> Tensor:
+    """Return draws as ``normal``; the same two integers `seed` give the same."""
+    if others:
+        refuse_call(stateless_normal, others)
+    return normal(shape, mean, stddev, dtype, _distributions.stateless_seed(seed))
+
+
+@hides_others
+def stateless_truncated_normal(
+    shape: Shape,
+    seed: TensorLike,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: DTypeLike = FLOAT32,
+    name: str | None = None,
+    alg: str = "auto_select",
+    **others: Never,
+) -> Tensor:
+    """Return draws as ``truncated_normal``; the same two integers `seed` give the same."""
+    if others:
+        refuse_call(stateless_truncated_normal, others)
+    return truncated_normal(shape, mean, stddev, dtype, _distributions.stateless_seed(seed))
+
+
+@hides_others
+def stateless_parameterized_truncated_normal(
+    shape: Shape,
+    seed: TensorLike,
+    means: Any = 0.0,
+    stddevs: Any = 1.0,
+    minvals: Any = -2.0,
+    maxvals: Any = 2.0,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return draws of `shape` from normal distributions, each between its `minvals` and `maxvals`;
+    gradients flow to the parameters. The same two integers `seed` give the same."""
+    if others:
+        refuse_call(stateless_parameterized_truncated_normal, others)
+    return _candidates.bounded_normal(
+        shape, _distributions.stateless_seed(seed), means, stddevs, minvals, maxvals
+    )
+
+
+@hides_others
+def stateless_poisson(
+    shape: Shape,
+    seed: TensorLike,
+    lam: Any,
+    dtype: DTypeLike = INT32,
+    name: str | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return `poisson` draws of this very `shape`; the same two integers `seed` give the same."""
+    if others:
+        refuse_call(stateless_poisson, others)
+    return _distributions.poisson_of_shape(shape, lam, dtype, _distributions.stateless_seed(seed))
+
+
+@hides_others
+def stateless_uniform(
+    shape: Shape,
+    seed: TensorLike,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: DTypeLike = FLOAT32,
+    name: str | None = None,
+    alg: str = "auto_select",
+    **others: Never,
+) -> Tensor:
+    """Return ``uniform`` draws; the same two integers `seed` give the same."""
+    if others:
+        refuse_call(stateless_uniform, others)
+    return uniform(shape, minval, maxval, dtype, _distributions.stateless_seed(seed))
+
+
+__all__ += export_functions(globals())

@@ -31,8 +31,6 @@ MODULES = (
     "dtypes",
     "keras.ops",
     "numpy",
-    "random",
-    "keras.random",
     "keras.losses",
     "numpy.fft",
     "numpy.linalg",

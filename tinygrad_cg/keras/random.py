@@ -2,36 +2,159 @@
 
 from __future__ import annotations
 
-from .._ops.settings import settings  # noqa: F401 (the table reads it)
-from .._spellings.spell import spell
+from typing import Any, Never
 
-_TABLE = """
-    beta(shape, alpha, beta, dtype=None, seed=None)
-        = beta_draws(shape, alpha, beta, dtype or settings.floatx, seed)
-        # Return draws of `shape`, float32 by default, from beta distributions; no gradient.
-    binomial(shape, counts, probabilities, dtype=None, seed=None)
-        = binomial_draws(shape, counts, probabilities, dtype or settings.floatx, seed)
-        # Return draws of `shape`: how many of `counts` trials of these probabilities succeed.
-    categorical(logits, num_samples, dtype="int32", seed=None)
-        = categorical(logits, num_samples, dtype, seed)
-    gamma(shape, alpha, dtype=None, seed=None)
-        = gamma_of_shape(shape, alpha, None, dtype or settings.floatx, seed)
-        # Return draws of `shape` from gamma distributions of shapes `alpha`; it has no gradient.
-    randint(shape, minval, maxval, dtype="int32", seed=None)
-        = uniform(shape, minval, maxval, dtype, seed)
-        # Return integers of `shape` from [minval, maxval).
-    shuffle(x, axis=0, seed=None) = shuffle(x, axis, seed)
-    truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None)
-        = truncated_normal(shape, mean, stddev, dtype or settings.floatx, seed)
-        # Return draws, float32 by default, from the normal distribution of the given mean and
-        standard deviation that lie within two deviations.
-    dropout(inputs, rate, noise_shape=None, seed=None) = dropout(inputs, rate, noise_shape, seed)
-    normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None)
-        = normal(shape, mean, stddev, dtype or settings.floatx, seed)
-        # Draws, float32 by default, from the normal distribution of the given mean and standard
-        deviation.
-    uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None)
-        = uniform(shape, minval, maxval, dtype or settings.floatx, seed)
-        # Draws, float32 by default, from [minval, maxval).
-"""
-spell(globals(), _TABLE)
+from .._core.annotations import DTypeLike, Shape, TensorLike
+from .._core.suggestions import hides_others, refuse_arguments, refuse_call
+from .._core.tensor import Tensor
+from .._ops import distributions as _distributions
+from .._ops import normalizations as _normalizations
+from .._ops import sampling as _sampling
+from .._ops.settings import settings
+from .._spellings.namespace import export_functions
+
+
+@hides_others
+def beta(
+    shape: Shape,
+    alpha: Any,
+    beta: Any,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return draws of `shape`, float32 by default, from beta distributions; no gradient."""
+    if others:
+        refuse_arguments("beta", ("shape", "alpha", "beta", "dtype", "seed"), others)
+    return _distributions.beta_draws(shape, alpha, beta, dtype or settings.floatx, seed)
+
+
+@hides_others
+def binomial(
+    shape: Shape,
+    counts: Any,
+    probabilities: Any,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return draws of `shape`: how many of `counts` trials of these probabilities succeed."""
+    if others:
+        refuse_call(binomial, others)
+    return _distributions.binomial_draws(
+        shape, counts, probabilities, dtype or settings.floatx, seed
+    )
+
+
+def categorical(
+    logits: TensorLike, num_samples: Any, dtype: DTypeLike = "int32", seed: int | None = None
+) -> Tensor:
+    """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no gradient.
+
+    `logits` (rows, classes) are logarithms of probabilities, up to a constant. The classes are
+    int64 by default. After ``tf.random.categorical``. InvalidArgumentError for other shapes.
+    """
+    return _distributions.categorical(logits, num_samples, dtype, seed)
+
+
+@hides_others
+def gamma(
+    shape: Shape,
+    alpha: Any,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return draws of `shape` from gamma distributions of shapes `alpha`; it has no gradient."""
+    if others:
+        refuse_call(gamma, others)
+    return _distributions.gamma_of_shape(shape, alpha, None, dtype or settings.floatx, seed)
+
+
+@hides_others
+def randint(
+    shape: Shape,
+    minval: Any,
+    maxval: Any,
+    dtype: DTypeLike = "int32",
+    seed: int | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return integers of `shape` from [minval, maxval)."""
+    if others:
+        refuse_call(randint, others)
+    return _sampling.uniform(shape, minval, maxval, dtype, seed)
+
+
+@hides_others
+def shuffle(x: TensorLike, axis: int = 0, seed: int | None = None, **others: Never) -> Tensor:
+    """Return `x` with its slices along `axis` in an order drawn at random.
+
+    After ``tf.random.shuffle``: the gradient goes back to where they came from.
+    """
+    if others:
+        refuse_call(shuffle, others)
+    return _distributions.shuffle(x, axis, seed)
+
+
+@hides_others
+def truncated_normal(
+    shape: Shape,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return draws, float32 by default, from the normal distribution of the given mean and standard
+    deviation that lie within two deviations."""
+    if others:
+        refuse_call(truncated_normal, others)
+    return _distributions.truncated_normal(shape, mean, stddev, dtype or settings.floatx, seed)
+
+
+def dropout(
+    inputs: TensorLike, rate: Any, noise_shape: Any = None, seed: int | None = None
+) -> Tensor:
+    """Return `inputs` with a share `rate` of its elements set to 0, the others divided by 1 - rate.
+
+    `noise_shape` broadcasts to the shape of `inputs`: where it is 1 (or None: the size of
+    `inputs`), the elements are dropped together. `seed` as for `random.uniform`. After N.
+    Srivastava et al., "Dropout" (2014). Raises ValueError for a rate outside [0, 1) or an `inputs`
+    that is no float, InvalidArgumentError for a `noise_shape` that does not broadcast.
+    """
+    return _normalizations.dropout(inputs, rate, noise_shape, seed)
+
+
+@hides_others
+def normal(
+    shape: Shape,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+    **others: Never,
+) -> Tensor:
+    """Draws, float32 by default, from the normal distribution of the given mean and standard
+    deviation."""
+    if others:
+        refuse_call(normal, others)
+    return _sampling.normal(shape, mean, stddev, dtype or settings.floatx, seed)
+
+
+@hides_others
+def uniform(
+    shape: Shape,
+    minval: Any = 0.0,
+    maxval: Any = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+    **others: Never,
+) -> Tensor:
+    """Draws, float32 by default, from [minval, maxval)."""
+    if others:
+        refuse_call(uniform, others)
+    return _sampling.uniform(shape, minval, maxval, dtype or settings.floatx, seed)
+
+
+__all__ = export_functions(globals())
