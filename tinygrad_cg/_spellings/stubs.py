@@ -31,7 +31,6 @@ MODULES = (
     "dtypes",
     "keras.ops",
     "numpy",
-    "keras.losses",
     "numpy.fft",
     "numpy.linalg",
     "numpy.random",

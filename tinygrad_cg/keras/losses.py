@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
-from .._spellings.spell import spell
+from .._core.annotations import Axes
+from .._core.suggestions import hides_others, refuse_call
+from .._core.tensor import Tensor
+from .._ops import losses as _losses
+from .._spellings.namespace import export_functions
 from . import _loss_objects
 from ._identifiers import refuse_identifier
 from ._loss_objects import (
@@ -43,39 +47,96 @@ __all__ = [
     "Poisson",
     "SparseCategoricalCrossentropy",
     "SquaredHinge",
-    "get",
 ]
+_OPERATIONS = (  # and other names of theirs
+    "categorical_hinge hinge huber kl_divergence log_cosh mean_absolute_error "
+    "mean_absolute_percentage_error mean_squared_error mean_squared_logarithmic_error poisson "
+    "squared_hinge MSE mse MAE mae MAPE mape MSLE msle KLD kld kullback_leibler_divergence "
+    "logcosh"
+)
+__all__ += _OPERATIONS.split()
 
-_binary = _loss_objects.binary
-_categorical = _loss_objects.categorical
-_sparse = _loss_objects.sparse
 
-_TABLE = """
-    binary_crossentropy(y_true, y_pred, from_logits=False, label_smoothing=0.0, axis=-1)
-        = _binary(y_true, y_pred, from_logits, label_smoothing, axis)
-        # Return the mean along `axis` of ``-y_true log(y_pred) - (1 - y_true) log(1 - y_pred)``.
-        `y_pred` are probabilities, or scores if `from_logits`; `label_smoothing` moves labels to
-        0.5 by that share.
-    categorical_crossentropy(y_true, y_pred, from_logits=False, label_smoothing=0.0, axis=-1)
-        = _categorical(y_true, y_pred, from_logits, label_smoothing, axis)
-        # Return ``-sum(y_true * log(y_pred))`` along `axis`. `y_pred` are probabilities, or scores
-        if `from_logits`; `label_smoothing` is the share of equal chances mixed with `y_true`.
-    categorical_hinge hinge huber kl_divergence log_cosh mean_absolute_error
-        mean_absolute_percentage_error mean_squared_error mean_squared_logarithmic_error poisson
-        squared_hinge = {}
-    MSE mse = mean_squared_error
-    MAE mae = mean_absolute_error
-    MAPE mape = mean_absolute_percentage_error
-    MSLE msle = mean_squared_logarithmic_error
-    KLD kld kullback_leibler_divergence = kl_divergence
-    logcosh = log_cosh
-    cosine_similarity(y_true, y_pred, axis=-1) = cosine_similarity(y_true, y_pred, axis)
-    sparse_categorical_crossentropy(y_true, y_pred, from_logits=False, ignore_class=None, axis=-1)
-        = _sparse(y_true, y_pred, from_logits, ignore_class, axis)
-        # Return ``-log(y_pred[label])`` along the last axis, and 0 where the label is
-        `ignore_class`. `y_pred` are probabilities, or scores if `from_logits`.
-"""
-spell(globals(), _TABLE)
+@hides_others
+def binary_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    from_logits: bool = False,
+    label_smoothing: Any = 0.0,
+    axis: Axes = -1,
+    **others: Never,
+) -> Tensor:
+    """Return the mean along `axis` of ``-y_true log(y_pred) - (1 - y_true) log(1 - y_pred)``.
+    `y_pred` are probabilities, or scores if `from_logits`; `label_smoothing` moves labels to 0.5 by
+    that share."""
+    if others:
+        refuse_call(binary_crossentropy, others)
+    return _loss_objects.binary(y_true, y_pred, from_logits, label_smoothing, axis)
+
+
+@hides_others
+def categorical_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    from_logits: bool = False,
+    label_smoothing: Any = 0.0,
+    axis: Axes = -1,
+    **others: Never,
+) -> Tensor:
+    """Return ``-sum(y_true * log(y_pred))`` along `axis`. `y_pred` are probabilities, or scores if
+    `from_logits`; `label_smoothing` is the share of equal chances mixed with `y_true`."""
+    if others:
+        refuse_call(categorical_crossentropy, others)
+    return _loss_objects.categorical(y_true, y_pred, from_logits, label_smoothing, axis)
+
+
+categorical_hinge = _losses.categorical_hinge
+hinge = _losses.hinge
+huber = _losses.huber
+kl_divergence = _losses.kl_divergence
+log_cosh = _losses.log_cosh
+mean_absolute_error = _losses.mean_absolute_error
+mean_absolute_percentage_error = _losses.mean_absolute_percentage_error
+mean_squared_error = _losses.mean_squared_error
+mean_squared_logarithmic_error = _losses.mean_squared_logarithmic_error
+poisson = _losses.poisson
+squared_hinge = _losses.squared_hinge
+MSE = _losses.mean_squared_error
+mse = _losses.mean_squared_error
+MAE = _losses.mean_absolute_error
+mae = _losses.mean_absolute_error
+MAPE = _losses.mean_absolute_percentage_error
+mape = _losses.mean_absolute_percentage_error
+MSLE = _losses.mean_squared_logarithmic_error
+msle = _losses.mean_squared_logarithmic_error
+KLD = _losses.kl_divergence
+kld = _losses.kl_divergence
+kullback_leibler_divergence = _losses.kl_divergence
+logcosh = _losses.log_cosh
+
+
+@hides_others
+def cosine_similarity(y_true: Any, y_pred: Any, axis: Axes = -1, **others: Never) -> Tensor:
+    """Return the negative cosine of the angle between vectors along `axis`."""
+    if others:
+        refuse_call(cosine_similarity, others)
+    return _losses.cosine_similarity(y_true, y_pred, axis)
+
+
+@hides_others
+def sparse_categorical_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    from_logits: bool = False,
+    ignore_class: Any = None,
+    axis: Axes = -1,
+    **others: Never,
+) -> Tensor:
+    """Return ``-log(y_pred[label])`` along the last axis, and 0 where the label is `ignore_class`.
+    `y_pred` are probabilities, or scores if `from_logits`."""
+    if others:
+        refuse_call(sparse_categorical_crossentropy, others)
+    return _loss_objects.sparse(y_true, y_pred, from_logits, ignore_class, axis)
 
 
 def get(identifier: Any) -> Any:
@@ -96,3 +157,6 @@ def get(identifier: Any) -> Any:
         refuse_identifier("keras.losses.get", "a function, a loss", names, identifier)
     found = globals()[identifier]
     return found() if isinstance(found, type) else found
+
+
+__all__ += export_functions(globals())
