@@ -24,17 +24,7 @@ import numpy as np
 from .._core.tensor import Tensor
 
 PACKAGE = str(__package__).partition(".")[0]
-MODULES = (
-    "",
-    "_spellings.math_names",
-    "bitwise",
-    "dtypes",
-    "keras.ops",
-    "numpy",
-    "numpy.fft",
-    "numpy.linalg",
-    "numpy.random",
-)
+MODULES = ("", "_spellings.math_names", "bitwise", "dtypes", "keras.ops", "numpy")
 WIDTH = 100
 _SCOPE = {  # what the text of a stub may mention -> the module it is imported from
     "Any": "typing",

@@ -8,18 +8,40 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator as Generator
+from numpy.random import RandomState as RandomState
+from numpy.random import beta as beta
+from numpy.random import binomial as binomial
+from numpy.random import choice as choice
+from numpy.random import default_rng as default_rng
+from numpy.random import dirichlet as dirichlet
+from numpy.random import exponential as exponential
+from numpy.random import gamma as gamma
+from numpy.random import laplace as laplace
+from numpy.random import multinomial as multinomial
+from numpy.random import multivariate_normal as multivariate_normal
+from numpy.random import permutation as permutation
+from numpy.random import poisson as poisson
+from numpy.random import rand as rand
+from numpy.random import randint as randint
+from numpy.random import randn as randn
+from numpy.random import random as random
+from numpy.random import shuffle as shuffle
+from numpy.random import standard_normal as standard_normal
 
 from tinygrad_cg_kernels.runtime import promotion
 
+from .._core.conversion import FLOAT64
+from .._core.tensor import Tensor
+from .._ops import sampling as _sampling
 from .._ops.sampling import set_seed
-from .._spellings.spell import spell
+from .._spellings.namespace import export_functions
 
 _OF_NUMPY = (  # public here as they are: arrays, which need no gradient
     "Generator RandomState beta binomial choice default_rng dirichlet exponential gamma laplace "
     "multinomial multivariate_normal permutation poisson rand randint randn random shuffle "
     "standard_normal"
 )
-globals().update({_name: getattr(np.random, _name) for _name in _OF_NUMPY.split()})
 __all__ = _OF_NUMPY.split()
 
 
@@ -27,21 +49,21 @@ def _sizes(size: Any, *parameters: Any) -> Any:
     return promotion.broadcast_shapes(*map(np.shape, parameters)) if size is None else size
 
 
-def _seed(seed: int) -> None:
-    """Seed the draws of this library, and those of NumPy that this module has as they are."""
+def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Tensor:
+    """Draws (float64) from the normal distribution of mean `loc` and standard deviation `scale`."""
+    return _sampling.normal(_sizes(size, loc, scale), loc, scale, FLOAT64)
+
+
+def seed(seed: int) -> None:
+    """Start the sequences of all later draws without a seed of their own at `seed`: this library's,
+    and NumPy's, from which the distributions draw that are NumPy's own."""
     set_seed(seed)
     np.random.seed(seed)
 
 
-_TABLE = """
-    normal(loc=0.0, scale=1.0, size=None)
-        = normal(_sizes(size, loc, scale), loc, scale, float64)
-        # Draws (float64) from the normal distribution of mean `loc` and standard deviation
-        `scale`.
-    seed(seed) -> None = _seed(seed)
-        # Start the sequences of all later draws without a seed of their own at `seed`: this
-        library's, and NumPy's, from which the distributions draw that are NumPy's own.
-    uniform(low=0.0, high=1.0, size=None)
-        = uniform(_sizes(size, low, high), low, high, float64)  # Draws (float64) from [low, high).
-"""
-spell(globals(), _TABLE)
+def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Tensor:
+    """Draws (float64) from [low, high)."""
+    return _sampling.uniform(_sizes(size, low, high), low, high, FLOAT64)
+
+
+__all__ += export_functions(globals())
