@@ -466,8 +466,8 @@ def foundations(value: Any, seen: set[int]) -> set[str]:
         return {value.__module__}
     names = [*names_in(value.__code__)]
     used = [value.__globals__.get(name) for name in names]
-    for module in used:  # those of operations, and what is taken from them
-        if isinstance(module, ModuleType) and module.__name__.startswith("tinygrad_cg._ops"):
+    for module in used:  # and what is taken from modules
+        if isinstance(module, ModuleType) and module.__name__.startswith("tinygrad_cg."):
             taken = [getattr(module, name, None) for name in names]
             used += [one for one in taken if one not in used]
     used += [cell.cell_contents for cell in value.__closure__ or ()]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .namespace import renamed
+from .namespace import named_by_records
 
-_functions = renamed("math")
-globals().update(_functions)
-__all__ = list(_functions)
+_primitives = named_by_records("math")
+globals().update({name: primitive.function for name, primitive in _primitives.items()})
+__all__ = list(_primitives)

@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from .._core.examples import EXAMPLES, with_example, without_example
-from .._core.primitive import OPS
+from .._core.primitive import OPS, Primitive
 from .._core.suggestions import refuse_name
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,11 +41,14 @@ def export_functions(
     return names
 
 
-def renamed(namespace: str) -> dict[str, Any]:
-    """Return the operations that their records name in a namespace, by their names there."""
-    spellings = [(primitive, name) for primitive in OPS.values() for name in primitive.spellings]
-    parts = [(primitive, *name.rpartition(".")) for primitive, name in spellings]
-    return {name: primitive.function for primitive, home, _, name in parts if home == namespace}
+def named_by_records(namespace: str) -> dict[str, Primitive]:
+    """Return the primitives whose records name a namespace, by their names there."""
+    return {
+        spelling.rpartition(".")[2]: primitive
+        for primitive in OPS.values()
+        for spelling in primitive.spellings
+        if spelling.rpartition(".")[0] == namespace
+    }
 
 
 def spelled(function: F, name: str, operation: Any = None) -> F:

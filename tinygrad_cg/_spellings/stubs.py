@@ -24,7 +24,7 @@ import numpy as np
 from .._core.tensor import Tensor
 
 PACKAGE = str(__package__).partition(".")[0]
-MODULES = ("", "_spellings.math_names", "bitwise", "dtypes", "keras.ops", "numpy")
+MODULES = ("", "_spellings.math_names", "bitwise", "dtypes", "keras._pointwise", "numpy")
 WIDTH = 100
 _SCOPE = {  # what the text of a stub may mention -> the module it is imported from
     "Any": "typing",
