@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from ._spellings.spell import spell
+from ._spellings.namespace import export_functions, named_by_records
 
-spell(globals(), "", records="bitwise")
+_primitives = named_by_records("bitwise")
+globals().update({name: primitive.function for name, primitive in _primitives.items()})
+__all__ = [*_primitives, *export_functions(globals())]

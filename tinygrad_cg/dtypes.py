@@ -4,15 +4,43 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._core.annotations import DTypeLike, TensorLike
 from ._core.conversion import as_dtype
-from ._spellings.spell import spell
+from ._core.tensor import Tensor
+from ._ops import shape as _shape
+from ._spellings.namespace import export_functions
 
-_NAMES = (
-    "bool complex64 complex128 double float16 float32 float64 half "
-    "int8 int16 int32 int64 uint8 uint16 uint32 uint64"
-)
+__all__ = ["DType", "as_dtype", "bool", "complex64", "complex128", "double", "float16", "float32"]
+__all__ += ["float64", "half", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
+__all__ += ["uint64"]
+
 DType = np.dtype
-globals().update({name: np.dtype(name) for name in _NAMES.split()})
-__all__ = ["DType", "as_dtype", *_NAMES.split()]
+bool = np.dtype(np.bool_)
+complex64 = np.dtype(np.complex64)
+complex128 = np.dtype(np.complex128)
+double = np.dtype(np.float64)
+float16 = np.dtype(np.float16)
+float32 = np.dtype(np.float32)
+float64 = np.dtype(np.float64)
+half = np.dtype(np.float16)
+int8 = np.dtype(np.int8)
+int16 = np.dtype(np.int16)
+int32 = np.dtype(np.int32)
+int64 = np.dtype(np.int64)
+uint8 = np.dtype(np.uint8)
+uint16 = np.dtype(np.uint16)
+uint32 = np.dtype(np.uint32)
+uint64 = np.dtype(np.uint64)
 
-spell(globals(), "cast(x, dtype, name=None) = cast(x, dtype)")
+
+def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
+    """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers truncates.
+
+    After ``tf.cast``, but Python's floats are not rounded to float32 first. The gradient is cast
+    back. Numbers too large for `dtype` become infinite. Raises TypeError for None, and for other
+    dtypes that tensors cannot have.
+    """
+    return _shape.cast(x, dtype)
+
+
+__all__ += export_functions(globals())

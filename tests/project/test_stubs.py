@@ -1,4 +1,4 @@
-"""What editors and type checkers see: stubs of functions made from tables, and annotations."""
+"""What editors and type checkers see: stubs of functions made from records, and annotations."""
 
 import ast
 import importlib
@@ -47,20 +47,20 @@ PUBLIC = (
 )
 
 
-def test_stubs_are_those_that_the_tables_give():
+def test_stubs_are_those_that_the_records_give():
     """``python -m tinygrad_cg._spellings.stubs`` writes them."""
     for path, text in stubs.stubs().items():
         assert path.read_text(encoding="utf-8") == text, path
 
 
-def test_each_module_with_a_table_has_a_stub():
-    with_tables = {
+def test_each_module_whose_names_are_computed_has_a_stub():
+    computed = {
         path.with_suffix(".pyi")
         for path in LIBRARY.rglob("*.py")
-        if "spell(globals()" in path.read_text(encoding="utf-8")
+        if "\nglobals()" in path.read_text(encoding="utf-8")
     }
     written = {*LIBRARY.rglob("*.pyi")}
-    assert with_tables <= stubs.stubs().keys() == written
+    assert computed <= stubs.stubs().keys() == written
 
 
 def test_tensors_declare_the_methods_that_a_table_puts_on_them():

@@ -1,7 +1,7 @@
 """An example for each of the functions that are used most: what is typed, and what comes.
 
-Functions made from records and from tables of spellings take theirs from `examples.txt`, by the
-record's name or by the table's module and the function's name.
+Operations, and functions of namespaces, take theirs from `examples.txt`, by the record's name or by
+the module and the function's name.
 `tests/project/test_examples_of_functions.py` runs them all.
 """
 

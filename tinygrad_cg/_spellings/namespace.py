@@ -51,6 +51,22 @@ def named_by_records(namespace: str) -> dict[str, Primitive]:
     }
 
 
+def functions_of_records(
+    namespace: str, make: Callable[[Primitive], Callable[..., Any]]
+) -> dict[str, Callable[..., Any]]:
+    """Return what `make` makes of the primitives that records name, by their names there.
+
+    The names of one primitive are one function.
+    """
+    primitives = named_by_records(namespace)
+    made = {}
+    for name, primitive in primitives.items():
+        if primitive.name not in made:
+            made[primitive.name] = function = spelled(make(primitive), name, primitive.function)
+            function.__module__ = f"{__name__.partition('.')[0]}.{namespace}"
+    return {name: made[primitive.name] for name, primitive in primitives.items()}
+
+
 def spelled(function: F, name: str, operation: Any = None) -> F:
     """Give a function its name, as one of several that another function makes.
 

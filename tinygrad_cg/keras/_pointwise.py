@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core.primitive import Primitive
 from .._core.tensor import Tensor
-from .._spellings.namespace import named_by_records, spelled
+from .._spellings.namespace import functions_of_records
 from ._operands import as_real, as_reals
 
 
@@ -33,12 +33,6 @@ def _function_of(primitive: Primitive) -> Callable[..., Tensor]:
     return binary_of_reals if of_reals else binary
 
 
-_primitives = named_by_records("keras.ops")
-_functions: dict[str, Any] = {}  # by the primitive's name: several names may be one function
-for _name, _primitive in _primitives.items():
-    if _primitive.name not in _functions:
-        _function = spelled(_function_of(_primitive), _name, _primitive.function)
-        _function.__module__ = f"{__package__}.ops"
-        _functions[_primitive.name] = _function
-    globals()[_name] = _functions[_primitive.name]
-__all__ = list(_primitives)
+_functions = functions_of_records("keras.ops", _function_of)
+globals().update(_functions)
+__all__ = list(_functions)

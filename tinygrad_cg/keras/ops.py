@@ -2273,7 +2273,7 @@ def quantile(
 
 
 @hides_others
-def repeat(x: TensorLike, repeats: Any, axis: Axes = None, **others: Never) -> Tensor:
+def repeat(x: TensorLike, repeats: Any, axis: int | None = None, **others: Never) -> Tensor:
     """Return `x` with each slice along `axis` repeated; flattened if it is None."""
     if others:
         refuse_call(repeat, others)

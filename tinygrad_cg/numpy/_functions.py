@@ -1,0 +1,1170 @@
+"""NumPy's functions that call an operation or two, with NumPy's parameters and defaults."""
+
+from __future__ import annotations
+
+from typing import Any, Never
+
+import numpy as np
+
+from .._core.annotations import Axes, DTypeLike, Shape, TensorLike
+from .._core.conversion import convert
+from .._core.suggestions import REQUIRED, hides_others, refuse_call
+from .._core.tensor import Tensor
+from .._ops import comparison as _comparison
+from .._ops import complex as _complex
+from .._ops import creation as _creation
+from .._ops import einsum as _einsum
+from .._ops import elementwise as _elementwise
+from .._ops import linear_algebra as _linear_algebra
+from .._ops import padding as _padding
+from .._ops import reductions as _reductions
+from .._ops import scans as _scans
+from .._ops import shape as _shape
+from .._ops import sorting as _sorting
+from .._ops import special_functions as _special_functions
+from .._ops import tapers as _tapers
+from .._ops.define import as_int
+from .._spellings.adapt import flattened, neither, taken
+from .._spellings.namespace import export_functions
+from . import _manipulation, _products, _quantiles, _totals
+from ._manipulation import (
+    UniqueAllResult,
+    UniqueCountsResult,
+    UniqueInverseResult,
+    _all_raised,
+    _expanded,
+    _join,
+    _linspace,
+    _raise_in_front,
+    _raise_rank,
+    _split,
+    _taken,
+)
+from ._pointwise import _without_nan_of_two
+from ._products import _of_one_length, _trim
+from ._quantiles import _percent
+from ._readers import (
+    _arange,
+    _array,
+    _as,
+    _as_array,
+    _as_mask,
+    _clip_operands,
+    _converted,
+    _filled_like,
+    _flat,
+    _is_in,
+    _is_stable,
+    _kind,
+    _line,
+    _no_out,
+    _on,
+    _pair,
+    _position,
+    _real,
+    _rearrange,
+    _searchsorted,
+    _size,
+    _terms,
+    _true_coordinates,
+    _widen,
+)
+from ._reductions import _cumulative, _nan_extremum, _without_nan
+
+
+@hides_others
+def append(arr: TensorLike, values: Any, axis: Axes = None, **others: Never) -> Tensor:
+    """Return `values` joined to the end of `arr` along `axis`; both flattened if it is None."""
+    if others:
+        refuse_call(append, others)
+    return _shape.concatenate(*_flat((arr, values), axis))
+
+
+@hides_others
+def arange(
+    start: TensorLike,
+    stop: TensorLike | None = None,
+    step: Any = 1,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps."""
+    if others:
+        refuse_call(arange, others)
+    return _on("arange", device, _arange(start, stop, step, dtype))
+
+
+@hides_others
+def argmax(
+    a: TensorLike, axis: Axes = None, out: Any = None, *, keepdims: bool = False, **others: Never
+) -> Tensor:
+    """Return positions of the largest elements along `axis`, by default in the flattened tensor;
+    the first where several tie."""
+    if others:
+        refuse_call(argmax, others)
+    return _no_out("argmax", out, _position(_reductions.argmax, _array(a), axis, keepdims))
+
+
+@hides_others
+def argmin(
+    a: TensorLike, axis: Axes = None, out: Any = None, *, keepdims: bool = False, **others: Never
+) -> Tensor:
+    """Return positions of the smallest elements along `axis`, by default in the flattened tensor;
+    the first where several tie."""
+    if others:
+        refuse_call(argmin, others)
+    return _no_out("argmin", out, _position(_reductions.argmin, _array(a), axis, keepdims))
+
+
+@hides_others
+def argpartition(
+    a: TensorLike, kth: Any, axis: Axes = -1, kind: Any = None, order: Any = None, **others: Never
+) -> Tensor:
+    """Return the indices that sort `a` along `axis`, or flattened if it is None: one of the orders
+    that a partition may have."""
+    if others:
+        refuse_call(argpartition, others)
+    return _sorting.argsort(*flattened(_array(a), axis))
+
+
+@hides_others
+def argsort(
+    a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None, **others: Never
+) -> Tensor:
+    """Return the indices that sort `a` along `axis`, or flattened if it is None; `stable` keeps the
+    order of equal elements."""
+    if others:
+        refuse_call(argsort, others)
+    return _sorting.argsort(*flattened(_array(a), axis), stable=_is_stable(kind, stable))
+
+
+def around(a: TensorLike, decimals: int = 0, out: Any = None) -> Tensor:
+    """Return `a` rounded to `decimals` decimals, half to even. It has no gradient."""
+    return _no_out(
+        "round", out, _elementwise.round_decimals(_array(a), as_int("round", "decimals", decimals))
+    )
+
+
+round = around
+
+
+@hides_others
+def array(
+    object: TensorLike,
+    dtype: DTypeLike | None = None,
+    *,
+    copy: bool = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: Any = 0,
+    **others: Never,
+) -> Tensor:
+    """Return a tensor of `object`: a number, a nested list, an array or a tensor; cast to `dtype`
+    if given, with axes of size 1 in front to have `ndmin`."""
+    if others:
+        refuse_call(array, others)
+    return _raise_in_front(_converted("array", object, dtype, copy, None), ndmin)
+
+
+@hides_others
+def array_split(
+    ary: TensorLike, indices_or_sections: Any, axis: Axes = 0, **others: Never
+) -> list[Tensor]:
+    """Return the parts of `ary` along `axis` between indices, or a number of parts, of which the
+    first may be longer by one; as a list."""
+    if others:
+        refuse_call(array_split, others)
+    return _shape.split_at(_array(ary), indices_or_sections, axis, True)
+
+
+def asarray(
+    a: TensorLike,
+    dtype: DTypeLike | None = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: Any = None,
+) -> Tensor:
+    """Return a tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
+    given. With ``copy=False`` a ValueError for all but tensors of that dtype."""
+    return _converted("asarray", a, dtype, copy, device)
+
+
+asanyarray = asarray
+
+
+def ascontiguousarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+    """Return a tensor of `a` with at least one axis; how its elements lie in memory is not said."""
+    return _raise_rank(_as(_array(a), dtype), 1)
+
+
+asfortranarray = ascontiguousarray
+
+
+def astype(x: TensorLike, dtype: DTypeLike, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """Return `x` as `dtype`. To integers truncates."""
+    return _on("astype", device, _as(_array(x), dtype))
+
+
+def atleast_1d(*arys: Any) -> Tensor | Any:
+    """Return each argument with at least one axis; a tuple for several."""
+    return _all_raised(arys, 1)
+
+
+def atleast_2d(*arys: Any) -> Tensor | Any:
+    """Return each argument with at least two axes, new ones in front; a tuple for several."""
+    return _all_raised(arys, 2)
+
+
+def atleast_3d(*arys: Any) -> Tensor | Any:
+    """Return each argument with at least three axes, where NumPy puts them; a tuple for several."""
+    return _all_raised(arys, 3)
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """Return the shape that tensors of these shapes have together; ValueError if there is none."""
+    return np.broadcast_shapes(*shapes)
+
+
+def broadcast_to(array: TensorLike, shape: Shape) -> Tensor:
+    """Return `array` repeated to `shape`, by NumPy's rules of broadcasting.
+
+    Raises InvalidArgumentError for a shape that `array` does not broadcast to, or negative sizes.
+    """
+    return _shape.broadcast_to(_array(array), shape)
+
+
+def clip(
+    a: TensorLike,
+    a_min: TensorLike | None = None,
+    a_max: TensorLike | None = None,
+    out: Any = None,
+    *,
+    min: TensorLike | None = None,
+    max: TensorLike | None = None,
+) -> Tensor:
+    """Return `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient passes."""
+    return _no_out(
+        "clip",
+        out,
+        _elementwise.clip(
+            *_clip_operands(a, min if a_min is None else a_min, max if a_max is None else a_max)
+        ),
+    )
+
+
+@hides_others
+def compress(
+    condition: TensorLike, a: TensorLike, axis: int | None = None, out: Any = None, **others: Never
+) -> Tensor:
+    """Return the rows of `axis` (or of `a` flattened) for which the 1-D `condition` holds."""
+    if others:
+        refuse_call(compress, others)
+    return _no_out(
+        "compress",
+        out,
+        _rearrange(lambda indices: np.compress(_as_mask(condition), indices, axis), a),
+    )
+
+
+@hides_others
+def concat(
+    arrays: Any,
+    /,
+    axis: Axes = 0,
+    out: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+    **others: Never,
+) -> Tensor:
+    """Return the arrays joined along an axis that they have; flattened first if it is None."""
+    if others:
+        refuse_call(concat, others)
+    return _no_out("concatenate", out, _as(_shape.concatenate(*_flat(arrays, axis)), dtype))
+
+
+concatenate = concat
+
+
+def copy(a: TensorLike, order: str = "K", subok: bool = False) -> Tensor:
+    """Return `a` as a new tensor."""
+    return _shape.identity(_array(a))
+
+
+@hides_others
+def count_nonzero(
+    a: TensorLike, axis: Axes = None, *, keepdims: bool = False, **others: Never
+) -> Tensor:
+    """Return the number of elements over axes that are not 0."""
+    if others:
+        refuse_call(count_nonzero, others)
+    return _reductions.reduce_sum(
+        _shape.cast(_comparison.not_equal(_array(a), 0), np.int64), axis, keepdims
+    )
+
+
+@hides_others
+def cumprod(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return the products of all elements up to each along `axis`, by default of the flattened
+    tensor; booleans and integers of fewer bits give integers of 64."""
+    if others:
+        refuse_call(cumprod, others)
+    return _no_out("cumprod", out, _scans.cumprod(*_line(_as(_widen(a), dtype), axis)))
+
+
+@hides_others
+def cumsum(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return the sums of all elements up to each along `axis`, by default of the flattened tensor;
+    booleans and integers of fewer bits give integers of 64."""
+    if others:
+        refuse_call(cumsum, others)
+    return _no_out("cumsum", out, _scans.cumsum(*_line(_as(_widen(a), dtype), axis)))
+
+
+@hides_others
+def cumulative_prod(
+    x: TensorLike,
+    /,
+    *,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+    **others: Never,
+) -> Tensor:
+    """Return the products of all elements up to each along `axis`, with a 1 in front if asked.
+    `axis` must be given for more than one dimension, as the array API has it."""
+    if others:
+        refuse_call(cumulative_prod, others)
+    return _cumulative(_scans.cumprod, 1, x, axis, dtype, include_initial)
+
+
+@hides_others
+def cumulative_sum(
+    x: TensorLike,
+    /,
+    *,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+    **others: Never,
+) -> Tensor:
+    """Return the sums of all elements up to each along `axis`, with a 0 in front if asked. `axis`
+    must be given for more than one dimension, as the array API has it."""
+    if others:
+        refuse_call(cumulative_sum, others)
+    return _cumulative(_scans.cumsum, 0, x, axis, dtype, include_initial)
+
+
+def degrees(x: TensorLike, /) -> Tensor:
+    """Convert angles from radians to degrees; the shape of `x`, integers as float64."""
+    return _elementwise.multiply(_real(x), 180 / np.pi)
+
+
+rad2deg = degrees
+
+
+@hides_others
+def delete(arr: TensorLike, obj: Any, axis: int | None = None, **others: Never) -> Tensor:
+    """Return `arr` without the rows `obj` (integers, a slice or a mask) of `axis`, or flattened."""
+    if others:
+        refuse_call(delete, others)
+    return _rearrange(lambda indices: np.delete(indices, _as_array(obj), axis), arr)
+
+
+def diagflat(v: TensorLike, k: int = 0) -> Tensor:
+    """Return the matrix that has the elements of `v`, flattened, on its diagonal `k`."""
+    return _manipulation.diag(_shape.reshape(_array(v), (-1,)), k)
+
+
+def dsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
+    """Return the parts of `ary` along its third axis; see `split`."""
+    return _split("dsplit", ary, indices_or_sections, 2, 3)
+
+
+def dstack(tup: Any) -> Tensor:
+    """Return the arrays one behind the other: joined along the third axis."""
+    return _join(tup, 2, 3, None)
+
+
+def einsum(*operands: Any, optimize: bool = False) -> Tensor:
+    """Return the sum over products of elements with equal indices: "ij,jk->ik", then the operands;
+    or each operand with a list of numbers for its axes. Operands are multiplied two at a time, in
+    the order that takes the fewest steps, whatever `optimize` says."""
+    return _einsum.einsum(*_terms(operands))
+
+
+@hides_others
+def empty(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return a tensor of `shape` (float64 by default) with any values: here they are zeros."""
+    if others:
+        refuse_call(empty, others)
+    return _on("empty", device, _creation.zeros(shape, _kind(dtype, np.float64)))
+
+
+@hides_others
+def empty_like(
+    prototype: Any,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Shape | None = None,
+    *,
+    device: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return a tensor of the shape (and dtype) of `prototype` with any values: here zeros."""
+    if others:
+        refuse_call(empty_like, others)
+    return _filled_like("empty_like", prototype, 0, dtype, shape, device)
+
+
+@hides_others
+def expand_dims(a: TensorLike, axis: Axes = REQUIRED, **others: Never) -> Tensor:
+    """Return `a` with a new axis of size 1 at position `axis` of the result, or at several. Raises
+    InvalidArgumentError for positions that the result does not have."""
+    if others or axis is REQUIRED:
+        refuse_call(expand_dims, others)
+    return _expanded(_array(a), axis)
+
+
+def extract(condition: TensorLike, arr: TensorLike) -> Tensor:
+    """Return the elements of `arr` for which `condition` holds, in row-major order."""
+    return _rearrange(lambda indices: np.extract(_as_mask(condition), indices), arr)
+
+
+@hides_others
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by default."""
+    if others:
+        refuse_call(eye, others)
+    return _on("eye", device, _creation.constant(np.eye(N, M, k, _kind(dtype, np.float64))))
+
+
+def fliplr(m: Any) -> Tensor:
+    """Return `m` in reversed order along its second axis."""
+    return _manipulation.flip(m, 1)
+
+
+def flipud(m: Any) -> Tensor:
+    """Return `m` in reversed order along its first axis."""
+    return _manipulation.flip(m, 0)
+
+
+def fmax(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return the larger of both, the other where one is NaN; in a tie `x1` has the gradient."""
+    return _without_nan_of_two(_elementwise.maximum, x1, x2)
+
+
+def fmin(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return the smaller of both, the other where one is NaN; in a tie `x1` has the gradient."""
+    return _without_nan_of_two(_elementwise.minimum, x1, x2)
+
+
+@hides_others
+def full(
+    shape: Shape,
+    fill_value: TensorLike,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return a tensor of `shape` filled with `fill_value`."""
+    if others:
+        refuse_call(full, others)
+    return _on("full", device, _as(_shape.broadcast_to(_array(fill_value), shape), dtype))
+
+
+@hides_others
+def full_like(
+    a: TensorLike,
+    fill_value: TensorLike,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Shape | None = None,
+    *,
+    device: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return `fill_value`, which broadcasts, with the shape and the dtype of `a`, unless `shape` or
+    `dtype` are given. Its gradient is that of a broadcast value."""
+    if others:
+        refuse_call(full_like, others)
+    return _filled_like("full_like", a, fill_value, dtype, shape, device)
+
+
+def bartlett(M: int | None) -> Tensor:
+    """Return the triangular window of `M` points, float64, which ends in zeros."""
+    return _tapers.bartlett(M)
+
+
+def blackman(M: int | None) -> Tensor:
+    """Return the window of `M` points, float64, of three cosines that nearly has least leakage."""
+    return _tapers.blackman(M)
+
+
+def hamming(M: int | None) -> Tensor:
+    """Return the window of `M` points, float64: 0.54 - 0.46 cos(2 pi n / (M - 1))."""
+    return _tapers.hamming(M)
+
+
+def hanning(M: int | None) -> Tensor:
+    """Return the window of `M` points, float64: 0.5 - 0.5 cos(2 pi n / (M - 1))."""
+    return _tapers.hanning(M)
+
+
+def hsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
+    """Return the parts of `ary` along its second axis, or its only one; see `split`."""
+    return _split("hsplit", ary, indices_or_sections, 1, 1)
+
+
+def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
+    """Return the identity matrix of `n` by `n`, float64 by default."""
+    return _creation.constant(np.identity(n, dtype))
+
+
+def imag(val: TensorLike) -> Tensor:
+    """Return the imaginary part of val; 0 for real val.
+
+    Elementwise; the result has the shape of `val`, a tensor or what converts.
+    """
+    return _complex.imag(_array(val))
+
+
+def real(val: TensorLike) -> Tensor:
+    """Return the real part of val.
+
+    Elementwise; the result has the shape of `val`, a tensor or what converts.
+    """
+    return _complex.real(_array(val))
+
+
+def iscomplex(x: TensorLike) -> Tensor:
+    """Return whether the imaginary part of `x` is not 0."""
+    return _comparison.not_equal(_complex.imag(_array(x)), 0)
+
+
+def isdtype(dtype: DTypeLike, kind: Any) -> bool:
+    """Return whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric" ..."""
+    return np.isdtype(np.dtype(dtype), kind)
+
+
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Any = None,
+) -> Tensor:
+    """Return whether each of `element` is among `test_elements`; with `invert` whether it is
+    not."""
+    return _is_in(_array(element), _array(test_elements), invert)
+
+
+def isneginf(x: TensorLike) -> Tensor:
+    """Return whether `x` is negative and infinite."""
+    return _comparison.logical_and(_comparison.isinf(_array(x)), _comparison.less(x, 0))
+
+
+def isposinf(x: TensorLike) -> Tensor:
+    """Return whether `x` is positive and infinite."""
+    return _comparison.logical_and(_comparison.isinf(_array(x)), _comparison.greater(x, 0))
+
+
+def isreal(x: TensorLike) -> Tensor:
+    """Return whether the imaginary part of `x` is 0."""
+    return _comparison.equal(_complex.imag(_array(x)), 0)
+
+
+def i0(x: TensorLike) -> Tensor:
+    """Return the modified Bessel function of the first kind of order 0."""
+    return _special_functions.bessel_i(0, x)
+
+
+def kaiser(M: int | None, beta: Any) -> Tensor:
+    """Return Kaiser's window of `M` points, float64, with the shape parameter `beta`, a scalar.
+
+    It is differentiable by a tensor `beta`; of a number it is NumPy's.
+    """
+    return _tapers.kaiser(M, beta)
+
+
+@hides_others
+def linspace(
+    start: TensorLike,
+    stop: TensorLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: Axes = 0,
+    *,
+    device: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; float64
+    by default, rounded down if integers are asked for. With `retstep` a pair: the numbers, and the
+    step between them. `axis` is where they stand if the ends are no scalars."""
+    if others:
+        refuse_call(linspace, others)
+    return _on("linspace", device, _linspace(start, stop, num, endpoint, retstep, dtype, axis))
+
+
+def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
+    operand is a row on the left or a column on the right."""
+    return _linear_algebra.matmul(*_pair(x1, x2))
+
+
+def matvec(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return a matrix (..., m, n) times a vector (..., n): shape (..., m).
+
+    After ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
+    """
+    return _linear_algebra.matvec(*_pair(x1, x2))
+
+
+@hides_others
+def median(a: TensorLike, axis: Axes = None, *, keepdims: bool = False, **others: Never) -> Tensor:
+    """Return the middle element over axes, or the mean of the two; see ``quantile``."""
+    if others:
+        refuse_call(median, others)
+    return _quantiles.quantile(a, 0.5, axis, keepdims=keepdims)
+
+
+@hides_others
+def nancumprod(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return the products of all up to each along `axis`, or of flattened `a`; NaN left out."""
+    if others:
+        refuse_call(nancumprod, others)
+    return _no_out("nancumprod", out, _scans.cumprod(*_line(_without_nan(a, dtype, 1), axis)))
+
+
+@hides_others
+def nancumsum(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return the sums of elements up to each along `axis`, or of flattened `a`; NaN left out."""
+    if others:
+        refuse_call(nancumsum, others)
+    return _no_out("nancumsum", out, _scans.cumsum(*_line(_without_nan(a, dtype, 0), axis)))
+
+
+@hides_others
+def nanmax(
+    a: TensorLike,
+    axis: Axes = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return the largest element over axes, NaN left out; NaN where nothing is left."""
+    if others:
+        refuse_call(nanmax, others)
+    return _no_out(
+        "nanmax",
+        out,
+        _nan_extremum(_totals.max, -np.inf, _array(a), axis, keepdims, initial, where),
+    )
+
+
+@hides_others
+def nanmin(
+    a: TensorLike,
+    axis: Axes = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return the smallest element over axes, NaN left out; NaN where nothing is left."""
+    if others:
+        refuse_call(nanmin, others)
+    return _no_out(
+        "nanmin", out, _nan_extremum(_totals.min, np.inf, _array(a), axis, keepdims, initial, where)
+    )
+
+
+@hides_others
+def nanmedian(
+    a: TensorLike, axis: Axes = None, *, keepdims: bool = False, **others: Never
+) -> Tensor:
+    """Return the middle element over axes, or the mean of the two, NaN left out; NaN where nothing
+    is left."""
+    if others:
+        refuse_call(nanmedian, others)
+    return _quantiles.nanquantile(a, 0.5, axis, keepdims=keepdims)
+
+
+@hides_others
+def nanpercentile(
+    a: TensorLike,
+    q: Any,
+    axis: Axes = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    **others: Never,
+) -> Tensor:
+    """Return the `q`-th percentiles, with `q` between 0 and 100, NaN left out."""
+    if others:
+        refuse_call(nanpercentile, others)
+    return _quantiles.nanquantile(a, _percent(q), axis, method=method, keepdims=keepdims)
+
+
+@hides_others
+def nanprod(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return the product of elements over axes, NaN left out."""
+    if others:
+        refuse_call(nanprod, others)
+    return _totals.prod(_without_nan(a, dtype, 1), axis, None, out, keepdims, initial, where)
+
+
+@hides_others
+def nansum(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return the sum of elements over axes, NaN left out."""
+    if others:
+        refuse_call(nansum, others)
+    return _totals.sum(_without_nan(a, dtype, 0), axis, None, out, keepdims, initial, where)
+
+
+def ndim(a: TensorLike) -> int:
+    """Return the number of dimensions of `a`."""
+    return convert(a).ndim
+
+
+def nonzero(a: TensorLike) -> tuple[Tensor, ...]:
+    """Return the coordinates of what is not 0, one tensor for each axis."""
+    return _true_coordinates(_array(a))
+
+
+@hides_others
+def ones(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return a tensor of ones, float64 by default."""
+    if others:
+        refuse_call(ones, others)
+    return _on("ones", device, _creation.ones(shape, _kind(dtype, np.float64)))
+
+
+@hides_others
+def ones_like(
+    a: TensorLike,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Shape | None = None,
+    *,
+    device: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return ones with the shape and, unless `dtype` is given, the dtype of `a`."""
+    if others:
+        refuse_call(ones_like, others)
+    return _filled_like("ones_like", a, 1, dtype, shape, device)
+
+
+def pad(
+    array: TensorLike, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
+) -> Tensor:
+    """Return `array` with more elements before and after along each axis: `pad_width` is a pair for
+    each, one pair for all, or one number. `mode` is "constant" (they are the single number
+    `constant_values`), "reflect", "symmetric", "edge" or "wrap"."""
+    return _padding.pad(_array(array), pad_width, mode, constant_values)
+
+
+@hides_others
+def partition(
+    a: TensorLike, kth: Any, axis: Axes = -1, kind: Any = None, order: Any = None, **others: Never
+) -> Tensor:
+    """Return `a` sorted along `axis`, or flattened first: one of the orders that a partition may
+    have. Whatever `kth` is, the smaller elements stand before it and the larger behind."""
+    if others:
+        refuse_call(partition, others)
+    return _sorting.sort(*flattened(_array(a), axis))
+
+
+@hides_others
+def percentile(
+    a: TensorLike,
+    q: Any,
+    axis: Axes = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return the `q`-th percentiles, with `q` between 0 and 100; see ``quantile``."""
+    if others:
+        refuse_call(percentile, others)
+    return _quantiles.quantile(
+        a, _percent(q), axis, method=method, keepdims=keepdims, weights=weights
+    )
+
+
+def permute_dims(a: TensorLike, axes: Any = None) -> Tensor:
+    """Return `a` with its axes in the order `axes`; reversed by default.
+
+    Raises InvalidArgumentError if `axes` does not name each axis once.
+    """
+    return _shape.transpose(_array(a), axes)
+
+
+transpose = permute_dims
+
+
+def polyadd(a1: Any, a2: Any) -> Tensor:
+    """Return the coefficients of the sum of two polynomials."""
+    return _elementwise.add(*_of_one_length(a1, a2))
+
+
+def polymul(a1: Any, a2: Any) -> Tensor:
+    """Return the coefficients of the product of two polynomials, without the zeros in front of
+    theirs. Inside ``vmap`` and ``function`` those that have no values yet keep their zeros."""
+    return _products.convolve(_trim(a1), _trim(a2))
+
+
+def polysub(a1: Any, a2: Any) -> Tensor:
+    """Return the coefficients of the difference of two polynomials."""
+    return _elementwise.subtract(*_of_one_length(a1, a2))
+
+
+def radians(x: TensorLike, /) -> Tensor:
+    """Convert angles from degrees to radians; the shape of `x`, integers as float64."""
+    return _elementwise.multiply(_real(x), np.pi / 180)
+
+
+deg2rad = radians
+
+
+def ravel(a: TensorLike, order: str = "C") -> Tensor:
+    """Return the elements of `a` in row-major order, in one dimension; with `order` "F" in
+    column-major order."""
+    return _shape.reshape_in(_array(a), (-1,), order)
+
+
+def reciprocal(x: TensorLike, /) -> Tensor:
+    """Return 1 / x."""
+    return _elementwise.divide(1, _array(x))
+
+
+@hides_others
+def repeat(a: TensorLike, repeats: Any, axis: int | None = None, **others: Never) -> Tensor:
+    """Return each element of `a` along `axis`, or of it flattened, `repeats` times."""
+    if others:
+        refuse_call(repeat, others)
+    return _rearrange(lambda indices: np.repeat(indices, _as_array(repeats), axis), a)
+
+
+def reshape(a: TensorLike, /, shape: Shape, order: str = "C", *, copy: Any = None) -> Tensor:
+    """Return the elements of `a`, in row-major order (column-major if `order` is "F"), with another
+    shape. One size may be -1. Raises InvalidArgumentError unless the two shapes have equally many
+    elements."""
+    return _shape.reshape_in(_array(a), shape, order)
+
+
+def resize(a: TensorLike, new_shape: Any) -> Tensor:
+    """Return `a` with another shape: its elements in row-major order, repeated if too few."""
+    return _rearrange(lambda indices: np.resize(indices, new_shape), a)
+
+
+def rint(x: TensorLike, /) -> Tensor:
+    """Return `x` rounded to integers, half to even, as floating point. It has no gradient."""
+    return _elementwise.round_half_even(_real(x))
+
+
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
+    """Return `m` rotated `k` times by 90 degrees, from the first to the second of `axes`."""
+    return _rearrange(lambda indices: np.rot90(indices, k, axes), m)
+
+
+def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: Any = None) -> Tensor:
+    """Return where each of `v` stands in the sorted `a`: before those equal to it, or with
+    side="right" behind them."""
+    return _searchsorted(a, v, side, sorter)
+
+
+def shape(a: TensorLike) -> tuple[int, ...]:
+    """Return the shape of `a`, as a tuple of integers."""
+    return tuple(convert(a).shape)
+
+
+@hides_others
+def size(a: TensorLike, axis: Axes = None, **others: Never) -> int:
+    """Return the number of elements of `a`, or of those along one axis or several."""
+    if others:
+        refuse_call(size, others)
+    return _size(_array(a), axis)
+
+
+@hides_others
+def sort(
+    a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None, **others: Never
+) -> Tensor:
+    """Return `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger than
+    all else. `kind` and `stable` make no difference to the result."""
+    if others:
+        refuse_call(sort, others)
+    return _sorting.sort(*flattened(_array(a), axis))
+
+
+@hides_others
+def split(
+    ary: TensorLike, indices_or_sections: Any, axis: Axes = 0, **others: Never
+) -> list[Tensor]:
+    """Return the parts of `ary` along `axis` between indices, or a number of equal ones; as a
+    list."""
+    if others:
+        refuse_call(split, others)
+    return _shape.split_at(_array(ary), indices_or_sections, axis)
+
+
+@hides_others
+def squeeze(a: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
+    """Return `a` without its axes of size 1, or without those that `axis` names.
+
+    Raises InvalidArgumentError for an axis of another size, or one that `a` does not have.
+    """
+    if others:
+        refuse_call(squeeze, others)
+    return _shape.squeeze(_array(a), axis)
+
+
+@hides_others
+def stack(
+    arrays: Any, axis: Axes = 0, out: Any = None, *, dtype: DTypeLike | None = None, **others: Never
+) -> Tensor:
+    """Return arrays of one shape joined along a new axis."""
+    if others:
+        refuse_call(stack, others)
+    return _no_out("stack", out, _as(_shape.stack(_flat(arrays, axis)[0], axis), dtype))
+
+
+@hides_others
+def take(
+    a: TensorLike,
+    indices: TensorLike,
+    axis: Axes = None,
+    out: Any = None,
+    mode: str = "raise",
+    **others: Never,
+) -> Tensor:
+    """Return slices of `a` along `axis`, by default of the flattened tensor, at integer `indices`.
+    `mode` says what those outside do: "raise" (IndexError), "wrap" or "clip"."""
+    if others:
+        refuse_call(take, others)
+    return _no_out("take", out, _taken(_array(a), indices, axis, mode))
+
+
+@hides_others
+def take_along_axis(
+    arr: TensorLike, indices: TensorLike, axis: Axes = -1, **others: Never
+) -> Tensor:
+    """Return the elements of `arr` at integer `indices` along `axis`, line by line; of the
+    flattened tensor if it is None."""
+    if others:
+        refuse_call(take_along_axis, others)
+    return taken(_sorting.take_along_axis, _array(arr), indices, axis)
+
+
+def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
+    """Return the sum of products over `axes`: so many last of `a` and first of `b`, or two lists.
+
+    After ``np.tensordot``. The result has the other axes of `a`, then those of `b`. Raises
+    InvalidArgumentError for axes that an operand does not have or that differ in size.
+    """
+    return _linear_algebra.tensordot(*_pair(a, b), axes)
+
+
+def tile(A: Any, reps: Any) -> Tensor:
+    """Return `A` side by side, `reps` times along each axis."""
+    return _rearrange(lambda indices: np.tile(indices, _as_array(reps)), A)
+
+
+def trace(
+    a: TensorLike,
+    offset: Any = 0,
+    axis1: Any = 0,
+    axis2: Any = 1,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+) -> Tensor:
+    """Return the sums of the diagonals of the matrices along two axes."""
+    return _no_out(
+        "trace",
+        out,
+        _reductions.reduce_sum(
+            _as(_widen(_manipulation.diagonal(a, offset, axis1, axis2)), dtype), -1
+        ),
+    )
+
+
+@hides_others
+def tri(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float, **others: Never
+) -> Tensor:
+    """Return `N` by `M` ones on and below the diagonal `k`, and zeros above it."""
+    if others:
+        refuse_call(tri, others)
+    return _creation.constant(np.tri(N, M, k, np.dtype(dtype)))
+
+
+def union1d(ar1: Any, ar2: Any) -> Tensor:
+    """Return the different elements of both, in ascending order; gradients as for ``unique``."""
+    return _manipulation.unique(_shape.concatenate(*_flat((ar1, ar2), None)))
+
+
+def unique_all(x: TensorLike) -> UniqueAllResult:
+    """Return the different elements of `x`, and all there is to say of them; see ``unique``."""
+    return UniqueAllResult(*_manipulation.unique(x, True, True, True, equal_nan=False))
+
+
+def unique_counts(x: TensorLike) -> UniqueCountsResult:
+    """Return the different elements of `x`, and how many there are of each; see ``unique``."""
+    return UniqueCountsResult(*_manipulation.unique(x, return_counts=True, equal_nan=False))
+
+
+def unique_inverse(x: TensorLike) -> UniqueInverseResult:
+    """Return the different elements of `x`, and which of them each element is; see ``unique``."""
+    return UniqueInverseResult(*_manipulation.unique(x, return_inverse=True, equal_nan=False))
+
+
+def unique_values(x: TensorLike) -> Tensor:
+    """Return the different elements of `x` in ascending order; each NaN is one of them."""
+    return _manipulation.unique(x, equal_nan=False)
+
+
+@hides_others
+def unstack(x: TensorLike, /, *, axis: Axes = 0, **others: Never) -> tuple[Tensor, ...]:
+    """Return the slices of `x` along `axis`, as a tuple."""
+    if others:
+        refuse_call(unstack, others)
+    return tuple(_shape.unstack(_array(x), axis))
+
+
+def vsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
+    """Return the parts of `ary` along its first axis; see `split`."""
+    return _split("vsplit", ary, indices_or_sections, 0, 2)
+
+
+def vstack(tup: Any, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Return the arrays one above the other: joined along the first axis, 1-D ones as rows."""
+    return _join(tup, 0, 2, dtype)
+
+
+def where(
+    condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, /
+) -> Tensor | Any:
+    """Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of what
+    is true, one tensor for each axis."""
+    return (
+        _true_coordinates(condition)
+        if neither(x, y)
+        else _elementwise.where(condition, *_pair(x, y))
+    )
+
+
+@hides_others
+def zeros(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return a tensor of zeros, float64 by default."""
+    if others:
+        refuse_call(zeros, others)
+    return _on("zeros", device, _creation.zeros(shape, _kind(dtype, np.float64)))
+
+
+@hides_others
+def zeros_like(
+    a: TensorLike,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Shape | None = None,
+    *,
+    device: Any = None,
+    **others: Never,
+) -> Tensor:
+    """Return zeros with the shape and, unless `dtype` is given, the dtype of `a`."""
+    if others:
+        refuse_call(zeros_like, others)
+    return _filled_like("zeros_like", a, 0, dtype, shape, device)
+
+
+__all__ = export_functions(globals())
