@@ -50,10 +50,7 @@ def _weigh(x: Tensor, share: Tensor) -> Tensor:
 
 
 def gelu(x: Any, approximate: bool = False) -> Tensor:
-    """Return ``x`` times the normal distribution function at `x`, or `approximate` it by tanh.
-
-    After D. Hendrycks and K. Gimpel, "Gaussian error linear units" (2016).
-    """
+    """Return ``x`` times the normal distribution function at `x`, or `approximate` it by tanh."""
     x = convert(x)
     if approximate:
         inner = multiply(x, add(1, multiply(square(x), 0.044715)))
@@ -62,10 +59,7 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
 
 
 def silu(x: Any, beta: Any = 1.0) -> Tensor:
-    """Return ``x * sigmoid(beta * x)``, also called swish; it has a gradient by `beta`, too.
-
-    After P. Ramachandran, B. Zoph and Q. Le, "Searching for activation functions" (2017).
-    """
+    """Return ``x * sigmoid(beta * x)``, also called swish; it has a gradient by `beta`, too."""
     x = convert(x)
     is_one = type(beta) in (int, float) and beta == 1
     return _weigh(x, sigmoid(x if is_one else multiply(x, beta)))
@@ -78,11 +72,7 @@ def mish(x: Any) -> Tensor:
 
 
 def elu(x: Any, alpha: Any = 1.0) -> Tensor:
-    """Return `x` where it is positive, and ``alpha * (exp(x) - 1)`` elsewhere.
-
-    After D.-A. Clevert, T. Unterthiner and S. Hochreiter, "Fast and accurate deep network learning
-    by exponential linear units" (2015).
-    """
+    """Return `x` where it is positive, and ``alpha * (exp(x) - 1)`` elsewhere."""
     x = convert(x)
     below = expm1(x)
     is_one = type(alpha) in (int, float) and alpha == 1
@@ -90,20 +80,14 @@ def elu(x: Any, alpha: Any = 1.0) -> Tensor:
 
 
 def selu(x: Any) -> Tensor:
-    """Return 1.0507 times `elu` with an alpha of 1.6733: what keeps mean 0 and variance 1.
-
-    After G. Klambauer et al., "Self-normalizing neural networks" (2017).
-    """
+    """Return 1.0507 times `elu` with an alpha of 1.6733: what keeps mean 0 and variance 1."""
     x = convert(x)
     above, below = multiply(x, SELU_SCALE), multiply(expm1(x), SELU_SCALE * SELU_ALPHA)
     return where(greater(x, 0), above, below)
 
 
 def celu(x: Any, alpha: Any = 1.0) -> Tensor:
-    """Return `x` where it is positive, and ``alpha * (exp(x / alpha) - 1)`` elsewhere.
-
-    After J. Barron, "Continuously differentiable exponential linear units" (2017).
-    """
+    """Return `x` where it is positive, and ``alpha * (exp(x / alpha) - 1)`` elsewhere."""
     x = convert(x)
     return where(greater(x, 0), x, multiply(expm1(divide(x, alpha)), alpha))
 
@@ -162,10 +146,7 @@ def keep_above(x: Any, limit: Any, default: Any) -> Tensor:
 
 
 def squareplus(x: Any, b: Any = 4.0) -> Tensor:
-    """Return ``(x + sqrt(x**2 + b)) / 2``, without cancellation below 0.
-
-    After J. Barron, "Squareplus" (2021).
-    """
+    """Return ``(x + sqrt(x**2 + b)) / 2``, without cancellation below 0."""
     x = convert(x)
     length = hypot(x, sqrt(b) if is_tensor(b) else math.sqrt(b))
     below = divide(b, multiply(subtract(length, x), 2))
@@ -186,11 +167,7 @@ def sparse_sigmoid(x: Any) -> Tensor:
 
 @devices.on_device_of_operands
 def sparsemax(x: Any, axis: Any = -1) -> Tensor:
-    """Return the nearest point of the probability simplex, of rows along `axis`.
-
-    After A. Martins and R. Astudillo, "From softmax to sparsemax" (2016). Raises
-    InvalidArgumentError for an axis that `x` does not have.
-    """
+    """Return the nearest point of the probability simplex, of rows along `axis`."""
     x = convert(x)
     dim = normalize_axis("sparsemax", axis, x._data.ndim)
     x = cast(x, np.float64) if is_exact(x.dtype) else x
@@ -204,11 +181,7 @@ def sparsemax(x: Any, axis: Any = -1) -> Tensor:
 
 
 def glu(x: Any, axis: Any = -1) -> Tensor:
-    """Return the first half of `x` along `axis` times the sigmoid of the second.
-
-    After Y. Dauphin et al., "Language modeling with gated convolutional networks" (2016). Raises
-    InvalidArgumentError for an axis of odd size.
-    """
+    """Return the first half of `x` along `axis` times the sigmoid of the second."""
     x = convert(x)
     dim = normalize_axis("glu", axis, x._data.ndim)
     if x._data.shape[dim] % 2:
@@ -220,10 +193,6 @@ def glu(x: Any, axis: Any = -1) -> Tensor:
 
 
 def crelu(x: Any, axis: Any = -1) -> Tensor:
-    """Return ``relu(x)`` and ``relu(-x)``, joined along `axis`.
-
-    After W. Shang et al., "Understanding and improving convolutional neural networks via
-    concatenated rectified linear units" (2016).
-    """
+    """Return ``relu(x)`` and ``relu(-x)``, joined along `axis`."""
     x = convert(x)
     return concatenate([relu(x), relu(negative(x))], axis)

@@ -101,12 +101,7 @@ bessel_ive = of_reals(
 
 
 def bessel_j0(x: Any) -> Tensor:
-    """Return the Bessel function of the first kind of order 0.
-
-    Elementwise; the shape of `x`, and its dtype (integers give float64). Right to 4 units in the
-    last place of the larger of the value and sqrt(2 / (pi x)), with gradients at every order.
-    NaN at infinities. After ``tf.math.special.bessel_j0``, by approximations of our own.
-    """
+    """Return the Bessel function of the first kind of order 0."""
     return bessel_j(0, x)
 
 
@@ -116,11 +111,7 @@ def bessel_j1(x: Any) -> Tensor:
 
 
 def bessel_y0(x: Any) -> Tensor:
-    """Return the Bessel function of the second kind of order 0.
-
-    Elementwise; -inf at 0, and NaN below (as in SciPy; TensorFlow has -inf) and at infinity.
-    Otherwise as `bessel_j0`.
-    """
+    """Return the Bessel function of the second kind of order 0."""
     return bessel_y(0, x)
 
 
@@ -130,12 +121,7 @@ def bessel_y1(x: Any) -> Tensor:
 
 
 def bessel_k0(x: Any) -> Tensor:
-    """Return the modified Bessel function of the second kind of order 0.
-
-    Elementwise; the shape of `x`, and its dtype (integers give float64). Right to 4 units in the
-    last place, with gradients at every order. Infinite at 0, and NaN below (as in SciPy; TensorFlow
-    has inf). After ``tf.math.special.bessel_k0``, by approximations of our own.
-    """
+    """Return the modified Bessel function of the second kind of order 0."""
     return bessel_k(0, x)
 
 

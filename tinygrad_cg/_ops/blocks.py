@@ -58,11 +58,7 @@ def _block_size(name: str, value: Any) -> int:
 
 
 def space_to_depth(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor:
-    """Return images whose channels are the blocks of `block_size` by `block_size` of `x`.
-
-    After ``tf.nn.space_to_depth``: height and width are that much smaller and must be multiples of
-    `block_size`, or it is an InvalidArgumentError.
-    """
+    """Return images whose channels are the blocks of `block_size` by `block_size` of `x`."""
     name, size = "space_to_depth", _block_size("space_to_depth", block_size)
     x, is_first = _images(name, x, data_format)
     batch, height, width, channels = x.shape
@@ -77,11 +73,7 @@ def space_to_depth(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor
 
 
 def depth_to_space(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor:
-    """Return images whose blocks of `block_size` by `block_size` are the channels of `x`.
-
-    After ``tf.nn.depth_to_space``, the inverse of `space_to_depth`. InvalidArgumentError unless the
-    channels are a multiple of the square of `block_size`.
-    """
+    """Return images whose blocks of `block_size` by `block_size` are the channels of `x`."""
     name, size = "depth_to_space", _block_size("depth_to_space", block_size)
     x, is_first = _images(name, x, data_format)
     batch, height, width, channels = x.shape
@@ -109,11 +101,7 @@ def _blocks(name: str, block_shape: Any, widths: Any, x: Tensor) -> tuple[tuple,
 
 
 def space_to_batch(x: Any, block_shape: Any, paddings: Any) -> Tensor:
-    """Return `x`, padded, cut into blocks of `block_shape` that become part of the batch.
-
-    After ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded sizes
-    must be multiples of those of a block, or it is an InvalidArgumentError.
-    """
+    """Return `x`, padded, cut into blocks of `block_shape` that become part of the batch."""
     x = convert(x)
     sizes, pairs = _blocks("space_to_batch", block_shape, paddings, x)
     count = len(sizes)
@@ -132,11 +120,7 @@ def space_to_batch(x: Any, block_shape: Any, paddings: Any) -> Tensor:
 
 
 def batch_to_space(x: Any, block_shape: Any, crops: Any) -> Tensor:
-    """Return the inverse of `space_to_batch`: blocks from the batch, then `crops` cut off.
-
-    After ``tf.batch_to_space``. InvalidArgumentError unless the batch is a multiple of the size of
-    a block, and the crops leave something.
-    """
+    """Return the inverse of `space_to_batch`: blocks from the batch, then `crops` cut off."""
     x = convert(x)
     sizes, pairs = _blocks("batch_to_space", block_shape, crops, x)
     count, (batch, *rest) = len(sizes), x.shape
@@ -217,11 +201,7 @@ def _patches(name: str, shape: Any, sizes: Any, gaps: Any, border: Any, steps: A
 
 
 def unfold(x: Any, size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Return the patches under a window that moves over images: (batch, elements, positions).
-
-    `x` is (batch, channels, height, width). After ``keras.ops.unfold``. InvalidArgumentError if no
-    window fits.
-    """
+    """Return the patches under a window that moves over images: (batch, elements, positions)."""
     x = convert(x)
     if x.ndim != 4:
         raise InvalidArgumentError(f"unfold: needs 4 dimensions, got shape {tuple(x.shape)}")
@@ -237,10 +217,7 @@ def unfold(x: Any, size: Any, dilation: Any = 1, padding: Any = 0, stride: Any =
 def fold(
     x: Any, output_size: Any, size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """Return images of `output_size` in which the patches `x` are added up: `unfold` transposed.
-
-    After ``keras.ops.fold``. InvalidArgumentError unless `x` has as many patches as `unfold` makes.
-    """
+    """Return images of `output_size` in which the patches `x` are added up: `unfold` transposed."""
     x, shape = convert(x), as_shape("fold", output_size)
     shape = shape * 2 if len(shape) == 1 else shape
     positions, wholes, (above, left) = _patches("fold", shape, size, dilation, padding, stride)

@@ -216,11 +216,7 @@ def all_candidates(true_classes: Any, num_true: Any, num_sampled: Any) -> Candid
 def accidental_hits(
     true_classes: Any, sampled_candidates: Any, num_true: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the rows, the positions, and weights of sampled classes that are true in a row.
-
-    After ``tf.nn.compute_accidental_hits``: the weights are the least float32. Inside ``function``
-    and ``vmap`` the classes must be known.
-    """
+    """Return the rows, the positions, and weights of sampled classes that are true in a row."""
     true = _true("compute_accidental_hits", true_classes, num_true)._values()
     drawn = convert(sampled_candidates)._values()
     rows, _, columns = np.nonzero(true[:, :, None] == drawn)
@@ -291,15 +287,7 @@ def sampled_softmax_loss(
     remove_accidental_hits: bool = True,
     seed: Any = None,
 ) -> Tensor:
-    """Return the cross-entropy of the true classes and of a sample of the others, (batch,).
-
-    After ``tf.nn.sampled_softmax_loss`` (S. Jean et al., 2014): `weights` (classes, size), or a
-    list of its parts, and `biases` (classes,) give the logits of `inputs` (batch, size); `labels`
-    are (batch, num_true). The sample is `sampled_values`, or `num_sampled` different classes of a
-    log-uniform distribution; the logarithms of expected counts are subtracted. Sampled classes that
-    are true do not count if `remove_accidental_hits`. Raises InvalidArgumentError for what does not
-    fit.
-    """
+    """Return the cross-entropy of the true classes and of a sample of the others, (batch,)."""
     logits, truth = _sampled_logits(
         "sampled_softmax_loss",
         *(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values),
@@ -320,12 +308,7 @@ def nce_loss(
     remove_accidental_hits: bool = False,
     seed: Any = None,
 ) -> Tensor:
-    """Return the loss of noise-contrastive estimation, (batch,).
-
-    After ``tf.nn.nce_loss`` (M. Gutmann and A. Hyvarinen, 2010); arguments as of
-    ``sampled_softmax_loss``. It is the sum of the logistic losses of the true classes and of those
-    of the sample.
-    """
+    """Return the loss of noise-contrastive estimation, (batch,)."""
     logits, truth = _sampled_logits(
         "nce_loss",
         *(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values),

@@ -17,11 +17,7 @@ from .shape import cast
 
 
 def saturate_cast(x: Any, dtype: Any) -> Tensor:
-    """Return `x` as `dtype`, with values beyond its limits at them. NaN as integer is 0.
-
-    After ``tf.saturate_cast``. The gradient is 0 beyond the limits. Raises TypeError for complex
-    numbers that become real.
-    """
+    """Return `x` as `dtype`, with values beyond its limits at them. NaN as integer is 0."""
     x, wanted = convert(unrounded(x)), as_dtype(dtype)
     if is_complex(x.dtype) or is_complex(wanted) or is_bool(x.dtype) or is_bool(wanted):
         if is_complex(x.dtype) and not is_complex(wanted):

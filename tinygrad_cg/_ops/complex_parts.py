@@ -62,11 +62,7 @@ def complex_of_pairs(x: Any) -> Tensor:
 
 
 def complex_of(real: Any, imag: Any) -> Tensor:
-    """Return complex numbers of real and imaginary parts, which broadcast.
-
-    After ``tf.complex``. Infinities, NaN and signs of zeros of either part stay as they are.
-    complex64 of float32, complex128 of float64 and of integers. TypeError for complex parts.
-    """
+    """Return complex numbers of real and imaginary parts, which broadcast."""
     parts = convert_operands((real, imag))
     if any(is_complex(part.dtype) for part in parts):
         kinds = " and ".join(str(part.dtype) for part in parts)

@@ -118,14 +118,7 @@ def conv(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """Return the convolution (without flipping) of images with filters, along one axis or two.
-
-    After ``tf.nn.convolution``: `x` is (batch, height, width, channels), or channels first if
-    `data_format` says so; `filters` are (height, width, channels of a group, outputs), without
-    the height in one dimension. Channels are cut into as many groups as fit, each with its
-    share of the outputs. `padding` is "VALID", "SAME", or pairs of before and after. The dtypes
-    promote. Raises InvalidArgumentError for what does not fit, TypeError for bool.
-    """
+    """Return the convolution (without flipping) of images with filters, along one axis or two."""
     x, filters = convert_operands((x, filters))
     layout = ImageLayout("conv", data_format, filters._data.ndim - 2)
     x, filters = layout.images(x), layout.filters(filters)
@@ -144,11 +137,8 @@ def conv_transpose(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """Return the transpose of `conv` by its images, of `output_shape`: all axes, or those of space.
-
-    After ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as a
-    `conv` takes them that maps the result to the shape of `x`: InvalidArgumentError if none does.
-    """
+    """Return the transpose of `conv` by its images, of `output_shape`: all axes, or those of
+    space."""
     x, filters = convert_operands((x, filters))
     layout = ImageLayout("conv_transpose", data_format, filters._data.ndim - 2)
     x, filters = layout.images(x), layout.filters(filters)
@@ -180,10 +170,8 @@ def depthwise_conv(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """Return `conv` of each channel with filters of its own: (height, width, channels, multiplier).
-
-    After ``tf.nn.depthwise_conv2d``: the result has channels * multiplier channels.
-    """
+    """Return `conv` of each channel with filters of its own: (height, width, channels,
+    multiplier)."""
     x, filters = convert_operands((x, filters))
     *window, channels, multiplier = filters._data.shape
     axis = 1 if ImageLayout("depthwise_conv", data_format, len(window)).first else -1

@@ -52,15 +52,7 @@ def bincount(
     axis: Any = None,
     binary_output: bool = False,
 ) -> Tensor:
-    """Return how often each of 0, 1, 2, ... occurs in the integers `arr`, or sums of `weights`.
-
-    After ``tf.math.bincount``. There are as many counts as the largest integer asks for, at least
-    `minlength` and at most `maxlength`, beyond which integers are not counted. `axis` None or 0
-    counts all elements, -1 those of each row of a matrix. `binary_output` gives 1 for what occurs.
-    Counts are of `dtype`; sums of `weights`, which have the shape of `arr`, are of theirs, and
-    differentiable. Raises InvalidArgumentError for negative integers and for what does not fit.
-    Inside ``function`` and ``vmap`` the integers must be known.
-    """
+    """Return how often each of 0, 1, 2, ... occurs in the integers `arr`, or sums of `weights`."""
     ids, limits = _ids("bincount", "arr", arr), []
     for name, value in (("minlength", minlength), ("maxlength", maxlength)):
         limits.append(None if value is None else as_int("bincount", name, value))
@@ -98,14 +90,7 @@ def confusion_matrix(
     weights: Any = None,
     dtype: Any = np.int32,
 ) -> Tensor:
-    """Return how often each class, a row, was predicted to be each class, a column.
-
-    After ``tf.math.confusion_matrix``: `labels` and `predictions` are integers from 0, of one
-    dimension; `num_classes` is by default what the largest asks for. Instead of 1 each counts by
-    its element of `weights`, which are cast to `dtype` first, and are differentiable if that is a
-    floating one. Raises InvalidArgumentError for what does not fit. Inside ``function`` and
-    ``vmap`` labels and predictions must be known.
-    """
+    """Return how often each class, a row, was predicted to be each class, a column."""
     name, parts, largest = "confusion_matrix", [], -1
     for argument, one in (("labels", labels), ("predictions", predictions)):
         ids = _ids(name, argument, one)
@@ -132,11 +117,7 @@ def confusion_matrix(
 
 
 def histogram_bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Tensor:
-    """Return which of `nbins` equal bins of a range, a pair, each of `values` falls into.
-
-    After ``tf.histogram_fixed_width_bins``: what is outside the range falls into the first or last
-    bin. Raises InvalidArgumentError for a range that does not increase, for no bins, and for NaN.
-    """
+    """Return which of `nbins` equal bins of a range, a pair, each of `values` falls into."""
     name = "histogram_fixed_width_bins"
     x, ends = map(stop_gradient, convert_operands((values, value_range)))
     count = as_int(name, "nbins", nbins)
@@ -155,10 +136,7 @@ def histogram_bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Ten
 
 @devices.on_device_of_operands
 def histogram(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Tensor:
-    """Return how many of `values` fall into each of `nbins` equal bins of a range, a pair.
-
-    After ``tf.histogram_fixed_width``; see ``histogram_fixed_width_bins``.
-    """
+    """Return how many of `values` fall into each of `nbins` equal bins of a range, a pair."""
     bins = reshape(histogram_bins(values, value_range, nbins, np.int64), (-1,))
     return unsorted_segments("sum", ones(bins.shape, as_dtype(dtype)), bins, nbins)
 
@@ -191,11 +169,7 @@ _invert_permutation = operation(
 
 @public(_invert_permutation)
 def invert_permutation(x: Any) -> Tensor:
-    """Return the inverse of a permutation of 0 to n - 1: at ``x[i]`` it has i.
-
-    After ``tf.math.invert_permutation``. Raises InvalidArgumentError for what is no permutation, or
-    has not one dimension.
-    """
+    """Return the inverse of a permutation of 0 to n - 1: at ``x[i]`` it has i."""
     x = convert(x)
     if x.ndim != 1 or not is_integer(x.dtype):
         raise InvalidArgumentError(
@@ -206,11 +180,7 @@ def invert_permutation(x: Any) -> Tensor:
 
 
 def polynomial(coeffs: Any, x: Any) -> Tensor:
-    """Return the polynomial of `x` with the list `coeffs`, of the highest power first.
-
-    After ``tf.math.polyval``: by Horner's rule; the coefficients broadcast. No coefficients give 0;
-    a tensor of them is a ValueError, as there.
-    """
+    """Return the polynomial of `x` with the list `coeffs`, of the highest power first."""
     if not isinstance(coeffs, (list, tuple)):
         raise InvalidArgumentError(
             f"polyval: coeffs must be a list of coefficients, got {type(coeffs).__name__}: use "

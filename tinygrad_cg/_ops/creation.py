@@ -186,11 +186,7 @@ def eye(rows: Any, columns: Any = None, dtype: Any = FLOAT32) -> Tensor:
 
 @devices.on_device_of_operands
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
-    """Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
-
-    After ``tf.range``: 1-D, of the dtype in which the three meet; it has no gradient. Raises
-    InvalidArgumentError for what is no scalar, a step of 0, and bounds that are not finite.
-    """
+    """Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps."""
     if stop is None:
         start, stop = 0, start
     values: list[Any] = [_as_value(value) for value in (start, stop, step)]

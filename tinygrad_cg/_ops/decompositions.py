@@ -296,11 +296,7 @@ def slogdet(x: Any) -> LogMatrixDeterminant:
 
 @public(_cholesky)
 def cholesky(x: Any) -> Tensor:
-    """Return the lower triangular L of each positive definite matrix ``x = L adjoint(L)``.
-
-    `x` (..., n, n) is symmetric, or Hermitian; its two triangles count alike, half each. Integers
-    are float64. Raises errors.MatrixError for a matrix that is not positive definite.
-    """
+    """Return the lower triangular L of each positive definite matrix ``x = L adjoint(L)``."""
     return apply(_cholesky, (square_matrices("cholesky", x),), {})
 
 
@@ -311,11 +307,8 @@ def cholesky_upper(x: Any) -> Tensor:
 
 @public(_solve)
 def solve(x: Any, y: Any) -> Tensor:
-    """Return the solution z of ``matmul(x, z) = y`` for square matrices `x`; of the shape of `y`.
-
-    `x` (..., n, n) and `y` (..., n, k) broadcast over their leading axes; a 1-D `y` is one column.
-    Raises errors.MatrixError for a singular `x`, InvalidArgumentError for shapes that do not fit.
-    """
+    """Return the solution z of ``matmul(x, z) = y`` for square matrices `x`; of the shape of
+    `y`."""
     x, y = convert_operands((x, y))
     x, y, column = _system("solve", square_matrices("solve", x), y)
     found = _apply_solve(x, y)
@@ -389,12 +382,7 @@ def _apply_triangular(x: Tensor, y: Tensor, lower: bool) -> Tensor:
 
 @public(_triangular)
 def triangular_solve(x: Any, y: Any, lower: bool = True) -> Tensor:
-    """Return the solution z of ``matmul(x, z) = y``, where only one triangle of `x` is read.
-
-    `x` (..., n, n) and `y` (..., n, k) broadcast over their leading axes; a 1-D `y` is one column.
-    Elements of the other triangle have the gradient 0. Raises errors.MatrixError for a zero on the
-    diagonal, InvalidArgumentError for shapes that do not fit.
-    """
+    """Return the solution z of ``matmul(x, z) = y``, where only one triangle of `x` is read."""
     x, y = convert_operands((x, y))
     x, y, column = _system("triangular_solve", square_matrices("triangular_solve", x), y)
     found = _apply_triangular(x, y, bool(lower))

@@ -92,14 +92,7 @@ def matrix_diag(
     padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """Return matrices with `diagonal` (..., n) on diagonal `k`, and `padding_value` elsewhere.
-
-    After ``tf.linalg.diag``. The matrices are square unless a size is given; then -1 stands for the
-    least that holds it. If `k` is a pair, the lowest and the highest diagonal, `diagonal` (...,
-    their number, n) has them from the highest to the lowest; `align` says to which side those
-    above and below the main one are moved if they are shorter. Raises InvalidArgumentError for
-    sizes that do not fit.
-    """
+    """Return matrices with `diagonal` (..., n) on diagonal `k`, and `padding_value` elsewhere."""
     values = convert(diagonal)
     offset, offsets = _offsets("diag", k, align)
     if offsets is not None:
@@ -154,13 +147,7 @@ def _several_diagonals(
 def matrix_diag_part(
     x: Any, k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
-    """Return diagonal `k` of each matrix of `x`: shape (..., length).
-
-    After ``tf.linalg.diag_part``. If `k` is a pair, the diagonals from the highest to the lowest,
-    (..., their number, length): shorter ones are filled up with `padding_value`, and stand on the
-    sides that `align` says for those above and below the main one. Raises InvalidArgumentError for
-    a diagonal that the matrices do not have.
-    """
+    """Return diagonal `k` of each matrix of `x`: shape (..., length)."""
     x = matrices("diag_part", x)
     offset, offsets = _offsets("diag_part", k, align)
     if offsets is not None:
@@ -183,11 +170,7 @@ def matrix_diag_part(
 
 
 def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
-    """Return matrices `x` with diagonal `k` replaced by `diagonal` (..., length).
-
-    After ``tf.linalg.set_diag``. If `k` is a pair, `diagonal` has several diagonals, as
-    ``diag_part`` returns them. Raises InvalidArgumentError for another length.
-    """
+    """Return matrices `x` with diagonal `k` replaced by `diagonal` (..., length)."""
     x, values = convert_operands((x, diagonal))
     x, (offset, offsets) = matrices("set_diag", x), _offsets("set_diag", k, align)
     if offsets is not None:
@@ -206,11 +189,7 @@ def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT"
 
 
 def band_part(x: Any, num_lower: Any, num_upper: Any) -> Tensor:
-    """Return matrices `x` with zeros outside a band around the diagonal.
-
-    It has `num_lower` diagonals below and `num_upper` above; a negative number stands for all.
-    After ``tf.linalg.band_part``.
-    """
+    """Return matrices `x` with zeros outside a band around the diagonal."""
     x = matrices("band_part", x)
     below = as_int("band_part", "num_lower", num_lower)
     above = as_int("band_part", "num_upper", num_upper)

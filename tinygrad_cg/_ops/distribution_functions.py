@@ -106,20 +106,12 @@ beta = of_reals(
 
 
 def ndtri(x: Any) -> Tensor:
-    """Return the number up to which the normal distribution has the share `x`, from 0 to 1.
-
-    Accurate for small shares; infinite at 0 and 1, NaN beyond. After ``tf.math.ndtri``.
-    """
+    """Return the number up to which the normal distribution has the share `x`, from 0 to 1."""
     return subtract(0, multiply(erfcinv(multiply(x, 2)), math.sqrt(2)))
 
 
 def lbeta(x: Any) -> Tensor:
-    """Return log(gamma(x1) gamma(x2) ... / gamma(x1 + x2 + ...)) of the last axis.
-
-    It is a sum of `betaln` of each number and the sum of those before it: their logarithms of
-    gamma functions, which are large, would cancel. After ``tf.math.lbeta``; of nothing it is
-    infinite.
-    """
+    """Return log(gamma(x1) gamma(x2) ... / gamma(x1 + x2 + ...)) of the last axis."""
     x = convert(x)
     if x.ndim and x.shape[-1] == 0:
         return subtract(reduce_sum(x, -1), math.inf)

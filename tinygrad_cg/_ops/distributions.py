@@ -66,12 +66,7 @@ def _fixed(name: str, argument: str, value: Any, lowest: float = 0.0) -> np.ndar
 def gamma_draws(
     shape: Any, alpha: Any, beta: Any = None, dtype: Any = FLOAT32, seed: int | None = None
 ) -> Tensor:
-    """Return draws from the gamma distributions of shapes `alpha` and rates `beta` (1).
-
-    The result has `shape`, then that of `alpha` and `beta` together. The gradient flows to both, to
-    `alpha` implicitly: the share of the distribution that is below a draw does not change. After
-    ``tf.random.gamma``. InvalidArgumentError for negative parameters.
-    """
+    """Return draws from the gamma distributions of shapes `alpha` and rates `beta` (1)."""
     shapes = [convert(one).shape for one in (alpha, 1 if beta is None else beta)]
     sizes = (*as_sizes("gamma", shape), *promotion.broadcast_shapes(*shapes))
     return gamma_of_shape(sizes, alpha, beta, dtype, seed)
@@ -96,11 +91,7 @@ def gamma_of_shape(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | No
 
 @devices.on_device_of_operands
 def poisson_draws(shape: Any, lam: Any, dtype: Any = FLOAT32, seed: int | None = None) -> Tensor:
-    """Return draws from the Poisson distributions of means `lam`; it has no gradient.
-
-    The result has `shape`, then that of `lam`. After ``tf.random.poisson``. InvalidArgumentError
-    for negative means.
-    """
+    """Return draws from the Poisson distributions of means `lam`; it has no gradient."""
     sizes = (*as_sizes("poisson", shape), *convert(lam).shape)
     return poisson_of_shape(sizes, lam, dtype, seed)
 
@@ -151,11 +142,8 @@ def _fits(name: str, sizes: tuple[int, ...], *shapes: tuple[int, ...]) -> None:
 def categorical(
     logits: Any, num_samples: Any, dtype: Any = None, seed: int | None = None
 ) -> Tensor:
-    """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no gradient.
-
-    `logits` (rows, classes) are logarithms of probabilities, up to a constant. The classes are
-    int64 by default. After ``tf.random.categorical``. InvalidArgumentError for other shapes.
-    """
+    """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no
+    gradient."""
     scores, count = convert(logits), as_int("categorical", "num_samples", num_samples)
     if scores.ndim != 2 or count < 0 or not scores.shape[1]:
         raise InvalidArgumentError(
@@ -169,10 +157,7 @@ def categorical(
 
 
 def shuffle(value: Any, axis: int = 0, seed: int | None = None) -> Tensor:
-    """Return `value` with its slices along `axis` in an order drawn at random.
-
-    After ``tf.random.shuffle``: the gradient goes back to where they came from.
-    """
+    """Return `value` with its slices along `axis` in an order drawn at random."""
     x = convert(value)
     dim = normalize_axis("shuffle", axis, x.ndim)
     order = _as_tensor(_draw("shuffle", "permutation", seed, (x.shape[dim],)), np.dtype(np.int64))

@@ -29,15 +29,7 @@ _LETTERS = ascii_uppercase + ascii_lowercase  # what NumPy's integers stand for,
 
 
 def einsum(subscripts: Any, *operands: Any) -> Tensor:
-    """Return the sum over products of elements with equal indices, after ``np.einsum``.
-
-    `subscripts` has a letter for each axis of each operand and, after "->", of the result:
-    "ij,jk->ik" is the matrix product. Without an arrow the result has the letters that occur
-    once, in alphabetical order. A letter that an operand repeats takes its diagonal; "..."
-    stands for axes that broadcast. Products go to BLAS, two operands at a time, in the order
-    that makes the fewest; transposed operands are not copied. The dtypes promote. Raises
-    InvalidArgumentError for subscripts and shapes that do not fit, TypeError for bool.
-    """
+    """Return the sum over products of elements with equal indices, after ``np.einsum``."""
     if not isinstance(subscripts, str):
         raise TypeError(f"einsum: subscripts must be a string, got {type(subscripts).__name__}")
     tensors = convert_operands(operands)

@@ -733,36 +733,24 @@ _clip = elementwise(
 
 
 def divide_no_nan(x: Any, y: Any) -> Tensor:
-    """Return x / y, and 0 where y is 0; so is the gradient there. Integers give float64.
-
-    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
-    """
+    """Return x / y, and 0 where y is 0; so is the gradient there. Integers give float64."""
     x, y = convert_operands((x, y))
     is_zero = equal(y, 0)
     return where(is_zero, 0, divide(x, where(is_zero, 1, y)))
 
 
 def multiply_no_nan(x: Any, y: Any) -> Tensor:
-    """Return x * y, and 0 where y is 0, although x is infinite or NaN.
-
-    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
-    """
+    """Return x * y, and 0 where y is 0, although x is infinite or NaN."""
     return multiply_upstream(y, x)
 
 
 def xdivy(x: Any, y: Any) -> Tensor:
-    """Return x / y, and 0 where x is 0, although y is 0 or NaN. Integers give float64.
-
-    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
-    """
+    """Return x / y, and 0 where x is 0, although y is 0 or NaN. Integers give float64."""
     return divide_upstream(x, y)
 
 
 def xlog1py(x: Any, y: Any) -> Tensor:
-    """Return x log(1 + y), and 0 where x is 0, although the logarithm is infinite or NaN.
-
-    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
-    """
+    """Return x log(1 + y), and 0 where x is 0, although the logarithm is infinite or NaN."""
     x, y = convert_operands((x, y))
     return multiply_upstream(x, log1p(y))
 
@@ -792,10 +780,7 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
 
 
 def add_n(inputs: Any) -> Tensor:
-    """Return the sum of a list of tensors of one shape.
-
-    After ``tf.add_n``. Raises InvalidArgumentError for none, and for other shapes.
-    """
+    """Return the sum of a list of tensors of one shape."""
     tensors = [convert(one) for one in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
     if not tensors:
         raise InvalidArgumentError("add_n: needs at least one tensor, got an empty list")

@@ -225,12 +225,7 @@ def eigh(x: Any) -> tuple[Tensor, Tensor]:
 
 @public(_eigvalsh)
 def eigvalsh(x: Any) -> Tensor:
-    """Return the eigenvalues, ascending, of symmetric or Hermitian matrices; see `eigh`.
-
-    Functions that do not depend on the order of the values have their first and second derivatives
-    at equal values, too. An errors.DerivativeWarning says where a derivative lacks terms: in third
-    derivatives there, of other functions, and in a tape around forward mode.
-    """
+    """Return the eigenvalues, ascending, of symmetric or Hermitian matrices; see `eigh`."""
     return apply(_eigvalsh, (square_matrices("eigvalsh", x),), {})
 
 
@@ -353,11 +348,7 @@ def svd(x: Any, full_matrices: bool = False) -> tuple[Tensor, Tensor, Tensor]:
 
 @public(_svdvals)
 def svdvals(x: Any) -> Tensor:
-    """Return the singular values, falling, of matrices (..., m, n); see `svd`.
-
-    Functions that do not depend on the order of the values have their first and second derivatives
-    at equal values, too, and at values that are 0 if they are even; see `eigvalsh`.
-    """
+    """Return the singular values, falling, of matrices (..., m, n); see `svd`."""
     return apply(_svdvals, (matrices("svdvals", x),), {})
 
 
@@ -432,12 +423,7 @@ _qr = of_matrices(
 
 
 def qr(x: Any, full_matrices: bool = False) -> tuple[Tensor, Tensor]:
-    """Return Q, with orthonormal columns, and the upper triangular R of matrices ``x = Q R``.
-
-    `x` has shape (..., m, n), and k is the smaller of m and n: Q is (..., m, k), R (..., k, n);
-    with `full_matrices` (..., m, m) and (..., m, n). The derivative needs the first k columns to be
-    independent, otherwise it raises errors.MatrixError. Integers become float64.
-    """
+    """Return Q, with orthonormal columns, and the upper triangular R of matrices ``x = Q R``."""
     x = matrices("qr", x)
     height, width = x._data.shape[-2:]
     size = min(height, width)

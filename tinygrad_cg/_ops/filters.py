@@ -34,11 +34,7 @@ def separable_conv(
     data_format: Any = None,
     dilations: Any = None,
 ) -> Tensor:
-    """Return ``depthwise_conv2d`` of images, followed by a convolution of single pixels.
-
-    After ``tf.nn.separable_conv2d``: `depthwise_filter` is (height, width, channels, multiplier),
-    `pointwise_filter` (1, 1, channels * multiplier, outputs): InvalidArgumentError for another.
-    """
+    """Return ``depthwise_conv2d`` of images, followed by a convolution of single pixels."""
     x, first, second = convert_operands((x, depthwise_filter, pointwise_filter))
     if (
         first.ndim != 4
@@ -94,10 +90,7 @@ def depthwise_conv_adjoint(
     data_format: Any,
     dilations: Any,
 ) -> Tensor:
-    """Return the gradient of ``depthwise_conv2d`` by its images, whose shape is `input_sizes`.
-
-    After ``tf.nn.depthwise_conv2d_backprop_input``. InvalidArgumentError for what does not fit.
-    """
+    """Return the gradient of ``depthwise_conv2d`` by its images, whose shape is `input_sizes`."""
     name = "depthwise_conv2d_backprop_input"
     filters, dy = convert_operands((filters, out_backprop))
     shape = as_shape(name, input_sizes)
@@ -128,10 +121,7 @@ def depthwise_conv_filter_adjoint(
     data_format: Any,
     dilations: Any,
 ) -> Tensor:
-    """Return the gradient of ``depthwise_conv2d`` by its filters, whose shape is `filter_sizes`.
-
-    After ``tf.nn.depthwise_conv2d_backprop_filter``. InvalidArgumentError for what does not fit.
-    """
+    """Return the gradient of ``depthwise_conv2d`` by its filters, whose shape is `filter_sizes`."""
     name = "depthwise_conv2d_backprop_filter"
     x, dy = convert_operands((x, out_backprop))
     sizes = as_shape(name, filter_sizes)
@@ -154,12 +144,7 @@ def depthwise_conv_filter_adjoint(
 def local_response_normalization(
     x: Any, depth_radius: Any = 5, bias: Any = 1, alpha: Any = 1, beta: Any = 0.5
 ) -> Tensor:
-    """Return `x` over ``(bias + alpha * s) ** beta``, s the sum of squares of near channels.
-
-    After ``tf.nn.local_response_normalization``, of A. Krizhevsky et al. (2012): `x` is (batch,
-    height, width, channels), near are those up to `depth_radius` away. The other parameters may be
-    tensors. Integers become float64. Raises InvalidArgumentError for another rank or radius.
-    """
+    """Return `x` over ``(bias + alpha * s) ** beta``, s the sum of squares of near channels."""
     name = "local_response_normalization"
     x, radius = convert(x), as_int(name, "depth_radius", depth_radius)
     if x.ndim != 4 or radius < 0 or is_complex(x.dtype):
@@ -179,13 +164,7 @@ def local_response_normalization(
 def dilation2d(
     x: Any, filters: Any, strides: Any, padding: Any, data_format: Any, dilations: Any
 ) -> Tensor:
-    """Return the largest of sums of `filters` and what is under them, channel by channel.
-
-    After ``tf.nn.dilation2d``: the grayscale dilation of images (batch, height, width, channels),
-    or channels first, by `filters` (height, width, channels). What padding adds is never the
-    largest. The gradient goes to the first of equal sums. Raises InvalidArgumentError for what does
-    not fit.
-    """
+    """Return the largest of sums of `filters` and what is under them, channel by channel."""
     name = "dilation2d"
     x, filters = convert_operands((x, filters))
     layout = ImageLayout(name, data_format, 2)
@@ -219,11 +198,7 @@ def dilation2d(
 def erosion2d(
     x: Any, filters: Any, strides: Any, padding: Any, data_format: Any, dilations: Any
 ) -> Tensor:
-    """Return the least of differences of what is under `filters` and these, channel by channel.
-
-    After ``tf.nn.erosion2d``: the negative of ``dilation2d`` of the negative by the filters turned
-    by half a turn.
-    """
+    """Return the least of differences of what is under `filters` and these, channel by channel."""
     x, filters = convert_operands((x, filters))
     turned = getitem(filters, (slice(None, None, -1), slice(None, None, -1)))
     return negative(dilation2d(negative(x), turned, strides, padding, data_format, dilations))
@@ -238,11 +213,7 @@ def max_pool_with_argmax(
     output_dtype: Any = np.int64,
     include_batch_in_index: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return ``max_pool2d`` of images, and where each largest element is, flattened.
-
-    After ``tf.nn.max_pool_with_argmax``: positions are those in an image with its channels last,
-    ``(y * width + x) * channels + c``, or in the whole batch if asked.
-    """
+    """Return ``max_pool2d`` of images, and where each largest element is, flattened."""
     name, x = "max_pool_with_argmax", convert(x)
     layout = ImageLayout(name, data_format, 2)
     values = max_pool(x, size, strides, padding, data_format)

@@ -256,11 +256,7 @@ def ifft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
 
 
 def fftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
-    """Return the discrete Fourier transform over several axes, by default all; see `fft`.
-
-    `s` holds the sizes to which `x` is cut or padded along `axes` (None or -1: as it is); without
-    `axes` those of the last ones.
-    """
+    """Return the discrete Fourier transform over several axes, by default all; see `fft`."""
     return _along("fftn", x, s, axes, norm, False)
 
 

@@ -55,12 +55,7 @@ def relative_tolerance(x: Tensor) -> float:
 
 
 def pinv(x: Any, rtol: Any = None) -> Tensor:
-    """Return the Moore-Penrose pseudo-inverse of each matrix of `x`, of shape (..., m, n).
-
-    Singular values below `rtol` times the largest count as 0: a number, by default the larger of m
-    and n times the dtype's eps. The derivative is that among matrices of the same rank. Integers
-    become float64. Raises InvalidArgumentError for fewer than two dimensions.
-    """
+    """Return the Moore-Penrose pseudo-inverse of each matrix of `x`, of shape (..., m, n)."""
     x = matrices("pinv", x)
     bound = relative_tolerance(x) if rtol is None else float(rtol)
     return apply(_pinv, (x,), {"rcond": bound})

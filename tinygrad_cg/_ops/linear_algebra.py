@@ -118,12 +118,7 @@ def matmul(
     adjoint_x: bool = False,
     adjoint_y: bool = False,
 ) -> Tensor:
-    """Return the matrix product over the last two axes; the axes before them broadcast.
-
-    A 1-D operand is a row on the left or a column on the right, as in NumPy. The flags
-    transpose (adjoint: and conjugate) an operand's last two axes first. The dtypes promote.
-    Raises InvalidArgumentError for scalars and shapes that do not fit.
-    """
+    """Return the matrix product over the last two axes; the axes before them broadcast."""
     x, y = given_x, given_y = convert_operands((x, y))
     row, column = x._data.ndim == 1, y._data.ndim == 1
     x = expand_dims(x, 0) if row else _transpose_operand("matmul", x, transpose_x, adjoint_x)
@@ -138,10 +133,7 @@ def matmul(
 
 
 def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -> Tensor:
-    """Return a matrix (..., m, n) times a vector (..., n): shape (..., m).
-
-    After ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
-    """
+    """Return a matrix (..., m, n) times a vector (..., n): shape (..., m)."""
     given, y = x, y = convert_operands((x, y))
     x = _transpose_operand("matvec", x, transpose_x, adjoint_x)
     if x._data.ndim < 2 or y._data.ndim < 1 or x._data.shape[-1] != y._data.shape[-1]:
@@ -150,11 +142,8 @@ def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -
 
 
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: so many last of `x` and first of `y`, or two lists.
-
-    After ``np.tensordot``. The result has the other axes of `x`, then those of `y`. Raises
-    InvalidArgumentError for axes that an operand does not have or that differ in size.
-    """
+    """Return the sum of products over `axes`: so many last of `x` and first of `y`, or two
+    lists."""
     x, y = convert_operands((x, y))
     left, right = _contracted_axes(axes, x._data.ndim, y._data.ndim)
     if [x._data.shape[i] for i in left] != [y._data.shape[i] for i in right]:

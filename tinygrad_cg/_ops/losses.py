@@ -60,12 +60,8 @@ _labels = operation(
 
 
 def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
-    """Return ``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by row.
-
-    `logits` are scores, of shape (..., classes) and a float dtype, `labels` integers from 0 to
-    classes - 1, of the shape before the last axis; the result has the labels' shape and the
-    scores' dtype. Raises InvalidArgumentError for labels of other values or another shape.
-    """
+    """Return ``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by
+    row."""
     labels, logits = convert(labels), convert(logits)
     if not is_integer(labels.dtype):
         raise InvalidArgumentError(
@@ -83,11 +79,8 @@ def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
 
 
 def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
-    """Return ``-sum(labels * log_softmax(logits))`` along `axis`: cross-entropy of distributions.
-
-    `labels` hold the weights of the classes, one_hot vectors for instance, and broadcast with
-    `logits` (else InvalidArgumentError); the result has the logits' dtype.
-    """
+    """Return ``-sum(labels * log_softmax(logits))`` along `axis`: cross-entropy of
+    distributions."""
     logits = convert(logits)
     labels, _ = convert_each(labels, logits)
     rank = logits._data.ndim
@@ -107,11 +100,8 @@ def _same_shapes(name: str, labels: Tensor, logits: Tensor) -> None:
 
 
 def sigmoid_cross_entropy(labels: Any, logits: Any) -> Tensor:
-    """Return ``-labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits))``, elementwise.
-
-    After ``tf.nn.sigmoid_cross_entropy_with_logits``: `labels` are probabilities, of the shape of
-    `logits` (else InvalidArgumentError) and cast to their dtype. It neither overflows nor cancels.
-    """
+    """Return ``-labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits))``,
+    elementwise."""
     return weighted_cross_entropy(labels, logits, None)
 
 
@@ -130,11 +120,7 @@ def weighted_cross_entropy(labels: Any, logits: Any, pos_weight: Any) -> Tensor:
 
 
 def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False) -> Tensor:
-    """Return ``exp(log_input) - log_input * targets``: the loss of a Poisson distribution.
-
-    With `compute_full_loss` Stirling's approximation of log(targets!) is added where `targets` is
-    above 1. Both have one shape (else InvalidArgumentError).
-    """
+    """Return ``exp(log_input) - log_input * targets``: the loss of a Poisson distribution."""
     targets, log_input = convert_each(targets, log_input)
     _same_shapes("log_poisson_loss", targets, log_input)
     found = subtract(exp(log_input), multiply(log_input, targets))
@@ -288,11 +274,7 @@ def _probabilities(output: Tensor) -> Tensor:
 
 
 def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Tensor:
-    """Return ``-target log(output) - (1 - target) log(1 - output)``, elementwise.
-
-    `output` are probabilities, limited to [1e-7, 1 - 1e-7], or scores if `from_logits`, of the
-    shape of `target` (else InvalidArgumentError).
-    """
+    """Return ``-target log(output) - (1 - target) log(1 - output)``, elementwise."""
     target, output = _pair(target, output)
     if from_logits:
         return sigmoid_cross_entropy(target, output)
@@ -305,11 +287,7 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
 def categorical_crossentropy(
     target: Any, output: Any, from_logits: bool = False, axis: Any = -1
 ) -> Tensor:
-    """Return ``-sum(target * log(output))`` along `axis`, for distributions `target`.
-
-    `output` are probabilities, divided by their sum and limited to [1e-7, 1 - 1e-7], or scores if
-    `from_logits`, of the shape of `target` (else InvalidArgumentError).
-    """
+    """Return ``-sum(target * log(output))`` along `axis`, for distributions `target`."""
     target, output = _pair(target, output)
     _same_shapes("categorical_crossentropy", target, output)
     if from_logits:
@@ -321,12 +299,7 @@ def categorical_crossentropy(
 def sparse_categorical_crossentropy(
     target: Any, output: Any, from_logits: bool = False, axis: Any = -1
 ) -> Tensor:
-    """Return ``-log(output[label])`` along the last axis, for integer labels `target`.
-
-    `output` are probabilities, limited to [1e-7, 1 - 1e-7], or scores if `from_logits`. Shapes and
-    errors are those of `sparse_cross_entropy`; `target` may have a last axis of size 1 more.
-    Raises InvalidArgumentError for another `axis`.
-    """
+    """Return ``-log(output[label])`` along the last axis, for integer labels `target`."""
     target, output = convert(target), convert(output)
     rank = output._data.ndim
     if normalize_axis("sparse_categorical_crossentropy", axis, rank) != rank - 1:

@@ -76,10 +76,7 @@ def weighted_moments(
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: Any
 ) -> Tensor:
-    """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset``; None leaves a part out.
-
-    All broadcast. After S. Ioffe and C. Szegedy, "Batch normalization" (2015).
-    """
+    """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset``; None leaves a part out."""
     x = _floating(x)
     variance = convert_operands((x, variance))[1]
     factor = rsqrt(add(cast(variance, promote(x.dtype, variance.dtype)), epsilon))
@@ -129,10 +126,7 @@ def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = 
 
 @in_float32
 def l2_normalize(x: Any, axis: Any = None, epsilon: Any = 1e-12) -> Tensor:
-    """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon).
-
-    The larger of both counts. Raises InvalidArgumentError for an axis that `x` does not have.
-    """
+    """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon)."""
     x = _floating(x)
     length = maximum(euclidean_length(x, axis, True), sqrt(epsilon))
     return divide(x, cast(length, x.dtype))
@@ -172,10 +166,7 @@ def _ratio(length: Tensor, most: Any) -> tuple[Tensor, Tensor]:
 
 
 def global_norm(t_list: Any) -> Tensor:
-    """Return the Euclidean norm of all elements of several tensors together; None counts as 0.
-
-    Raises TypeError for what is no list or tuple, ValueError for one without a tensor.
-    """
+    """Return the Euclidean norm of all elements of several tensors together; None counts as 0."""
     tensors = [_floating(one) for one in _listed("global_norm", t_list) if one is not None]
     found = _global_norm(tensors)
     return cast(found, np.float16) if all(one.dtype == np.float16 for one in tensors) else found
@@ -194,12 +185,7 @@ def _global_norm(tensors: list[Tensor]) -> Tensor:
 def clip_by_global_norm(
     t_list: Any, clip_norm: Any, use_norm: Any = None
 ) -> tuple[list[Any], Tensor]:
-    """Return tensors scaled down to a norm of `clip_norm` all together, and their norm before.
-
-    None stays None. With a norm that is not finite all are NaN. `use_norm` is the norm, if it is
-    known. After R. Pascanu et al., "On the difficulty of training recurrent neural networks"
-    (2012). TypeError for what is no list or tuple.
-    """
+    """Return tensors scaled down to a norm of `clip_norm` all together, and their norm before."""
     tensors = [
         None if one is None else _floating(one) for one in _listed("clip_by_global_norm", t_list)
     ]
@@ -229,13 +215,7 @@ def _listed(name: str, tensors: Any) -> list:
 
 @devices.on_device_of_operands
 def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None) -> Tensor:
-    """Return `x` with a share `rate` of its elements set to 0, the others divided by 1 - rate.
-
-    `noise_shape` broadcasts to the shape of `x`: where it is 1 (or None: the size of `x`), the
-    elements are dropped together. `seed` as for `random.uniform`. After N. Srivastava et al.,
-    "Dropout" (2014). Raises ValueError for a rate outside [0, 1) or an `x` that is no float,
-    InvalidArgumentError for a `noise_shape` that does not broadcast.
-    """
+    """Return `x` with a share `rate` of its elements set to 0, the others divided by 1 - rate."""
     x = convert(x)
     if not is_floating(x.dtype):
         raise ValueError(f"dropout: x must be of a floating dtype, got {x.dtype}: cast it first")
@@ -262,11 +242,7 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None)
 
 
 def embedding_lookup(params: Any, ids: Any, max_norm: Any = None) -> Tensor:
-    """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if that is given.
-
-    `params` is a tensor, or a list with one. Raises InvalidArgumentError for `ids` that are no
-    integers, IndexError for one out of bounds.
-    """
+    """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if that is given."""
     if isinstance(params, (list, tuple)):
         if len(params) != 1:
             raise ValueError(

@@ -19,13 +19,7 @@ from .shape import cast, in_float32, reshape, squeeze, stop_gradient, transpose
 
 
 def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the norm of vectors along one axis or of all elements; of matrices along two.
-
-    After ``tf.norm``. `order` is "euclidean" or a positive number of vectors, which may be inf; of
-    matrices (a list or tuple of two axes) "euclidean" or "fro", 1, 2 or inf. Real for complex `x`;
-    integers become float64. Raises InvalidArgumentError for other orders; `vector_norm` and
-    `matrix_norm` have more.
-    """
+    """Return the norm of vectors along one axis or of all elements; of matrices along two."""
     x = convert(x)
     if isinstance(axis, (tuple, list)) and len(axis) == 2:
         if order not in ("euclidean", "fro", 1, 2, np.inf):

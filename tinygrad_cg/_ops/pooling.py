@@ -86,24 +86,14 @@ _mean_pool_adjoint = _of_images(
 def max_pool(
     x: Any, size: Any, strides: Any = None, padding: Any = "VALID", data_format: Any = None
 ) -> Tensor:
-    """Return the largest element under each window of `size`, channel by channel.
-
-    After ``tf.nn.max_pool``: `x` is (batch, height, width, channels), without a height in one
-    dimension, or channels first if `data_format` says so; the windows touch unless `strides`
-    says otherwise; `padding` is "VALID", "SAME", or pairs of before and after, and what it adds
-    is never the largest. NaN stays NaN. The gradient goes to the first of equal elements.
-    Raises InvalidArgumentError for windows that do not fit, TypeError for complex numbers.
-    """
+    """Return the largest element under each window of `size`, channel by channel."""
     return _pool("max_pool", _max_pool, x, size, strides, padding, data_format)
 
 
 def average_pool(
     x: Any, size: Any, strides: Any = None, padding: Any = "VALID", data_format: Any = None
 ) -> Tensor:
-    """Return the mean of the elements under each window of `size`, channel by channel.
-
-    After ``tf.nn.avg_pool``: padding does not count. Integers become float64; else as `max_pool`.
-    """
+    """Return the mean of the elements under each window of `size`, channel by channel."""
     return _pool("average_pool", _mean_pool, x, size, strides, padding, data_format)
 
 

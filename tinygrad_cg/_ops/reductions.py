@@ -536,10 +536,7 @@ def _arg(primitive: Primitive, x: Any, axis: Any) -> Tensor:
 
 @public(_log_softmax)
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
-    """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
-
-    The shape is that of `x`; integers become float64. InvalidArgumentError for axes not there.
-    """
+    """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow."""
     return _apply_axis(_log_softmax, x, axis)
 
 

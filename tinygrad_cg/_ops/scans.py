@@ -140,11 +140,7 @@ _cumprod = _scan("cumprod", kscan.cumprod, vjp=(_cumprod_rule,))
 
 
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """Return the sums of all elements up to each along `axis`; None means the flattened tensor.
-
-    `exclusive` leaves out the element itself; `reverse` sums from the end. Bool counts as int64;
-    float32 is summed in float64. Raises InvalidArgumentError for an axis that `x` does not have.
-    """
+    """Return the sums of all elements up to each along `axis`; None means the flattened tensor."""
     return _run_scan(_cumsum, x, axis, exclusive, reverse)
 
 
@@ -166,11 +162,7 @@ def _run_scan(primitive: Primitive, x: Any, axis: Any, exclusive: bool, reverse:
 def cumulative_logsumexp(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
 ) -> Tensor:
-    """Return the logarithms of sums of exp(x) up to each element along `axis`, without overflow.
-
-    After ``tf.math.cumulative_logsumexp``: of no elements it is -inf.
-    Parameters as for `cumsum`. In log2(n) steps of doubled reach.
-    """
+    """Return the logarithms of sums of exp(x) up to each element along `axis`, without overflow."""
     x = convert(x)
     dim = normalize_axis(
         "cumulative_logsumexp", as_int("cumulative_logsumexp", "axis", axis), x.ndim

@@ -52,15 +52,7 @@ def ctc_loss(
     logits_time_major: bool = True,
     blank_index: Any = None,
 ) -> Tensor:
-    """Return minus the logarithm of the probability of each sequence of labels, (batch,).
-
-    After ``tf.nn.ctc_loss`` of dense labels: `labels` (batch, longest) has `label_length` integers
-    in each row; `logits` (frames, batch, classes), or (batch, frames, classes) unless
-    `logits_time_major`, has `logit_length` frames. `blank_index` is the class of blanks, 0 by
-    default; a negative one counts from the end. The softmax is part of the loss, which is infinite,
-    with the gradient 0, where there are too few frames. It is computed in float32 at least. Raises
-    InvalidArgumentError for what does not fit.
-    """
+    """Return minus the logarithm of the probability of each sequence of labels, (batch,)."""
     name, scores, truth = "ctc_loss", convert(logits), convert(labels)
     if scores.ndim != 3 or truth.ndim != 2 or is_complex(scores.dtype):
         raise InvalidArgumentError(

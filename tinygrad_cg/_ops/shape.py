@@ -80,12 +80,7 @@ def _cast_array(x: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def cast(x: Any, dtype: Any) -> Tensor:
-    """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers truncates.
-
-    After ``tf.cast``, but Python's floats are not rounded to float32 first. The gradient is cast
-    back. Numbers too large for `dtype` become infinite. Raises TypeError for None, and for other
-    dtypes that tensors cannot have.
-    """
+    """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers truncates."""
     wanted = as_dtype(dtype)
     if not isinstance(x, Tensor):
         x = convert(unrounded(x))
@@ -130,10 +125,7 @@ _reshape = operation(
 
 
 def reshape(x: Any, shape: Any) -> Tensor:
-    """Return the elements of `x`, in row-major order, with another shape. One size may be -1.
-
-    Raises InvalidArgumentError unless the two shapes have equally many elements.
-    """
+    """Return the elements of `x`, in row-major order, with another shape. One size may be -1."""
     x = convert(x)
     sizes = as_shape("reshape", shape)
     return apply(_reshape, (x,), {"shape": _infer("reshape", x._data.shape, sizes)})
@@ -180,20 +172,14 @@ _squeeze = operation(
 
 
 def expand_dims(x: Any, axis: Any) -> Tensor:
-    """Return `x` with a new axis of size 1 at position `axis`, which may be negative.
-
-    Raises InvalidArgumentError for a position that the result does not have.
-    """
+    """Return `x` with a new axis of size 1 at position `axis`, which may be negative."""
     x = convert(x)
     dim = normalize_axis("expand_dims", axis, x._data.ndim + 1)
     return apply(_expand_dims, (x,), {"axis": dim})
 
 
 def squeeze(x: Any, axis: Any = None) -> Tensor:
-    """Return `x` without its axes of size 1, or without those that `axis` names.
-
-    Raises InvalidArgumentError for an axis of another size, or one that `x` does not have.
-    """
+    """Return `x` without its axes of size 1, or without those that `axis` names."""
     x = convert(x)
     shape = x._data.shape
     if axis is None:
@@ -290,10 +276,7 @@ _broadcast_to = operation(
 
 
 def broadcast_to(x: Any, shape: Any) -> Tensor:
-    """Return `x` repeated to `shape`, by NumPy's rules of broadcasting.
-
-    Raises InvalidArgumentError for a shape that `x` does not broadcast to, or negative sizes.
-    """
+    """Return `x` repeated to `shape`, by NumPy's rules of broadcasting."""
     x = convert(x)
     sizes = as_sizes("broadcast_to", shape)
     if x._data.shape and broadcast_shapes("broadcast_to", x._data.shape, sizes) != sizes:
@@ -397,11 +380,7 @@ def _operands(name: str, tensors: Any) -> tuple[Tensor, ...]:
 
 
 def concatenate(tensors: Any, axis: Any = 0) -> Tensor:
-    """Return Tensors joined along an axis that they have; `tensors` is any iterable.
-
-    Their dtypes promote. Raises InvalidArgumentError for shapes that differ on another axis,
-    and for no tensors at all.
-    """
+    """Return Tensors joined along an axis that they have; `tensors` is any iterable."""
     operands = _operands("concatenate", tensors)
     shapes = [tensor._data.shape for tensor in operands]
     dim = normalize_axis("concatenate", axis, len(shapes[0]))
@@ -414,10 +393,7 @@ def concatenate(tensors: Any, axis: Any = 0) -> Tensor:
 
 
 def stack(tensors: Any, axis: Any = 0) -> Tensor:
-    """Return Tensors of one shape joined along a new axis; `tensors` is any iterable.
-
-    Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for no tensors.
-    """
+    """Return Tensors of one shape joined along a new axis; `tensors` is any iterable."""
     operands = _operands("stack", tensors)
     shapes = [tensor._data.shape for tensor in operands]
     if len(set(shapes)) > 1:
@@ -438,11 +414,7 @@ def unstack(x: Any, axis: Any = 0) -> list[Tensor]:
 
 
 def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
-    """Return consecutive parts of `x` along `axis`: so many equal ones, or parts of these sizes.
-
-    After ``tf.split``: one size may be -1. Raises InvalidArgumentError for sizes that are not
-    those of the axis, and for an axis that `x` does not have.
-    """
+    """Return consecutive parts of `x` along `axis`: so many equal ones, or parts of these sizes."""
     x = convert(x)
     dim = normalize_axis("split", axis, x._data.ndim)
     size = x._data.shape[dim]

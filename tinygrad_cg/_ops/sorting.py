@@ -211,12 +211,7 @@ def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -
 
 
 def in_top_k(targets: Any, predictions: Any, k: Any) -> Tensor:
-    """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
-
-    After ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each row,
-    integers; false where a target is no class or its prediction not finite. InvalidArgumentError
-    for other shapes.
-    """
+    """Return whether fewer than `k` of the `predictions` of each row exceed that of its target."""
     classes, scores, count = convert(targets), convert(predictions), as_int("in_top_k", "k", k)
     if scores.ndim != 2 or classes.shape != scores.shape[:1] or not is_integer(classes.dtype):
         raise InvalidArgumentError(

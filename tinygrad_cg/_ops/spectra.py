@@ -84,11 +84,7 @@ def _width(name: str, window_length: Any) -> int:
 
 
 def vorbis_window(window_length: Any, dtype: Any = np.float32) -> Tensor:
-    """Return Vorbis' window, ``sin(pi/2 sin(pi (n + 1/2) / N)**2)`` for n from 0 to N - 1.
-
-    After ``tf.signal.vorbis_window``. InvalidArgumentError for a length below 1, TypeError for a
-    `dtype` that is not a floating one.
-    """
+    """Return Vorbis' window, ``sin(pi/2 sin(pi (n + 1/2) / N)**2)`` for n from 0 to N - 1."""
     size = _width("vorbis_window", window_length)
     inner = np.sin(np.pi / size * (np.arange(size) + 0.5)) ** 2
     return constant(np.sin(np.pi / 2 * inner), _floating("vorbis_window", dtype))
@@ -97,11 +93,7 @@ def vorbis_window(window_length: Any, dtype: Any = np.float32) -> Tensor:
 def kaiser_bessel_derived_window(
     window_length: Any, beta: Any = 12.0, dtype: Any = np.float32
 ) -> Tensor:
-    """Return the window whose halves are roots of sums of Kaiser's, with shape parameter `beta`.
-
-    After ``tf.signal.kaiser_bessel_derived_window``: an odd length is made even. It is
-    differentiable by a tensor `beta`. Errors as of `vorbis_window`.
-    """
+    """Return the window whose halves are roots of sums of Kaiser's, with shape parameter `beta`."""
     name = "kaiser_bessel_derived_window"
     wanted, half = _floating(name, dtype), _width(name, window_length) // 2
     sums = cumsum(kaiser(half + 1, beta))
@@ -344,13 +336,7 @@ def mdct(
     pad_end: bool = False,
     norm: Any = None,
 ) -> Tensor:
-    """Return the modified cosine transforms of real `signals`: (..., frames, frame_length / 2).
-
-    After ``tf.signal.mdct``: frames of `frame_length` elements, a multiple of 4, begin every half
-    frame and are multiplied by a window, or by the root of 1/2 if `window_fn` is None. `norm` is
-    that of ``dct`` of type 4. Raises InvalidArgumentError for another length, TypeError for complex
-    numbers.
-    """
+    """Return the modified cosine transforms of real `signals`: (..., frames, frame_length / 2)."""
     x, size = _real_of_rank("mdct", signals, 1), as_int("mdct", "frame_length", frame_length)
     if size < 4 or size % 4:
         raise InvalidArgumentError(
@@ -365,11 +351,7 @@ def mdct(
 
 @devices.on_device_of_operands
 def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None) -> Tensor:
-    """Return the signals of which ``mdct`` gives `mdcts`, for the same window and `norm`.
-
-    After ``tf.signal.inverse_mdct``. `mdcts` is (..., frames, half a frame's length), an even
-    number. Errors as of `mdct`.
-    """
+    """Return the signals of which ``mdct`` gives `mdcts`, for the same window and `norm`."""
     x = _real_of_rank("inverse_mdct", mdcts, 2)
     half = x.shape[-1]
     if half < 2 or half % 2:
@@ -401,12 +383,7 @@ def mel_weights(
     upper_edge_hertz: Any,
     dtype: Any,
 ) -> Tensor:
-    """Return the matrix that takes a spectrum to the mel scale: (spectrogram bins, mel bins).
-
-    After ``tf.signal.linear_to_mel_weight_matrix``: triangles of height 1 on the mel scale from
-    `lower_edge_hertz` to `upper_edge_hertz`; the bin of frequency 0 counts nowhere. They are
-    computed in float64. Raises InvalidArgumentError for edges or sizes that make no sense.
-    """
+    """Return the matrix that takes a spectrum to the mel scale: (spectrogram bins, mel bins)."""
     name = "linear_to_mel_weight_matrix"
     wanted = _floating(name, dtype)
     bins = as_int(name, "num_mel_bins", num_mel_bins)
@@ -433,10 +410,6 @@ def mel_weights(
 
 
 def mfccs(log_mel_spectrograms: Any) -> Tensor:
-    """Return the mel-frequency cepstral coefficients of logarithms of mel spectra (..., bins).
-
-    After ``tf.signal.mfccs_from_log_mel_spectrograms``: the cosine transform of type 2, over the
-    root of twice the number of bins. Integers become float64; TypeError for complex numbers.
-    """
+    """Return the mel-frequency cepstral coefficients of logarithms of mel spectra (..., bins)."""
     x = _real_of_rank("mfccs_from_log_mel_spectrograms", log_mel_spectrograms, 1)
     return divide(cosines(x, 2, None, -1, None), float(np.sqrt(2 * x.shape[-1])))

@@ -30,11 +30,7 @@ from .sorting import top_k
 def sufficient_statistics(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Any]:
-    """Return the count, the sum, and the sum of squares of elements less `shift`, and the shift.
-
-    After ``tf.nn.sufficient_statistics``: over `axes`; the count is a scalar, the shift None if it
-    is not given. ``normalize_moments`` makes the mean and the variance of them.
-    """
+    """Return the count, the sum, and the sum of squares of elements less `shift`, and the shift."""
     x = convert(x)
     dims = normalize_axes("sufficient_statistics", axes, x.ndim)
     count = constant(np.asarray(prod(x.shape[i] for i in dims), x.dtype))
@@ -48,10 +44,7 @@ def sufficient_statistics(
 def normalize_moments(
     counts: Any, mean_ss: Any, variance_ss: Any, shift: Any = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the mean and the variance from the results of ``sufficient_statistics``.
-
-    After ``tf.nn.normalize_moments``.
-    """
+    """Return the mean and the variance from the results of ``sufficient_statistics``."""
     mean = divide(mean_ss, counts)
     variance = subtract(divide(variance_ss, counts), square(mean))
     return (mean if shift is None else add(mean, shift)), variance
@@ -66,10 +59,7 @@ def globally_normalized(
     variance_epsilon: Any,
     scale_after_normalization: bool,
 ) -> Tensor:
-    """Return ``batch_normalization``, whose scale `gamma` counts if asked.
-
-    After ``tf.nn.batch_norm_with_global_normalization``.
-    """
+    """Return ``batch_normalization``, whose scale `gamma` counts if asked."""
     scale = gamma if scale_after_normalization else None
     return batch_normalization(x, mean, variance, beta, scale, variance_epsilon)
 
@@ -119,13 +109,7 @@ _blocks = operation(
 def isotonic_regression(
     inputs: Any, decreasing: bool = True, axis: Any = -1
 ) -> tuple[Tensor, Tensor]:
-    """Return the nearest numbers that do not rise (or fall) along `axis`, and numbers of blocks.
-
-    After ``tf.nn.isotonic_regression``: nearest in the sum of squares, by the algorithm of M. Ayer
-    et al. (1955). Each block of elements, which
-    does not reach further than it has to, becomes its mean, through which gradients flow; which
-    elements it has is taken as constant. Integers become float64. TypeError for complex numbers.
-    """
+    """Return the nearest numbers that do not rise (or fall) along `axis`, and numbers of blocks."""
     x = convert(inputs)
     dim = normalize_axis("isotonic_regression", axis, x.ndim)
     order = [*[i for i in range(x.ndim) if i != dim], dim]
@@ -170,11 +154,7 @@ def top_k_along(name: str, x: Any, k: Any, axis: Any, largest: bool) -> ApproxTo
 
 
 def average_loss(per_example_loss: Any, sample_weight: Any, global_batch_size: Any) -> Tensor:
-    """Return the sum of losses, times their weights, over the size of the batch.
-
-    After ``tf.nn.compute_average_loss``, where there is one replica: the size is by default that of
-    the first axis. Raises InvalidArgumentError for a scalar loss.
-    """
+    """Return the sum of losses, times their weights, over the size of the batch."""
     loss = convert_operands((per_example_loss, 1 if sample_weight is None else sample_weight))[0]
     if not loss.ndim:
         raise InvalidArgumentError(
@@ -197,11 +177,7 @@ def _labels(name: str, labels: Any) -> np.ndarray:
 
 
 def collapse_repeated(labels: Any, seq_length: Any) -> tuple[Tensor, Tensor]:
-    """Return sequences without the repetitions of labels in a row, and their lengths (int32).
-
-    After ``tf.nn.collapse_repeated``: of each row of `labels` the first `seq_length` elements
-    count; the rest of the result is 0. Raises InvalidArgumentError for lengths that do not fit.
-    """
+    """Return sequences without the repetitions of labels in a row, and their lengths (int32)."""
     name = "collapse_repeated"
     rows, lengths = _labels(name, labels), np.asarray(convert(seq_length)._values())
     if lengths.shape != rows.shape[:1] or ((lengths < 0) | (lengths > rows.shape[1])).any():
@@ -221,11 +197,7 @@ def collapse_repeated(labels: Any, seq_length: Any) -> tuple[Tensor, Tensor]:
 
 
 def unique_labels(labels: Any) -> tuple[Tensor, Tensor]:
-    """Return the different labels of each row, in order of appearance, and which each one is.
-
-    After ``tf.nn.ctc_unique_labels``: rows are filled up with 0; the
-    labels are int64, the numbers int32.
-    """
+    """Return the different labels of each row, in order of appearance, and which each one is."""
     rows = _labels("ctc_unique_labels", labels)
     found, ranks = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
     for row, line, rank in zip(rows, found, ranks, strict=True):

@@ -296,16 +296,7 @@ def tridiagonal_solve(
     partial_pivoting: bool = True,
     perturb_singular: bool = False,
 ) -> Tensor:
-    """Return the solutions x of ``matmul(a, x) = rhs`` for tridiagonal matrices ``a``.
-
-    After ``tf.linalg.tridiagonal_solve``. `diagonals` are those above, on and below the main one:
-    in the form "compact" one tensor (..., 3, m), whose elements [0, m - 1] and [2, 0] are ignored;
-    as a "sequence" three tensors (..., m), or (..., m - 1) beside the main one; as a "matrix" those
-    of a tensor (..., m, m). `rhs` is (..., m, k), or (..., m) for one column. Rows are
-    always swapped for larger pivots, also without `partial_pivoting`. Integers become float64.
-    Raises errors.MatrixError for a singular matrix (`perturb_singular` is refused),
-    InvalidArgumentError for shapes that do not fit.
-    """
+    """Return the solutions x of ``matmul(a, x) = rhs`` for tridiagonal matrices ``a``."""
     name = "tridiagonal_solve"
     if perturb_singular:
         raise InvalidArgumentError(
@@ -324,11 +315,7 @@ def tridiagonal_solve(
 
 
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact") -> Tensor:
-    """Return the products of tridiagonal matrices and matrices `rhs` (..., m, k).
-
-    After ``tf.linalg.tridiagonal_matmul``; `diagonals` and `diagonals_format` are those of
-    ``tridiagonal_solve``.
-    """
+    """Return the products of tridiagonal matrices and matrices `rhs` (..., m, k)."""
     name = "tridiagonal_matmul"
     bands, y = convert_operands((_three(name, diagonals, diagonals_format), rhs))
     _fit(name, bands, y)
@@ -340,14 +327,7 @@ def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compac
 def banded_triangular_solve(
     bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False
 ) -> Tensor:
-    """Return the solutions x of ``matmul(a, x) = rhs`` for triangular ``a`` with few diagonals.
-
-    After ``tf.linalg.banded_triangular_solve``: `bands` (..., k, m) are, if `lower`, the main
-    diagonal and those below it, from the right (the first j elements of row j are ignored); else
-    those above it and, last, the main one, from the left. `rhs` is (..., m, n). `adjoint` solves
-    with the conjugate transposes. Integers become float64. Raises errors.MatrixError for a zero on
-    the main diagonal, InvalidArgumentError for shapes that do not fit.
-    """
+    """Return the solutions x of ``matmul(a, x) = rhs`` for triangular ``a`` with few diagonals."""
     name = "banded_triangular_solve"
     diagonals, y = convert_operands((bands, rhs))
     diagonals = matrices(name, diagonals)
@@ -372,15 +352,7 @@ def eigh_tridiagonal(
     select: str = "a",
     select_range: Any = None,
 ) -> Any:
-    """Return the eigenvalues, ascending, of Hermitian matrices of three diagonals.
-
-    After ``tf.linalg.eigh_tridiagonal``: `alpha` (..., n) is the main diagonal, of which the real
-    part counts, `beta` (..., n - 1) the one above it. Unless `eigvals_only` the eigenvectors follow
-    (the original has none). `select` is "a" for all, "i" for those from one index of `select_range`
-    to the other, or "v", of one matrix, for those in that interval but its lower end. The matrices
-    are made and given to LAPACK; see `eigh` for derivatives. InvalidArgumentError for what does not
-    fit.
-    """
+    """Return the eigenvalues, ascending, of Hermitian matrices of three diagonals."""
     main, upper = convert_operands((alpha, beta))
     shape = main._data.shape
     if not shape or not shape[-1] or upper._data.shape != (*shape[:-1], shape[-1] - 1):
@@ -438,10 +410,7 @@ def _lower(x: Tensor) -> Tensor:
 
 
 def lu_reconstruct(lower_upper: Any, perm: Any) -> Tensor:
-    """Return the matrices of which ``lu`` gives `lower_upper` and `perm`.
-
-    After ``tf.linalg.lu_reconstruct``.
-    """
+    """Return the matrices of which ``lu`` gives `lower_upper` and `perm`."""
     x, order = _factors("lu_reconstruct", lower_upper, perm)
     whole = product(_lower(band_part(x, -1, 0)), band_part(x, 0, -1))
     lead = x._data.ndim - 2
@@ -449,10 +418,7 @@ def lu_reconstruct(lower_upper: Any, perm: Any) -> Tensor:
 
 
 def lu_solve(lower_upper: Any, perm: Any, rhs: Any) -> Tensor:
-    """Return the solutions x of ``matmul(a, x) = rhs`` from what ``lu`` returns for ``a``.
-
-    After ``tf.linalg.lu_solve``: `rhs` is (..., m, k), and broadcasts over the leading axes.
-    """
+    """Return the solutions x of ``matmul(a, x) = rhs`` from what ``lu`` returns for ``a``."""
     x, order = _factors("lu_solve", lower_upper, perm)
     y = matrices("lu_solve", convert_operands((x, rhs))[1])
     if y._data.shape[-2] != x._data.shape[-1]:
@@ -468,9 +434,6 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any) -> Tensor:
 
 @devices.on_device_of_operands
 def lu_matrix_inverse(lower_upper: Any, perm: Any) -> Tensor:
-    """Return the inverses of the matrices of which ``lu`` gives `lower_upper` and `perm`.
-
-    After ``tf.linalg.lu_matrix_inverse``.
-    """
+    """Return the inverses of the matrices of which ``lu`` gives `lower_upper` and `perm`."""
     x, order = _factors("lu_matrix_inverse", lower_upper, perm)
     return lu_solve(x, order, np.eye(x._data.shape[-1], dtype=result_dtype(x.dtype)))

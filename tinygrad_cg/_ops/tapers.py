@@ -46,10 +46,7 @@ def hanning(M: Any) -> Tensor:
 
 
 def kaiser(M: Any, beta: Any) -> Tensor:
-    """Return Kaiser's window of `M` points, float64, with the shape parameter `beta`, a scalar.
-
-    It is differentiable by a tensor `beta`; of a number it is NumPy's.
-    """
+    """Return Kaiser's window of `M` points, float64, with the shape parameter `beta`, a scalar."""
     size = _length("kaiser", M)
     if not isinstance(beta, ArrayLike):
         return constant(np.kaiser(size, float(beta)))

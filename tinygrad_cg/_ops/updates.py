@@ -95,12 +95,7 @@ def _read_indices(name: str, indices: Any, shape: tuple[int, ...], shared: int =
 
 
 def gather_nd(params: Any, indices: Any, batch_dims: Any = 0) -> Tensor:
-    """Return the slices of `params` at `indices`, whose last axis has coordinates.
-
-    The shape is that of `indices` without its last axis, then that of a slice; the first
-    `batch_dims` axes of both are gone through together. Raises InvalidArgumentError for indices
-    that are no integers, or point outside.
-    """
+    """Return the slices of `params` at `indices`, whose last axis has coordinates."""
     params, indices = convert(params), convert(indices)
     shared = as_int("gather_nd", "batch_dims", batch_dims)
     shape = params._data.shape
@@ -135,11 +130,8 @@ def _scattered(
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
-    """Return zeros of `shape` with `updates` added at `indices`, whose last axis has coordinates.
-
-    The shape of `updates` is that of `indices` without its last axis, then that of a slice (else
-    InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
-    """
+    """Return zeros of `shape` with `updates` added at `indices`, whose last axis has
+    coordinates."""
     sizes = as_sizes("scatter_nd", shape)
     joined, rows, updates = _scattered("scatter_nd", sizes, indices, updates)
     return reshape(scatter_rows(updates, rows, joined[0]), sizes)
@@ -188,11 +180,7 @@ _CHANGES = {
 
 
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Tensor:
-    """Return the slices of `tensor` where `mask` is true, in row-major order.
-
-    `mask` has the sizes of some axes of `tensor` in a row, the first or from `axis` on (else
-    InvalidArgumentError). Inside ``function`` and ``vmap`` it must be known.
-    """
+    """Return the slices of `tensor` where `mask` is true, in row-major order."""
     tensor, mask = convert(tensor), convert(mask)
     dim = 0 if axis is None else normalize_axis("boolean_mask", axis, tensor._data.ndim)
     shape, sizes = tensor._data.shape, mask._data.shape
@@ -205,11 +193,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Tensor:
 
 
 def dynamic_partition(data: Any, partitions: Any, num_partitions: Any) -> list[Tensor]:
-    """Return `num_partitions` tensors: the slices of `data` by the numbers in `partitions`.
-
-    `partitions` are integers from 0 to num_partitions - 1, with the sizes of the first axes of
-    `data` (else InvalidArgumentError). Inside ``function`` and ``vmap`` they must be known.
-    """
+    """Return `num_partitions` tensors: the slices of `data` by the numbers in `partitions`."""
     data, partitions = convert(data), convert(partitions)
     count = as_int("dynamic_partition", "num_partitions", num_partitions)
     numbers = partitions._values()
@@ -227,12 +211,8 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any) -> list[T
 
 
 def dynamic_stitch(indices: Any, data: Any) -> Tensor:
-    """Return the rows of several tensors, each at its position: the inverse of `dynamic_partition`.
-
-    ``data[m][i, ...]`` goes to row ``indices[m][i]``; of several for one row the last counts, and
-    a row that none goes to is 0. The tensors of `data` have the axes of their `indices`, then those
-    of a row (else InvalidArgumentError). Inside ``function`` and ``vmap`` indices must be known.
-    """
+    """Return the rows of several tensors, each at its position: the inverse of
+    `dynamic_partition`."""
     positions, parts = [convert(one) for one in indices], [convert(one) for one in data]
     if not positions or len(positions) != len(parts):
         raise InvalidArgumentError(

@@ -117,13 +117,7 @@ def conv3d(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """Return the convolution (without flipping) of volumes with filters, along three axes.
-
-    After ``tf.nn.conv3d``: `x` is (batch, depth, height, width, channels), or channels first if
-    `data_format` says so; `filters` are (depth, height, width, channels of a group, outputs).
-    Channels are cut into as many groups as fit (the original has one). `padding` is "VALID",
-    "SAME", or three pairs. Raises InvalidArgumentError for what does not fit, TypeError for bool.
-    """
+    """Return the convolution (without flipping) of volumes with filters, along three axes."""
     x, filters = convert_operands((x, filters))
     layout = _Volumes("conv3d", data_format)
     x = layout.read(x)
@@ -162,11 +156,8 @@ def conv3d_transpose(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """Return the transpose of ``conv3d`` by its volumes, of `output_shape`: all axes, or of space.
-
-    After ``tf.nn.conv3d_transpose``: `filters` are (depth, height, width, outputs, channels), as a
-    ``conv3d`` takes them that maps the result to the shape of `x`, else InvalidArgumentError.
-    """
+    """Return the transpose of ``conv3d`` by its volumes, of `output_shape`: all axes, or of
+    space."""
     name = "conv3d_transpose"
     x, filters = convert_operands((x, filters))
     layout = _Volumes(name, data_format)
@@ -241,13 +232,7 @@ def pool3d(
 def convolve(
     x: Any, filters: Any, strides: Any, padding: Any, data_format: Any, dilations: Any
 ) -> Tensor:
-    """Return the convolution (without flipping) of `x` with `filters`, along one to three axes.
-
-    After ``tf.nn.convolution``: `x` is (batch, axes of space, channels), or channels first if
-    `data_format` says so; `filters` are (axes of space, channels of a group, outputs). Channels are
-    cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before and after.
-    Raises InvalidArgumentError for what does not fit, TypeError for bool.
-    """
+    """Return the convolution (without flipping) of `x` with `filters`, along one to three axes."""
     x, filters = convert_operands((x, filters))
     along = conv3d if filters.ndim == 5 else conv
     return along(x, filters, strides, padding, data_format, dilations)
@@ -262,12 +247,7 @@ def convolve_transpose(
     data_format: Any,
     dilations: Any,
 ) -> Tensor:
-    """Return the transpose of a convolution along one to three axes, of `output_shape`.
-
-    After ``tf.nn.conv_transpose``: `filters` are (axes of space, outputs, channels), as a
-    convolution takes them that maps the result to the shape of `x`: InvalidArgumentError if none
-    does.
-    """
+    """Return the transpose of a convolution along one to three axes, of `output_shape`."""
     x, filters = convert_operands((x, filters))
     along = conv3d_transpose if filters.ndim == 5 else conv_transpose
     return along(x, filters, output_shape, strides, padding, data_format, dilations)
@@ -292,12 +272,7 @@ def pool(
     data_format: Any = None,
     dilations: Any = None,
 ) -> Tensor:
-    """Return the largest ("MAX") or the mean element ("AVG") under windows with gaps between.
-
-    After ``tf.nn.pool``, along one to three axes: `window_shape`, `strides` (1 by default) and
-    `dilations` have a number for each, or are one for all. As there, gaps go with strides of 1 and
-    the padding "VALID" alone: InvalidArgumentError for others.
-    """
+    """Return the largest ("MAX") or the mean element ("AVG") under windows with gaps between."""
     x = convert(x)
     count = x.ndim - 2
     if not isinstance(pooling_type, str) or pooling_type.upper() not in _BY_TYPE:
@@ -338,14 +313,7 @@ def with_space_to_batch(
     spatial_dims: Any = None,
     data_format: Any = None,
 ) -> Tensor:
-    """Return `op` of each part of `x` that has every `dilation_rate`-th element along some axes.
-
-    After ``tf.nn.with_space_to_batch``: ``op(part, number of axes, "VALID")`` is called once, with
-    all parts as one batch, and its results are put together again; ``op(x, number of axes,
-    padding)`` if all rates are 1. The axes are `spatial_dims`, ascending, by default those after
-    the batch, or after the channels if `data_format` has them first. With the padding "SAME", zeros
-    are added for filters of `filter_shape`. Raises InvalidArgumentError for what does not fit.
-    """
+    """Return `op` of each part of `x` that has every `dilation_rate`-th element along some axes."""
     name, x = "with_space_to_batch", convert(x)
     rates = as_shape(name, dilation_rate)
     first = 2 if isinstance(data_format, str) and data_format.startswith("NC") else 1
