@@ -384,7 +384,7 @@ def imports_of(folder: Path) -> dict[str, set[str]]:
             elif isinstance(node, ast.Import):
                 targets.update(alias.name for alias in node.names)
             elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
-                targets |= {one.value for one in node.args if isinstance(one, ast.Constant)}
+                targets |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
         found[module] = targets & set(modules) - {module}
     return found
 

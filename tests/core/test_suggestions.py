@@ -428,8 +428,9 @@ def test_sizes_that_are_not_one_list_are_named():
 
 
 def test_signatures_have_our_arguments_alone():
-    found = str(inspect.signature(tf.reduce_sum))
-    assert found == "(input_tensor, axis=None, keepdims=False, name=None)"
+    parameters = inspect.signature(tf.reduce_sum).parameters.values()
+    shown = [str(one.replace(annotation=one.empty)) for one in parameters]
+    assert shown == ["input_tensor", "axis=None", "keepdims=False", "name=None"]
     assert list(inspect.signature(tf.grad).parameters) == ["f", "argnums", "has_aux"]
     for function in (tf.grad, tf.reduce_sum, tf.vmap):
         assert pickle.loads(pickle.dumps(function)) is function
