@@ -94,9 +94,7 @@ def approx_max_k(
 ) -> ApproxTopK:
     """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`, the
     first first, and their indices. They are exact, whatever `recall_target` asks for."""
-    return _ops.statistics.top_k_along(
-        "approx_max_k", operand, k, reduction_dimension, "max" in "approx_max_k"
-    )
+    return _ops.statistics.top_k_along("approx_max_k", operand, k, reduction_dimension, True)
 
 
 def approx_min_k(
@@ -110,9 +108,7 @@ def approx_min_k(
 ) -> ApproxTopK:
     """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`, the
     first first, and their indices. They are exact, whatever `recall_target` asks for."""
-    return _ops.statistics.top_k_along(
-        "approx_min_k", operand, k, reduction_dimension, "max" in "approx_min_k"
-    )
+    return _ops.statistics.top_k_along("approx_min_k", operand, k, reduction_dimension, False)
 
 
 @hides_others

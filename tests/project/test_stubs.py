@@ -12,6 +12,7 @@ import pytest
 
 import tinygrad_cg
 from tests.support import typed_program
+from tests.support.spelling_cases import is_written
 from tinygrad_cg._core.tensor import ArrayLike
 from tinygrad_cg._spellings import stubs
 
@@ -74,7 +75,7 @@ def test_tensors_declare_the_methods_that_a_table_puts_on_them():
     for name in list(vars(ArrayLike)):
         value = getattr(ArrayLike, name, None)  # what the first use loads is there then
         function = value.fget if isinstance(value, property) else value
-        if inspect.isfunction(function) and not stubs.is_written(function, f"ArrayLike.{name}"):
+        if inspect.isfunction(function) and not is_written(function, f"ArrayLike.{name}"):
             if name.startswith("__array_"):  # for NumPy alone
                 continue
             taken = declared.pop(name).args

@@ -59,12 +59,13 @@ def functions_of_records(
     The names of one primitive are one function.
     """
     primitives = named_by_records(namespace)
-    made = {}
+    functions = {}
     for name, primitive in primitives.items():
-        if primitive.name not in made:
-            made[primitive.name] = function = spelled(make(primitive), name, primitive.function)
+        if primitive.name not in functions:
+            function = spelled(make(primitive), name, primitive.function)
             function.__module__ = f"{__name__.partition('.')[0]}.{namespace}"
-    return {name: made[primitive.name] for name, primitive in primitives.items()}
+            functions[primitive.name] = function
+    return {name: functions[primitive.name] for name, primitive in primitives.items()}
 
 
 def spelled(function: F, name: str, operation: Any = None) -> F:

@@ -207,11 +207,9 @@ def _values(x: Any) -> np.ndarray:
 
 def _of_ends(*ends: Any) -> np.dtype:
     """Return the dtype of numbers between two: `floatx` unless an end has a floating one."""
-    return (
-        settings.floatx
-        if not builtins.any(hasattr(one, "dtype") for one in ends)
-        else _real(convert_operands(ends)[0]).dtype
-    )
+    if not builtins.any(hasattr(one, "dtype") for one in ends):
+        return settings.floatx
+    return _real(convert_operands(ends)[0]).dtype
 
 
 def _of_range(*ends: Any) -> np.dtype | None:
@@ -549,16 +547,12 @@ def conv_transpose(
     """Return the transposed convolution of `inputs` with a `kernel` of shape (height, width,
     outputs, channels): the map back from what a convolution makes, to images enlarged by
     `strides`."""
+    layout = _order(data_format)
+    sizes = transposed_conv_sizes(
+        inputs, kernel, strides, padding, output_padding, layout, dilation_rate
+    )
     return _volumes.convolve_transpose(
-        inputs,
-        kernel,
-        transposed_conv_sizes(
-            inputs, kernel, strides, padding, output_padding, _order(data_format), dilation_rate
-        ),
-        strides,
-        padding,
-        _order(data_format),
-        dilation_rate,
+        inputs, kernel, sizes, strides, padding, layout, dilation_rate
     )
 
 
@@ -909,11 +903,9 @@ def max(
     """Return the maximum over axes, and of `initial`, if it is given."""
     if others:
         refuse_call(max, others)
-    return (
-        reduce_max(x, axis, keepdims)
-        if initial is None
-        else numpy.max(convert(x), axis, keepdims=keepdims, initial=initial)
-    )
+    if initial is None:
+        return reduce_max(x, axis, keepdims)
+    return numpy.max(convert(x), axis, keepdims=keepdims, initial=initial)
 
 
 @hides_others
@@ -943,11 +935,9 @@ def min(
     """Return the minimum over axes, and of `initial`, if it is given."""
     if others:
         refuse_call(min, others)
-    return (
-        _reductions.reduce_min(x, axis, keepdims)
-        if initial is None
-        else numpy.min(convert(x), axis, keepdims=keepdims, initial=initial)
-    )
+    if initial is None:
+        return _reductions.reduce_min(x, axis, keepdims)
+    return numpy.min(convert(x), axis, keepdims=keepdims, initial=initial)
 
 
 @hides_others
@@ -1120,9 +1110,7 @@ def segment_sum(
     """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have the
     first axes of `data`; by default there are as many segments as the largest id asks for. `sorted`
     makes no difference."""
-    return _segments.unsorted_segments(
-        "segment_sum".removeprefix("segment_"), data, segment_ids, num_segments
-    )
+    return _segments.unsorted_segments("sum", data, segment_ids, num_segments)
 
 
 def segment_prod(
@@ -1131,9 +1119,7 @@ def segment_prod(
     """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have the
     first axes of `data`; by default there are as many segments as the largest id asks for. `sorted`
     makes no difference."""
-    return _segments.unsorted_segments(
-        "segment_prod".removeprefix("segment_"), data, segment_ids, num_segments
-    )
+    return _segments.unsorted_segments("prod", data, segment_ids, num_segments)
 
 
 def segment_max(
@@ -1142,9 +1128,7 @@ def segment_max(
     """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have the
     first axes of `data`; by default there are as many segments as the largest id asks for. `sorted`
     makes no difference."""
-    return _segments.unsorted_segments(
-        "segment_max".removeprefix("segment_"), data, segment_ids, num_segments
-    )
+    return _segments.unsorted_segments("max", data, segment_ids, num_segments)
 
 
 def segment_min(
@@ -1153,9 +1137,7 @@ def segment_min(
     """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have the
     first axes of `data`; by default there are as many segments as the largest id asks for. `sorted`
     makes no difference."""
-    return _segments.unsorted_segments(
-        "segment_min".removeprefix("segment_"), data, segment_ids, num_segments
-    )
+    return _segments.unsorted_segments("min", data, segment_ids, num_segments)
 
 
 def shape(x: TensorLike) -> tuple[int, ...]:
@@ -1420,9 +1402,9 @@ def where(
 ) -> Tensor | Any:
     """Return `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of what
     is true, one tensor for each axis."""
-    return (
-        _true_coordinates(condition) if neither(x1, x2) else _elementwise.where(condition, x1, x2)
-    )
+    if neither(x1, x2):
+        return _true_coordinates(condition)
+    return _elementwise.where(condition, x1, x2)
 
 
 @hides_others

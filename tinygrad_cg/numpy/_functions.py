@@ -1128,11 +1128,9 @@ def where(
 ) -> Tensor | Any:
     """Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of what
     is true, one tensor for each axis."""
-    return (
-        _true_coordinates(condition)
-        if neither(x, y)
-        else _elementwise.where(condition, *_pair(x, y))
-    )
+    if neither(x, y):
+        return _true_coordinates(condition)
+    return _elementwise.where(condition, *_pair(x, y))
 
 
 @hides_others
