@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import re
 from functools import update_wrapper
-from typing import Any, Never
+from typing import Any, Never, Protocol
 
 import numpy as np
 
@@ -84,7 +84,7 @@ from .._spellings.adapt import (
     taken,
     transposed_conv_sizes,
 )
-from .._spellings.namespace import export_functions
+from .._spellings.namespace import export_functions, spelled
 from .._transforms.batching import vectorized_map
 from .._transforms.control_flow import cond
 from .._transforms.functional import jvp as _jvp
@@ -1104,40 +1104,28 @@ def scatter_update(
     return _updates.tensor_scatter(known[reduction], inputs, indices, updates)
 
 
-def segment_sum(
-    data: Any, segment_ids: Any, num_segments: Any = None, sorted: bool = False
-) -> Tensor:
-    """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have the
-    first axes of `data`; by default there are as many segments as the largest id asks for. `sorted`
-    makes no difference."""
-    return _segments.unsorted_segments("sum", data, segment_ids, num_segments)
+class _Segments(Protocol):
+    def __call__(
+        self, data: Any, segment_ids: Any, num_segments: Any = None, sorted: bool = False
+    ) -> Tensor: ...
 
 
-def segment_prod(
-    data: Any, segment_ids: Any, num_segments: Any = None, sorted: bool = False
-) -> Tensor:
-    """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have the
-    first axes of `data`; by default there are as many segments as the largest id asks for. `sorted`
-    makes no difference."""
-    return _segments.unsorted_segments("prod", data, segment_ids, num_segments)
+def _segments_of(kind: str) -> _Segments:
+    def reduce(
+        data: Any, segment_ids: Any, num_segments: Any = None, sorted: bool = False
+    ) -> Tensor:
+        """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have
+        the first axes of `data`; by default there are as many segments as the largest id asks for.
+        `sorted` makes no difference."""
+        return _segments.unsorted_segments(kind, data, segment_ids, num_segments)
+
+    return spelled(reduce, f"segment_{kind}")
 
 
-def segment_max(
-    data: Any, segment_ids: Any, num_segments: Any = None, sorted: bool = False
-) -> Tensor:
-    """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have the
-    first axes of `data`; by default there are as many segments as the largest id asks for. `sorted`
-    makes no difference."""
-    return _segments.unsorted_segments("max", data, segment_ids, num_segments)
-
-
-def segment_min(
-    data: Any, segment_ids: Any, num_segments: Any = None, sorted: bool = False
-) -> Tensor:
-    """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have the
-    first axes of `data`; by default there are as many segments as the largest id asks for. `sorted`
-    makes no difference."""
-    return _segments.unsorted_segments("min", data, segment_ids, num_segments)
+segment_sum = _segments_of("sum")
+segment_prod = _segments_of("prod")
+segment_max = _segments_of("max")
+segment_min = _segments_of("min")
 
 
 def shape(x: TensorLike) -> tuple[int, ...]:
