@@ -25,9 +25,9 @@ FLOATS = ("float64", "float32")
 DTYPES = (*FLOATS, "int8", "int64", "uint16", "complex64", "complex128")
 
 
-def enter(kernel, *arrays):
+def enter(kernel, *args):
     """The small kernel for such arrays, with all its parts."""
-    kernel(*arrays)
+    kernel(*args)
     for owner in kernel.dispatchers.values():
         tiers.finish(owner)
     return kernel.small_kernel[0]
@@ -142,13 +142,13 @@ def test_results_of_another_dtype():
 def test_totals(name, dtype):
     kernel = getattr(reduction, name)
     x = (np.arange(6, dtype=dtype) + 1).reshape(2, 3)
-    kernel(x, (0, 1))
-    got = kernel.small_kernel[0](x)
+    small_kernel = enter(kernel, x, (0, 1))
+    got = small_kernel(x)
     assert got.shape == ()
     assert got.dtype == dtype
     assert got == getattr(np, name)(x)
-    assert kernel.small_kernel[0](x[:, ::2]) is None
-    assert kernel.small_kernel[0](x[:0]) is None
+    assert small_kernel(x[:, ::2]) is None
+    assert small_kernel(x[:0]) is None
 
 
 def test_totals_of_many_elements_have_the_bits_of_the_core():
