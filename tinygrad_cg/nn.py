@@ -9,7 +9,6 @@ from ._core.annotations import Axes, Shape, TensorLike
 from ._core.conversion import INT64, convert_each
 from ._core.suggestions import hides_others, refuse_call
 from ._core.tensor import Tensor
-from ._ops import activations as _activations
 from ._ops import elementwise as _elementwise
 from ._ops import reductions as _reductions
 from ._ops import sorting as _sorting
@@ -541,7 +540,7 @@ def crelu(
     """
     if others:
         refuse_call(crelu, others)
-    return _activations.crelu(features, axis)
+    return _ops.activations.crelu(features, axis)
 
 
 def dropout(
@@ -563,7 +562,7 @@ def dropout(
 
 def elu(features: TensorLike, name: str | None = None) -> Tensor:
     """Return `features` where they are positive, and ``exp(features) - 1`` elsewhere."""
-    return _activations.elu(features)
+    return _ops.activations.elu(features)
 
 
 def embedding_lookup(
@@ -583,7 +582,7 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
 
     After D. Hendrycks and K. Gimpel, "Gaussian error linear units" (2016).
     """
-    return _activations.gelu(features, approximate)
+    return _ops.activations.gelu(features, approximate)
 
 
 def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Tensor:
@@ -633,7 +632,7 @@ def l2_normalize(
 def leaky_relu(features: TensorLike, alpha: Any = 0.2, name: str | None = None) -> Tensor:
     """Return `features` where it is positive, and ``alpha * features`` elsewhere, whose slope holds
     at 0."""
-    return _activations.leaky_relu(features, alpha)
+    return _ops.activations.leaky_relu(features, alpha)
 
 
 def local_response_normalization(
@@ -839,7 +838,7 @@ def relu(features: TensorLike, name: str | None = None) -> Tensor:
 
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """Return `features` limited to [0, 6]; its gradient is 0 at both limits."""
-    return _activations.relu6(features)
+    return _ops.activations.relu6(features)
 
 
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
@@ -847,7 +846,7 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
 
     After G. Klambauer et al., "Self-normalizing neural networks" (2017).
     """
-    return _activations.selu(features)
+    return _ops.activations.selu(features)
 
 
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:
@@ -936,7 +935,7 @@ def silu(features: TensorLike, beta: Any = 1.0) -> Tensor:
 
     After P. Ramachandran, B. Zoph and Q. Le, "Searching for activation functions" (2017).
     """
-    return _activations.silu(features, beta)
+    return _ops.activations.silu(features, beta)
 
 
 swish = silu
