@@ -36,13 +36,13 @@ def words(text):
 
 
 def rows(report, order, argument="x", path="x", mode="reverse"):
-    found = [
+    matching = [
         row
         for row in report.rows
         if (row.order, row.argument, row.path, row.mode) == (order, argument, path, mode)
     ]
-    assert found, report
-    return found
+    assert matching, report
+    return matching
 
 
 def code_of(report):
@@ -69,7 +69,7 @@ def test_right_rules_are_called_right(name):
     assert report.first_false_order is None
     assert {row.verdict for row in report.rows} == {"true"}, report
     assert {row.order for row in report.rows} == {1, 2, 3}
-    assert all(one.holds for one in report.properties)
+    assert all(prop.holds for prop in report.properties)
     assert all(rule.first_false_order is None for rule in report.rules)
     report.raise_if_wrong()
 
@@ -80,8 +80,8 @@ def test_wrong_rules_are_called_wrong(name):
     report = tf.check_gradients(case.f, *case.args, order=3)
     assert not report.ok
     assert report.first_false_order == case.first, report
-    found = rows(report, case.first, case.argument, case.path)
-    assert [row.verdict for row in found] == [case.verdict], report
+    matching = rows(report, case.first, case.argument, case.path)
+    assert [row.verdict for row in matching] == [case.verdict], report
     assert words(case.words) in words(report), report
     others = [row for row in report.rows if row.order < case.first]
     assert all(row.verdict == "true" for row in others), report
@@ -101,8 +101,8 @@ def test_random_faults_are_found(seed):
     operands = [tf.constant(operand) for operand in fault.operands]
     report = tf.check_gradients(fault.f, *operands, order=2, seed=seed)
     assert report.first_false_order == fault.first, (fault.name, report)
-    found = rows(report, fault.first, fault.argument, fault.path)
-    assert all(row.verdict in fault.verdicts for row in found), (fault.name, report)
+    matching = rows(report, fault.first, fault.argument, fault.path)
+    assert all(row.verdict in fault.verdicts for row in matching), (fault.name, report)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -193,7 +193,7 @@ def test_adapted_gradients_are_remarks():
     report = tf.check_gradients(total, np.ones(4))
     assert report.ok
     assert "is a scalar, input `x` has shape (4,)" in words(report)
-    assert {one.name: one.holds for one in report.properties}["shapes and dtypes fit"] is None
+    assert {prop.name: prop.holds for prop in report.properties}["shapes and dtypes fit"] is None
 
 
 def test_a_captured_tensor_is_named_as_the_user_does():
@@ -262,8 +262,8 @@ def test_a_random_function_is_not_judged():
 
 def test_each_rule_is_checked_by_itself():
     report = tf.check_gradients(lambda x: wrong_factor(x) + cube(x), 2.0)
-    found = {rule.name: rule.first_false_order for rule in report.rules}
-    assert found == {"wrong_factor": 1, "cube": None}
+    first_false = {rule.name: rule.first_false_order for rule in report.rules}
+    assert first_false == {"wrong_factor": 1, "cube": None}
     assert "The rule of `wrong_factor` (check_rules.py:" in words(report)
 
 
@@ -500,7 +500,7 @@ def test_the_report_as_html_colours_what_is_false():
     coloured = re.findall(r'<tr style="background:#\w+;color:#\w+">(.*?)</tr>', text)
     assert 0 < len(coloured) == sum(row.false for row in report.rows) < len(report.rows)
     verdicts = [row.verdict for row in report.rows if row.false]
-    ends = [f"<td>{html.escape(one)}</td>" for one in verdicts]
+    ends = [f"<td>{html.escape(verdict)}</td>" for verdict in verdicts]
     assert all(row.endswith(end) for row, end in zip(coloured, ends, strict=True))
     assert "<tr style" not in tf.check_gradients(lambda x: x * x, 2.0)._repr_html_()
 

@@ -19,8 +19,8 @@ MIXED = np.array([1e6, 2.0, 3e5, 7e5])
 def single_softmax(factor):
     def gradient(dy, x):
         y = tf.nn.softmax(tf.cast(x, tf.float32))
-        found = y * (dy - tf.reduce_sum(dy * y, -1, keepdims=True))
-        return tf.cast(factor * found, x.dtype)
+        pulled = y * (dy - tf.reduce_sum(dy * y, -1, keepdims=True))
+        return tf.cast(factor * pulled, x.dtype)
 
     return rule(lambda x: tf.nn.softmax(tf.cast(x, tf.float32)), gradient)
 

@@ -60,7 +60,9 @@ def test_the_report_of_a_rule(name, evaluations):
 def assert_code_is_right(code, rule):
     """Execute code that a report offers, and check it where the rule was checked."""
     (node,) = ast.parse(code).body
-    names = [node.name] if isinstance(node, ast.FunctionDef) else [one.id for one in node.targets]
+    names = (
+        [node.name] if isinstance(node, ast.FunctionDef) else [target.id for target in node.targets]
+    )
     space = vars(sys.modules[rule.f.__module__])
     corrected = defined(code, names[0], **space)
     report = tf.check_gradients(corrected, *rule.args, **rule.options)

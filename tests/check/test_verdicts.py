@@ -108,7 +108,7 @@ REMAINDERS = {
     ("f", "args"),
     [
         pytest.param(tf.minimum, MIXED, id="kinks nearer than the steps"),
-        *[pytest.param(tf.math.floormod, one, id=name) for name, one in REMAINDERS.items()],
+        *[pytest.param(tf.math.floormod, case, id=name) for name, case in REMAINDERS.items()],
         pytest.param(lambda x: tf.sin(x**4), (at(1e3, 2e3),), id="oscillations between steps"),
     ],
 )
@@ -307,8 +307,8 @@ def test_a_wrong_rule_of_a_solver_takes_at_most_sixty_evaluations(size, factor):
         return np.linalg.solve(np.diag(x * x + 2.0) + 0.3, np.ones_like(x))
 
     def pulled(x, dy):
-        found = np.linalg.solve(np.diag(x.numpy() ** 2 + 2.0) + 0.3, dy.numpy())
-        return tf.constant(-factor * found * by_matrix(x.numpy()) * 2.0 * x.numpy())
+        solution = np.linalg.solve(np.diag(x.numpy() ** 2 + 2.0) + 0.3, dy.numpy())
+        return tf.constant(-factor * solution * by_matrix(x.numpy()) * 2.0 * x.numpy())
 
     x = np.linspace(0.3, 1.2, size)
     for f, rule in (
@@ -592,10 +592,12 @@ def test_a_declared_jvp_is_compared_with_the_vjp():
         )
 
     x = np.array([0.5, -1.5, 2.5])
-    held = {one.name: one.holds for one in tf.check_gradients(declared(1.0), x, order=1).properties}
+    held = {
+        prop.name: prop.holds for prop in tf.check_gradients(declared(1.0), x, order=1).properties
+    }
     assert held["forward mode is the adjoint"]
     report = tf.check_gradients(declared(1.0 + 1e-4), x, order=1)
-    held = {one.name: one.holds for one in report.properties}
+    held = {prop.name: prop.holds for prop in report.properties}
     assert held["forward mode is the adjoint"] is False
     assert not report.ok
 

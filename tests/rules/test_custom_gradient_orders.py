@@ -211,9 +211,11 @@ K7, K5, K12, K1000 = (example_one(factor) for factor in (7.0, 5.0, 12.0, 1000.0)
 
 
 def assert_orders(function, value, expected):
-    found = [derivative(function, value, order) for order in range(len(expected))]
-    assert [slope is None for slope in found] == [slope is None for slope in expected], found
-    for slope, truth in zip(found, expected, strict=True):
+    derivatives = [derivative(function, value, order) for order in range(len(expected))]
+    assert [slope is None for slope in derivatives] == [slope is None for slope in expected], (
+        derivatives
+    )
+    for slope, truth in zip(derivatives, expected, strict=True):
         assert slope == (truth if truth is None else pytest.approx(truth, rel=2e-5, abs=1e-6))
     assert_next_gradient_is_right()
 

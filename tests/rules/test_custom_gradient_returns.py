@@ -510,11 +510,11 @@ def test_errors_and_warnings_carry_what_they_say():
     x, y = tf.constant([[1.0, 2.0]]), tf.constant([3.0, 4.0])
     with pytest.raises(tf.errors.GradientCountError) as count:
         tf.grad(f)(x, y)
-    found = count.value
-    assert isinstance(found, ValueError)
-    assert (found.function, found.expected, found.returned) == ("f", 2, 1)
-    assert list(found.names) == ["x", "y"]
-    assert found.line[0] == __file__
+    error = count.value
+    assert isinstance(error, ValueError)
+    assert (error.function, error.expected, error.returned) == ("f", 2, 1)
+    assert list(error.names) == ["x", "y"]
+    assert error.line[0] == __file__
 
     @tf.custom_gradient
     def g(x):
@@ -522,11 +522,11 @@ def test_errors_and_warnings_carry_what_they_say():
 
     with pytest.raises(tf.errors.GradientShapeError) as shape:
         tf.grad(lambda x: tf.reduce_sum(g(x)))(x)
-    found = shape.value
-    assert (found.function, found.index, found.label) == ("g", 0, "input `x`")
-    assert (found.expected, found.returned) == ((1, 2), (3, 1, 2))
-    assert (found.axes, found.remedy) == ([0], "reduce_sum(gradient, axis=[0])")
-    assert pickle.loads(pickle.dumps(found)).expected == (1, 2)
+    error = shape.value
+    assert (error.function, error.index, error.label) == ("g", 0, "input `x`")
+    assert (error.expected, error.returned) == ((1, 2), (3, 1, 2))
+    assert (error.axes, error.remedy) == ([0], "reduce_sum(gradient, axis=[0])")
+    assert pickle.loads(pickle.dumps(error)).expected == (1, 2)
 
     h = tf.custom_gradient(lambda x: (x * 2.0, lambda dy: 1.0))
     with pytest.warns(tf.CustomGradientWarning) as warned:

@@ -266,6 +266,6 @@ def test_a_tape_that_a_rule_enters_and_does_not_leave(persistent):
         tape.watch(x)
         y = tf.reduce_sum(x**3)
     assert tape.gradient(y, x).numpy().tolist() == [3.0, 12.0]
-    for one in reversed(kept):
-        one.__exit__(None, None, None)
+    for open_tape in reversed(kept):
+        open_tape.__exit__(None, None, None)
     assert_next_gradient_is_right()

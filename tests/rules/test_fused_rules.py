@@ -59,21 +59,24 @@ def test_in_place_a_rule_gives_the_same(primitive, rule, names, owned):
         return
     operands = draw(primitive, names, "float64")
     plain = fused_rules.fuse(primitive.name, rule, names)
-    expected, before = plain(*operands).numpy().copy(), [one.numpy().copy() for one in operands]
+    expected, before = (
+        plain(*operands).numpy().copy(),
+        [operand.numpy().copy() for operand in operands],
+    )
     got = fused_rules.InPlaceRule(rule, plain, names)(
         [operands[0]._data] if owned else [], *operands
     )
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
-    for one, values in list(zip(operands, before, strict=True))[owned:]:
-        np.testing.assert_array_equal(one, values)
+    for operand, values in list(zip(operands, before, strict=True))[owned:]:
+        np.testing.assert_array_equal(operand, values)
 
 
 def test_most_rules_are_one_kernel():
-    found = [
+    counts = [
         fused_rules._source(rule, names, np.dtype(np.float64)) is not None
-        for _, rule, names in (one.values for one in rules())
+        for _, rule, names in (case.values for case in rules())
     ]
-    assert sum(found) >= 40
+    assert sum(counts) >= 40
 
 
 def gradient(f, x):
@@ -125,7 +128,7 @@ def test_special_values(name, value):
     x = np.array([value, 1.0])
     with np.errstate(all="ignore"):
         values = {"x": x, "out": OPS[name].run(x), "dy": np.array([1.0, 2.0])}
-    operands = [tf.constant(values[one]) for one in names]
+    operands = [tf.constant(values[name]) for name in names]
     got, expected = FusedRule(name, rule, names).function(*operands), rule(*operands)
     np.testing.assert_allclose(got, expected, rtol=1e-14)
 

@@ -50,8 +50,10 @@ def test_first_order(form, compiled, argnums, expected, needs):
     seen = []
     gradient = tf.grad(product(seen, form), argnums)
     gradient = tf.function(gradient) if compiled else gradient
-    found = gradient(tf.constant(2.0), tf.constant(3.0))
-    assert (numbers(list(found)) if isinstance(expected, list) else float(found)) == expected
+    gradients = gradient(tf.constant(2.0), tf.constant(3.0))
+    assert (
+        numbers(list(gradients)) if isinstance(expected, list) else float(gradients)
+    ) == expected
     assert set(seen) == {needs}
 
 
@@ -86,8 +88,8 @@ def test_batched(order):
     seen = []
     a, b = tf.constant([2.0, 5.0]), tf.constant(3.0)
     f = tf.grad(product(seen)) if order == 1 else tf.grad(tf.grad(product(seen)), 1)
-    found = tf.vmap(f, (0, None))(a, b)
-    np.testing.assert_array_equal(found, [3.0, 3.0] if order == 1 else [1.0, 1.0])
+    batched = tf.vmap(f, (0, None))(a, b)
+    np.testing.assert_array_equal(batched, [3.0, 3.0] if order == 1 else [1.0, 1.0])
     assert set(seen) == {(True, False)}
 
 
@@ -107,7 +109,7 @@ def test_with_max_order_and_variables():
     @tf.custom_gradient(max_order=1)
     def weighted(a, b):
         def grad(dy, needs_input_grad, variables=None):
-            seen.append((needs_input_grad, [one.name for one in variables]))
+            seen.append((needs_input_grad, [variable.name for variable in variables]))
             return (dy * b * w, None), [dy * a * b]
 
         return a * b * w, grad

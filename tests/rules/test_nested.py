@@ -270,8 +270,8 @@ def test_a_rule_of_a_rule_that_captures_nothing_says_that_it_was_not_used(wrap):
 @pytest.mark.parametrize("in_batch", [tf.vmap, lambda f: tf.vmap(lambda x: f(x))])
 def test_it_says_so_in_a_batch_too(in_batch):
     with custom_gradient_warnings() as texts:
-        found = in_batch(tf.grad(tf.grad(issue_34503())))(tf.constant([1.0, 2.0]))
-    assert found.numpy().tolist() == [0.0, 0.0]
+        second = in_batch(tf.grad(tf.grad(issue_34503())))(tf.constant([1.0, 2.0]))
+    assert second.numpy().tolist() == [0.0, 0.0]
     assert len(texts) == 1
 
 

@@ -111,10 +111,10 @@ def test_elementwise_kernel_with_several_outputs(to_polar, dtype, first, second)
     y = np.asarray(rng.uniform(0.5, 2, second)).astype(dtype)
     got = to_polar(tf.constant(x), tf.constant(y))
     want = polar(x.astype(np.float64), y.astype(np.float64))
-    assert [(one.dtype, one.shape) for one in got] == [(dtype, np.shape(want[0]))] * 2
+    assert [(result.dtype, result.shape) for result in got] == [(dtype, np.shape(want[0]))] * 2
     tolerance = 4 * np.finfo(dtype).eps
-    for one, other in zip(got, want, strict=True):
-        np.testing.assert_allclose(one.numpy(), other, rtol=tolerance)
+    for result, other in zip(got, want, strict=True):
+        np.testing.assert_allclose(result.numpy(), other, rtol=tolerance)
 
 
 def test_gradients_of_several_elementwise_outputs(to_polar):
@@ -135,8 +135,8 @@ def test_gradients_of_several_elementwise_outputs(to_polar):
     for part in range(2):  # the other output is unused: its upstream gradient is 0
         got = gradient(lambda x, y, part=part: to_polar(x, y)[part], x, y)
         want = gradient(lambda x, y, part=part: by_operations(x, y)[part], x, y)
-        for one, other in zip(got, want, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-12)
+        for result, other in zip(got, want, strict=True):
+            np.testing.assert_allclose(result, other, rtol=1e-12)
     for argnums in (0, 1):
         slope = tf.grad(loss(to_polar), argnums)(x, y)
         np.testing.assert_allclose(slope, tf.grad(loss(by_operations), argnums)(x, y), rtol=1e-12)
@@ -146,8 +146,8 @@ def test_gradients_of_several_elementwise_outputs(to_polar):
 
         got = tf.grad(lambda x, y, f=energy: f(x, y, to_polar), (0, 1))(x, y)
         want = tf.grad(lambda x, y, f=energy: f(x, y, by_operations), (0, 1))(x, y)
-        for one, other in zip(got, want, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-10)
+        for result, other in zip(got, want, strict=True):
+            np.testing.assert_allclose(result, other, rtol=1e-10)
 
 
 def test_several_elementwise_outputs_of_other_kinds():
@@ -160,7 +160,7 @@ def test_several_elementwise_outputs_of_other_kinds():
     op = tf.primitive("PartsOf", parts, elementwise=True)
     value = np.linspace(-2, 2, 24, dtype="f").reshape(4, 6).T[::2]
     fraction, integral, below = op(value)
-    assert [one.dtype for one in (fraction, integral, below)] == ["float32", "int64", "bool"]
+    assert [result.dtype for result in (fraction, integral, below)] == ["float32", "int64", "bool"]
     np.testing.assert_array_equal(integral.numpy(), np.floor(value))
     np.testing.assert_array_equal(fraction.numpy(), value - np.floor(value))
     np.testing.assert_array_equal(below.numpy(), value < 0)
@@ -172,8 +172,8 @@ def test_several_elementwise_outputs_of_other_kinds():
 
     sums = tf.primitive("SumsOf", all_of, elementwise=True)
     x = np.arange(200_000.0)
-    for one, other in zip(sums(x, 2.0, x), (x + 2, x + 2, x * x), strict=True):
-        np.testing.assert_array_equal(one.numpy(), other)
+    for result, other in zip(sums(x, 2.0, x), (x + 2, x + 2, x * x), strict=True):
+        np.testing.assert_array_equal(result.numpy(), other)
     rotated = tf.primitive("Turned", lambda z: (z * 1j, abs(z)), elementwise=True)
     z, size = rotated(np.array([3 + 4j], "F"))
     assert (z.dtype, size.dtype, numbers(size)) == ("complex64", "float32", [5.0])
@@ -188,7 +188,7 @@ def test_several_elementwise_outputs_on_threads(to_polar):
     for count in {1, before}:
         tf.config.threading.set_num_threads(count)
         try:
-            results.append([one.numpy() for one in to_polar(x, y)])
+            results.append([result.numpy() for result in to_polar(x, y)])
         finally:
             tf.config.threading.set_num_threads(before)
         np.testing.assert_allclose(results[-1], polar(x, y), rtol=1e-15)
@@ -199,9 +199,9 @@ def test_several_elementwise_outputs_in_a_function(to_polar):
     """A trace knows their shapes and dtypes without a shape rule."""
     x, y = tf.constant([[0.5], [1.5]]), tf.constant([0.25, 0.75, 1.25])
     traced = tf.function(lambda x, y: to_polar(x, y))(x, y)
-    for one, other in zip(traced, to_polar(x, y), strict=True):
-        assert (one.dtype, one.shape) == (other.dtype, other.shape)
-        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    for result, other in zip(traced, to_polar(x, y), strict=True):
+        assert (result.dtype, result.shape) == (other.dtype, other.shape)
+        np.testing.assert_array_equal(result.numpy(), other.numpy())
 
 
 def test_several_elementwise_outputs_of_bad_kernels():

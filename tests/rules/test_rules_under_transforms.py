@@ -24,8 +24,8 @@ def told_what_needs_gradients():
 
         return tf.sin(x) * y, rule
 
-    one = tf.constant(1.0, tf.float64)
-    return lambda x: product(x, one)
+    unit = tf.constant(1.0, tf.float64)
+    return lambda x: product(x, unit)
 
 
 def the_second_needs_a_gradient():
@@ -110,5 +110,5 @@ def test_each_kind_under_each_transform(kind, transform):
     run, expected = TRANSFORMS[transform]
     compute = run(KINDS[kind]())
     for x in (POINT, 0.3 * POINT):  # a program's first call, and a later one
-        found = compute(tf.constant(x))
-        assert_allclose(found, expected(SINE, x), rtol=1e-9, atol=1e-12)
+        result = compute(tf.constant(x))
+        assert_allclose(result, expected(SINE, x), rtol=1e-9, atol=1e-12)

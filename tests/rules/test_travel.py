@@ -60,9 +60,9 @@ PICKLERS = pytest.mark.parametrize("travelled", [by_pickle, by_cloudpickle])
 
 
 @PICKLERS
-@pytest.mark.parametrize("one", [compiled, cube, named, named_function, Model.scaled])
-def test_what_a_module_has_is_a_name(travelled, one):
-    assert travelled(one) is one
+@pytest.mark.parametrize("name", [compiled, cube, named, named_function, Model.scaled])
+def test_what_a_module_has_is_a_name(travelled, name):
+    assert travelled(name) is name
 
 
 @PICKLERS
@@ -180,18 +180,20 @@ TRANSFORMED = {
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_derivatives_are_calls_of_their_transforms(travelled, name):
     """Functions that transforms returned, which are closures, and not found by a name."""
-    one = TRANSFORMED[name]()
-    there = travelled(one)
-    assert there is not one
-    for given, expected in zip(tf.nest.flatten(there(X)), tf.nest.flatten(one(X)), strict=True):
-        np.testing.assert_array_equal(given, expected)
-    assert copy.copy(one) is one
+    transformed = TRANSFORMED[name]()
+    there = travelled(transformed)
+    assert there is not transformed
+    for result, expected in zip(
+        tf.nest.flatten(there(X)), tf.nest.flatten(transformed(X)), strict=True
+    ):
+        np.testing.assert_array_equal(result, expected)
+    assert copy.copy(transformed) is transformed
 
 
 @PICKLERS
-@pytest.mark.parametrize("one", [decorated, named_slope, Quadratic.of_lambda])
-def test_derivatives_of_what_has_no_name_are_names(travelled, one):
-    assert travelled(one) is one
+@pytest.mark.parametrize("name", [decorated, named_slope, Quadratic.of_lambda])
+def test_derivatives_of_what_has_no_name_are_names(travelled, name):
+    assert travelled(name) is name
 
 
 @PICKLERS
@@ -259,8 +261,8 @@ def test_another_process_keeps_kernels_and_gradients_apart():
     here = tf.primitive("Sent", lambda x: x - 1.0, replace=True)
     tf.RegisterGradient("Sent", replace=True)(lambda op, dy: dy * 0.5)
     done = subprocess.run([sys.executable, "-c", SENDER], capture_output=True, check=True)
-    one, two, lost = pickle.loads(done.stdout)
-    first, again = pickle.loads(one), pickle.loads(one)
+    sent, two, lost = pickle.loads(done.stdout)
+    first, again = pickle.loads(sent), pickle.loads(sent)
     assert again is first
     x = tf.constant(X)
     assert here(x).numpy().tolist() == [0.0, 1.0, 2.0]
@@ -287,9 +289,11 @@ def test_pools_of_processes():
     """By name, as multiprocessing has it, and by value with joblib and dask."""
     expected = [103.0 * X**2, 103.0 * (2 * X) ** 2]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        for found in (pool.map(slope, [X, 2 * X]), pool.map(named_function, [151.5, 2.0])):
-            for one, other in zip(found, expected if found[0].ndim else [303.0, 4.0], strict=True):
-                np.testing.assert_allclose(one, other)
+        for results in (pool.map(slope, [X, 2 * X]), pool.map(named_function, [151.5, 2.0])):
+            for result, other in zip(
+                results, expected if results[0].ndim else [303.0, 4.0], strict=True
+            ):
+                np.testing.assert_allclose(result, other)
         np.testing.assert_allclose(pool.map(tf.grad(sum_of_cubes), [X])[0], 3.0 * X**2)
 
 
@@ -303,8 +307,8 @@ def test_joblib():
     joblib = pytest.importorskip("joblib")
     slope = local_slope()
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        found = joblib.Parallel()(joblib.delayed(slope)(x) for x in (X, 2 * X))
-    np.testing.assert_array_equal(found, [18.0 * X, 36.0 * X])
+        results = joblib.Parallel()(joblib.delayed(slope)(x) for x in (X, 2 * X))
+    np.testing.assert_array_equal(results, [18.0 * X, 36.0 * X])
     joblib.externals.loky.get_reusable_executor().shutdown(wait=True)
 
 
@@ -312,5 +316,5 @@ def test_dask():
     dask = pytest.importorskip("dask")
     slope = local_slope()
     tasks = [dask.delayed(slope)(x) for x in (X, 2 * X)]
-    found = dask.compute(*tasks, scheduler="processes", num_workers=1)
-    np.testing.assert_array_equal(found, [18.0 * X, 36.0 * X])
+    results = dask.compute(*tasks, scheduler="processes", num_workers=1)
+    np.testing.assert_array_equal(results, [18.0 * X, 36.0 * X])

@@ -46,29 +46,29 @@ def draw(rng: np.random.Generator) -> Example:
     while True:
         name = NAMES[rng.integers(len(NAMES))]
         cases = examples(name)
-        one = cases[rng.integers(len(cases))]
-        if is_elementwise(one.primitive):
-            shapes = tuple(operand.shape for operand in one.operands)
-            one = elementwise_example(one.primitive, rng, shapes, one.params)
+        case = cases[rng.integers(len(cases))]
+        if is_elementwise(case.primitive):
+            shapes = tuple(operand.shape for operand in case.operands)
+            case = elementwise_example(case.primitive, rng, shapes, case.params)
         else:
             operands = tuple(
                 operand
-                if i in one.fixed or operand.dtype.kind != "f"
+                if i in case.fixed or operand.dtype.kind != "f"
                 else rng.uniform(-2, 2, operand.shape)
-                for i, operand in enumerate(one.operands)
+                for i, operand in enumerate(case.operands)
             )
-            one = one._replace(operands=operands)
-        if one.real():
-            return one
+            case = case._replace(operands=operands)
+        if case.real():
+            return case
 
 
 def function_of(example: Example) -> Callable[..., Any]:
     """The operation as a function of its real operands alone."""
     real = example.real()
 
-    def function(*given):
+    def function(*arrays):
         operands = [tf.constant(operand) for operand in example.operands]
-        for i, operand in zip(real, given, strict=True):
+        for i, operand in zip(real, arrays, strict=True):
             operands[i] = operand
         return example.call(*operands)
 
@@ -137,7 +137,7 @@ def composition(rng: np.random.Generator) -> Callable[..., Any]:
 
 
 def replaced(gradients: Any, index: int, change: Callable[[Any], Any]) -> list:
-    return [change(one) if i == index else one for i, one in enumerate(gradients)]
+    return [change(gradient) if i == index else gradient for i, gradient in enumerate(gradients)]
 
 
 @tf.custom_gradient
@@ -218,7 +218,7 @@ def _fault(kind: str, example: Example, rng: np.random.Generator) -> Fault | Non
         if not _counts(first[index] * (1 - mask)):
             return None
         return fault(lambda gs, *_: replaced(gs, index, lambda g: g * tf.constant(mask)))
-    ways = [rng.uniform(0.5, 1.5, one.shape) for one in operands]
+    ways = [rng.uniform(0.5, 1.5, operand.shape) for operand in operands]
     second = second_gradients(example, example.operands, weights, ways)
     if not _counts(second[index]):
         return None
@@ -238,12 +238,12 @@ def draw_fault_at_integers(kind: str, rng: np.random.Generator) -> Fault:
         fault = _fault(kind, example, rng)
         if fault is None:
             continue
-        operands = [np.round(one) for one in fault.operands]
+        operands = [np.round(operand) for operand in fault.operands]
         try:
             values = function_of(example)(*map(tf.constant, operands))
         except (ValueError, ArithmeticError):  # a singular matrix, say
             continue
-        if all(np.isfinite(np.asarray(one)).all() for one in tf.nest.flatten(values)):
+        if all(np.isfinite(np.asarray(value)).all() for value in tf.nest.flatten(values)):
             return fault._replace(operands=operands)
 
 
@@ -275,9 +275,9 @@ def _counts(gradient: np.ndarray) -> bool:
     return bool(np.isfinite(gradient).all()) and float(np.abs(gradient).max(initial=0.0)) > 1e-3
 
 
-def _crossed(count: int, one: int, other: int) -> list[int]:
+def _crossed(count: int, first: int, other: int) -> list[int]:
     order = list(range(count))
-    order[one], order[other] = other, one
+    order[first], order[other] = other, first
     return order
 
 

@@ -51,13 +51,15 @@ def _operation(rng: np.random.Generator) -> tuple[str, Callable, list[np.ndarray
         kind = "as drawn"
     if kind == "scaled":
         scale = 10.0 ** rng.uniform(-40.0, 8.0)
-        operands = [scale * one for one in operands]
+        operands = [scale * operand for operand in operands]
     elif kind == "mixed":
-        operands = [one * 10.0 ** rng.uniform(-12.0, 4.0, one.shape) for one in operands]
+        operands = [
+            operand * 10.0 ** rng.uniform(-12.0, 4.0, operand.shape) for operand in operands
+        ]
     elif kind == "whole":
-        operands = [np.round(one) for one in operands]
+        operands = [np.round(operand) for operand in operands]
     elif kind == "zeros":
-        operands = [one * rng.integers(2, size=one.shape) for one in operands]
+        operands = [operand * rng.integers(2, size=operand.shape) for operand in operands]
     return f"{example.primitive.name} ({kind}, {scale:.3g})", function_of(example), operands
 
 
@@ -74,15 +76,15 @@ def run(seed: int) -> tuple[str, GradientReport | None]:
     dtype = str(rng.choice(("float32", "float64")))
     if rng.integers(2):
         function = ruled(function)
-    tensors = [tf.constant(one.astype(dtype)) for one in operands]
+    tensors = [tf.constant(operand.astype(dtype)) for operand in operands]
     order = int(rng.integers(1, 3))
     try:
         values = tf.nest.flatten(function(*tensors))
     except (ValueError, ArithmeticError):  # not positive definite, say
         return name, None
-    if not all(np.isfinite(np.asarray(one)).all() for one in values):
+    if not all(np.isfinite(np.asarray(value)).all() for value in values):
         return name, None  # beyond the domain, or too large
-    full = sum(one.size for one in operands) < 10 and not rng.integers(4)
+    full = sum(operand.size for operand in operands) < 10 and not rng.integers(4)
     report = tf.check_gradients(function, *tensors, order=order, seed=seed, full=full)
     return f"{name}, {dtype}", report
 
@@ -238,7 +240,9 @@ def run_zero(seed: int) -> tuple[str, GradientReport]:
         values[i] = rng.uniform(0.3, 3.0, SIZES[name]) if name in "ps" else values[i]
         values[i] += 3.0 * np.eye(3) if name == "m" else 0.0
     dtype = DTYPES[(round_ + index + after) % len(DTYPES)]
-    arrays: list = [np.asarray(one, "float32" if dtype == "float32" else None) for one in values]
+    arrays: list = [
+        np.asarray(value, "float32" if dtype == "float32" else None) for value in values
+    ]
     if dtype == "both":
         arrays[0] = arrays[0].astype(np.float32)
     elif dtype != "float32" and dtype != "float64":
@@ -287,7 +291,7 @@ def run_digits(seed: int) -> GradientReport:
     size = SIZES[function.__code__.co_varnames[0]]
     x = rng.uniform(0.3, 3.0, size) + (3.0 * np.eye(3) if size == (3, 3) else 0.0)
     factor = 1.0 + rng.choice((-1e-8, 1e-8))
-    wrong = ruled(function, lambda gradients, *_: [factor * one for one in gradients])
+    wrong = ruled(function, lambda gradients, *_: [factor * gradient for gradient in gradients])
     return tf.check_gradients(wrong, x, order=1 + seed % 2, seed=seed)
 
 

@@ -677,7 +677,7 @@ def dense(x):
     def grad(dy, variables=None):
         d = dy * (1.0 - y * y)
         gradients = {"weight": tf.transpose(x) @ d, "offset": tf.reduce_sum(d, axis=0)}
-        return d @ tf.transpose(weight), [gradients[one.name[:-2]] for one in variables]
+        return d @ tf.transpose(weight), [gradients[variable.name[:-2]] for variable in variables]
 
     return y, grad
 

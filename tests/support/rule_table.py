@@ -52,8 +52,10 @@ def add(
     assert name not in RULES, name
     if isinstance(false, str):
         false = (false,)
-    false = [part for one in false for part in _with_consequence(one)]
-    texts = [(one,) if isinstance(one, str) else tuple(one) for one in (false, words, doubtful)]
+    false = [part for text in false for part in _with_consequence(text)]
+    texts = [
+        (field,) if isinstance(field, str) else tuple(field) for field in (false, words, doubtful)
+    ]
     RULES[name] = Rule(f, args, *texts, options)
 
 
@@ -79,8 +81,8 @@ def false_rows(report: GradientReport) -> set[str]:
         verdict = "" if row.verdict == WRONG else f": {row.verdict}"
         modes.setdefault(f"{where}|{verdict}", set()).add(row.mode)
         path_of[f"{where}|{verdict}"] = row.path
-    found = set()
+    rows = set()
     for text, those in modes.items():
         both = len(those) == 2 or path_of[text] != "x" or "[" in text
-        found.add(text.replace("|", "" if both else f" {min(those)}"))
-    return found
+        rows.add(text.replace("|", "" if both else f" {min(those)}"))
+    return rows

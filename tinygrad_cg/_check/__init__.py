@@ -154,7 +154,7 @@ def _check_alone(seen: Seen, whole: Check, seed: int) -> RuleReport | None:
     except Exception:  # it cannot be called like this: the whole is what counts
         return None
     evidence = Evidence(check)
-    if any(one.key == seen.key and not one.through >= seen.through for one in evidence.calls):
+    if any(call.key == seen.key and not call.through >= seen.through for call in evidence.calls):
         return None  # it captures what its arguments were made of
     site = where(source_line(seen.function))
     return RuleReport(seen.name, site, seen.order, check.rows, check.properties)

@@ -24,8 +24,8 @@ from .._rules.rebinding import rebind_outputs
 Chosen = tuple[Any, Any]  # what is chosen for each element, and where that is a tie
 
 
-def _by_order(one: np.ndarray, other: Any = 0.0) -> Chosen:
-    return one > other, one == other
+def _by_order(x: np.ndarray, other: Any = 0.0) -> Chosen:
+    return x > other, x == other
 
 
 def _by_quotient(operands: Sequence) -> Chosen:
@@ -49,7 +49,7 @@ CHOICES = {  # by the arrays of the operands, that of the result, and the parame
     "maximum": lambda xs, out: _by_order(*xs),
     "minimum": lambda xs, out: _by_order(*xs),
     "clip": lambda xs, out: tuple(
-        np.stack(pair) for pair in zip(*[_by_order(xs[0], one) for one in xs[1:]], strict=True)
+        np.stack(pair) for pair in zip(*[_by_order(xs[0], bound) for bound in xs[1:]], strict=True)
     ),
     "floor": lambda xs, out: (out, out == xs[0]),
     "ceil": lambda xs, out: (out, out == xs[0]),
@@ -88,7 +88,7 @@ class Constants(Silent, Level):
 
     @property
     def constants(self) -> list[np.ndarray]:
-        return [one for one in self._constants if id(one) not in self._forgotten]
+        return [array for array in self._constants if id(array) not in self._forgotten]
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         self.look_at(inputs)
@@ -101,15 +101,15 @@ class Constants(Silent, Level):
         return self.add_results(rebind_outputs(state.frame, call, inputs, outputs))
 
     def add_results(self, tensors: Sequence) -> Any:
-        self._results |= {id(one): one for one in tensors}
+        self._results |= {id(tensor): tensor for tensor in tensors}
         return tensors
 
     def look_at(self, tensors: Sequence) -> None:
-        self._constants += [one._data for one in tensors if id(one) not in self._results]
+        self._constants += [tensor._data for tensor in tensors if id(tensor) not in self._results]
 
     def forget(self, arrays: Iterable[np.ndarray]) -> None:
         """Count these arrays, the values of Variables, for no constants."""
-        self._forgotten |= {id(one): one for one in arrays}
+        self._forgotten |= {id(array): array for array in arrays}
 
     def has_same_constants(self, other: Constants) -> bool:
         here, there = self.constants, other.constants
@@ -131,14 +131,14 @@ class Analytic(Constants):
         self.holds = True
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        of_complex = any(is_complex(one.dtype) for one in inputs)
+        of_complex = any(is_complex(tensor.dtype) for tensor in inputs)
         if of_complex and not self._is_analytic(primitive):
             self.holds = False
             raise TypeError(f"{primitive.name} is no analytic function of complex numbers")
         out = super().process(primitive, inputs, params)
         outs = out if isinstance(out, list) else [out]
         if of_complex:
-            self.holds &= all(is_complex(one.dtype) for one in outs)
+            self.holds &= all(is_complex(tensor.dtype) for tensor in outs)
         return out
 
     @staticmethod
@@ -164,8 +164,8 @@ class Branches(Constants):
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         out = super().process(primitive, inputs, params)
         name, outs = primitive.name, out if isinstance(out, list) else [out]
-        self.work += sum(one._data.size for one in outs)
-        operands, results = ([one._data for one in some] for some in (inputs, outs))
+        self.work += sum(tensor._data.size for tensor in outs)
+        operands, results = ([tensor._data for tensor in some] for some in (inputs, outs))
         chosen: Chosen = (None, True)
         with np.errstate(all="ignore"):
             if not is_inexact(results[0].dtype):  # a comparison, or indices

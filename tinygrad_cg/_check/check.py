@@ -67,8 +67,8 @@ class Check:
     @property
     def first(self) -> list:
         """Return the gradients of order 1; an empty list if there are none."""
-        found = self.gradients.get((1, "x"))
-        return found[1] if isinstance(found, tuple) else []
+        gradients = self.gradients.get((1, "x"))
+        return gradients[1] if isinstance(gradients, tuple) else []
 
     @property
     def base(self) -> list[np.ndarray]:
@@ -79,7 +79,7 @@ class Check:
     def precision(self) -> float:
         """Return the precision that the function computes in."""
         precisions = [recorder.coarsest for recorder in self.recorders.values()]
-        return max([*(float(np.finfo(one.dtype).eps) for one in self.base), *precisions])
+        return max([*(float(np.finfo(value.dtype).eps) for value in self.base), *precisions])
 
     def precision_of(self, j: int) -> float:
         """Return the precision of a source, or that of the function where this is less."""
@@ -90,38 +90,38 @@ class Check:
 
         None where they raised an error, which is kept.
         """
-        found = self.gradients[order, path]
-        if isinstance(found, Exception):
-            self.add_failure(order, path, "reverse", found)
+        gradients = self.gradients[order, path]
+        if isinstance(gradients, Exception):
+            self.add_failure(order, path, "reverse", gradients)
             return None
-        return found
+        return gradients
 
     def value_of(self, order: int, path: str) -> Product | None:
         """Return D_order at the point; None where it was not computed."""
         if not order:
             return self.value
-        found = self.gradients.get((order, path))
-        if found is None or isinstance(found, Exception):
+        gradients = self.gradients.get((order, path))
+        if gradients is None or isinstance(gradients, Exception):
             return None
-        return total(self.problem.ways_of(path)[order], found[1])
+        return total(self.problem.ways_of(path)[order], gradients[1])
 
     def add_failure(
         self, order: int, path: str, mode: str, error: Exception, verdict: str = verdicts.FAILED
     ) -> None:
         """Keep an error, and add rows of it unless there are some of this order and mode."""
         self.errors[order, path, mode] = error
-        known = [row for row in self.rows if (row.order, row.mode) == (order, mode)]
-        if any(row.verdict == verdicts.FAILED for row in known):
+        rows = [row for row in self.rows if (row.order, row.mode) == (order, mode)]
+        if any(row.verdict == verdicts.FAILED for row in rows):
             return
-        found = (None, math.nan, math.nan, "", verdict, f"{type(error).__name__}: {error}")
+        comparison = (None, math.nan, math.nan, "", verdict, f"{type(error).__name__}: {error}")
         for source in self.problem.sources:
-            self.rows.append(DerivativeRow(order, source.name, "x", mode, *found))
+            self.rows.append(DerivativeRow(order, source.name, "x", mode, *comparison))
 
 
 def unit_directions(like: Sequence[np.ndarray]) -> Iterator[tuple[list[np.ndarray], int, tuple]]:
     """Yield a direction along each element of the arrays, with the element's two indices."""
-    for j, one in enumerate(like):
-        for index in np.ndindex(one.shape):
+    for j, array in enumerate(like):
+        for index in np.ndindex(array.shape):
             unit = [np.zeros(other.shape) for other in like]
             unit[j][index] = 1.0
             yield unit, j, index
@@ -140,7 +140,7 @@ def norm(array: np.ndarray) -> float:
 def alike(ones: Sequence, others: Sequence) -> bool:
     """Return whether arrays agree up to the error of an iterative solution, say."""
     return all(
-        (one is None) == (other is None)
-        and (one is None or np.allclose(one, other, 1e-6, 1e-6 * norm(other), equal_nan=True))
-        for one, other in zip(ones, others, strict=True)
+        (array is None) == (other is None)
+        and (array is None or np.allclose(array, other, 1e-6, 1e-6 * norm(other), equal_nan=True))
+        for array, other in zip(ones, others, strict=True)
     )

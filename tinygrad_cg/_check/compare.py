@@ -50,10 +50,10 @@ def run_check(check: Check) -> None:
 def _one_order(check: Check, order: int) -> bool:
     """Add the rows of an order; return False if higher orders are not to be computed."""
     differentiate(check, order)
-    found = check.gradients_of(order, "x")
-    if found is None:
+    gradients = check.gradients_of(order, "x")
+    if gradients is None:
         return False
-    check.has_zeros |= any(map(functools.partial(_has_zero, check), found[1]))
+    check.has_zeros |= any(map(functools.partial(_has_zero, check), gradients[1]))
     if order == 1:
         check_linearity(check)
     lines = [lines_of(check, order, j) for j in check.indices]
@@ -61,14 +61,14 @@ def _one_order(check: Check, order: int) -> bool:
         fetch(first_steps(check, lines, check.problem.scales, FIRST))
     judges = [judge_of(check, order, j, "x", lines[j]) for j in check.indices]
     if "reverse" in check.modes:
-        if x_rows(check, order, judges, *found) and check.full:
+        if x_rows(check, order, judges, *gradients) and check.full:
             full_rows(check, order)
         if order > 1:
             upstream_row(check, order)
             if not check.is_brief:
                 both_rows(check, order, lines)
     if "forward" in check.modes:
-        forward_rows(check, order, judges, found[1])
+        forward_rows(check, order, judges, gradients[1])
     if order == 2 and "reverse" in check.modes and not check.is_brief:
         check_symmetry(check)
     return not (check.is_brief and any(row.false for row in check.rows))
@@ -107,10 +107,10 @@ def _look_closer(check: Check) -> None:
             row.detail += f"{'; ' if row.detail else ''}at a nearby point: {other.verdict}"
     false = [row for row in second.rows if row.false]
     check.rows += false
-    known = {one.name for one in check.properties if one.holds is False}
-    for one in second.properties:
-        if one.holds is False and one.name not in known:
-            check.properties.append(replace(one, detail=f"{one.detail}, at a nearby point"))
+    failed = {prop.name for prop in check.properties if prop.holds is False}
+    for prop in second.properties:
+        if prop.holds is False and prop.name not in failed:
+            check.properties.append(replace(prop, detail=f"{prop.detail}, at a nearby point"))
     for row in unclear if not (false or sure) else ():
         row.verdict, row.detail = verdicts.KINK, "at a nearby point: true"
     if false:
@@ -142,7 +142,7 @@ def _is_special(check: Check) -> bool:
     for row in check.rows:
         if row.verdict in DOUBTFUL or abs(row.value or 0.0) <= row.rounding * check.precision:
             return True
-    return any(bool(np.any(one == np.round(one))) for one in check.problem.point)
+    return any(bool(np.any(value == np.round(value))) for value in check.problem.point)
 
 
 def _has_zero(check: Check, gradient: np.ndarray | None) -> bool:

@@ -29,7 +29,7 @@ def compare_curvature(
         return []
     rows: list[DerivativeRow] = []
     for j, source in enumerate(problem.sources):
-        own = [one if i == j else np.zeros_like(one) for i, one in enumerate(last)]
+        own = [way if i == j else np.zeros_like(way) for i, way in enumerate(last)]
         numbers = _compare(problem, base, order, precision, (last, own))
         if numbers is not None:
             compared = (*numbers, SECOND_DIFFERENCES, WRONG, f"by order {order - 2}")
@@ -56,34 +56,36 @@ def _compare(
     if first is not last:
         weights, sides = [0.25, -0.25], [list(map(f, *pair)) for f in (np.add, np.subtract)]
     along = [Lines(problem, base, side, order - 2, ("x",)) for side in sides]
-    lines = [PathLine(one, "x", None) for one in along]
+    lines = [PathLine(each, "x", None) for each in along]
     number, terms = value.number, 16 * max(precision * value.size, value.rounding)
 
     def reference(levels: int, step: float | None, rounding: Sequence) -> list[float]:
-        found = [
+        results = [
             Curvature(line, precision, step, rough).derivative(levels)
             for line, rough in zip(lines, rounding, strict=True)
         ]
-        values = [weight * one for weight, (one, *_) in zip(weights, found, strict=True)]
-        return [sum(values), *map(sum, zip(*[more for _, *more in found], strict=True))]
+        values = [weight * value for weight, (value, *_) in zip(weights, results, strict=True)]
+        return [sum(values), *map(sum, zip(*[more for _, *more in results], strict=True))]
 
-    def differs(found: float, error: float, noise: float = 0.0) -> bool:
-        size = max(abs(number), abs(found))
+    def differs(expected: float, error: float, noise: float = 0.0) -> bool:
+        size = max(abs(number), abs(expected))
         relative = max(1e-4, tolerance(precision))
-        return abs(number - found) > 10 * error + relative * size + terms + 3 * noise
+        return abs(number - expected) > 10 * error + relative * size + terms + 3 * noise
 
-    found, error, _ = reference(FEW, None, [0.0 for _ in lines])
-    if not (isfinite(found) and isfinite(number)) or not differs(found, error):
+    expected, error, _ = reference(FEW, None, [0.0 for _ in lines])
+    if not (isfinite(expected) and isfinite(number)) or not differs(expected, error):
         return None
     rounding = [noise_of(line(0.0)[0], lambda f=line: f(0.0)[0], problem.rough) for line in lines]
     noise = noise_of(number, lambda: derivative().number, problem.rough)
     step = Curvature(lines[0], precision).step
-    (found, error, least), (other, more, _) = (
+    (expected, error, least), (other, more, _) = (
         reference(MANY, h, rounding) for h in (step, 0.37 * step)
     )
-    error = max(error, more) + abs(found - other)
-    clear = error <= 1e-2 * abs(found) or error <= 100 * least  # no oscillation between the steps
-    if not clear or not differs(found, error, noise):
+    error = max(error, more) + abs(expected - other)
+    clear = (
+        error <= 1e-2 * abs(expected) or error <= 100 * least
+    )  # no oscillation between the steps
+    if not clear or not differs(expected, error, noise):
         return None
-    is_smooth = all(one.look(0.0).holds(one.look(end)) for one in along for end in (step, -step))
-    return (number, found, error) if is_smooth else None
+    is_smooth = all(each.look(0.0).holds(each.look(end)) for each in along for end in (step, -step))
+    return (number, expected, error) if is_smooth else None

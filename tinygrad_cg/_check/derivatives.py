@@ -20,7 +20,7 @@ def differentiate(check: Check, order: int) -> None:
             paths += ["both"]
         if order < check.order:
             paths += ["other"]
-        if order == 2 and not check.is_brief and sum(one.size for one in check.base) > 1:
+        if order == 2 and not check.is_brief and sum(value.size for value in check.base) > 1:
             paths += ["swapped"]
     try:
         _differentiate_at(check, order, paths)

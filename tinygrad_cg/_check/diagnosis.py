@@ -37,7 +37,7 @@ class Evidence:
         self.rows = check.rows
         recorders = check.recorders.values()
         self.calls = _merge_calls(recorders)
-        cuts = [cut for one in recorders for cut in one.cuts if cut.what not in CONSTANT]
+        cuts = [cut for recorder in recorders for cut in recorder.cuts if cut.what not in CONSTANT]
         self.cuts = list(dict.fromkeys(cuts))
         self.without_cuts: str | None = None
         self.is_estimator = False  # whether they belong to an estimator, as it looks
@@ -47,7 +47,7 @@ class Evidence:
         """Set the verdicts of rows where a derivative is lost, or a rule was not used."""
         for row in self.rows:
             captured = [seen for seen in self.calls if row.argument in seen.captured and seen.used]
-            ends = any(one.order <= row.order for one in (*self.cuts, *captured))
+            ends = any(end.order <= row.order for end in (*self.cuts, *captured))
             is_cut = row.value is None or (ends and row.path != "upstream")
             if row.verdict == verdicts.WRONG and is_cut:
                 row.verdict = verdicts.DETACHED
@@ -88,24 +88,24 @@ class Evidence:
                     self._drop(cuts)
                 continue
             for cut in list(cuts):
-                others = [one for one in cuts if one.site != cut.site]
+                others = [other for other in cuts if other.site != cut.site]
                 less = self._without(seen, others) if others else None
                 if less is not None and less.right:
-                    self._drop([one for one in cuts if one.site == cut.site])
+                    self._drop([other for other in cuts if other.site == cut.site])
                     cuts, trial = others, less
             function = self.check.problem.f if seen is None else seen.function
             self.is_estimator = rewrite.is_estimator(function)
             self.without_cuts = None if self.is_estimator else trial.code
 
     def _root_of(self, cut: Cut) -> Seen | None:
-        return next((one.root for one in self.calls if one.definition is cut.definition), None)
+        return next((seen.root for seen in self.calls if seen.definition is cut.definition), None)
 
     def _without(self, seen: Seen | None, cuts: list[Cut], compare: bool = True) -> Trial | None:
         lines = dict.fromkeys(cut.site[1] for cut in cuts)
         return try_change(self.check, seen, rewrite.attach, *lines, compare=compare)
 
     def _drop(self, cuts: list[Cut]) -> None:
-        self.cuts = [one for one in self.cuts if one not in cuts]
+        self.cuts = [cut for cut in self.cuts if cut not in cuts]
         for row in self.rows:
             if row.verdict == verdicts.DETACHED:
                 row.verdict = verdicts.WRONG
@@ -124,16 +124,16 @@ class Evidence:
 
 def _merge_calls(recorders: Iterable[Recorder]) -> list[Seen]:
     """Return each custom gradient once, with what was seen of it in any pass."""
-    found: dict[tuple, Seen] = {}
+    merged: dict[tuple, Seen] = {}
     for recorder in recorders:
         for seen in recorder.calls:
-            known = found.setdefault(seen.key, seen)
-            known.captured |= seen.captured
-            known.bypassed |= seen.bypassed
-            known.used |= seen.used
-            known.standalone &= seen.standalone
-            known.through |= seen.through
-    return list(found.values())
+            first = merged.setdefault(seen.key, seen)
+            first.captured |= seen.captured
+            first.bypassed |= seen.bypassed
+            first.used |= seen.used
+            first.standalone &= seen.standalone
+            first.through |= seen.through
+    return list(merged.values())
 
 
 def _same_faults(rows: Sequence[DerivativeRow], others: Sequence[DerivativeRow]) -> bool:
@@ -152,11 +152,11 @@ def _same_faults(rows: Sequence[DerivativeRow], others: Sequence[DerivativeRow])
             if row.order == first
         }
 
-    one, two = faults(rows), faults(others)
-    return one.keys() == two.keys() and all(
-        (one[key] is None) == (two[key] is None)
-        and math.isclose(one[key] or 0.0, two[key] or 0.0, rel_tol=1e-6)
-        for key in one
+    first, two = faults(rows), faults(others)
+    return first.keys() == two.keys() and all(
+        (first[key] is None) == (two[key] is None)
+        and math.isclose(first[key] or 0.0, two[key] or 0.0, rel_tol=1e-6)
+        for key in first
     )
 
 
@@ -168,19 +168,19 @@ def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
         evidence.acquit_cuts()
     if deliberate is not None:
         parts = (_upstreams, _not_linear)
-    if any(one.name == REPEATS and one.holds is False for one in evidence.check.properties):
+    if any(prop.name == REPEATS and prop.holds is False for prop in evidence.check.properties):
         return list(_not_repeated(evidence))
-    found = [finding for part in parts for finding in part(evidence)]
+    findings = [finding for part in parts for finding in part(evidence)]
     remarks = [Finding(words, remark=True) for words in _remarks(evidence)]
     remarks = [*_values_not_finite(evidence), *remarks]
-    return list(dict.fromkeys([*found, *_wrong(evidence, rules, deliberate), *remarks]))
+    return list(dict.fromkeys([*findings, *_wrong(evidence, rules, deliberate), *remarks]))
 
 
 def _not_repeated(evidence: Evidence) -> Iterator[Finding]:
     """Yield what is said of a function, or a rule, that gives something else each time."""
-    for one in evidence.check.properties:
-        if one.name == REPEATS and one.holds is False:
-            text = f"{one.detail[0].upper()}{one.detail[1:]}."
+    for prop in evidence.check.properties:
+        if prop.name == REPEATS and prop.holds is False:
+            text = f"{prop.detail[0].upper()}{prop.detail[1:]}."
             yield Finding(f"{text} {name_randomness(evidence.check.problem)}".strip())
 
 
@@ -293,7 +293,7 @@ def _of_captured(evidence: Evidence, seen: Seen, false: list[DerivativeRow]) -> 
         f"as an argument, and return a gradient for it: the derivative by {name}, times the "
         "upstream."
     )
-    more = [one for key, one in find_captures(seen.function).items() if key == name]
+    more = [tensor for key, tensor in find_captures(seen.function).items() if key == name]
     return _written(evidence, text, seen, rewrite.add_argument, seen.name, name, more=more)
 
 
@@ -377,27 +377,27 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     )
     functions = [*evidence.calls, None]
     findings = [_written(evidence, text, seen, rewrite.stabilise) for seen in functions]
-    yield next((one for one in findings if one.code), findings[0])
+    yield next((finding for finding in findings if finding.code), findings[0])
 
 
 def _values_not_finite(evidence: Evidence) -> Iterator[Finding]:
     """Say which operation makes values that are infinite or NaN: they have no derivative."""
     problem = evidence.check.problem
     kinds = {
-        "NaN" if np.isnan(one).any() else "infinite"
-        for one in problem.values
-        if not np.isfinite(one).all()
+        "NaN" if np.isnan(value).any() else "infinite"
+        for value in problem.values
+        if not np.isfinite(value).all()
     }
     for kind in sorted(kinds):
-        made = _hunt(evidence, 1, problem.sources[0].name, kind)
+        origin = _hunt(evidence, 1, problem.sources[0].name, kind)
         text = f"The value of `{problem.name}` is {kind} itself, so no derivative is defined there."
-        yield Finding(f"{text} {made}".strip(), remark=True)
+        yield Finding(f"{text} {origin}".strip(), remark=True)
     unknown = [row for row in evidence.rows if row.verdict == verdicts.INCONCLUSIVE]
     for row in unknown if not kinds else ():
         if row.value is not None and not math.isfinite(row.value) and row.path == "x":
-            made = _hunt(evidence, row.order, row.argument)
+            origin = _hunt(evidence, row.order, row.argument)
             text = f"The derivative of order {row.order} by {row.argument} is {number(row.value)}."
-            yield Finding(f"{text} {made}".strip(), remark=True)
+            yield Finding(f"{text} {origin}".strip(), remark=True)
             return
 
 
@@ -415,16 +415,16 @@ def _hunt(evidence: Evidence, order: int, argument: str, of_values: str = "") ->
         recorder.bad.clear()
     first = {bad.what: bad for bad in reversed(recorder.bad)}
     kinds = (of_values,) if of_values else ("infinite", "NaN")
-    made = [_of_bad(evidence, first[what]) for what in kinds if what in first]
-    found = problem.values if of_values else gradients
-    location = _location_of(evidence, argument, found) if made else ""
-    return f"{'; '.join(made)}{location}. " if made else ""
+    origins = [_of_bad(evidence, first[what]) for what in kinds if what in first]
+    arrays = problem.values if of_values else gradients
+    location = _location_of(evidence, argument, arrays) if origins else ""
+    return f"{'; '.join(origins)}{location}. " if origins else ""
 
 
 def _location_of(evidence: Evidence, argument: str, arrays: Sequence) -> str:
     """Return words for the first element of an argument where gradients are not finite."""
     problem = evidence.check.problem
-    j = next((j for j, one in enumerate(problem.sources) if one.name == argument), 0)
+    j = next((j for j, source in enumerate(problem.sources) if source.name == argument), 0)
     x = problem.point[j]
     for array in arrays:
         if array is not None and array.shape == x.shape and not np.isfinite(array).all():
@@ -450,8 +450,8 @@ def _of_bad(evidence: Evidence, bad: Bad) -> str:
 
 
 def _not_linear(evidence: Evidence) -> Iterator[Finding]:
-    for one in evidence.check.properties:
-        if one.name == "linear in the upstream" and one.holds is False:
+    for prop in evidence.check.properties:
+        if prop.name == "linear in the upstream" and prop.holds is False:
             row = next(row for row in evidence.rows if row.path == "upstream" and row.order == 1)
             why = describe_upstreams(evidence.check, row.argument) or (
                 "Clipping, a mask made of the upstream, or its norm do that: what follows is "
@@ -494,13 +494,13 @@ def _wrong(
     if not explanation.text and order == 1 and not blamed and not problem.is_one_rule:
         texts = (name_overwritten(seen) for seen in evidence.calls if seen.standalone)
         explanation = Explanation(next(filter(None, texts), ""), {})
-    is_linear = all(one.holds is not False for one in properties if "linear" in one.name)
+    is_linear = all(prop.holds is not False for prop in properties if "linear" in prop.name)
     if not explanation.text and is_linear:
         explanation = describe_patterns(evidence.check, rows)
     hint = " ".join(filter(None, (explanation.text, deliberate)))
     if blamed:
-        one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
-        text += f" The rule of `{one.name}` ({one.site}) is false by itself."
+        rule = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
+        text += f" The rule of `{rule.name}` ({rule.site}) is false by itself."
     elif inner := [seen for seen in evidence.calls if seen.order == order > 1]:
         name, location = inner[-1].name, where(source_line(inner[-1].function))
         text += (
@@ -531,21 +531,24 @@ def _fixed(evidence: Evidence, explanation: Explanation) -> str | None:
 
 def _describe_swap(evidence: Evidence, order: int) -> str:
     """Return a sentence if two arguments have each other's gradients."""
-    problem, found = evidence.check.problem, evidence.check.first
+    problem, gradients = evidence.check.problem, evidence.check.first
     rows = {
         row.argument: row
         for row in evidence.rows
         if row.order == order == 1 and row.path == "x" and row.mode == "reverse"
     }
     names = [source.name for source in problem.sources]
-    for (i, one), (j, other) in combinations(enumerate(names), 2):
-        both_false = {one, other} <= set(rows) and rows[one].false and rows[other].false
+    for (i, name), (j, other) in combinations(enumerate(names), 2):
+        both_false = {name, other} <= set(rows) and rows[name].false and rows[other].false
         if both_false and problem.point[i].shape == problem.point[j].shape:
-            crossed = (product(problem.last[i], found[j]), product(problem.last[j], found[i]))
-            wanted = (rows[one].reference, rows[other].reference)
+            crossed = (
+                product(problem.last[i], gradients[j]),
+                product(problem.last[j], gradients[i]),
+            )
+            wanted = (rows[name].reference, rows[other].reference)
             pairs = zip(crossed, wanted, strict=True)
             if all(math.isclose(a.number, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in pairs):
-                return f"The gradients of {one} and {other} stand in each other's place."
+                return f"The gradients of {name} and {other} stand in each other's place."
     return ""
 
 

@@ -49,7 +49,7 @@ class Elements(NamedTuple):
 
     name: str
     x: np.ndarray
-    given: np.ndarray
+    actual: np.ndarray
     right: np.ndarray
     uncertainty: np.ndarray
     tolerance: float
@@ -74,33 +74,33 @@ class Elements(NamedTuple):
     @property
     def at_point(self) -> tuple[Elements, ...]:
         """Return the samples at this point: this, and that of another upstream."""
-        return tuple(one for one in self.samples if np.array_equal(one.x, self.x))
+        return tuple(sample for sample in self.samples if np.array_equal(sample.x, self.x))
 
-    def agree(self, given: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
+    def agree(self, numbers: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
         """Return where numbers are equal up to the errors of the right ones, or these unknown."""
         right = self.right if right is None else right
         with np.errstate(all="ignore"):
-            size = np.maximum(np.abs(given), np.abs(right))
-            return ~(np.abs(given - right) > self.tolerance * size + self.uncertainty)
+            size = np.maximum(np.abs(numbers), np.abs(right))
+            return ~(np.abs(numbers - right) > self.tolerance * size + self.uncertainty)
 
-    def match(self, given: np.ndarray) -> bool:
+    def match(self, numbers: np.ndarray) -> bool:
         """Return whether numbers are the right ones, everywhere."""
-        return given.shape == self.right.shape and bool(self.agree(given).all())
+        return numbers.shape == self.right.shape and bool(self.agree(numbers).all())
 
-    def match_given(self, predicted: np.ndarray) -> bool:
+    def match_actual(self, predicted: np.ndarray) -> bool:
         """Return whether numbers are those that the rules gave, everywhere."""
-        if np.shape(predicted) != self.given.shape:
+        if np.shape(predicted) != self.actual.shape:
             return False
         is_defined = np.isfinite(predicted) | ~np.isfinite(self.right)
-        return bool((is_defined & self.agree(predicted, self.given)).all())
+        return bool((is_defined & self.agree(predicted, self.actual)).all())
 
     def only(self, mask: np.ndarray) -> Elements:
         """Return the elements at some positions of x."""
-        x, given, right, uncertainty = (
-            one[mask] for one in (self.x, self.given, self.right, self.uncertainty)
+        x, actual, right, uncertainty = (
+            array[mask] for array in (self.x, self.actual, self.right, self.uncertainty)
         )
-        more = tuple(one.only(mask) for one in self.at_point[1:])
-        return Elements(self.name, x, given, right, uncertainty, self.tolerance, more=more)
+        more = tuple(sample.only(mask) for sample in self.at_point[1:])
+        return Elements(self.name, x, actual, right, uncertainty, self.tolerance, more=more)
 
 
 def largest(numbers: np.ndarray) -> float:
@@ -121,7 +121,7 @@ class Work(Level):
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         out = apply(primitive, inputs, params)
         outs = out if isinstance(out, list) else [out]
-        self.count += CALL + sum(math.prod(one.shape) for one in (*inputs, *outs))
+        self.count += CALL + sum(math.prod(tensor.shape) for tensor in (*inputs, *outs))
         return out
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
@@ -170,23 +170,23 @@ def _elements(
         points += [np.asarray(x + move * argument.scale, x.dtype) for move in MOVES]
     weights = np.ones(1)
     if order == 1:
-        weights = np.concatenate([np.ravel(one) for one in problem.weights])
+        weights = np.concatenate([np.ravel(weight) for weight in problem.weights])
     is_small = x.size * middle.size <= ENTRIES
     if not is_small:  # the sum that is differentiated is enough
         argument.weights, weights = weights, np.ones(1)
         middle = argument.values(x[None])
     single = order == 1 and len(values) == 1 and is_small
     points, slopes_at = argument.slopes(points, middle[0], single)
-    given = argument.gradients(points, at_point)
-    if not np.isfinite(given[0]).all():
+    actual = argument.gradients(points, at_point)
+    if not np.isfinite(actual[0]).all():
         return None
     several = order == 1 and len(values) > 1 and is_small and not np.iscomplexobj(x)
     samples: list[Elements] = []
-    for there, gradient, slopes in zip(points, given, slopes_at, strict=True):
+    for there, gradient, slopes in zip(points, actual, slopes_at, strict=True):
         if np.isfinite(gradient).all():
             samples.append(_sample(argument, there, gradient, slopes, weights, problem.weights))
         if there is x and second is not None and is_small and np.isfinite(second).all():
-            others = np.concatenate([np.ravel(one) for one in problem.second_weights])
+            others = np.concatenate([np.ravel(weight) for weight in problem.second_weights])
             samples.append(_sample(argument, x, second, slopes, others, problem.second_weights))
         if there is x and several:
             samples[0] = samples[0]._replace(parts=_parts_by_output(argument, *slopes.columns[0]))
@@ -195,14 +195,14 @@ def _elements(
     return samples[0]._replace(more=tuple(samples[1:]))
 
 
-def _sharpened(one: Elements) -> Elements:
+def _sharpened(sample: Elements) -> Elements:
     """Return elements with the gradient by the operations' rules, if differences agree with it."""
-    exact, _ = one.shares
-    if not one.match(exact):
-        return one
+    exact, _ = sample.shares
+    if not sample.match(exact):
+        return sample
     tolerance = 300.0 * float(np.finfo(exact.dtype).eps)
     uncertainty = np.full(exact.shape, tolerance * largest(exact))
-    return one._replace(right=exact, uncertainty=uncertainty, tolerance=tolerance)
+    return sample._replace(right=exact, uncertainty=uncertainty, tolerance=tolerance)
 
 
 class Slopes(NamedTuple):
@@ -220,7 +220,7 @@ class Slopes(NamedTuple):
 def _sample(
     argument: Argument,
     x: np.ndarray,
-    given: np.ndarray,
+    actual: np.ndarray,
     slopes: Slopes,
     weights: np.ndarray,
     upstreams: Sequence[np.ndarray],
@@ -231,7 +231,7 @@ def _sample(
     elements = Elements(
         argument.name,
         x,
-        given,
+        actual,
         right.reshape(x.shape),
         uncertainty.reshape(x.shape),
         argument.accuracy,
@@ -255,17 +255,17 @@ def _parts_by_output(
     problem, j, x = argument.problem, argument.j, argument.x
     weights, parts = problem.weights, []
     upstreams = [
-        [one if i == k else np.zeros_like(one) for i, one in enumerate(weights)]
+        [weight if i == k else np.zeros_like(weight) for i, weight in enumerate(weights)]
         for k in range(len(weights))
     ]
     pulled = problem.pull_back(argument.point, upstreams)
-    ends = np.cumsum([one.size for one in weights])
+    ends = np.cumsum([weight.size for weight in weights])
     for gradients, end, weight in zip(pulled, ends, weights, strict=True):
-        given = np.zeros_like(x) if gradients[j] is None else gradients[j]
+        actual = np.zeros_like(x) if gradients[j] is None else gradients[j]
         mine = slice(end - weight.size, end)
         right = np.real(columns[:, mine] @ np.conj(weight.ravel())).reshape(x.shape)
         uncertainty = (errors[:, mine] @ np.abs(weight.ravel())).reshape(x.shape)
-        parts.append(Elements(argument.name, x, given, right, uncertainty, argument.accuracy))
+        parts.append(Elements(argument.name, x, actual, right, uncertainty, argument.accuracy))
     return tuple(parts)
 
 
@@ -281,7 +281,7 @@ class Argument:
         self.x = point[j]
         self.name = problem.sources[j].name
         self.scale = problem.scales[j]
-        self.is_precise = all(np.finfo(one.dtype).eps < 1e-12 for one in point)
+        self.is_precise = all(np.finfo(value.dtype).eps < 1e-12 for value in point)
         self.accuracy = 1e-5 if self.is_precise else 0.02
         self.weights: np.ndarray | None = None
         self.is_batched = True
@@ -293,9 +293,9 @@ class Argument:
         upstreams = [upstream]
         if x is self.x:  # both are needed there
             upstreams = [self.problem.weights[0], self.problem.second_weights[0]]
-        keys = [(x.tobytes(), one.tobytes()) for one in upstreams]
+        keys = [(x.tobytes(), upstream_gradient.tobytes()) for upstream_gradient in upstreams]
         if keys[0] not in self._shares:
-            point = [x if i == self.j else one for i, one in enumerate(self.point)]
+            point = [x if i == self.j else value for i, value in enumerate(self.point)]
             parts: list[Shares] = [(NOTHING, [])] * len(keys)
             if self.problem.is_one_rule and self.problem.against is None:
                 with contextlib.suppress(Exception):  # NumPy code, say
@@ -328,12 +328,12 @@ class Argument:
                 raise TooMuch(self.cost) from None
             points = points[: 1 + ALONE // (10 * self.x.size)]
             rows = self.values(self._around(points, units))
-        found = []
+        slopes = []
         for there, row in zip(points, np.split(rows, len(points)), strict=True):
             sides = np.split(row[1:], len(units))
-            columns = [self._columns(there, row[0], one) for one in sides]
-            found.append(Slopes(row[0], columns, is_jacobian))
-        return points, found
+            columns = [self._columns(there, row[0], side) for side in sides]
+            slopes.append(Slopes(row[0], columns, is_jacobian))
+        return points, slopes
 
     def _around(self, points: list[np.ndarray], units: Sequence[complex]) -> np.ndarray:
         """Return each point, and those around it for each unit."""
@@ -392,7 +392,7 @@ class Argument:
         In batches of so many; one after the other if that is 0. Raises `_NotBatched`.
         """
         if not batch:
-            return np.concatenate([self._values(one[None], None) for one in points])
+            return np.concatenate([self._values(point[None], None) for point in points])
         rows = []
         for start in range(0, len(points), batch):
             some = points[start : start + batch]
@@ -407,8 +407,10 @@ class Argument:
                 results = problem.run(sources, problem.against)
             else:
                 results = problem.numbers(sources, order - 1)
-        arrays = [(one if batch is None else batch.physical(one))._values() for one in results]
-        rows = np.concatenate([one.reshape(len(points), -1) for one in arrays], axis=1)
+        arrays = [
+            (result if batch is None else batch.physical(result))._values() for result in results
+        ]
+        rows = np.concatenate([array.reshape(len(points), -1) for array in arrays], axis=1)
         return rows if self.weights is None else np.real(rows @ np.conj(self.weights))[:, None]
 
     def gradients(self, points: list[np.ndarray], at_point: np.ndarray | None) -> list[np.ndarray]:
@@ -420,7 +422,7 @@ class Argument:
                 if at_point is None or np.allclose(gradients[0], at_point, 1e-6, equal_nan=True):
                     return list(gradients)
         first = [] if at_point is None else [at_point]
-        return [*first, *(self._gradients(one[None], None)[0] for one in points[len(first) :])]
+        return [*first, *(self._gradients(point[None], None)[0] for point in points[len(first) :])]
 
     def _gradients(self, points: np.ndarray, batch: Batch | None) -> np.ndarray:
         problem = self.problem

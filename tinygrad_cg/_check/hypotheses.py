@@ -36,10 +36,10 @@ class Hypothesis(NamedTuple):
 
 
 def gives(
-    words: str, given: Callable[[Elements], Any], fitted: int = 0, fix: Any = None
+    words: str, predict: Callable[[Elements], Any], fitted: int = 0, fix: Any = None
 ) -> Hypothesis:
-    """Return the hypothesis that a rule gives what `given` makes of a sample."""
-    return Hypothesis(words, lambda sample: sample.match_given(given(sample)), fitted, fix)
+    """Return the hypothesis that a rule gives what `predict` makes of a sample."""
+    return Hypothesis(words, lambda sample: sample.match_actual(predict(sample)), fitted, fix)
 
 
 def explain(elements: Elements) -> Hypothesis | None:
@@ -47,7 +47,7 @@ def explain(elements: Elements) -> Hypothesis | None:
     samples = elements.samples
     if not largest(elements.right):
         return None
-    is_close = all(sample.match(sample.given) for sample in samples)
+    is_close = all(sample.match(sample.actual) for sample in samples)
     count = sum(int(np.isfinite(sample.right).sum()) for sample in samples)
     with np.errstate(all="ignore"):
         for family in (_approximations,) if is_close else FAMILIES:
@@ -62,7 +62,7 @@ def explain(elements: Elements) -> Hypothesis | None:
 
 
 def _zero(elements: Elements) -> Iterator[Hypothesis]:
-    yield Hypothesis("The rule gives 0 for it.", lambda sample: not sample.given.any())
+    yield Hypothesis("The rule gives 0 for it.", lambda sample: not sample.actual.any())
 
 
 def _ratio(elements: Elements) -> Iterator[Hypothesis]:
@@ -107,12 +107,14 @@ def _fitted_ratio(elements: Elements, of: Callable[[Elements], Any]) -> Any:
     """Return how many times a multiple of what `of` returns the rules gave; None without one."""
     samples = elements.samples
     expected = [np.ravel(of(sample)) for sample in samples]
-    given = np.concatenate([np.ravel(sample.given) for sample in samples])
-    if sum(map(len, expected)) != len(given):
+    actual = np.concatenate([np.ravel(sample.actual) for sample in samples])
+    if sum(map(len, expected)) != len(actual):
         return None
     right = np.concatenate(expected)
-    known = np.isfinite(right)
-    ratio = np.vdot(right[known], given[known]) / (np.vdot(right[known], right[known]) or np.nan)
+    finite = np.isfinite(right)
+    ratio = np.vdot(right[finite], actual[finite]) / (
+        np.vdot(right[finite], right[finite]) or np.nan
+    )
     if not ratio or not np.isfinite(ratio):
         return None
     return float(np.real(ratio)) if np.isclose(ratio, np.real(ratio)) else complex(ratio)
@@ -134,7 +136,7 @@ OF_OUTPUTS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
 
 def _factors(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a factor made of an argument, or of the output, that is missing or too much."""
-    if sum(sample.given.size for sample in elements.samples) < 3:
+    if sum(sample.actual.size for sample in elements.samples) < 3:
         return
     named: list[tuple[str, Callable[[Elements], Any]]] = [
         (words.format(x=elements.name), lambda sample, of=of: of(sample.x)) for words, of in FACTORS
@@ -193,7 +195,7 @@ def _approximations(elements: Elements) -> Iterator[Hypothesis]:
                 yield Hypothesis(
                     f"It is {ratio:.9g} times that: is a constant written with too few digits, "
                     f"{text}?",
-                    lambda sample: np.allclose(sample.given, ratio * sample.shares[0], 1e-11, 0.0),
+                    lambda sample: np.allclose(sample.actual, ratio * sample.shares[0], 1e-11, 0.0),
                 )
 
 
@@ -201,10 +203,10 @@ def _approximations(elements: Elements) -> Iterator[Hypothesis]:
 
 
 def _of_complex(elements: Elements) -> Iterator[Hypothesis]:
-    if not np.iscomplexobj(elements.given):
+    if not np.iscomplexobj(elements.actual):
         return
     yield gives("It is the complex conjugate of that.", lambda sample: np.conj(sample.right))
-    if elements.upstream.shape == elements.given.shape:
+    if elements.upstream.shape == elements.actual.shape:
         yield gives(
             "Its factor of the upstream gradient is the complex conjugate of the right one.",
             lambda sample: sample.upstream * np.conj(sample.right / sample.upstream),
@@ -223,8 +225,8 @@ def _of_complex(elements: Elements) -> Iterator[Hypothesis]:
 
 def _permuted(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a gradient whose elements stand at other positions."""
-    right, shape = elements.right, elements.given.shape
-    if right.size < 2 or right.size != elements.given.size:
+    right, shape = elements.right, elements.actual.shape
+    if right.size < 2 or right.size != elements.actual.size:
         return
     for axes in permutations(range(right.ndim)) if right.ndim > 1 else ():
         moved = np.transpose(right, axes).shape
@@ -256,7 +258,7 @@ def _permuted(elements: Elements) -> Iterator[Hypothesis]:
             )
     if np.isrealobj(right) and np.isfinite(right).all() and np.ptp(right):
         source = np.empty(right.size, int)
-        source[np.argsort(elements.given, axis=None)] = np.argsort(right, axis=None)
+        source[np.argsort(elements.actual, axis=None)] = np.argsort(right, axis=None)
         yield gives(
             "Its elements are the right ones in another order: it is permuted.",
             lambda sample: np.ravel(sample.right)[source].reshape(shape),
@@ -270,7 +272,7 @@ def _permuted_upstream(elements: Elements) -> Iterator[Hypothesis]:
     if not (np.count_nonzero(elements.jacobian, axis=0) == 1).all():
         return
     upstream = (
-        elements.given / elements.jacobian.sum(axis=0).reshape(elements.given.shape)
+        elements.actual / elements.jacobian.sum(axis=0).reshape(elements.actual.shape)
     ).ravel()
     source = np.empty(upstream.size, int)
     source[np.argsort(upstream)] = np.argsort(elements.upstream.ravel())
@@ -300,11 +302,11 @@ def _summed(elements: Elements) -> Iterator[Hypothesis]:
         return
     shape = elements.outputs.shape
     for axes in _sets_of_axes(len(shape)):
-        if np.prod([n for k, n in enumerate(shape) if k not in axes]) == elements.given.size:
+        if np.prod([n for k, n in enumerate(shape) if k not in axes]) == elements.actual.size:
 
             def summed(sample: Elements, axes: tuple[int, ...] = axes) -> np.ndarray:
                 parts = sample.upstream * sample.jacobian.sum(axis=1).reshape(shape)
-                return parts.sum(axis=axes).reshape(sample.given.shape)
+                return parts.sum(axis=axes).reshape(sample.actual.shape)
 
             words = f"It is the sum over {_axes(axes)}, which is another than the right one."
             yield gives(words, summed)
@@ -374,7 +376,7 @@ def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
         expected = 2.0 * sample.outputs.item() * sample.upstream.item()
         return all(
             abs(np.vdot(sample.x, gradient) - expected) <= sample.tolerance * size
-            for gradient in (sample.given, sample.right)
+            for gradient in (sample.actual, sample.right)
         )
 
     x = elements.name
@@ -439,15 +441,15 @@ def _centred(elements: Elements) -> Iterator[Hypothesis]:
         return
 
     def centre(sample: Elements, axes: tuple[int, ...]) -> np.ndarray:
-        return sample.given - np.mean(sample.given, axis=axes, keepdims=True)
+        return sample.actual - np.mean(sample.actual, axis=axes, keepdims=True)
 
     def scale(sample: Elements, axes: tuple[int, ...]) -> np.ndarray:
-        return sample.outputs * np.mean(sample.given * sample.outputs, axis=axes, keepdims=True)
+        return sample.outputs * np.mean(sample.actual * sample.outputs, axis=axes, keepdims=True)
 
     for axes in _sets_of_axes(y.ndim):
         for what, completed in (
             ("the mean", centre),
-            ("the variance", lambda sample, axes: sample.given - scale(sample, axes)),
+            ("the variance", lambda sample, axes: sample.actual - scale(sample, axes)),
             (
                 "the mean and the variance",
                 lambda sample, axes: centre(sample, axes) - scale(sample, axes),
@@ -481,15 +483,15 @@ def _centred(elements: Elements) -> Iterator[Hypothesis]:
 def _offset(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a constant: the rule itself, or what it adds."""
     is_known = elements.outputs.size and np.isfinite(elements.right).all()
-    if not is_known or elements.upstream.shape != elements.given.shape:
+    if not is_known or elements.upstream.shape != elements.actual.shape:
         return
-    slope = np.ravel(elements.given / elements.upstream)[0]
+    slope = np.ravel(elements.actual / elements.upstream)[0]
     yield gives(
         f"It is {slope:.6g} times the upstream gradient, wherever it is computed.",
         lambda sample: slope * sample.upstream,
         fitted=1,
     )
-    offset = np.mean((elements.given - elements.right) / elements.upstream)
+    offset = np.mean((elements.actual - elements.right) / elements.upstream)
     much = f"{abs(offset):.6g} {'more' if offset > 0 else 'less'}"
     yield gives(
         f"The factor of the upstream gradient is {much} than it must be, everywhere.",
@@ -525,7 +527,7 @@ def _terms(elements: Elements) -> Iterator[Hypothesis]:
 
 def _of_outputs(elements: Elements) -> Iterator[Hypothesis]:
     """Yield the outputs whose gradients are false, where those of others are right."""
-    false = [k for k, part in enumerate(elements.parts) if not part.match(part.given)]
+    false = [k for k, part in enumerate(elements.parts) if not part.match(part.actual)]
     if not 0 < len(false) < len(elements.parts):
         return
     which = f"output {false[0]}" if len(false) == 1 else f"outputs {in_words(map(str, false))}"
@@ -536,7 +538,7 @@ def _of_outputs(elements: Elements) -> Iterator[Hypothesis]:
 
 def _where(elements: Elements) -> Iterator[Hypothesis]:
     """Yield the positions of false elements, where others are right."""
-    false = np.any([~sample.agree(sample.given) for sample in elements.at_point], axis=0)
+    false = np.any([~sample.agree(sample.actual) for sample in elements.at_point], axis=0)
     count = int(false.sum())
     if not 0 < count < false.size:
         return
@@ -570,9 +572,9 @@ def _where_false(elements: Elements, false: np.ndarray) -> str:
                 return (
                     f"{text} That is {next(_named(elements, false))}." if false.sum() == 1 else text
                 )
-    if elements.given.ndim > 1:
-        for axis in range(elements.given.ndim):
-            others = tuple(i for i in range(elements.given.ndim) if i != axis)
+    if elements.actual.ndim > 1:
+        for axis in range(elements.actual.ndim):
+            others = tuple(i for i in range(elements.actual.ndim) if i != axis)
             hit = false.any(axis=others)
             whole = false.all(axis=others)
             if hit.sum() == 1 and false.shape[axis] > 1 and np.array_equal(hit, whole):
@@ -596,14 +598,14 @@ def _where_false(elements: Elements, false: np.ndarray) -> str:
 def _named(elements: Elements, false: np.ndarray) -> Iterator[str]:
     for index in np.argwhere(false):
         position = tuple(int(i) for i in index)
-        given, right = elements.given[position] + 0.0, elements.right[position] + 0.0  # no -0
-        yield f"{elements.name}{list(position)} ({given:.6g} in place of {right:.6g})"
+        actual, right = elements.actual[position] + 0.0, elements.right[position] + 0.0  # no -0
+        yield f"{elements.name}{list(position)} ({actual:.6g} in place of {right:.6g})"
 
 
 def _digits(elements: Elements) -> Iterator[Hypothesis]:
     """Yield the digits that agree, of a solution that is not exact."""
     error = max(
-        largest(each.given - each.right) / largest(each.right) for each in elements.at_point
+        largest(each.actual - each.right) / largest(each.right) for each in elements.at_point
     )
     if error <= 1e-2:
         digits = int(-np.log10(error))
@@ -664,11 +666,11 @@ def explain_upstreams(
     none: np.ndarray, once: np.ndarray, twice: np.ndarray, minus: np.ndarray
 ) -> str | None:
     """Return the first sentence that explains gradients for multiples of an upstream."""
-    given = (none, twice, minus)
+    actual = (none, twice, minus)
     close = partial(np.allclose, rtol=1e-5, atol=1e-7 * largest(np.stack([once, twice, minus])))
     if close(none, 0.0) and close(twice, 2 * once) and close(minus, -once):
         return None
     for words, of in OF_UPSTREAMS:
-        if all(map(close, given, of(none, once))):
+        if all(map(close, actual, of(none, once))):
             return words.format(constant=np.ravel(none)[np.argmax(np.abs(none))])
     return None

@@ -38,12 +38,12 @@ def judge_of(
         outputs = problem.analytic_outputs(move_point(check.base, lines.ways, step))
         if outputs is None:
             check.complex_sources[j] = False
-        elif all(is_complex(one.dtype) for one in outputs):
+        elif all(is_complex(output.dtype) for output in outputs):
             return complex(sum(map(np.sum, map(np.multiply, problem.weights, outputs))))
         return None
 
     precision = check.precision
-    of_reals = all(is_floating(one.dtype) for one in (*check.base, *problem.values))
+    of_reals = all(is_floating(value.dtype) for value in (*check.base, *problem.values))
     exact = complex_line if order == 1 and of_reals and precision < 1e-12 else None
     return Judge(line, problem.scales[j], precision, problem.rough, exact)
 
@@ -73,8 +73,8 @@ def first_steps(
 ) -> list[tuple[Lines, float]]:
     """Return the steps of the first levels along several lines."""
     return [
-        (one, sign * first_step(scale, check.precision) * 0.5**level)
-        for one, scale in zip(lines, scales, strict=True)
+        (line, sign * first_step(scale, check.precision) * 0.5**level)
+        for line, scale in zip(lines, scales, strict=True)
         for level in range(levels)
         for sign in (1, -1)
     ]
@@ -94,7 +94,7 @@ def along_another(check: Check, order: int, j: int) -> tuple[float, float]:
 
 def products_along(check: Check, j: int, *gradients: list) -> list[Product]:
     """Return the products of a source's direction with several gradients."""
-    return [product(check.problem.last[j], one[j]) for one in gradients]
+    return [product(check.problem.last[j], gradient[j]) for gradient in gradients]
 
 
 def recomputation(check: Check, order: int, j: int, path: str = "x") -> Callable:

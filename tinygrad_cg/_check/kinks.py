@@ -29,25 +29,27 @@ def is_slope_nearby(check: Check, order: int, j: int, value: Product, judge: Jud
     ends: list[Point] = []
     for _ in range(NEARBY):
         around = [
-            np.asarray(one + small * scale * generator.uniform(-1.0, 1.0, one.shape), one.dtype)
-            for one, scale in zip(check.base, problem.scales, strict=True)
+            np.asarray(
+                value + small * scale * generator.uniform(-1.0, 1.0, value.shape), value.dtype
+            )
+            for value, scale in zip(check.base, problem.scales, strict=True)
         ]
         ends += [move_point(around, ways, sign * step) for sign in (1.0, -1.0)]
     few = measure_together(problem, ends[: 2 * FEW_NEARBY], order - 1, ("x",)) or []
-    numbers = [one.number for (one,) in few]
+    numbers = [prod.number for (prod,) in few]
     slopes = []
     for k in range(0, len(ends), 2):
         try:
-            more = [problem.measure(one, order - 1) for one in ends[len(numbers) : k + 2]]
+            more = [problem.measure(point, order - 1) for point in ends[len(numbers) : k + 2]]
         except Exception:  # it is not defined there
             return False
-        numbers += [one.number for one in more]
+        numbers += [prod.number for prod in more]
         slopes.append((numbers[k] - numbers[k + 1]) / (2 * step))
         low, high = min(slopes), max(slopes)
         margin = 10 * small * max(abs(low), abs(high))
         if low - margin <= value.number <= high + margin:
             return True
-        gaps = [min(abs(one - side) for side in judge.ladder.slopes()) for one in slopes]
+        gaps = [min(abs(slope - side) for side in judge.ladder.slopes()) for slope in slopes]
         if len(slopes) == FEW_NEARBY and max(gaps) <= margin:
             break
     return False
@@ -72,8 +74,8 @@ def is_outside(check: Check, order: int, j: int, judge: Judge, number: float) ->
         arrays = problem.reference_outputs(point) if one_less is None else one_less
         weights = problem.weights if one_less is None else problem.ways[order - 1]
         pairs = zip(weights, arrays, strict=True)
-        found = [np.real(np.conj(way) * one) for way, one in pairs if one is not None]
-        return np.concatenate([one.ravel() for one in found])
+        weighed = [np.real(np.conj(way) * array) for way, array in pairs if array is not None]
+        return np.concatenate([array.ravel() for array in weighed])
 
     step = judge.ladder.step
     try:

@@ -39,16 +39,16 @@ class _Results(Level):
         self._last: dict[tuple[str, int], int] = {}  # the last result of each line
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        for one in inputs:
-            key = id(one._data)
-            if key in self._made and any(nodes_of(one._rec)):
+        for tensor in inputs:
+            key = id(tensor._data)
+            if key in self._made and any(nodes_of(tensor._rec)):
                 operation, site, _ = self._made[key]
-                self.taken.setdefault(key, (operation, site, one))
+                self.taken.setdefault(key, (operation, site, tensor))
         out = apply(primitive, inputs, params)
-        for one in out if isinstance(out, list) else [out]:
+        for tensor in out if isinstance(out, list) else [out]:
             site = users_line()[:2]
-            self._made[id(one._data)] = primitive.name, site, one._data
-            self._last[site] = id(one._data)
+            self._made[id(tensor._data)] = primitive.name, site, tensor._data
+            self._last[site] = id(tensor._data)
         return out
 
     def variable_of(self, result: Tensor, site: tuple[str, int]) -> str | None:
@@ -89,7 +89,7 @@ def _parts(
 ) -> list[Share]:
     """Return shares: what is named by a variable first, and the last results before others."""
     taken = list(results.taken.values())[-MOST:]
-    slopes = tape.gradient(output, [one for _, _, one in taken], dy)
+    slopes = tape.gradient(output, [result for _, _, result in taken], dy)
     ranked: list[tuple[int, Share]] = []
     for (operation, site, result), slope in zip(taken, slopes, strict=True):
         if slope is None:

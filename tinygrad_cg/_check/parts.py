@@ -28,20 +28,20 @@ def look_at_parts(check: Check) -> None:
     orders = {row.order for row in check.rows if row.order < min(clear, default=math.inf)}
     for order in sorted(orders):
         gradients = check.gradients.get((order, "x"))
-        found = gradients[1] if isinstance(gradients, tuple) else []
-        for j in check.indices if found else ():
+        wide = gradients[1] if isinstance(gradients, tuple) else []
+        for j in check.indices if wide else ():
             parts = _parts_of(check, order, j)
             judged = []
             lines = _lines_of_parts(check, order, j, parts)
             for (part, scale), line in zip(parts, lines, strict=True):
-                last = [part if i == j else one for i, one in enumerate(problem.last)]
-                scales = [scale if i == j else one for i, one in enumerate(problem.scales)]
+                last = [part if i == j else way for i, way in enumerate(problem.last)]
+                scales = [scale if i == j else other for i, other in enumerate(problem.scales)]
                 with problem.using(last=last, scales=scales):
                     judge, again = (
                         judge_of(check, order, j, "x", line),
                         recomputation(check, order, j),
                     )
-                    along = products_along(check, j, found, found)
+                    along = products_along(check, j, wide, wide)
                     row = row_of(check, (order, j, "x", "reverse"), judge, along, again)
                 if np.count_nonzero(part) == 1:
                     row.index = tuple(int(axis[0]) for axis in np.nonzero(part))
@@ -81,16 +81,19 @@ def _add_up(
         mine = (row.order, row.argument, row.path, row.index) == (order, name, "x", None)
         if not mine or row.verdict not in (verdicts.KINK, verdicts.INCONCLUSIVE):
             continue
-        found = value
+        derivative = value
         if row.mode == "forward":
             try:
                 with problem.using(last=[whole if i == j else None for i in check.indices]):
-                    found = problem.tangent(check.base, order, j).number
+                    derivative = problem.tangent(check.base, order, j).number
             except NotLinearError:  # or so much rounded that it looks so
                 continue
-        size = max(abs(value), abs(found))
-        if abs(found - value) <= tolerance(check.precision) * size + rounding * check.precision:
-            row.value, row.reference, row.uncertainty = found, reference, uncertainty
+        size = max(abs(value), abs(derivative))
+        if (
+            abs(derivative - value)
+            <= tolerance(check.precision) * size + rounding * check.precision
+        ):
+            row.value, row.reference, row.uncertainty = derivative, reference, uncertainty
             row.rounding, row.kind = max(row.rounding, rounding), judged[0].kind
             row.verdict, row.detail = verdicts.TRUE, ""
 
@@ -113,11 +116,11 @@ def _parts_of(check: Check, order: int, j: int) -> list[tuple[np.ndarray, float]
     gradient = check.first[j] if check.first else None
     share = np.abs(way) * (1.0 if gradient is None else np.abs(gradient))
     keys = 100 * _classes(sizes, 3) + _classes(share, 4)
-    found = np.unique(keys)
-    if len(found) < 2:
+    classes = np.unique(keys)
+    if len(classes) < 2:
         return []
     parts = []
-    for key in found[:MOST_CLASSES]:
+    for key in classes[:MOST_CLASSES]:
         mask = keys == key
         scale = size_of(value[mask])
         own = np.sign(way) if np.isrealobj(way) else way / np.abs(way)

@@ -94,12 +94,14 @@ def describe_upstreams(check: Check, name: str) -> str | None:
     """Return a sentence on how a gradient depends on its upstream, if not as a product with it."""
     problem = check.problem
     j = [source.name for source in problem.sources].index(name)
-    upstreams = [[factor * one for one in problem.weights] for factor in (0.0, 1.0, 2.0, -1.0)]
+    upstreams = [
+        [factor * weight for weight in problem.weights] for factor in (0.0, 1.0, 2.0, -1.0)
+    ]
     try:
-        none, *others = [one[j] for one in problem.pull_back(check.base, upstreams)]
+        none, *others = [gradients[j] for gradients in problem.pull_back(check.base, upstreams)]
     except Exception:
         return None
-    if any(one is None or not np.isfinite(one).all() for one in others):
+    if any(gradient is None or not np.isfinite(gradient).all() for gradient in others):
         return None
     if not np.isfinite(none).all():  # it divides by the upstream
         none = np.zeros_like(others[0])

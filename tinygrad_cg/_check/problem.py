@@ -108,12 +108,12 @@ def _note_arguments(args: Sequence, error: Exception) -> None:
         error.add_note(
             "check_gradients: pass the function's arguments after it: check_gradients(f, 1.0)"
         )
-    for i, one in enumerate(args):
-        if isinstance(one, (list, tuple)) and all(map(is_weak, nest.flatten(one))):
+    for i, arg in enumerate(args):
+        if isinstance(arg, (list, tuple)) and all(map(is_weak, nest.flatten(arg))):
             error.add_note(
-                f"check_gradients: argument {i} is a {type(one).__name__}: the function gets it as "
+                f"check_gradients: argument {i} is a {type(arg).__name__}: the function gets it as "
                 "it is, with a tensor for each number. For one tensor pass np.array("
-                f"{one!r:.60}) or tf.constant({one!r:.60})"
+                f"{arg!r:.60}) or tf.constant({arg!r:.60})"
             )
 
 
@@ -169,7 +169,7 @@ class CheckedFunction:
         with contextlib.suppress(Exception):
             wide = self._noted_outputs(self.wide_point) if self.has_two_dtypes else outputs
             others = [] if against is None else self.reference_outputs(self.wide_point)
-            self.wide = all(_precision(one.dtype) < 1e-15 for one in [*wide, *others])
+            self.wide = all(_precision(output.dtype) < 1e-15 for output in [*wide, *others])
         self.has_two_dtypes &= self.wide
         self.base_values = wide if self.wide else outputs
         self._choose(outputs, np.random.default_rng(seed), order)
@@ -177,11 +177,13 @@ class CheckedFunction:
     # The sources -----------------------------------------------------------------------------
 
     def _argument_sources(self, args: Sequence, kwargs: dict) -> list[Primal]:
-        paths = [(i, path) for i, one in enumerate(args) for path, _ in nest.flatten_paths(one)]
+        paths = [(i, path) for i, arg in enumerate(args) for path, _ in nest.flatten_paths(arg)]
         named = [path for key in sorted(kwargs) for path, _ in nest.flatten_paths(kwargs[key], key)]
         names = [*self.definition.input_names(paths), *named]
         sources = []
-        dtypes = [one.dtype for one in self.leaves if is_tensor(one) or isinstance(one, np.ndarray)]
+        dtypes = [
+            leaf.dtype for leaf in self.leaves if is_tensor(leaf) or isinstance(leaf, np.ndarray)
+        ]
         has_wide = any(dtype in (np.float64, np.complex128) for dtype in dtypes)
         for index, (name, leaf) in enumerate(zip(names, self.leaves, strict=True)):
             variable = leaf if isinstance(leaf, Variable) else None
@@ -206,10 +208,10 @@ class CheckedFunction:
         self.look = Branches()
         state.listeners.append(used)
         try:
-            with self.at([one.value for one in self.sources], level=self.look) as sources:
+            with self.at([source.value for source in self.sources], level=self.look) as sources:
                 results = self.run(sources)
                 self.look.look_at(results)
-                outputs = [one._values() for one in results]
+                outputs = [result._values() for result in results]
                 if self.against is not None:
                     self.run(sources, self.against)
         finally:
@@ -220,7 +222,9 @@ class CheckedFunction:
         self.look.forget([variable._data for variable in variables])
         names = _distinct([variable.name for variable in variables])
         pairs = zip(names, variables, strict=True)
-        self.sources += [Primal(name, np.array(one._data), one, True) for name, one in pairs]
+        self.sources += [
+            Primal(name, np.array(variable._data), variable, True) for name, variable in pairs
+        ]
         return outputs
 
     def _compare_outputs(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -229,23 +233,23 @@ class CheckedFunction:
         Raises ValueError unless their number and shapes are the same.
         """
         others = self.reference_outputs(self.point)
-        shapes, expected = [one.shape for one in others], [one.shape for one in outputs]
+        shapes, expected = [output.shape for output in others], [output.shape for output in outputs]
         if shapes != expected:
             raise ValueError(
                 f"check_gradients: `against` must return outputs of the shapes that {self.name} "
                 f"returns, {expected}, got {shapes}"
             )
-        return [one - other for one, other in zip(outputs, others, strict=True)]
+        return [output - other for output, other in zip(outputs, others, strict=True)]
 
     # Weights and directions ------------------------------------------------------------------
 
     def _choose(self, outputs: list[np.ndarray], generator: Any, order: int) -> None:
         """Draw weights and directions at random; 1 where there is one number only."""
-        is_single = sum(one.size for one in outputs) == 1
+        is_single = sum(output.size for output in outputs) == 1
 
         def chosen() -> list[np.ndarray]:
             drawn = partial(_draw_signed, generator)
-            return [np.ones(one.shape) if is_single else drawn(one) for one in outputs]
+            return [np.ones(output.shape) if is_single else drawn(output) for output in outputs]
 
         def ways(ones: Callable[[np.ndarray], bool]) -> list[np.ndarray]:
             return [
@@ -326,7 +330,7 @@ class CheckedFunction:
         No element is what it was: zeros and integers, ties and bounds are left, to the inner
         side of bounds if the other side is not in the domain.
         """
-        finite = [np.isfinite(one) for one in self.values]
+        finite = [np.isfinite(output) for output in self.values]
         for sign, signs in ((-1, (-1.0, 1.0)), (1, (-1.0, 1.0)), (-1, (1.0,)), (1, (-1.0,))):
             moved = copy.copy(self)
             moved.point = []
@@ -335,16 +339,16 @@ class CheckedFunction:
                 steps = generator.choice(signs, value.shape) * share * scale
                 other = np.where(value == 0, steps, value * (1 + sign * share))
                 moved.point.append(other.astype(value.dtype))
-            moved.wide_point = [one.astype(_wide(one.dtype)) for one in moved.point]
+            moved.wide_point = [value.astype(_wide(value.dtype)) for value in moved.point]
             moved.scales = [_typical(_sizes(value)) for value in moved.wide_point]
             with contextlib.suppress(Exception):
-                found = moved._noted_outputs(moved.point)
-                pairs = zip(found, finite, strict=True)
-                if all(bool(np.isfinite(one[mask]).all()) for one, mask in pairs):
-                    moved.values = moved.base_values = found
+                outputs = moved._noted_outputs(moved.point)
+                pairs = zip(outputs, finite, strict=True)
+                if all(bool(np.isfinite(output[mask]).all()) for output, mask in pairs):
+                    moved.values = moved.base_values = outputs
                     if self.has_two_dtypes:
                         moved.base_values = moved._noted_outputs(moved.wide_point)
-                    moved.offsets = [] if self.against is None else moved._compare_outputs(found)
+                    moved.offsets = [] if self.against is None else moved._compare_outputs(outputs)
                     return moved
         return None
 
@@ -395,7 +399,7 @@ class CheckedFunction:
 
     def outputs(self, point: Point) -> list[np.ndarray]:
         with self.at(point) as sources:
-            return [one._values() for one in self.run(sources)]
+            return [output._values() for output in self.run(sources)]
 
     def _noted_outputs(self, point: Point) -> list[np.ndarray]:
         """Return f's outputs at a point where it is compared, and keep what it chooses there."""
@@ -403,7 +407,7 @@ class CheckedFunction:
         with self.at(point, level=self.look) as sources:
             outputs = self.run(sources)
             self.look.look_at(outputs)
-            return [one._values() for one in outputs]
+            return [output._values() for output in outputs]
 
     def analytic_outputs(self, point: Point) -> list[np.ndarray] | None:
         """Return the outputs at a complex point; None if they are no analytic function."""
@@ -412,7 +416,7 @@ class CheckedFunction:
         look = Analytic()
         try:
             with self.at(point, look, look) as sources:
-                outputs = [one._values() for one in self.run(sources, self.against)]
+                outputs = [output._values() for output in self.run(sources, self.against)]
         except Exception:
             if look.holds:
                 raise
@@ -432,7 +436,7 @@ class CheckedFunction:
             outputs = self.run(sources, self.against)
             if isinstance(self.level, Constants):
                 self.level.look_at(outputs)
-            return [one._values() for one in outputs]
+            return [output._values() for output in outputs]
 
     def measure(self, point: Point, order: int, path: str = "x") -> Product:
         """Return D_order at a point, summed from its terms."""
@@ -442,9 +446,10 @@ class CheckedFunction:
         """Return D_order at a point, on several paths; of order 0 on the path "x" alone."""
         if not order:
             return [total(self.weights, self.reference_outputs(point))]
-        found = self.arrays_of(point, order, paths)
+        gradients = self.arrays_of(point, order, paths)
         return [
-            total(self.ways_of(path)[order], one) for path, one in zip(paths, found, strict=True)
+            total(self.ways_of(path)[order], arrays)
+            for path, arrays in zip(paths, gradients, strict=True)
         ]
 
     def measure_batch(
@@ -465,14 +470,14 @@ class CheckedFunction:
                 else:
                     state.overrides[id(source.variable)] = x
             if order:
-                found = self.gradients(sources, order, paths)
+                gradients = self.gradients(sources, order, paths)
             else:
-                found = [self.run(sources, self.against)]
+                gradients = [self.run(sources, self.against)]
 
         def rows(tensor: Tensor | None) -> Any:
             return [None] * len(points) if tensor is None else batch.physical(tensor)._values()
 
-        arrays = [list(zip(*map(rows, tensors), strict=True)) for tensors in found]
+        arrays = [list(zip(*map(rows, tensors), strict=True)) for tensors in gradients]
         ways = [self.ways_of(path)[order] if order else self.weights for path in paths]
         return [
             [total(way, some[i]) for way, some in zip(ways, arrays, strict=True)]
@@ -491,13 +496,15 @@ class CheckedFunction:
             weights: list[Tensor] = []
             if "joint" in paths:
                 narrow = _dtypes(point) == _dtypes(self.point)
-                dtypes = [one.dtype if narrow else _wide(one.dtype) for one in self.values]
+                dtypes = [output.dtype if narrow else _wide(output.dtype) for output in self.values]
                 weights = list(map(Tensor, map(np.asarray, self.weights, dtypes)))
             if recorder is not None:
                 recorder.sources = sources
-            found = self.gradients(sources, order, paths, weights)
+            gradients = self.gradients(sources, order, paths, weights)
             counts = [None if path == "joint" else len(sources) for path in paths]
-            return [_arrays(one[:count]) for one, count in zip(found, counts, strict=True)]
+            return [
+                _arrays(tensors[:count]) for tensors, count in zip(gradients, counts, strict=True)
+            ]
 
     def pull_back(
         self, point: Point, upstreams: Sequence, between: Point | None = None
@@ -513,8 +520,8 @@ class CheckedFunction:
             if between is not None:
                 self.outputs(between)
             dtypes = [output.dtype for output in outputs]
-            ways = [list(map(Tensor, map(np.asarray, one, dtypes))) for one in upstreams]
-            return [_arrays(tape.gradient(outputs, sources, one)) for one in ways]
+            ways = [list(map(Tensor, map(np.asarray, upstream, dtypes))) for upstream in upstreams]
+            return [_arrays(tape.gradient(outputs, sources, way)) for way in ways]
 
     # Derivatives -----------------------------------------------------------------------------
 
@@ -527,7 +534,7 @@ class CheckedFunction:
     def weigh(self, outputs: list[Tensor], path: str, weights: Sequence) -> Tensor:
         """Return D_0: the outputs' product with the weights, or that of their squares."""
         if path == "both":
-            return inner(self.weights, [square(one) for one in self._shifted(outputs)])
+            return inner(self.weights, [square(output) for output in self._shifted(outputs)])
         chosen = {"joint": weights, "other": self.second_weights}
         return inner(chosen.get(path, self.weights), outputs)
 
@@ -536,8 +543,8 @@ class CheckedFunction:
         if self.against is None:
             return outputs
         moved = map(np.add, self.reference_outputs(self._point), self.offsets)
-        shifts = [there - one._values() for there, one in zip(moved, outputs, strict=True)]
-        shifts = [np.asarray(a, one.dtype) for a, one in zip(shifts, outputs, strict=True)]
+        shifts = [there - output._values() for there, output in zip(moved, outputs, strict=True)]
+        shifts = [np.asarray(a, output.dtype) for a, output in zip(shifts, outputs, strict=True)]
         return list(map(add, outputs, map(Tensor, shifts)))
 
     def numbers(
@@ -547,9 +554,9 @@ class CheckedFunction:
         if order == 0:
             outputs = self.run(sources)
             return [self.weigh(outputs, path, weights) for path in paths]
-        found = self.gradients(sources, order, paths, weights, is_inner=True)
-        pairs = zip(paths, found, strict=True)
-        return [inner(self.ways_of(path)[order], one) for path, one in pairs]
+        gradients = self.gradients(sources, order, paths, weights, is_inner=True)
+        pairs = zip(paths, gradients, strict=True)
+        return [inner(self.ways_of(path)[order], gradient) for path, gradient in pairs]
 
     def gradients(
         self,
@@ -595,13 +602,13 @@ def inner(ways: Sequence, tensors: Sequence) -> Tensor:
 def total(ways: Sequence, gradients: Sequence) -> Product:
     """Return the sum of the products of directions with gradients."""
     products = [product(*pair) for pair in zip(ways, gradients, strict=True)]
-    values = [one.value for one in products if one.value is not None]
-    size = sum((one.size for one in products), 0.0)
-    return Product(sum(values) if values else None, size, sum(one.rounding for one in products))
+    values = [term.value for term in products if term.value is not None]
+    size = sum((term.size for term in products), 0.0)
+    return Product(sum(values) if values else None, size, sum(term.rounding for term in products))
 
 
 def _arrays(gradients: Sequence) -> list:
-    return [None if one is None else np.array(one._values()) for one in gradients]
+    return [None if gradient is None else np.array(gradient._values()) for gradient in gradients]
 
 
 def product(way: np.ndarray, gradient: Any) -> Product:
@@ -631,7 +638,7 @@ def _wide(dtype: np.dtype) -> np.dtype:
 
 
 def _dtypes(point: Point) -> list[np.dtype]:
-    return [one.dtype for one in point]
+    return [value.dtype for value in point]
 
 
 def _precision(dtype: np.dtype) -> float:

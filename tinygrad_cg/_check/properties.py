@@ -19,8 +19,8 @@ from .verdicts import DerivativeRow, tolerance
 def values_repeat(check: Check) -> bool:
     """Return whether the function is the same when computed again, and keep its value."""
     problem = check.problem
-    known = check.is_nearby or check.is_brief
-    again = problem.base_values if known else problem.outputs(check.base)
+    is_repeated = check.is_nearby or check.is_brief
+    again = problem.base_values if is_repeated else problem.outputs(check.base)
     if alike(problem.base_values, again):
         values = again if problem.against is None else problem.reference_outputs(check.base)
         check.value = total(problem.weights, values)
@@ -39,17 +39,17 @@ def check_linearity(check: Check) -> None:
     problem = check.problem
     sums = [b - a for a, b in zip(problem.weights, problem.others, strict=True)]
     upstreams = [problem.weights, sums, problem.others]
-    precisions = [float(np.finfo(one.dtype).eps) for one in problem.point]
+    precisions = [float(np.finfo(value.dtype).eps) for value in problem.point]
     is_wide = max([check.precision, *precisions]) < 1e-5
     factors = (1e-6, 1e6, 0.0) if is_wide else (0.5, 2.0, 0.0)  # float16 has few powers
-    upstreams += [[factor * one for one in problem.weights] for factor in factors]
+    upstreams += [[factor * weight for weight in problem.weights] for factor in factors]
 
     def parts(j: int) -> list[Product]:
         return products_along(check, j, *problem.pull_back(check.base, upstreams))
 
     def difference(j: int) -> float:
-        one, other, both, *_ = [part.number for part in parts(j)]
-        return one + other - both
+        first, other, both, *_ = [part.number for part in parts(j)]
+        return first + other - both
 
     try:
         pulled = problem.pull_back(check.base, upstreams)
@@ -59,17 +59,17 @@ def check_linearity(check: Check) -> None:
     words = "" if agree else "the gradient is another when the rule runs again: it has a state"
     check.properties.append(Property(REPEATS, agree, words))
     for j, source in enumerate(problem.sources):
-        one, other, both, *multiples = products_along(check, j, *pulled)
-        expected, got = one.number + other.number, both.number
-        allowed = tolerance(check.precision) * max(one.size, other.size, both.size)
-        allowed += 16 * max(one.rounding, other.rounding, both.rounding)
+        first, other, both, *multiples = products_along(check, j, *pulled)
+        expected, got = first.number + other.number, both.number
+        allowed = tolerance(check.precision) * max(first.size, other.size, both.size)
+        allowed += 16 * max(first.rounding, other.rounding, both.rounding)
         if abs(expected - got) > allowed:
             allowed += noise_of_difference(check, functools.partial(difference, j))
         if abs(expected - got) > allowed:
             check.is_linear = False
-            found = (got, expected, 0.0, LINEARITY, verdicts.NOT_LINEAR)
-            check.rows.append(DerivativeRow(1, source.name, "upstream", "reverse", *found))
-        _check_multiples(check, j, one, dict(zip(factors, multiples, strict=True)), parts)
+            comparison = (got, expected, 0.0, LINEARITY, verdicts.NOT_LINEAR)
+            check.rows.append(DerivativeRow(1, source.name, "upstream", "reverse", *comparison))
+        _check_multiples(check, j, first, dict(zip(factors, multiples, strict=True)), parts)
     multiples = [row.detail for row in check.rows if row.verdict == verdicts.NOT_LINEAR]
     words = "" if check.is_linear else "two upstreams' gradients do not add up to that of the sum"
     words = next(filter(None, multiples), words)
@@ -77,24 +77,24 @@ def check_linearity(check: Check) -> None:
 
 
 def _check_multiples(
-    check: Check, j: int, one: Product, multiples: dict[float, Product], parts: Callable
+    check: Check, j: int, first: Product, multiples: dict[float, Product], parts: Callable
 ) -> None:
     """Compare the gradients of multiples of an upstream with the multiples of its gradient."""
-    if not check.is_linear or not math.isfinite(one.number):
+    if not check.is_linear or not math.isfinite(first.number):
         return
-    for k, (factor, found) in enumerate(multiples.items()):
-        expected, got = factor * one.number, found.number
+    for k, (factor, multiple) in enumerate(multiples.items()):
+        expected, got = factor * first.number, multiple.number
         if not math.isfinite(got) and factor > 1.0:
             continue  # too large for its dtype
-        size = max(factor * one.size, found.size)
+        size = max(factor * first.size, multiple.size)
         allowed = tolerance(check.precision) * size if factor else 0.0
         allowed += 1e-30 if check.precision > 1e-12 else 0.0  # numbers that underflow
         if abs(expected - got) <= allowed:
             continue
 
         def difference(factor: float = factor, k: int = k) -> float:
-            found = parts(j)
-            return factor * found[0].number - found[3 + k].number
+            products = parts(j)
+            return factor * products[0].number - products[3 + k].number
 
         if math.isfinite(got) and abs(expected - got) <= allowed + noise_of_difference(
             check, difference
@@ -102,22 +102,22 @@ def _check_multiples(
             continue
         check.is_linear = False
         words = f"for {factor:g} times the upstream" if factor else "for an upstream of zeros"
-        found = (got, expected, 0.0, LINEARITY, verdicts.NOT_LINEAR, words)
+        multiple = (got, expected, 0.0, LINEARITY, verdicts.NOT_LINEAR, words)
         name = check.problem.sources[j].name
-        check.rows.append(DerivativeRow(1, name, "upstream", "reverse", *found))
+        check.rows.append(DerivativeRow(1, name, "upstream", "reverse", *multiple))
         return
 
 
 def check_symmetry(check: Check) -> None:
     """Compare a second derivative along two directions with that in the other order."""
     problem = check.problem
-    one, other = check.value_of(2, "x"), check.value_of(2, "swapped")
-    if one is None or other is None:
+    first, other = check.value_of(2, "x"), check.value_of(2, "swapped")
+    if first is None or other is None:
         return
-    difference = abs(one.number - other.number)
+    difference = abs(first.number - other.number)
     if not math.isfinite(difference):
         return
-    holds = difference <= tolerance(check.precision) * max(one.size, other.size)
+    holds = difference <= tolerance(check.precision) * max(first.size, other.size)
     if not holds and not any(row.verdict == verdicts.WRONG for row in check.rows):
         holds = difference <= noise_of_difference(
             check,
@@ -128,7 +128,7 @@ def check_symmetry(check: Check) -> None:
         )
     if not holds and any(row.verdict in DOUBTFUL for row in check.rows):
         return  # they need not be symmetric where they have no limits
-    words = f"{one.number:.6g} in one order, {other.number:.6g} in the other"
+    words = f"{first.number:.6g} in one order, {other.number:.6g} in the other"
     name = "second derivatives are symmetric"
     check.properties.append(Property(name, holds, "" if holds else words))
 
@@ -137,7 +137,7 @@ def look_at_shapes(check: Check) -> None:
     """Add the property that gradients did not have to be adapted to their inputs."""
     if any("reverse" in key for key in check.errors):
         return
-    adapted = [words for one in check.recorders.values() for words in one.adapted]
+    adapted = [words for recorder in check.recorders.values() for words in recorder.adapted]
     detail = adapted[0] if adapted else ""
     check.properties.append(Property("shapes and dtypes fit", None if adapted else True, detail))
 
@@ -160,12 +160,12 @@ def compare_modes(check: Check) -> None:
         ]
         names, words = [source.name for source in check.problem.sources], []
         for row, other in pairs:
-            one, two = row.value or 0.0, other.value or 0.0
-            allowed = tolerance(check.precision) * max(abs(one), abs(two))
+            reverse, two = row.value or 0.0, other.value or 0.0
+            allowed = tolerance(check.precision) * max(abs(reverse), abs(two))
             rounding = max(row.rounding, other.rounding)
             allowed += rounding * check.precision_of(names.index(row.argument))
             is_true = verdicts.TRUE == row.verdict == other.verdict
-            if abs(one - two) > allowed and not is_true:
-                words.append(f"by {row.argument} {one:.6g} in reverse, {two:.6g} forward")
+            if abs(reverse - two) > allowed and not is_true:
+                words.append(f"by {row.argument} {reverse:.6g} in reverse, {two:.6g} forward")
         if pairs:
             check.properties.append(Property(name, not words, "; ".join(words)))

@@ -125,12 +125,12 @@ class Recorder(Level, Observer):
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         out = apply(primitive, inputs, params)
         outs = out if isinstance(out, list) else [out]
-        if any(any(nodes_of(one._rec)) for one in inputs):
+        if any(any(nodes_of(tensor._rec)) for tensor in inputs):
             if primitive.name in CUTS:
                 self._cut(primitive.name)
-            for one in outs:
-                if is_inexact(one.dtype):
-                    self.coarsest = max(self.coarsest, float(np.finfo(one.dtype).eps))
+            for tensor in outs:
+                if is_inexact(tensor.dtype):
+                    self.coarsest = max(self.coarsest, float(np.finfo(tensor.dtype).eps))
         if self.hunting and len(self.bad) < 8:
             self._hunt(primitive, inputs, outs)
         return out
@@ -144,7 +144,7 @@ class Recorder(Level, Observer):
             lambda leaf: Tensor(leaf._data) if type(leaf) is Tensor else leaf, [list(args), kwargs]
         )
         seen = Seen(call.definition, call, function, bare, named, order, parent)
-        seen.standalone = all(type(one._data) is np.ndarray for one in leaves if is_tensor(one))
+        seen.standalone = all(type(leaf._data) is np.ndarray for leaf in leaves if is_tensor(leaf))
         self.calls.append(seen)
         self._by_definition[id(call.definition)] = seen
 
@@ -153,23 +153,23 @@ class Recorder(Level, Observer):
         results = rebind_outputs(state.frame, call, inputs, outputs)
         seen = self._by_definition.get(id(getattr(call, "definition", None)))
         if seen is not None:
-            tensors = [*outputs, *(one for one in inputs if one is not None)]
-            groups = [record.group for one in tensors for record in nodes_of(one._rec)]
+            tensors = [*outputs, *(tensor for tensor in inputs if tensor is not None)]
+            groups = [record.group for tensor in tensors for record in nodes_of(tensor._rec)]
             for token in {token for group in groups for token in group if token.alive}:
                 self._follow(seen, token, inputs, outputs)
         return results
 
     def _follow(self, seen: Seen, token: Token, inputs: Sequence, outputs: Sequence) -> None:
         def nodes(tensors: Iterable) -> list[Node | None]:
-            return [find(one._rec, token) for one in tensors if one is not None]
+            return [find(tensor._rec, token) for tensor in tensors if tensor is not None]
 
-        given = nodes(inputs)
-        goes_in = {*given} - {None}
+        input_nodes = nodes(inputs)
+        goes_in = {*input_nodes} - {None}
         leaves = dict(zip(nodes(self.sources), self.names, strict=True))
         captured, through = _find_reached(nodes(outputs), goes_in, leaves, token)
         closed = nodes(find_captures(seen.function).values())
         seen.standalone &= not _find_reached(closed, goes_in, {}, token)[1]
-        seen.through |= {i for i, node in enumerate(given) if node in through}
+        seen.through |= {i for i, node in enumerate(input_nodes) if node in through}
         seen.captured |= captured
         seen.used |= bool(goes_in)
         seen.bypassed |= bool(captured and not goes_in)
@@ -209,7 +209,7 @@ class Recorder(Level, Observer):
         if definition is None and running is not None:
             definition = running.definition
         site = site or users_line()[:2]
-        if all((one.what, one.site) != (what, site) for one in self.cuts):
+        if all((cut.what, cut.site) != (what, site) for cut in self.cuts):
             self.cuts.append(Cut(what, definition, site, order))
 
     def _running(self) -> Seen | None:
@@ -219,13 +219,14 @@ class Recorder(Level, Observer):
 
     def _hunt(self, primitive: Any, inputs: tuple, outs: list) -> None:
         arrays, operands = (
-            [one._data for one in tensors if is_inexact(one.dtype)] for tensors in (outs, inputs)
+            [tensor._data for tensor in tensors if is_inexact(tensor.dtype)]
+            for tensors in (outs, inputs)
         )
         is_nan = any(bool(np.isnan(array).any()) for array in arrays)
         fine = (lambda array: ~np.isnan(array)) if is_nan else np.isfinite
-        made = all(fine(array).all() for array in operands)
+        is_origin = all(fine(array).all() for array in operands)
         bad = [~fine(array) for array in arrays]
-        if made and any(map(np.any, bad)):
+        if is_origin and any(map(np.any, bad)):
             examples = tuple(_example(array, is_nan, bad[0]) for array in operands)
             what = "NaN" if is_nan else "infinite"
             self.bad.append(Bad(what, primitive.label, examples, users_line()[:2]))
@@ -233,7 +234,7 @@ class Recorder(Level, Observer):
 
 def find_captures(function: Any) -> dict[str, Any]:
     """Return the tensors that a function captures, by the names that it has for them."""
-    return {name: one for name, one in closure(function).items() if type(one) is Tensor}
+    return {name: value for name, value in closure(function).items() if type(value) is Tensor}
 
 
 def _example(array: np.ndarray, of_nan: bool, bad: np.ndarray) -> str:
@@ -249,16 +250,16 @@ def _find_reached(
     start: Sequence, stop: set, leaves: dict, token: Token
 ) -> tuple[set[str], set[Node]]:
     """Return the leaves that `start` depends on other than through `stop`, and what of that."""
-    found: set[str] = set()
+    reached: set[str] = set()
     through: set[Node] = set()
-    pending, known = list(start), {None}
+    pending, visited = list(start), {None}
     while pending:
         node = pending.pop()
         if node in stop:
             through.add(node)
-        elif node not in known:
-            known.add(node)
+        elif node not in visited:
+            visited.add(node)
             if node in leaves:
-                found.add(leaves[node])
+                reached.add(leaves[node])
             pending += [find(operand, token) for operand in node.inputs]
-    return found, through
+    return reached, through

@@ -79,8 +79,8 @@ class Ladder:
         if len(self.rows) == FIRST:
             self.fetch(FIRST, LEVELS)
         step = self.step * 0.5 ** len(self.rows)
-        (right, one), (left, other) = self.line(step), self.line(-step)
-        size = max(one, other, self.size)
+        (right, right_size), (left, left_size) = self.line(step), self.line(-step)
+        size = max(right_size, left_size, self.size)
         self._extrapolate((right - left) / (2 * step))
         self.noises.append(2 * self.precision * size / step)
         self.bends.append((right + left - 2 * self.middle) / step)
@@ -88,14 +88,14 @@ class Ladder:
 
     def difference(self, step: float) -> tuple[float, float]:
         """Return one central difference, and what rounding the values does to it."""
-        (right, one), (left, other) = self.line(step), self.line(-step)
-        size = max(one, other, self.size)
+        (right, right_size), (left, left_size) = self.line(step), self.line(-step)
+        size = max(right_size, left_size, self.size)
         return (right - left) / (2 * step), 2 * self.precision * size / step
 
     def largest_change(self) -> float:
         """Return how much the values change at most; infinity where they are not known."""
-        known = [one if np.isfinite(one) else np.inf for one in self.changes]
-        return max(known, default=np.inf)
+        changes = [change if np.isfinite(change) else np.inf for change in self.changes]
+        return max(changes, default=np.inf)
 
     def _extrapolate(self, difference: float) -> None:
         row = [difference]
@@ -138,7 +138,10 @@ class Ladder:
             for depth in range(1, len(row)):
                 others = (row[depth - 1], self.rows[i - 1][depth - 1])
                 variation = max(abs(row[depth] - other) for other in others)
-                gap = max((abs(row[depth] - one) - more for one, more in finer), default=0.0)
+                gap = max(
+                    (abs(row[depth] - finer_value) - more for finer_value, more in finer),
+                    default=0.0,
+                )
                 estimate = max(variation + noise, gap)
                 if estimate < error:
                     value, error, level = row[depth], estimate, i
@@ -209,9 +212,9 @@ class Curvature(Ladder):
 
     def refine(self) -> None:
         step = self.step * 0.5 ** len(self.rows)
-        (right, one), (left, other) = self.line(step), self.line(-step)
+        (right, right_size), (left, left_size) = self.line(step), self.line(-step)
         self._extrapolate((right + left - 2 * self.middle) / step**2)
-        noise = self.precision * max(one, other, self.size) + self.rounding
+        noise = self.precision * max(right_size, left_size, self.size) + self.rounding
         self.noises.append(4 * noise / step**2)
 
     def derivative(self, levels: int) -> tuple[float, float, float]:

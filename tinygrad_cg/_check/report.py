@@ -89,7 +89,7 @@ class GradientReport:
 
     @property
     def ok(self) -> bool:
-        broken = any(one.holds is False for one in self.properties)
+        broken = any(prop.holds is False for prop in self.properties)
         return self.first_false_order is None and not broken
 
     def raise_if_wrong(self) -> GradientReport:
@@ -198,16 +198,18 @@ def _lines(report: GradientReport) -> str:
         location = f" ({where(site)})" if Path(site[0]).is_file() and not is_ours(site[0]) else ""
         words = "Order 1 is compared with the derivative of the surrogate"
         lines.append(f"{words} `{name}`{location}.")
-    fulfilled = [one.name for one in report.properties if one.holds]
+    fulfilled = [prop.name for prop in report.properties if prop.holds]
     lines += [f"Holds: {'; '.join(fulfilled)}."] if fulfilled else []
-    failed = [one for one in report.properties if one.holds is False]
-    lines += [f"Fails: {one.name}: {one.detail}." for one in failed]
+    failed = [prop for prop in report.properties if prop.holds is False]
+    lines += [f"Fails: {prop.name}: {prop.detail}." for prop in failed]
     for rule in report.rules:
         false = rule.first_false_order
         verdict = "right by itself" if false is None else f"false by itself at order {false}"
         if rule.rows and not rule.conclusive:
             verdict = "nothing can be said of it by itself"
-        verdict += "".join(f"; fails: {one.name}" for one in rule.properties if one.holds is False)
+        verdict += "".join(
+            f"; fails: {prop.name}" for prop in rule.properties if prop.holds is False
+        )
         lines.append(f"Rule of `{rule.name}` ({rule.site}), for order {rule.order}: {verdict}.")
     return "\n".join(lines)
 

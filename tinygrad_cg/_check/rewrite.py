@@ -35,13 +35,13 @@ class SourceCode:
     @property
     def prefix(self) -> str:
         """Return the user's name for the library, with a dot."""
-        found = re.search(r"(\w+\.)(?:\w+\.)*custom_gradient", ast.unparse(self.tree))
-        if found:
-            return found.group(1)
+        match = re.search(r"(\w+\.)(?:\w+\.)*custom_gradient", ast.unparse(self.tree))
+        if match:
+            return match.group(1)
         package = __name__.partition(".")[0]
-        names = (name for name, one in self.space.items() if inspect.ismodule(one))
-        known = (name for name in names if self.space[name].__name__ == package)
-        return f"{next(known, 'tf')}."
+        names = (name for name, value in self.space.items() if inspect.ismodule(value))
+        aliases = (name for name in names if self.space[name].__name__ == package)
+        return f"{next(aliases, 'tf')}."
 
 
 def is_custom_gradient(decorator: ast.expr, space: Mapping[str, Any]) -> bool:
@@ -85,8 +85,8 @@ def _is_estimator(node: ast.AST) -> bool:
     return False
 
 
-def _same(one: ast.expr, other: ast.expr) -> bool:
-    return ast.dump(one) == ast.dump(other)
+def _same(node: ast.expr, other: ast.expr) -> bool:
+    return ast.dump(node) == ast.dump(other)
 
 
 def corrected(function: Any, change: Callable[..., None], *facts: Any) -> str | None:
@@ -102,24 +102,24 @@ def corrected(function: Any, change: Callable[..., None], *facts: Any) -> str | 
 
 def _space_lines(lines: list[str]) -> list[str]:
     """Return lines of code with an empty one after each function inside another."""
-    found: list[str] = []
+    spaced: list[str] = []
     inside: list[int] = []  # the indents of the functions that a line stands in
     for line in lines:
         indent = len(line) - len(line.lstrip())
         while line and inside and indent <= inside[-1]:
             inside.pop()
-            if found[-1]:
-                found.append("")
+            if spaced[-1]:
+                spaced.append("")
         if line.lstrip().startswith("def "):
             inside.append(indent)
-        found.append(line)
-    return found
+        spaced.append(line)
+    return spaced
 
 
 def _without_parentheses(line: str) -> str:
     """Return `return (a, b)` and `c = (a, b)` as people write them."""
-    found = re.fullmatch(r"(\s*(?:return|[\w, ]+ =) )\((.*)\)", line)
-    bare = found.group(1) + found.group(2) if found else line
+    match = re.fullmatch(r"(\s*(?:return|[\w, ]+ =) )\((.*)\)", line)
+    bare = match.group(1) + match.group(2) if match else line
     with contextlib.suppress(SyntaxError):
         if ast.dump(ast.parse(bare.strip())) == ast.dump(ast.parse(line.strip())):
             return bare
@@ -128,15 +128,15 @@ def _without_parentheses(line: str) -> str:
 
 def returns(function: ast.FunctionDef) -> list[ast.Return]:
     """Return the return statements of a function, without those of functions inside it."""
-    found = []
+    statements = []
     pending: list[ast.AST] = list(function.body)
     while pending:
         node = pending.pop(0)
         if isinstance(node, ast.Return):
-            found.append(node)
+            statements.append(node)
         elif not isinstance(node, (ast.FunctionDef, ast.Lambda)):
             pending += ast.iter_child_nodes(node)
-    return found
+    return statements
 
 
 # Changes -------------------------------------------------------------------------------------
@@ -148,20 +148,24 @@ def undecorate(source: SourceCode, inner: str) -> None:
     if target is None:
         return
     pairs = []
-    for one in returns(target):
-        match one.value:
+    for statement in returns(target):
+        match statement.value:
             case ast.Tuple([value, rule]):
-                pairs.append((one, value, rule))
+                pairs.append((statement, value, rule))
             case _:
                 return
     decorators = target.decorator_list
-    target.decorator_list = [one for one in decorators if not is_custom_gradient(one, source.space)]
+    target.decorator_list = [
+        decorator for decorator in decorators if not is_custom_gradient(decorator, source.space)
+    ]
     gone = {rule.id for _, _, rule in pairs if isinstance(rule, ast.Name)}
-    for one, value, _ in pairs:
-        one.value = value
+    for statement, value, _ in pairs:
+        statement.value = value
     body = target.body
     target.body = [
-        one for one in body if not (isinstance(one, ast.FunctionDef) and one.name in gone)
+        statement
+        for statement in body
+        if not (isinstance(statement, ast.FunctionDef) and statement.name in gone)
     ]
 
 
@@ -206,14 +210,14 @@ def scale_gradient(source: SourceCode, name: str, index: int, ratio: float) -> N
         return
 
     def scale(gradients: list[ast.expr]) -> list[ast.expr]:
-        found = gradients[index]
+        gradient = gradients[index]
         if near.denominator > 1:
-            found = _times(near.denominator, found)
+            gradient = _times(near.denominator, gradient)
         if abs(near.numerator) > 1:
-            found = ast.BinOp(found, ast.Div(), ast.Constant(float(abs(near.numerator))))
+            gradient = ast.BinOp(gradient, ast.Div(), ast.Constant(float(abs(near.numerator))))
         if near < 0:
-            found = _negated(found)
-        return [*gradients[:index], found, *gradients[index + 1 :]]
+            gradient = _negated(gradient)
+        return [*gradients[:index], gradient, *gradients[index + 1 :]]
 
     _change_returned(source, name, index, scale)
 
@@ -254,10 +258,10 @@ def change_axis(source: SourceCode, name: str, index: int, old: int, new: int) -
 
 def _change_returned(source: SourceCode, name: str, index: int, change: Callable) -> None:
     """Change what the rule of `name` returns, if there is a gradient number `index` everywhere."""
-    found = _find_returned(_rule_of(source, name))
-    if all(len(one.gradients) > index for one in found):
-        for one in found:
-            one.replace(change(one.gradients))
+    statements = _find_returned(_rule_of(source, name))
+    if all(len(statement.gradients) > index for statement in statements):
+        for statement in statements:
+            statement.replace(change(statement.gradients))
 
 
 def add_argument(source: SourceCode, name: str, captured: str) -> None:
@@ -265,7 +269,7 @@ def add_argument(source: SourceCode, name: str, captured: str) -> None:
     target, rule = _find_function(source.tree, name), _rule_of(source, name)
     if target is None or rule is None:
         return
-    value, upstreams = _value_of(target), [one.arg for one in rule.args.args]
+    value, upstreams = _value_of(target), [argument.arg for argument in rule.args.args]
     if value is None or len(upstreams) != 1:
         return
     pulled = f"{source.prefix}vjp(lambda {captured}: {value}, {captured})[1]({upstreams[0]})[0]"
@@ -273,8 +277,8 @@ def add_argument(source: SourceCode, name: str, captured: str) -> None:
     if isinstance(rule, ast.FunctionDef):
         rule.body.insert(0, ast.parse(f"gradient_by_{captured} = {pulled}").body[0])
         gradient = ast.Name(f"gradient_by_{captured}")
-    for one in _find_returned(rule):
-        one.replace([*one.gradients, gradient])
+    for statement in _find_returned(rule):
+        statement.replace([*statement.gradients, gradient])
     target.args.args.append(ast.arg(captured))
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
@@ -283,12 +287,16 @@ def add_argument(source: SourceCode, name: str, captured: str) -> None:
 
 def _value_of(function: ast.FunctionDef) -> str | None:
     """Return the one value that a function with a rule returns, as an expression of arguments."""
-    values = [one.value.elts[0] for one in returns(function) if isinstance(one.value, ast.Tuple)]
+    values = [
+        statement.value.elts[0]
+        for statement in returns(function)
+        if isinstance(statement.value, ast.Tuple)
+    ]
     if len(values) != 1:
         return None
     assigned: dict[str, ast.expr] = {}
-    for one in function.body:
-        match one:
+    for statement in function.body:
+        match statement:
             case ast.Assign([ast.Name(name)], expression):
                 if name in assigned:
                     return None
@@ -339,7 +347,7 @@ def stabilise(source: SourceCode) -> None:
     for node in ast.walk(source.tree):
         match node:
             case ast.Assign(targets, ast.Call(function, [x])) if last_name(function) == "exp":
-                exponents |= {one.id: x for one in targets if isinstance(one, ast.Name)}
+                exponents |= {target.id: x for target in targets if isinstance(target, ast.Name)}
     formulas = Stabilise(exponents, source.prefix)
     formulas.visit(source.tree)
     for name in exponents if formulas.changed else ():
@@ -429,12 +437,12 @@ def _rule_of(source: SourceCode, name: str) -> ast.FunctionDef | ast.Lambda | No
     """Return the gradient function that the function `name` returns."""
     target = _find_function(source.tree, name)
     if target is not None:
-        for one in returns(target):
-            match one.value:
+        for statement in returns(target):
+            match statement.value:
                 case ast.Tuple([_, ast.Lambda() as rule]):
                     return rule
-                case ast.Tuple([_, ast.Name(rule)]) if found := _find_function(target, rule):
-                    return found
+                case ast.Tuple([_, ast.Name(rule)]) if definition := _find_function(target, rule):
+                    return definition
     return None
 
 
@@ -446,7 +454,7 @@ def _find_function(tree: ast.AST, name: str) -> ast.FunctionDef | None:
 def _find_returned(rule: ast.FunctionDef | ast.Lambda | None) -> list[Returned]:
     if rule is None:
         return []
-    return [Returned(one) for one in ([rule] if isinstance(rule, ast.Lambda) else returns(rule))]
+    return [Returned(node) for node in ([rule] if isinstance(rule, ast.Lambda) else returns(rule))]
 
 
 def line_of(file: str, line: int) -> str:

@@ -48,7 +48,7 @@ class Rough(Level):
     def add_results(self, tensors: Sequence) -> Any:
         """Note arguments and results; return them."""
         if self.constants:
-            self._results |= {id(one): one for one in tensors}
+            self._results |= {id(tensor): tensor for tensor in tensors}
         return tensors
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
@@ -58,15 +58,17 @@ class Rough(Level):
         name = primitive.name
         if name in EXACT or (primitive.kind == "move" and name not in SUMS):
             return out
-        for one in out if isinstance(out, list) else [out]:
-            data = one._data
+        for result in out if isinstance(out, list) else [out]:
+            data = result._data
             if is_inexact(data.dtype) and type(data) is np.ndarray:
                 with np.errstate(all="ignore"):
-                    size = self._uncertainty(primitive, [one._data for one in inputs], params, data)
+                    size = self._uncertainty(
+                        primitive, [tensor._data for tensor in inputs], params, data
+                    )
                     limits = np.finfo(data.dtype)
                     noise = self._draw(size * limits.eps, limits.smallest_subnormal)
-                    one._data = np.asarray(np.where(np.isfinite(noise), data + noise, data))
-                    one._data = one._data.astype(data.dtype)
+                    result._data = np.asarray(np.where(np.isfinite(noise), data + noise, data))
+                    result._data = result._data.astype(data.dtype)
         return out
 
     def _round_constant(self, operand: Tensor) -> Tensor:
@@ -101,7 +103,7 @@ class Rough(Level):
             exponent = params.get("exponent", operands[-1])
             is_polar = "power" in name and not np.all(exponent == np.round(np.real(exponent)))
             size = _sizes_of_parts(name, operands, out, is_polar)
-        if not all(type(one) is np.ndarray for one in operands):
+        if not all(type(operand) is np.ndarray for operand in operands):
             return size
         if name in SUMS or (name == "multiply" and is_complex(out.dtype)):
             terms = primitive.run(*map(_magnitudes, operands), **params)
@@ -109,13 +111,13 @@ class Rough(Level):
                 return np.abs(terms) + 1j * np.abs(np.imag(terms))
             return np.maximum(size, np.abs(terms))
         if name in SOLVERS:
-            moved = [self._moved(one) for one in operands]
+            moved = [self._moved(operand) for operand in operands]
             try:
                 other = primitive.run(*moved, **params)
             except Exception:  # no longer positive definite, say
                 return size
-            found = 4.0 * (_magnitudes(other - out) + _error_of(name, operands, out))
-            return size + found / np.finfo(out.dtype).eps
+            error = 4.0 * (_magnitudes(other - out) + _error_of(name, operands, out))
+            return size + error / np.finfo(out.dtype).eps
         if name in ("logsumexp", "log_softmax"):
             return size + 1.0
         if name == "softmax":
@@ -146,7 +148,7 @@ class Rough(Level):
 def _error_of(name: str, operands: list, out: np.ndarray) -> np.ndarray | float:
     """Return about how far an inverse or a solution is off, from its residual."""
     dtype = np.clongdouble if is_complex(out.dtype) else np.longdouble
-    wide = [one.astype(dtype) for one in operands]
+    wide = [operand.astype(dtype) for operand in operands]
     if name == "inverse":
         residual = np.eye(out.shape[-1]) - np.matmul(wide[0], out)
         return _magnitudes(np.matmul(out, residual)).astype(out.dtype)
@@ -160,10 +162,10 @@ def _magnitudes(operand: np.ndarray) -> np.ndarray:
     """Return magnitudes, for complex numbers those of both parts: ``|re| + 1j |im|``."""
     if not is_inexact(operand.dtype):
         return operand
-    found = np.abs(operand)
+    magnitudes = np.abs(operand)
     if is_complex(operand.dtype):
-        found = np.abs(np.real(operand)) + 1j * np.abs(np.imag(operand))
-    return np.asarray(found, operand.dtype)
+        magnitudes = np.abs(np.real(operand)) + 1j * np.abs(np.imag(operand))
+    return np.asarray(magnitudes, operand.dtype)
 
 
 def _sizes_of_parts(name: str, operands: list, out: np.ndarray, is_polar: bool) -> np.ndarray:
@@ -173,12 +175,14 @@ def _sizes_of_parts(name: str, operands: list, out: np.ndarray, is_polar: bool) 
     in a complex step: functions are then computed as their real parts and derivatives.
     """
     componentwise = np.array(True)
-    for one in operands if name not in ("add", "subtract") else ():
-        if is_complex(one.dtype):
-            tiny = np.abs(np.imag(one)) <= 1e-10 * np.abs(np.real(one))
-            tiny &= (np.real(one) > 0) | (not is_polar)
+    for operand in operands if name not in ("add", "subtract") else ():
+        if is_complex(operand.dtype):
+            tiny = np.abs(np.imag(operand)) <= 1e-10 * np.abs(np.real(operand))
+            tiny &= (np.real(operand) > 0) | (not is_polar)
             sizes = zip(tiny.shape[::-1], out.shape[::-1], strict=False)
-            fits = tiny.ndim <= out.ndim and all(one in (1, other) for one, other in sizes)
+            fits = tiny.ndim <= out.ndim and all(
+                size_of_axis in (1, other) for size_of_axis, other in sizes
+            )
             componentwise = componentwise & (tiny if fits else tiny.all())
     size = np.abs(out)
     return size + 1j * np.where(componentwise, np.abs(np.imag(out)), size)

@@ -21,17 +21,17 @@ from .verdicts import SHARP, DerivativeRow, Judge, decide, noise_of, tolerance
 
 
 def row_of(
-    check: Check, label: Label, judge: Judge, found: Sequence, again: Callable
+    check: Check, label: Label, judge: Judge, products: Sequence, again: Callable
 ) -> DerivativeRow:
     """Return the row for a value in the arguments' precision and in the comparison's."""
     order, j, path, mode = label
-    own, value = found
+    own, value = products
     shown, detail = value.value, ""
     if not math.isfinite(value.number):
         reference = judge.refine_reference()
         size = max(abs(reference.value), reference.size)
-        known = math.isfinite(reference.value) and reference.error <= 1e-3 * size
-        verdict = _overflow(check, reference) if known else verdicts.INCONCLUSIVE
+        is_sharp = math.isfinite(reference.value) and reference.error <= 1e-3 * size
+        verdict = _overflow(check, reference) if is_sharp else verdicts.INCONCLUSIVE
     else:
         verdict, reference = judge.verdict(value, again)
         before = [row for row in check.rows if row.order < order]
@@ -81,7 +81,7 @@ def _is_false_in_own_dtype(check: Check, order: int, j: int, own: Product, value
 
 def _overflow(check: Check, reference: ReferenceValue) -> str:
     """Return a verdict for a non-finite value: whether the sources' dtypes could hold it."""
-    largest = min(float(np.finfo(one.dtype).max) for one in check.problem.point)
+    largest = min(float(np.finfo(value.dtype).max) for value in check.problem.point)
     too_large = abs(reference.value) > 0.1 * largest
     return verdicts.INCONCLUSIVE if too_large else verdicts.NOT_FINITE
 
@@ -121,8 +121,8 @@ def upstream_row(check: Check, order: int) -> None:
     reference = ReferenceValue(exact.number, 1e-12 * exact.size, LINEARITY, size=exact.size)
     shown = value.value
     if not math.isfinite(value.number):
-        known = math.isfinite(reference.value)
-        verdict, floor = verdicts.NOT_FINITE if known else verdicts.INCONCLUSIVE, 0.0
+        is_known = math.isfinite(reference.value)
+        verdict, floor = verdicts.NOT_FINITE if is_known else verdicts.INCONCLUSIVE, 0.0
     else:
         floor = 100 * check.precision * max(value.size, exact.size)
         verdict = decide(value.number, reference, check.precision, floor)
@@ -141,8 +141,8 @@ def upstream_row(check: Check, order: int) -> None:
             verdict = decide(value.number, reference, check.precision, floor) or verdicts.WRONG
     if verdict == verdicts.TRUE and not math.isfinite(own.number):
         verdict, shown = _overflow(check, reference), own.value
-    found = (shown, reference.value, reference.error, LINEARITY, verdict)
-    row = DerivativeRow(order, "dy", "upstream", "reverse", *found)
+    comparison = (shown, reference.value, reference.error, LINEARITY, verdict)
+    row = DerivativeRow(order, "dy", "upstream", "reverse", *comparison)
     row.rounding, row.tolerance = floor / check.precision, tolerance(check.precision)
     check.rows.append(row)
 
@@ -159,8 +159,8 @@ def _with_upstream(check: Check, order: int) -> Product:
 
 def both_rows(check: Check, order: int, lines: list[Lines]) -> None:
     """Add the derivatives of the squared outputs, where both paths meet."""
-    found = check.gradients_of(order, "both")
-    if found is None:
+    gradients = check.gradients_of(order, "both")
+    if gradients is None:
         return
     for j in check.indices:
         judge, again = (
@@ -168,7 +168,7 @@ def both_rows(check: Check, order: int, lines: list[Lines]) -> None:
             recomputation(check, order, j, "both"),
         )
         judge.known_false = is_known_false(check, j)
-        along = products_along(check, j, *found)
+        along = products_along(check, j, *gradients)
         check.rows.append(row_of(check, (order, j, "both", "reverse"), judge, along, again))
 
 

@@ -25,44 +25,46 @@ def full_rows(check: Check, order: int) -> None:
     problem = check.problem
     chosen = problem.weights if order == 1 else problem.ways[order - 1]
     units = [unit for unit, _, _ in unit_directions(chosen)]
-    given = [problem.ways[: order - 1], problem.ways[order:]]
+    other_ways = [problem.ways[: order - 1], problem.ways[order:]]
     if order == 1:
-        found = problem.pull_back(check.base, units)
+        gradients = problem.pull_back(check.base, units)
     else:
-        found = []
+        gradients = []
         for unit in track(units, f"check_gradients: derivatives of order {order}"):
-            with problem.using(ways=[*given[0], unit, *given[1]]):
-                found.append(problem.arrays(check.base, order))
-    doubts = _doubts(check, order, found)
-    known: set[tuple] = set()
-    doubts = sorted(doubts, key=lambda one: -one[0])[:MOST_DOUBTS]
+            with problem.using(ways=[*other_ways[0], unit, *other_ways[1]]):
+                gradients.append(problem.arrays(check.base, order))
+    doubts = _doubts(check, order, gradients)
+    shown: set[tuple] = set()
+    doubts = sorted(doubts, key=lambda doubt: -doubt[0])[:MOST_DOUBTS]
     for _, number, j, index in track(doubts, f"check_gradients: doubts of order {order}"):
-        if (j, index) in known or len(known) >= MOST_SHOWN:
+        if (j, index) in shown or len(shown) >= MOST_SHOWN:
             continue
-        last = [np.zeros(one.shape) for one in problem.last]
+        last = [np.zeros(way.shape) for way in problem.last]
         last[j][index] = 1.0
         scales = list(problem.scales)
         scales[j] = size_of(problem.wide_point[j][index]) or scales[j]
         unit = units[number]
         change: dict = {"last": last, "scales": scales}
-        change |= {"weights": unit} if order == 1 else {"ways": [*given[0], unit, *given[1]]}
+        change |= (
+            {"weights": unit} if order == 1 else {"ways": [*other_ways[0], unit, *other_ways[1]]}
+        )
         with problem.using(**change):
             judge, again = (
                 judge_of(check, order, j, as_weighed=False),
                 recomputation(check, order, j),
             )
-            along = products_along(check, j, found[number], found[number])
+            along = products_along(check, j, gradients[number], gradients[number])
             row = row_of(check, (order, j, "x", "reverse"), judge, along, again)
         row.index = index
         if row.verdict != verdicts.TRUE:
-            known.add((j, index))
+            shown.add((j, index))
             check.rows.append(row)
 
 
-def _doubts(check: Check, order: int, found: list) -> list[tuple[float, int, int, tuple]]:
+def _doubts(check: Check, order: int, gradients: list) -> list[tuple[float, int, int, tuple]]:
     """Return where elements of the derivative may differ from differences, and how far.
 
-    `found` has the gradients of each element of the order before.
+    `gradients` has those of each element of the order before.
     """
     problem, base, precision = check.problem, check.base, check.precision
 
@@ -71,11 +73,11 @@ def _doubts(check: Check, order: int, found: list) -> list[tuple[float, int, int
         arrays = problem.arrays(point, order - 1) if order > 1 else at_first(point)
         pairs = zip(arrays, problem.point, strict=False) if order > 1 else ()
         if order > 1:
-            arrays = [np.zeros(own.shape) if one is None else one for one, own in pairs]
-        return np.concatenate([np.real(one).astype(np.float64).ravel() for one in arrays])
+            arrays = [np.zeros(own.shape) if array is None else array for array, own in pairs]
+        return np.concatenate([np.real(array).astype(np.float64).ravel() for array in arrays])
 
     middle, doubts = elements(base), []
-    count = sum(one.size for one in problem.last)
+    count = sum(way.size for way in problem.last)
     for unit, j, index in track(
         unit_directions(problem.last), f"check_gradients: differences of order {order}", count
     ):
@@ -88,7 +90,9 @@ def _doubts(check: Check, order: int, found: list) -> list[tuple[float, int, int
             except Exception:  # it is not defined there
                 return np.full(middle.shape, np.nan)
 
-        values = np.array([0.0 if one[j] is None else np.real(one[j][index]) for one in found])
+        values = np.array(
+            [0.0 if gradient[j] is None else np.real(gradient[j][index]) for gradient in gradients]
+        )
         with np.errstate(all="ignore"):
             reference, error, noise = difference_all(line, middle, scale, precision)
             gap = np.abs(values - reference)

@@ -23,8 +23,8 @@ def name_randomness(problem: CheckedFunction) -> str:
     with contextlib.suppress(Exception):
         problem.pull_back(problem.point, [problem.weights])
     after = _random_states()
-    for name, one, other in zip(("`numpy.random`", "`random`"), before, after, strict=True):
-        if one != other:
+    for name, old, other in zip(("`numpy.random`", "`random`"), before, after, strict=True):
+        if old != other:
             return (
                 f"It draws from the global state of {name}: draw outside of the function, or once "
                 "for each call, and let the rule use the same numbers."

@@ -57,17 +57,17 @@ def recognise_surrogate(check: Check) -> str | None:
             f"`{name}` returns elements of its argument as they are, and its rule is not that of "
             "such a function: is it a straight-through estimator, or a gradient reversal?"
         )
-    found = _find_surrogate(check, point)
-    if found is None and not constant:
+    surrogate = _find_surrogate(check, point)
+    if surrogate is None and not constant:
         return None
-    if found is None:
+    if surrogate is None:
         return (
             f"{text} If so, declare the function whose derivative the rule gives, of the same "
             f"arguments: `tf.check_gradients({arguments}, against=surrogate)`."
         )
     return (
-        f"{text} If so, declare it: `tf.check_gradients({arguments}, against={found})` finds no "
-        "fault."
+        f"{text} If so, declare it: `tf.check_gradients({arguments}, against={surrogate})` finds "
+        "no fault."
     )
 
 
@@ -91,7 +91,7 @@ def _is_piecewise_constant(problem: CheckedFunction, point: Point) -> bool:
         if min(same, default=0.0) < 0.99:
             return False
     steps = [sign * step for step in FAR for sign in (1, -1)]
-    pairs = (pair for one in steps for pair in zip(problem.base_values, values(one), strict=True))
+    pairs = (pair for step in steps for pair in zip(problem.base_values, values(step), strict=True))
     return any(not np.array_equal(a, b) for a, b in pairs)
 
 
@@ -116,7 +116,7 @@ def _find_surrogate(check: Check, point: Point) -> str | None:
         return None
     there = _moved(problem, point, 0.1)
     first, nearby = check.first, problem.pull_back(there, [problem.weights])[0]
-    ratios = np.unique([(one / problem.weights[0]).round(6) for one in (*first, *nearby)])
+    ratios = np.unique([(gradient / problem.weights[0]).round(6) for gradient in (*first, *nearby)])
     scaled: list[Surrogate] = []
     if ratios.size == 1 and ratios[0] not in (0.0, 1.0) and np.isreal(ratios[0]):
         ratio = float(np.real(ratios[0]))
@@ -127,14 +127,14 @@ def _find_surrogate(check: Check, point: Point) -> str | None:
             slopes = [problem.arrays(at, 1) for at in (point, there)]
             others = [problem.arrays(at, k, "joint") for k, at in higher]
         if all(map(_are_equal, slopes, (first, nearby))):
-            found = (problem.arrays(at, k, "joint") for k, at in higher)
-            return text if all(map(_are_equal, others, found)) else None
+            computed = (problem.arrays(at, k, "joint") for k, at in higher)
+            return text if all(map(_are_equal, others, computed)) else None
     return None
 
 
-def _are_equal(expected: list, found: list) -> bool:
+def _are_equal(expected: list, actual: list) -> bool:
     """Return whether gradients are the same, but for rounding; None counts as zeros."""
-    pairs = zip(expected, found, strict=True)
+    pairs = zip(expected, actual, strict=True)
     pairs = [(0.0 if a is None else a, 0.0 if b is None else b) for a, b in pairs]
     largest = max(float(np.abs(a).max(initial=0.0)) for a, _ in pairs)
     relative = tolerance(max(float(np.finfo(np.asarray(a).dtype).eps) for a, _ in pairs))

@@ -38,7 +38,7 @@ class Trial(NamedTuple):
         rows = self.check.rows
         true = {row.order for row in rows if row.verdict == TRUE}
         wrong = any(row.false for row in rows)
-        broken = any(one.holds is False for one in self.check.properties)
+        broken = any(prop.holds is False for prop in self.check.properties)
         return not wrong and not broken and true == set(range(1, self.check.order + 1))
 
 
@@ -84,12 +84,12 @@ def _try(
     against = problem.against if own else None
     checked = CheckedFunction(altered, args, kwargs, 0, check.order, against)
     alike = _are_alike(values, checked.values)
-    found = Check(checked, check.order, check.modes, is_brief=True)
+    trial = Check(checked, check.order, check.modes, is_brief=True)
     if own and not more:  # the same function
-        found.complex_sources |= check.complex_sources
+        trial.complex_sources |= check.complex_sources
     if compare and alike:
-        run_check(found)
-    return Trial(code, found if alike else None)
+        run_check(trial)
+    return Trial(code, trial if alike else None)
 
 
 def _define(code: str, function: Any) -> Any:
@@ -108,7 +108,7 @@ def _define(code: str, function: Any) -> Any:
             decorators = [decorator]
         case _:
             return None
-    if not all(rewrite.is_custom_gradient(one, space) for one in decorators):
+    if not all(rewrite.is_custom_gradient(decorator, space) for decorator in decorators):
         return None  # to execute other decorators again may change something
     space.pop(name, None)
     altered = define(code, "corrected code", space, name)
@@ -118,7 +118,7 @@ def _define(code: str, function: Any) -> Any:
 
 def _arguments(problem: CheckedFunction, seen: Seen, more: Sequence[Any]) -> list:
     """Return the arguments of a call, and `more`, in the dtype that the user gave."""
-    narrow = {one.dtype for one in problem.point}
+    narrow = {value.dtype for value in problem.point}
     dtype = narrow.pop() if len(narrow) == 1 else None
 
     def bare(leaf: Any) -> Any:
@@ -135,15 +135,15 @@ def _values(function: Any, args: Sequence[Any], kwargs: dict) -> list[np.ndarray
     """Return the values of a function that returns its rule, too."""
     leaves = nest.flatten(function(*args, **kwargs)[0])
     arrays = [convert(leaf)._values() for leaf in leaves]
-    return [one for one in arrays if is_inexact(one.dtype)]
+    return [array for array in arrays if is_inexact(array.dtype)]
 
 
 def _are_alike(values: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
     """Return whether arrays are the same, wherever they are finite."""
     with np.errstate(all="ignore"):
         return len(values) == len(others) and all(
-            one.dtype.kind == other.dtype.kind
-            and one.shape == other.shape
-            and bool((np.isclose(one, other, rtol=1e-5) | ~np.isfinite(one)).all())
-            for one, other in zip(values, others, strict=True)
+            value.dtype.kind == other.dtype.kind
+            and value.shape == other.shape
+            and bool((np.isclose(value, other, rtol=1e-5) | ~np.isfinite(value)).all())
+            for value, other in zip(values, others, strict=True)
         )

@@ -98,9 +98,9 @@ def tolerance(precision: float) -> float:
 
 def agrees(value: float, reference: ReferenceValue, relative: float, floor: float) -> bool:
     """Return whether a value equals a sharp reference up to a relative error and rounding."""
-    found, error = reference.value, reference.error
-    size = max(abs(value), abs(found))
-    close = abs(value - found) <= relative * size + floor
+    expected, error = reference.value, reference.error
+    size = max(abs(value), abs(expected))
+    close = abs(value - expected) <= relative * size + floor
     return close and error <= 1e-3 * max(size, 0.01 * reference.size)
 
 
@@ -115,10 +115,10 @@ def is_nothing(value: float, reference: ReferenceValue, precision: float) -> boo
 
 def decide(value: float, reference: ReferenceValue, precision: float, floor: float) -> str | None:
     """Return a verdict, or None for a difference that needs a closer look."""
-    found, error = reference.value, reference.error
-    if not (isfinite(found) and isfinite(error)):
+    expected, error = reference.value, reference.error
+    if not (isfinite(expected) and isfinite(error)):
         return INCONCLUSIVE
-    gap, size = abs(value - found), max(abs(value), abs(found))
+    gap, size = abs(value - expected), max(abs(value), abs(expected))
     relative = tolerance(precision)
     if agrees(value, reference, relative, floor):
         return TRUE
@@ -168,14 +168,14 @@ class Judge:
         """
         number = value.number
         again = again if value.value is not None else float  # not connected: 0 however rounded
-        for other, found, floor, outside in self._decided:
+        for other, decision, floor, outside in self._decided:
             if abs(number - other) <= 1e-13 * abs(other):
                 self.floor, self.outside = floor, outside
-                return found
+                return decision
         self.floor, self.outside = 16 * max(self.precision * value.size, value.rounding), ""
-        found = self._compare(number, again)
-        self._decided.append((number, found, self.floor, self.outside))
-        return found
+        decision = self._compare(number, again)
+        self._decided.append((number, decision, self.floor, self.outside))
+        return decision
 
     def _compare(self, number: float, again: Callable[[], float]) -> tuple[str, ReferenceValue]:
         if self.exact is not None:
@@ -187,23 +187,23 @@ class Judge:
         if reference.kink:
             self._compare_with_slopes(number, floor)
             return KINK, reference
-        found = decide(number, reference, self.precision, floor)
-        if found == TRUE or not isfinite(reference.value):
+        outcome = decide(number, reference, self.precision, floor)
+        if outcome == TRUE or not isfinite(reference.value):
             if is_nothing(number, reference, self.precision):
                 self.floor = max(floor, 100 * self.precision * reference.size)
-            return found or INCONCLUSIVE, reference
+            return outcome or INCONCLUSIVE, reference
         is_clear = len(self.ladder.rows) <= 3 or reference.error < 1e-4 * _gap(number, reference)
-        if found is None and self.known_false and is_clear:
+        if outcome is None and self.known_false and is_clear:
             return WRONG, reference
         flat = self._rounding_of_flat()
         if flat is not None:
             return self._compare_with_zero(number, again, reference, flat)
         noise = noise_of(number, again, self.rough, abs(number - reference.value))
         self.floor += noise
-        if found is None:
+        if outcome is None:
             return self._accuse(number, noise)
         sized = reference.with_terms(noise, self.precision)
-        return decide(number, sized, self.precision, self.floor) or found, reference
+        return decide(number, sized, self.precision, self.floor) or outcome, reference
 
     def refine_reference(self, number: float = 0.0, floor: float = 0.0) -> ReferenceValue:
         """Return the reference at the first level that tells about the value, or at the last."""
@@ -324,38 +324,38 @@ class Judge:
         second = Ladder(self.line, self.scale, self.precision, 0.37 * ladder.step)
         second.extra = ladder.extra
         second.fetch(0, LEVELS - 4)
-        one, variation = ladder.best(), inf
-        clear = 1e-2 * min(abs(number - one.value), abs(one.value))
+        first, variation = ladder.best(), inf
+        clear = 1e-2 * min(abs(number - first.value), abs(first.value))
         while len(second.rows) < LEVELS - 4 and not variation <= clear:
             second.refine()
             value = second.best().value if len(second.rows) > 1 else second.rows[0][0]
-            variation = abs(one.value - value)
+            variation = abs(first.value - value)
         if second.has_kink():
-            return KINK, one
+            return KINK, first
         if self.exact is not None:
-            variation = max(variation, abs(one.value - self.exact.value))
-        reference = one._replace(error=max(one.error, variation) + noise)
+            variation = max(variation, abs(first.value - self.exact.value))
+        reference = first._replace(error=max(first.error, variation) + noise)
         reference = reference.with_terms(noise, self.precision)
         if not (isfinite(reference.error) and ladder.has_converged(rounding, variation)):
             return INCONCLUSIVE, reference
-        found = decide(number, reference, self.precision, self.floor)
-        if found is None and (
+        verdict = decide(number, reference, self.precision, self.floor)
+        if verdict is None and (
             self._is_seen_closer(number, reference.value) or ladder.may_oscillate(rounding)
         ):
             return INCONCLUSIVE, reference
-        return found or WRONG, reference if found else self.exact or reference
+        return verdict or WRONG, reference if verdict else self.exact or reference
 
-    def _is_seen_closer(self, number: float, found: float) -> bool:
+    def _is_seen_closer(self, number: float, slope_found: float) -> bool:
         """Return whether steps far smaller than those of the reference show the value instead.
 
         A function that oscillates faster than these steps has quite another slope for them.
         """
-        if abs(number) < 2 * abs(found):
+        if abs(number) < 2 * abs(slope_found):
             return False
         ladder, seen = self.ladder, []
         step = 1e3 * self.precision * ladder.size / abs(number)
         steps = (step, 3 * step, 10 * step)
-        self.line.fetch([sign * one for one in steps for sign in (1, -1)])
+        self.line.fetch([sign * closer_step for closer_step in steps for sign in (1, -1)])
         for closer in steps:
             if sum(seen) > 1 or len(seen) - sum(seen) > 1:
                 break
