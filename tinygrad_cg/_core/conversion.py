@@ -72,7 +72,7 @@ def as_dtype(dtype: Any) -> np.dtype:
     try:
         if dtype is None:  # which NumPy reads as float64
             raise TypeError
-        found = np.dtype(dtype)
+        result = np.dtype(dtype)
     except TypeError:
         name = getattr(dtype, "name", dtype)
         remedy = ": use float32, which holds all its values" if name == "bfloat16" else ""
@@ -82,7 +82,7 @@ def as_dtype(dtype: Any) -> np.dtype:
             f"{name!r} is not a supported dtype{remedy}: tensors hold bool, integers, float16, "
             "float32, float64, complex64 and complex128"
         ) from None
-    return check_dtype(found, "dtype")
+    return check_dtype(result, "dtype")
 
 
 def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
@@ -233,12 +233,12 @@ def _masked_arrays() -> tuple[type, ...]:
 
 def _refuse_objects(array: np.ndarray, where: str) -> None:
     """Raise TypeError for an array of objects of which some are no numbers: it names the first."""
-    for index, one in np.ndenumerate(array) if array.dtype == object else ():
-        if not isinstance(one, (Number, np.bool_)):
+    for index, element in np.ndenumerate(array) if array.dtype == object else ():
+        if not isinstance(element, (Number, np.bool_)):
             position = f"[{', '.join(map(str, index))}]" if index else ""
             raise TypeError(
-                f"{where}: dtype=object; element {position} is {one!r:.60} of type "
-                f"{type(one).__name__}, no number: replace it"
+                f"{where}: dtype=object; element {position} is {element!r:.60} of type "
+                f"{type(element).__name__}, no number: replace it"
             )
 
 
@@ -352,7 +352,11 @@ def _read_nested(value: Any) -> np.ndarray:
         raise ValueError(
             f"inhomogeneous shape: the nested list is ragged, pad its rows to one length ({error})"
         ) from None
-    if array.dtype == object and array.size and all(isinstance(one, int) for one in array.flat):
+    if (
+        array.dtype == object
+        and array.size
+        and all(isinstance(element, int) for element in array.flat)
+    ):
         raise OverflowError(_too_large(max(array.flat, key=abs), INT64))
     _refuse_objects(array, "cannot make a tensor of this list")
     check_dtype(array.dtype, "cannot make a tensor of this list")
@@ -396,8 +400,8 @@ class _Numbers(dict):
 
 class _NumbersByDtype(dict):
     def __missing__(self, dtype: np.dtype) -> _Numbers:
-        self[dtype] = found = _Numbers(dtype)
-        return found
+        self[dtype] = numbers = _Numbers(dtype)
+        return numbers
 
 
 weak_arrays: dict[np.dtype, _Numbers] = _NumbersByDtype()
@@ -434,8 +438,8 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
             lists.append(i)
             continue
         tensors[i] = convert(value, copy=copy)
-        found = tensors[i].dtype
-        strong = found if strong is None else promote(strong, found)
+        strong_dtype = tensors[i].dtype
+        strong = strong_dtype if strong is None else promote(strong, strong_dtype)
     for i in lists:
         if strong is None:
             tensors[i] = convert(values[i])

@@ -56,14 +56,14 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     operands = arrays
     if not primitive.mixes_devices:
         operands = [_on_gpu(primitive, arrays, i) for i in range(len(arrays))]
-    found = _runs.get(primitive)
-    if found is None:
-        found = _runs[primitive] = _implementation(primitive)
+    function = _runs.get(primitive)
+    if function is None:
+        function = _runs[primitive] = _implementation(primitive)
     try:
         if primitive.on_gpu is None:
             there = {name: moved(value) for name, value in params.items()}
-            return found(*operands, **there)
-        return found(*operands, **params)
+            return function(*operands, **there)
+        return function(*operands, **params)
     except MemoryError as error:
         raise devices.out_of_memory(primitive.label, error) from error
     except _Absent as error:
@@ -112,16 +112,16 @@ def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
 
 def check_devices(function: str, **operands: Any) -> None:
     """Raise ArgumentTypeError for tensors on different devices; single values may be elsewhere."""
-    found = {name: devices.data_of(one) for name, one in operands.items()}
-    known = devices.homes(one for one in operands.values() if one._data.ndim) or ()
-    if len({one for one in known if one is not None}) > 1:
-        raise _different_devices(f"{function}: its operands", found)
+    arrays = {name: devices.data_of(tensor) for name, tensor in operands.items()}
+    homes = devices.homes(tensor for tensor in operands.values() if tensor._data.ndim) or ()
+    if len({device for device in homes if device is not None}) > 1:
+        raise _different_devices(f"{function}: its operands", arrays)
 
 
 def _different_devices(what: str, arrays: dict[str, Any]) -> ArgumentTypeError:
     homes = ", ".join(
-        f"{name} of shape {tuple(one.shape)} is on '{devices.device_of(one)}'"
-        for name, one in arrays.items()
+        f"{name} of shape {tuple(array.shape)} is on '{devices.device_of(array)}'"
+        for name, array in arrays.items()
     )
     return ArgumentTypeError(
         f"{what} are on different devices: {homes}. Write x.gpu() or x.cpu() for one of them, so "
@@ -139,7 +139,7 @@ def moved(value: Any) -> Any:
     """Return a parameter with its arrays, such as indices, on the GPU."""
     if type(value) is ndarray:
         return devices.library().asarray(value)
-    if type(value) is tuple and any(type(one) is ndarray for one in value):
+    if type(value) is tuple and any(type(part) is ndarray for part in value):
         return tuple(map(moved, value))
     return value
 
@@ -197,12 +197,12 @@ class _Checked:
     def __call__(self, *arrays: Any, **params: Any) -> Any:
         try:
             with self.errors():
-                found = self.run(*arrays, **params)
+                result = self.run(*arrays, **params)
         except (TypeError, AttributeError, NotImplementedError) as error:
             if str(error).startswith(self.names):  # what the operation refuses everywhere
                 raise
             raise _Absent from error
-        for one in found if type(found) in (list, tuple) else (found,):
-            if not isinstance(one, devices.array_types):
+        for part in result if type(result) in (list, tuple) else (result,):
+            if not isinstance(part, devices.array_types):
                 raise _Absent
-        return found
+        return result

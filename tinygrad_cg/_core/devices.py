@@ -37,10 +37,10 @@ def read_name(name: Any) -> tuple[str, int] | None:
 
     The kind is "cpu", "gpu", "tpu" or "mps"; "" where the name leaves it open.
     """
-    found = _NAME.fullmatch(name) if isinstance(name, str) else None
-    if found is None:
+    match = _NAME.fullmatch(name) if isinstance(name, str) else None
+    if match is None:
         return None
-    kind, index = (found["kind"] or "").lower(), found["index"]
+    kind, index = (match["kind"] or "").lower(), match["index"]
     return "gpu" if kind == "cuda" else kind, int(index) if index and index != "*" else 0
 
 
@@ -75,12 +75,12 @@ def find(name: Any, function: str, hidden: bool = False) -> str:
 
     A GPU that `set_visible_devices` hides is one only if `hidden` devices count.
     """
-    found = read_name(name)
-    if found is None:
+    name_parts = read_name(name)
+    if name_parts is None:
         raise ValueError(
             f"{function}: {name!r} is not the name of a device, such as 'cpu' or 'gpu:0'"
         )
-    kind, index = found
+    kind, index = name_parts
     if kind in ("", "cpu"):
         return CPU
     if kind == "gpu" and index < count_gpus(hidden):
@@ -117,10 +117,10 @@ def _missing(kind: str, index: int) -> str:
 def library() -> Any:
     """Return the library of arrays on the GPU, whose arrays tensors may hold from then on."""
     global array_types
-    found = _adapter().array_module()
+    module = _adapter().array_module()
     if not array_types:
-        array_types = (found.ndarray,)
-    return found
+        array_types = (module.ndarray,)
+    return module
 
 
 def linalg_errors() -> AbstractContextManager[None]:
@@ -155,12 +155,12 @@ _MOST_NUMBERS = 256
 def number(data: ndarray) -> Any:
     """Return a single value on the GPU. It is kept: programs use the same few again and again."""
     key = data.dtype, data.tobytes()
-    found = _numbers.get(key)
-    if found is None:
-        found = library().asarray(data)
+    array = _numbers.get(key)
+    if array is None:
+        array = library().asarray(data)
         if len(_numbers) < _MOST_NUMBERS:
-            _numbers[key] = found
-    return found
+            _numbers[key] = array
+    return array
 
 
 def device_of(data: Any) -> str:
@@ -184,8 +184,10 @@ def homes(tensors: Iterable[Any]) -> list[str | None] | None:
     """Return the devices of tensors, None for what has no value; None alone if no GPU is used."""
     if not array_types:
         return None
-    known = [None if one is None else data_of(one) for one in tensors]
-    return [device_of(one) if isinstance(one, (ndarray, *array_types)) else None for one in known]
+    arrays = [None if tensor is None else data_of(tensor) for tensor in tensors]
+    return [
+        device_of(array) if isinstance(array, (ndarray, *array_types)) else None for array in arrays
+    ]
 
 
 def arrays_like(tensor: Any) -> Any:
@@ -219,8 +221,8 @@ def memory_for(name: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        known = isinstance(error, ResourceExhaustedError)
-        if known or type(error).__module__.startswith("numpy"):
+        is_named = isinstance(error, ResourceExhaustedError)
+        if is_named or type(error).__module__.startswith("numpy"):
             raise
         raise out_of_memory(name, error) from error
 
@@ -309,7 +311,7 @@ def on_device_of_operands(function: Function) -> Function:
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        if array_types and any(_is_there(one) for one in (*arguments, *named.values())):
+        if array_types and any(_is_there(value) for value in (*arguments, *named.values())):
             with on(GPU):
                 return function(*arguments, **named)
         return function(*arguments, **named)

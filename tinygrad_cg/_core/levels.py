@@ -139,16 +139,16 @@ class Frame:
         """Return the tapes of `group` that record here; equal sets are one object, so `is` compares
         them.
         """
-        known = self.selected
-        if not 0 < len(known) <= MOST_GROUPS:
-            known = self.selected = {self.group: self.group}
+        groups = self.selected
+        if not 0 < len(groups) <= MOST_GROUPS:
+            groups = self.selected = {self.group: self.group}
             if self.alone is not None:
-                self.shortcuts = known
-        found = known.get(group)
-        if found is None:
-            found = group & self.group
-            known[group] = found = known.setdefault(found, found)
-        return found
+                self.shortcuts = groups
+        active = groups.get(group)
+        if active is None:
+            active = group & self.group
+            groups[group] = active = groups.setdefault(active, active)
+        return active
 
     def shortcut(self, group: frozenset[Token]) -> frozenset[Token] | None:
         """Return `active`, where that is all an operation needs to know; else None."""
@@ -242,17 +242,17 @@ def run_on(frame: Frame | None, function: Callable[..., Any], *args: Any) -> Any
 
 def stack(frame: Frame | None) -> list[Token | Level]:
     """Return the levels from the outermost to that of `frame`."""
-    found: list[Token | Level] = []
+    levels: list[Token | Level] = []
     while frame is not None:
         if frame.top is not None:
-            found.append(frame.top)
+            levels.append(frame.top)
         frame = frame.outer
-    return found[::-1]
+    return levels[::-1]
 
 
 def current_trace() -> Any:
     """Return the innermost level whose tensors have no values; None where there is none."""
-    return next((one for one in reversed(stack(state.frame)) if one.is_abstract), None)
+    return next((level for level in reversed(stack(state.frame)) if level.is_abstract), None)
 
 
 def ask_for_value(tensor: Any, ready: bool = False) -> Any:

@@ -234,8 +234,12 @@ _MARK = """{records}
                     if frame is None or not frame.everything:
                         return out
                 elif frame is None:
-                    known = {first}
-                    out._rec = known if type(known) is Expired else new_mark((known.group,))
+                    operand_record = {first}
+                    out._rec = (
+                        operand_record
+                        if type(operand_record) is Expired
+                        else new_mark((operand_record.group,))
+                    )
                     return out"""
 _RECORD = """
                 else:

@@ -124,8 +124,10 @@ def held_nodes(tokens: Iterable[Token]) -> list[Node]:
     refers to them. It takes a look at all objects of the process, and is for people to read: a list
     of weak references would cost each recorded operation as much again.
     """
-    groups = [one for one in gc.get_referrers(*tokens) if type(one) is frozenset]
-    return [one for one in gc.get_referrers(*groups) if type(one) is Node] if groups else []
+    groups = [referrer for referrer in gc.get_referrers(*tokens) if type(referrer) is frozenset]
+    if not groups:
+        return []
+    return [referrer for referrer in gc.get_referrers(*groups) if type(referrer) is Node]
 
 
 def narrow(record: Any, group: frozenset[Token]) -> Node | None:
@@ -159,12 +161,16 @@ def find_operands(frame: Frame, inputs: Sequence[Tensor]) -> tuple[Any, tuple, i
     if alone is not None:
         for record in records:
             if record is not None:
-                found = record.group
-                if found is not alone:
-                    found = frame.shortcuts.get(found)
-                if not found or record.next is not None or (mask and found is not group):
+                operand_group = record.group
+                if operand_group is not alone:
+                    operand_group = frame.shortcuts.get(operand_group)
+                if (
+                    not operand_group
+                    or record.next is not None
+                    or (mask and operand_group is not group)
+                ):
                     break
-                group = found
+                group = operand_group
                 mask += bit
             bit += bit
         else:  # all records are for the same tapes: nearly always so
@@ -196,12 +202,12 @@ if hasattr(os, "register_at_fork"):  # another thread may hold it at the fork, f
 def watch_tensor(tensor: Any, token: Token) -> None:
     """Make `tensor` (or a Variable) a leaf of `token`'s tape from here on."""
     with watch_lock:
-        known = tensor._rec
-        while known is not None and not is_alive(known.group):
-            known = known.next  # of tapes of the past alone
-        if known is not None:
+        record = tensor._rec
+        while record is not None and not is_alive(record.group):
+            record = record.next  # of tapes of the past alone
+        if record is not None:
             if find(tensor._rec, token) is None:
-                tensor._rec = _with_leaf(known, token)
+                tensor._rec = _with_leaf(record, token)
             return
         frame = state.frame
         if frame is not None and frame.top is token and len(frame.group) == 1:
@@ -349,7 +355,7 @@ def loose_node(primitive: Any, inputs: tuple, params: dict, out: Any, mask: int)
     targets: Any = tuple([tensor._data for tensor in inputs])
     saved = save(inputs, params, out)
     if isinstance(out, list):
-        avals = [Aval(one._data.shape, one._data.dtype) for one in out]
+        avals = [Aval(tensor._data.shape, tensor._data.dtype) for tensor in out]
         return make_node(NOTHING, targets, rule, saved, avals, avals[0].dtype)
     data = out._data
     return make_node(NOTHING, targets, rule, saved, data.shape, data.dtype, out._rec)
@@ -432,8 +438,8 @@ class _Attach(dict):
         self.rules = rules
 
     def __missing__(self, mask: int) -> Any:
-        self[mask] = found = self.rules[mask].attach
-        return found
+        self[mask] = attach = self.rules[mask].attach
+        return attach
 
 
 def _leave(name: str, rule: Callable, parameters: tuple[str, ...]) -> Callable:

@@ -75,9 +75,9 @@ def refuse_name(module: str, name: str) -> NoReturn:
     home = sys.modules.get(module)
     is_package = getattr(home, "__path__", None) is not None
     is_module = is_package and find_spec(f"{module}.{name}") is not None  # an import loads it now
-    found = "" if is_module else suggest(name)
-    remedy = f"use {found}" if found else ""
-    if not found and name in ABSENT and not is_module:
+    suggestion = "" if is_module else suggest(name)
+    remedy = f"use {suggestion}" if suggestion else ""
+    if not suggestion and name in ABSENT and not is_module:
         remedy = "the library lacks this part of TensorFlow"
     if not remedy:
         raise AttributeError(message)  # Python suggests what is spelled alike
@@ -166,9 +166,9 @@ def refuse_argument(function: str, name: str, own: Container[str] | None = None)
     message = f"{function}() got an unexpected keyword argument {name!r}"
     if name in NO_ARGUMENTS:
         raise TypeError(f"{message}: {NO_ARGUMENTS[name]}")
-    known = ARGUMENTS.get(name)
-    is_ours = known is not None and (own is None or known in own)
-    raise TypeError(f"{message}: use {known}=" if is_ours else message)
+    argument = ARGUMENTS.get(name)
+    is_ours = argument is not None and (own is None or argument in own)
+    raise TypeError(f"{message}: use {argument}=" if is_ours else message)
 
 
 def refuse_arguments(function: str, own: Container[str], others: Iterable[str]) -> NoReturn:
@@ -199,8 +199,10 @@ def own_signature(function: Any) -> inspect.Signature:
     """Return the signature of a function without the arguments of other libraries."""
     signature = inspect.signature(function)
     own = [
-        one.replace(default=inspect.Parameter.empty) if one.default is REQUIRED else one
-        for name, one in signature.parameters.items()
+        parameter.replace(default=inspect.Parameter.empty)
+        if parameter.default is REQUIRED
+        else parameter
+        for name, parameter in signature.parameters.items()
         if name not in OTHERS
     ]
     return signature.replace(parameters=own)

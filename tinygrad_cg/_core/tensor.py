@@ -110,8 +110,8 @@ class TensorShape(tuple):
             raise ValueError(f"Shape {self} is not fully defined")
 
     def __getitem__(self, key: Any) -> Any:
-        found = tuple.__getitem__(self, key)
-        return TensorShape(found) if type(key) is slice else found
+        result = tuple.__getitem__(self, key)
+        return TensorShape(result) if type(key) is slice else result
 
     def __add__(self, other: Any) -> Any:
         return TensorShape((*self, *other))
@@ -126,8 +126,8 @@ class TensorShape(tuple):
         return tuple.__repr__(self)
 
 
-def _agree(one: int | None, other: int | None) -> bool:
-    return one is None or other is None or one == other
+def _agree(size: int | None, other: int | None) -> bool:
+    return size is None or other is None or size == other
 
 
 class Aval(NamedTuple):

@@ -63,11 +63,11 @@ def returns_transformed(maker: Callable[P, R]) -> Callable[P, R]:
                 f"{name}() takes at most {most} positional arguments, got {len(args)}: it returns "
                 f"a function, which takes those of {first}: write {name}({first})(...)"
             )
-        made: Any = maker(*args, **kwargs)
-        given = args or (kwargs.pop(first, None),)
-        if isinstance(made, FunctionType):
-            made = Transformed(made, given[0])
-        made.made_by = make, given, kwargs
-        return made
+        function: Any = maker(*args, **kwargs)
+        arguments = args or (kwargs.pop(first, None),)
+        if isinstance(function, FunctionType):
+            function = Transformed(function, arguments[0])
+        function.made_by = make, arguments, kwargs
+        return function
 
     return make

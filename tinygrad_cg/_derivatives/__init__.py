@@ -75,12 +75,14 @@ def custom_derivatives(
     return Products(f, _list_functions("vjp", vjp), _list_functions("jvp", jvp), beyond)
 
 
-def _list_functions(name: str, given: Any) -> list:
-    functions = list(given) if isinstance(given, (tuple, list)) else [given] * (given is not None)
-    for one in functions:
-        if one is not None and not callable(one):
+def _list_functions(name: str, declared: Any) -> list:
+    if not isinstance(declared, (tuple, list)):
+        declared = [] if declared is None else [declared]
+    functions = list(declared)
+    for function in functions:
+        if function is not None and not callable(function):
             raise TypeError(
                 f"custom_derivatives: {name} must be a function, or a list with one for each "
-                f"order, got {type(one).__name__}"
+                f"order, got {type(function).__name__}"
             )
     return functions

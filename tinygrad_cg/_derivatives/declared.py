@@ -66,9 +66,11 @@ def use_of(definition: Definition, args: tuple, options: dict) -> Use:
                 f"{definition.name}: the tensor {name!r} was passed by keyword, and would have no "
                 "derivative: pass it by position"
             )
-    values = [convert(one) if is_tensor(one) else one for one in args]
+    values = [convert(value) if is_tensor(value) else value for value in args]
     positions = [
-        i for i, one in enumerate(values) if is_weak(one) or isinstance(one, (Tensor, np.ndarray))
+        i
+        for i, value in enumerate(values)
+        if is_weak(value) or isinstance(value, (Tensor, np.ndarray))
     ]
     inputs = [values[i] if isinstance(values[i], Tensor) else None for i in positions]
     return Use(values, positions, inputs, options)

@@ -49,10 +49,10 @@ class Products(Declared):
     def __call__(self, *args: Any, **options: Any) -> Any:
         use = use_of(self.definition, args, options)
         y = run_code(self.definition, self.function, list(map(detach, use.args)), options, False)
-        outputs = [convert(one) for one in nest.flatten(y)]
-        one = _Call(self, use, y, [_aval(output) for output in outputs])
-        push = None if self.jvps[:1] in ([], [None]) else one.push
-        results = one.rebind(outputs, use.inputs, one.pull, push)
+        outputs = [convert(leaf) for leaf in nest.flatten(y)]
+        call = _Call(self, use, y, [_aval(output) for output in outputs])
+        push = None if self.jvps[:1] in ([], [None]) else call.push
+        results = call.rebind(outputs, use.inputs, call.pull, push)
         return nest.pack_sequence_as(y, results)
 
 
@@ -74,8 +74,8 @@ class _Call:
         self.structure = structure
         self.avals = avals
         self.targets = [
-            None if one is None or not is_differentiable(one._data.dtype) else _aval(one)
-            for one in use.inputs
+            None if tensor is None or not is_differentiable(tensor._data.dtype) else _aval(tensor)
+            for tensor in use.inputs
         ]
 
     def rebind(
@@ -85,12 +85,12 @@ class _Call:
 
         ``push(tangents)`` gives the tangents of `values`, if they are known without a transpose.
         """
-        outputs = [one for one in values if one is not None]
+        outputs = [value for value in values if value is not None]
         for output in outputs:
             refuse_captured(self.definition, output)
         if state.frame is None:
             return list(values)
-        present = [None if one is None else True for one in values]
+        present = [None if value is None else True for value in values]
 
         def fill(dys: Sequence, targets: Sequence) -> list:
             return pull(_spread(dys, present), targets)
@@ -107,14 +107,14 @@ class _Call:
 
     def gradient(self, dys: list, ways: list[list]) -> list:
         """Return P_k, by each input: its rule is P_k, Q_k and P_(k+1)."""
-        constants = [list(map(detach, one)) for one in (dys, *ways, self.use.args)]
+        constants = [list(map(detach, part)) for part in (dys, *ways, self.use.args)]
         values = self._gradient(constants[0], constants[1:-1], constants[-1])
 
         def pull(us: list, targets: Sequence) -> list:
             first, *others = self._split(targets, [dys, *ways, self.use.inputs])
-            found = self.tangent([*ways, us]) if _any(first) else first
-            found = [*found, *self._pull_ways(others, dys, ways, us)]
-            return _asked(found, targets)
+            gradients = self.tangent([*ways, us]) if _any(first) else first
+            gradients = [*gradients, *self._pull_ways(others, dys, ways, us)]
+            return _asked(gradients, targets)
 
         def push(tangents: Sequence) -> list:
             first, *others = self._split(tangents, [dys, *ways, self.use.inputs])
@@ -142,7 +142,7 @@ class _Call:
 
     def tangent(self, ways: list[list]) -> list:
         """Return Q_k, of each output: its rule is P_k and P_(k+1)."""
-        constants = [list(map(detach, one)) for one in (*ways, self.use.args)]
+        constants = [list(map(detach, part)) for part in (*ways, self.use.args)]
         values = self._tangent(constants[:-1], constants[-1])
 
         def pull(dys: list, targets: Sequence) -> list:
@@ -151,14 +151,14 @@ class _Call:
 
         def push(tangents: Sequence) -> list:
             parts = self._split(tangents, [*ways, self.use.inputs])
-            found = [
+            results = [
                 self.tangent([*ways[:i], way, *ways[i + 1 :]])
                 for i, way in enumerate(parts[:-1])
                 if _any(way)
             ]
             if _any(parts[-1]):
-                found.append(self.tangent([*ways, parts[-1]]))
-            return _sum(found)
+                results.append(self.tangent([*ways, parts[-1]]))
+            return _sum(results)
 
         jvps = self.products.jvps
         direct = len(ways) < len(jvps) and None not in (jvps[len(ways) - 1], jvps[len(ways)])
@@ -183,15 +183,15 @@ class _Call:
         """Return the gradients by each of `ways`, and by the inputs: D^k f is symmetric in its
         ways, to which the upstream gradient of P_k adds one.
         """
-        found: list = []
+        gradients: list = []
         for i, part in enumerate(parts[:-1]):
             others = [*ways[:i], *ways[i + 1 :], *more]
-            found += self.gradient(dys, others) if _any(part) else part
-        return found + self._next(parts[-1], dys, [*ways, *more])
+            gradients += self.gradient(dys, others) if _any(part) else part
+        return gradients + self._next(parts[-1], dys, [*ways, *more])
 
     def _split(self, targets: Sequence, like: Sequence[Sequence]) -> list:
         remaining = iter(targets)
-        return [[next(remaining) for _ in one] for one in like]
+        return [[next(remaining) for _ in part] for part in like]
 
     def _differentiate_operations(self, targets: Sequence, dys: list, ways: list[list]) -> list:
         """Return the gradient of <P_k(dys, ways[:-1]), ways[-1]>, by P_k's operations."""
@@ -202,10 +202,12 @@ class _Call:
                 fresh.append(args[position])
         token = Token()
         values = run_recorded(token, fresh, self._gradient, dys, ways[:-1], args)
-        kept = [i for i, one in enumerate(values) if one is not None and ways[-1][i] is not None]
+        kept = [
+            i for i, value in enumerate(values) if value is not None and ways[-1][i] is not None
+        ]
         upstream = [ways[-1][i] for i in kept]
-        found = differentiate_once(token, [values[i] for i in kept], upstream, fresh)
-        return _spread(found, targets)
+        gradients = differentiate_once(token, [values[i] for i in kept], upstream, fresh)
+        return _spread(gradients, targets)
 
     # What was declared -----------------------------------------------------------------------
 
@@ -218,8 +220,8 @@ class _Call:
                 return self._tangent([*ways, _spread(last, self.targets)], args)
 
             inputs = [target for target in self.targets if target is not None]
-            found = transpose_pull(push_on, inputs, dys, self.definition)
-            return _spread(found, self.targets)
+            gradients = transpose_pull(push_on, inputs, dys, self.definition)
+            return _spread(gradients, self.targets)
         upstream = nest.pack_sequence_as(self.structure, dys)
         returned = self._run(vjp, upstream, *map(self._fill_way, ways), *args)
         return gradients_of_function(vjp, self.definition, self.use.inputs, returned, self.targets)
@@ -246,8 +248,8 @@ class _Call:
     def _fill_way(self, way: list) -> Any:
         """Return a direction as declared functions take it: zeros for inputs at rest."""
         full = [
-            zeros(*target) if one is None and target is not None else one
-            for one, target in zip(way, self.targets, strict=True)
+            zeros(*target) if tangent is None and target is not None else tangent
+            for tangent, target in zip(way, self.targets, strict=True)
         ]
         return full[0] if len(full) == 1 else tuple(full)
 
@@ -272,16 +274,16 @@ def _sum(parts: list[list]) -> list:
 
 
 def _any(targets: Sequence) -> bool:
-    return any(one is not None for one in targets)
+    return any(target is not None for target in targets)
 
 
-def _spread(found: Sequence, like: Sequence) -> list:
-    """Return `found` where `like` has something, in order, and None elsewhere."""
-    remaining = iter(found)
-    return [None if one is None else next(remaining) for one in like]
+def _spread(tensors: Sequence, like: Sequence) -> list:
+    """Return `tensors` where `like` has something, in order, and None elsewhere."""
+    remaining = iter(tensors)
+    return [None if item is None else next(remaining) for item in like]
 
 
-def _asked(found: Sequence, targets: Sequence) -> list:
+def _asked(gradients: Sequence, targets: Sequence) -> list:
     """Return gradients with None for those that nobody asked for."""
-    pairs = zip(found, targets, strict=True)
-    return [None if target is None else one for one, target in pairs]
+    pairs = zip(gradients, targets, strict=True)
+    return [None if target is None else gradient for gradient, target in pairs]

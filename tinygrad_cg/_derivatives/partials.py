@@ -35,8 +35,8 @@ class PartialDerivatives(Declared):
         super().__init__(f, beyond)
         self.functions: list[Any] = [f]
         self.last = 0
-        for one in derivatives:
-            self.derivative(one)
+        for function in derivatives:
+            self.derivative(function)
 
     def derivative(self, function: Any) -> Any:
         """Declare the derivative of the next order; returns it, so that it decorates, too."""
@@ -61,13 +61,13 @@ class PartialDerivatives(Declared):
         `y` has the shape and dtype of the result of the function.
         """
         values: dict[int, Any] = {}
-        found = []
+        entries = []
         for path in paths:
             function, rest = self.functions[order], path
             while isinstance(function, (tuple, list)):
                 function, rest = self._part(use, order, function, rest[0]), rest[1:]
             if function is None:
-                found.append(None)
+                entries.append(None)
                 continue
             own = isinstance(
                 function, (Bind, PartialDerivatives, Products)
@@ -84,8 +84,8 @@ class PartialDerivatives(Declared):
                 value = self._fit_entry(use, order, value, y)
                 if not natural:
                     value = self._attach_rule(use, path, value)
-            found.append(value)
-        return found
+            entries.append(value)
+        return entries
 
     def _part(self, use: Use, order: int, parts: Any, position: int) -> Any:
         count = len(use.positions)
@@ -104,12 +104,12 @@ class PartialDerivatives(Declared):
             return self._result(use, value)
         shape, dtype = y
         tensor = convert(value, dtype if is_weak(value) else None)
-        found = tuple(tensor._data.shape)
-        if found != shape:
-            extra = len(shape) - len(found)
-            if extra < 0 or any(size not in (1, shape[i + extra]) for i, size in enumerate(found)):
+        got = tuple(tensor._data.shape)
+        if got != shape:
+            extra = len(shape) - len(got)
+            if extra < 0 or any(size not in (1, shape[i + extra]) for i, size in enumerate(got)):
                 raise InvalidArgumentError(
-                    f"`{self.definition.name}`: derivative {order} has shape {found}, the "
+                    f"`{self.definition.name}`: derivative {order} has shape {got}, the "
                     f"function's result {shape}; for functions that are not elementwise declare "
                     f"vjp= or jvp= ({self.definition.where()})"
                 )
@@ -136,7 +136,7 @@ class PartialDerivatives(Declared):
         if shapes != {tuple(tensor._data.shape)}:
             self._check_shape(tuple(tensor._data.shape), shapes)
         if not is_complex(tensor._data.dtype) and any(
-            one is not None and is_complex(one._data.dtype) for one in use.inputs
+            tensor is not None and is_complex(tensor._data.dtype) for tensor in use.inputs
         ):
             raise TypeError(
                 f"`{self.definition.name}` of complex arguments is {tensor._data.dtype}, so it is "
@@ -145,15 +145,15 @@ class PartialDerivatives(Declared):
             )
         return tensor
 
-    def _check_shape(self, found: tuple[int, ...], shapes: set[tuple[int, ...]]) -> None:
+    def _check_shape(self, shape: tuple[int, ...], shapes: set[tuple[int, ...]]) -> None:
         try:
             expected = f"to shape {promotion.broadcast_shapes(*shapes)}"
         except ValueError:
             expected = "to no shape"
-        if expected != f"to shape {found}":
+        if expected != f"to shape {shape}":
             raise InvalidArgumentError(
                 f"`{self.definition.name}` is not elementwise: its arguments broadcast {expected}, "
-                f"its result has shape {found}. Declare vjp= or jvp= ({self.definition.where()})"
+                f"its result has shape {shape}. Declare vjp= or jvp= ({self.definition.where()})"
             )
 
     # Rules -----------------------------------------------------------------------------------

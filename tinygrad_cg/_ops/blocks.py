@@ -68,8 +68,8 @@ def space_to_depth(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor
         )
     parts = reshape(x, (batch, height // size, size, width // size, size, channels))
     moved = transpose(parts, (0, 1, 3, 2, 4, 5))
-    found = reshape(moved, (batch, height // size, width // size, size * size * channels))
-    return transpose(found, (0, 3, 1, 2)) if is_first else found
+    result = reshape(moved, (batch, height // size, width // size, size * size * channels))
+    return transpose(result, (0, 3, 1, 2)) if is_first else result
 
 
 def depth_to_space(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor:
@@ -83,8 +83,8 @@ def depth_to_space(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor
         )
     parts = reshape(x, (batch, height, width, size, size, channels // size**2))
     moved = transpose(parts, (0, 1, 3, 2, 4, 5))
-    found = reshape(moved, (batch, height * size, width * size, channels // size**2))
-    return transpose(found, (0, 3, 1, 2)) if is_first else found
+    result = reshape(moved, (batch, height * size, width * size, channels // size**2))
+    return transpose(result, (0, 3, 1, 2)) if is_first else result
 
 
 def _blocks(name: str, block_shape: Any, widths: Any, x: Tensor) -> tuple[tuple, np.ndarray]:
@@ -112,7 +112,9 @@ def space_to_batch(x: Any, block_shape: Any, paddings: Any) -> Tensor:
             f"space_to_batch: padded sizes {rest[:count]} must be multiples of those of blocks, "
             f"{sizes}"
         )
-    split = [part for whole, one in zip(rest, sizes, strict=False) for part in (whole // one, one)]
+    split = [
+        part for whole, size in zip(rest, sizes, strict=False) for part in (whole // size, size)
+    ]
     parts = reshape(x, (batch, *split, *rest[count:]))
     inside, outside = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
     parts = transpose(parts, (*inside, 0, *outside, *range(2 * count + 1, parts.ndim)))
@@ -131,15 +133,15 @@ def batch_to_space(x: Any, block_shape: Any, crops: Any) -> Tensor:
     parts = reshape(x, (*sizes, batch // prod(sizes), *rest))
     order = [axis for i in range(count) for axis in (count + 1 + i, i)]
     parts = transpose(parts, (count, *order, *range(2 * count + 1, parts.ndim)))
-    wholes = [whole * one for whole, one in zip(rest, sizes, strict=False)]
-    found = reshape(parts, (batch // prod(sizes), *wholes, *rest[count:]))
+    wholes = [whole * size for whole, size in zip(rest, sizes, strict=False)]
+    merged = reshape(parts, (batch // prod(sizes), *wholes, *rest[count:]))
     cuts = [
         slice(before, whole - after)
         for whole, (before, after) in zip(wholes, pairs.tolist(), strict=True)
     ]
     if any(cut.start < 0 or not cut.start <= cut.stop for cut in cuts) or pairs.min(initial=0) < 0:
         raise InvalidArgumentError(f"batch_to_space: crops {pairs.tolist()} exceed sizes {wholes}")
-    return getitem(found, (slice(None), *cuts))
+    return getitem(merged, (slice(None), *cuts))
 
 
 def reverse_sequence(x: Any, lengths: Any, axis: Any, batch_axis: Any = 0) -> Tensor:
@@ -183,9 +185,9 @@ def frames(x: Any, length: Any, step: Any) -> Tensor:
 
 def _patches(name: str, shape: Any, sizes: Any, gaps: Any, border: Any, steps: Any) -> tuple:
     """Return positions in padded planes (window, position), the padded sizes, and the border."""
-    pairs = [as_shape(name, one) for one in (sizes, gaps, border, steps)]
-    sizes, gaps, border, steps = (one * 2 if len(one) == 1 else one for one in pairs)
-    wholes = [one + 2 * more for one, more in zip(shape, border, strict=True)]
+    pairs = [as_shape(name, value) for value in (sizes, gaps, border, steps)]
+    sizes, gaps, border, steps = (pair * 2 if len(pair) == 1 else pair for pair in pairs)
+    wholes = [size + 2 * more for size, more in zip(shape, border, strict=True)]
     axes = []
     for whole, size, gap, step in zip(wholes, sizes, gaps, steps, strict=True):
         last = whole - gap * (size - 1) - 1
@@ -210,8 +212,8 @@ def unfold(x: Any, size: Any, dilation: Any = 1, padding: Any = 0, stride: Any =
         "unfold", (height, width), size, dilation, padding, stride
     )
     padded = pad(x, [(0, 0), (0, 0), (above, above), (left, left)])
-    found = gather(reshape(padded, (batch, channels, prod(wholes))), positions, 2)
-    return reshape(found, (batch, channels * positions.shape[0], positions.shape[1]))
+    patches = gather(reshape(padded, (batch, channels, prod(wholes))), positions, 2)
+    return reshape(patches, (batch, channels * positions.shape[0], positions.shape[1]))
 
 
 def fold(

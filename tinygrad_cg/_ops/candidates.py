@@ -40,19 +40,21 @@ def bounded_normal(
     held. Raises InvalidArgumentError for bounds that are out of order or too far from the mean
     (where they are not known: NaN), and for shapes that do not broadcast.
     """
-    name, given = "stateless_parameterized_truncated_normal", (means, stddevs, minvals, maxvals)
+    name = "stateless_parameterized_truncated_normal"
     mean, deviation, low, high = (
-        cast(one, np.float32) if is_exact(one.dtype) else one for one in convert_operands(given)
+        cast(parameter, np.float32) if is_exact(parameter.dtype) else parameter
+        for parameter in convert_operands((means, stddevs, minvals, maxvals))
     )
     kind, sizes = mean.dtype, as_sizes(name, shape)
-    for one in (mean, deviation, low, high):
-        if broadcast_shapes(name, sizes, tuple(one.shape)) != sizes:
+    for parameter in (mean, deviation, low, high):
+        if broadcast_shapes(name, sizes, tuple(parameter.shape)) != sizes:
             raise InvalidArgumentError(
-                f"{name}: a parameter of shape {tuple(one.shape)} does not broadcast to {sizes}"
+                f"{name}: a parameter of shape {tuple(parameter.shape)} does not broadcast "
+                f"to {sizes}"
             )
-    ends = [stop_gradient(one)._data for one in (mean, deviation, low, high)]
-    if all(isinstance(one, np.ndarray) for one in ends):
-        middle, width, least, largest = (np.asarray(one, np.float64) for one in ends)
+    ends = [stop_gradient(parameter)._data for parameter in (mean, deviation, low, high)]
+    if all(isinstance(end, np.ndarray) for end in ends):
+        middle, width, least, largest = (np.asarray(end, np.float64) for end in ends)
         if not (np.all(least < largest) and np.all(width > 0)):
             raise InvalidArgumentError(
                 f"{name}: needs minvals below maxvals and positive stddevs, got {least}, {largest} "
@@ -63,17 +65,19 @@ def bounded_normal(
                 f"{name}: between bounds that are both more than {_FAR} standard deviations to one "
                 f"side of the mean there is nothing to draw from; got {least} and {largest}"
             )
-    mean, deviation, low, high = (cast(one, np.float64) for one in (mean, deviation, low, high))
+    mean, deviation, low, high = (
+        cast(parameter, np.float64) for parameter in (mean, deviation, low, high)
+    )
     first, last = divide(subtract(low, mean), deviation), divide(subtract(high, mean), deviation)
     # Right of the middle the mirrored interval is drawn from: there shares do not round to 1.
     mirrored = greater(add(first, last), 0.0)
     first, last = where(mirrored, negative(last), first), where(mirrored, negative(first), last)
     draws = _as_tensor(_draw(name, "random", seed, sizes), np.dtype(np.float64))
     below = ndtr(first)
-    found = ndtri(add(below, multiply(draws, subtract(ndtr(last), below))))
-    found = where(mirrored, negative(found), found)
-    found = where(less(last, -_FAR), np.nan, found)
-    return cast(clip(add(mean, multiply(deviation, found)), low, high), kind)
+    standard = ndtri(add(below, multiply(draws, subtract(ndtr(last), below))))
+    standard = where(mirrored, negative(standard), standard)
+    standard = where(less(last, -_FAR), np.nan, standard)
+    return cast(clip(add(mean, multiply(deviation, standard)), low, high), kind)
 
 
 class Candidates(NamedTuple):
@@ -89,8 +93,8 @@ def _uniform(draws: np.ndarray, size: int) -> np.ndarray:
 
 
 def _log_uniform(draws: np.ndarray, size: int) -> np.ndarray:
-    found = np.floor(np.expm1(draws * np.log1p(size))).astype(np.int64)
-    return np.clip(found, 0, size - 1)
+    classes = np.floor(np.expm1(draws * np.log1p(size))).astype(np.int64)
+    return np.clip(classes, 0, size - 1)
 
 
 _SAMPLERS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
@@ -104,9 +108,9 @@ def _run(seed: np.ndarray, sampler: str, count: int, size: int, unique: bool) ->
     if not is_integer(seed.dtype):
         raise TypeError(f"candidates: the seed must be an integer, got {seed.dtype}")
     flat = seed.reshape(-1)
-    found = np.empty((flat.size, count + 1), np.int64)
-    for row, one in zip(found, flat.tolist(), strict=True):
-        generator = np.random.Generator(np.random.Philox(int(one)))
+    rows = np.empty((flat.size, count + 1), np.int64)
+    for row, key in zip(rows, flat.tolist(), strict=True):
+        generator = np.random.Generator(np.random.Philox(int(key)))
         draws = np.empty(0, np.int64)
         kept = np.arange(count)
         while not unique or len(draws) < count or len(kept) < count:
@@ -116,7 +120,7 @@ def _run(seed: np.ndarray, sampler: str, count: int, size: int, unique: bool) ->
                 break
             kept = np.sort(np.unique(draws, return_index=True)[1])
         row[:count], row[count] = draws[kept[:count]], kept[count - 1] + 1 if count else 0
-    return found.reshape(*seed.shape, count + 1)
+    return rows.reshape(*seed.shape, count + 1)
 
 
 def _run_on_gpu(seed: Any, **params: Any) -> Any:
@@ -191,8 +195,8 @@ def sample_candidates(
         )
     start = _as_tensor(_draw(name, "integers", seed, 0, 2**62, (), np.int64), np.dtype(np.int64))
     params = {"sampler": sampler, "count": count, "size": size, "unique": bool(unique)}
-    found = apply(_candidates, (start,), params)
-    drawn, tries = getitem(found, slice(count)), getitem(found, count)
+    result = apply(_candidates, (start,), params)
+    drawn, tries = getitem(result, slice(count)), getitem(result, count)
     expected = []
     for classes in (true, drawn):
         share = _shares(sampler, classes, size)
@@ -259,7 +263,7 @@ def _sampled_logits(
         sampled_values = sample_candidates(
             "log_uniform", true, count, num_sampled, True, size, seed
         )
-    drawn, true_expected, drawn_expected = (stop_gradient(one) for one in sampled_values)
+    drawn, true_expected, drawn_expected = (stop_gradient(tensor) for tensor in sampled_values)
     rows = multiply(gather(table, true, 0), expand_dims(x, 1))
     of_true = add(reduce_sum(rows, -1), gather(offsets, true, 0))
     of_drawn = add(matmul(x, gather(table, drawn, 0), False, True), gather(offsets, drawn, 0))

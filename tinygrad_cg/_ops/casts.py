@@ -30,7 +30,7 @@ def saturate_cast(x: Any, dtype: Any) -> Tensor:
         own: Any = np.iinfo(x.dtype)
         low, high = max(int(limits.min), int(own.min)), min(int(limits.max), int(own.max))
         return cast(clip(x, np.array(low, x.dtype), np.array(high, x.dtype)), wanted)
-    low, high = (np.array(one, x.dtype) for one in (limits.min, limits.max))
+    low, high = (np.array(bound, x.dtype) for bound in (limits.min, limits.max))
     if not is_exact(wanted):
         return cast(clip(x, low, high), wanted)
     if int(high) > int(limits.max):  # rounded up: the limit itself does not fit

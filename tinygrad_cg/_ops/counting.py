@@ -78,9 +78,9 @@ def bincount(
     if by_row:
         ids = where(less(ids, 0), -1, add(ids, np.arange(count)[:, None] * size))
     flat = reshape(shares, (-1,)), reshape(ids, (-1,))
-    found = unsorted_segments("sum", *flat, count * size)
-    found = reshape(found, (count, size)) if by_row else found
-    return cast(greater(found, 0), found.dtype) if binary_output else found
+    counts = unsorted_segments("sum", *flat, count * size)
+    counts = reshape(counts, (count, size)) if by_row else counts
+    return cast(greater(counts, 0), counts.dtype) if binary_output else counts
 
 
 def confusion_matrix(
@@ -92,8 +92,8 @@ def confusion_matrix(
 ) -> Tensor:
     """Return how often each class, a row, was predicted to be each class, a column."""
     name, parts, largest = "confusion_matrix", [], -1
-    for argument, one in (("labels", labels), ("predictions", predictions)):
-        ids = _ids(name, argument, one)
+    for argument, values in (("labels", labels), ("predictions", predictions)):
+        ids = _ids(name, argument, values)
         ids = squeeze(ids, -1) if ids.ndim == 2 and ids.shape[-1] == 1 else ids
         largest = max(largest, int(_check_ids(name, argument, ids).max(initial=-1)))
         parts.append(ids)
@@ -189,7 +189,7 @@ def polynomial(coeffs: Any, x: Any) -> Tensor:
     x, *terms = convert_operands((x, *coeffs))
     if not terms:
         return zeros_like(x)
-    found = terms[0]
+    result = terms[0]
     for term in terms[1:]:
-        found = add(multiply(found, x), term)
-    return found
+        result = add(multiply(result, x), term)
+    return result

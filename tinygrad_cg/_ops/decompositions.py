@@ -136,14 +136,18 @@ _inverse_of_regular = of_matrices(
 def _third_rule(dy: Tensor, x: Tensor, way: Tensor) -> Tensor:
     """Return the third derivative of det(x), by its transposed inverse."""
     inverse = swap_last(apply(_inverse_of_regular, (x,), {}))
-    first, second = (product(inverse, product(swap_last(one), inverse)) for one in (dy, way))
-    along, across = (reduce_sum(multiply(one, inverse), (-2, -1), True) for one in (dy, way))
+    first, second = (
+        product(inverse, product(swap_last(tangent), inverse)) for tangent in (dy, way)
+    )
+    along, across = (
+        reduce_sum(multiply(tangent, inverse), (-2, -1), True) for tangent in (dy, way)
+    )
     mixed = reduce_sum(multiply(dy, second), (-2, -1), True)
-    found = multiply(subtract(multiply(along, across), mixed), inverse)
-    found = subtract(found, add(multiply(first, across), multiply(second, along)))
-    found = add(found, product(first, product(swap_last(way), inverse)))
-    found = add(found, product(second, product(swap_last(dy), inverse)))
-    return multiply(found, expand_dims(expand_dims(apply(_det, (x,), {}), -1), -1))
+    result = multiply(subtract(multiply(along, across), mixed), inverse)
+    result = subtract(result, add(multiply(first, across), multiply(second, along)))
+    result = add(result, product(first, product(swap_last(way), inverse)))
+    result = add(result, product(second, product(swap_last(dy), inverse)))
+    return multiply(result, expand_dims(expand_dims(apply(_det, (x,), {}), -1), -1))
 
 
 _cofactor_change = operation(
@@ -311,8 +315,8 @@ def solve(x: Any, y: Any) -> Tensor:
     `y`."""
     x, y = convert_operands((x, y))
     x, y, column = _system("solve", square_matrices("solve", x), y)
-    found = _apply_solve(x, y)
-    return squeeze(found, -1) if column else found
+    solution = _apply_solve(x, y)
+    return squeeze(solution, -1) if column else solution
 
 
 def _system(name: str, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, bool]:
@@ -339,10 +343,10 @@ def _substitute(x: np.ndarray, y: np.ndarray, lower: bool) -> np.ndarray:
         return solve_systems(np.tril(x) if lower else np.triu(x), y)
     half = size // 2
     first, second = (slice(half), slice(half, None)) if lower else (slice(half, None), slice(half))
-    one = _substitute(x[..., first, first], y[..., first, :], lower)
-    rest = y[..., second, :] - x[..., second, first] @ one
+    head = _substitute(x[..., first, first], y[..., first, :], lower)
+    rest = y[..., second, :] - x[..., second, first] @ head
     other = _substitute(x[..., second, second], rest, lower)
-    return np.concatenate([one, other] if lower else [other, one], -2)
+    return np.concatenate([head, other] if lower else [other, head], -2)
 
 
 def _triangular_rule(dy: Tensor, x: Tensor, out: Tensor, lower: bool) -> Tensor:
@@ -385,8 +389,8 @@ def triangular_solve(x: Any, y: Any, lower: bool = True) -> Tensor:
     """Return the solution z of ``matmul(x, z) = y``, where only one triangle of `x` is read."""
     x, y = convert_operands((x, y))
     x, y, column = _system("triangular_solve", square_matrices("triangular_solve", x), y)
-    found = _apply_triangular(x, y, bool(lower))
-    return squeeze(found, -1) if column else found
+    solution = _apply_triangular(x, y, bool(lower))
+    return squeeze(solution, -1) if column else solution
 
 
 def cholesky_solve(chol: Any, rhs: Any, upper: bool = False) -> Tensor:

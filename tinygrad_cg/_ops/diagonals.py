@@ -28,7 +28,7 @@ def _offsets(name: str, k: Any, align: Any) -> tuple[int, list[int] | None]:
         k = np.asarray(k).tolist()
     if not isinstance(k, (tuple, list)):
         return as_int(name, "k", k), None
-    ends = [as_int(name, "k", one) for one in k]
+    ends = [as_int(name, "k", offset) for offset in k]
     if len(ends) not in (1, 2) or ends[0] > ends[-1]:
         raise InvalidArgumentError(
             f"{name}: k must be a diagonal, or the lowest and the highest of several, got {k}"
@@ -56,11 +56,11 @@ def _taken_apart(
             f"{name}: diagonals {offsets[-1]} to {offsets[0]} of matrices of shape {shape[-2:]} "
             f"have shape (..., {expected[0]}, {expected[1]}), got {tuple(diagonals.shape)}"
         )
-    found = []
+    parts = []
     for i, (k, size) in enumerate(zip(offsets, sizes, strict=True)):
         before, _ = _room(k, expected[1] - size, align)
-        found.append(getitem(diagonals, (Ellipsis, i, slice(before, before + size))))
-    return found
+        parts.append(getitem(diagonals, (Ellipsis, i, slice(before, before + size))))
+    return parts
 
 
 def _length(name: str, shape: tuple[int, ...], k: int) -> int:
@@ -101,15 +101,15 @@ def matrix_diag(
         raise InvalidArgumentError("diag: diagonal must have at least 1 dimension, got a scalar")
     length = values._data.shape[-1]
     least = length - min(offset, 0), length + max(offset, 0)
-    given = as_int("diag", "num_rows", num_rows), as_int("diag", "num_cols", num_cols)
-    if given == (-1, -1):
+    sizes = as_int("diag", "num_rows", num_rows), as_int("diag", "num_cols", num_cols)
+    if sizes == (-1, -1):
         shape = (length + abs(offset),) * 2
-    elif given[0] == -1:
-        shape = (least[0], given[1])
-    elif given[1] == -1:
-        shape = (given[0], least[1])
+    elif sizes[0] == -1:
+        shape = (least[0], sizes[1])
+    elif sizes[1] == -1:
+        shape = (sizes[0], least[1])
     else:
-        shape = given
+        shape = sizes
     if not length or _length("diag", shape, offset) != length:
         raise InvalidArgumentError(
             f"diag: {length} elements are not diagonal {offset} of matrices of shape {shape}"
@@ -133,15 +133,15 @@ def _several_diagonals(
         rows = columns = max(least)
     else:
         rows, columns = (
-            wanted if given == -1 else given
-            for given, wanted in zip((rows, columns), least, strict=True)
+            wanted if size == -1 else size
+            for size, wanted in zip((rows, columns), least, strict=True)
         )
     parts = _taken_apart("diag", values, (rows, columns), offsets, align)
     shape = (*values._data.shape[:-2], rows, columns)
-    found = full(shape, other, values.dtype)
+    result = full(shape, other, values.dtype)
     for k, part in zip(offsets, parts, strict=True):
-        found = _on_diagonal(part, (rows, columns), k, found)
-    return found
+        result = _on_diagonal(part, (rows, columns), k, result)
+    return result
 
 
 def matrix_diag_part(
@@ -151,12 +151,12 @@ def matrix_diag_part(
     x = matrices("diag_part", x)
     offset, offsets = _offsets("diag_part", k, align)
     if offsets is not None:
-        parts = [matrix_diag_part(x, one) for one in offsets]
+        parts = [matrix_diag_part(x, offset) for offset in offsets]
         longest = max(part._data.shape[-1] for part in parts)
         lead = [(0, 0)] * (x._data.ndim - 2)
         rooms = [
-            _room(one, longest - part._data.shape[-1], align)
-            for one, part in zip(offsets, parts, strict=True)
+            _room(offset, longest - part._data.shape[-1], align)
+            for offset, part in zip(offsets, parts, strict=True)
         ]
         return stack(
             [
@@ -175,10 +175,10 @@ def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT"
     x, (offset, offsets) = matrices("set_diag", x), _offsets("set_diag", k, align)
     if offsets is not None:
         shape = tuple(x._data.shape)
-        for one, part in zip(
+        for position, part in zip(
             offsets, _taken_apart("set_diag", values, shape, offsets, align), strict=True
         ):
-            x = _on_diagonal(part, shape[-2:], one, x)
+            x = _on_diagonal(part, shape[-2:], position, x)
         return x
     length = _length("set_diag", tuple(x._data.shape), offset)
     if not values._data.ndim or values._data.shape[-1] != length:

@@ -45,10 +45,10 @@ def truncated_normal(
     """
     wanted, sizes = as_dtype(dtype), as_sizes("truncated_normal", shape)
     _check_float("truncated_normal", wanted, "cast(truncated_normal(shape), dtype)")
-    given = {"mean": mean, "stddev": stddev}
+    parameters = {"mean": mean, "stddev": stddev}
     center, scale = (
-        cast(one, wanted) if isinstance(one, Tensor) else constant(one, wanted)
-        for one in _parameters("truncated_normal", sizes, given)
+        cast(parameter, wanted) if isinstance(parameter, Tensor) else constant(parameter, wanted)
+        for parameter in _parameters("truncated_normal", sizes, parameters)
     )
     draws = _as_tensor(_draw("truncated_normal", "truncated_normal", seed, sizes), wanted)
     return add(multiply(draws, scale), center)
@@ -67,7 +67,7 @@ def gamma_draws(
     shape: Any, alpha: Any, beta: Any = None, dtype: Any = FLOAT32, seed: int | None = None
 ) -> Tensor:
     """Return draws from the gamma distributions of shapes `alpha` and rates `beta` (1)."""
-    shapes = [convert(one).shape for one in (alpha, 1 if beta is None else beta)]
+    shapes = [convert(parameter).shape for parameter in (alpha, 1 if beta is None else beta)]
     sizes = (*as_sizes("gamma", shape), *promotion.broadcast_shapes(*shapes))
     return gamma_of_shape(sizes, alpha, beta, dtype, seed)
 
@@ -77,15 +77,15 @@ def gamma_of_shape(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | No
     """Return `gamma` draws of this very `shape`, with which the parameters broadcast."""
     wanted = as_dtype(dtype)
     _check_float("gamma", wanted, "cast(gamma(shape, alpha), dtype)")
-    given = convert(alpha)
-    known = given if given._rec is None else stop_gradient(given)  # its value is no loss
-    concentration = _fixed("gamma", "alpha", known)
+    tensor = convert(alpha)
+    constants = tensor if tensor._rec is None else stop_gradient(tensor)  # its value is no loss
+    concentration = _fixed("gamma", "alpha", constants)
     sizes = as_sizes("gamma", shape)
     _fits("gamma", sizes, concentration.shape)
     draws = _as_tensor(_draw("gamma", "standard_gamma", seed, sizes, concentration), wanted)
     draws = where(draws > 0, draws, np.finfo(wanted).tiny)  # as there: none is rounded to 0
     if isinstance(alpha, ArrayLike):  # a number has no gradient
-        draws = gamma_transport(cast(given, wanted), concentration.astype(wanted), draws)
+        draws = gamma_transport(cast(tensor, wanted), concentration.astype(wanted), draws)
     return draws if beta is None else divide(draws, cast(beta, wanted))
 
 

@@ -108,8 +108,8 @@ def _array_on(x: Any, capsule: Any) -> Any:
             with suppress(RuntimeError, BufferError):  # a capsule does not tell its device
                 return devices.import_capsule(_Capsule(capsule, (2, 0)))
         if "dtype" in str(error):
-            found = getattr(x, "dtype", "this dtype")
-            raise TypeError(f"from_dlpack: {found} is not supported ({error})") from None
+            dtype = getattr(x, "dtype", "this dtype")
+            raise TypeError(f"from_dlpack: {dtype} is not supported ({error})") from None
         raise BufferError(f"from_dlpack: {error}") from error
 
 

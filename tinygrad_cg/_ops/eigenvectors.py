@@ -105,8 +105,8 @@ def eig(x: Any) -> tuple[Tensor, Tensor]:
     errors.MatrixError, or is large; by the vectors of equal values it is taken as 0, with an
     errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
     """
-    found = apply(_eig, (square_matrices("eig", x),), {})
-    return getitem(found, (Ellipsis, 0, slice(None))), rows(found, 1)
+    result = apply(_eig, (square_matrices("eig", x),), {})
+    return getitem(result, (Ellipsis, 0, slice(None))), rows(result, 1)
 
 
 @public(_eigvals)
@@ -150,7 +150,7 @@ _order = operation(
     kind="contraction",
     batch=lambda params, size: params,
     core=(2,),
-    samples=[Case((one.shape,), {}, {0: one}) for one in (MATRIX[::-1].copy(), STACK)],
+    samples=[Case((matrix.shape,), {}, {0: matrix}) for matrix in (MATRIX[::-1].copy(), STACK)],
 )
 
 
@@ -159,8 +159,8 @@ def _lu_rule(dy: Tensor, out: Tensor) -> Tensor:
     lower, upper = add(band(out, None, -1), unit), band(out, 0, None)
     below = band(product(adjoint(lower), band(dy, None, -1)), None, -1)
     above = band(product(band(dy, 0, None), adjoint(upper)), 0, None)
-    found = _apply_triangular(adjoint(lower), add(below, above), False)
-    return adjoint(_apply_triangular(upper, adjoint(found), False))
+    solved = _apply_triangular(adjoint(lower), add(below, above), False)
+    return adjoint(_apply_triangular(upper, adjoint(solved), False))
 
 
 _lu = of_matrices(
@@ -185,16 +185,16 @@ def lu(x: Any) -> tuple[Tensor, Tensor]:
     size = min(height, width)
     leading = x._data.ndim - 2
     whole = gather(x, order, leading, leading)
-    found = apply(_lu, (rows(columns(whole, 0, size), 0, size),), {})
+    result = apply(_lu, (rows(columns(whole, 0, size), 0, size),), {})
     if height > width:
         rest = adjoint(rows(whole, size))
-        below = adjoint(_apply_triangular(adjoint(band(found, 0, None)), rest, True))
-        found = concatenate([found, below], -2)
+        below = adjoint(_apply_triangular(adjoint(band(result, 0, None)), rest, True))
+        result = concatenate([result, below], -2)
     if width > height:
-        unit = np.eye(size, dtype=found.dtype)
-        lower = add(band(found, None, -1), unit)
-        found = concatenate([found, _apply_triangular(lower, columns(whole, size), True)], -1)
-    return found, order
+        unit = np.eye(size, dtype=result.dtype)
+        lower = add(band(result, None, -1), unit)
+        result = concatenate([result, _apply_triangular(lower, columns(whole, size), True)], -1)
+    return result, order
 
 
 def lu_factors(x: Any) -> tuple[Tensor, Tensor, Tensor]:

@@ -134,11 +134,11 @@ def _sizes(subscripts: str, terms: list[Term]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for x, labels in terms:
         for label, size in zip(labels, x._data.shape, strict=True):
-            known = sizes.get(label, 1)
-            if size != known and 1 not in (size, known):
+            current = sizes.get(label, 1)
+            if size != current and 1 not in (size, current):
                 name = "..." if label.isdigit() else label
-                raise _refuse(subscripts, f"axes {name!r} have sizes {known} and {size}")
-            sizes[label] = size if known == 1 else known
+                raise _refuse(subscripts, f"axes {name!r} have sizes {current} and {size}")
+            sizes[label] = size if current == 1 else current
     return sizes
 
 

@@ -781,14 +781,16 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
 
 def add_n(inputs: Any) -> Tensor:
     """Return the sum of a list of tensors of one shape."""
-    tensors = [convert(one) for one in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
+    tensors = [
+        convert(tensor) for tensor in (inputs if isinstance(inputs, (list, tuple)) else [inputs])
+    ]
     if not tensors:
         raise InvalidArgumentError("add_n: needs at least one tensor, got an empty list")
     first = tensors[0]
-    if any(one.shape != first.shape or one.dtype != first.dtype for one in tensors):
-        given = ", ".join(f"{one.dtype} {tuple(one.shape)}" for one in tensors)
-        raise InvalidArgumentError(f"add_n: needs tensors of one shape and dtype, got {given}")
-    found = first
-    for one in tensors[1:]:
-        found = add(found, one)
-    return found
+    if any(tensor.shape != first.shape or tensor.dtype != first.dtype for tensor in tensors):
+        listed = ", ".join(f"{tensor.dtype} {tuple(tensor.shape)}" for tensor in tensors)
+        raise InvalidArgumentError(f"add_n: needs tensors of one shape and dtype, got {listed}")
+    total = first
+    for tensor in tensors[1:]:
+        total = add(total, tensor)
+    return total

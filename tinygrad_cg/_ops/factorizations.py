@@ -149,8 +149,8 @@ def over_gaps(
     """
     checked = {"name": name, "phase": phase}
     if is_transposing():
-        found = where(close, 0, divide(x, where(close, 1, gaps)))
-        return apply(_check_tangent, (found, close), checked)
+        quotients = where(close, 0, divide(x, where(close, 1, gaps)))
+        return apply(_check_tangent, (quotients, close), checked)
     x = apply(_check_coincident, (x, close, like), checked)
     return where(close, 0, divide(x, where(close, 1, gaps)))
 
@@ -173,9 +173,9 @@ def _eigh_rule(dy: Tensor, out: Tensor) -> Tensor:
     inner = product(adjoint(vectors), rows(dy, 1))
     gaps = subtract(values, swap_last(values))
     inner = over_gaps(inner, gaps, close, rows(dy, 1), "eigh")
-    found = product(product(vectors, inner), adjoint(vectors))
-    found = add(found, _by_values(vectors, real(rows(dy, 0, 1)), vectors))
-    return multiply(add(found, adjoint(found)), 0.5)
+    result = product(product(vectors, inner), adjoint(vectors))
+    result = add(result, _by_values(vectors, real(rows(dy, 0, 1)), vectors))
+    return multiply(add(result, adjoint(result)), 0.5)
 
 
 def _by_values(left: Tensor, slopes: Tensor, right: Tensor) -> Tensor:
@@ -219,8 +219,8 @@ def eigh(x: Any) -> tuple[Tensor, Tensor]:
     vectors of equal values is taken as 0, with an errors.DerivativeWarning where it is asked for.
     Raises InvalidArgumentError for matrices that are not square.
     """
-    found = apply(_eigh, (square_matrices("eigh", x),), {})
-    return real(getitem(found, (Ellipsis, 0, slice(None)))), rows(found, 1)
+    result = apply(_eigh, (square_matrices("eigh", x),), {})
+    return real(getitem(result, (Ellipsis, 0, slice(None)))), rows(result, 1)
 
 
 @public(_eigvalsh)
@@ -254,15 +254,15 @@ def _svd_rule(dy: Tensor, out: Tensor, shape: tuple[int, ...]) -> Tensor:
     both = over_gaps(add(first, second), distances, equal, rows(dy, 1), "svd")
     other = over_gaps(subtract(first, second), sums, zero, rows(dy, 1), "svd", False)
     inner = multiply(add(add(both, adjoint(both)), subtract(other, adjoint(other))), 0.5)
-    found = product(product(left, inner), adjoint(right))
-    found = add(found, _by_values(left, d_values, right))
+    result = product(product(left, inner), adjoint(right))
+    result = add(result, _by_values(left, d_values, right))
     if height > width:
         outside = subtract(d_left, product(left, first))
-        found = add(found, product(_over_values(outside, values), adjoint(right)))
+        result = add(result, product(_over_values(outside, values), adjoint(right)))
     if width > height:
         outside = subtract(d_right, product(right, second))
-        found = add(found, product(left, adjoint(_over_values(outside, values))))
-    return found
+        result = add(result, product(left, adjoint(_over_values(outside, values))))
+    return result
 
 
 def _over_values(x: Tensor, values: Tensor) -> Tensor:
@@ -282,7 +282,9 @@ def _run_vanish(x: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 _vanish = operation(
     "vanish",
-    lambda x, y: _run_vanish(*(one.astype(np.result_type(one, np.float32)) for one in (x, y))),
+    lambda x, y: _run_vanish(
+        *(array.astype(np.result_type(array, np.float32)) for array in (x, y))
+    ),
     lambda x, y: Aval(
         (*broadcast_shapes("vanish", x.shape[:-2], y.shape[:-2]), 1, x.shape[-1]),
         np.dtype(np.bool_),
@@ -339,11 +341,11 @@ def svd(x: Any, full_matrices: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """
     x = matrices("svd", x)
     height = x._data.shape[-2]
-    found = apply(_svd, (x,), {})
-    left, right = rows(found, 1, 1 + height), rows(found, 1 + height)
+    result = apply(_svd, (x,), {})
+    left, right = rows(result, 1, 1 + height), rows(result, 1 + height)
     if full_matrices:
         left, right = complete_basis(left), complete_basis(right)
-    return left, real(getitem(found, (Ellipsis, 0, slice(None)))), right
+    return left, real(getitem(result, (Ellipsis, 0, slice(None)))), right
 
 
 @public(_svdvals)
@@ -427,8 +429,8 @@ def qr(x: Any, full_matrices: bool = False) -> tuple[Tensor, Tensor]:
     x = matrices("qr", x)
     height, width = x._data.shape[-2:]
     size = min(height, width)
-    found = apply(_qr, (columns(x, 0, size) if width > height else x,), {})
-    basis, triangle = rows(found, 0, height), rows(found, height)
+    result = apply(_qr, (columns(x, 0, size) if width > height else x,), {})
+    basis, triangle = rows(result, 0, height), rows(result, height)
     if width > height:
         rest = product(adjoint(basis), columns(x, size))
         triangle = concatenate([triangle, rest], -1)

@@ -99,17 +99,17 @@ def depthwise_conv_adjoint(
             f"{name}: filter must be (height, width, channels, multiplier), got shape "
             f"{tuple(filters.shape)}"
         )
-    given = strides, padding, data_format, dilations
-    layout, geometry, size = _adjoint_geometry(name, filters, *given, shape)
+    settings = strides, padding, data_format, dilations
+    layout, geometry, size = _adjoint_geometry(name, filters, *settings, shape)
     dy = layout.images(dy)
     _check_output(name, layout, geometry, size, filters.shape, dy)
     flat = reshape(filters, (*filters.shape[:2], 1, prod(filters.shape[2:])))
-    found = layout.back(apply(_conv_input, (dy, flat), {"geometry": geometry, "size": size}))
-    if tuple(found.shape) != shape:
+    result = layout.back(apply(_conv_input, (dy, flat), {"geometry": geometry, "size": size}))
+    if tuple(result.shape) != shape:
         raise InvalidArgumentError(
-            f"{name}: input_sizes are {shape}, but batch and channels make {tuple(found.shape)}"
+            f"{name}: input_sizes are {shape}, but batch and channels make {tuple(result.shape)}"
         )
-    return found
+    return result
 
 
 def depthwise_conv_filter_adjoint(
@@ -128,8 +128,8 @@ def depthwise_conv_filter_adjoint(
     if len(sizes) != 4 or min(sizes) < 1:
         raise InvalidArgumentError(f"{name}: filter_sizes must be 4 positive sizes, got {sizes}")
     like = convert(np.zeros(sizes, x.dtype))
-    given = strides, padding, data_format, dilations
-    layout, geometry, size = _adjoint_geometry(name, like, *given, tuple(x.shape))
+    settings = strides, padding, data_format, dilations
+    layout, geometry, size = _adjoint_geometry(name, like, *settings, tuple(x.shape))
     x, dy = layout.images(x), layout.images(dy)
     _check_output(name, layout, geometry, size, sizes, dy)
     if x.shape[-1] != sizes[2] or x.shape[0] != dy.shape[0]:
@@ -174,16 +174,16 @@ def dilation2d(
             f"{name}: filters must be real, (height, width, channels) for images of "
             f"{x.shape[3]} channels, got shape {tuple(filters.shape)}"
         )
-    given = reshape(filters, (*filters.shape, 1))
+    kernels = reshape(filters, (*filters.shape, 1))
     size = x.shape[1], x.shape[2]
-    geometry = _geometry(layout, given, strides, padding, dilations, size, 1)
+    geometry = _geometry(layout, kernels, strides, padding, dilations, size, 1)
     window, (steps, gaps) = filters.shape[:2], (geometry.strides, geometry.dilations)
     out = geometry.output_size(size, window)
     kind = x.dtype
     if is_exact(kind):  # they have no infinity
         x, filters = cast(x, np.float64), cast(filters, np.float64)
     x = pad(x, [(0, 0), *geometry.padding, (0, 0)], value=-np.inf)
-    found: Any = None
+    result: Any = None
     for i in range(window[0]):
         for j in range(window[1]):
             rows, columns = (
@@ -191,8 +191,8 @@ def dilation2d(
                 for at, gap, count, step in zip((i, j), gaps, out, steps, strict=True)
             )
             part = add(getitem(x, (slice(None), rows, columns)), getitem(filters, (i, j)))
-            found = part if found is None else maximum(found, part)
-    return layout.back(cast(found, kind))
+            result = part if result is None else maximum(result, part)
+    return layout.back(cast(result, kind))
 
 
 def erosion2d(

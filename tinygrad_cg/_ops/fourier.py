@@ -179,7 +179,7 @@ def _plan(name: str, x: Tensor, sizes: Any, axes: Any) -> tuple[list, list[int]]
     if sizes is not None:
         if not isinstance(sizes, (list, tuple)):
             sizes = as_shape(name, sizes)
-        sizes = [None if one is None or one == -1 else as_int(name, "s", one) for one in sizes]
+        sizes = [None if size is None or size == -1 else as_int(name, "s", size) for size in sizes]
     if axes is None:
         axes = range(rank) if sizes is None else range(rank - len(sizes), rank)
     dims = [normalize_axis(name, axis, rank) for axis in axes]
@@ -216,8 +216,8 @@ def _forward_real(name: str, x: Any, sizes: Any, axes: Any, norm: Any) -> Tensor
         raise InvalidArgumentError(f"{name}: needs at least one axis")
     last = dims[-1]
     x = _fit(name, x, last, x._data.shape[last] if sizes[-1] is None else sizes[-1])
-    found = apply(_rfft, (x,), {"axis": last, "norm": scale})
-    return _along(name, found, sizes[:-1], dims[:-1], norm, False) if dims[:-1] else found
+    result = apply(_rfft, (x,), {"axis": last, "norm": scale})
+    return _along(name, result, sizes[:-1], dims[:-1], norm, False) if dims[:-1] else result
 
 
 def _backward_real(name: str, x: Any, sizes: Any, axes: Any, norm: Any) -> Tensor:
@@ -323,7 +323,7 @@ def _shift(name: str, x: Any, axes: Any, start: Any) -> Tensor:
     x = convert(x)
     rank = x._data.ndim
     chosen: Iterable = range(rank) if axes is None else as_shape(name, axes)
-    for axis in [normalize_axis(name, one, rank) for one in chosen]:
+    for axis in [normalize_axis(name, axis, rank) for axis in chosen]:
         first = start(x._data.shape[axis])
         before = (slice(None),) * axis
         parts = getitem(x, (*before, slice(first, None))), getitem(x, (*before, slice(first)))

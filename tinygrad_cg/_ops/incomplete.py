@@ -134,7 +134,8 @@ def check_order(name: str, parameters: str, order: int, largest: int) -> None:
 
 def by_orders(name: str, functions: Any, vjp: Any, **record: Any) -> Primitive:
     """Return an elementwise operation with kernels by the orders of a derivative."""
-    inputs, first = record["inputs"], next(one for one in record["samples"] if type(one) is dict)
+    inputs = record["inputs"]
+    first = next(sample for sample in record["samples"] if type(sample) is dict)
     ((parameter, order),) = first.items()
 
     @cache

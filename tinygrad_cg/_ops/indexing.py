@@ -191,7 +191,10 @@ def _index_part(part: Any) -> Any:
     if isinstance(part, slice):
         bounds = (part.start, part.stop, part.step)
         return slice(
-            *[None if one is None else as_int("getitem", "a slice's bound", one) for one in bounds]
+            *[
+                None if bound is None else as_int("getitem", "a slice's bound", bound)
+                for bound in bounds
+            ]
         )
     if isinstance(part, (bool, np.bool_)):
         return np.array(part)
@@ -204,15 +207,15 @@ def _index_part(part: Any) -> Any:
             return array
         if not array.size:
             return array.astype(np.int64)
-        found = f"an array of {array.dtype}"
+        got = f"an array of {array.dtype}"
     else:
         try:
             return operator.index(part)
         except TypeError:
-            found = type(part).__name__
+            got = type(part).__name__
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None, and integer or boolean arrays "
-        f"are valid indices, got {found}"
+        f"are valid indices, got {got}"
     )
 
 
@@ -302,17 +305,17 @@ def _with_row(x: np.ndarray, value: np.ndarray, index: np.ndarray, batch_dims: i
     In a batch an index outside of the rows replaces none: an example whose loop has ended goes on
     with those of the others, and nothing looks at what it does.
     """
-    made, size = x.copy(), x.shape[batch_dims]
+    result, size = x.copy(), x.shape[batch_dims]
     fits = (index >= 0) & (index < size)
     if not batch_dims:
         if not fits:
             raise IndexError(f"set_row: index {int(index)} is outside of {size} rows")
-        made[int(index)] = value
-        return made
+        result[int(index)] = value
+        return result
     shared = x.shape[:batch_dims]
     positions = np.nonzero(np.broadcast_to(fits, shared))
-    made[(*positions, np.broadcast_to(index, shared)[positions])] = value[positions]
-    return made
+    result[(*positions, np.broadcast_to(index, shared)[positions])] = value[positions]
+    return result
 
 
 def _zero_row(dy: Tensor, shape: tuple[int, ...], batch_dims: int) -> Tensor:

@@ -14,7 +14,7 @@ _SHIFTS = (_WHOLE, Real(0.0, 5.0))
 def _spelled(name: str, *others: str) -> tuple[str, ...]:
     """Return the spellings of a function of bits; `others` are further names."""
     spaces = ("bitwise", "keras.ops", "numpy")
-    return tuple(f"{space}.{one}" for one in (name, *others) for space in spaces)
+    return tuple(f"{space}.{spelling}" for spelling in (name, *others) for space in spaces)
 
 
 _of_bits = partial(binary, dtypes=EXACT, samples=(_WHOLE, _WHOLE))

@@ -63,7 +63,7 @@ def pinv(x: Any, rtol: Any = None) -> Tensor:
 
 def _run_lstsq(x: np.ndarray, y: np.ndarray, rcond: float) -> np.ndarray:
     leading = promotion.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    x, y = (np.broadcast_to(one, (*leading, *one.shape[-2:])) for one in (x, y))
+    x, y = (np.broadcast_to(array, (*leading, *array.shape[-2:])) for array in (x, y))
     shape = *leading, x.shape[-1], y.shape[-1]
     out = devices.library_of(x).empty(shape, np.result_type(x, y))
     for index in np.ndindex(leading):
@@ -114,8 +114,8 @@ def lstsq(x: Any, y: Any, rtol: Any = None) -> Tensor:
             "as many rows as y has"
         )
     bound = relative_tolerance(x) if rtol is None else float(rtol)
-    found = apply(_lstsq, (x, y), {"rcond": bound})
-    return squeeze(found, -1) if column else found
+    solution = apply(_lstsq, (x, y), {"rcond": bound})
+    return squeeze(solution, -1) if column else solution
 
 
 def matrix_rank(x: Any, tol: Any = None, rtol: Any = None) -> Tensor:

@@ -33,7 +33,7 @@ def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return the gradient by the matrix on the right; if a stack shares it, by one product."""
     if len(shape) == 2 < x._data.ndim:
         rows = prod(x._data.shape[:-1])
-        x, dy = (reshape(one, (rows, one._data.shape[-1])) for one in (x, dy))
+        x, dy = (reshape(tensor, (rows, tensor._data.shape[-1])) for tensor in (x, dy))
     return apply(_matmul, (swap_last(x), dy), {})
 
 
@@ -134,10 +134,10 @@ def matmul(
 
 def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -> Tensor:
     """Return a matrix (..., m, n) times a vector (..., n): shape (..., m)."""
-    given, y = x, y = convert_operands((x, y))
+    matrix, y = x, y = convert_operands((x, y))
     x = _transpose_operand("matvec", x, transpose_x, adjoint_x)
     if x._data.ndim < 2 or y._data.ndim < 1 or x._data.shape[-1] != y._data.shape[-1]:
-        _refuse("matvec", given, y, transpose_x or adjoint_x)
+        _refuse("matvec", matrix, y, transpose_x or adjoint_x)
     return apply(_matvec, (x, y), {})
 
 
@@ -199,8 +199,8 @@ def _refuse(
     name: str, x: Tensor, y: Tensor, transposed_x: bool = False, transposed_y: bool = False
 ) -> None:
     left, right = (
-        f"{tuple(one.shape)}{' (transposed)' if transposed else ''}"
-        for one, transposed in ((x, transposed_x), (y, transposed_y))
+        f"{tuple(operand.shape)}{' (transposed)' if transposed else ''}"
+        for operand, transposed in ((x, transposed_x), (y, transposed_y))
     )
     raise InvalidArgumentError(
         f"{name}: shapes {left} and {right} do not fit: the last size of "

@@ -123,15 +123,15 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
     """Return ``exp(log_input) - log_input * targets``: the loss of a Poisson distribution."""
     targets, log_input = convert_each(targets, log_input)
     _same_shapes("log_poisson_loss", targets, log_input)
-    found = subtract(exp(log_input), multiply(log_input, targets))
+    loss = subtract(exp(log_input), multiply(log_input, targets))
     if not compute_full_loss:
-        return found
+        return loss
     several = greater(targets, 1)
     safe = where(several, targets, 1)
     stirling = add(
         subtract(multiply(safe, log(safe)), safe), multiply(log(multiply(safe, 2 * np.pi)), 0.5)
     )
-    return add(found, where(several, stirling, 0))
+    return add(loss, where(several, stirling, 0))
 
 
 # Keras's losses: the mean over the last axis ---------------------------------------------------
@@ -186,7 +186,7 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Tensor:
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean of squared differences of log(1 + y), along the last axis."""
     y_true, y_pred = _pair(y_true, y_pred)
-    first, second = (log1p(maximum(one, settings.epsilon)) for one in (y_pred, y_true))
+    first, second = (log1p(maximum(tensor, settings.epsilon)) for tensor in (y_pred, y_true))
     return reduce_mean(square(subtract(first, second)), -1)
 
 
@@ -252,7 +252,7 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
     Both are limited to [1e-7, 1]. After S. Kullback and R. Leibler, "On information and
     sufficiency" (1951).
     """
-    y_true, y_pred = (clip(one, settings.epsilon, 1) for one in _pair(y_true, y_pred))
+    y_true, y_pred = (clip(tensor, settings.epsilon, 1) for tensor in _pair(y_true, y_pred))
     return reduce_sum(multiply(y_true, log(divide(y_true, y_pred))), -1)
 
 
@@ -265,7 +265,9 @@ def poisson(y_true: Any, y_pred: Any) -> Tensor:
 def cosine_similarity(y_true: Any, y_pred: Any, axis: Any = -1) -> Tensor:
     """Return the negative cosine of the angle between vectors along `axis`."""
     y_true, y_pred = _pair(y_true, y_pred)
-    product = multiply(*(l2_normalize(one, axis, settings.epsilon**2) for one in (y_true, y_pred)))
+    product = multiply(
+        *(l2_normalize(tensor, axis, settings.epsilon**2) for tensor in (y_true, y_pred))
+    )
     return negative(reduce_sum(product, axis))
 
 

@@ -55,8 +55,8 @@ def by_lapack(
         dtypes = [array.dtype for array in arrays]
         wide = [cast_array(array, loop_dtype(result_dtype(*dtypes))) for array in arrays]
         try:
-            found = devices.library_of(wide[0]).asarray(function(*wide, **params))
-            return cast_array(found, dtype_of(*dtypes))
+            result = devices.library_of(wide[0]).asarray(function(*wide, **params))
+            return cast_array(result, dtype_of(*dtypes))
         except np.linalg.LinAlgError as error:
             raise MatrixError(f"{name}: {error}") from None
 
@@ -81,12 +81,16 @@ def of_matrices(
     return operation(
         name,
         by_lapack(label or name, function, dtype_of),
-        lambda x, **given: Aval(tuple(shape(x.shape, **given)), dtype_of(x.dtype)),
+        lambda x, **params: Aval(tuple(shape(x.shape, **params)), dtype_of(x.dtype)),
         None if vjp is None else (vjp,),
         kind="contraction",
-        batch=lambda given, size: given,
+        batch=lambda params, size: params,
         core=(2,),
-        samples=[Case((one.shape,), dict(given), {0: one}) for one in samples for given in params],
+        samples=[
+            Case((sample.shape,), dict(settings), {0: sample})
+            for sample in samples
+            for settings in params
+        ],
         label=label,
         **record,
     )
@@ -121,13 +125,13 @@ def tolerance(dtype: np.dtype, size: int) -> float:
 
 def copy_of(x: np.ndarray, *others: np.ndarray) -> np.ndarray:
     """Return a copy of matrices, for each of the leading axes of `others`."""
-    leading = promotion.broadcast_shapes(x.shape[:-2], *[one.shape[:-2] for one in others])
+    leading = promotion.broadcast_shapes(x.shape[:-2], *[other.shape[:-2] for other in others])
     return np.broadcast_to(x, (*leading, *x.shape[-2:])).copy()
 
 
 def copied_aval(x: Aval, *others: Aval, **params: Any) -> Aval:
     """Return the shape and dtype of `copy_of`."""
-    shapes = [one.shape[:-2] for one in (x, *others)]
+    shapes = [array.shape[:-2] for array in (x, *others)]
     leading = broadcast_shapes("matrices", *shapes)
     return Aval((*leading, *x.shape[-2:]), x.dtype)
 

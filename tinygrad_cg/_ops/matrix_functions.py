@@ -70,15 +70,15 @@ def _exponential(x: np.ndarray) -> np.ndarray:
     second = x @ x
     fourth = second @ second
     sixth = fourth @ second
-    b = [float(one) for one in _PADE_13]
+    b = [float(number) for number in _PADE_13]
     odd = sixth @ (b[13] * sixth + b[11] * fourth + b[9] * second)
     odd = x @ (odd + b[7] * sixth + b[5] * fourth + b[3] * second + b[1] * unit)
     even = sixth @ (b[12] * sixth + b[10] * fourth + b[8] * second)
     even = even + b[6] * sixth + b[4] * fourth + b[2] * second + b[0] * unit
-    found = np.linalg.solve(even - odd, even + odd)
+    result = np.linalg.solve(even - odd, even + odd)
     for _ in range(squarings):
-        found = found @ found
-    return found
+        result = result @ result
+    return result
 
 
 # Square root: Newton's iteration in its product form, with scaling by the determinant (Higham,
@@ -89,9 +89,9 @@ _STEPS = 60
 
 def _square_root(x: np.ndarray) -> np.ndarray:
     with contextlib.suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
-        found = _newton(x)
-        if found is not None:
-            return found
+        root = _newton(x)
+        if root is not None:
+            return root
     raise np.linalg.LinAlgError(
         "Newton's iteration does not converge: the matrix has an eigenvalue that is 0 or a "
         "negative number"
@@ -154,8 +154,8 @@ def _rule_of(primitive: Callable[[], Primitive]) -> Callable[..., Tensor]:
         transposed, size = swap_last(x), x._data.shape[-1]
         above = concatenate([transposed, dy], -1)
         below = concatenate([zeros_like(transposed), transposed], -1)
-        found = apply(primitive(), (concatenate([above, below], -2),), {})
-        return rows(columns(found, size), 0, size)
+        result = apply(primitive(), (concatenate([above, below], -2),), {})
+        return rows(columns(result, size), 0, size)
 
     return rule
 

@@ -67,8 +67,10 @@ def weighted_moments(
     total = reduce_sum(shares, dims, True)
     mean = divide(reduce_sum(multiply(wide, shares), dims, True), total)
     squares = multiply(_squares(subtract(wide, mean)), shares)
-    found = mean, divide(reduce_sum(squares, dims, True), total)
-    mean, variance = (cast(one if keepdims else squeeze(one, dims), x.dtype) for one in found)
+    moments = mean, divide(reduce_sum(squares, dims, True), total)
+    mean, variance = (
+        cast(moment if keepdims else squeeze(moment, dims), x.dtype) for moment in moments
+    )
     return mean, variance
 
 
@@ -82,8 +84,8 @@ def batch_normalization(
     factor = rsqrt(add(cast(variance, promote(x.dtype, variance.dtype)), epsilon))
     if scale is not None:
         factor = multiply(factor, scale)
-    found = multiply(subtract(x, mean), factor)
-    return found if offset is None else add(found, offset)
+    result = multiply(subtract(x, mean), factor)
+    return result if offset is None else add(result, offset)
 
 
 def _along(x: Tensor, values: Any, axes: tuple[int, ...]) -> Tensor:
@@ -120,8 +122,8 @@ def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = 
     """
     x = _floating(x)
     axes = normalize_axes("rms_normalization", axis, x._data.ndim)
-    found = multiply(x, rsqrt(add(reduce_mean(_squares(x), axes, True), epsilon)))
-    return found if scale is None else multiply(found, _along(x, scale, axes))
+    result = multiply(x, rsqrt(add(reduce_mean(_squares(x), axes, True), epsilon)))
+    return result if scale is None else multiply(result, _along(x, scale, axes))
 
 
 @in_float32
@@ -167,18 +169,18 @@ def _ratio(length: Tensor, most: Any) -> tuple[Tensor, Tensor]:
 
 def global_norm(t_list: Any) -> Tensor:
     """Return the Euclidean norm of all elements of several tensors together; None counts as 0."""
-    tensors = [_floating(one) for one in _listed("global_norm", t_list) if one is not None]
-    found = _global_norm(tensors)
-    return cast(found, np.float16) if all(one.dtype == np.float16 for one in tensors) else found
+    tensors = [_floating(tensor) for tensor in _listed("global_norm", t_list) if tensor is not None]
+    norm = _global_norm(tensors)
+    return cast(norm, np.float16) if all(tensor.dtype == np.float16 for tensor in tensors) else norm
 
 
 def _global_norm(tensors: list[Tensor]) -> Tensor:
     """Return the norm of all elements together; that of float16 is float32."""
     if not tensors:
         raise ValueError("global_norm: t_list must have a tensor; there is none")
-    dtype = functools.reduce(promote, [one.dtype for one in tensors])
+    dtype = functools.reduce(promote, [tensor.dtype for tensor in tensors])
     return global_length(
-        [cast(one, np.float32 if dtype == np.float16 else dtype) for one in tensors]
+        [cast(tensor, np.float32 if dtype == np.float16 else dtype) for tensor in tensors]
     )
 
 
@@ -187,19 +189,20 @@ def clip_by_global_norm(
 ) -> tuple[list[Any], Tensor]:
     """Return tensors scaled down to a norm of `clip_norm` all together, and their norm before."""
     tensors = [
-        None if one is None else _floating(one) for one in _listed("clip_by_global_norm", t_list)
+        None if tensor is None else _floating(tensor)
+        for tensor in _listed("clip_by_global_norm", t_list)
     ]
     if use_norm is None:
-        length = _global_norm([one for one in tensors if one is not None])
+        length = _global_norm([tensor for tensor in tensors if tensor is not None])
     else:
         length = convert(use_norm)
     divisor, factor = _ratio(length, clip_norm)
     divisor = where(isfinite(length), divisor, np.nan)
     scaled = [
-        None if one is None else cast(multiply(divide(one, divisor), factor), one.dtype)
-        for one in tensors
+        None if tensor is None else cast(multiply(divide(tensor, divisor), factor), tensor.dtype)
+        for tensor in tensors
     ]
-    if use_norm is None and all(one is None or one.dtype == np.float16 for one in scaled):
+    if use_norm is None and all(tensor is None or tensor.dtype == np.float16 for tensor in scaled):
         length = cast(length, np.float16)
     return scaled, length
 
@@ -229,10 +232,12 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None)
     if noise_shape is None:
         sizes = shape
     else:
-        given = [-1 if size is None else size for size in noise_shape]
-        if len(given) == len(shape):
-            given = [full if size == -1 else size for size, full in zip(given, shape, strict=True)]
-        sizes = as_shape("dropout", given)
+        wanted_sizes = [-1 if size is None else size for size in noise_shape]
+        if len(wanted_sizes) == len(shape):
+            wanted_sizes = [
+                full if size == -1 else size for size, full in zip(wanted_sizes, shape, strict=True)
+            ]
+        sizes = as_shape("dropout", wanted_sizes)
         if broadcast_shapes("dropout", shape, sizes) != shape:
             raise InvalidArgumentError(
                 f"dropout: noise_shape {sizes} does not broadcast to shape {shape}"

@@ -79,8 +79,8 @@ def _power_norm(size: Tensor, order: Any, axes: tuple[int, ...], keepdims: bool)
     total = reduce_sum(power(size, order), axes, True)
     is_zero = equal(total, 0)  # where the gradient is 0, as that of other norms
     root = power(where(is_zero, 1, total), 1 / order)
-    found = multiply(where(is_zero, 0.0 if order > 0 else np.inf, root), scale)
-    return found if keepdims else squeeze(found, axes)
+    norm = multiply(where(is_zero, 0.0 if order > 0 else np.inf, root), scale)
+    return norm if keepdims else squeeze(norm, axes)
 
 
 @in_float32
@@ -96,7 +96,7 @@ def matrix_norm(x: Any, order: Any = "fro", axis: Any = (-2, -1), keepdims: bool
     if is_exact(x.dtype):
         x = cast(x, np.float64)
     rank = x._data.ndim
-    axes = [normalize_axis("norm", one, rank) for one in as_shape("norm", axis)]
+    axes = [normalize_axis("norm", dim, rank) for dim in as_shape("norm", axis)]
     if len(axes) != 2 or axes[0] == axes[1]:
         raise InvalidArgumentError(f"norm: axis must name one or two axes, got {axis}")
     if order is None or order in ("fro", "f"):
@@ -107,12 +107,12 @@ def matrix_norm(x: Any, order: Any = "fro", axis: Any = (-2, -1), keepdims: bool
             x = transpose(x, others + axes)
         values = _without_kinks(svdvals(x))
         reduce = reduce_sum if order == "nuc" else (reduce_max if order > 0 else reduce_min)
-        found = reduce(values, -1)
+        norm = reduce(values, -1)
         if keepdims:
             shape = x._data.shape[:-2]
             kept = iter(shape)
-            found = reshape(found, [1 if i in axes else next(kept) for i in range(rank)])
-        return found
+            norm = reshape(norm, [1 if i in axes else next(kept) for i in range(rank)])
+        return norm
     if order not in (1, -1, np.inf, -np.inf):
         raise InvalidArgumentError(
             f"norm: Invalid norm order {order!r} for matrices: it must be 'fro', 'nuc', 1, -1, 2, "
@@ -120,8 +120,8 @@ def matrix_norm(x: Any, order: Any = "fro", axis: Any = (-2, -1), keepdims: bool
         )
     summed, other = axes if abs(order) == 1 else axes[::-1]
     sums = reduce_sum(absolute(x), summed, keepdims=True)
-    found = (reduce_max if order > 0 else reduce_min)(sums, other, keepdims=True)
-    return found if keepdims else squeeze(found, axes)
+    norm = (reduce_max if order > 0 else reduce_min)(sums, other, keepdims=True)
+    return norm if keepdims else squeeze(norm, axes)
 
 
 def _without_kinks(values: Tensor) -> Tensor:
@@ -151,5 +151,5 @@ def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> T
     become float64. Raises InvalidArgumentError for an axis that `x` does not have.
     """
     x = convert(x)
-    found = vector_norm(x, 2, axis, keepdims)
-    return cast(found, x.dtype) if is_complex(x.dtype) else found
+    norm = vector_norm(x, 2, axis, keepdims)
+    return cast(norm, x.dtype) if is_complex(x.dtype) else norm

@@ -182,7 +182,7 @@ def install() -> None:
     for name in _OF_NUMPY:
         load = partial(protocol.of_numpy, name)
         setattr(ArrayLike, name, _LoadedAttribute(name, load))
-    of_records = {one.ufunc: one.function for one in OPS.values() if one.ufunc is not None}
+    of_records = {op.ufunc: op.function for op in OPS.values() if op.ufunc is not None}
     protocol.ufuncs.update(of_records)
 
 

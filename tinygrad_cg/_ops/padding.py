@@ -105,10 +105,10 @@ def _repeat_indices(size: int, pair: tuple[int, int], mode: Any) -> np.ndarray:
 
 
 def _widths(widths: Any, ndim: int) -> Widths:
-    given = np.asarray(widths).tolist() if is_tensor(widths) else widths
-    if not isinstance(given, (int, np.integer, list, tuple, np.ndarray)):
-        raise TypeError(f"pad: widths must be numbers or pairs, got {type(given).__name__}")
-    rows = [given] if isinstance(given, (int, np.integer)) else list(given)
+    pads = np.asarray(widths).tolist() if is_tensor(widths) else widths
+    if not isinstance(pads, (int, np.integer, list, tuple, np.ndarray)):
+        raise TypeError(f"pad: widths must be numbers or pairs, got {type(pads).__name__}")
+    rows = [pads] if isinstance(pads, (int, np.integer)) else list(pads)
     if rows and all(isinstance(row, (int, np.integer)) for row in rows):
         rows = [rows]
     pairs = [[row] if isinstance(row, (int, np.integer)) else list(row) for row in rows]

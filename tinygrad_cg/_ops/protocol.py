@@ -66,8 +66,8 @@ class _Packages(dict):
 
     def __missing__(self, name: str | None) -> str | None:
         package = (name or "").partition(".")[0]
-        self[name] = found = package if package in _NEEDING else None
-        return found
+        self[name] = needed = package if package in _NEEDING else None
+        return needed
 
 
 # Whether a package needs arrays of recorded tensors too.
@@ -92,7 +92,9 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
     package = _packages[_getframe(1).f_globals.get("__name__")]
     if package is not None and _gets_arrays(package, inputs, options):
         return getattr(ufunc, method)(*_as_values(inputs), **_as_values(options))
-    if method == "at" and not any(is_tensor(one) and _is_recorded(one) for one in inputs):
+    if method == "at" and not any(
+        is_tensor(operand) and _is_recorded(operand) for operand in inputs
+    ):
         return _write(name, ufunc, method, inputs[:1], inputs, options)
     call = _METHODS.get(method)
     if op is None or call is None:
@@ -110,17 +112,19 @@ def _call(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> 
         return op(*inputs)
     if all(types.endswith("?") for types in ufunc.types if "O" not in types):
         raise TypeError(f"np.{name}: dtype= is not supported on tensors: the answer is bool")
-    return op(*[shape.cast(one, dtype) for one in inputs])
+    return op(*[shape.cast(operand, dtype) for operand in inputs])
 
 
 def _write(name: str, ufunc: Any, method: str, targets: tuple, inputs: tuple, options: dict) -> Any:
     """Let NumPy write values into arrays, as ``w -= rate * gradient`` does."""
-    if any(is_tensor(one) for one in targets):
+    if any(is_tensor(target) for target in targets):
         raise TypeError(
             f"np.{name}: out= cannot be a tensor, which is immutable: write `x = x + y` instead of "
             "np.add(x, y, out=x)"
         )
-    if any(is_tensor(one) and _is_recorded(one) for one in (*inputs, *options.values())):
+    if any(
+        is_tensor(operand) and _is_recorded(operand) for operand in (*inputs, *options.values())
+    ):
         raise TypeError(
             f"np.{name}: out= cannot be a tensor, nor take one that is being recorded, whose "
             "derivative an array would lose: write `w = w - y` instead of `w -= y`, or take "
@@ -140,8 +144,8 @@ def _gets_arrays(package: str, args: tuple, kwargs: dict) -> bool:
 
     Nothing is lost by that: what is drawn has no derivative, what nothing records neither.
     """
-    tensors = [one for one in flatten((args, list(kwargs.values()))) if is_tensor(one)]
-    if any(isinstance(one._data, Aval) for one in tensors):
+    tensors = [leaf for leaf in flatten((args, list(kwargs.values()))) if is_tensor(leaf)]
+    if any(isinstance(tensor._data, Aval) for tensor in tensors):
         return False
     return _NEEDING[package] or not any(map(_is_recorded, tensors))
 
@@ -167,7 +171,7 @@ def _says_nothing(value: Any) -> bool:
 def _reduce(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:
     reduction = reduced_by.get(ufunc)
     if reduction is None:
-        refuse(name, [f"{one.__name__}.reduce" for one in reduced_by])
+        refuse(name, [f"{ufunc.__name__}.reduce" for ufunc in reduced_by])
     x, axis, keepdims = _reduce_arguments(name, ufunc, inputs, options)
     return reduction(x, axis, keepdims)
 
@@ -175,7 +179,7 @@ def _reduce(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -
 def _accumulate(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:
     scan = running.get(ufunc)
     if scan is None:
-        refuse(name, [f"{one.__name__}.accumulate" for one in running])
+        refuse(name, [f"{ufunc.__name__}.accumulate" for ufunc in running])
     x, axis, _ = _reduce_arguments(name, ufunc, inputs, options)
     return scan(x, axis)
 
@@ -184,9 +188,9 @@ def _reduce_arguments(
     name: str, ufunc: Any, inputs: tuple, options: dict
 ) -> tuple[Tensor, Any, bool]:
     """Return operand, axis and keepdims of `reduce` or `accumulate`; integers get 64 bits."""
-    given = dict(zip(("axis", "dtype"), inputs[1:], strict=False)) | options
-    axis, keepdims = given.pop("axis", 0), bool(given.pop("keepdims", False))
-    x, dtype = convert(inputs[0]), _only_dtype(name, given)
+    settings = dict(zip(("axis", "dtype"), inputs[1:], strict=False)) | options
+    axis, keepdims = settings.pop("axis", 0), bool(settings.pop("keepdims", False))
+    x, dtype = convert(inputs[0]), _only_dtype(name, settings)
     if dtype is None and ufunc in (np.add, np.multiply) and is_exact(x.dtype):
         dtype = np.result_type(np.uint64 if is_unsigned(x.dtype) else np.int64)
     return (x if dtype is None else shape.cast(x, dtype)), axis, keepdims
@@ -225,17 +229,17 @@ def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: di
     function = public(function)
     if function in ANSWERED_BY_NUMPY:
         return _answer(function, args, kwargs)
-    found = functions.get(function) or _complete(functions).get(function)
-    if found is None:
+    implementation = functions.get(function) or _complete(functions).get(function)
+    if implementation is None:
         refuse(name_of(function), map(name_of, functions))
     rearranged = function in (np.reshape, np.ravel)  # where `order` is not how a result lies
-    given = {
+    named = {
         key: value
         for key, value in kwargs.items()
         if (key == "order" and rearranged) or not _is_default(key, value)
     }
     try:
-        return found(*args, **given)
+        return implementation(*args, **named)
     except TypeError as error:
         trace = error.__traceback__
         if trace is not None and trace.tb_next is not None:
@@ -265,8 +269,8 @@ def _answer(function: Any, args: tuple, kwargs: dict) -> Any:
     read = _array_alike if function in _WITHOUT_VALUES else _value
     if function is np.copyto:  # what it writes may be computed with
         read = np.asarray
-    found = function(*_as_values(args, read), **_as_values(kwargs, read))
-    return map_structure(lambda one: Tensor(one) if type(one) is np.ndarray else one, found)
+    result = function(*_as_values(args, read), **_as_values(kwargs, read))
+    return map_structure(lambda leaf: Tensor(leaf) if type(leaf) is np.ndarray else leaf, result)
 
 
 def _as_values(arguments: Any, read: Callable = np.asarray) -> Any:
@@ -298,10 +302,10 @@ def public(function: Any) -> Any:
     """Return the function as programs find it: ``like=`` hands over another of the same name."""
     if function in functions:
         return function
-    found = np
+    attribute = np
     for name in name_of(function).split("."):
-        found = getattr(found, name, None)
-    return function if found is None else found
+        attribute = getattr(attribute, name, None)
+    return function if attribute is None else attribute
 
 
 def _refuse_foreign(ufunc: Any) -> NoReturn:
@@ -321,9 +325,10 @@ def refuse(name: str, supported: Iterable[str]) -> NoReturn:
     import difflib  # rarely needed, and not quick to load
 
     near = difflib.get_close_matches(name, sorted(set(supported)), 3, 0.0)
+    listed = ", ".join(f"np.{spelling}" for spelling in near)
     raise TypeError(
         f"np.{name} is not supported on tensors with these arguments: use .numpy() for the values "
-        f"alone (no gradient flows); the nearest that are: {', '.join(f'np.{one}' for one in near)}"
+        f"alone (no gradient flows); the nearest that are: {listed}"
     )
 
 

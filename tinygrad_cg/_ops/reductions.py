@@ -193,8 +193,8 @@ def _by_parts(ops: Operations, x: Any, axis: Any) -> tuple[Any, Any, Any, Any]:
 
 def _logsumexp_by_parts(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     shift, _, _, total = _by_parts(ops, x, axis)
-    found = ops.add(shift, ops.log(total))
-    return found if keepdims else ops.reshape(found, shape=reduced_shape(x.shape, axis, False))
+    result = ops.add(shift, ops.log(total))
+    return result if keepdims else ops.reshape(result, shape=reduced_shape(x.shape, axis, False))
 
 
 def _softmax_by_parts(ops: Operations, x: Any, axis: Any) -> Any:
@@ -338,18 +338,18 @@ def euclidean_length(x: Tensor, axis: Any = None, keepdims: bool = False) -> Ten
     if not is_complex(x.dtype):
         return euclidean_norm(x, axis, keepdims)
     axes = (0, *[i + 1 for i in normalize_axes("norm", axis, x._data.ndim)])
-    found = euclidean_norm(stack([real(x), imag(x)], 0), axes, keepdims)
-    return squeeze(found, [0]) if keepdims else found
+    norm = euclidean_norm(stack([real(x), imag(x)], 0), axes, keepdims)
+    return squeeze(norm, [0]) if keepdims else norm
 
 
 def global_length(tensors: Sequence[Tensor]) -> Tensor:
     """Return the Euclidean norm of all elements of tensors of one floating dtype together."""
     if is_complex(tensors[0].dtype):
-        tensors = [part(one) for one in tensors for part in (real, imag)]
+        tensors = [part(tensor) for tensor in tensors for part in (real, imag)]
 
     def sum_squares(scale: Any = None) -> Tensor:
-        scaled = tensors if scale is None else [multiply(one, scale) for one in tensors]
-        return functools.reduce(add, [reduce_sum(square(one)) for one in scaled])
+        scaled = tensors if scale is None else [multiply(tensor, scale) for tensor in tensors]
+        return functools.reduce(add, [reduce_sum(square(tensor)) for tensor in scaled])
 
     total = sum_squares()
     least, largest, _ = moments.SQUARES[total.dtype]

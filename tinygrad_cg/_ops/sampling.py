@@ -151,8 +151,8 @@ def _integers(sizes: tuple, minval: Any, maxval: Any, dtype: np.dtype, seed: Any
         from tinygrad_cg_kernels.cuda.draws import bits_of
 
         if bits_of(low, high, dtype) is not None:
-            found = _numbers_on_gpu("uniform", "integers", seed, sizes, low, high, dtype)
-            return Tensor(found)
+            numbers = _numbers_on_gpu("uniform", "integers", seed, sizes, low, high, dtype)
+            return Tensor(numbers)
     return _as_tensor(_draw("uniform", "integers", seed, low, high, sizes, dtype), dtype)
 
 
@@ -184,13 +184,15 @@ def _uniform_on_gpu(
 ) -> Tensor:
     """Return what `uniform` computes of bounds that are arrays of the CPU."""
     if dtype in (FLOAT32, FLOAT64) and not low.any() and (high == 1).all():
-        found = _numbers_on_gpu("uniform", "numbers", seed, sizes, dtype)
-        return Tensor(found)
+        numbers = _numbers_on_gpu("uniform", "numbers", seed, sizes, dtype)
+        return Tensor(numbers)
     draws = _numbers_on_gpu("uniform", "numbers", seed, sizes, FLOAT64)
     with np.errstate(all="ignore"):
-        given = low, high - low, cast_array(low, dtype), cast_array(high, dtype)
+        bounds = low, high - low, cast_array(low, dtype), cast_array(high, dtype)
     with devices.memory_for("uniform"):
-        start, width, first, end = [devices.move(np.asarray(one), devices.GPU) for one in given]
+        start, width, first, end = [
+            devices.move(np.asarray(bound), devices.GPU) for bound in bounds
+        ]
         values = (start + draws * width).astype(dtype)  # each rounds, as on the CPU
         return Tensor(devices.library().where(values == end, first, values))
 
@@ -218,9 +220,9 @@ def _parameters(name: str, sizes: tuple[int, ...], values: dict[str, Any]) -> li
     try:
         promotion.broadcast_shapes(sizes, *shapes)
     except ValueError:
-        given = " and ".join(f"{key} {shape}" for key, shape in zip(values, shapes, strict=True))
+        listed = " and ".join(f"{key} {shape}" for key, shape in zip(values, shapes, strict=True))
         raise InvalidArgumentError(
-            f"{name}: the shapes of {given} do not broadcast with shape {sizes}: give numbers, or "
+            f"{name}: the shapes of {listed} do not broadcast with shape {sizes}: give numbers, or "
             "tensors of that shape"
         ) from None
     return parameters

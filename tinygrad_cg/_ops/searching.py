@@ -46,10 +46,10 @@ def true_rows(condition: Tensor) -> Tensor:
     x = values_of(condition)
     if not is_on_gpu(x):
         return constant(np.argwhere(x))
-    found = coordinates(x) if x.ndim else ()
+    positions = coordinates(x) if x.ndim else ()
     with devices.memory_for("where"):
         if x.ndim:
-            return Tensor(np.stack(found, 1))
+            return Tensor(np.stack(positions, 1))
         return Tensor(devices.library().empty((int(bool(x != 0)), 0), dtype=np.int64))
 
 
@@ -67,14 +67,14 @@ def _search_rows(table: Any, values: Any, side: Any) -> Any:
 
         if searching.serves(table.dtype) and searching.serves(values.dtype):
             with devices.memory_for("searchsorted"):
-                table, values = (devices.move(one, devices.GPU) for one in (table, values))
+                table, values = (devices.move(array, devices.GPU) for array in (table, values))
                 return searching.search(*_of_same_rows(table, values), side == "right")
         table, values = devices.to_host(table), devices.to_host(values)
     table, values = _of_same_rows(table, values)
-    found = np.empty(values.shape, np.int64)
+    indices = np.empty(values.shape, np.int64)
     for line in np.ndindex(table.shape[:-1]):
-        found[line] = np.searchsorted(table[line], values[line], side)
-    return devices.move(found, devices.GPU) if there else found
+        indices[line] = np.searchsorted(table[line], values[line], side)
+    return devices.move(indices, devices.GPU) if there else indices
 
 
 def _of_same_rows(table: Any, values: Any) -> tuple[Any, Any]:
@@ -121,6 +121,6 @@ def unique(x: Any, axis: int | None = None, equal_nan: bool = True) -> tuple[Any
     if axis is None and searching.serves(x.dtype):
         with devices.memory_for("unique"):
             return searching.unique(x, equal_nan)
-    found = np.unique(devices.to_host(x), True, True, True, axis, equal_nan=equal_nan)[1:]
-    first, inverse, counts = [devices.move(one, devices.GPU) for one in found]
+    arrays = np.unique(devices.to_host(x), True, True, True, axis, equal_nan=equal_nan)[1:]
+    first, inverse, counts = [devices.move(array, devices.GPU) for array in arrays]
     return first, inverse, counts

@@ -126,17 +126,17 @@ def segment_product(x: Tensor, rows: Tensor, size: int) -> Tensor:
     first = reshape(concatenate([edge_of_all, edge], 0), sizes)
     last = reshape(concatenate([edge, edge_of_all], 0), sizes)
     running = recurrence(where(first, 0, x), where(first, x, 0), 0)
-    found = scatter_rows(where(last, running, 0), rows, size)
-    return where(equal(_count(x, rows, size), 0), 1, found)
+    products = scatter_rows(where(last, running, 0), rows, size)
+    return where(equal(_count(x, rows, size), 0), 1, products)
 
 
 def _extreme(largest: bool) -> Callable[[Tensor, Tensor, int], Tensor]:
     def reduce(x: Tensor, rows: Tensor, size: int) -> Tensor:
-        found = segment_extremum(x, rows, size, largest)
+        result = segment_extremum(x, rows, size, largest)
         if is_exact(x.dtype):
-            return found
+            return result
         limit = float(np.finfo(x.dtype).min if largest else np.finfo(x.dtype).max)
-        return where(equal(_count(x, rows, size), 0), limit, found)
+        return where(equal(_count(x, rows, size), 0), limit, result)
 
     return reduce
 
@@ -164,11 +164,11 @@ def unsorted_segments(how: str, data: Any, segment_ids: Any, num_segments: Any =
     data, ids = convert(data), convert(segment_ids)
     if not is_integer(ids.dtype):
         raise InvalidArgumentError(f"{name}: segment_ids must be integers, got {ids.dtype}")
-    shape, known = data._data.shape, ids._data.shape
-    if shape[: len(known)] != known:
+    shape, leading = data._data.shape, ids._data.shape
+    if shape[: len(leading)] != leading:
         raise InvalidArgumentError(
-            f"{name}: segment_ids have shape {tuple(known)}: it must be that of the first axes of "
-            f"data, {tuple(shape)}"
+            f"{name}: segment_ids have shape {tuple(leading)}: it must be that of the first axes "
+            f"of data, {tuple(shape)}"
         )
     if num_segments is None:
         values = ids._values()
@@ -176,11 +176,11 @@ def unsorted_segments(how: str, data: Any, segment_ids: Any, num_segments: Any =
     size = as_int(name, "num_segments", num_segments)
     if size < 0:
         raise InvalidArgumentError(f"{name}: num_segments must not be negative, got {size}")
-    tail = shape[len(known) :]
+    tail = shape[len(leading) :]
     rows = apply(_segment_rows, (reshape(ids, (-1,)),), {"size": size, "name": name})
     count = rows._data.shape[0]
-    found = _REDUCTIONS[how](reshape(data, (count, *tail)), rows, size + 1)
-    return getitem(found, slice(0, size))
+    result = _REDUCTIONS[how](reshape(data, (count, *tail)), rows, size + 1)
+    return getitem(result, slice(0, size))
 
 
 @devices.on_device_of_operands
@@ -204,11 +204,11 @@ def sorted_segments(how: str, data: Any, segment_ids: Any) -> Tensor:
             f"{name}: segment_ids must not be negative nor decrease: use unsorted_{name}"
         )
     size = int(values[-1]) + 1 if values.size else 0
-    found = unsorted_segments(how, data, ids, size)
+    result = unsorted_segments(how, data, ids, size)
     if how not in ("max", "min"):
-        return found
+        return result
     empty = np.bincount(values.astype(np.int64), minlength=size) == 0
     if not empty.any():
-        return found
-    kept = Tensor(empty.reshape(-1, *[1] * (found._data.ndim - 1)))
-    return where(kept, zeros((), found.dtype), found)
+        return result
+    kept = Tensor(empty.reshape(-1, *[1] * (result._data.ndim - 1)))
+    return where(kept, zeros((), result.dtype), result)

@@ -73,13 +73,13 @@ def ctc_loss(
     counts = _integers(name, "label_length", label_length, (batch,), length)
     ends = _integers(name, "logit_length", logit_length, (batch,), frames)
     inside = less(np.arange(length), expand_dims(counts, 1))
-    known = where(inside, truth, blank % classes)
-    known = _integers(name, "labels", known, (batch, length), classes - 1)
+    labels_inside = where(inside, truth, blank % classes)
+    labels_inside = _integers(name, "labels", labels_inside, (batch, length), classes - 1)
 
     # Paths: a blank, and each label with a blank behind it.
     states = 2 * length + 1
     blanks = full((batch, length), blank % classes, np.int64)
-    paired = reshape(stack([blanks, known], -1), (batch, 2 * length))
+    paired = reshape(stack([blanks, labels_inside], -1), (batch, 2 * length))
     path = concatenate([paired, full((batch, 1), blank % classes, np.int64)], 1)
     scores = add(scores, negative(reduce_logsumexp(scores, -1, True)))
     wanted = broadcast_to(expand_dims(path, 1), (batch, frames, states))
@@ -102,6 +102,6 @@ def ctc_loss(
         running = where(expand_dims(greater(ends, i), 1), ahead, running)
     last = multiply(counts, 2)
     both = stack([last, where(greater(last, 0), add(last, -1), states)], 1)
-    found = take_along_axis(pad(running, [(0, 0), (0, 1)], value=_NOTHING), both, 1)
-    loss = negative(reduce_logsumexp(found, -1))
+    ends_of_paths = take_along_axis(pad(running, [(0, 0), (0, 1)], value=_NOTHING), both, 1)
+    loss = negative(reduce_logsumexp(ends_of_paths, -1))
     return cast(where(greater(loss, -0.5 * _NOTHING), np.inf, loss), kind)

@@ -99,13 +99,13 @@ def in_float32(function: Any) -> Any:
         x = convert(x)
         if x.dtype != np.float16:
             return function(x, *args, **kwargs)
-        found = function(cast(x, np.float32), *args, **kwargs)
-        others = [getattr(one, "dtype", x.dtype) for one in (*args, *kwargs.values())]
-        if any(one != x.dtype and is_inexact(one) for one in others):
-            return found
-        if not isinstance(found, tuple):
-            return cast(found, x.dtype)
-        return tuple([None if one is None else cast(one, x.dtype) for one in found])
+        result = function(cast(x, np.float32), *args, **kwargs)
+        others = [getattr(value, "dtype", x.dtype) for value in (*args, *kwargs.values())]
+        if any(dtype != x.dtype and is_inexact(dtype) for dtype in others):
+            return result
+        if not isinstance(result, tuple):
+            return cast(result, x.dtype)
+        return tuple([None if tensor is None else cast(tensor, x.dtype) for tensor in result])
 
     return compute
 
@@ -134,16 +134,16 @@ def reshape(x: Any, shape: Any) -> Tensor:
 def _infer(name: str, old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
     """Return `new` with its -1 worked out, checked against the number of elements of `old`."""
     count, unknown = prod(old), new.count(-1)
-    known = prod([size for size in new if size != -1])
+    rest = prod([size for size in new if size != -1])
     if unknown > 1:
         raise InvalidArgumentError(f"{name}: only one size may be -1, got shape {new}")
     if any(size < -1 for size in new):
         raise InvalidArgumentError(f"{name}: sizes must not be negative, got shape {new}")
-    if unknown and known and count % known == 0:
-        return tuple(count // known if size == -1 else size for size in new)
-    if unknown or known != count:
+    if unknown and rest and count % rest == 0:
+        return tuple(count // rest if size == -1 else size for size in new)
+    if unknown or rest != count:
         raise InvalidArgumentError(
-            f"{name}: cannot give shape {new} ({known} elements) to a tensor of shape "
+            f"{name}: cannot give shape {new} ({rest} elements) to a tensor of shape "
             f"{tuple(old)} ({count} elements)"
         )
     return new
@@ -427,8 +427,8 @@ def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
             )
         sizes = (size // sizes[0],) * sizes[0]
     if sizes.count(-1) == 1:
-        known = sum(sizes) + 1
-        sizes = tuple(size - known if one == -1 else one for one in sizes)
+        rest = sum(sizes) + 1
+        sizes = tuple(size - rest if part == -1 else part for part in sizes)
     if sum(sizes) != size or min(sizes, default=0) < 0:
         raise InvalidArgumentError(f"split: sizes {sizes} do not add up to {size}")
     return _cut(x, list(accumulate(sizes[:-1])), dim)

@@ -78,10 +78,10 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
             f"take_along_axis: x has {x._data.ndim} dimensions and indices have "
             f"{indices._data.ndim}: they must have as many"
         )
-    (*sizes,), (*found,) = x._data.shape, indices._data.shape
-    sizes[dim] = found[dim] = 1
-    common = list(broadcast_shapes("take_along_axis", tuple(sizes), tuple(found)))
-    x, indices = (_broadcast_others(one, common, dim) for one in (x, indices))
+    (*sizes,), (*counts,) = x._data.shape, indices._data.shape
+    sizes[dim] = counts[dim] = 1
+    common = list(broadcast_shapes("take_along_axis", tuple(sizes), tuple(counts)))
+    x, indices = (_broadcast_others(tensor, common, dim) for tensor in (x, indices))
     return apply(_take_along_axis, (x, indices), {"axis": dim})
 
 

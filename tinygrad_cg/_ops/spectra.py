@@ -268,11 +268,11 @@ def centred_inverse_stft(
     fixed = None
     if values is not None:
         fixed = inverse_window(sequence_stride, lambda length, dtype: values)
-    found = inverse_stft(x, fft_length, sequence_stride, fft_length, fixed)
+    signal = inverse_stft(x, fft_length, sequence_stride, fft_length, fixed)
     start = fft_length // 2 if center else 0
     if length is not None:
-        return _part(found, start, start + as_int("istft", "length", length))
-    return _part(found, start, found.shape[-1] - start)
+        return _part(signal, start, start + as_int("istft", "length", length))
+    return _part(signal, start, signal.shape[-1] - start)
 
 
 # Cosine transforms -------------------------------------------------------------------------------
@@ -310,15 +310,15 @@ def cosines(x: Any, kind: Any, n: Any, axis: Any, norm: Any) -> Tensor:
     first = np.where(indices == 0, np.sqrt(0.5 if kind == 2 else 2) if norm else 1.0, 1.0)
     if kind == 2:
         half = _part(rfftn(x, (2 * size,), (-1,)), None, size)
-        found = multiply(real(_turned(half, -np.pi * indices / (2 * size))), 2)
-        return multiply(found, (scale * first).astype(x.dtype))
+        result = multiply(real(_turned(half, -np.pi * indices / (2 * size))), 2)
+        return multiply(result, (scale * first).astype(x.dtype))
     if kind == 3:
         x = multiply(x, (scale * first).astype(x.dtype))
         half = _wider(_turned(x, np.pi * indices / (2 * size)), 0, 1)
         return _part(irfftn(half, (2 * size,), (-1,), "forward"), None, size)
     whole = fftn(_turned(x, -np.pi * indices / (2 * size)), (2 * size,), (-1,))
-    found = real(_turned(_part(whole, None, size), -np.pi * (2 * indices + 1) / (4 * size)))
-    return multiply(found, (2 * scale).astype(x.dtype))
+    result = real(_turned(_part(whole, None, size), -np.pi * (2 * indices + 1) / (4 * size)))
+    return multiply(result, (2 * scale).astype(x.dtype))
 
 
 INVERSE_TYPES = {1: 1, 2: 3, 3: 2, 4: 4}
@@ -358,10 +358,10 @@ def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None) -
         raise InvalidArgumentError(
             f"inverse_mdct: the last axis must have an even size, got shape {tuple(x.shape)}"
         )
-    found = cosines(x, 4, None, -1, norm)
+    signal = cosines(x, 4, None, -1, norm)
     if norm is None:
-        found = multiply(found, 0.5 / half)
-    left, right = split(found, 2, -1)
+        signal = multiply(signal, 0.5 / half)
+    left, right = split(signal, 2, -1)
     turned = _part(left, None, None, -1)
     parts = [right, negative(_part(right, None, None, -1)), negative(turned), negative(left)]
     return overlap_and_add(_windowed(concatenate(parts, -1), 2 * half, window_fn), half)
@@ -389,10 +389,10 @@ def mel_weights(
     bins = as_int(name, "num_mel_bins", num_mel_bins)
     count = as_int(name, "num_spectrogram_bins", num_spectrogram_bins)
     rate, low, high = (
-        cast(one, np.float64)
-        for one in convert_operands((sample_rate, lower_edge_hertz, upper_edge_hertz))
+        cast(value, np.float64)
+        for value in convert_operands((sample_rate, lower_edge_hertz, upper_edge_hertz))
     )
-    values = [float(stop_gradient(one)._values()) for one in (rate, low, high)]
+    values = [float(stop_gradient(tensor)._values()) for tensor in (rate, low, high)]
     if bins < 1 or count < 2 or not 0 <= values[1] < values[2] <= values[0] / 2:
         raise InvalidArgumentError(
             f"{name}: needs num_mel_bins of at least 1, num_spectrogram_bins of at least 2, and "

@@ -209,12 +209,12 @@ def _limits(
             continue
         way, image = cast(_by_slopes(tangent, left, right), values.dtype), expand_dims(image, -2)
         images.append((way, image, multiply(image, -1j) if name == "eigvals" else nothing))
-    found = Tensor(arrays.full(values._data.shape, np.nan, values.dtype))
+    result = Tensor(arrays.full(values._data.shape, np.nan, values.dtype))
     for way, image, turned in images:
-        given = (image, turned, values, expand_dims(slopes, -2), way)
-        limits = apply(_limits_of, given, {"name": name})
-        found = where(equal(limits, limits), limits, found)
-    return found
+        operands = (image, turned, values, expand_dims(slopes, -2), way)
+        limits = apply(_limits_of, operands, {"name": name})
+        result = where(equal(limits, limits), limits, result)
+    return result
 
 
 def _images(
@@ -228,41 +228,41 @@ def _images(
     if target is None:
         return [nothing, nothing]
     origin = _ancestors(find(x._rec, token))
-    found = []
-    for one in (way, multiply(way, 1j)) if is_complex(way.dtype) else (way,):
-        seeds = [(target, reshape(one, slopes._data.shape))]
+    products = []
+    for seed in (way, multiply(way, 1j)) if is_complex(way.dtype) else (way,):
+        seeds = [(target, reshape(seed, slopes._data.shape))]
         totals, visited = state.sweep.pull_back(token, seeds, {source}, {source})
         if source is None or not origin or not origin.isdisjoint([*visited, *totals]):
-            found.append(add(nothing, np.nan))
+            products.append(add(nothing, np.nan))
         else:
-            found.append(expand_dims(totals[source], -2) if source in totals else nothing)
-    return (found * 2)[:2]
+            products.append(expand_dims(totals[source], -2) if source in totals else nothing)
+    return (products * 2)[:2]
 
 
 def _ancestors(node: Node | None) -> set[Node]:
     """Return a node and what it was computed from; nothing where that is too much to look at."""
-    found: set[Node] = set()
+    ancestors: set[Node] = set()
     pending: list[Any] = [node]
     while pending:
         node = pending.pop()
-        if node is not None and node not in found:
-            if len(found) == _MOST_NODES:
+        if node is not None and node not in ancestors:
+            if len(ancestors) == _MOST_NODES:
                 return set()
-            found.add(node)
+            ancestors.add(node)
             pending += node.inputs
-    return found
+    return ancestors
 
 
 def _recording(x: Tensor) -> list[Token]:
     """Return the tapes that record, and have a record of `x`."""
-    tokens = [one for one in stack(state.frame) if type(one) is Token]
-    return [one for one in tokens if find(x._rec, one) is not None]
+    tokens = [token for token in stack(state.frame) if type(token) is Token]
+    return [token for token in tokens if find(x._rec, token) is not None]
 
 
 def _tangents(tensor: Tensor) -> dict[Any, Tensor]:
     """Return the tangents of a tensor by their accumulators, whose records have no operands."""
     nodes = nodes_of(tensor._rec)
-    return {one.group: one.saved for one in nodes if one.rule is not None and not one.inputs}
+    return {node.group: node.saved for node in nodes if node.rule is not None and not node.inputs}
 
 
 # What is left out ------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def _run_check(
             back = np.swapaxes(x, -1, -2).conj() @ left - right @ np.swapaxes(inner, -1, -2).conj()
             asked.append(np.where(zero, np.abs(back), 0))
         room = 100 * tolerance(values.dtype, max(x.shape[-2:])) * largest(np.abs(x), None)
-        if any(largest(one, None) > room for one in asked):
+        if any(largest(array, None) > room for array in asked):
             warn(
                 f"{name}: a derivative needs the limits of quotients at values that are equal, or "
                 "0, or nearly so, and is computed without them. Second derivatives have them if "
@@ -322,8 +322,8 @@ def _by_left(
 ) -> Tensor:
     """Return zeros, for the vectors; warn if what is asked for has terms between equal values."""
     unknown = devices.arrays_like(values).full(values._data.shape, np.nan, values.dtype)
-    given = (asked, left, values, right, Tensor(unknown))
-    checked = apply(_check, given, {"name": name, "diagonal": diagonal})
+    operands = (asked, left, values, right, Tensor(unknown))
+    checked = apply(_check, operands, {"name": name, "diagonal": diagonal})
     return multiply(product(checked, right), 0)
 
 
@@ -337,14 +337,14 @@ _ending = _operation(
 )
 
 
-def _end(x: Tensor, *given: Tensor, name: str, diagonal: bool) -> Tensor:
+def _end(x: Tensor, *operands: Tensor, name: str, diagonal: bool) -> Tensor:
     """Return `x`; its derivative by the vectors lacks limits, and warns if these are asked for.
 
-    `given`: the tensor of which `x` is a linear function, left vectors, values, right vectors.
+    `operands`: the tensor of which `x` is a linear function, left vectors, values, right vectors.
     """
-    if not _matters(given[2], name):
+    if not _matters(operands[2], name):
         return x
-    return apply(_ending, (x, *given), {"name": name, "diagonal": diagonal})
+    return apply(_ending, (x, *operands), {"name": name, "diagonal": diagonal})
 
 
 # The gradient ----------------------------------------------------------------------------------
@@ -355,8 +355,8 @@ def _by_slopes(dy: Tensor, left: Tensor, right: Tensor) -> Tensor:
 
 
 def _slopes_rule(dy: Tensor, left: Tensor, values: Tensor, right: Tensor, name: str) -> Tensor:
-    found = _by_slopes(dy, left, right)
-    return _end(found, dy, left, values, right, name=name, diagonal=False)
+    result = _by_slopes(dy, left, right)
+    return _end(result, dy, left, values, right, name=name, diagonal=False)
 
 
 def _matrix_rule(
@@ -369,8 +369,8 @@ def _matrix_rule(
     name: str,
 ) -> Tensor:
     if not is_transposing():
-        given = (dy, left, values, right, limits)
-        dy = apply(_check, given, {"name": name, "diagonal": False})
+        operands = (dy, left, values, right, limits)
+        dy = apply(_check, operands, {"name": name, "diagonal": False})
     limits = where(equal(limits, limits), limits, 0)
     inner = product(product(adjoint(left), dy), right)
     back = adjoint(inner)
@@ -381,23 +381,23 @@ def _matrix_rule(
     quotients = multiply(where(near, limits, quotients), others)
     if name != "svdvals":
         both = back if name == "eigvals" else multiply(add(inner, back), 0.5)
-        found = product(product(left, multiply(quotients, both)), adjoint(right))
-        return _end(found, dy, left, values, right, name=name, diagonal=True)
+        result = product(product(left, multiply(quotients, both)), adjoint(right))
+        return _end(result, dy, left, values, right, name=name, diagonal=True)
     zero = apply(_zeros, (values,), {"name": name})
     zeros = logical_and(zero, swap_last(zero))
     sums = divide(add(slopes, swap_last(slopes)), where(zeros, 1, add(values, swap_last(values))))
     sums = where(zeros, limits, sums)
     middle = add(multiply(quotients, add(inner, back)), multiply(sums, subtract(inner, back)))
-    found = product(product(left, multiply(middle, 0.5)), adjoint(right))
+    result = product(product(left, multiply(middle, 0.5)), adjoint(right))
     over = where(zero, limits, divide(slopes, where(zero, 1, values)))
     height, width = dy._data.shape[-2:]
     if height > width:
         outside = subtract(product(dy, right), product(left, inner))
-        found = add(found, product(multiply(outside, over), adjoint(right)))
+        result = add(result, product(multiply(outside, over), adjoint(right)))
     if width > height:
         outside = subtract(product(adjoint(dy), left), product(right, back))
-        found = add(found, product(left, adjoint(multiply(outside, over))))
-    return _end(found, dy, left, values, right, name=name, diagonal=True)
+        result = add(result, product(left, adjoint(multiply(outside, over))))
+    return _end(result, dy, left, values, right, name=name, diagonal=True)
 
 
 _gradient = _operation(
@@ -420,7 +420,7 @@ def for_vectors(x: Tensor) -> Tensor:
     Second derivatives use no derivative of vectors (see `_matrix_rule`), third ones do.
     """
     several = len(_recording(x)) + len(_tangents(x)) > 1
-    everything = any(type(one) is Token and one.everything for one in stack(state.frame))
+    everything = any(type(level) is Token and level.everything for level in stack(state.frame))
     return x if several or everything else x._with_record(None)
 
 
@@ -434,7 +434,7 @@ def gradient_by_values(
     limits = _limits(x, out, slopes, left, values, right, name)
     for tangent in () if is_transposing() else _tangents(x).values():
         if _matters(values, name):
-            given = (tangent, left, values, right, limits)
-            apply(_check, given, {"name": name, "diagonal": False})
-    given = (x, expand_dims(slopes, -2), left, values, right, limits)
-    return apply(_gradient, given, {"name": name})
+            operands = (tangent, left, values, right, limits)
+            apply(_check, operands, {"name": name, "diagonal": False})
+    operands = (x, expand_dims(slopes, -2), left, values, right, limits)
+    return apply(_gradient, operands, {"name": name})

@@ -88,8 +88,8 @@ def _run_blocks(x: np.ndarray, decreasing: bool) -> np.ndarray:
     if not is_floating(x.dtype):
         raise TypeError(f"isotonic_regression: needs real numbers, got {x.dtype}")
     rows = x.reshape(-1, x.shape[-1]).tolist() if x.size else []
-    found = [_pool_adjacent(row, decreasing) for row in rows]
-    return devices.library_of(x).array(found, np.int32).reshape(x.shape)
+    blocks = [_pool_adjacent(row, decreasing) for row in rows]
+    return devices.library_of(x).array(blocks, np.int32).reshape(x.shape)
 
 
 _blocks = operation(
@@ -120,8 +120,8 @@ def isotonic_regression(
     starts = (np.arange(count) * size).reshape(*moved.shape[:-1], 1)
     flat = reshape(add(cast(ids, np.int64), starts), (-1,))
     means = unsorted_segments("mean", reshape(moved, (-1,)), flat, count * size)
-    found = reshape(gather(means, flat, 0), moved.shape)
-    return transpose(found, back), transpose(ids, back)
+    means_by_element = reshape(gather(means, flat, 0), moved.shape)
+    return transpose(means_by_element, back), transpose(ids, back)
 
 
 # Largest elements ---------------------------------------------------------------------------------
@@ -190,19 +190,19 @@ def collapse_repeated(labels: Any, seq_length: Any) -> tuple[Tensor, Tensor]:
         for row, n in zip(rows, lengths, strict=True)
     ]
     sizes = np.array([len(row) for row in kept], np.int32)
-    found = np.zeros((len(rows), sizes.max(initial=0)), rows.dtype)
-    for line, row in zip(found, kept, strict=True):
+    padded = np.zeros((len(rows), sizes.max(initial=0)), rows.dtype)
+    for line, row in zip(padded, kept, strict=True):
         line[: len(row)] = row
-    return constant(found), constant(sizes)
+    return constant(padded), constant(sizes)
 
 
 def unique_labels(labels: Any) -> tuple[Tensor, Tensor]:
     """Return the different labels of each row, in order of appearance, and which each one is."""
     rows = _labels("ctc_unique_labels", labels)
-    found, ranks = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
-    for row, line, rank in zip(rows, found, ranks, strict=True):
+    firsts, ranks = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
+    for row, line, rank in zip(rows, firsts, ranks, strict=True):
         values, first, inverse = np.unique(row, True, True)
         order = np.argsort(first)
         line[: len(order)] = values[order]
         rank[:] = np.argsort(order)[inverse]
-    return constant(found), constant(ranks)
+    return constant(firsts), constant(ranks)

@@ -66,13 +66,13 @@ def _by_rows(name: str, solve: Callable[..., list]) -> Callable[..., np.ndarray]
                 pass
             elif len(right) > _FEW or type(right) is not np.ndarray:
                 lists = [[left[:, c, i, None] for i in range(size)] for c in range(bands)]
-                found = solve(lists, [right[:, i] for i in range(size)], np.where)
-                out[...] = np.stack(found, 1)
+                solution = solve(lists, [right[:, i] for i in range(size)], np.where)
+                out[...] = np.stack(solution, 1)
             else:
-                for one, lists, rows in zip(out, left.tolist(), right, strict=True):
+                for row, lists, rows in zip(out, left.tolist(), right, strict=True):
                     flat = rows[:, 0].tolist() if width == 1 else builtins.list(rows)
-                    found = solve(lists, flat, _choose)
-                    one[...] = np.reshape(found, one.shape)
+                    solution = solve(lists, flat, _choose)
+                    row[...] = np.reshape(solution, row.shape)
         return out.reshape(*lead, size, width).astype(result_dtype(coefficients.dtype, rhs.dtype))
 
     return by_lapack(name, run)
@@ -90,7 +90,7 @@ def _eliminate(coefficients: list, rhs: list, choose: Callable) -> list:
 
     The rows of `coefficients` are the diagonals above, on and below the main one.
     """
-    above, main, below = ([*one] for one in coefficients)
+    above, main, below = ([*row] for row in coefficients)
     last = len(main) - 1
     second = [main[0] * 0] * (last + 1)  # the diagonal that swapped rows fill
     rhs, above[last] = [*rhs], main[0] * 0
@@ -119,12 +119,12 @@ def _eliminate(coefficients: list, rhs: list, choose: Callable) -> list:
 def _substitute(coefficients: list, rhs: list, choose: Callable) -> list:
     """Return the solutions of lower triangular systems: row k of `coefficients` is k below."""
     main, *others = coefficients
-    found: list = []
+    solution: list = []
     for i, total in enumerate(rhs):
         for k, band in enumerate(others[:i], 1):
-            total = total - band[i] * found[i - k]
-        found.append(_divide(total, main[i]))
-    return found
+            total = total - band[i] * solution[i - k]
+        solution.append(_divide(total, main[i]))
+    return solution
 
 
 def _aval(name: str) -> Callable[..., Aval]:
@@ -154,9 +154,9 @@ def _band(bands: Tensor, index: int) -> Tensor:
     return getitem(bands, (Ellipsis, index, slice(None)))
 
 
-def _slopes(dy: Tensor, found: Tensor, offsets: list[int]) -> Tensor:
+def _slopes(dy: Tensor, solution: Tensor, offsets: list[int]) -> Tensor:
     """Return the gradient by the diagonals at `offsets` of ``rhs - A x``, from that by `rhs`."""
-    rows = [reduce_sum(multiply(dy, _rows_moved(found, -offset)), -1) for offset in offsets]
+    rows = [reduce_sum(multiply(dy, _rows_moved(solution, -offset)), -1) for offset in offsets]
     return negative(stack(rows, -2))
 
 
@@ -260,7 +260,7 @@ def _three(name: str, diagonals: Any, form: str) -> Tensor:
             f"{name}: diagonals_format must be 'compact', 'sequence' or 'matrix', got {form!r}"
         )
     size = parts[1]._data.shape[-1] if parts[1]._data.ndim else -1
-    found = []
+    rows = []
     for part, room in zip(parts, ((0, 1), (0, 0), (1, 0)), strict=True):
         length = part._data.shape[-1] if part._data.ndim else -1
         if (
@@ -268,14 +268,14 @@ def _three(name: str, diagonals: Any, form: str) -> Tensor:
             or length not in (size, size - 1)
             or part._data.shape[:-1] != (parts[1]._data.shape[:-1])
         ):
-            shapes = [tuple(one.shape) for one in parts]
+            shapes = [tuple(part.shape) for part in parts]
             raise InvalidArgumentError(
                 f"{name}: diagonals must have shapes (..., m) or, beside the main one, "
                 f"(..., m - 1), got {shapes}"
             )
         still = [(0, 0)] * (part._data.ndim - 1)
-        found.append(part if length == size else pad(part, [*still, room]))
-    return stack(found, -2)
+        rows.append(part if length == size else pad(part, [*still, room]))
+    return stack(rows, -2)
 
 
 def _fit(name: str, bands: Tensor, rhs: Tensor) -> None:
@@ -310,8 +310,8 @@ def tridiagonal_solve(
     elif transpose_rhs:
         y = swap_last(matrices(name, y))
     _fit(name, bands, y)
-    found = _solve_three(bands, conj(y) if conjugate_rhs else y)
-    return squeeze(found, -1) if column else found
+    solution = _solve_three(bands, conj(y) if conjugate_rhs else y)
+    return squeeze(solution, -1) if column else solution
 
 
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact") -> Tensor:

@@ -61,8 +61,8 @@ def _replace_rows(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
     if not values._data.shape[0]:
         return x
     taken = gather(values, maximum(sources, 0))
-    found = reshape(greater_equal(sources, 0), (size, *[1] * (x._data.ndim - 1)))
-    return where(found, taken, x)
+    is_replaced = reshape(greater_equal(sources, 0), (size, *[1] * (x._data.ndim - 1)))
+    return where(is_replaced, taken, x)
 
 
 def _join_extremum(largest: bool) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
@@ -84,13 +84,17 @@ def _read_indices(name: str, indices: Any, shape: tuple[int, ...], shared: int =
     indices = convert(indices)
     if not is_integer(indices.dtype):
         raise InvalidArgumentError(f"{name}: indices must be integers, got {indices.dtype}")
-    known = indices._data.shape
-    if not known or not shared <= len(known) - 1 or known[-1] + shared > len(shape):
+    index_shape = indices._data.shape
+    if (
+        not index_shape
+        or not shared <= len(index_shape) - 1
+        or index_shape[-1] + shared > len(shape)
+    ):
         raise InvalidArgumentError(
-            f"{name}: the last axis of indices, of shape {tuple(known)}, has the coordinates: at "
-            f"most {len(shape) - shared} for shape {tuple(shape)}"
+            f"{name}: the last axis of indices, of shape {tuple(index_shape)}, has "
+            f"the coordinates: at most {len(shape) - shared} for shape {tuple(shape)}"
         )
-    sizes = tuple(shape[shared : shared + known[-1]])
+    sizes = tuple(shape[shared : shared + index_shape[-1]])
     return apply(_flat_positions, (indices,), {"sizes": sizes, "name": name})
 
 
@@ -116,16 +120,16 @@ def _scattered(
     """Return the shape with indexed axes joined, where the rows go, and the rows."""
     indices, updates = convert(indices), convert(updates)
     flat = _read_indices(name, indices, shape)
-    known = indices._data.shape
-    expected = (*known[:-1], *shape[known[-1] :])
+    sizes = indices._data.shape
+    expected = (*sizes[:-1], *shape[sizes[-1] :])
     if updates._data.shape != expected:
         raise InvalidArgumentError(
             f"{name}: updates have shape {tuple(updates.shape)}: for indices of shape "
-            f"{tuple(known)} and shape {tuple(shape)} it must be {tuple(expected)}"
+            f"{tuple(sizes)} and shape {tuple(shape)} it must be {tuple(expected)}"
         )
-    tail = tuple(shape[known[-1] :])
+    tail = tuple(shape[sizes[-1] :])
     rows = reshape(flat, (-1,))
-    size = prod(shape[: known[-1]])
+    size = prod(shape[: sizes[-1]])
     return (size, *tail), rows, reshape(updates, (rows._data.shape[0], *tail))
 
 
@@ -213,7 +217,7 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any) -> list[T
 def dynamic_stitch(indices: Any, data: Any) -> Tensor:
     """Return the rows of several tensors, each at its position: the inverse of
     `dynamic_partition`."""
-    positions, parts = [convert(one) for one in indices], [convert(one) for one in data]
+    positions, parts = [convert(tensor) for tensor in indices], [convert(tensor) for tensor in data]
     if not positions or len(positions) != len(parts):
         raise InvalidArgumentError(
             f"dynamic_stitch: needs as many indices as data, at least one: got "
@@ -321,7 +325,7 @@ class Part:
     def _mask(self) -> Tensor | None:
         """Return where a key of slices and numbers points; None for other keys."""
         parts = self._key if isinstance(self._key, tuple) else (self._key,)
-        if not all(one is None or one is ... or type(one) in (int, slice) for one in parts):
+        if not all(part is None or part is ... or type(part) in (int, slice) for part in parts):
             return None
         mask = np.zeros(self._x._data.shape, bool)
         mask[self._key] = True
@@ -329,8 +333,8 @@ class Part:
 
     def _by_product(self, change: Callable[[Tensor, Tensor], Tensor], values: Any) -> Tensor:
         def join(x: Tensor, rows: Tensor, parts: Tensor) -> Tensor:
-            found = change(x, segment_product(parts, rows, x._data.shape[0]))
-            return found if found.dtype == x.dtype else cast(found, x.dtype)
+            result = change(x, segment_product(parts, rows, x._data.shape[0]))
+            return result if result.dtype == x.dtype else cast(result, x.dtype)
 
         return self._change(join, values)
 
@@ -339,8 +343,8 @@ class Part:
         shape, size = x._data.shape, x.size
         positions = getitem(Tensor(np.arange(size).reshape(shape)), self._key)
         parts = self._fit(values, positions._data.shape)
-        found = change(reshape(x, (size,)), reshape(positions, (-1,)), reshape(parts, (-1,)))
-        return reshape(found, shape)
+        result = change(reshape(x, (size,)), reshape(positions, (-1,)), reshape(parts, (-1,)))
+        return reshape(result, shape)
 
     def _fit(self, values: Any, shape: tuple[int, ...]) -> Tensor:
         x = self._x

@@ -140,11 +140,11 @@ def conv3d(
         )
     x = reshape(x, (batch, sizes[0], height, width, channels // own, own))
     x = _pad_depth(x, rooms[0])
-    slices = [slice(int(one[0]), int(one[-1]) + 1, steps[0]) for one in starts.T]
-    x = concatenate([getitem(x, (slice(None), one)) for one in slices], -1)
+    slices = [slice(int(row[0]), int(row[-1]) + 1, steps[0]) for row in starts.T]
+    x = concatenate([getitem(x, (slice(None), part)) for part in slices], -1)
     x = reshape(x, (batch * len(starts), height, width, channels * window[0]))
-    found = conv(x, _flat_filters(filters), steps[1:], rooms[1:], "NHWC", gaps[1:])
-    return layout.back(reshape(found, (batch, len(starts), *found.shape[1:])))
+    result = conv(x, _flat_filters(filters), steps[1:], rooms[1:], "NHWC", gaps[1:])
+    return layout.back(reshape(result, (batch, len(starts), *result.shape[1:])))
 
 
 def conv3d_transpose(
@@ -183,20 +183,20 @@ def conv3d_transpose(
     x = reshape(x, (batch * depth, height, width, channels))
     plane = (batch * depth, *sizes[1:], window[0] * filters.shape[3])
     flat = _flat_filters(filters)
-    found = conv_transpose(x, flat, plane, steps[1:], rooms[1:], "NHWC", gaps[1:])
-    found = reshape(found, (batch, depth, *sizes[1:], window[0], filters.shape[3]))
-    found = transpose(found, (1, 4, 0, 2, 3, 5))  # each plane of a window to its depth
-    found = reshape(found, (depth * window[0], *found.shape[2:]))
+    result = conv_transpose(x, flat, plane, steps[1:], rooms[1:], "NHWC", gaps[1:])
+    result = reshape(result, (batch, depth, *sizes[1:], window[0], filters.shape[3]))
+    result = transpose(result, (1, 4, 0, 2, 3, 5))  # each plane of a window to its depth
+    result = reshape(result, (depth * window[0], *result.shape[2:]))
     whole = sizes[0] + sum(rooms[0])
-    found = scatter_rows(found, convert(starts.reshape(-1)), whole)
-    found = getitem(found, slice(rooms[0][0], rooms[0][0] + sizes[0]))
-    found = layout.back(transpose(found, (1, 0, 2, 3, 4)))
-    if len(asked) == 5 and asked != tuple(found.shape):
+    result = scatter_rows(result, convert(starts.reshape(-1)), whole)
+    result = getitem(result, slice(rooms[0][0], rooms[0][0] + sizes[0]))
+    result = layout.back(transpose(result, (1, 0, 2, 3, 4)))
+    if len(asked) == 5 and asked != tuple(result.shape):
         raise InvalidArgumentError(
             f"{name}: output_shape is {asked}, but the batch and the channels of x and filters "
-            f"make {tuple(found.shape)}"
+            f"make {tuple(result.shape)}"
         )
-    return found
+    return result
 
 
 def pool3d(
@@ -346,8 +346,8 @@ def with_space_to_batch(
         more = -(x.shape[axis] + total) % rate
         blocks[axis - 1] = rate
         rooms[axis - 1], crops[axis - 1] = [before, after + more], [0, more]
-    found = op(space_to_batch(x, blocks, rooms), len(axes), "VALID")
-    return batch_to_space(found, blocks, crops)
+    result = op(space_to_batch(x, blocks, rooms), len(axes), "VALID")
+    return batch_to_space(result, blocks, crops)
 
 
 # Patches ------------------------------------------------------------------------------------------

@@ -29,10 +29,10 @@ class ImageLayout:
                 f"{name}: is for one or two axes of space, between a batch and channels: "
                 f"got {space}"
             )
-        known = (None, LAST[2], FIRST[2], LAST[2 - space], FIRST[2 - space])
-        if data_format not in known:
+        formats = (None, LAST[2], FIRST[2], LAST[2 - space], FIRST[2 - space])
+        if data_format not in formats:
             raise InvalidArgumentError(
-                f"{name}: data_format must be one of {known[1:]}, got {data_format!r}"
+                f"{name}: data_format must be one of {formats[1:]}, got {data_format!r}"
             )
         self.name, self.space, self.first = name, space, data_format in FIRST
 
@@ -114,12 +114,12 @@ class ImageLayout:
                 raise InvalidArgumentError(
                     f"{self.name}: batch and channels cannot be padded, got padding {value}"
                 )
-        if len(pairs) != self.space or any(len(one) != 2 or min(one) < 0 for one in pairs):
+        if len(pairs) != self.space or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
             raise InvalidArgumentError(
                 f"{self.name}: padding must be 'SAME', 'VALID' or {self.space} pairs of numbers "
                 f"that are not negative, got {value}"
             )
-        return tuple((one[0], one[1]) for one in pairs)
+        return tuple((pair[0], pair[1]) for pair in pairs)
 
 
 def _same(size: int, reach: int, stride: int) -> tuple[int, int]:

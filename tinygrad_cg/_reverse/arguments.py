@@ -29,9 +29,9 @@ def flat_targets(target: Any) -> list:
             "CompositeTensors to be differentiated, but received None."
         )
     flat = nest.flatten(target)
-    for one in flat:
-        if not is_tensor(one):
-            _refuse("target", one, "; did the function leave the library?")
+    for leaf in flat:
+        if not is_tensor(leaf):
+            _refuse("target", leaf, "; did the function leave the library?")
     return flat
 
 
@@ -63,9 +63,9 @@ def check_upstream(output_gradients: Any, targets: list, optional: bool = False)
     """Return one upstream gradient per target, checked; None for the default if `optional`."""
     flat = nest.flatten(output_gradients)
     if len(flat) != len(targets):
-        asked, given = len(targets), len(flat)
+        asked, count = len(targets), len(flat)
         raise ValueError(
-            f"{asked} target{'s' * (asked != 1)}, {given} output gradient{'s' * (given != 1)}: "
+            f"{asked} target{'s' * (asked != 1)}, {count} output gradient{'s' * (count != 1)}: "
             "output_gradients needs one entry for each target (wrap the values for one target "
             "in constant())"
         )
@@ -99,11 +99,11 @@ def check_upstream(output_gradients: Any, targets: list, optional: bool = False)
 
 def _check_device(i: int, gradient: Tensor, target: Any) -> None:
     """Raise ArgumentTypeError for an upstream gradient on another device, unless it is single."""
-    found, wanted = devices.homes([gradient, target]) or (None, None)
-    if found is None or wanted is None or found == wanted or not gradient._data.ndim:
+    device, wanted = devices.homes([gradient, target]) or (None, None)
+    if device is None or wanted is None or device == wanted or not gradient._data.ndim:
         return
     raise ArgumentTypeError(
-        f"output_gradients[{i}] is on '{found}', its target on '{wanted}': pass it with "
+        f"output_gradients[{i}] is on '{device}', its target on '{wanted}': pass it with "
         f".{wanted[:3]}()"
     )
 

@@ -86,8 +86,8 @@ class Generator:
         _check_algorithm(alg)
         if (copy_from is None) == (state is None):
             raise InvalidArgumentError("Generator: give either copy_from or state")
-        given = copy_from.state if copy_from is not None else state
-        self._state = Variable(_words(given), trainable=False, name="StateVar")
+        words = copy_from.state if copy_from is not None else state
+        self._state = Variable(_words(words), trainable=False, name="StateVar")
 
     @classmethod
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
@@ -142,9 +142,9 @@ class Generator:
         return before
 
     def _draw(self, method: str, arguments: tuple) -> Tensor:
-        found = apply(_draws, (self._state.value(),), {"method": method, "arguments": arguments})
+        result = apply(_draws, (self._state.value(),), {"method": method, "arguments": arguments})
         self.skip(1)
-        return found
+        return result
 
     def _with(self, draw: Callable[..., Tensor], *args: Any) -> Tensor:
         """Return the result of a function that draws, with the numbers of this generator."""

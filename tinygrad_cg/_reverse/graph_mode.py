@@ -150,8 +150,8 @@ def gradients(
     zero = wants_zeros(unconnected_gradients)
     targets, sources = flat_targets(ys), nest.flatten(xs)
     stopped = [] if stop_gradients is None else nest.flatten(stop_gradients)
-    for one in (*sources, *stopped):
-        check_source(one)
+    for source in (*sources, *stopped):
+        check_source(source)
     upstream = None if grad_ys is None else check_upstream(grad_ys, targets, optional=True)
     results, _ = differentiate(graph._token, targets, upstream, sources, stopped)
     return fill_zeros(sources, results) if zero else results

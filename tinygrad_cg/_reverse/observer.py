@@ -143,8 +143,8 @@ def _order_of_sweep(noted: list[Sweep], visited: list[Node]) -> int | None:
 def recording_sweeps(node: Node) -> list[Sweep]:
     """Return the noted sweeps that recorded `node`, the innermost last."""
     noted = {sweep for token in node.group for sweep in token.noted or ()}
-    found = [sweep for sweep in noted if sweep.began < node.serial < sweep.ended]
-    return sorted(found, key=lambda sweep: sweep.began)
+    sweeps = [sweep for sweep in noted if sweep.began < node.serial < sweep.ended]
+    return sorted(sweeps, key=lambda sweep: sweep.began)
 
 
 def order_of(node: Node) -> int | None:

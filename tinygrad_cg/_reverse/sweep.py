@@ -71,7 +71,7 @@ def differentiate(
         if node is not None and token not in node.group:
             node = find(node, token)
         nodes.append(node)
-    constants = {find(one._rec, token) for one in stopped} if stopped else ()
+    constants = {find(tensor._rec, token) for tensor in stopped} if stopped else ()
     wanted = nodes if len(nodes) == 1 else set(nodes)
     if state.frame is None and not token.asks:
         totals, visited = sweep(token, seeds, wanted, constants)
@@ -91,12 +91,14 @@ def _bring_home(sources: list, gradients: list) -> list:
 
     Rules that return one elsewhere are refused before, where they are run.
     """
-    known, found = devices.homes(sources), devices.homes(gradients)
-    assert known is not None
-    assert found is not None
+    wanted, homes = devices.homes(sources), devices.homes(gradients)
+    assert wanted is not None
+    assert homes is not None
     return [
-        one if here is None or there is None or here == there else transfers.to_device(one, there)
-        for one, here, there in zip(gradients, found, known, strict=True)
+        gradient
+        if here is None or there is None or here == there
+        else transfers.to_device(gradient, there)
+        for gradient, here, there in zip(gradients, homes, wanted, strict=True)
     ]
 
 
@@ -116,8 +118,8 @@ def _add_unrecorded(
     """Add the gradient of a target without a record, which depends on itself alone."""
     positions = [i for i, source in enumerate(sources) if source is target]
     for i in positions:
-        known, seed = results[i], _seed(target, gradient)
-        results[i] = seed if known is None else add(known, seed)
+        total, seed = results[i], _seed(target, gradient)
+        results[i] = seed if total is None else add(total, seed)
     _refuse_example(target, token)
     if not positions and _is_expired(target._rec, token):
         reason = explain(token, target, sources)
@@ -147,20 +149,20 @@ def _is_expired(record: Any, token: Token) -> bool:
     pending: list[tuple[Any, float]] = [(record, inf)]  # with the serial number of what used it
     seen = set()
     while pending:
-        one, consumer = pending.pop()
-        while one is not None and one not in seen:
-            seen.add(one)
-            if type(one) is Expired:
-                if token in one.tokens:
+        entry, consumer = pending.pop()
+        while entry is not None and entry not in seen:
+            seen.add(entry)
+            if type(entry) is Expired:
+                if token in entry.tokens:
                     return True
-            elif token in one.group:
-                if one.rule is not None or watched_since(one, token) < consumer:
+            elif token in entry.group:
+                if entry.rule is not None or watched_since(entry, token) < consumer:
                     return True
-                seen.remove(one)  # it was watched too late for this use
+                seen.remove(entry)  # it was watched too late for this use
                 break
             else:
-                pending += [(operand, one.serial) for operand in one.inputs]
-            one = one.next
+                pending += [(operand, entry.serial) for operand in entry.inputs]
+            entry = entry.next
     return False
 
 
@@ -184,8 +186,8 @@ def _seed(target: Any, gradient: Any) -> Tensor:
         seed._rec = None
         return seed
     if devices.array_types and not gradient._data.ndim:
-        known = type(gradient._data) is not Aval and type(target._data) is not Aval
-        if known:  # a single value goes along; what is traced is where the program runs
+        has_values = type(gradient._data) is not Aval and type(target._data) is not Aval
+        if has_values:  # a single value goes along; what is traced is where the program runs
             gradient = transfers.to_device(gradient, home(target))
     if gradient.dtype != target.dtype:
         gradient = cast(gradient, target.dtype)
@@ -277,33 +279,37 @@ def sweep(
             if type(dy) is list:  # with zeros for the outputs that nothing depends on
                 pairs = zip(dy, node.shape, strict=True)
                 with on(_device_of(dy)):
-                    dy = [zeros(*aval) if one is None else one for one, aval in pairs]
+                    dy = [
+                        zeros(*aval) if gradient is None else gradient for gradient, aval in pairs
+                    ]
             if has_gpu and (device := _device_of(dy)) == GPU:
                 with on(device):  # what rules make of numbers is there, too
-                    found = node.rule(node, dy) if run is None else run(node, dy)
+                    gradients = node.rule(node, dy) if run is None else run(node, dy)
             elif run is not None:
-                found = run(node, dy)
+                gradients = run(node, dy)
             elif has_large and (large := _large_rule(node, dy)) is not None:
-                gradient = total = data = found = None
+                gradient = total = data = gradients = None
                 pending = ()  # what they refer to is freed before the rule makes more
                 mine = [dy._data] if node in owned and node not in wanted else []
-                found = large(node, dy, mine)
+                gradients = large(node, dy, mine)
                 fresh = mine[0] if mine else None
             else:
-                found = node.rule(node, dy)
+                gradients = node.rule(node, dy)
             inputs = node.inputs
             count = len(inputs)
-            if count == 1 and type(found) is tuple and len(found) == 1:  # quicker than zip
-                pending = ((inputs[0], found[0]),)
-            elif count == 2 and type(found) is tuple and len(found) == 2:
-                pending = ((inputs[0], found[0]), (inputs[1], found[1]))
+            if count == 1 and type(gradients) is tuple and len(gradients) == 1:  # quicker than zip
+                pending = ((inputs[0], gradients[0]),)
+            elif count == 2 and type(gradients) is tuple and len(gradients) == 2:
+                pending = ((inputs[0], gradients[0]), (inputs[1], gradients[1]))
             else:
-                pending = zip(inputs, found, strict=True)
+                pending = zip(inputs, gradients, strict=True)
 
 
 def _device_of(dy: Any) -> str:
     """Return the device of an upstream gradient, or of those of several outputs."""
-    return home(next(one for one in dy if one is not None) if type(dy) is list else dy)
+    return home(
+        next(gradient for gradient in dy if gradient is not None) if type(dy) is list else dy
+    )
 
 
 def _large_rule(node: Node, dy: Any) -> Any:
@@ -329,19 +335,19 @@ def _is_first_part(node: Node, joint: Any, dy: Tensor, totals: dict) -> bool:
     first = parts is None
     if first:
         parts = totals[joint] = [None] * len(joint.shape)
-    known = parts[node.saved]  # there may be several parts for one output: see user_ops
-    parts[node.saved] = dy if known is None else add(known, dy)
+    total = parts[node.saved]  # there may be several parts for one output: see user_ops
+    parts[node.saved] = dy if total is None else add(total, dy)
     return first
 
 
 def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Undo broadcasting: sum over the axes that were repeated (or repeat what was summed)."""
-    found = gradient._data.shape
-    extra = len(found) - len(shape)
-    if extra < 0 or any(size != 1 == found[i + extra] for i, size in enumerate(shape)):
+    current = gradient._data.shape
+    extra = len(current) - len(shape)
+    if extra < 0 or any(size != 1 == current[i + extra] for i, size in enumerate(shape)):
         return repeat(gradient, shape)
     axes = [*range(extra)]
-    axes += [i + extra for i, size in enumerate(shape) if size == 1 != found[i + extra]]
+    axes += [i + extra for i, size in enumerate(shape) if size == 1 != current[i + extra]]
     total = reduce_sum(gradient, axes) if axes else gradient
     return reshape(total, shape) if total._data.shape != shape else total
 
@@ -371,11 +377,11 @@ def release(visited: list[Node], gradients: Iterable[Tensor | None] = ()) -> Non
                 if operand is None:
                     continue
                 if operand.next is None:
-                    known = operand.group
-                    if known is group or known is gone:
+                    other = operand.group
+                    if other is group or other is gone:
                         continue
-                    if not is_alive(known):
-                        gone = known
+                    if not is_alive(other):
+                        gone = other
                         continue
                 if node.next is None or type(node.next) is Expired:
                     # tapes other than these know the operand, and may ask

@@ -538,7 +538,7 @@ def _with_part(full: Tensor, key: Any, part: Tensor) -> Tensor:
     sources[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
     device = devices.home(full)
     indices, chosen = (
-        Tensor(devices.move(one, device)) for one in (np.maximum(sources, 0), sources >= 0)
+        Tensor(devices.move(array, device)) for array in (np.maximum(sources, 0), sources >= 0)
     )
     taken = gather(reshape(part, (-1,)), indices) if part.size else full
     return where(chosen, taken, full)

@@ -124,9 +124,9 @@ def get_variable(
     scope, graph = get_variable_scope(), default_graph()
     full = f"{scope.name}/{name}" if scope.name else name
     if graph is not None:
-        known = graph._variables.get(full)
-        if known is not None:
-            return _reused(known, full, shape, scope)
+        existing = graph._variables.get(full)
+        if existing is not None:
+            return _reused(existing, full, shape, scope)
         if scope.reuse is True:
             raise ValueError(
                 f"Variable {full} does not exist, or was not created with get_variable(). Did "
@@ -141,18 +141,18 @@ def get_variable(
     return variable
 
 
-def _reused(known: Variable, name: str, shape: Any, scope: VariableScope) -> Variable:
+def _reused(variable: Variable, name: str, shape: Any, scope: VariableScope) -> Variable:
     if not scope.reuse:
         raise ValueError(
             f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or "
             "reuse=AUTO_REUSE in VarScope?"
         )
-    if shape is not None and as_shape("get_variable", shape) != known.shape:
+    if shape is not None and as_shape("get_variable", shape) != variable.shape:
         raise ValueError(
             f"Trying to share variable {name}, but specified shape {tuple(shape)} and found "
-            f"shape {tuple(known.shape)}."
+            f"shape {tuple(variable.shape)}."
         )
-    return known
+    return variable
 
 
 def _initial_value(name: str, shape: Any, dtype: Any, initializer: Any) -> Any:

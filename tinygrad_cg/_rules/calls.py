@@ -92,12 +92,12 @@ def _special_rule(node: Node, dys: Sequence) -> list:
     gradients = call.pull(dys, asked_inputs(node) if call.rule.takes_needs else node.inputs)
     inner, sweep = call.rule.nested, state.sweep
     if inner is not None and sweep is not None:
-        results = [*dys, *[one for one in gradients if one is not None]]
+        results = [*dys, *[gradient for gradient in gradients if gradient is not None]]
         for token in stack(state.frame):
             if type(token) is not Token or token is sweep.token:
                 continue
-            asked = any(find(one, token) for one in node.inputs)
-            if asked and not any(_is_known(one, token) for one in results):
+            asked = any(find(tensor, token) for tensor in node.inputs)
+            if asked and not any(_is_known(result, token) for result in results):
                 inner.warn_unused(call.definition.name)
     return gradients
 

@@ -161,7 +161,7 @@ class _Accessed(dict, Listener):
 
 def running_functions() -> list[Definition]:
     """Return the decorated functions that are running in this thread, innermost last."""
-    return [one.definition for one in state.listeners if isinstance(one, _Accessed)]
+    return [listener.definition for listener in state.listeners if isinstance(listener, _Accessed)]
 
 
 class _Decorated:
@@ -197,7 +197,9 @@ class _Decorated:
             call = functools.partial(self._call_with, function)
             return finish_run(definition, run, call, (args, kwargs), y, function)
         single = type(y) is Tensor
-        outputs = (y,) if single else [convert(one) for one in nest.flatten(y) if one is not None]
+        outputs = (
+            (y,) if single else [convert(leaf) for leaf in nest.flatten(y) if leaf is not None]
+        )
         variables = _own_variables(accessed, args, kwargs, grad_fn) if accessed else None
         rule = definition.rule(grad_fn, 1 if single else len(outputs), variables)
         if frame is None:
@@ -253,22 +255,22 @@ def _own_variables(
     for leaf in nest.flatten((args, kwargs)):
         accessed.pop(id(leaf), None)
     if accessed and hasattr(accessed, "created") and not RuleSignature(grad_fn).takes_variables:
-        for one in accessed.created:
-            accessed.pop(one, None)
+        for variable in accessed.created:
+            accessed.pop(variable, None)
     return sorted(accessed.values(), key=lambda variable: variable._serial) or None
 
 
 def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> tuple[list, list[tuple]]:
     """Return the inputs of a call, one for each gradient its rule must return, and their paths."""
     names = definition.keyword_order(kwargs) if kwargs else ()
-    found = [
+    leaves = [
         (leaf, (root, path))
         for root, argument in (*enumerate(args), *[(name, kwargs[name]) for name in names])
         for path, leaf in nest.flatten_paths(argument)
         if is_tensor(leaf)
         or (type(root) is int and (is_weak(leaf) or isinstance(leaf, np.ndarray)))
     ]
-    return [leaf for leaf, _ in found], [path for _, path in found]
+    return [leaf for leaf, _ in leaves], [path for _, path in leaves]
 
 
 @returns_transformed

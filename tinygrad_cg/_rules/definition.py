@@ -32,11 +32,11 @@ def closure(function: Any) -> dict[str, Any]:
     """Return what a function captures, by the names that it has for it."""
     function = getattr(function, "__func__", function)
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-    found = {}
+    values = {}
     for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
         with contextlib.suppress(ValueError):  # a cell that nothing was assigned to yet
-            found[name] = cell.cell_contents
-    return found
+            values[name] = cell.cell_contents
+    return values
 
 
 _BY_KEYWORD = ("variables", "needs_input_grad")
@@ -71,15 +71,19 @@ class RuleSignature:
             any_keyword = bool(code.co_flags & inspect.CO_VARKEYWORDS)
         else:
             parameters = _parameters(grad_fn, [_ANY_NUMBER])
-            by_keyword = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
-            keyword_only = [one.name for one in by_keyword]
-            required = [one.name for one in by_keyword if one.default is one.empty]
-            any_number = any(one.kind is one.VAR_POSITIONAL for one in parameters)
-            any_keyword = any(one.kind is one.VAR_KEYWORD for one in parameters)
+            by_keyword = [
+                parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
+            ]
+            keyword_only = [parameter.name for parameter in by_keyword]
+            required = [
+                parameter.name for parameter in by_keyword if parameter.default is parameter.empty
+            ]
+            any_number = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+            any_keyword = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
             kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-            by_position = [one for one in parameters if one.kind in kinds]
-            positional = [one.name for one in by_position]
-            optional = sum(one.default is not one.empty for one in by_position)
+            by_position = [parameter for parameter in parameters if parameter.kind in kinds]
+            positional = [parameter.name for parameter in by_position]
+            optional = sum(parameter.default is not parameter.empty for parameter in by_position)
         self.takes_variables = any_keyword or "variables" in (*positional, *keyword_only)
         self.takes_needs = "needs_input_grad" in (*positional, *keyword_only)
         self.most = float("inf") if any_number else len(positional)
@@ -97,7 +101,7 @@ class RuleSignature:
         keywords: dict[str, Any] = {"variables": list(call.variables)} if call.variables else {}
         if self.takes_needs:
             inputs = targets[: call.count]
-            keywords["needs_input_grad"] = tuple([one is not None for one in inputs])
+            keywords["needs_input_grad"] = tuple([tensor is not None for tensor in inputs])
         if not self.keras:
             return call.grad_fn(*dys, **keywords)
         upstream = dys[0] if len(dys) == 1 else tuple(dys)
@@ -138,20 +142,20 @@ class Definition:
 
     def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> RuleSignature:
         """Return the signature of `grad_fn`; TypeError if it cannot take its arguments."""
-        code, count, known = self._known
+        code, count, cached = self._known
         bare = type(grad_fn) is FunctionType and not (
             grad_fn.__defaults__ or grad_fn.__kwdefaults__
         )
         if bare and grad_fn.__code__ is code and count == outputs and variables is None:
-            return known
-        known = RuleSignature(grad_fn)
-        if known.missing or not (known.keras or known.fewest <= outputs <= known.most):
-            self._refuse_arity(grad_fn, outputs, known)
+            return cached
+        cached = RuleSignature(grad_fn)
+        if cached.missing or not (cached.keras or cached.fewest <= outputs <= cached.most):
+            self._refuse_arity(grad_fn, outputs, cached)
         if variables:
-            self._check_variables(variables, known)
+            self._check_variables(variables, cached)
         elif bare and not hasattr(grad_fn, "__wrapped__"):  # the code determines the signature
-            self._known = (grad_fn.__code__, outputs, known)
-        return known
+            self._known = (grad_fn.__code__, outputs, cached)
+        return cached
 
     def _refuse_arity(self, grad_fn: Any, outputs: int, rule: RuleSignature) -> None:
         takes = f"{rule.fewest}" if rule.fewest == rule.most else f"{rule.fewest} to {rule.most}"
@@ -181,9 +185,9 @@ class Definition:
     def keyword_order(self, kwargs: dict[str, Any]) -> list[str]:
         """Return the names in `kwargs`: those of the signature in its order, then the others."""
         if self._keywords is None:
-            self._keywords = [one.name for one in _parameters(self.function)]
-        known = [name for name in self._keywords if name in kwargs]
-        return known + [name for name in kwargs if name not in known]
+            self._keywords = [parameter.name for parameter in _parameters(self.function)]
+        ordered = [name for name in self._keywords if name in kwargs]
+        return ordered + [name for name in kwargs if name not in ordered]
 
     def input_names(self, paths: Sequence[tuple]) -> list[str]:
         """Return names for inputs at `paths`: (position or keyword, path inside it)."""
@@ -266,10 +270,12 @@ class Definition:
         Not where nothing records what is made of them, as in the last sweep, nor where they only
         decide what is computed: ``while float(x) > 1.``
         """
-        known = find_tokens(record)
+        recording = find_tokens(record)
         levels: list[Any] = stack(state.frame)
-        tokens = [one if type(one) is Token else getattr(one, "_token", None) for one in levels]
-        if not any(token in known and token.alive and not token.silent for token in tokens):
+        tokens = [
+            level if type(level) is Token else getattr(level, "_token", None) for level in levels
+        ]
+        if not any(token in recording and token.alive and not token.silent for token in tokens):
             return
         file, line, depth = users_line()
         if only_decides(sys._getframe(depth - 1)) or _is_replaced(sys._getframe(depth - 1)):

@@ -23,15 +23,15 @@ class CudaKernel:
     say which attributes these are.
     """
 
-    def __init__(self, name: str, given: Any) -> None:
-        pair = isinstance(given, (tuple, list))
-        if pair and len(given) != 2:
+    def __init__(self, name: str, cuda: Any) -> None:
+        pair = isinstance(cuda, (tuple, list))
+        if pair and len(cuda) != 2:
             raise TypeError(
                 f"primitive {name!r}: cuda must be a kernel or a pair (kernel, configuration), got "
-                f"{len(given)} values"
+                f"{len(cuda)} values"
             )
         self.name = name
-        self.kernel, self.configuration = given if pair else (given, None)
+        self.kernel, self.configuration = cuda if pair else (cuda, None)
         if not hasattr(self.kernel, "__getitem__"):
             raise TypeError(
                 f"primitive {name!r}: cuda must be a kernel of CUDA, got {self.kernel!r}: decorate "
@@ -57,8 +57,8 @@ class CudaKernel:
         blocks, threads = self._configure(avals, results, attrs)
         if blocks:
             ins = [library.ascontiguousarray(array) for array in arrays]
-            given = [*outs, *self._attributes(len(ins) + len(outs), attrs)]
-            kernels.launch(self.kernel, (blocks, threads), ins, given)
+            arguments = [*outs, *self._attributes(len(ins) + len(outs), attrs)]
+            kernels.launch(self.kernel, (blocks, threads), ins, arguments)
         return outs if several else outs[0]
 
     def _configure(
@@ -83,13 +83,13 @@ class CudaKernel:
         return [attrs[name] for name in names]
 
 
-def _check_configuration(name: str, given: Any) -> tuple[Any, Any]:
-    if not isinstance(given, (tuple, list)) or len(given) != 2:
+def _check_configuration(name: str, configuration: Any) -> tuple[Any, Any]:
+    if not isinstance(configuration, (tuple, list)) or len(configuration) != 2:
         raise TypeError(
             f"primitive {name!r}: the configuration of a CUDA kernel must be (blocks, threads), "
-            f"got {given!r}: a pair, or a function of the inputs that returns one"
+            f"got {configuration!r}: a pair, or a function of the inputs that returns one"
         )
-    return given[0], given[1]
+    return configuration[0], configuration[1]
 
 
 def on_gpu(
@@ -123,27 +123,28 @@ def _run(
 
     run = device_run(kernel)
     if run is not None:
-        found = run(*arrays)
+        result = run(*arrays)
     else:
         try:  # NumPy's functions ask their operands, which are copies: a kernel may write to them
-            found = kernel(*[array.copy() for array in arrays], **attrs)
+            result = kernel(*[array.copy() for array in arrays], **attrs)
         except Exception as error:
-            known = isinstance(error, (TypeError, AttributeError, NotImplementedError))
-            if known or type(error).__module__.startswith("numba."):  # it compiled the function
+            is_refusal = isinstance(error, (TypeError, AttributeError, NotImplementedError))
+            is_numba = type(error).__module__.startswith("numba.")  # it compiled the function
+            if is_refusal or is_numba:
                 raise _absent(name) from error
             raise
-    outs = list(found) if isinstance(found, (list, tuple)) else [found]
-    if not outs or not all(isinstance(one, devices.array_types) for one in outs):
+    outs = list(result) if isinstance(result, (list, tuple)) else [result]
+    if not outs or not all(isinstance(array, devices.array_types) for array in outs):
         raise _absent(name)
     if checked:
-        expected = abstract(*[Aval(tuple(one.shape), one.dtype) for one in arrays], **attrs)
-        wanted = [one.shape for one in (expected if isinstance(expected, list) else [expected])]
-        got = [tuple(one.shape) for one in outs]
+        expected = abstract(*[Aval(tuple(array.shape), array.dtype) for array in arrays], **attrs)
+        wanted = [aval.shape for aval in (expected if isinstance(expected, list) else [expected])]
+        got = [tuple(array.shape) for array in outs]
         if got != wanted:
             raise ValueError(
                 f"{name}: the shape rule says {wanted}, the kernel returned arrays of shapes {got}"
             )
-    return outs if isinstance(found, (list, tuple)) else outs[0]
+    return outs if isinstance(result, (list, tuple)) else outs[0]
 
 
 def _absent(name: str) -> DeviceError:

@@ -72,17 +72,17 @@ class Limit(Listener):
         def ruled(*dys: Any, **keywords: Any) -> Any:
             if "upstream" in keywords:  # Keras's way: the inputs, and the upstream gradients
                 keywords["upstream"] = nest.map_structure(self.upstream, keywords["upstream"])
-                dys = tuple([aliases.get(id(one), one) for one in dys])
+                dys = tuple([aliases.get(id(dy), dy) for dy in dys])
             else:
                 dys = tuple(map(self.upstream, dys))
             with self.variables():
                 returned = grad_fn(*dys, **keywords)
             dtype = nest.flatten(keywords.get("upstream", dys))[0].dtype
 
-            def guarded(one: Any) -> Any:
-                if isinstance(one, ndarray) or is_weak(one):
-                    one = convert(one, dtype if is_weak(one) else None)
-                return self.gradient(one, 1)
+            def guarded(leaf: Any) -> Any:
+                if isinstance(leaf, ndarray) or is_weak(leaf):
+                    leaf = convert(leaf, dtype if is_weak(leaf) else None)
+                return self.gradient(leaf, 1)
 
             return nest.map_structure(guarded, returned)
 
@@ -97,7 +97,7 @@ class Limit(Listener):
         tensor_below: Any = alias
         while tensor_below is not None:  # levels below a batch know the whole of it
             self.followers |= {
-                one for one in _accumulators() if find(tensor_below._rec, one) is not None
+                level for level in _accumulators() if find(tensor_below._rec, level) is not None
             }
             tensor_below = getattr(tensor_below, "physical", None)
         return alias
@@ -124,8 +124,8 @@ class Limit(Listener):
         def pull(dys: Sequence, targets: Sequence) -> list:
             if state.sweep is not None and any(target is not None for target in targets[1:]):
                 self._check(order + 1)
-            sweep, known = self.reached
-            self.reached = state.sweep, max(order, known if sweep is state.sweep else 0)
+            sweep, highest = self.reached
+            self.reached = state.sweep, max(order, highest if sweep is state.sweep else 0)
             return [*dys, *[None] * (len(targets) - 1)]
 
         def jvp(tangent: Any, token: Any) -> Any:

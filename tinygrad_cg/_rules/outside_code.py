@@ -123,9 +123,9 @@ class _PythonCall:
             )
         self.func, self.key = func, code_key(func)
         self.name = f"{role} {name or getattr(func, '__name__', type(func).__name__)}"
-        self.operands = [convert(one) for one in inp]
+        self.operands = [convert(tensor) for tensor in inp]
         self.single = not isinstance(outputs, (list, tuple))
-        self.dtypes = [as_dtype(one) for one in ([outputs] if self.single else outputs)]
+        self.dtypes = [as_dtype(dtype) for dtype in ([outputs] if self.single else outputs)]
 
     def __repr__(self) -> str:
         return self.name
@@ -133,16 +133,16 @@ class _PythonCall:
     def arrays(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Return what the function of arrays gives."""
         with only_values():
-            result = self.func(*[np.array(one) for one in arrays])
-        return [self._array(i, one) for i, one in enumerate(self._results(result))]
+            result = self.func(*[np.array(array) for array in arrays])
+        return [self._array(i, part) for i, part in enumerate(self._results(result))]
 
     def tensors(self, *tensors: Tensor) -> list[Tensor]:
         """Return what the function of tensors gives."""
         result = self.func(*tensors)
-        return [self._tensor(i, one) for i, one in enumerate(self._results(result))]
+        return [self._tensor(i, part) for i, part in enumerate(self._results(result))]
 
-    def pack(self, found: list[Tensor]) -> Any:
-        return found[0] if self.single else found
+    def pack(self, tensors: list[Tensor]) -> Any:
+        return tensors[0] if self.single else tensors
 
     def _results(self, result: Any) -> list:
         count = len(self.dtypes)
@@ -180,10 +180,10 @@ class _PythonCall:
             self._refuse(i, str(tensor._data.dtype))
         return tensor
 
-    def _refuse(self, i: int, found: str) -> NoReturn:
+    def _refuse(self, i: int, got: str) -> NoReturn:
         wanted = self.dtypes[i]
         raise ArgumentTypeError(
-            f"{self.name}: {i}-th value returned is {found}, but expects {wanted} (Tout): return "
+            f"{self.name}: {i}-th value returned is {got}, but expects {wanted} (Tout): return "
             f".astype(np.{wanted}), or change Tout"
         )
 
@@ -193,8 +193,8 @@ def _run_numpy(*arrays: np.ndarray, code: _PythonCall) -> list[np.ndarray]:
 
 
 def _run_numpy_on_gpu(*arrays: Any, code: _PythonCall) -> list[Any]:
-    found = code.arrays(*map(devices.to_host, arrays))
-    return [devices.move(one, devices.GPU) for one in found]
+    outs = code.arrays(*map(devices.to_host, arrays))
+    return [devices.move(array, devices.GPU) for array in outs]
 
 
 _NUMPY = Primitive(
@@ -214,13 +214,13 @@ def _warn_detached(operands: Sequence[Tensor]) -> None:
         return
     levels = stack(state.frame)
     tokens: list[Any] = [
-        one if type(one) is Token else getattr(one, "_token", None) for one in levels
+        level if type(level) is Token else getattr(level, "_token", None) for level in levels
     ]
-    for one in operands:
-        tensor: Any = one
+    for operand in operands:
+        tensor: Any = operand
         while tensor is not None:
-            known = find_tokens(tensor._rec)
-            if any(token in known and not token.everything for token in tokens):
+            recording = find_tokens(tensor._rec)
+            if any(token in recording and not token.everything for token in tokens):
                 state.rules[-1].warn_detached(tensor._rec)
                 return
             tensor = getattr(tensor, "physical", None)  # what levels below a batch know

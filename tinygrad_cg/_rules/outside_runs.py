@@ -78,11 +78,13 @@ class Code:
                 for pair in zip(outputs, dys, strict=True)
                 if is_differentiable(pair[0]._data.dtype)
             ]
-            targets, upstream = [one for one, _ in pairs], [dy for _, dy in pairs]
+            targets, upstream = [output for output, _ in pairs], [dy for _, dy in pairs]
             with self.inside(inputs):
-                found = differentiate_once(token, targets, upstream, sources)
-            both = zip(found, sources, strict=True)
-            return [zeros_like(source) if one is None else one for one, source in both]
+                gradients = differentiate_once(token, targets, upstream, sources)
+            both = zip(gradients, sources, strict=True)
+            return [
+                zeros_like(source) if gradient is None else gradient for gradient, source in both
+            ]
 
         key = ("gradient", self.key, *wanted)
         return DerivativeCode(f"the gradient of {self.name}", key, call, self, count)
@@ -110,8 +112,8 @@ def only_values() -> Iterator[None]:
     here.frame = here.draws = here.sweep = None
     here.listeners, here.graphs, here.rules = [], [], []
     # a trace has given some Variables values that are none yet
-    known = here.overrides.items()
-    here.overrides = {key: one for key, one in known if type(one) in (np.ndarray, Tensor)}
+    overrides = here.overrides.items()
+    here.overrides = {key: value for key, value in overrides if type(value) in (np.ndarray, Tensor)}
     try:
         yield
     finally:
@@ -122,14 +124,14 @@ def only_values() -> Iterator[None]:
 def _run(*arrays: np.ndarray, code: Code) -> list[np.ndarray]:
     with only_values():
         results = code.values([Tensor(array) for array in arrays])
-    return [np.array(one._data, order="C") for one in results]  # it may keep its own
+    return [np.array(tensor._data, order="C") for tensor in results]  # it may keep its own
 
 
 def _run_on_gpu(*arrays: Any, code: Code) -> list[Any]:
     library = devices.library()
     with only_values():
         results = code.values([Tensor(array) for array in arrays])
-    return [library.array(devices.move(one._data, devices.GPU), order="C") for one in results]
+    return [library.array(devices.move(tensor._data, devices.GPU), order="C") for tensor in results]
 
 
 class OutsideUse(NamedTuple):
@@ -151,13 +153,13 @@ def _rule(node: Node, dy: Any) -> list:
     dys = dy if isinstance(dy, list) else [dy]
     wanted = [
         i
-        for i, one in enumerate(node.inputs)
-        if one is not None and is_differentiable(inputs[i]._data.dtype)
+        for i, operand in enumerate(node.inputs)
+        if operand is not None and is_differentiable(inputs[i]._data.dtype)
     ]
     asking = [token.silent for token in node.group if token.alive]
     gradient = code.pullback(wanted, len(inputs), bool(asking) and all(asking))
-    found = iter(apply(CODE, (*inputs, *dys), {"code": gradient}))
-    return [next(found) if i in wanted else None for i in range(len(inputs))]
+    gradients = iter(apply(CODE, (*inputs, *dys), {"code": gradient}))
+    return [next(gradients) if i in wanted else None for i in range(len(inputs))]
 
 
 def unknown_avals(*avals: Any, **params: Any) -> None:
@@ -186,9 +188,10 @@ class Run(Level, Listener):
     is none of (`values` is then True), the run goes on with the values of one example: of the rows
     at which the batches are, and of some arguments of a trace.
 
-    With `given`, tensors by their `tensor_key`, it has values from the start, and they stand for
+    With `operands`, tensors by their `tensor_key`, it has values from the start, and they stand for
     those that the function captures. What is captured, and not given, is in `met`, by its key;
-    `reads` has the Variables that are read, by their ids, and `known` those whose values are given.
+    `reads` has the Variables that are read, by their ids, and `variables` those whose values are
+    given.
     """
 
     has_own_values = True
@@ -196,15 +199,15 @@ class Run(Level, Listener):
     def __init__(
         self,
         levels: Sequence[Any],
-        given: dict[tuple, Tensor] | None = None,
-        known: dict[int, Tensor] | None = None,
+        operands: dict[tuple, Tensor] | None = None,
+        variables: dict[int, Tensor] | None = None,
     ):
         self.levels = levels
-        self.given = given
-        self.values = given is not None
-        self.known = known or {}
+        self.operands = operands
+        self.values = operands is not None
+        self.variables = variables or {}
         self.log: list[tuple[Sequence, Any]] = []  # operands and results, until there are values
-        self.made: set[tuple] = set()
+        self.own_results: set[tuple] = set()
         self.met: dict[tuple, Any] = {}
         self.reads: dict[int, Any] = {}
         self.created: set[int] = set()
@@ -212,8 +215,8 @@ class Run(Level, Listener):
 
     def __enter__(self) -> Run:
         self.overrides = state.overrides
-        if self.known:
-            values = {one: tensor._data for one, tensor in self.known.items()}
+        if self.variables:
+            values = {number: tensor._data for number, tensor in self.variables.items()}
             state.overrides = state.overrides | values
         state.listeners.append(self)
         return super().__enter__()
@@ -222,7 +225,7 @@ class Run(Level, Listener):
         super().__exit__(*exception)
         remove_listener(self)
         state.listeners[:0] = self.masked
-        if self.known:
+        if self.variables:
             state.overrides = self.overrides
 
     def variable_read(self, variable: Any) -> None:
@@ -236,12 +239,14 @@ class Run(Level, Listener):
         """Go on with values; what Variables do is then nothing that a trace has to know."""
         if not self.values:
             self.values = True
-            self.made = {tensor_key(one) for _, results in self.log for one in results}
+            self.own_results = {tensor_key(tensor) for _, results in self.log for tensor in results}
             for operands, _ in self.log:
-                for one in operands:
-                    self._take(one)
-            self.masked = [one for one in state.listeners if one in self.levels]
-            state.listeners[:] = [one for one in state.listeners if one not in self.levels]
+                for operand in operands:
+                    self._take(operand)
+            self.masked = [listener for listener in state.listeners if listener in self.levels]
+            state.listeners[:] = [
+                listener for listener in state.listeners if listener not in self.levels
+            ]
 
     def value_of(self, tensor: Any) -> np.ndarray:
         """Return the value of a tensor of a batch or a trace around this level."""
@@ -254,7 +259,7 @@ class Run(Level, Listener):
         """Carry out an operation: for an example, or else as the levels below do."""
         if self.values:
             operands = tuple(map(self._take, inputs))
-            frame = None if self.given is None else state.frame
+            frame = None if self.operands is None else state.frame
             return run_on(frame, apply, primitive, operands, params)
         out = apply(primitive, inputs, params)
         self.log.append((inputs, out if type(out) is list else (out,)))
@@ -262,24 +267,24 @@ class Run(Level, Listener):
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
         if self.values:
-            taken = [None if one is None else self._take(one) for one in inputs]
-            frame = None if self.given is None else state.frame
-            found = list(map(self._take, outputs))
-            return run_on(frame, rebind_outputs, frame, call, taken, found)
+            taken = [None if tensor is None else self._take(tensor) for tensor in inputs]
+            frame = None if self.operands is None else state.frame
+            taken_outputs = list(map(self._take, outputs))
+            return run_on(frame, rebind_outputs, frame, call, taken, taken_outputs)
         results = rebind_outputs(state.frame, call, inputs, outputs)
-        known = [one for one in (*inputs, *outputs) if one is not None]
-        self.log.append((known, results))
+        tensors = [tensor for tensor in (*inputs, *outputs) if tensor is not None]
+        self.log.append((tensors, results))
         return results
 
     def _take(self, tensor: Any) -> Tensor:
         """Return the tensor to compute with in place of an operand."""
         key = tensor_key(tensor)
-        if self.given is not None and key in self.given:
-            return self.given[key]
-        for one in self.known.values():
-            if one._data is tensor._data:
-                return one
-        captured = key not in self.made and is_of_levels(tensor, self.levels)
+        if self.operands is not None and key in self.operands:
+            return self.operands[key]
+        for value in self.variables.values():
+            if value._data is tensor._data:
+                return value
+        captured = key not in self.own_results and is_of_levels(tensor, self.levels)
         if captured:
             self.met[key] = tensor
         if isinstance(tensor._data, Aval):
@@ -299,10 +304,10 @@ def is_of_levels(tensor: Any, levels: Sequence[Any]) -> bool:
     """Return whether one of `levels` made a tensor, or has recorded it."""
     own = getattr(tensor, "level", None)
     if own is not None:
-        return any(one is own for one in levels)
+        return any(level is own for level in levels)
     if tensor._rec is None:
         return False
-    tokens = [one if type(one) is Token else getattr(one, "_token", None) for one in levels]
+    tokens = [level if type(level) is Token else getattr(level, "_token", None) for level in levels]
     return any(
         token is not None and not token.everything and find(tensor._rec, token) is not None
         for token in tokens
@@ -371,13 +376,13 @@ def finish_run(
     code = _FunctionCode(definition, first, call, args, result, source)
     while True:
         try:
-            found = iter(apply(CODE, code.operands(), {"code": code}))
+            results = iter(apply(CODE, code.operands(), {"code": code}))
             break
         except _CapturesMore:
             code.take_more()
-    code.known = None
+    code.results = None
     structure = code.structure
-    flat = [next(found) if there else None for there in nest.flatten(structure)]
+    flat = [next(results) if there else None for there in nest.flatten(structure)]
     return nest.pack_sequence_as(structure, flat)
 
 
@@ -388,8 +393,8 @@ class _CapturesMore(Exception):
 class _FunctionCode(Code):
     """A function of nested arguments and of what it captures, of which one run is known.
 
-    While the operation is carried out `known` has the results for the examples that have been run,
-    by the rows at which the batches are; otherwise it is None.
+    While the operation is carried out `results` has those of the examples that have been run, by
+    the rows at which the batches are; otherwise it is None.
     """
 
     def __init__(
@@ -408,27 +413,27 @@ class _FunctionCode(Code):
         self.run_function = call
         self.args = list(args)
         self.leaves = nest.flatten(self.args)
-        self.weak = [isinstance(one, Weak) for one in self.leaves]
+        self.weak = [isinstance(leaf, Weak) for leaf in self.leaves]
         self.tensors = [
-            one.strong(FLOAT64) if weak else convert(one)
-            for one, weak in zip(self.leaves, self.weak, strict=True)
-            if weak or is_tensor(one)
+            leaf.strong(FLOAT64) if weak else convert(leaf)
+            for leaf, weak in zip(self.leaves, self.weak, strict=True)
+            if weak or is_tensor(leaf)
         ]
         self.captured = {**first.met}
         self.variables: dict[int, tuple] = {}
         self.kept: list[Any] = []  # as long as their ids are in use
         self._read(first.reads)
-        for one in captured_tensors(function):
-            if is_of_levels(one, self.levels):
-                self.captured[tensor_key(one)] = one
+        for tensor in captured_tensors(function):
+            if is_of_levels(tensor, self.levels):
+                self.captured[tensor_key(tensor)] = tensor
         for key in set(map(tensor_key, self.tensors)) - set(self.variables.values()):
             self.captured.pop(key, None)
-        flat = [None if one is None else _value(one) for one in nest.flatten(result)]
-        self.structure = nest.pack_sequence_as(result, [one is not None for one in flat])
-        self.avals: list[Any] = [_aval(one) for one in flat]
+        flat = [None if leaf is None else _value(leaf) for leaf in nest.flatten(result)]
+        self.structure = nest.pack_sequence_as(result, [leaf is not None for leaf in flat])
+        self.avals: list[Any] = [_aval(tensor) for tensor in flat]
         self.first: list[Tensor | None] | None = flat
         self.more: dict[int, Any] = {}
-        self.known: dict[tuple, list[Tensor | None]] | None = {}
+        self.results: dict[tuple, list[Tensor | None]] | None = {}
 
     def take_more(self) -> None:
         """Make Variables operands that the latest run has read."""
@@ -440,41 +445,41 @@ class _FunctionCode(Code):
 
     def inside(self, tensors: Sequence[Tensor]) -> Run:
         keys = [*map(tensor_key, self.tensors), *self.captured]
-        given = dict(zip(keys, tensors, strict=False))
-        known = {one: given[key] for one, key in self.variables.items()}
-        return Run(self.levels, given, known)
+        by_key = dict(zip(keys, tensors, strict=False))
+        values = {number: by_key[key] for number, key in self.variables.items()}
+        return Run(self.levels, by_key, values)
 
     def _read(self, variables: dict[int, Any]) -> None:
         """Make Variables operands."""
-        for number, one in variables.items():
+        for number, variable in variables.items():
             if number not in self.variables:
-                value = one._read()
+                value = variable._read()
                 self.variables[number] = key = tensor_key(value)
                 self.captured[key] = value
-                self.kept.append(one)
+                self.kept.append(variable)
 
     def values(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        if self.known is None:
+        if self.results is None:
             return self.call(*tensors)
         rows = tuple([level.row for level in self.levels])
-        if rows not in self.known and self.first is not None:
-            self.known[rows], self.first = self.first, None
-        if rows in self.known:
-            return self._present(self.known[rows])
+        if rows not in self.results and self.first is not None:
+            self.results[rows], self.first = self.first, None
+        if rows in self.results:
+            return self._present(self.results[rows])
         return self.call(*tensors)
 
     def run(self, *tensors: Tensor) -> list[Tensor]:
         """Run the function on tensors that stand for the operands."""
         remaining, filled = iter(tensors), list(self.leaves)
-        for i, one in enumerate(self.leaves):
+        for i, leaf in enumerate(self.leaves):
             if self.weak[i]:
                 filled[i] = float(next(remaining))
-            elif is_tensor(one):
+            elif is_tensor(leaf):
                 filled[i] = next(remaining)
         inner = self.inside(tensors)
         with inner:
             result = self.run_function(*nest.pack_sequence_as(self.args, filled))
-        flat = [None if one is None else convert(one) for one in nest.flatten(result)]
+        flat = [None if leaf is None else convert(leaf) for leaf in nest.flatten(result)]
         present = nest.flatten(self.structure)
         if len(flat) != len(present):
             raise InvalidArgumentError(
@@ -486,9 +491,11 @@ class _FunctionCode(Code):
             for i, pair in enumerate(zip(flat, present, strict=True))
             if pair[0] is not None and not pair[1]
         ]
-        if self.known is not None:
-            self.known[tuple([level.row for level in self.levels])] = flat
-        reads = {key: one for key, one in inner.reads.items() if key not in self.variables}
+        if self.results is not None:
+            self.results[tuple([level.row for level in self.levels])] = flat
+        reads = {
+            key: variable for key, variable in inner.reads.items() if key not in self.variables
+        }
         if inner.met or reads or more:
             self._take_note(inner.met, reads, more, flat)
         return self._present(flat)
@@ -496,7 +503,7 @@ class _FunctionCode(Code):
     def _take_note(
         self, met: dict[tuple, Any], reads: dict[int, Any], more: list[int], flat: list
     ) -> None:
-        if self.known is None:
+        if self.results is None:
             words = f"returned result {more[0]}, which was None" if more else "used a tensor"
             raise NoValueError(
                 f"`{self.name}` {words if more else words + ' that it captures'} in a call for "
@@ -514,13 +521,13 @@ class _FunctionCode(Code):
 
     def _present(self, flat: Sequence[Tensor | None]) -> list[Tensor]:
         """Return the results without those that are None for all examples."""
-        there = [i for i, one in enumerate(nest.flatten(self.structure)) if one]
-        found = [(flat[i], self.avals[i]) for i in there]
-        return [zeros(*aval) if one is None else one for one, aval in found]
+        there = [i for i, is_there in enumerate(nest.flatten(self.structure)) if is_there]
+        pairs = [(flat[i], self.avals[i]) for i in there]
+        return [zeros(*aval) if tensor is None else tensor for tensor, aval in pairs]
 
 
-def _value(one: Any) -> Tensor:
-    tensor = convert(one)
+def _value(value: Any) -> Tensor:
+    tensor = convert(value)
     return Tensor(np.asarray(tensor._example()))
 
 
@@ -546,5 +553,5 @@ def captured_tensors(function: Any, depth: int = DEPTH) -> Iterator[Tensor]:
                 yield from captured_tensors(leaf, depth - 1)
 
 
-def _aval(one: Tensor | None) -> Aval | None:
-    return None if one is None else Aval(one._data.shape, one._data.dtype)
+def _aval(tensor: Tensor | None) -> Aval | None:
+    return None if tensor is None else Aval(tensor._data.shape, tensor._data.dtype)

@@ -49,10 +49,10 @@ def _name_in_class(owner: type, method: Any) -> str:
 
 def _find_by_name(function: Any) -> Any:
     """Return the object that a function's module has under the function's name."""
-    found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+    value: Any = sys.modules.get(getattr(function, "__module__", None) or "")
     for name in getattr(function, "__qualname__", "<unnamed>").split("."):
-        found = getattr(found, name, None)
-    return found
+        value = getattr(value, name, None)
+    return value
 
 
 def _name_in_module(function: Any) -> str | None:
@@ -60,7 +60,7 @@ def _name_in_module(function: Any) -> str | None:
     if _find_by_name(function) is function:
         return function.__qualname__
     names = vars(sys.modules.get(function.__module__, sys))
-    return next((name for name, one in list(names.items()) if one is function), None)
+    return next((name for name, value in list(names.items()) if value is function), None)
 
 
 def travels(decorated: type) -> None:

@@ -55,7 +55,7 @@ def rebind_outputs(
     else:
         results = run_on(frame.lower, frame.level.custom_call, call, inputs, outputs)
     present = [tensor for tensor in inputs if tensor is not None]
-    group, found, mask = custom_operands(frame, present)
+    group, operand_nodes, mask = custom_operands(frame, present)
     for result, output in zip(results, outputs, strict=True):
         record = output._rec
         if record is not None and (record.group is not group or record.next is not None):
@@ -64,7 +64,7 @@ def rebind_outputs(
         if type(call) is TransformedCall:
             for token in group:
                 token.asks = True
-        remaining = iter(found)
+        remaining = iter(operand_nodes)
         nodes = tuple([None if tensor is None else next(remaining) for tensor in inputs])
         rule: Any = getattr(call, "node_rule", _transformed_rule)
         if len(results) > 1:
@@ -100,7 +100,7 @@ def keep_producer(frame: Frame, call: Any, group: frozenset, record: Any, result
     if others:
         node = narrow(record, others)
         attach(result, others, (node,), identity_rule, call.definition.name)
-        if any(not (one.everything and one.silent) for one in others - frame.natural):
+        if any(not (token.everything and token.silent) for token in others - frame.natural):
             call.definition.warn_bypassed()
     elif not group and result._rec is None:
         result._rec = expired(find_tokens(record))
@@ -130,4 +130,4 @@ def asked_inputs(node: Node) -> list:
     sweep = state.sweep
     if sweep is None or sweep.token not in node.group:
         return list(node.inputs)
-    return [one if find(one, sweep.token) else None for one in node.inputs]
+    return [node if find(node, sweep.token) else None for node in node.inputs]

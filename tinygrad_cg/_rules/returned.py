@@ -119,13 +119,13 @@ def _label(call: Any, number: str, label: str | None) -> str:
 
 def _fit_device(call: Any, tensor: Tensor, wanted: str, number: str, label: str | None) -> Tensor:
     """Return a single value on a device; raise for others that are elsewhere."""
-    (found,) = devices.homes([tensor]) or [None]
-    if found is None or found == wanted:
+    (device,) = devices.homes([tensor]) or [None]
+    if device is None or device == wanted:
         return tensor
     if not tensor._data.ndim:
         return transfers.to_device(tensor, wanted)
     raise ArgumentTypeError(
-        f"gradient {number} of `{call.definition.name}` is on '{found}', "
+        f"gradient {number} of `{call.definition.name}` is on '{device}', "
         f"{_label(call, number, label)} is on '{wanted}': return it with .{wanted[:3]}() "
         f"(the rule: {_where(call)})"
     )
@@ -181,9 +181,9 @@ def _has_return(code: CodeType) -> bool:
         tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
     except (OSError, SyntaxError, TypeError):
         return True  # nobody knows
-    inner = [one for one in ast.walk(tree) if isinstance(one, _SCOPES)][1:]
-    others = {id(part) for one in inner for part in ast.walk(one)}
-    return any(isinstance(one, ast.Return) and id(one) not in others for one in ast.walk(tree))
+    inner = [part for part in ast.walk(tree) if isinstance(part, _SCOPES)][1:]
+    others = {id(part) for scope in inner for part in ast.walk(scope)}
+    return any(isinstance(part, ast.Return) and id(part) not in others for part in ast.walk(tree))
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

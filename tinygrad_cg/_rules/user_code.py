@@ -111,7 +111,7 @@ def _path_to(tree: ast.AST, span: tuple) -> list[Any]:
 
 def _covering_children(node: ast.AST) -> list[Any]:
     """Return the children that have positions, and those of children without."""
-    found = []
+    children = []
     for child in ast.iter_child_nodes(node):
-        found += [child] if hasattr(child, "lineno") else _covering_children(child)
-    return found
+        children += [child] if hasattr(child, "lineno") else _covering_children(child)
+    return children

@@ -122,7 +122,7 @@ class Operation:
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
         """For each input whether its gradient is asked for; where False, None will do."""
-        return tuple([one is not None for one in asked_inputs(self._node)])
+        return tuple([node is not None for node in asked_inputs(self._node)])
 
     def get_attr(self, name: str) -> Any:
         """Return the attribute of that name; ValueError if the call had none."""
@@ -204,9 +204,9 @@ def primitive(
             f"primitive: an operation named {name!r} is defined already; choose another name, or "
             "pass replace=True where a notebook's cell runs again"
         )
-    made = UserOperation(name, kernel, shape, elementwise, cuda)
-    USER_OPS[name] = made.primitive
-    return made
+    op = UserOperation(name, kernel, shape, elementwise, cuda)
+    USER_OPS[name] = op.primitive
+    return op
 
 
 class UserOperation:
@@ -311,13 +311,13 @@ class UserOperation:
 _by_id: weakref.WeakValueDictionary[str, UserOperation] = weakref.WeakValueDictionary()
 
 
-def _arrive(id: str, given: tuple) -> UserOperation:
+def _arrive(id: str, arguments: tuple) -> UserOperation:
     """Return the operation that was pickled; in its own process that is itself."""
-    made = _by_id.get(id)
-    if made is None:
-        made = _by_id[id] = UserOperation(*given)
-        made._id, made._home = id, None
-    return made
+    op = _by_id.get(id)
+    if op is None:
+        op = _by_id[id] = UserOperation(*arguments)
+        op._id, op._home = id, None
+    return op
 
 
 travels(UserOperation)
@@ -355,7 +355,7 @@ def _abstract(name: str, shape: Callable[..., Any] | None, /, *avals: Aval, **at
         return None
     result = shape(*avals, **attrs)
     if isinstance(result, list):
-        return [_aval(one, avals) for one in result]
+        return [_aval(aval, avals) for aval in result]
     return _aval(result, avals)
 
 
@@ -375,9 +375,9 @@ def _run(name: str, kernel: Any, abstract: Any, /, *arrays: np.ndarray, **attrs:
     multi_output = isinstance(result, (tuple, list))
     if multi_output and not result:
         raise ValueError(f"{name}: the kernel returned no arrays")
-    outs = [_own_result(name, one, arrays) for one in (result if multi_output else [result])]
+    outs = [_own_result(name, array, arrays) for array in (result if multi_output else [result])]
     if abstract is not None:
-        expected = abstract(*[Aval(one.shape, one.dtype) for one in arrays], **attrs)
+        expected = abstract(*[Aval(array.shape, array.dtype) for array in arrays], **attrs)
         avals = expected if isinstance(expected, list) else [expected]
         got, wanted = [data.shape for data in outs], [aval.shape for aval in avals]
         if got != wanted:
@@ -415,7 +415,7 @@ class _Use(NamedTuple):
 
 def _save(operation: UserOperation, inputs: tuple, attrs: dict | None, out: Any) -> _Use:
     outputs = out if isinstance(out, list) else [out]
-    outs = [one._with_record(one._rec) for one in outputs]  # what others know of them
+    outs = [tensor._with_record(tensor._rec) for tensor in outputs]  # what others know of them
     return _Use(operation, operation.definition, inputs, attrs or {}, outs)
 
 
@@ -426,7 +426,7 @@ def _rule(node: Node, dy: Any) -> list:
         return [None] * len(inputs)
     dys, tensors = [dy], [outs[0]._with_record(node)]
     if isinstance(dy, list):
-        dys, tensors = dy, [attach_part(one, node, i) for i, one in enumerate(outs)]
+        dys, tensors = dy, [attach_part(tensor, node, i) for i, tensor in enumerate(outs)]
 
     @functools.wraps(function)
     def of_operation(inputs: Any, outputs: Any, *dys: Any) -> Any:
