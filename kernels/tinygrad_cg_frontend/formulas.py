@@ -31,8 +31,9 @@ def translate_formula(
 ) -> tuple[str, str]:
     """Return a scalar function as a module's text, there as a symbol, and its result's type."""
     module = Module(library, processor, whole=True)
-    made = module.function(source_of(library.version(function, arguments[0]), library), arguments)
-    result = made.result
+    source = source_of(library.version(function, arguments[0]), library)
+    compiled = module.function(source, arguments)
+    result = compiled.result
     if result not in NUMBERS:
         raise Untranslatable(f"{function.__name__} returns {result}")
     lines, passed = [], []
@@ -41,7 +42,7 @@ def translate_formula(
             lines.append(f"  %b{k} = icmp ne i8 %x{k}, 0")
         passed.append(f"i1 %b{k}" if name == "b1" else f"{STORED[name]} %x{k}")
     kind = "i1" if result == "b1" else STORED[result]
-    lines.append(f"  %result = call {kind} @{made.name}({', '.join(passed)})")
+    lines.append(f"  %result = call {kind} @{compiled.name}({', '.join(passed)})")
     if result == "b1":
         lines.append("  %byte = zext i1 %result to i8")
     lines.append(f"  ret {STORED[result]} {'%byte' if result == 'b1' else '%result'}")
@@ -58,11 +59,11 @@ def finish_formula(
     version.
     """
     head = re.compile(rf"^define (.*@{re.escape(symbol)}\(.*)\{{$", re.M)
-    found = head.sub(r"define linkonce_odr \1alwaysinline {", text)
-    if len(kinds) > 1 or not kinds <= {*FLOATS} or _instructions(found, symbol) < LONG:
-        return Formula(found)
+    formula = head.sub(r"define linkonce_odr \1alwaysinline {", text)
+    if len(kinds) > 1 or not kinds <= {*FLOATS} or _instructions(formula, symbol) < LONG:
+        return Formula(formula)
     widest = processor.vector_bits // int(min(kinds)[1:])
-    return Formula(found, (widest,) if kinds == {"f64"} else (widest // 2, widest), guard)
+    return Formula(formula, (widest,) if kinds == {"f64"} else (widest // 2, widest), guard)
 
 
 def _instructions(text: str, symbol: str) -> int:
@@ -74,19 +75,19 @@ def _parameters(arguments: tuple[str, ...]) -> str:
     return ", ".join(f"{STORED[name]} %x{k}" for k, name in enumerate(arguments))
 
 
-def _declaration(one: Function) -> str:
-    given = ", ".join(STORED[kind] for kind in one.arguments)
-    return f"declare {STORED[one.result]} @{one.symbol}({given})"
+def _declaration(function: Function) -> str:
+    parameters = ", ".join(STORED[kind] for kind in function.arguments)
+    return f"declare {STORED[function.result]} @{function.symbol}({parameters})"
 
 
 def number_source(function: Function, processor: Processor) -> LLVMSource:
     """Return a module with a function of numbers. Its formula is optimised already."""
     kind = STORED[function.result]
-    given = _parameters(function.arguments)
+    parameters = _parameters(function.arguments)
     lines = [
         _declaration(function),
-        f"define {kind} @{function.symbol}_v1({given}) {processor.wide} {{",
-        f"  %result = call {kind} @{function.symbol}({given})",
+        f"define {kind} @{function.symbol}_v1({parameters}) {processor.wide} {{",
+        f"  %result = call {kind} @{function.symbol}({parameters})",
         f"  ret {kind} %result",
         "}",
     ]
@@ -102,7 +103,7 @@ def vectors_source(
     lanes, of which LLVM makes vectors if it does not unroll it first.
     """
     used = [function, *guards] if len(guards) == 2 else [function]
-    lines = [_declaration(one) for one in used]
+    lines = [_declaration(formula) for formula in used]
     for width in function.lanes:
         lines += _vector_function(used, width, processor.wide)
     for k, line in enumerate(lines):
@@ -110,7 +111,7 @@ def vectors_source(
             lines[k] = f"{line}{2 * k}"
             lines.append(f"!{2 * k} = distinct !{{!{2 * k}, !{2 * k + 1}}}")
             lines.append(f'!{2 * k + 1} = !{{!"llvm.loop.unroll.disable"}}')
-    return LLVMSource("\n".join(lines), [one.text for one in used])
+    return LLVMSource("\n".join(lines), [formula.text for formula in used])
 
 
 def _vector_function(used: list[Function], width: int, attributes: str) -> list[str]:
@@ -118,9 +119,9 @@ def _vector_function(used: list[Function], width: int, attributes: str) -> list[
     function, *guards = used
     element, count = STORED[function.result], len(function.arguments)
     kind = f"<{width} x {element}>"
-    given = ", ".join(f"{kind} %x{k}" for k in range(count))
+    parameters = ", ".join(f"{kind} %x{k}" for k in range(count))
     lines = [
-        f"define {kind} @{function.symbol}_v{width}({given}) {attributes} {{",
+        f"define {kind} @{function.symbol}_v{width}({parameters}) {attributes} {{",
         "entry:",
         f"  %out = alloca {kind}, align 64",
         "  %flag = alloca i8",
@@ -153,13 +154,13 @@ def _lanes(name: str, then: str, function: Function, width: int) -> Iterator[str
     yield f"  br label %{name}.loop"
     yield f"{name}.loop:"
     yield f"  %{name}.i = phi i64 [0, %{name}], [%{name}.next, %{name}.loop]"
-    given = []
+    arguments = []
     for k in range(len(function.arguments)):
         at = f"%{name}.p{k} = getelementptr inbounds {element}, ptr %in{k}, i64 %{name}.i"
         yield f"  {at}"
         yield f"  %{name}.a{k} = load {element}, ptr %{name}.p{k}"
-        given.append(f"{element} %{name}.a{k}")
-    yield f"  %{name}.r = call {result} @{function.symbol}({', '.join(given)})"
+        arguments.append(f"{element} %{name}.a{k}")
+    yield f"  %{name}.r = call {result} @{function.symbol}({', '.join(arguments)})"
     if function.result == "b1":
         yield f"  %{name}.known = load i8, ptr %flag"
         yield f"  %{name}.both = and i8 %{name}.known, %{name}.r"

@@ -79,12 +79,13 @@ def _by_rule(rule: str, text: str | Emit) -> Emit:
         if len(values) != len(names) or len(floats) > 1 or not floats <= {*FLOATS}:
             raise Untranslatable(f"{rule} of {[value.type for value in values]}")
         kind = "".join(floats)
-        given = [_argument(body, value, name) for value, name in zip(values, names, strict=True)]
+        pairs = zip(values, names, strict=True)
+        arguments = [_argument(body, value, name) for value, name in pairs]
         if isinstance(text, str):
-            operands = [value.text for value in given]
+            operands = [value.text for value in arguments]
             written: Any = body.emit(text.format(*operands, f=kind and llvm_type(kind)))
         else:
-            written = text(body, *given)
+            written = text(body, *arguments)
         if not result:
             return NOTHING
         if isinstance(written, Value):
@@ -120,8 +121,8 @@ def symbol_call(name: str, result: str = "i64") -> Emit:
 
 def address_call(body: Any, address: Value, *words: Value) -> None:
     """Call a function of words by its address."""
-    given = ", ".join(f"i64 {word.text}" for word in words)
-    body.lines.append(f"  call void {body.pointer(address)}({given})")
+    arguments = ", ".join(f"i64 {word.text}" for word in words)
+    body.lines.append(f"  call void {body.pointer(address)}({arguments})")
 
 
 ANY_ORDER = "nnan nsz reassoc "

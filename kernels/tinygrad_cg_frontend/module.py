@@ -89,7 +89,7 @@ class Module:
         self._bodies: dict[str, Body] = {}  # those whose texts are wanting
         self._apart: dict[str, str] = {}  # long formulas and sums, and their declarations
         self._sizes: dict[str, int] = {}
-        self._found: dict[str, set[str]] = {}
+        self._called: dict[str, set[str]] = {}
         self._contents: dict[str, _Contents] = {}
         self.is_scalar = False
         """Whether its loops compute single numbers."""
@@ -122,7 +122,8 @@ class Module:
         """Note what baseline code may have in modules of their own: long formulas, and sums."""
         elementary = self.library.has_formulas(source.scope.get("__name__", ""))
         text = "\n".join(body.lines)
-        size = len(body.lines) + sum(self._sizes.get(one, 0) for one in {*_SYMBOL.findall(text)})
+        called = {*_SYMBOL.findall(text)}
+        size = len(body.lines) + sum(self._sizes.get(symbol, 0) for symbol in called)
         if SUM_LOOP in text or (elementary and size > LONG):
             self._apart[symbol] = body.declaration()
             if SUM_LOOP not in text:
@@ -133,7 +134,7 @@ class Module:
 
     def _begin(self) -> None:
         """Have another core compile long formulas, if one has nothing to do and they are enough."""
-        busy = sum(one.job is not None and not one.job.is_over for one in self._begun)
+        busy = sum(part.job is not None and not part.job.is_over for part in self._begun)
         if self._begin_source is None or busy >= self.processor.cores - 1:
             return
         self._write()
@@ -161,11 +162,11 @@ class Module:
         """Declare what stands at a symbol's address."""
         self.declared[name] = f"@{name} = external global i8"
 
-    def inline(self, one: Function) -> None:
+    def inline(self, formula: Function) -> None:
         """Have a scalar function linked in."""
-        self.inlined[one.symbol] = one
-        given = ", ".join(STORED[kind] for kind in one.arguments)
-        self.declare(one.symbol, f"{STORED[one.result]} @{one.symbol}({given})")
+        self.inlined[formula.symbol] = formula
+        parameters = ", ".join(STORED[kind] for kind in formula.arguments)
+        self.declare(formula.symbol, f"{STORED[formula.result]} @{formula.symbol}({parameters})")
 
     def array(self, thing: Any) -> Value:
         """Return a constant array, of an array or a tuple of numbers."""
@@ -186,8 +187,8 @@ class Module:
         """Return whether the lines of a kernel's loop are sums that LLVM makes of vectors."""
         if self.find is not None:  # programs have no baseline code
             return False
-        found = self._contents_of(lines)
-        return found.reorders and not found.loops
+        contents = self._contents_of(lines)
+        return contents.reorders and not contents.loops
 
     def _contents_of(self, lines: list[str]) -> _Contents:
         text = "\n".join(["", *lines])
@@ -236,8 +237,8 @@ class Module:
         return own._replace(parts=[*others, *self._begun])
 
     def _of_baseline(self, names: list[str], symbol: str, level: int) -> LLVMSource:
-        declared = [self._apart[one] for one in self._called_apart(names)]
-        public = [one for one in names if one != symbol]
+        declared = [self._apart[name] for name in self._called_apart(names)]
+        public = [name for name in names if name != symbol]
         text = "\n".join(self._those(self._used(names, self._apart), public))
         level = OPTIMIZED if SUM_LOOP in text else level
         while SUM_LOOP in text:
@@ -247,8 +248,8 @@ class Module:
     def _called_apart(self, names: list[str]) -> set[str]:
         """Return the long formulas and sums, but for these, that functions call."""
         own = self._used(names, self._apart)
-        found = {name for one in own for name in self._symbols(one)}
-        return (found & self._apart.keys()) - {*names}
+        symbols = {name for caller in own for name in self._symbols(caller)}
+        return (symbols & self._apart.keys()) - {*names}
 
     def _write(self) -> None:
         """Write down the functions. Their formulas are optimised on other cores until now."""
@@ -264,14 +265,14 @@ class Module:
         if len(self.outlined) < 2:
             return [self.text()]
         self._write()
-        found = []
-        for one in (None, *self.outlined):
+        parts = []
+        for symbol in (None, *self.outlined):
             used = self.texts.keys() - self.outlined.keys()
-            if one:
-                used = self._used([one], self.outlined)
-            others = [text for name, text in self.outlined.items() if name != one]
-            found.append(self._with_declarations([*others, *self._those(used, self.outlined)]))
-        return found
+            if symbol:
+                used = self._used([symbol], self.outlined)
+            others = [text for name, text in self.outlined.items() if name != symbol]
+            parts.append(self._with_declarations([*others, *self._those(used, self.outlined)]))
+        return parts
 
     def _those(self, names: Container[str], public: Container[str] = ()) -> Iterator[str]:
         """Yield the texts of functions, which other modules call where they are `public`."""
@@ -281,14 +282,14 @@ class Module:
 
     def _symbols(self, name: str) -> set[str]:
         """Return the symbols in the text of a function."""
-        found = self._found.get(name)
-        if found is None:
-            found = self._found[name] = set(_SYMBOL.findall(self.texts[name]))
-        return found
+        symbols = self._called.get(name)
+        if symbols is None:
+            symbols = self._called[name] = set(_SYMBOL.findall(self.texts[name]))
+        return symbols
 
     def _length(self, names: list[str], without: Container[str] = ()) -> int:
         """Return how long the texts of functions are, with all that they call, `without` some."""
-        return sum(len(self.texts[one]) for one in self._used(names, without))
+        return sum(len(self.texts[name]) for name in self._used(names, without))
 
     def _used(self, names: list[str], without: Container[str] = ()) -> set[str]:
         """Return functions, and all that they call here or read, `without` some."""
@@ -303,22 +304,25 @@ class Module:
     def _with_declarations(self, texts: Iterable[str]) -> str:
         lines = list(self.declared.values())
         attributes = []
-        for k, one in enumerate(self.called.values()):
-            kind = STORED[one.result]
-            given = ", ".join([kind] * len(one.arguments))
-            lines.append(f"declare {kind} @{one.symbol}_v1({given}) #{10 + k}")
+        for k, formula in enumerate(self.called.values()):
+            kind = STORED[formula.result]
+            parameters = ", ".join([kind] * len(formula.arguments))
+            lines.append(f"declare {kind} @{formula.symbol}_v1({parameters}) #{10 + k}")
             variants = []
-            for lanes in one.lanes:
+            for lanes in formula.lanes:
                 vector = f"<{lanes} x {kind}>"
-                vectors = ", ".join([vector] * len(one.arguments))
-                lines.append(f"declare {vector} @{one.symbol}_v{lanes}({vectors}) #1")
-                marks = "v" * len(one.arguments)
-                variants.append(f"_ZGV_LLVM_N{lanes}{marks}_{one.symbol}_v1({one.symbol}_v{lanes})")
+                vectors = ", ".join([vector] * len(formula.arguments))
+                lines.append(f"declare {vector} @{formula.symbol}_v{lanes}({vectors}) #1")
+                marks = "v" * len(formula.arguments)
+                name = formula.symbol
+                variants.append(f"_ZGV_LLVM_N{lanes}{marks}_{name}_v1({name}_v{lanes})")
             attributes.append(
                 f"attributes #{10 + k} = {{ nounwind willreturn memory(none) "
                 f'"vector-function-abi-variant"="{",".join(variants)}" }}'
             )
-        used = [f"ptr @{one.symbol}_v{k}" for one in self.called.values() for k in one.lanes]
+        used = [
+            f"ptr @{formula.symbol}_v{k}" for formula in self.called.values() for k in formula.lanes
+        ]
         if used:
             lines.append(
                 f"@llvm.compiler.used = appending global [{len(used)} x ptr] "

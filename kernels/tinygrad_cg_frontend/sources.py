@@ -49,7 +49,7 @@ def _scope(function: Any) -> Mapping[str, Any]:
     return ChainMap(closed, function.__globals__, dict(vars(builtins)))
 
 
-_known: dict[str, list[str]] = {}
+_unchanged_lines: dict[str, list[str]] = {}
 """The lines of files that are those which were imported."""
 
 
@@ -60,10 +60,10 @@ def _lines(function: Any, file: str, library: Library) -> list[str]:
     """
     lines = linecache.getlines(file, function.__globals__)
     lines = lines or function.__globals__.get("__text__", "").splitlines(True)
-    if _known.get(file) is not lines:
+    if _unchanged_lines.get(file) is not lines:
         if library.is_changed(file):
             raise Untranslatable(f"{file}, which has changed since it was imported")
-        _known[file] = lines
+        _unchanged_lines[file] = lines
     return lines
 
 
@@ -75,15 +75,15 @@ def _spans(code: Any) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     for line, last, start, end in code.co_positions():
         if None not in (line, last, start, end) and end:
             yield (line, start), (last, end)
-    for one in code.co_consts:
-        if hasattr(one, "co_positions"):
-            yield from _spans(one)
+    for constant in code.co_consts:
+        if hasattr(constant, "co_positions"):
+            yield from _spans(constant)
 
 
 def _last_line(code: Any) -> int:
     """Return the last line on which something of code begins."""
     lines = [line for _, _, line in code.co_lines() if line]
-    lines += [_last_line(one) for one in code.co_consts if hasattr(one, "co_lines")]
+    lines += [_last_line(constant) for constant in code.co_consts if hasattr(constant, "co_lines")]
     return max(lines, default=0)
 
 
@@ -93,11 +93,12 @@ def _definition(lines: list[str], code: Any) -> ast.FunctionDef | None:
     head = "if True:\n" if lines[begin : begin + 1] and lines[begin][0].isspace() else ""
     for count in range(last, last + CLOSING + 1) if last > begin else ():
         try:
-            found: Any = ast.parse(head + "".join(lines[begin:count])).body[0]
+            definition: Any = ast.parse(head + "".join(lines[begin:count])).body[0]
         except (SyntaxError, ValueError):
             continue
-        found = found.body[0] if head else found
-        return found if isinstance(found, ast.FunctionDef) and found.name == code.co_name else None
+        definition = definition.body[0] if head else definition
+        is_own = isinstance(definition, ast.FunctionDef) and definition.name == code.co_name
+        return definition if is_own else None
     return None
 
 
@@ -106,27 +107,28 @@ def _lambda(lines: list[str], code: Any) -> ast.Lambda | None:
     spans = list(_spans(code))
     if not spans:
         return None
-    (first, start), (last, end) = min(one for one, _ in spans), max(one for _, one in spans)
+    (first, start), (last, end) = min(start for start, _ in spans), max(end for _, end in spans)
     text = [line.encode() for line in lines[first - 1 : last]]
     text[-1] = text[-1][:end]
     text[0] = text[0][start:]
-    known = [f"import {name}" for name in code.co_names]  # Python calls functions of modules so
+    imports = [f"import {name}" for name in code.co_names]  # Python calls functions of modules so
     names = ", ".join(code.co_varnames[: code.co_argcount])
-    source = "\n".join([*known, f"made = lambda {names}: ({b''.join(text).decode()})"])
+    source = "\n".join([*imports, f"made = lambda {names}: ({b''.join(text).decode()})"])
     try:
         tree = ast.parse(source)
-        (made,) = (one for one in compile(tree, "", "exec").co_consts if hasattr(one, "co_code"))
+        constants = compile(tree, "", "exec").co_consts
+        (compiled,) = (constant for constant in constants if hasattr(constant, "co_code"))
     except (SyntaxError, ValueError):
         return None
     parts = ("co_code", "co_consts", "co_names")
-    found: Any = tree.body[-1]
-    return found.value if all(getattr(made, k) == getattr(code, k) for k in parts) else None
+    statement: Any = tree.body[-1]
+    return statement.value if all(getattr(compiled, k) == getattr(code, k) for k in parts) else None
 
 
 def _tree(function: Any, code: Any, library: Library) -> Any:
     lines = _lines(function, code.co_filename, library)
     read = _lambda if code.co_name == "<lambda>" else _definition
-    found = read(lines, code) if lines else None
-    if found is None:
+    tree = read(lines, code) if lines else None
+    if tree is None:
         raise Untranslatable(f"{code.co_name}, line {code.co_firstlineno} of {code.co_filename}")
-    return found
+    return tree

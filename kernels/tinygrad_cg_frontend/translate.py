@@ -80,27 +80,27 @@ def text_scope(source: str) -> dict[str, Any]:
     """Return what the names in a text stand for: what it imports, and its own functions."""
     tree = ast.parse(source)
     scope = _namespace(tree)
-    for one in tree.body:
-        if isinstance(one, ast.FunctionDef):
-            names = tuple(argument.arg for argument in one.args.args)
-            scope[one.name] = Source(one.name, names, one.body, scope)
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef):
+            names = tuple(argument.arg for argument in statement.args.args)
+            scope[statement.name] = Source(statement.name, names, statement.body, scope)
     return scope
 
 
 def _namespace(tree: ast.Module) -> dict[str, Any]:
     """Return what a text imports, and Python's own functions."""
-    found: dict[str, Any] = dict(vars(builtins))
-    for one in tree.body:
-        if isinstance(one, ast.Import):
-            for name in one.names:
-                found[name.asname or name.name] = importlib.import_module(name.name)
-        elif isinstance(one, ast.ImportFrom):
-            module = importlib.import_module(one.module or "")
-            for name in one.names:
+    namespace: dict[str, Any] = dict(vars(builtins))
+    for statement in tree.body:
+        if isinstance(statement, ast.Import):
+            for name in statement.names:
+                namespace[name.asname or name.name] = importlib.import_module(name.name)
+        elif isinstance(statement, ast.ImportFrom):
+            module = importlib.import_module(statement.module or "")
+            for name in statement.names:
                 if not hasattr(module, name.name):
                     importlib.import_module(f"{module.__name__}.{name.name}")
-                found[name.asname or name.name] = getattr(module, name.name)
-    return found
+                namespace[name.asname or name.name] = getattr(module, name.name)
+    return namespace
 
 
 class Body(Writer):
@@ -114,21 +114,21 @@ class Body(Writer):
         self._source = source
         self._variables: dict[str, tuple[Any, list[str]]] = {}
         self._constants: dict[str, Value] = {}
-        self._known: dict[str, Value] = {}  # variables that need not be read from memory here
+        self._values: dict[str, Value] = {}  # variables that need not be read from memory here
         self._reads = 0  # operands that were not
         self._unread: set[str] = set()  # memory of variables that nothing reads
         self._work: list[str] = []  # memory to be freed
         self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
         self._returned: list[str] = []  # stack memory of the result
-        self._given: list[str] = []
+        self._parameters: list[str] = []
         self._formulas: list[Function] = []  # as often as they stand here
-        marks = [self._mark(one) for one in source.body]
-        self.marks = {one for one in marks if one is not None}
+        marks = [self._mark(statement) for statement in source.body]
+        self.marks = {mark for mark in marks if mark is not None}
         restrict = " noalias" if noalias in self.marks else ""
         for name, kind in zip(source.parameters, arguments, strict=True):
             operands = [f"%{name}.a{k}" for k in range(len(leaf_types(kind)))]
-            for one, operand in zip(leaf_types(kind), operands, strict=True):
-                self._given.append(f"{one}{restrict if one == 'ptr' else ''} {operand}")
+            for leaf, operand in zip(leaf_types(kind), operands, strict=True):
+                self._parameters.append(f"{leaf}{restrict if leaf == 'ptr' else ''} {operand}")
             self._assign(name, rebuilt(kind, operands))
         self._run(source.body)
         if not self.ended:
@@ -146,16 +146,16 @@ class Body(Writer):
     def _nothing_more(self) -> Value:
         raise Untranslatable("a function that may end without a return")
 
-    def _mark(self, statement: ast.stmt) -> Any:
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            function = statement.value.func
+    def _mark(self, node: ast.stmt) -> Any:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            function = node.value.func
             if isinstance(function, ast.Name):
-                found = self._source.scope.get(function.id)
-                return found if isinstance(found, Mark) else None
+                mark = self._source.scope.get(function.id)
+                return mark if isinstance(mark, Mark) else None
         return None
 
     def declaration(self) -> str:
-        return f"declare {self._result_type()} @{self.symbol}({', '.join(self._given)})"
+        return f"declare {self._result_type()} @{self.symbol}({', '.join(self._parameters)})"
 
     def text(self) -> str:
         group = 0
@@ -163,13 +163,15 @@ class Body(Writer):
             group = 2
         elif self.marks & {inlined, vectorised} or self.module.whole:
             group = 3
-        given, kind = ", ".join(self._given), self._result_type()
-        head = f"define internal {kind} @{self.symbol}({given}) #{group} {{"
+        parameters, kind = ", ".join(self._parameters), self._result_type()
+        head = f"define internal {kind} @{self.symbol}({parameters}) #{group} {{"
         slots = (line for line in self._slots if line.split()[0] not in self._unread)
         lines = [head, "entry:", *slots, "  br label %start", "start:"]
         lines += (line for line in self.lines if not self._is_lost(line))
         lines += ["return:", *self._ending(kind), "}"]
-        several = not are_inlined(sum(one.is_long and not one.by_value for one in self._formulas))
+        several = not are_inlined(
+            sum(formula.is_long and not formula.by_value for formula in self._formulas)
+        )
         count = self.INTERLEAVED if several else self._interleaved
         for k, line in enumerate(lines):
             code, latch, kind = line.partition(" ;latch")
@@ -180,12 +182,12 @@ class Body(Writer):
             if latch:
                 lines[k] = code + kind
         text = "\n".join(lines)
-        for one in dict.fromkeys(self._formulas):
-            if several and one.is_long:
-                text = text.replace(f"@{one.symbol}(", f"@{one.symbol}_v1(")
-                self.module.called[one.symbol] = one
+        for formula in dict.fromkeys(self._formulas):
+            if several and formula.is_long:
+                text = text.replace(f"@{formula.symbol}(", f"@{formula.symbol}_v1(")
+                self.module.called[formula.symbol] = formula
             else:
-                self.module.inline(one)
+                self.module.inline(formula)
         return text
 
     def _is_lost(self, line: str) -> bool:
@@ -200,10 +202,10 @@ class Body(Writer):
             yield f"  call void @PyMem_RawFree(ptr %work{k})"
         types = leaf_types(self.result)
         text = "poison"
-        for k, (slot, one) in enumerate(zip(self._returned, types, strict=True)):
-            yield f"  %back{k} = load {one}, ptr {slot}"
+        for k, (slot, leaf) in enumerate(zip(self._returned, types, strict=True)):
+            yield f"  %back{k} = load {leaf}, ptr {slot}"
             if _is_structure(self.result):
-                yield f"  %whole{k} = insertvalue {kind} {text}, {one} %back{k}, {k}"
+                yield f"  %whole{k} = insertvalue {kind} {text}, {leaf} %back{k}, {k}"
                 text = f"%whole{k}"
             else:
                 text = f"%back{k}"
@@ -220,66 +222,67 @@ class Body(Writer):
     def _assign(self, name: str, value: Value) -> None:
         if name == "_":  # which nobody reads
             return
-        kind, known = value.type, self._variables.get(name)
-        numbers = known is not None and isinstance(known[0], str) and value.is_number
-        if known is None or not (numbers or known[0] == kind):
-            known = self._variables[name] = kind, [self.slot(one) for one in leaf_types(kind)]
-            self._unread.update(known[1])
-        elif known[0] != kind:
-            if known[0] != "i64" or kind[0] != "i":  # Numba's would be two variables
+        kind, variable = value.type, self._variables.get(name)
+        numbers = variable is not None and isinstance(variable[0], str) and value.is_number
+        if variable is None or not (numbers or variable[0] == kind):
+            slots = [self.slot(leaf) for leaf in leaf_types(kind)]
+            variable = self._variables[name] = kind, slots
+            self._unread.update(variable[1])
+        elif variable[0] != kind:
+            if variable[0] != "i64" or kind[0] != "i":  # Numba's would be two variables
                 raise Untranslatable(f"{name} has two types")
-            value = self.cast(value, known[0])
-        for (one, operand), slot in zip(leaves(value), known[1], strict=True):
-            self.lines.append(f"  store {one} {operand}, ptr {slot}")
-        self._known[name] = Value(known[0], value.text, value.size)
+            value = self.cast(value, variable[0])
+        for (leaf, operand), slot in zip(leaves(value), variable[1], strict=True):
+            self.lines.append(f"  store {leaf} {operand}, ptr {slot}")
+        self._values[name] = Value(variable[0], value.text, value.size)
 
-    def begin(self, label: str, known: dict[str, Value] | None = None) -> None:
-        """Begin a block; `known` are the variables' values wherever it is reached from."""
+    def begin(self, label: str, values: dict[str, Value] | None = None) -> None:
+        """Begin a block; `values` are the variables' values wherever it is reached from."""
         super().begin(label)
-        self._known = {} if known is None else known
+        self._values = {} if values is None else values
 
     def _read(self, name: str) -> Value:
-        value = self._known.get(name)
+        value = self._values.get(name)
         if value is not None:
             self._reads += len(self._variables[name][1])
             return value
-        known = self._variables.get(name)
-        if known is None:
+        variable = self._variables.get(name)
+        if variable is None:
             if name not in self._constants:
                 try:
                     self._constants[name] = constant(self._source.scope[name])
                 except KeyError:
                     raise Untranslatable(f"the name {name}") from None
             return self._constants[name]
-        kind, slots = known
+        kind, slots = variable
         types = leaf_types(kind)
         operands = [
-            self.emit(f"load {one}, ptr {slot}") for one, slot in zip(types, slots, strict=True)
+            self.emit(f"load {leaf}, ptr {slot}") for leaf, slot in zip(types, slots, strict=True)
         ]
         self._unread.difference_update(slots)
         value = rebuilt(kind, operands)
         if not self._depth:
-            self._known[name] = value
+            self._values[name] = value
         return value
 
     # Statements ------------------------------------------------------------------------------
 
     def _run(self, statements: list[ast.stmt]) -> None:
-        for one in statements:
+        for statement in statements:
             if self.ended:
                 return
-            _method("on", type(one))(self, one)
+            _method("on", type(statement))(self, statement)
 
-    def _on_pass(self, one: ast.Pass) -> None:
+    def _on_pass(self, node: ast.Pass) -> None:
         pass
 
-    def _on_expr(self, one: ast.Expr) -> None:
-        if not isinstance(one.value, ast.Constant) and self._mark(one) is None:
-            self._value(one.value)
+    def _on_expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant) and self._mark(node) is None:
+            self._value(node.value)
 
-    def _on_assign(self, one: ast.Assign) -> None:
-        value = self._value(one.value)
-        for target in one.targets:
+    def _on_assign(self, node: ast.Assign) -> None:
+        value = self._value(node.value)
+        for target in node.targets:
             self._bind(target, value)
 
     def _bind(self, target: ast.expr, value: Value) -> None:
@@ -306,16 +309,16 @@ class Body(Writer):
         with self._loop(Value("u64", "0"), array.size, "1", "u64") as at:
             self.store(value, array.type.element, self.address(array, at))
 
-    def _on_augassign(self, one: ast.AugAssign) -> None:
-        target = one.target
+    def _on_augassign(self, node: ast.AugAssign) -> None:
+        target = node.target
         if isinstance(target, ast.Subscript):
             array, index = self._value(target.value), self._value(target.slice)
             address = self.element(array, index)
             kind = array.type.element
-            total = self._operate(type(one.op).__name__, self.load(kind, address), one.value)
+            total = self._operate(type(node.op).__name__, self.load(kind, address), node.value)
             self.store(total, kind, address)
         elif isinstance(target, ast.Name):
-            total = self._operate(type(one.op).__name__, self._read(target.id), one.value)
+            total = self._operate(type(node.op).__name__, self._read(target.id), node.value)
             self._assign(target.id, total)
         else:
             raise Untranslatable("a target")
@@ -348,9 +351,9 @@ class Body(Writer):
         self.lines.append(f"  br label %{head} ;latch{kind}")
         self.begin(exit_)
 
-    def _on_for(self, one: ast.For) -> None:
-        call, target = one.iter, one.target
-        if not (isinstance(call, ast.Call) and isinstance(target, ast.Name)) or one.orelse:
+    def _on_for(self, node: ast.For) -> None:
+        call, target = node.iter, node.target
+        if not (isinstance(call, ast.Call) and isinstance(target, ast.Name)) or node.orelse:
             raise Untranslatable("a loop")
         if self._static(call.func) is not range:
             raise Untranslatable("a loop")
@@ -363,54 +366,56 @@ class Body(Writer):
         kind = "u64" if any(part.type == "u64" for part in numbers) and all(unsigned) else "i64"
         with self._loop(begin, end.text, step.text, kind) as at:
             self._assign(target.id, Value(kind, at))
-            self._run(one.body)
+            self._run(node.body)
 
-    def _on_while(self, one: ast.While) -> None:
-        if one.orelse:
+    def _on_while(self, node: ast.While) -> None:
+        if node.orelse:
             raise Untranslatable("a loop")
         head, body, exit_ = map(self.label, ("head", "body", "exit"))
         self.jump(head)
         self.begin(head)
-        self.branch(self.truth(self._value(one.test)), body, exit_)
-        self.begin(body, self._known)
+        self.branch(self.truth(self._value(node.test)), body, exit_)
+        self.begin(body, self._values)
         self._loops.append((head, exit_))
-        self._run(one.body)
+        self._run(node.body)
         self._loops.pop()
         if not self.ended:
             self.jump(head)
         self.ended = False
         self.begin(exit_)
 
-    def _on_break(self, one: ast.Break) -> None:
+    def _on_break(self, node: ast.Break) -> None:
         self.jump(self._loops[-1][1])
         self.ended = True
 
-    def _on_continue(self, one: ast.Continue) -> None:
+    def _on_continue(self, node: ast.Continue) -> None:
         self.jump(self._loops[-1][0])
         self.ended = True
 
-    def _on_if(self, one: ast.If) -> None:
-        test = self.truth(self._value(one.test))
+    def _on_if(self, node: ast.If) -> None:
+        test = self.truth(self._value(node.test))
         if test in ("true", "false"):
-            self._run(one.body if test == "true" else one.orelse)
+            self._run(node.body if test == "true" else node.orelse)
             return
         yes, no, end = map(self.label, ("then", "else", "end"))
         self.branch(test, yes, no)
-        before, after = self._known, []
-        for label, statements in ((yes, one.body), (no, one.orelse)):
+        before, after = self._values, []
+        for label, statements in ((yes, node.body), (no, node.orelse)):
             self.begin(label, dict(before))
             self._run(statements)
             if not self.ended:
                 self.jump(end)
-                after.append(self._known)
+                after.append(self._values)
             self.ended = False
         self.ended = not after
         if after:
             first, last = after[0], after[-1]
-            self.begin(end, {name: one for name, one in first.items() if last.get(name) is one})
+            self.begin(
+                end, {name: value for name, value in first.items() if last.get(name) is value}
+            )
 
-    def _on_return(self, one: ast.Return) -> None:
-        self._return(NOTHING if one.value is None else self._value(one.value))
+    def _on_return(self, node: ast.Return) -> None:
+        self._return(NOTHING if node.value is None else self._value(node.value))
 
     def _return(self, value: Value) -> None:
         value = self.tuple_value(value)
@@ -428,96 +433,96 @@ class Body(Writer):
 
     # Expressions -----------------------------------------------------------------------------
 
-    def _value(self, one: ast.expr) -> Value:
-        return _method("of", type(one))(self, one)
+    def _value(self, node: ast.expr) -> Value:
+        return _method("of", type(node))(self, node)
 
-    def _static(self, one: ast.expr) -> Any:
+    def _static(self, node: ast.expr) -> Any:
         """Return what an expression stands for that is known now."""
-        kind = self._value(one).type
+        kind = self._value(node).type
         if not isinstance(kind, Static):
             raise Untranslatable("a call of a value")
         return kind.value
 
-    def _of_constant(self, one: ast.Constant) -> Value:
-        return constant(one.value)
+    def _of_constant(self, node: ast.Constant) -> Value:
+        return constant(node.value)
 
-    def _of_name(self, one: ast.Name) -> Value:
-        return self._read(one.id)
+    def _of_name(self, node: ast.Name) -> Value:
+        return self._read(node.id)
 
-    def _of_attribute(self, one: ast.Attribute) -> Value:
-        value = self._value(one.value)
+    def _of_attribute(self, node: ast.Attribute) -> Value:
+        value = self._value(node.value)
         kind = value.type
         if isinstance(kind, Static):
-            return constant(getattr(kind.value, one.attr))
-        if isinstance(kind, Record) and one.attr in kind.cls._fields:
-            return value.text[kind.cls._fields.index(one.attr)]
+            return constant(getattr(kind.value, node.attr))
+        if isinstance(kind, Record) and node.attr in kind.cls._fields:
+            return value.text[kind.cls._fields.index(node.attr)]
         if isinstance(kind, Array):
-            if one.attr == "size":
+            if node.attr == "size":
                 return Value("i64", value.size)
-            if one.attr == "itemsize":
+            if node.attr == "itemsize":
                 return Value("i64", str(itemsize(kind.element)))
-            if one.attr == "dtype":
+            if node.attr == "dtype":
                 return constant(dtype_of(kind.element))
-        if value.is_complex and one.attr in ("real", "imag"):
-            return self.part(value, int(one.attr == "imag"))
-        if isinstance(kind, str) and one.attr == "dtype":
+        if value.is_complex and node.attr in ("real", "imag"):
+            return self.part(value, int(node.attr == "imag"))
+        if isinstance(kind, str) and node.attr == "dtype":
             return constant(dtype_of(kind))
-        raise Untranslatable(f"the attribute {one.attr}")
+        raise Untranslatable(f"the attribute {node.attr}")
 
-    def _of_tuple(self, one: ast.Tuple) -> Value:
-        parts = tuple(self._arguments(one.elts))
+    def _of_tuple(self, node: ast.Tuple) -> Value:
+        parts = tuple(self._arguments(node.elts))
         return Value(tuple(part.type for part in parts), parts)
 
-    def _arguments(self, given: list[ast.expr]) -> Iterator[Value]:
-        for part in given:
+    def _arguments(self, expressions: list[ast.expr]) -> Iterator[Value]:
+        for part in expressions:
             if isinstance(part, ast.Starred):
                 yield from self.parts(self._value(part.value))
             else:
                 yield self._value(part)
 
-    def _of_subscript(self, one: ast.Subscript) -> Value:
-        array = self._value(one.value)
+    def _of_subscript(self, node: ast.Subscript) -> Value:
+        array = self._value(node.value)
         if isinstance(array.type, Static) and isinstance(array.type.value, np.ndarray):
             array = self.module.array(array.type.value)
         if isinstance(array.type, Array):
-            address = self.element(array, self._value(one.slice))
+            address = self.element(array, self._value(node.slice))
             return self.load(array.type.element, address)
-        if isinstance(array.type, Static) and not isinstance(one.slice, ast.Slice):
-            index = self._value(one.slice)
+        if isinstance(array.type, Static) and not isinstance(node.slice, ast.Slice):
+            index = self._value(node.slice)
             if index.integer is None:
                 table = self.module.array(array.type.value)
                 return self.load(table.type.element, self.element(table, index))
         parts = self.parts(array)
-        if isinstance(one.slice, ast.Slice):
-            ends = [one.slice.lower, one.slice.upper, one.slice.step]
-            known = [None if end is None else self._value(end).integer for end in ends]
-            if any(k is None and end is not None for k, end in zip(known, ends, strict=True)):
+        if isinstance(node.slice, ast.Slice):
+            ends = [node.slice.lower, node.slice.upper, node.slice.step]
+            bounds = [None if end is None else self._value(end).integer for end in ends]
+            if any(k is None and end is not None for k, end in zip(bounds, ends, strict=True)):
                 raise Untranslatable("a slice of a tuple")
-            parts = parts[slice(*known)]
+            parts = parts[slice(*bounds)]
             return Value(tuple(part.type for part in parts), parts)
-        at = self._value(one.slice).integer
+        at = self._value(node.slice).integer
         if at is None:
             raise Untranslatable("an index of a tuple")
         return parts[at]
 
-    def _of_unaryop(self, one: ast.UnaryOp) -> Value:
-        value = self._value(one.operand)
-        if isinstance(one.op, ast.Not):
+    def _of_unaryop(self, node: ast.UnaryOp) -> Value:
+        value = self._value(node.operand)
+        if isinstance(node.op, ast.Not):
             test = self.truth(value)
             if test in ("true", "false"):
                 return Value("b1", "false" if test == "true" else "true")
             return Value("b1", self.emit(f"xor i1 {test}, true"))
-        if isinstance(one.op, ast.USub):
+        if isinstance(node.op, ast.USub):
             return self.opposite(value)
-        if isinstance(one.op, ast.Invert) and value.type == "i64":
+        if isinstance(node.op, ast.Invert) and value.type == "i64":
             return Value("i64", self.emit(f"xor i64 {value.text}, -1"))
         raise Untranslatable("a sign")
 
-    def _of_boolop(self, one: ast.BoolOp) -> Value:
-        stops = isinstance(one.op, ast.Or)  # at the first operand that is
+    def _of_boolop(self, node: ast.BoolOp) -> Value:
+        stops = isinstance(node.op, ast.Or)  # at the first operand that is
         word = "or" if stops else "and"
-        total = self.truth(self._value(one.values[0]))
-        for part in one.values[1:]:
+        total = self.truth(self._value(node.values[0]))
+        for part in node.values[1:]:
             if total in ("true", "false"):
                 if (total == "true") is stops:
                     return Value("b1", total)
@@ -537,20 +542,20 @@ class Body(Writer):
             self.branch(total, *((end, more) if stops else (more, end)))
             self.lines += [f"{more}:", *lines]
             self.jump(end)
-            self.begin(end, self._known)
-            known = "true" if stops else "false"
-            total = self.emit(f"phi i1 [{known}, %{before}], [{text}, %{last}]")
+            self.begin(end, self._values)
+            decided = "true" if stops else "false"
+            total = self.emit(f"phi i1 [{decided}, %{before}], [{text}, %{last}]")
         return Value("b1", total)
 
-    def _of_ifexp(self, one: ast.IfExp) -> Value:
-        test = self.truth(self._value(one.test))
+    def _of_ifexp(self, node: ast.IfExp) -> Value:
+        test = self.truth(self._value(node.test))
         if test in ("true", "false"):
-            return self._value(one.body if test == "true" else one.orelse)
+            return self._value(node.body if test == "true" else node.orelse)
         yes, no, end = map(self.label, ("then", "else", "end"))
         before = self._label_now
         arms: list[tuple[list[str], Value, str]] = []
         reads = [self._reads]
-        for label, part in ((yes, one.body), (no, one.orelse)):
+        for label, part in ((yes, node.body), (no, node.orelse)):
             with self.apart() as lines:
                 self._label_now = label
                 arms.append((lines, self.tuple_value(self._value(part)), self._label_now))
@@ -574,22 +579,24 @@ class Body(Writer):
         for label, (lines, _, _) in zip((yes, no), arms, strict=True):
             self.lines += [f"{label}:", *lines]
             self.jump(end)
-        self.begin(end, self._known)
+        self.begin(end, self._values)
         operands = [
             self.emit(f"phi {leaf} [{a}, %{arms[0][2]}], [{b}, %{arms[1][2]}]")
             for (leaf, a), (_, b) in zip(x, y, strict=True)
         ]
         return rebuilt(kind, operands)
 
-    def _of_binop(self, one: ast.BinOp) -> Value:
-        if isinstance(one.op, ast.Pow):
-            return self._power(one)
-        return self._operate(type(one.op).__name__, self._term(one.left), one.right)
+    def _of_binop(self, node: ast.BinOp) -> Value:
+        if isinstance(node.op, ast.Pow):
+            return self._power(node)
+        return self._operate(type(node.op).__name__, self._term(node.left), node.right)
 
-    def _power(self, one: ast.BinOp) -> Value:
-        if isinstance(one.left, ast.Constant) and isinstance(one.right, ast.Constant | ast.UnaryOp):
-            return constant(one.left.value ** ast.literal_eval(one.right))
-        x, y = self._value(one.left), self._value(one.right)
+    def _power(self, node: ast.BinOp) -> Value:
+        if isinstance(node.left, ast.Constant) and isinstance(
+            node.right, ast.Constant | ast.UnaryOp
+        ):
+            return constant(node.left.value ** ast.literal_eval(node.right))
+        x, y = self._value(node.left), self._value(node.right)
         if x.type != y.type:
             raise Untranslatable(f"Pow of {x.type} and {y.type}")
         return Value(x.type, self.call_intrinsic("pow", x, y))
@@ -600,25 +607,25 @@ class Body(Writer):
             return self.add(x, y, symbol)
         return self.operate(symbol, self.whole(x), self.whole(y))
 
-    def _term(self, one: ast.expr) -> Value | Product:
+    def _term(self, node: ast.expr) -> Value | Product:
         """Return an operand, or its factors if it is a product that a sum may take in."""
-        if isinstance(one, ast.UnaryOp) and isinstance(one.op, ast.USub):
-            term = self._term(one.operand)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            term = self._term(node.operand)
             if isinstance(term, Product):
                 return Product(self.opposite(term.x), term.y)
             return self.opposite(term)
-        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult):
-            return self.product(self.whole(self._term(one.left)), self._value(one.right))
-        return self._value(one)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            return self.product(self.whole(self._term(node.left)), self._value(node.right))
+        return self._value(node)
 
-    def _of_compare(self, one: ast.Compare) -> Value:
-        values = [self._value(one.left)]
-        if isinstance(one.ops[0], (ast.Is, ast.IsNot)):
-            other, own = self._value(one.comparators[0]).type, values[0].type
+    def _of_compare(self, node: ast.Compare) -> Value:
+        values = [self._value(node.left)]
+        if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            other, own = self._value(node.comparators[0]).type, values[0].type
             same = isinstance(own, Static) and own == other
-            return Value("b1", "true" if same is isinstance(one.ops[0], ast.Is) else "false")
+            return Value("b1", "true" if same is isinstance(node.ops[0], ast.Is) else "false")
         total = ""
-        for symbol, right in zip(one.ops, one.comparators, strict=True):
+        for symbol, right in zip(node.ops, node.comparators, strict=True):
             values.append(self._value(right))
             test = self.compare(type(symbol).__name__.lower(), values[-2], values[-1])
             total = test if not total else self.emit(f"and i1 {total}, {test}")
@@ -626,12 +633,12 @@ class Body(Writer):
 
     # Calls -----------------------------------------------------------------------------------
 
-    def _of_call(self, one: ast.Call) -> Value:
-        if isinstance(one.func, ast.Attribute) and one.func.attr == "conjugate":
-            return self._conjugate(self._value(one.func.value))
-        target = self._static(one.func)
-        values = list(self._arguments(one.args))
-        if one.keywords:
+    def _of_call(self, node: ast.Call) -> Value:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "conjugate":
+            return self._conjugate(self._value(node.func.value))
+        target = self._static(node.func)
+        values = list(self._arguments(node.args))
+        if node.keywords:
             raise Untranslatable("a keyword argument")
         if isinstance(target, Source):
             return self._call_own(target, values)
@@ -661,9 +668,9 @@ class Body(Writer):
             return self._empty(values[0], self.dtype(values[1]))
         if target is np.full:
             kind = values[1].type if len(values) == 2 else self.dtype(values[2])
-            made = self._empty(values[0], kind)
-            self._fill(made, values[1])
-            return made
+            array = self._empty(values[0], kind)
+            self._fill(array, values[1])
+            return array
         return self.call_function(target, values)
 
     def _conjugate(self, value: Value) -> Value:
@@ -704,26 +711,26 @@ class Body(Writer):
         result = function.result
         if result is None:
             raise Untranslatable("recursion")
-        given = ", ".join(f"{kind} {text}" for value in values for kind, text in leaves(value))
+        arguments = ", ".join(f"{kind} {text}" for value in values for kind, text in leaves(value))
         types = leaf_types(result)
         if not types:
-            self.lines.append(f"  call void @{function.name}({given})")
+            self.lines.append(f"  call void @{function.name}({arguments})")
             return NOTHING
         if not _is_structure(result):
-            return Value(result, self.emit(f"call {types[0]} @{function.name}({given})"))
+            return Value(result, self.emit(f"call {types[0]} @{function.name}({arguments})"))
         kind = f"{{ {', '.join(types)} }}"
-        found = self.emit(f"call {kind} @{function.name}({given})")
-        operands = [self.emit(f"extractvalue {kind} {found}, {k}") for k in range(len(types))]
+        returned = self.emit(f"call {kind} @{function.name}({arguments})")
+        operands = [self.emit(f"extractvalue {kind} {returned}, {k}") for k in range(len(types))]
         return rebuilt(result, operands)
 
     def _call_scalar(self, find: Callable, target: Callable, values: list[Value]) -> Value:
-        known = find(target, tuple(value.type for value in values))
-        self._formulas.append(known)
-        texts = [f"{STORED[one.type]} {self.stored(one)}" for one in values]
-        found = self.emit(f"call {STORED[known.result]} @{known.symbol}({', '.join(texts)})")
-        if known.result == "b1":
-            found = self.emit(f"icmp ne i8 {found}, 0")
-        return Value(known.result, found)
+        function = find(target, tuple(value.type for value in values))
+        self._formulas.append(function)
+        texts = [f"{STORED[value.type]} {self.stored(value)}" for value in values]
+        result = self.emit(f"call {STORED[function.result]} @{function.symbol}({', '.join(texts)})")
+        if function.result == "b1":
+            result = self.emit(f"icmp ne i8 {result}, 0")
+        return Value(function.result, result)
 
 
 @cache

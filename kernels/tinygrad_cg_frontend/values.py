@@ -176,7 +176,7 @@ def rebuilt(kind: Any, operands: list[str]) -> Value:
     if isinstance(kind, Array):
         return Value(kind, operands.pop(0), operands.pop(0))
     if isinstance(kind, tuple):
-        return Value(kind, tuple(rebuilt(one, operands) for one in kind))
+        return Value(kind, tuple(rebuilt(entry, operands) for entry in kind))
     return Value(kind)
 
 

@@ -92,11 +92,11 @@ class Writer:
         """Call what a symbol stands for, with LLVM's types and operands."""
         kinds = ", ".join(kind for kind, _ in arguments)
         self.declare(name, f"{result} @{name}({kinds})")
-        given = ", ".join(f"{kind} {text}" for kind, text in arguments)
+        passed = ", ".join(f"{kind} {text}" for kind, text in arguments)
         if result == "void":
-            self.lines.append(f"  call void @{name}({given})")
+            self.lines.append(f"  call void @{name}({passed})")
             return ""
-        return self.emit(f"call {result} @{name}({given})")
+        return self.emit(f"call {result} @{name}({passed})")
 
     def call_intrinsic(self, name: str, *values: Value, flags: str = "") -> str:
         """Call one of LLVM's functions of floats of one type."""
@@ -106,8 +106,8 @@ class Writer:
         own = f"llvm.{name}.{kind}"
         text = llvm_type(kind)
         self.declare(own, f"{text} @{own}({', '.join([text] * len(values))})")
-        given = ", ".join(f"{text} {value.text}" for value in values)
-        return self.emit(f"call {flags}{text} @{own}({given})")
+        operands = ", ".join(f"{text} {value.text}" for value in values)
+        return self.emit(f"call {flags}{text} @{own}({operands})")
 
     @contextmanager
     def apart(self) -> Iterator[list[str]]:
@@ -145,8 +145,8 @@ class Writer:
         """Return the address of an element; negative signed indices count from the end."""
         if not isinstance(array.type, Array) or index.type not in ("i64", "u64"):
             raise Untranslatable("an index")
-        text, known = index.text, index.integer
-        if index.type == "i64" and (known is None or known < 0):
+        text, integer = index.text, index.integer
+        if index.type == "i64" and (integer is None or integer < 0):
             below = self.emit(f"icmp slt i64 {text}, 0")
             turned = self.emit(f"add i64 {text}, {array.size}")
             text = self.emit(f"select i1 {below}, i64 {turned}, i64 {text}")
@@ -196,7 +196,7 @@ class Writer:
         if is_tuple(value.type):
             return value.text
         if isinstance(value.type, Static) and isinstance(value.type.value, tuple):
-            return tuple(constant(one) for one in value.type.value)
+            return tuple(constant(entry) for entry in value.type.value)
         raise Untranslatable(f"the parts of {value.type}")
 
     def tuple_value(self, value: Value) -> Value:
@@ -234,15 +234,15 @@ class Writer:
         if own in PARTS or kind in PARTS:
             return self._cast_complex(value, kind)
         x = f"{llvm_type(own)} {value.text}"
-        to, known = llvm_type(kind), value.integer
+        to, integer = llvm_type(kind), value.integer
         if own in FLOATS and kind in FLOATS:
             exact = float_of(value.text)
             if exact is not None:
                 return Value(kind, number(exact, kind))
             text = self.emit(f"{'fpext' if kind == 'f64' else 'fptrunc'} {x} to {to}")
         elif kind in FLOATS:
-            if known is not None and int(float(known)) == known:
-                return Value(kind, number(float(known), kind))
+            if integer is not None and int(float(integer)) == integer:
+                return Value(kind, number(float(integer), kind))
             signed = own[0] == "i"
             text = self.emit(f"{'sitofp' if signed else 'uitofp'} {x} to {to}")
         elif kind == "b1":
@@ -254,9 +254,9 @@ class Writer:
             if kind not in ("i64", "i32"):
                 raise Untranslatable(f"{kind} of {own}")
             text = self.emit(f"fptosi {x} to {to}")
-        elif known is not None:
+        elif integer is not None:
             width = int(kind[1:])
-            whole = known % 2**width
+            whole = integer % 2**width
             text = str(whole - 2**width if kind[0] == "i" and whole >> (width - 1) else whole)
         else:
             mine = 1 if own == "b1" else int(own[1:])
@@ -360,7 +360,7 @@ class Writer:
     def product(self, x: Value, y: Value) -> Value | Product:
         """Return a product, as its factors where a sum may take it in."""
         floats = {x.type, y.type} & {*FLOATS}
-        if not (self._fuses and floats and all(one.is_number for one in (x, y))):
+        if not (self._fuses and floats and all(factor.is_number for factor in (x, y))):
             return self.operate("Mult", x, y)
         if x.is_complex or y.is_complex or "b1" in (x.type, y.type):
             return self.operate("Mult", x, y)
@@ -428,10 +428,10 @@ class Writer:
             parts = [self.compare(symbol, self.part(x, k), self.part(y, k)) for k in range(2)]
             return self.emit(f"{'and' if symbol == 'eq' else 'or'} i1 {parts[0]}, {parts[1]}")
         if x.type in FLOATS or y.type in FLOATS:
-            known = [v for v in (x, y) if v.integer is not None]
+            constants = [v for v in (x, y) if v.integer is not None]
             others = [v for v in (x, y) if v.type in FLOATS]
             kind = x.type if x.type == y.type else "f64"
-            if known and len(others) == 1:
+            if constants and len(others) == 1:
                 kind = others[0].type
             if "b1" in (x.type, y.type):
                 raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
@@ -501,9 +501,9 @@ class Writer:
             word = llvm_type(PARTS[kind])
             return Value(kind, tuple(self.emit(f"fneg {word} {x}") for x in value.text))
         if kind in FLOATS:
-            known = float_of(value.text)
-            if known is not None:
-                return Value(kind, number(-known, kind))
+            literal = float_of(value.text)
+            if literal is not None:
+                return Value(kind, number(-literal, kind))
             return Value(kind, self.emit(f"fneg {llvm_type(kind)} {value.text}"))
         kind = f"{kind[0]}64"
         value = self.cast(value, kind)
@@ -544,7 +544,7 @@ class Writer:
             return value
         if isinstance(kind, str):
             return self.cast(value, kind)
-        parts = tuple(self.converted(part, one) for part, one in zip(value.text, kind, strict=True))
+        parts = tuple(self.converted(part, to) for part, to in zip(value.text, kind, strict=True))
         return Value(kind, parts)
 
 

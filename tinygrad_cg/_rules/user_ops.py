@@ -342,7 +342,7 @@ def _pointwise_aval(kernel: Pointwise, *avals: Aval) -> Any:
     dtypes = [aval.dtype for aval in avals]
     results = kernel.result_dtypes(*dtypes)
     if results is None:
-        return Aval(shape, kernel.one.result_dtype(*dtypes))
+        return Aval(shape, kernel.single.result_dtype(*dtypes))
     return [Aval(shape, dtype) for dtype in results]
 
 

@@ -118,22 +118,22 @@ def scalar_function(function: Callable, kernel: Callable | None = None) -> Calla
     Where it calls what Python has no meaning for it is the `kernel` of the CPU for arrays, if there
     is one, or else compiled for the CPU.
     """
-    found = build.scalar_function(function)
-    return _simulated_function(function, found, kernel) if simulated() else found
+    compiled = build.scalar_function(function)
+    return _simulated_function(function, compiled, kernel) if simulated() else compiled
 
 
 @cache
-def _simulated_function(function: Callable, found: Callable, kernel: Callable | None) -> Callable:
+def _simulated_function(function: Callable, device: Callable, kernel: Callable | None) -> Callable:
     numba_backend.register_helpers()
     compiled: Callable | None = None
     if build.is_ours(function):  # what a user wrote has to be Python
         flags = numba_backend.FLAGS
-        compiled = numba.njit(**flags)(found) if kernel is None else partial(_number, kernel)
+        compiled = numba.njit(**flags)(device) if kernel is None else partial(_number, kernel)
 
     def call(*numbers: Any) -> Any:
         with np.errstate(all="ignore"):
             try:
-                return found(*numbers)
+                return device(*numbers)
             except (NotImplementedError, TypeError):  # an intrinsic; `-` of two truths
                 if compiled is None:
                     raise
@@ -222,9 +222,9 @@ def _configured(kernel: Any, blocks: int, block: int, stream: Any) -> Any:
     if blocks >= MANY_BLOCKS:
         return kernel[blocks, block, stream]
     large = kernel[MANY_BLOCKS, block, stream]
-    found = object.__new__(type(large))
-    found.__dict__.update(large.__dict__, griddim=(blocks, 1, 1))
-    return found
+    configured = object.__new__(type(large))
+    configured.__dict__.update(large.__dict__, griddim=(blocks, 1, 1))
+    return configured
 
 
 def _simulated(kernel: Any) -> Callable[..., None]:
@@ -250,8 +250,8 @@ class Driver:
         signature = tuple(map(argument_type, kinds))
         text, _ = cuda.compile_ptx_for_current_device(kernel.py_func, signature)
         (name,) = entries(text)
-        found = self._core.ObjectCode.from_ptx(text.encode()).get_kernel(name)
-        return self._bindings.CUfunction(int(found.handle)), found
+        loaded = self._core.ObjectCode.from_ptx(text.encode()).get_kernel(name)
+        return self._bindings.CUfunction(int(loaded.handle)), loaded
 
     def launch(self, loaded: tuple[Any, Any], blocks: int, block: int, room: int) -> None:
         """Launch a kernel on the stream of this thread; `room` holds its arguments' addresses."""

@@ -67,8 +67,8 @@ def _double(word: Any) -> Any:
 
 def _single(word: Any) -> Any:
     """Return a number below 1: what would round up to it begins again at 0."""
-    found = np.float32(np.float64(word >> _FRACTION) * _STEP)
-    return found if found < np.float32(1) else np.float32(0)
+    number = np.float32(np.float64(word >> _FRACTION) * _STEP)
+    return number if number < np.float32(1) else np.float32(0)
 
 
 high_product = adapter.device_function(_high_product)
@@ -110,8 +110,8 @@ def _integer(word: Any, shift: Any, low: Any) -> Any:
 
 @cache
 def _kernel(source: str, function: Callable) -> launches.Kernel:
-    known = {"value": adapter.device_function(function)}
-    return launches.Kernel(define(source, known, globals()))
+    scope = {"value": adapter.device_function(function)}
+    return launches.Kernel(define(source, scope, globals()))
 
 
 def numbers(generator: Any, count: int, dtype: np.dtype) -> Any:
@@ -182,8 +182,8 @@ def _skip(generator: Any, words: int) -> int:
     blocks, lane = divmod(state["buffer_pos"] + words - 1, LANES)
     if blocks:  # to the end of the block before
         counter = (_number(state["state"]["counter"]) + blocks - 1) % _COUNTERS
-        known = {**state["state"], "counter": _words(counter, 4)}
-        generator.state = {**state, "state": known, "buffer_pos": LANES}
+        inner = {**state["state"], "counter": _words(counter, 4)}
+        generator.state = {**state, "state": inner, "buffer_pos": LANES}
         words = lane + 1
     return int(generator.random_raw(words)[-1])
 

@@ -86,9 +86,9 @@ def define(source: str, names: dict[str, Any], module: dict[str, Any]) -> Any:
     Its globals are those of a module, among which the simulator looks for `cuda`.
     """
     text = f"def make({', '.join(names)}):" + source.replace("\n", "\n    ")
-    code, made = compiled(f"{text}\n    return kernel\n", title_of("device kernel")), {}
-    exec(code, module, made)
-    return adapter.device_kernel(made["make"](**names))
+    code, scope = compiled(f"{text}\n    return kernel\n", title_of("device kernel")), {}
+    exec(code, module, scope)
+    return adapter.device_kernel(scope["make"](**names))
 
 
 class Map:
@@ -146,10 +146,10 @@ class Map:
 def _arguments(layout: Layout, parts: Sequence[tuple], targets: Sequence[Any]) -> list[Any]:
     if layout.flat is not None:
         return [layout.count, *[part[0] for part in parts], *targets]
-    found: list[Any] = [layout.count, layout.sizes]
+    arguments: list[Any] = [layout.count, layout.sizes]
     for (memory, _, first), steps in zip(parts, layout.steps, strict=True):
-        found += [memory, steps, first]
-    return [*found, *targets]
+        arguments += [memory, steps, first]
+    return [*arguments, *targets]
 
 
 def _refuse_wide(name: str, dtypes: Sequence[np.dtype]) -> None:
@@ -218,7 +218,7 @@ class DevicePointwise:
     """A user's scalar function, whose result may be a tuple, for arrays of the device."""
 
     def __init__(self, kernel: Pointwise) -> None:
-        self._kernel, self._single = kernel, DeviceElementwise(kernel.one)
+        self._kernel, self._single = kernel, DeviceElementwise(kernel.single)
 
     def __repr__(self) -> str:
         return f"<device kernel {self._kernel.name}>"
@@ -229,16 +229,16 @@ class DevicePointwise:
         results = self._kernel.result_dtypes(*dtypes)
         if results is None:
             return self._single(*arrays)
-        loop = self._kernel.one._signature(dtypes).loop
+        loop = self._kernel.single._signature(dtypes).loop
         _refuse_wide(self._kernel.name, loop)
         return self._single._map(arrays, loop, results)
 
 
 def elementwise(name: str, function: Callable, dtype: np.dtype) -> Callable[..., Any]:
     """Return a function of arrays that computes `function` of them in one dtype."""
-    made = Map(name, function)
-    return partial(_apply, made, dtype)
+    kernel = Map(name, function)
+    return partial(_apply, kernel, dtype)
 
 
-def _apply(made: Map, dtype: np.dtype, *arrays: Any) -> Any:
-    return made(arrays, (dtype,) * len(arrays), (dtype,))[0]
+def _apply(kernel: Map, dtype: np.dtype, *arrays: Any) -> Any:
+    return kernel(arrays, (dtype,) * len(arrays), (dtype,))[0]

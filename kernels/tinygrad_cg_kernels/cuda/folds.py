@@ -101,23 +101,23 @@ class Fold:
         """
         parts = [adapter.memory(array) for array in arrays]
         steps = tuple([part[1] for part in parts])
-        found = split(tuple([array.shape for array in arrays]), steps, tuple(axes))
-        shape = reduced(found.shape, axes, keepdims)
+        layout = split(tuple([array.shape for array in arrays]), steps, tuple(axes))
+        shape = reduced(layout.shape, axes, keepdims)
         library = adapter.array_module()
-        length, columns = prod(found.inner), prod(found.kept)
+        length, columns = prod(layout.inner), prod(layout.kept)
         if not length or not columns:
             return library.full(shape, start, dtype=state)
-        by_columns = found.by_columns
+        by_columns = layout.by_columns
         chunk = COLUMN if by_columns else THREADS * PER_THREAD
         chunks = -(-length // chunk)
         out = library.empty((chunks, columns) if by_columns else (columns, chunks), dtype=state)
         target = adapter.memory(out)[0]
         units = columns * chunks
-        numbers = [chunk, chunks, units, length, state.type(start), found.kept, found.inner]
+        numbers = [chunk, chunks, units, length, state.type(start), layout.kept, layout.inner]
         dtypes = tuple([array.dtype for array in arrays])
         kernel = self._kernel(by_columns, dtypes, tuple(loop), state)
         blocks = adapter.blocks_for(units if by_columns else units * THREADS)
-        adapter.launch(kernel, blocks, [*numbers, *found.operands(parts), target])
+        adapter.launch(kernel, blocks, [*numbers, *layout.operands(parts), target])
         if chunks > 1:
             if self._rest is None:
                 self._rest = Fold(self.name, same, self._combine)

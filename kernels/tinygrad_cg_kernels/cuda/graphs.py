@@ -142,5 +142,5 @@ _all: WeakSet[Repeated] = WeakSet()
 
 def clear() -> None:
     """Free all graphs, and their memory; programs capture anew when they are called."""
-    for one in list(_all):
-        one.clear()
+    for repeated in list(_all):
+        repeated.clear()

@@ -83,14 +83,14 @@ def shuffles(dtype: Any) -> tuple[Callable, Callable]:
     """
     dtype = np.dtype(dtype)
     if adapter.simulated():
-        made = _simulated(dtype)
+        functions = _simulated(dtype)
     elif dtype.kind == "c":
-        made = _of_complex(dtype.type)
+        functions = _of_complex(dtype.type)
     elif dtype.kind == "f":
-        made = _of_real(np.float64 if dtype.itemsize > 4 else np.float32, dtype.type)
+        functions = _of_real(np.float64 if dtype.itemsize > 4 else np.float32, dtype.type)
     else:
-        made = _of_real(np.int64 if dtype.itemsize > 2 else np.int32, dtype.type)
-    return adapter.device_function(made[0]), adapter.device_function(made[1])
+        functions = _of_real(np.int64 if dtype.itemsize > 2 else np.int32, dtype.type)
+    return adapter.device_function(functions[0]), adapter.device_function(functions[1])
 
 
 def _of_real(carried: Any, result: Any) -> tuple[Callable, Callable]:
@@ -137,5 +137,5 @@ def first(value, thread):
 
 def _simulated(dtype: np.dtype) -> tuple[Callable, Callable]:
     """Return what stands for shuffles, which the simulator does not have."""
-    made = _defined(_SIMULATED, "shuffles", dtype, {})
-    return made["later"], made["first"]
+    scope = _defined(_SIMULATED, "shuffles", dtype, {})
+    return scope["later"], scope["first"]

@@ -167,8 +167,8 @@ def max_pool_indices(images: Any, window: Window) -> Any:
         for count, step, before in zip(out, window.strides, (top, left), strict=True)
     ]
     shape = *images.shape[:-3], *out, images.shape[-1]
-    found = library.asarray(starts[0][:, None, None] * width + starts[1][:, None])
-    found = library.ascontiguousarray(library.broadcast_to(found, shape)).astype(INT64)
+    positions = library.asarray(starts[0][:, None, None] * width + starts[1][:, None])
+    positions = library.ascontiguousarray(library.broadcast_to(positions, shape)).astype(INT64)
     best = library.full(shape, _lowest(images.dtype), dtype=images.dtype)
     for (i, j), tap in zip(
         np.ndindex(*window.size), _taps(window.size, out, window.strides), strict=True
@@ -184,8 +184,8 @@ def max_pool_indices(images: Any, window: Window) -> Any:
             )
         )
         index = library.asarray(rows[:, None, None] * width + columns[:, None])
-        best, found = library.where(better, part, best), library.where(better, index, found)
-    return found
+        best, positions = library.where(better, part, best), library.where(better, index, positions)
+    return positions
 
 
 def _counts(window: Window, out: Pair, size: Pair, dtype: np.dtype) -> Any:

@@ -59,7 +59,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     pool.mean_pool: images.mean_pool,
     pool.mean_pool_adjoint: images.mean_pool_adjoint,
 }
-_made: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
+_runs: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
 
 
 def device_run(kernel: Any) -> Callable[..., Any] | None:
@@ -71,10 +71,10 @@ def device_run(kernel: Any) -> Callable[..., Any] | None:
     make = _MAKERS.get(type(kernel))
     if make is None:
         return _FUNCTIONS.get(kernel)
-    found = _made.get(kernel)
-    if found is None:
-        found = _made[kernel] = make(kernel)
-    return found
+    run = _runs.get(kernel)
+    if run is None:
+        run = _runs[kernel] = make(kernel)
+    return run
 
 
 def launch(

@@ -34,17 +34,17 @@ class Kernel:
         if driver is None:
             adapter.launch(self.function, blocks, arguments)
             return
-        found = kinds(arguments)
-        ready = self._ready.get(found)
+        signature = kinds(arguments)
+        ready = self._ready.get(signature)
         if ready is None:
-            ready = self._ready[found] = self._prepare(driver, found, len(words(arguments)))
+            ready = self._ready[signature] = self._prepare(driver, signature, len(words(arguments)))
         ready(blocks, arguments)
 
     def _prepare(
-        self, driver: Any, found: tuple[Kind, ...], count: int
+        self, driver: Any, signature: tuple[Kind, ...], count: int
     ) -> Callable[[int, Sequence[Any]], None]:
         try:
-            return Ready(driver, driver.load(self.function, found), count)
+            return Ready(driver, driver.load(self.function, signature), count)
         except Exception as error:  # of a compiler, a linker, a driver of any version
             warnings.warn(
                 f"a kernel could not be prepared ({type(error).__name__}: {error}): Numba "
@@ -77,10 +77,7 @@ class Ready:
 def kinds(arguments: Sequence[Any]) -> tuple[Kind, ...]:
     """Return what a kernel is compiled for."""
     return tuple(
-        [
-            None if type(one) is int else len(one) if type(one) is tuple else one.dtype
-            for one in arguments
-        ]
+        [None if type(x) is int else len(x) if type(x) is tuple else x.dtype for x in arguments]
     )
 
 
@@ -90,13 +87,13 @@ def words(arguments: Sequence[Any]) -> list[int]:
     A vector is 7 words: two that are of use to the processor alone, the number and the size of its
     elements, its address, its length, its step in bytes.
     """
-    found: list[int] = []
+    numbers: list[int] = []
     for value in arguments:
         if type(value) is int:
-            found.append(value)
+            numbers.append(value)
         elif type(value) is tuple:
-            found += value
+            numbers += value
         else:
             count, size = value.size, value.dtype.itemsize
-            found += (0, 0, count, size, value.pointer, count, size)
-    return found
+            numbers += (0, 0, count, size, value.pointer, count, size)
+    return numbers

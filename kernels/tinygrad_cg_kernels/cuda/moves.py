@@ -261,8 +261,8 @@ def add_along_axis(
 def sort(x: Any, axis: int, descending: bool = False) -> Any:
     """Return `x` sorted along an axis; NaN is larger than all else."""
     library = adapter.array_module()
-    found = library.sort(x.astype(native("sort", x.dtype)), axis=axis)
-    return library.ascontiguousarray(library.flip(found, axis)) if descending else found
+    ascending = library.sort(x.astype(native("sort", x.dtype)), axis=axis)
+    return library.ascontiguousarray(library.flip(ascending, axis)) if descending else ascending
 
 
 def argsort(x: Any, axis: int, descending: bool = False, stable: bool = True) -> Any:

@@ -89,12 +89,12 @@ class _Rows:
         """Return the rows of arrays of one shape; None where a block for each is no good way."""
         out = adapter.array_module().empty(arrays[0].shape, dtype=result)
         parts = [adapter.memory(array) for array in (*arrays, out)]
-        found = split((out.shape,) * len(parts), tuple([part[1] for part in parts]), (axis,))
-        rows, length = prod(found.kept), prod(found.inner)
-        if found.by_columns or (length > LONG and rows < ROWS):
+        layout = split((out.shape,) * len(parts), tuple([part[1] for part in parts]), (axis,))
+        rows, length = prod(layout.kept), prod(layout.inner)
+        if layout.by_columns or (length > LONG and rows < ROWS):
             return None
-        arguments = [rows, length, found.kept, loop.type(-np.inf), loop.type(0)]
-        arguments += found.operands(parts)
+        arguments = [rows, length, layout.kept, loop.type(-np.inf), loop.type(0)]
+        arguments += layout.operands(parts)
         kernel = self._kernel(tuple([array.dtype for array in arrays]), loop)
         adapter.launch(kernel, adapter.blocks_for(rows * THREADS), arguments)
         return out
@@ -153,9 +153,9 @@ class DeviceNormalisation:
         loop = loop_dtype(result)
         if not x.size:
             return adapter.array_module().empty(x.shape, dtype=result)
-        found = self._rows((x,), axis, loop, result)
-        if found is not None:
-            return found
+        rows = self._rows((x,), axis, loop, result)
+        if rows is not None:
+            return rows
         shift = largest((x,), (axis,), (loop,), loop, -np.inf, True)
         total = exp_sum((x, shift), (axis,), (loop, loop), loop, 0, True)
         return self._map((x, shift, total), (loop,) * 3, (result,))[0]
@@ -177,8 +177,8 @@ class DeviceNormalisationGradient:
         loop = loop_dtype(result)
         if not y.size:
             return adapter.array_module().empty(y.shape, dtype=result)
-        found = self._rows((dy, y), axis, loop, result)
-        if found is not None:
-            return found
+        rows = self._rows((dy, y), axis, loop, result)
+        if rows is not None:
+            return rows
         total = self._total((dy, y), (axis,), (loop, loop), loop, 0, True)
         return self._map((dy, y, total), (loop,) * 3, (result,))[0]

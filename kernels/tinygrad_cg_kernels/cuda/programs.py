@@ -34,21 +34,21 @@ class _Functions:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        found = adapter.scalar_function(getattr(self._module, name))
-        setattr(self, name, found)
-        return found
+        function = adapter.scalar_function(getattr(self._module, name))
+        setattr(self, name, function)
+        return function
 
 
 def kernels(source: str, names: Sequence[str]) -> list[launches.Kernel]:
     """Return the kernels of a text, of these names."""
     with _lock:
-        found = _loaded.get(source)
-        if found is None:
-            found = _loaded[source] = _load(source, names)
+        loaded = _loaded.get(source)
+        if loaded is None:
+            loaded = _loaded[source] = _load(source, names)
             if len(_loaded) > MOST:
                 _loaded.popitem(last=False)
         _loaded.move_to_end(source)
-    return [found[name] for name in names]
+    return [loaded[name] for name in names]
 
 
 def _load(source: str, names: Sequence[str]) -> dict[str, Any]:

@@ -171,8 +171,8 @@ _NOWHERE = np.iinfo(np.int64).max
 
 @jitable
 def _position(x: Any, best: Any, position: Any) -> Any:
-    found = x == best or (x != x and best != best)
-    return position if found else np.int64(_NOWHERE)
+    is_best = x == best or (x != x and best != best)
+    return position if is_best else np.int64(_NOWHERE)
 
 
 _first_position = Fold("position", _position, smaller)

@@ -56,7 +56,7 @@ def search(table: Any, values: Any, right: bool) -> Any:
         return out
     kind = loop_dtype(promote(table.dtype, values.dtype))
     kind = np.dtype(np.uint8) if is_bool(kind) else kind
-    operands = [library.ascontiguousarray(one.astype(kind, copy=False)) for one in (table, values)]
+    operands = [library.ascontiguousarray(x.astype(kind, copy=False)) for x in (table, values)]
     if not _kernels:
         names = {"is_below": adapter.device_function(_is_below)}
         _kernels.append(launches.Kernel(define(_SEARCH, names, globals())))
@@ -69,8 +69,8 @@ def search(table: Any, values: Any, right: bool) -> Any:
 def coordinates(x: Any) -> tuple[Any, ...]:
     """Return the coordinates of the elements that are not 0, one array for each axis."""
     library = adapter.array_module()
-    found = library.nonzero(x)
-    return tuple([library.ascontiguousarray(one.astype(INT64, copy=False)) for one in found])
+    indices = library.nonzero(x)
+    return tuple([library.ascontiguousarray(index.astype(INT64, copy=False)) for index in indices])
 
 
 def unique(x: Any, equal_nan: bool = True) -> tuple[Any, Any, Any]:

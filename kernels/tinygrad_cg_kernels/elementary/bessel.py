@@ -53,13 +53,13 @@ def _miller(n, size):
     The sum I(0) + 2 I(1) + 2 I(2) + ... is exp(size).
     """
     order = np.int64(n)
-    above, value, total, found = 0.0, 1e-290, 0.0, 0.0
+    above, value, total, result = 0.0, 1e-290, 0.0, 0.0
     for k in range(order + np.int64(10.0 * math.sqrt(size)) + 15, 0, -1):
-        found = value if k == order else found
+        result = value if k == order else result
         total += value
         above, value = value, above + (2.0 * k / size) * value
-    found = value if order == 0 else found
-    return found / (value + 2.0 * total)
+    result = value if order == 0 else result
+    return result / (value + 2.0 * total)
 
 
 @jitable

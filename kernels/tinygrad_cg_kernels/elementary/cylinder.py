@@ -180,15 +180,15 @@ def _downwards(n, x):
     """Return J(n, x), n > x, by Miller's recurrence from far above the order."""
     order = np.int64(n)
     start = order + 2 * np.int64(7.0 * exp(log_real(n) / 3.0) + 12.0)
-    above, value, total, found = 0.0, 1e-290, 0.0, 0.0
+    above, value, total, result = 0.0, 1e-290, 0.0, 0.0
     for k in range(start, 0, -1):
-        found = value if k == order else found
+        result = value if k == order else result
         total += value if k % 2 == 0 else 0.0
         above, value = value, float_fma(2.0 * k / x, value, -above)
         if float_absolute(value) > LARGE:
             value, above = value / LARGE, above / LARGE
-            total, found = total / LARGE, found / LARGE
-    return found / (value + 2.0 * total)
+            total, result = total / LARGE, result / LARGE
+    return result / (value + 2.0 * total)
 
 
 @jitable

@@ -256,8 +256,8 @@ def _incomplete_gamma_of(order: float) -> Callable:
         if (a == 0.0 and x == 0.0) or (a == INF and x == INF):
             return NAN
         if a == INF or x == 0.0 or x == INF:
-            one = (x == INF) != upper
-            return 1.0 if one and order == 0.0 else 0.0
+            is_whole = (x == INF) != upper
+            return 1.0 if is_whole and order == 0.0 else 0.0
         if a == 0.0 and order == 0.0:
             return 0.0 if upper else 1.0
         if x < 0.5:

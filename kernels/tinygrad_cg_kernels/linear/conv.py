@@ -327,7 +327,7 @@ def fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry) 
 def each(function: Any, x: np.ndarray, y: np.ndarray, *rest: Any) -> np.ndarray:
     """Return the map over the axes before an operand's last four, which broadcast."""
     lead = promotion.broadcast_shapes(x.shape[:-4], y.shape[:-4])
-    x, y = (np.broadcast_to(one, lead + one.shape[-4:]) for one in (x, y))
+    x, y = (np.broadcast_to(array, lead + array.shape[-4:]) for array in (x, y))
     parts = [function(x[index], y[index], *rest) for index in np.ndindex(lead)]
     if not parts:
         raise ValueError(f"{function.__name__}: a batch of no images has no result")

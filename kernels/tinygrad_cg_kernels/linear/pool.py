@@ -98,9 +98,9 @@ def _argmax_windows(images, best, out, plan):
                 source = np.uintp(((base + y) * width + x) * channels)
                 index = y * width + x
                 for c in range(run):
-                    value, known = images[source + c], best[c]
-                    better = (value > known) | ((value != value) & (known == known))
-                    best[c] = value if better else known
+                    value, largest = images[source + c], best[c]
+                    better = (value > largest) | ((value != value) & (largest == largest))
+                    best[c] = value if better else largest
                     out[target + c] = index if better else out[target + c]
 
 

@@ -213,18 +213,18 @@ class Elementwise:
         return self._signature(dtypes).result
 
     def _signature(self, dtypes: tuple[np.dtype, ...]) -> Signature:
-        found = self._signatures.get(dtypes)
-        if found is not None:
-            return found
+        cached = self._signatures.get(dtypes)
+        if cached is not None:
+            return cached
         loop = self._loop_dtypes(tuple(native(self.name, dtype) for dtype in dtypes))
         result = BOOL if self.kind in ("compare", "logical") else loop[-1]
         result = real(result) if self.kind == "real" else result
         steps = tuple(loop_dtype(dtype) for dtype in loop)
         checked = self._check is not None and is_integer(loop[0])
         exact = not checked and steps == dtypes and all(d.isnative for d in dtypes)
-        found = Signature(steps, loop_dtype(result), result, checked, exact)
-        self._signatures[dtypes] = found
-        return found
+        cached = Signature(steps, loop_dtype(result), result, checked, exact)
+        self._signatures[dtypes] = cached
+        return cached
 
     def _loop_dtypes(self, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
         if self.kind == "logical":
@@ -302,10 +302,10 @@ class Elementwise:
         """Return the name and the function of a block kernel: "flat" or "tiles"."""
         unguarded = rows.run_noalias if len(outs) > 1 else rows.run
         loops = self._loops(ins[0], unguarded, position is not None)
-        kinds = tuple([(one,) if k in values else one for k, one in enumerate(ins)])
+        kinds = tuple([(kind,) if k in values else kind for k, kind in enumerate(ins)])
         if position is not None:
-            made = in_place_kernel(*loops, kinds, position)
-            return f"{self.name}_in_place", made
+            kernel = in_place_kernel(*loops, kinds, position)
+            return f"{self.name}_in_place", kernel
         if form == "flat":
             return f"{self.name}_flat", flat_kernel(*loops, kinds, outs)
         tiles.prepare()
@@ -458,8 +458,8 @@ class Elementwise:
 
     def _fill(self, arrays: tuple[np.ndarray, ...], out: np.ndarray) -> np.ndarray:
         """Write the result into an array, which may be an operand."""
-        signature, given = self._check_operands(arrays)
-        arrays = tuple(map(np.asarray, given, signature.loop))
+        signature, operands = self._check_operands(arrays)
+        arrays = tuple(map(np.asarray, operands, signature.loop))
         plan, result = self._plan(arrays), signature.result
         if out.shape != plan.shape:
             raise ValueError(f"{self.name}: out has shape {out.shape}, the result {plan.shape}")
@@ -485,7 +485,7 @@ class Elementwise:
                 if signature.exact and position == 0:
                     self._keep_ready(_key(False, arrays), run)
                 return out
-        np.copyto(out, self._run(signature, given), casting="same_kind")
+        np.copyto(out, self._run(signature, operands), casting="same_kind")
         return out
 
 
@@ -525,7 +525,7 @@ class Pointwise:
 
     def __init__(self, name: str, function: Callable, inputs: int) -> None:
         self.name, self.inputs = name, inputs
-        self.one = Elementwise(name, function, inputs, "float")
+        self.single = Elementwise(name, function, inputs, "float")
         self._single = False  # whether it is known to return a number
         self._results: dict[np.dtype, tuple[np.dtype, ...] | None] = {}
         self._ready: dict[tuple, Callable] = {}
@@ -536,13 +536,13 @@ class Pointwise:
     @property
     def dispatchers(self) -> dict[Any, Any]:
         """Return the compiled kernels: small ones by dtypes, block kernels by layouts too."""
-        return self.one.dispatchers
+        return self.single.dispatchers
 
     def result_dtypes(self, *dtypes: np.dtype) -> tuple[np.dtype, ...] | None:
         """Return the dtypes of several results for operands of these dtypes; None for a single
         one.
         """
-        dtype = self.one.result_dtype(*dtypes)
+        dtype = self.single.result_dtype(*dtypes)
         if dtype not in self._results:
             self._results[dtype] = self._infer(dtype)
         return self._results[dtype]
@@ -552,16 +552,16 @@ class Pointwise:
         names = tuple(map(name_of, loop))
         try:
             kinds_of = service.numba_backend().result_kinds
-            returned = kinds_of(self.one._scalar, self.inputs, names)
+            returned = kinds_of(self.single._scalar, self.inputs, names)
         except (build.CompileError, AttributeError):
             return None  # `Elementwise` says what is wrong
-        self.one._refusals[loop] = None
+        self.single._refusals[loop] = None
         if not isinstance(returned, tuple):
             self._single = True
             return None
         if not returned:
             raise TypeError(f"{self.name}: the kernel returned an empty tuple: return numbers")
-        return tuple([self._dtype_of(one, dtype) for one in returned])
+        return tuple([self._dtype_of(name, dtype) for name in returned])
 
     def _dtype_of(self, kind: str, dtype: np.dtype) -> np.dtype:
         if kind in kinds.BOOLEAN:
@@ -579,7 +579,7 @@ class Pointwise:
     def __call__(self, *arrays: np.ndarray) -> Any:
         """Return an array, or a list of them where the function returns a tuple."""
         if self._single:
-            return self.one(*arrays)
+            return self.single(*arrays)
         key = _key(True, arrays)
         ready = self._ready.get(key)
         if ready is not None:
@@ -590,10 +590,10 @@ class Pointwise:
                 return ready(*arrays)
         results = self.result_dtypes(*[array.dtype for array in arrays])
         if results is None:
-            return self.one(*arrays)
-        signature, operands = self.one._check_operands(arrays)
+            return self.single(*arrays)
+        signature, operands = self.single._check_operands(arrays)
         operands = tuple(map(np.asarray, operands, signature.loop))
-        run = self.one._bound(operands, tuple(map(loop_dtype, results)))
+        run = self.single._bound(operands, tuple(map(loop_dtype, results)))
         if signature.exact:
             if len(self._ready) >= READY:
                 self._ready.clear()

@@ -56,7 +56,7 @@ def plan(itemsizes: Shape, *flat_layouts: Shape) -> Plan:
     shape = broadcast_shapes(*[sizes for sizes, _ in layouts])
     size = prod(shape)
     if size:  # one value repeated is a single value
-        layouts = tuple([one if any(one[1]) or prod(one[0]) == 1 else ((), ()) for one in layouts])
+        layouts = tuple([x if any(x[1]) or prod(x[0]) == 1 else ((), ()) for x in layouts])
     if all(map(_is_contiguous, *zip(*layouts, strict=True), itemsizes)):
         values = tuple(
             k
@@ -65,12 +65,12 @@ def plan(itemsizes: Shape, *flat_layouts: Shape) -> Plan:
         )
         single = all(prod(layouts[k][0]) == 1 for k in values)
         if single and (len(layouts), values) in FLAT:
-            steps = tuple(0 if k in values else one for k, one in enumerate(itemsizes))
+            steps = tuple(0 if k in values else itemsize for k, itemsize in enumerate(itemsizes))
             return Plan(shape, True, values, steps, size)
     views, steps = _coalesce(shape, layouts)
     outer, inner_shape = views[-1][:-3], views[-1][-3:]
     tiling, units = _tiling(inner_shape, steps, itemsizes)
-    values = tuple(k for k, one in enumerate(steps) if not tiling[6] and not one[2])
+    values = tuple(k for k, step in enumerate(steps) if not tiling[6] and not step[2])
     sizes = (*tiling, *itertools.chain(*[(*a, b) for a, b in zip(steps, itemsizes, strict=True)]))
     return Plan(shape, False, values, sizes, units, views, outer)
 
@@ -117,9 +117,9 @@ def _coalesce(shape: Shape, layouts: Layouts) -> tuple[tuple[Shape, ...], list[S
             merged.append((size, here))
     lead = (1,) * max(3 - len(merged), 0)
     operands = [[run[k] for _, run in merged] for k in range(len(layouts))]
-    views = [lead + tuple(count for count, _ in one) for one in operands]
-    steps = [(0,) * len(lead) + tuple(s if n > 1 else 0 for n, s in one) for one in operands]
-    return (*views, lead + tuple(size for size, _ in merged)), [one[-3:] for one in steps]
+    views = [lead + tuple(count for count, _ in runs) for runs in operands]
+    steps = [(0,) * len(lead) + tuple(s if n > 1 else 0 for n, s in runs) for runs in operands]
+    return (*views, lead + tuple(size for size, _ in merged)), [strides[-3:] for strides in steps]
 
 
 def _mergeable(outer: tuple[int, int], inner: tuple[int, int]) -> bool:

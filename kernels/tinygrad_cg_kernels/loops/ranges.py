@@ -70,8 +70,8 @@ def _kernel(core: Callable, f: Any, g: Any, dtypes: tuple[np.dtype, ...], sizes:
 
     def block(table, first, count):
         wide_vectors()
-        known = vector(table + 8 * arrays, sizes, INT64)
-        core(f, g, first, count, known, *operands(layout(table, 0, 0, dtypes), 0, 1, dtypes))
+        extents = vector(table + 8 * arrays, sizes, INT64)
+        core(f, g, first, count, extents, *operands(layout(table, 0, 0, dtypes), 0, 1, dtypes))
 
     return block
 

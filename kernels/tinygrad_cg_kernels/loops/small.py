@@ -65,48 +65,48 @@ def elementwise(
     def direct1(x):
         wide_vectors()
         kinds = dtype_address(first), 0, 0, dtype_address(result)
-        known = call_prepare(address_of(x), 0, 0, *kinds, 0, 0)
-        if known.status <= 0:
-            return unserved(known.status)
-        size = known.size
-        ins, outs = (vector(known.x, size, first),), (vector(known.line, size, result),)
+        prepared = call_prepare(address_of(x), 0, 0, *kinds, 0, 0)
+        if prepared.status <= 0:
+            return unserved(prepared.status)
+        size = prepared.size
+        ins, outs = (vector(prepared.x, size, first),), (vector(prepared.line, size, result),)
         if tested and size == 1:
             _one(f, ins, outs)
         else:
             loop(f, test, fast, ins, outs, size)
-        return as_object(known.result)
+        return as_object(prepared.result)
 
     def direct2(x, y):
         wide_vectors()
         kinds = dtype_address(first), dtype_address(second), 0, dtype_address(result)
-        known = call_prepare(address_of(x), address_of(y), 0, *kinds, width, 0)
-        if known.status <= 0:
-            return unserved(known.status)
-        size = known.size
-        u, v = vector(known.x, size, first), vector(known.y, size, second)
-        outs = (vector(known.line, size, result),)
+        prepared = call_prepare(address_of(x), address_of(y), 0, *kinds, width, 0)
+        if prepared.status <= 0:
+            return unserved(prepared.status)
+        size = prepared.size
+        u, v = vector(prepared.x, size, first), vector(prepared.y, size, second)
+        outs = (vector(prepared.line, size, result),)
         if size == 1:
             _one(f, (u, v), outs)
-        elif known.one == 1:
+        elif prepared.single == 1:
             loop(f, test, fast, (u[0], v), outs, size)
-        elif known.one == 2:
+        elif prepared.single == 2:
             loop(f, test, fast, (u, v[0]), outs, size)
         else:
             loop(f, test, fast, (u, v), outs, size)
-        return as_object(known.result)
+        return as_object(prepared.result)
 
     def direct3(x, y, z):
         wide_vectors()
         kinds = dtype_address(first), dtype_address(second), dtype_address(third)
         operands = address_of(x), address_of(y), address_of(z)
-        known = call_prepare(*operands, *kinds, dtype_address(result), 0, 0)
-        if known.status <= 0:
-            return unserved(known.status)
-        size = known.size
-        u, v = vector(known.x, size, first), vector(known.y, size, second)
-        ins, outs = (u, v, vector(known.z, size, third)), (vector(known.line, size, result),)
+        prepared = call_prepare(*operands, *kinds, dtype_address(result), 0, 0)
+        if prepared.status <= 0:
+            return unserved(prepared.status)
+        size = prepared.size
+        u, v = vector(prepared.x, size, first), vector(prepared.y, size, second)
+        ins, outs = (u, v, vector(prepared.z, size, third)), (vector(prepared.line, size, result),)
         loop(f, test, fast, ins, outs, size)
-        return as_object(known.result)
+        return as_object(prepared.result)
 
     return (direct1, direct2, direct3)[len(dtypes) - 2]
 
@@ -121,12 +121,12 @@ def in_place(
     def kernel(x, y):
         wide_vectors()
         kinds = dtype_address(first), dtype_address(second)
-        known = call_prepare_in_place(address_of(x), address_of(y), kinds[0], kinds[1], itemsize)
-        if known.status <= 0:
+        prepared = call_prepare_in_place(address_of(x), address_of(y), kinds[0], kinds[1], itemsize)
+        if prepared.status <= 0:
             return nothing()
-        size = known.size
-        u, v = vector(known.x, size, first), vector(known.y, size, second)
-        if known.one == 2:
+        size = prepared.size
+        u, v = vector(prepared.x, size, first), vector(prepared.y, size, second)
+        if prepared.single == 2:
             loop(f, test, fast, (u, v[0]), into(0), size)
         else:
             loop(f, test, fast, (u, v), into(0), size)
@@ -142,11 +142,11 @@ def total(row: Callable, dtypes: tuple[np.dtype, ...]) -> Callable:
     def kernel(x):
         wide_vectors()
         index = dtype_address(dtype)
-        known = call_prepare(address_of(x), 0, 0, index, 0, 0, index, 0, 1)
-        if known.status <= 0:
-            return unserved(known.status)
-        vector(known.line, 1, dtype)[0] = row(vector(known.x, known.size, dtype))
-        return as_object(known.result)
+        prepared = call_prepare(address_of(x), 0, 0, index, 0, 0, index, 0, 1)
+        if prepared.status <= 0:
+            return unserved(prepared.status)
+        vector(prepared.line, 1, dtype)[0] = row(vector(prepared.x, prepared.size, dtype))
+        return as_object(prepared.result)
 
     return kernel
 

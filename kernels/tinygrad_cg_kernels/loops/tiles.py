@@ -76,19 +76,20 @@ def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
     """
     wide_vectors()
     arrays = inputs + outputs
-    known = vector(table, arrays + 7 + 4 * inputs + outputs, INT64)
-    n1, n2, tall, wide = known[arrays], known[arrays + 1], known[arrays + 2], known[arrays + 3]
-    down, right = known[arrays + 4], known[arrays + 5]
-    stacked = known[arrays + 6] != 0
+    layout = vector(table, arrays + 7 + 4 * inputs + outputs, INT64)
+    n1, n2 = layout[arrays], layout[arrays + 1]
+    tall, wide = layout[arrays + 2], layout[arrays + 3]
+    down, right = layout[arrays + 4], layout[arrays + 5]
+    stacked = layout[arrays + 6] != 0
     left, above = unit % right * wide, unit // right
     top, matrix = above % down * tall, above // down
     rows, columns = min(tall, n1 - top), min(wide, n2 - left)
-    found = vector(rows_table, 2 * arrays + 1, INT64)
+    places = vector(rows_table, 2 * arrays + 1, INT64)
     contiguous = rows == 1 or columns == n2  # whether rows are one, of outputs and of all so far
     for k in range(inputs):
         at = arrays + 7 + 4 * k
-        step, gap, size = known[at + 1], known[at + 2], known[at + 3]
-        start = known[k] + matrix * known[at] + top * step + left * gap
+        step, gap, size = layout[at + 1], layout[at + 2], layout[at + 3]
+        start = layout[k] + matrix * layout[at] + top * step + left * gap
         pitch = columns * size
         if gap == size and (rows == 1 or step == pitch or not stacked):
             pitch = pitch if rows == 1 else step
@@ -99,15 +100,15 @@ def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
             if not (stacked and unit > first and top > 0 and step == 0):
                 _copy_any(buffer, start, step, gap, rows, columns, size)
             start = buffer
-        found[k], found[arrays + k] = start, pitch
+        places[k], places[arrays + k] = start, pitch
         contiguous = contiguous and (
             rows == 1 or pitch == (0 if gap == 0 and not stacked else columns * size)
         )
     for k in range(outputs):
-        size = known[arrays + 7 + 4 * inputs + k]
-        found[inputs + k] = known[inputs + k] + ((matrix * n1 + top) * n2 + left) * size
-        found[arrays + inputs + k] = n2 * size
-    found[2 * arrays] = rows * columns if contiguous else columns
+        size = layout[arrays + 7 + 4 * inputs + k]
+        places[inputs + k] = layout[inputs + k] + ((matrix * n1 + top) * n2 + left) * size
+        places[arrays + inputs + k] = n2 * size
+    places[2 * arrays] = rows * columns if contiguous else columns
     return 1 if contiguous else rows
 
 

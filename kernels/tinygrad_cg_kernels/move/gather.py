@@ -89,8 +89,8 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
     positions = check_positions("gather", indices, x.shape[axis])
     shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
     if batch_dims:
-        found = take_in_batches(x, positions, axis, batch_dims).reshape(shape)
-        return found.astype(dtype, copy=False)
+        taken = take_in_batches(x, positions, axis, batch_dims).reshape(shape)
+        return taken.astype(dtype, copy=False)
     out = empty(shape, dtype)
     if out.size:
         np.take(x, positions, axis=axis, out=out, mode="clip")

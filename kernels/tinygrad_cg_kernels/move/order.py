@@ -151,7 +151,7 @@ def check_shapes(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: i
 def _run(kernel: ByDtype, x: np.ndarray, at: np.ndarray, values: np.ndarray, axis: int) -> None:
     """Run a kernel on contiguous arrays seen as (before, axis, after)."""
     before, after = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
-    flat = [one.reshape(-1) for one in (x, at, values)]
+    flat = [array.reshape(-1) for array in (x, at, values)]
     sizes = before, x.shape[axis], at.shape[axis], after
     kernel(x.dtype, *flat, seen := np.zeros(2, INT64), sizes)
     check_bounds(kernel.name, *seen.tolist(), x.shape[axis])

@@ -34,8 +34,8 @@ def last_sources(indices: np.ndarray, size: int, batch_dims: int = 0) -> np.ndar
     batch = indices.shape[:batch_dims]
     rows = check_positions("scatter", indices, size).reshape(prod(batch), -1)
     out = np.full((rows.shape[0], size), -1, INT64)
-    for found, named in zip(out, rows, strict=True):
-        found[named] = np.arange(named.size)
+    for sources, named in zip(out, rows, strict=True):
+        sources[named] = np.arange(named.size)
     return out.reshape(*batch, size)
 
 

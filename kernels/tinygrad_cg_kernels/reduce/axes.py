@@ -67,12 +67,12 @@ def plan(
     runs = [Run(shape[i], steps[i], i in axes) for i in order]
     if all(run.size == 1 or not run.reduced for run in runs):
         return ReductionPlan("none", result)
-    found, copied = _first_stage(runs, itemsize), False
-    if found is None:
+    stage, copied = _first_stage(runs, itemsize), False
+    if stage is None:
         close = _contiguous(tuple(run.size for run in runs), itemsize)
         runs = [run._replace(step=step) for run, step in zip(runs, close, strict=True)]
-        found, copied = _first_stage(runs, itemsize), True
-        assert found is not None
+        stage, copied = _first_stage(runs, itemsize), True
+        assert stage is not None
     view, back = None, None
     if order != sorted(order) or steps != list(strides):
         flips = tuple(slice(None, None, 1 if steps[i] == strides[i] else -1) for i in order)
@@ -80,7 +80,7 @@ def plan(
     kept = [i for i in order if i not in axes]
     if kept != sorted(kept):
         back = (tuple(shape[i] for i in kept), tuple(kept.index(i) for i in sorted(kept)))
-    return found._replace(shape=result, view=view, copied=copied, back=back)
+    return stage._replace(shape=result, view=view, copied=copied, back=back)
 
 
 def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

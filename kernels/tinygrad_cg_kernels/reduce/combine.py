@@ -249,7 +249,7 @@ def all_four(a, b, c, d):
 def _add_eight_rows(combine, detect, total, x, offset, step):
     """Combine eight rows from a byte offset on into a row of totals; return what is detected."""
     vectorised()
-    n, found = total.size, like(0, x[0])
+    n, flag = total.size, like(0, x[0])
     a, b = span(x, offset, n), span(x, offset + step, n)
     c, d = span(x, offset + 2 * step, n), span(x, offset + 3 * step, n)
     e, f = span(x, offset + 4 * step, n), span(x, offset + 5 * step, n)
@@ -259,33 +259,33 @@ def _add_eight_rows(combine, detect, total, x, offset, step):
         right = combine(combine(e[k], f[k]), combine(g[k], h[k]))
         upper = detect(detect(a[k], b[k]), detect(c[k], d[k]))
         lower = detect(detect(e[k], f[k]), detect(g[k], h[k]))
-        found = detect(found, detect(upper, lower))
+        flag = detect(flag, detect(upper, lower))
         total[k] = combine(total[k], combine(left, right))  # last: nothing is read again after it
-    return found
+    return flag
 
 
 @jitable
 def _add_row(combine, detect, total, line):
     """Combine a row into a row of totals."""
     vectorised()
-    found = like(0, line[0])
+    flag = like(0, line[0])
     for k in range(np.uintp(total.size)):
-        found = detect(found, line[k])
+        flag = detect(flag, line[k])
         total[k] = combine(total[k], line[k])
-    return found
+    return flag
 
 
 @jitable
 def _reduce_columns(combine, detect, total, x, offset, step, height):
     """Combine rows from a byte offset on into a row of totals; return whether none was nan."""
-    found, done = _add_row(_second, detect, total, span(x, offset, total.size)), 1
+    flag, done = _add_row(_second, detect, total, span(x, offset, total.size)), 1
     while done + 8 <= height:
         more = _add_eight_rows(combine, detect, total, x, offset + done * step, step)
-        found, done = detect(found, more), done + 8
+        flag, done = detect(flag, more), done + 8
     while done < height:
         line = span(x, offset + done * step, total.size)
-        found, done = detect(found, _add_row(combine, detect, total, line)), done + 1
-    return found == found
+        flag, done = detect(flag, _add_row(combine, detect, total, line)), done + 1
+    return flag == flag
 
 
 @jitable

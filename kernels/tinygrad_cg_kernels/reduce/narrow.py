@@ -52,8 +52,8 @@ def _fold(combine, start, x, width, out):
     noalias()
     for c in range(width):
         for i in range(np.uintp(out.size)):
-            known = out[i] if c > 0 else start
-            out[i] = combine(known, x[i * width + c])
+            total = out[i] if c > 0 else start
+            out[i] = combine(total, x[i * width + c])
 
 
 @jitable
@@ -154,5 +154,5 @@ def normalise(name: str, x: np.ndarray) -> np.ndarray:
 
 def logsumexp(x: np.ndarray, keepdims: bool) -> np.ndarray:
     """Return the logsumexp of rows that `serves` is true for."""
-    found = _over_rows(KERNELS["logsumexp"], x, 1)
-    return found if keepdims else found.reshape(x.shape[:-1])
+    result = _over_rows(KERNELS["logsumexp"], x, 1)
+    return result if keepdims else result.reshape(x.shape[:-1])

@@ -107,27 +107,27 @@ class Reduction(Compound):
         if x.dtype != loop or not x.flags.aligned:
             x = np.array(x, loop)
         elif result is loop and x.flags.c_contiguous and x.size:
-            found = plan(x.shape, axes, keepdims, x.itemsize)
+            layout = plan(x.shape, axes, keepdims, x.itemsize)
             if len(self._ready) >= READY:
                 self._ready.clear()
-            ready = self._make_ready(found, x.size, result)
+            ready = self._make_ready(layout, x.size, result)
             self._ready[x.shape, axes, keepdims, x.dtype] = ready
             return ready(x)
-        found = plan(x.shape, axes, keepdims, x.itemsize, *x.strides)
-        if found.form == "empty":
-            return self._empty(found.shape, result)
-        if found.form == "none":
-            return np.array(x, result, order="C").reshape(found.shape)
-        return cast(self._reduce(x, found, loop_dtype(result)), result)
+        layout = plan(x.shape, axes, keepdims, x.itemsize, *x.strides)
+        if layout.form == "empty":
+            return self._empty(layout.shape, result)
+        if layout.form == "none":
+            return np.array(x, result, order="C").reshape(layout.shape)
+        return cast(self._reduce(x, layout, loop_dtype(result)), result)
 
-    def _make_ready(self, found: ReductionPlan, size: int, dtype: np.dtype) -> Callable:
+    def _make_ready(self, layout: ReductionPlan, size: int, dtype: np.dtype) -> Callable:
         """Return a function that reduces contiguous arrays of one shape and dtype."""
-        shape = found.shape
-        if found.form == "none":
+        shape = layout.shape
+        if layout.form == "none":
             return lambda x: x.reshape(shape).copy()
-        if found.partial is not None:
-            return lambda x: self._reduce(x, found, dtype)
-        run = self.kernels[found.form].bound((dtype, dtype), found.sizes, found.units, size)
+        if layout.partial is not None:
+            return lambda x: self._reduce(x, layout, dtype)
+        run = self.kernels[layout.form].bound((dtype, dtype), layout.sizes, layout.units, size)
 
         def reduce(x: np.ndarray) -> np.ndarray:
             out = empty(shape, dtype)
@@ -136,23 +136,23 @@ class Reduction(Compound):
 
         return reduce
 
-    def _reduce(self, x: np.ndarray, found: ReductionPlan, dtype: np.dtype) -> np.ndarray:
+    def _reduce(self, x: np.ndarray, layout: ReductionPlan, dtype: np.dtype) -> np.ndarray:
         """Carry out a plan, and what remains after its first stage."""
-        if found.view is not None:
-            order, flips = found.view
+        if layout.view is not None:
+            order, flips = layout.view
             x = x.transpose(order)[flips]
-        if found.copied:
+        if layout.copied:
             x = np.ascontiguousarray(x)
-        out = empty(found.partial or found.shape, dtype)
-        self.kernels[found.form]((x, out), found.sizes, found.units, x.size)
-        if found.partial is not None and self.kind == "logical":
-            out = self._truth(out, found.rest)
-        elif found.partial is not None:
-            out = self._reduce(out, plan(out.shape, found.rest, False, out.itemsize), dtype)
-        if found.back is not None:
-            sizes, order = found.back
+        out = empty(layout.partial or layout.shape, dtype)
+        self.kernels[layout.form]((x, out), layout.sizes, layout.units, x.size)
+        if layout.partial is not None and self.kind == "logical":
+            out = self._truth(out, layout.rest)
+        elif layout.partial is not None:
+            out = self._reduce(out, plan(out.shape, layout.rest, False, out.itemsize), dtype)
+        if layout.back is not None:
+            sizes, order = layout.back
             out = np.ascontiguousarray(out.reshape(sizes).transpose(order))
-        return out.reshape(found.shape)
+        return out.reshape(layout.shape)
 
     def _truth(self, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         """Reduce truth values, of which there are few."""

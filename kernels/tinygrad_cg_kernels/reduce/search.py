@@ -29,7 +29,7 @@ def _first(row, value):
 @jitable
 def _best_index(pick, better, row):
     """Return the index of the first best element, or of nan, by searching the block that has it."""
-    known, nan, where = row[0], like(0, row[0]), 0
+    extreme, nan, where = row[0], like(0, row[0]), 0
     for first in range(0, row.size, SEARCH):
         part = span(row, first * row.itemsize, min(SEARCH, row.size - first))
         if part.size == SEARCH:  # LLVM unrolls a loop whose length it knows
@@ -37,12 +37,12 @@ def _best_index(pick, better, row):
         else:
             value, more = best(pick, part, part.size)
         nan = mixed(nan, more)
-        if better(value, known):
-            known, where = value, first
+        if better(value, extreme):
+            extreme, where = value, first
     index = first_nan(row) if nan != nan else -1
     if index < 0:
         part = span(row, where * row.itemsize, min(SEARCH, row.size - where))
-        index = where + _first(part, known)
+        index = where + _first(part, extreme)
     return index
 
 
@@ -70,9 +70,9 @@ def below(x, best):
 def _improve(better, line, index, best, indices):
     vectorised()
     for k in range(np.uintp(best.size)):
-        value, known = line[k], best[k]
-        replaced = better(value, known)
-        best[k] = value if replaced else known
+        value, current = line[k], best[k]
+        replaced = better(value, current)
+        best[k] = value if replaced else current
         indices[k] = index if replaced else indices[k]
 
 

@@ -32,12 +32,12 @@ class Entries(dict[Any, Any]):
         with service.lock:  # an owner that another thread replaced would take code in use with it
             if key not in self:
                 try:
-                    found, owner = self._compiled(*key)
+                    entry, owner = self._compiled(*key)
                 except (CompileError, Unsupported) as error:
-                    dtypes = [one for one in key if isinstance(one, np.dtype)]
+                    dtypes = [part for part in key if isinstance(part, np.dtype)]
                     raise TypeError(no_kernel(self.name, *dtypes[:1])) from error
                 self.owners[key] = owner
-                self[key] = found
+                self[key] = entry
             return self[key]
 
     def clear(self) -> None:
@@ -69,8 +69,8 @@ def compile_together(*several: tuple[Blocks, tuple]) -> None:
     named = [blocks.template(*key) for blocks, key in several]
     sources = [service.KernelSource(function, title) for title, function in named]
     with service.compile_batch((source, signatures.BLOCKS) for source in sources):
-        for one, key in several:
-            one[key]
+        for entries, key in several:
+            entries[key]
 
 
 def array_type(dtype: np.dtype) -> Array:

@@ -30,9 +30,9 @@ from tinygrad_cg_kernels.runtime.store import Store, is_changed
 ELEMENTARY = "tinygrad_cg_kernels.elementary"
 
 _store = Store("functions")
-_found: dict[str, Function] = {}
+_functions: dict[str, Function] = {}
 _loaded: dict[str, machine.Code] = {}
-at_fork(after_in_child=_found.clear)  # where no other core goes on with what it was at
+at_fork(after_in_child=_functions.clear)  # where no other core goes on with what it was at
 
 
 class Kernels(Library):
@@ -83,15 +83,15 @@ def prepare(function: Callable, arguments: tuple[str, ...]) -> None:
 
 def load(symbol: str) -> Function | None:
     """Return a function that was translated before."""
-    if symbol not in _found:
+    if symbol not in _functions:
         cached = _store.read(symbol)
         if cached is None:
             return None
         fields, _ = cached
         formula = Formula(fields["text"], tuple(fields["lanes"]), tuple(fields["guard"]))
         arguments = tuple(fields["arguments"])
-        _found[symbol] = Function(symbol, fields["result"], arguments, lambda: formula)
-    return _found[symbol]
+        _functions[symbol] = Function(symbol, fields["result"], arguments, lambda: formula)
+    return _functions[symbol]
 
 
 def load_all(symbols: Iterable[str]) -> bool:
@@ -155,8 +155,8 @@ def _translated(function: Callable, symbol: str, arguments: tuple[str, ...]) -> 
         _store.write(symbol, {"result": result, "arguments": arguments, **own._asdict()}, b"")
         return own
 
-    found = _found[symbol] = Function(symbol, result, arguments, machine.Job(formula))
+    translated = _functions[symbol] = Function(symbol, result, arguments, machine.Job(formula))
     if {*arguments} == {result}:
         for guard in guards:
             find(guard, arguments)
-    return found
+    return translated

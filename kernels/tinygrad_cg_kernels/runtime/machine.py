@@ -58,8 +58,8 @@ def _target(level: int = OPTIMIZED) -> Any:
 
 def cores() -> int:
     """Return how many threads can run at the same time."""
-    known = getattr(os, "sched_getaffinity", None)
-    return len(known(0)) if known else os.cpu_count() or 1
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 @cache
@@ -155,8 +155,8 @@ def compile_all(sources: Sequence[LLVMSource]) -> list[bytes]:
     jobs = {k: Job(partial(compile_source, whole[k])) for k in longest[:-1]}
     codes = {k: compile_source(whole[k]) for k in longest[-1:]}  # the shortest, by this thread
     codes |= {k: jobs[k]() for k in reversed(jobs)}
-    found = iter(codes[k] if one.job is None else one.job() for k, one in enumerate(whole))
-    return [joined([next(found) for _ in some]) for some in several]
+    parts = iter(codes[k] if text.job is None else text.job() for k, text in enumerate(whole))
+    return [joined([next(parts) for _ in some]) for some in several]
 
 
 _JOINED = b"tinygrad_cg objects"
@@ -167,7 +167,7 @@ def joined(codes: Sequence[bytes]) -> bytes:
     """Return several object codes as one."""
     if len(codes) == 1:
         return codes[0]
-    sizes = [len(one) for one in codes]
+    sizes = [len(code) for code in codes]
     return b"".join([_JOINED, struct.pack(f"<{1 + len(sizes)}q", len(sizes), *sizes), *codes])
 
 
@@ -227,8 +227,8 @@ def _library(name: str, alone: bool) -> Callable[..., Any]:
 
     LLVM needs that lock for modules that have a context in common, and for nothing else here.
     """
-    found = getattr(ffi.lib, name)
-    return getattr(found, "_cfn", found) if alone else found
+    function = getattr(ffi.lib, name)
+    return getattr(function, "_cfn", function) if alone else function
 
 
 FREED = 32
@@ -245,16 +245,16 @@ class Code:
 
     def __init__(self, data: bytes):
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
-        for one in _objects(data):
-            self._engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(one))
+        for object_file in _objects(data):
+            self._engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(object_file))
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:
         """Return the address of a function or a variable."""
-        found = self._engine.get_global_value_address(name)
-        if not found:
+        address = self._engine.get_global_value_address(name)
+        if not address:
             raise RuntimeError(f"machine code has no function {name!r}")
-        return found
+        return address
 
     def __del__(self) -> None:
         engine = getattr(self, "_engine", None)

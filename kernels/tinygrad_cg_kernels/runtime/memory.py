@@ -91,7 +91,7 @@ def _keep(piece: Piece) -> None:
         return
     try:
         kept[size] = [*kept.pop(size, ()), piece]
-        while sum(one * len(pieces) for one, pieces in kept.items()) > LIMIT:
+        while sum(size * len(pieces) for size, pieces in kept.items()) > LIMIT:
             oldest = next(iter(kept))
             kept[oldest] = kept[oldest][1:]
             if not kept[oldest]:
@@ -108,8 +108,8 @@ class _BufferOwner:
     def __init__(self, piece: Piece, shape: tuple[int, ...], dtype: np.dtype):
         self._piece = piece
         pointer = piece[0], False
-        known = {"shape": shape, "typestr": dtype.str, "data": pointer, "version": 3}
-        self.__array_interface__ = known
+        interface = {"shape": shape, "typestr": dtype.str, "data": pointer, "version": 3}
+        self.__array_interface__ = interface
 
     def __del__(self, keep=_keep) -> None:
         keep(self._piece)

@@ -164,16 +164,16 @@ class _NumbaBody(Writer):
     def _extreme(self, largest: bool, x: Value, y: Value) -> Value:
         """Return IEEE's maximum or minimum: nan if one is, and 0.0 is above -0.0."""
         word, kind = f"i{x.type[1:]}", "double" if x.type == "f64" else "float"
-        a, b = (self.emit(f"bitcast {kind} {one.text} to {word}") for one in (x, y))
+        a, b = (self.emit(f"bitcast {kind} {operand.text} to {word}") for operand in (x, y))
         both = self.emit(f"{'and' if largest else 'or'} {word} {a}, {b}")
         equal = self.emit(f"bitcast {word} {both} to {kind}")
         operands = f"{kind} {x.text}, {y.text}"
         choose = self.emit(f"fcmp {'ogt' if largest else 'olt'} {operands}")
         picked = self.emit(f"select i1 {choose}, {kind} {x.text}, {kind} {y.text}")
         same, unordered = (self.emit(f"fcmp {test} {operands}") for test in ("oeq", "uno"))
-        found = self.emit(f"select i1 {same}, {kind} {equal}, {kind} {picked}")
+        chosen = self.emit(f"select i1 {same}, {kind} {equal}, {kind} {picked}")
         total = self.emit(f"fadd {operands}")
-        text = self.emit(f"select i1 {unordered}, {kind} {total}, {kind} {found}")
+        text = self.emit(f"select i1 {unordered}, {kind} {total}, {kind} {chosen}")
         return Value(x.type, text)
 
     def insert(self) -> None:

@@ -135,7 +135,9 @@ class TextSource(NamedTuple):
         main, *others = module.parts()
         sources = []
         for text in (f"{entry}\n{main}", *others):
-            inlined = [one.text for one in module.inlined.values() if f"@{one.symbol}(" in text]
+            inlined = [
+                formula.text for formula in module.inlined.values() if f"@{formula.symbol}(" in text
+            ]
             sources.append(LLVMSource(text, inlined))
         return sources, module.called
 
@@ -173,8 +175,8 @@ def compile(
 
 def _is_translated(source: Source, signature: Signature) -> bool:
     """Return whether the front end is asked; entries of Python's take objects as they lie."""
-    known = objects.supported or signature.way not in ("arrays", "program")
-    return source.cached and known and not uses_numba()
+    is_possible = objects.supported or signature.way not in ("arrays", "program")
+    return source.cached and is_possible and not uses_numba()
 
 
 def _by_front_end(request: _Request, before: Callable[[], object]) -> Entry:
@@ -226,26 +228,26 @@ def compile_batch(wanted: Iterable[tuple[Source, Signature]]) -> Iterator[None]:
 
 def _new_requests(wanted: Iterable[tuple[Source, Signature]]) -> list[_Request]:
     """Return what is not compiled yet, if it is several."""
-    found: dict[str, _Request] = {}
+    requests: dict[str, _Request] = {}
     for source, signature in wanted:
         if _is_translated(source, signature):
             with contextlib.suppress(Untranslatable):
                 request = _Request(source, signature, source.key(signature))
                 if request.key not in _live and not source.store.has(request.form):
-                    found[request.key] = request
-    return list(found.values()) if len(found) > 1 and machine.cores() > 1 else []
+                    requests[request.key] = request
+    return list(requests.values()) if len(requests) > 1 and machine.cores() > 1 else []
 
 
 def _compile_requests(requests: list[_Request]) -> None:
-    made: dict[str, _Translated] = {}
+    translated: dict[str, _Translated] = {}
     scopes: dict[str, dict[str, Any]] = {}
     for request in requests:
         with contextlib.suppress(Untranslatable):  # `compile` says why
-            made[request.form] = request.source.translate(request, scopes)
-    called = {name: one for _, used in made.values() for name, one in used.items()}
-    sources = [source for own, _ in made.values() for source in own]
+            translated[request.form] = request.source.translate(request, scopes)
+    called = {name: formula for _, used in translated.values() for name, formula in used.items()}
+    sources = [source for own, _ in translated.values() for source in own]
     codes = iter(formulas.compile_with(called.values(), sources))
-    for form, (own, used) in made.items():
+    for form, (own, used) in translated.items():
         _precompiled[form] = machine.joined([next(codes) for _ in own]), used
 
 

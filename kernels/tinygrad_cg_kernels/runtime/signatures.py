@@ -108,8 +108,8 @@ class _EntryText:
         if rank:
             shape = self.field(array, objects.SHAPE, "ptr")
             sizes = [self.field(shape, 8 * axis, "i64") for axis in range(rank)]
-            for one in sizes:
-                size = self.emit(f"mul i64 {size}, {one}") if size != "1" else one
+            for extent in sizes:
+                size = self.emit(f"mul i64 {size}, {extent}") if size != "1" else extent
         return [f"ptr {self.field(array, objects.DATA, 'ptr')}", f"i64 {size}"]
 
     def run(self, call: str) -> str:
@@ -145,13 +145,13 @@ def _result_type(function: Any) -> str:
 
 
 def _words_text(signature: Signature, module: Module, function: Any) -> str:
-    given = ", ".join(f"i64 %x{k}" for k in range(len(signature.types)))
+    parameters = ", ".join(f"i64 %x{k}" for k in range(len(signature.types)))
     kind = _result_type(function)
     word = "zext i1 %result to i64" if kind == "i1" else "add i64 0, %result"
     return "\n".join(
         [
-            f"define i64 @entry({given}) {machine.processor().wide} {{",
-            f"  %result = call {kind} @{function.name}({given})",
+            f"define i64 @entry({parameters}) {machine.processor().wide} {{",
+            f"  %result = call {kind} @{function.name}({parameters})",
             f"  %word = {word}",
             "  ret i64 %word",
             "}",
@@ -165,8 +165,8 @@ def _objects_text(signature: Signature, module: Module, function: Any) -> str:
     entry, count = _EntryText(), len(signature.types)
     right = entry.emit(f"icmp eq i64 %count, {count}")
     entry.lines += [f"  br i1 {right}, label %run, label %no", "run:"]
-    given = ", ".join(f"i64 {entry.field('%args', 8 * k, 'i64')}" for k in range(count))
-    word = entry.emit(f"call i64 @{function.name}({given})")
+    arguments = ", ".join(f"i64 {entry.field('%args', 8 * k, 'i64')}" for k in range(count))
+    word = entry.emit(f"call i64 @{function.name}({arguments})")
     entry.lines.append(f"  ret ptr {entry.emit(f'inttoptr i64 {word} to ptr')}")
     entry.lines += ["no:", *_NONE]
     return entry.text()
@@ -174,17 +174,17 @@ def _objects_text(signature: Signature, module: Module, function: Any) -> str:
 
 def _arrays_text(signature: Signature, module: Module, function: Any) -> str:
     _declare(module)
-    entry, given = _EntryText(), []
+    entry, arguments = _EntryText(), []
     for k, kind in enumerate(signature.types):
         thing = entry.argument(k)
         if isinstance(kind, Array):
-            given += entry.array(thing, 1)
+            arguments += entry.array(thing, 1)
         elif isinstance(kind, tuple):
             items = (entry.field(thing, objects.ITEMS + 8 * j, "ptr") for j in range(len(kind)))
-            given += [entry.integer(item) for item in items]
+            arguments += [entry.integer(item) for item in items]
         else:
-            given.append(entry.integer(thing))
-    entry.run(f"call {_result_type(function)} @{function.name}({', '.join(given)})")
+            arguments.append(entry.integer(thing))
+    entry.run(f"call {_result_type(function)} @{function.name}({', '.join(arguments)})")
     entry.lines += _NONE
     return entry.text()
 
@@ -193,14 +193,14 @@ def _program_text(signature: Signature, module: Module, function: Any) -> str:
     """Return the function that Python calls; it returns False where an array is not contiguous."""
     _declare(module)
     entry = _EntryText()
-    given, flags = [], f"{objects.CONTIGUOUS}"
+    arguments, flags = [], f"{objects.CONTIGUOUS}"
     for k, rank in enumerate(signature.ranks):
         array = entry.argument(k)
         flags = entry.emit(f"and i32 {flags}, {entry.field(array, objects.FLAGS, 'i32')}")
-        given += entry.array(array, rank)
+        arguments += entry.array(array, rank)
     good = entry.emit(f"icmp eq i32 {flags}, {objects.CONTIGUOUS}")
     entry.lines += [f"  br i1 {good}, label %run, label %no", "run:"]
-    result = entry.run(f"call i1 @{function.name}({', '.join(given)})")
+    result = entry.run(f"call i1 @{function.name}({', '.join(arguments)})")
     word = entry.emit(f"zext i1 {result} to i64")
     yes = entry.emit(f"call ptr @PyBool_FromLong(i64 {word})")
     entry.lines += [f"  ret ptr {yes}", "no:"]

@@ -73,9 +73,9 @@ cache folder: the offsets of fields in NumPy's arrays are compiled in (see `obje
 
 def is_changed(file: str) -> bool:
     """Return whether a source of ours is another one than was imported: of a later version, say."""
-    known = _sources.get(Path(file))
+    digest = _sources.get(Path(file))
     try:
-        return known is not None and hashlib.sha256(Path(file).read_bytes()).digest() != known
+        return digest is not None and hashlib.sha256(Path(file).read_bytes()).digest() != digest
     except OSError:
         return True
 
@@ -126,9 +126,9 @@ def _remove_stale(folder: Path) -> None:
     The latest few stay. Should a process still use one that goes, it compiles again.
     """
     others = [
-        (one.stat().st_mtime, one)
-        for one in folder.parent.iterdir()
-        if one != folder and _is_cache(one)
+        (path.stat().st_mtime, path)
+        for path in folder.parent.iterdir()
+        if path != folder and _is_cache(path)
     ]
     others.sort(reverse=True)
     for used, stale in others[KEPT : KEPT + REMOVED]:
@@ -167,10 +167,10 @@ def _is_private(folder: Path) -> bool:
     if not hasattr(os, "geteuid"):
         return True
     try:
-        known = folder.stat()
+        status = folder.stat()
     except OSError:
         return False
-    return known.st_uid == os.geteuid() and not known.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 @cache
@@ -260,14 +260,14 @@ class Store:
             data = read_file(path)
         except OSError:
             return None
-        found = _unpack(_key(name), data)
+        content = _unpack(_key(name), data)
         with contextlib.suppress(OSError):
-            if found is None:
+            if content is None:
                 warn_damaged(path)
                 path.unlink()
             elif time.time() - path.stat().st_mtime > HOUR:
                 os.utime(path)  # it is in use
-        return found
+        return content
 
     def has(self, name: str) -> bool:
         """Return whether there is a file, which may be damaged."""

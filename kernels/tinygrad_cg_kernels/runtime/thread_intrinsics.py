@@ -157,8 +157,8 @@ def acquire_lock(lock, waits):
 @_of_python("word, word, word -> word", "PyThread_acquire_lock_timed", "i32")
 def acquire_lock_timed(lock, microseconds, is_interruptible):
     """Take a lock within some time; return 1 if it is taken."""
-    given = ctypes.c_void_p(lock), ctypes.c_longlong(microseconds), is_interruptible
-    return ctypes.pythonapi.PyThread_acquire_lock_timed(*given)
+    arguments = ctypes.c_void_p(lock), ctypes.c_longlong(microseconds), is_interruptible
+    return ctypes.pythonapi.PyThread_acquire_lock_timed(*arguments)
 
 
 @_of_python("word ->", "PyThread_release_lock", "void")
@@ -177,8 +177,8 @@ def _of_cores(rule: str, name: str) -> Callable[[Callable], Intrinsic]:
     return intrinsic(rule, symbol_call(name, "i32") if has_cores else lambda body, *words: "-1")
 
 
-def _answer(name: str, *given: Any) -> int:
-    return getattr(_library, name)(*given) if has_cores else -1
+def _answer(name: str, *arguments: Any) -> int:
+    return getattr(_library, name)(*arguments) if has_cores else -1
 
 
 @_of_cores("-> word", "sched_getcpu")

@@ -172,11 +172,11 @@ def exchange_core(cores, core):
 @jitable
 def leave_core(record, core):
     """Have this worker run on the other cores that it was given."""
-    now, given, kept, others = record + NOW, record + GIVEN, record + KEPT, record + OTHERS
+    now, chosen, kept, others = record + NOW, record + GIVEN, record + KEPT, record + OTHERS
     if read_cores(0, CORES, now) >= 0:
         if not same_cores(now, kept):
-            copy_cores(now, given)
-        copy_cores(given, others)
+            copy_cores(now, chosen)
+        copy_cores(chosen, others)
         exchange_core(others, core)
         copy_cores(others if choose_cores(0, CORES, others) == 0 else now, kept)
 

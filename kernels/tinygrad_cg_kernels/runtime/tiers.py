@@ -43,8 +43,8 @@ _begun: WeakSet[OptimizedCode] = WeakSet()
 
 
 def _forget_threads() -> None:
-    for one in _begun:
-        one.enter_child()
+    for optimized in _begun:
+        optimized.enter_child()
     _begun.clear()
 
 
@@ -53,7 +53,7 @@ at_fork(after_in_child=_forget_threads)
 
 
 PLAIN = """
-  %result = call {kind} @baseline({given})
+  %result = call {kind} @baseline({parameters})
   ret {kind} %result
 """
 COUNTED = f"""
@@ -74,22 +74,22 @@ def with_choice(text: str, work: int, counts: bool) -> str:
 
     It `counts` its calls if nothing else does.
     """
-    found = _ENTRY.search(text)
-    assert found is not None
-    kind, given, _ = found.groups()
+    head = _ENTRY.search(text)
+    assert head is not None
+    kind, parameters, _ = head.groups()
     first = _ENTRY.sub(r"define internal \1 @baseline(\2) \3{", text, count=1)
     choice = f"""
 @{OPTIMIZED} = global ptr null
 @{LEFT} = global i64 {TIER_UP_CALLS}
 @{WORK} = global i64 {work}
-define {kind} @entry({given}) {{
+define {kind} @entry({parameters}) {{
   %optimized = load atomic ptr, ptr @{OPTIMIZED} acquire, align 8
   %none = icmp eq ptr %optimized, null
   br i1 %none, label %own, label %quick
 quick:
-  %found = call {kind} %optimized({given})
+  %found = call {kind} %optimized({parameters})
   ret {kind} %found
-own:{(COUNTED if counts else PLAIN).format(kind=kind, given=given)}}}
+own:{(COUNTED if counts else PLAIN).format(kind=kind, parameters=parameters)}}}
 """
     return first + choice
 
@@ -147,9 +147,9 @@ class OptimizedCode:
 
 def wait() -> None:
     """Wait until the optimized code that other threads compile is there."""
-    for one in list(_begun):
-        if one.thread is not None and one.thread.ident is not None:
-            one.thread.join()
+    for optimized in list(_begun):
+        if optimized.thread is not None and optimized.thread.ident is not None:
+            optimized.thread.join()
 
 
 def counted(run: Callable[..., object], owner: Any, work: int | None = None) -> Callable:

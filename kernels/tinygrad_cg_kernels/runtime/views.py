@@ -150,17 +150,17 @@ def layout(table, start, arrays, kinds):
 
 
 def _operands(body: Any, layout: Value, row: Value, count: Value, kinds: Value) -> Value:
-    places, found = body.parts(layout), []
+    places, operands = body.parts(layout), []
     wanted = body.parts(kinds)
     for k, kind in enumerate(wanted):
         base, step = places[k], places[k + len(wanted)]
         start = body.operate("Add", base, body.operate("Mult", body.index(row), step))
         if isinstance(kind.type, Static) and isinstance(kind.type.value, np.dtype):
-            found.append(_vector(body, start, count, kind))
+            operands.append(_vector(body, start, count, kind))
         else:
             (own,) = body.parts(kind)
-            found.append(body.load(body.dtype(own), body.pointer(start)))
-    return _tuple(found)
+            operands.append(body.load(body.dtype(own), body.pointer(start)))
+    return _tuple(operands)
 
 
 @intrinsic(None, _operands)
@@ -190,7 +190,7 @@ def parts(group, start, count):
     """Return `count` elements of each operand from `start` on; of one value, the value."""
     if isinstance(group, Into):
         return group
-    return tuple(one[start : start + count] if np.ndim(one) else one for one in group)
+    return tuple(item[start : start + count] if np.ndim(item) else item for item in group)
 
 
 def _take(body: Any, group: Value, i: Value) -> Value:
@@ -206,7 +206,7 @@ def _take(body: Any, group: Value, i: Value) -> Value:
 @intrinsic(None, _take)
 def take(group, i):
     """Return the elements of operands at position i."""
-    return tuple(one[i] if np.ndim(one) else one for one in group)
+    return tuple(item[i] if np.ndim(item) else item for item in group)
 
 
 def _written(body: Any, group: Value, outs: Value) -> tuple[Value, ...]:

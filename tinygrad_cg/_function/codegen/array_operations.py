@@ -105,22 +105,22 @@ class Operations:
             if not isinstance(node, (HostNode, ViewNode)):
                 read.update(map(base, node.operands))
         self._read_in_order = read.copy()
-        read.update(one.base for call in self.calls for one in call.operands)
+        read.update(operand.base for call in self.calls for operand in call.operands)
         moves = [self._move(node) for node in hosts if node in self._moves & read]
-        self._read_in_order.update(source for one in moves for source in one.sources)
-        self.by_node: dict[FusionNode, Operation] = {one.node: one for one in self.calls}
-        self.by_node.update((one.node, one) for one in moves)
-        self.work = sum(one.work for one in (*self.calls, *moves))
+        self._read_in_order.update(source for move in moves for source in move.sources)
+        self.by_node: dict[FusionNode, Operation] = {call.node: call for call in self.calls}
+        self.by_node.update((move.node, move) for move in moves)
+        self.work = sum(operation.work for operation in (*self.calls, *moves))
 
     def transposable(self, constants: int) -> dict[int, FusionNode]:
         """Return which of the loop's constants, its first inputs, may be given transposed.
 
         These are matrices that functions of matrices alone read.
         """
-        found = {one.base: None for call in self.calls for one in call.operands}
+        operands = {operand.base: None for call in self.calls for operand in call.operands}
         return {
             node.source: node
-            for node in found
+            for node in operands
             if isinstance(node, ArrayNode)
             and isinstance(node.source, int)
             and node.source < constants
@@ -148,8 +148,9 @@ class Operations:
                 return False
         elif name not in MOVING and name not in ("expand", "pad"):
             return False
-        known = node.dtype in FUSED and all(one.dtype == node.dtype for one in operands)
-        return known and all(0 < one.size < threads.THRESHOLD for one in (node, *operands))
+        arrays = (node, *operands)
+        is_one_dtype = node.dtype in FUSED and all(x.dtype == node.dtype for x in arrays)
+        return is_one_dtype and all(0 < x.size < threads.THRESHOLD for x in arrays)
 
     def _call(self, node: HostNode) -> MatrixCall:
         name, operands = self._name(node), list(map(self._operand, node.operands))
@@ -157,8 +158,8 @@ class Operations:
 
     def _operand(self, node: FusionNode) -> Operand:
         """Return a product's operand, as a view of what a view or a transpose is of."""
-        made = base(node)
-        own = Operand(made, lambda array: array.reshape(node.shape))
+        array_node = base(node)
+        own = Operand(array_node, lambda array: array.reshape(node.shape))
         if isinstance(node, ViewNode):
             change = own.view
         elif node in self._moves and len(node.operands) == 1:
@@ -167,24 +168,24 @@ class Operations:
         else:
             return own
         inner = self._operand(node.operands[0])
-        found = inner.then(change)
-        return found if found.is_view() else own
+        changed = inner.then(change)
+        return changed if changed.is_view() else own
 
     def _move(self, node: HostNode) -> Move:
         """Return an operation that moves elements; it does so with their positions now."""
         sources: dict[FusionNode, int] = {}  # where the elements of each begin, counted from 1
 
-        def positions(one: FusionNode) -> np.ndarray:
-            if isinstance(one, ViewNode):
-                return positions(one.operands[0]).reshape(one.shape)
-            if one in self._moves:
-                assert isinstance(one, HostNode)
-                operands = [_constant(other) for other in one.operands[1:]]
-                if self._name(one) not in ("gather", "gather_adjoint"):
-                    operands = map(positions, one.operands[1:])
-                return np.asarray(one.run(positions(one.operands[0]), *operands))
-            start = sources.setdefault(one, 1 + sum(other.size for other in sources))
-            return np.arange(start, start + one.size).reshape(one.shape)
+        def positions(source: FusionNode) -> np.ndarray:
+            if isinstance(source, ViewNode):
+                return positions(source.operands[0]).reshape(source.shape)
+            if source in self._moves:
+                assert isinstance(source, HostNode)
+                operands = [_constant(other) for other in source.operands[1:]]
+                if self._name(source) not in ("gather", "gather_adjoint"):
+                    operands = map(positions, source.operands[1:])
+                return np.asarray(source.run(positions(source.operands[0]), *operands))
+            start = sources.setdefault(source, 1 + sum(other.size for other in sources))
+            return np.arange(start, start + source.size).reshape(source.shape)
 
         try:
             return Move(node, positions(node).reshape(-1), sources)
@@ -205,7 +206,7 @@ class MatrixCall:
         self, node: FusionNode, ufunc: Any, operands: Sequence[Operand], ranks: Sequence[int]
     ):
         loop = ufuncs.inner_loop(ufunc, node.dtype) if node.dtype in FUSED else None
-        if loop is None or any(one.base.dtype != node.dtype for one in operands):
+        if loop is None or any(operand.base.dtype != node.dtype for operand in operands):
             raise UnfitError
         self.node, self.operands = node, operands
         self._loop, self._ranks = loop, ranks
@@ -214,7 +215,7 @@ class MatrixCall:
 
     def takes_transpose(self, node: FusionNode) -> bool:
         """Return whether an array that is given may be a transpose, as far as this reads it."""
-        if not all(one.is_view(True) for one in self.operands if one.base is node):
+        if not all(operand.is_view(True) for operand in self.operands if operand.base is node):
             return False
         try:
             self._numbers({node})
@@ -228,24 +229,24 @@ class MatrixCall:
         These are its address, what it is given, where operands begin in their arrays in bytes, the
         number of matrices and their sizes, and strides.
         """
-        found = self._numbers(transposes)
-        return [*self._loop, *found.starts, *found.sizes, *found.strides]
+        numbers = self._numbers(transposes)
+        return [*self._loop, *numbers.starts, *numbers.sizes, *numbers.strides]
 
     def _numbers(self, transposes: Collection[FusionNode]) -> _Numbers:
-        samples = [one.samples(one.base in transposes) for one in self.operands]
+        samples = [operand.samples(operand.base in transposes) for operand in self.operands]
         operands = self._prepared(*[operand for _, operand in samples])
-        if not all(one.size for one in operands):
+        if not all(operand.size for operand in operands):
             raise UnfitError
         ranks = self._ranks[: len(operands)]
         pairs = list(zip(operands, ranks, strict=True))
-        batch = promotion.broadcast_shapes(*[one.shape[: one.ndim - rank] for one, rank in pairs])
+        batch = promotion.broadcast_shapes(*[x.shape[: x.ndim - rank] for x, rank in pairs])
         arrays = [np.broadcast_to(x, batch + x.shape[x.ndim - rank :]) for x, rank in pairs]
         addresses = zip(arrays, samples, strict=True)
-        starts = [_address(one) - _address(array) for one, (array, _) in addresses]
-        sizes, shapes = self._shapes(*[one.shape[len(batch) :] for one in arrays])
+        starts = [_address(moved) - _address(array) for moved, (array, _) in addresses]
+        sizes, shapes = self._shapes(*[array.shape[len(batch) :] for array in arrays])
         arrays += [np.empty(batch + shape, self.node.dtype) for shape in shapes]
         count, strides = _batches(batch, arrays)
-        cores = [step for one in arrays for step in one.strides[len(batch) :]]
+        cores = [step for array in arrays for step in array.strides[len(batch) :]]
         return _Numbers(starts, [count, *sizes], [*strides, *cores])
 
     def _prepared(self, *operands: np.ndarray) -> Sequence[np.ndarray]:
@@ -262,16 +263,16 @@ class MatrixCall:
         segment.work["    addresses = np.empty(4, np.int64)"] = None
         words = [segment.sizes.add(word) for word in self.words()]
         segment.calls[self] = words[0]
-        arrays: list[Any] = [segment.array(one.base) for one in self.operands]
+        arrays: list[Any] = [segment.array(operand.base) for operand in self.operands]
         if len(self._ranks) == len(arrays) + 2:
             name = Name(f"unread_{words[0]}")
             segment.work[f"    {name} = np.empty({self.work}, np.float64)"] = None
             arrays.append(name)
         out = segment.array(self.node)
         table = f"section(sizes, {words[0]}, {len(words)})"
-        given = [segment.once(self._text(len(arrays) + 1), "call"), *arrays, out, table]
+        operands = [segment.once(self._text(len(arrays) + 1), "call"), *arrays, out, table]
         slots = ", ".join(["{}"] * len(arrays))
-        call = Expression(f"{{}}({slots}, {{}}, addresses, {{}})", *given, modules=(_UFUNCS,))
+        call = Expression(f"{{}}({slots}, {{}}, addresses, {{}})", *operands, modules=(_UFUNCS,))
         code: Code = [Statement(None, call)]
         count = words[2 + len(self.operands)]
         return [*code, *self._check(segment, out, count)] if self.checked else code
@@ -286,8 +287,8 @@ class MatrixCall:
             lines.append(f"    addresses[{k}] = address_of({name}){offset}")
         first = 2 + operands
         numbers = [f"address_of(words) + {8 * k}" for k in (first, first + self._sizes)]
-        given = ", ".join(["words[0]", "address_of(addresses)", *numbers, "words[1]"])
-        return "\n".join(["@jitable", *lines, f"    ufuncs.call_loop({given})", "    return 0"])
+        arguments = ", ".join(["words[0]", "address_of(addresses)", *numbers, "words[1]"])
+        return "\n".join(["@jitable", *lines, f"    ufuncs.call_loop({arguments})", "    return 0"])
 
     def _check(self, segment: LoopSegment, out: Name, count: int) -> Code:
         """Return statements that end the loop where a matrix was singular."""
@@ -332,7 +333,7 @@ class Decomposition(MatrixCall):
 
     def __init__(self, node: FusionNode, name: str, operands: Sequence[Operand]):
         ufunc = getattr(getattr(np.linalg, "_umath_linalg", None), DECOMPOSITIONS[name], None)
-        if ufunc is None or node.dtype != np.float64 or min(one.rank for one in operands) < 2:
+        if ufunc is None or node.dtype != np.float64 or min(x.rank for x in operands) < 2:
             raise UnfitError
         self.checked = name in ("solve", "inverse")
         result = (2,) if self.checked else (0,) * ufunc.nout
@@ -358,7 +359,7 @@ class Move:
         for k, start in enumerate(starts[1:], 1):
             own = runs[owners[runs[:, 0]] == k]
             tables.append(own - [0, start, 0, 0])
-        self._counts = [len(one) for one in tables]
+        self._counts = [len(table) for table in tables]
         table = np.concatenate(tables).reshape(-1)
         if len(table) > 4 * RUNS:
             raise UnfitError
@@ -374,20 +375,20 @@ class Move:
             code.append(Suite(Expression("for j in range(np.uintp({}))", size), [zero]))
         first = 0
         for source, count in zip(self.sources, self._counts, strict=True):
-            ends = [segment.sizes.number(one) for one in (first, first + count)]
-            given = [out, segment.array(source), table, *ends]
+            ends = [segment.sizes.number(end) for end in (first, first + count)]
+            arguments = [out, segment.array(source), table, *ends]
             name = segment.once(_MOVE, "move")
             code.append(
-                Statement(None, Expression(f"{name}({{}}, {{}}, {{}}, {{}}, {{}})", *given))
+                Statement(None, Expression(f"{name}({{}}, {{}}, {{}}, {{}}, {{}})", *arguments))
             )
             first += count
         return code
 
 
 def _constant(node: FusionNode) -> np.ndarray | None:
-    made = base(node)
-    known = made.constant if isinstance(made, ArrayNode) else None
-    return None if known is None else known.reshape(node.shape)
+    array_node = base(node)
+    constant = array_node.constant if isinstance(array_node, ArrayNode) else None
+    return None if constant is None else constant.reshape(node.shape)
 
 
 def _are_apart(node: HostNode, index: np.ndarray) -> bool:
@@ -404,11 +405,11 @@ def _batches(batch: tuple[int, ...], arrays: Sequence[np.ndarray]) -> tuple[int,
     axes = [axis for axis, size in enumerate(batch) if size > 1]
     if not axes:
         return 1, [0] * len(arrays)
-    for one in arrays:
+    for array in arrays:
         for outer, inner in pairwise(axes):
-            if one.strides[outer] != one.strides[inner] * one.shape[inner]:
+            if array.strides[outer] != array.strides[inner] * array.shape[inner]:
                 raise UnfitError
-    return prod(batch), [one.strides[axes[-1]] for one in arrays]
+    return prod(batch), [array.strides[axes[-1]] for array in arrays]
 
 
 def _runs(positions: np.ndarray, owners: np.ndarray) -> np.ndarray:
@@ -419,13 +420,13 @@ def _runs(positions: np.ndarray, owners: np.ndarray) -> np.ndarray:
     steps, last = np.diff(positions), len(positions) - 1
     breaks = (steps[1:] != steps[:-1]) | (owners[2:] != owners[1:-1])
     ends = np.flatnonzero(breaks) + 1
-    found, start = [], 0
+    runs, start = [], 0
     while start <= last:
         end = start
         if start < last and owners[start + 1] == owners[start]:
             k = np.searchsorted(ends, start, "right")
             end = int(ends[k]) if k < len(ends) else last
         step = int(steps[start]) if end > start else 1
-        found.append((start, int(positions[start]), end - start + 1, step))
+        runs.append((start, int(positions[start]), end - start + 1, step))
         start = end + 1
-    return np.array(found, np.int64)
+    return np.array(runs, np.int64)

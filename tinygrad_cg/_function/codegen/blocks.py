@@ -46,9 +46,9 @@ class Block(BlockScope):
 
     def _element_roots(self, number: int) -> list[FusionNode]:
         """Return the roots of a pass: reductions over elements, and elements that are stored."""
-        found = [one for one in self.kernel.roots if not isinstance(one, RowGatherNode)]
-        found = [one for one in found if self.fusion.homes[one].access == ELEMENT]
-        return [one for one in found if self.pass_of(*self._find_computed(one)) == number]
+        roots = [node for node in self.kernel.roots if not isinstance(node, RowGatherNode)]
+        roots = [node for node in roots if self.fusion.homes[node].access == ELEMENT]
+        return [node for node in roots if self.pass_of(*self._find_computed(node)) == number]
 
     def _find_computed(self, node: FusionNode) -> tuple[FusionNode, Access]:
         """Return the value that a root needs: the root, or the operand that it reduces."""
@@ -78,18 +78,18 @@ class Block(BlockScope):
 
     def _pads(self, roots: list[FusionNode]) -> dict[tuple[FusionNode, Access], tuple[int, int]]:
         """Return the paddings that are computed, and the ranges in which they are not zero."""
-        found: dict[tuple[FusionNode, Access], tuple[int, int]] = {}
+        ranges: dict[tuple[FusionNode, Access], tuple[int, int]] = {}
         for key in reach([(root, ELEMENT) for root in roots], lambda key: self.below(*key)):
             node, access = key
             if isinstance(node, PadNode) and not self.is_read(node, access):
                 start = node.start - access.shift
-                found[key] = (start, start + node.operands[0].size)
-        return found
+                ranges[key] = (start, start + node.operands[0].size)
+        return ranges
 
     def _rows_body(self) -> Code:
         """Return a loop over rows."""
         code = self._row_code(RowCode(self))
-        loops = any(isinstance(one, Suite) for one in code)
+        loops = any(isinstance(statement, Suite) for statement in code)
         if loops or any(isinstance(node, RowGatherNode) for node in self.kernel.roots):
             code.insert(0, Statement(START, Expression("{} * {}", INDEX, COLUMNS)))
         return [Suite(Expression("for i in range({}, {})", FIRST, LAST), [*self._tiles(), *code])]
@@ -131,8 +131,8 @@ class Block(BlockScope):
         calls: Code = []
         text = f"transposed_rows({{}}, {{}}, {{}}, min({TILE}, {{}} - {{}}), {{}}, {{}})"
         for node, name in self.transposes.items():
-            given = self.array(base(node.operands[0])), name, INDEX, LAST, INDEX, COLUMNS
-            calls.append(Statement(None, Expression(text, *given, self.offset(node.rows))))
+            arguments = self.array(base(node.operands[0])), name, INDEX, LAST, INDEX, COLUMNS
+            calls.append(Statement(None, Expression(text, *arguments, self.offset(node.rows))))
         row = Expression(f"({{}} - {{}}) % {TILE} * {{}}", INDEX, FIRST, COLUMNS)
         return [Statement(TILE_ROW, row), Suite(Expression("if not {}", TILE_ROW), calls)]
 
@@ -141,7 +141,7 @@ class Block(BlockScope):
         saves: list[tuple[FusionNode, Access]] = []
 
         def inside(key: tuple[FusionNode, Access]) -> list[tuple[FusionNode, Access]]:
-            return [one for one in self.below(*key) if one[1].per not in ("row", "scalar")]
+            return [key for key in self.below(*key) if key[1].per not in ("row", "scalar")]
 
         for number in range(last, -1, -1):  # backwards: what is saved needs operands itself
             roots = [(node, ELEMENT) for node in self._element_roots(number)]

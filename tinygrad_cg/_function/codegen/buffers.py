@@ -51,7 +51,7 @@ class Scratch:
         self._offsets, self.size = offsets(spans)
         self._spare: deque[tuple[np.ndarray, ...]] = deque(maxlen=1)
         self.give = self._spare.append
-        _known.add(self)
+        _all.add(self)
 
     def take(self) -> tuple[np.ndarray, ...]:
         """Return the arrays, whose elements may be anything."""
@@ -64,15 +64,15 @@ class Scratch:
         memory = np.empty(self.size + LINE, np.uint8)
         pairs = zip(self._spans, self._offsets, strict=True)
         start = -memory.ctypes.data % LINE  # of the first complete line
-        return tuple(np.ndarray(one.shape, one.dtype, memory, start + at) for one, at in pairs)
+        return tuple(np.ndarray(span.shape, span.dtype, memory, start + at) for span, at in pairs)
 
 
-_known: weakref.WeakSet[Scratch] = weakref.WeakSet()
+_all: weakref.WeakSet[Scratch] = weakref.WeakSet()
 
 
 def clear() -> None:
     """Free what all programs keep."""
-    for scratch in list(_known):
+    for scratch in list(_all):
         scratch._spare.clear()
 
 

@@ -37,8 +37,8 @@ PART = Name("own")  # where a group's sums of columns begin
 
 def tree(node: ReduceNode) -> tuple[str, Expression]:
     """Return the function that combines the values of a group of threads, and its expression."""
-    found = combine(node, Name("value"), Name("other"))
-    expression = found if isinstance(found, Expression) else Expression("{}", found)
+    combined = combine(node, Name("value"), Name("other"))
+    expression = combined if isinstance(combined, Expression) else Expression("{}", combined)
     kind = type_name(node.dtype)
     text = groups.TREE.format(
         name="NAME", later="NAME_later", first="NAME_first", kind=kind, combined=expression
@@ -64,10 +64,10 @@ class DeviceLoop(LoopCode):
         for node, part in self.parts.items():
             name = self._total(node)
             if node.result == "row":
-                found = Expression(f"{self.block.tree(node)}({{}}, lane, group)", part)
+                total = Expression(f"{self.block.tree(node)}({{}}, lane, group)", part)
             else:
-                found = combine(node, name, part)
-            ends.append(Statement(name, found))
+                total = combine(node, name, part)
+            ends.append(Statement(name, total))
         return [*starts, Suite(head, body), *ends] if body else []
 
     def _add(self, node: ReduceNode, value: Any) -> Statement:
@@ -121,9 +121,9 @@ class DeviceScalars(Scalars):
 
     def literal(self, node: LiteralNode) -> Expression:
         """Return a literal of the program: an element of an array, so that no text has it."""
-        known = self.literals.setdefault(node.dtype, [])
-        known.append(node.number)
-        return Expression(f"literals_{node.dtype.name}[{len(known) - 1}]")
+        numbers = self.literals.setdefault(node.dtype, [])
+        numbers.append(node.number)
+        return Expression(f"literals_{node.dtype.name}[{len(numbers) - 1}]")
 
     def load(self, node: FusionNode, position: Any) -> Expression:
         return Expression("{}[{}]", self.array(node), position)
@@ -156,8 +156,8 @@ class DeviceBlock(Block):
     @property
     def blocks(self) -> int:
         """Return how many blocks run the kernel: the same for the same sizes."""
-        found = adapter.blocks_for(self.rows * self.group)
-        return min(found, MOST_PARTS) if self.columns else found
+        count = adapter.blocks_for(self.rows * self.group)
+        return min(count, MOST_PARTS) if self.columns else count
 
     @property
     def groups(self) -> int:
@@ -175,15 +175,15 @@ class DeviceBlock(Block):
         self, roots: list[FusionNode], low: int, high: int, live: set[tuple[FusionNode, Access]]
     ) -> Code:
         first = f"{self.offset(low)} + cuda.grid(1)" if low else "cuda.grid(1)"
-        given = self, roots, first, self.offset(high), [], live
-        return DeviceLoop(*given, first=first, step="cuda.gridsize(1)").code()
+        arguments = self, roots, first, self.offset(high), [], live
+        return DeviceLoop(*arguments, first=first, step="cuda.gridsize(1)").code()
 
     def _saves(self, last: int) -> list[tuple[FusionNode, Access]]:
         return []
 
     def _row_loop(self, roots: list[FusionNode], saved: list[Any], row: RowCode) -> Code:
-        given = self, roots, "lane", Name("end"), saved, set(), row
-        return DeviceLoop(*given, first="lane", step="group").code()
+        arguments = self, roots, "lane", Name("end"), saved, set(), row
+        return DeviceLoop(*arguments, first="lane", step="group").code()
 
     def _rows_body(self) -> Code:
         row = DeviceRow(self)
@@ -223,14 +223,15 @@ class DeviceBlock(Block):
                 f"        parts_{self.names[node]}[cuda.blockIdx.x] = {total}"
                 for node, total in totals.items()
             ]
-        given: dict[str, Given] = {name: ("array", node) for node, name in self.arrays.items()}
-        given |= {self.column_total(node): ("columns", node) for node in self.columns}
-        given |= {f"parts_{self.names[node]}": ("total", node) for node in self.totals}
-        given |= {f"literals_{one.name}": ("literals", one) for one in self.computed.literals}
+        arguments: dict[str, Given] = {name: ("array", node) for node, name in self.arrays.items()}
+        arguments |= {self.column_total(node): ("columns", node) for node in self.columns}
+        arguments |= {f"parts_{self.names[node]}": ("total", node) for node in self.totals}
+        literals = self.computed.literals
+        arguments |= {f"literals_{dtype.name}": ("literals", dtype) for dtype in literals}
         sizes = [] if self.flat else ["columns", "group"]
-        names = [*given, *sizes, *self.numbers.values()]
+        names = [*arguments, *sizes, *self.numbers.values()]
         imported = self.imported | modules(scalars)
-        return write_kernel(imported, self.trees, names, lines), list(given.values())
+        return write_kernel(imported, self.trees, names, lines), list(arguments.values())
 
     @property
     def integers(self) -> list[int]:

@@ -50,9 +50,9 @@ class DeviceExecutable(Executable):
         """Return the texts of the program, with comments on how kernels are launched."""
         call, *kernels = self.texts
         notes = [
-            f"    # segment_{k}: {one.repeated.note}"
-            for k, one in enumerate(self.dispatchers)
-            if one.repeated is not None
+            f"    # segment_{k}: {segment.repeated.note}"
+            for k, segment in enumerate(self.dispatchers)
+            if segment.repeated is not None
         ]
         head, *lines = call.splitlines(keepends=True)
         return ["".join([head, *[f"{note}\n" for note in notes], *lines]), *kernels]
@@ -62,15 +62,15 @@ class DeviceExecutable(Executable):
             return self._run_there(arrays)
 
     def _run_there(self, arrays: Sequence[Any]) -> list[Any]:
-        found = []
+        moved = []
         for array in arrays:
             if isinstance(array, devices.array_types):
-                found.append(array)
+                moved.append(array)
             elif array.ndim:
                 return on_gpu(self._graph)(arrays)
             else:
-                found.append(number(array))
-        return self._fused(found)
+                moved.append(number(array))
+        return self._fused(moved)
 
 
 class DeviceTarget(Target):
@@ -95,9 +95,9 @@ class DeviceTarget(Target):
 
         What one segment alone writes and reads is its own from here on.
         """
-        found = [segment for segment, _ in segments]
-        for segment in found:
-            segment.keep({node for one in found if one is not segment for node in one.arrays})
+        for segment, _ in segments:
+            others = [other for other, _ in segments if other is not segment]
+            segment.keep({node for other in others for node in other.arrays})
         return nullcontext()
 
     def function(self, segment: Any, kinds: Kinds) -> tuple[Callable[..., Any], Any]:
@@ -116,14 +116,14 @@ class DeviceTarget(Target):
 def _place(value: Any) -> Any:
     if type(value) is np.ndarray:
         return devices.move(value, devices.GPU)
-    return [_place(one) for one in value] if isinstance(value, (list, tuple)) else value
+    return [_place(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 class _Launch:
     """A kernel, what it is given, and how many blocks run it."""
 
-    def __init__(self, source: str, blocks: int, given: list[Any], integers: Sequence[int]):
-        self.source, self.blocks, self.given = source, blocks, given
+    def __init__(self, source: str, blocks: int, arguments: list[Any], integers: Sequence[int]):
+        self.source, self.blocks, self.arguments = source, blocks, arguments
         self.integers = list(integers)
         (self.kernel,) = programs.kernels(source, ["kernel"])
 
@@ -145,40 +145,40 @@ class DeviceSegment:
         self.sizes = Sizes()
         self.source = ""
         self._launches: list[_Launch] = []
-        self._made: dict[Any, tuple[tuple[int, ...], np.dtype]] = {}  # arrays of its own
+        self._own: dict[Any, tuple[tuple[int, ...], np.dtype]] = {}  # arrays of its own
 
     def write(self) -> None:
         """Write and compile the kernels, in order; totals are finished where they are needed."""
         pending: list[ReduceNode] = []
         totals = {node for block in self.blocks for node in block.totals}
         for block in self.blocks:
-            source, given = block.source()
-            if any(node in pending for kind, node in given if kind == "array"):
+            source, named = block.source()
+            if any(node in pending for kind, node in named if kind == "array"):
                 self._finish(pending, [])
                 pending = []
-            found: list[Any] = []
-            for kind, value in given:
+            arguments: list[Any] = []
+            for kind, value in named:
                 if kind == "array":
-                    found.append(self._array(value, totals))
+                    arguments.append(self._array(value, totals))
                 elif kind == "literals":
-                    found.append(_literals(block.computed, value))
+                    arguments.append(_literals(block.computed, value))
                 else:
                     groups = block.groups if kind == "columns" else block.blocks
-                    found.append(self._parts(value, groups, totals))
-            self._add(source, block.blocks, found, block.integers)
-            pending += [node for node in block.totals if ("parts", node) in self._made]
+                    arguments.append(self._parts(value, groups, totals))
+            self._add(source, block.blocks, arguments, block.integers)
+            pending += [node for node in block.totals if ("parts", node) in self._own]
             for node in block.columns:
-                if ("parts", node) in self._made:
+                if ("parts", node) in self._own:
                     self._finish_columns(node, block.groups)
         self._finish(pending, [node for node in self.finals if node not in totals])
         self.source = "\n\n".join([launch.source for launch in self._launches])
 
-    def _add(self, source: str, blocks: int, given: list[Any], integers: Sequence[int]) -> None:
-        self._launches.append(_Launch(source, blocks, given, integers))
+    def _add(self, source: str, blocks: int, arguments: list[Any], integers: Sequence[int]) -> None:
+        self._launches.append(_Launch(source, blocks, arguments, integers))
 
     def _array(self, node: FusionNode, totals: set[Any]) -> FusionNode:
         if node in totals and node not in self.finals:
-            self._made[node] = ((1,), node.dtype)
+            self._own[node] = ((1,), node.dtype)
         else:
             self.arrays.setdefault(node)
         return node
@@ -188,7 +188,7 @@ class DeviceSegment:
         result = self._array(node, totals)
         if groups == 1:
             return result
-        self._made["parts", node] = ((groups * node.size,), node.dtype)
+        self._own["parts", node] = ((groups * node.size,), node.dtype)
         return "parts", node
 
     def _finish_columns(self, node: ReduceNode, groups: int) -> None:
@@ -212,11 +212,11 @@ class DeviceSegment:
         if not totals and not finals:
             return
         names = NodeNames()
-        known: dict[FusionNode, Name] = {}
+        arrays: dict[FusionNode, Name] = {}
         numbers: dict[int, Name] = {}
 
         def array(node: FusionNode) -> Name:
-            return known.setdefault(node, Name(names[node]))
+            return arrays.setdefault(node, Name(names[node]))
 
         def number_of(value: int) -> Name:
             return numbers.setdefault(value, Name(f"n{len(numbers)}"))
@@ -224,15 +224,15 @@ class DeviceSegment:
         scalars = DeviceScalars(array, number_of)
         trees: dict[str, str] = {}
         imported: set[str] = set()
-        lines, given = [], {}
+        lines, arguments = [], {}
         for node in totals:
             text, expression = tree(node)
             imported |= set(expression.modules)
             name = trees.setdefault(text, f"tree_{len(trees)}")
             total, parts = Name(f"total_{names[node]}"), f"parts_{names[node]}"
-            (count,), _ = self._made["parts", node]
+            (count,), _ = self._own["parts", node]
             lines += render(_combine_parts(node, total, f"{parts}[k]", number_of(count), name))
-            given[parts] = ("parts", node)
+            arguments[parts] = ("parts", node)
             scalars.names[node] = total
         stores = [f"        {array(node)}[0] = total_{names[node]}" for node in totals]
         for node in finals:
@@ -241,15 +241,15 @@ class DeviceSegment:
         code = scalars.take()
         lines += [*render(code), f"    if {THREAD} == 0:", *stores]
         imported |= modules(code)
-        own = {node for node in totals if node in self._made}
-        for node, name in known.items():
-            given[name] = node
-            if node not in own and node not in self._made:
+        own = {node for node in totals if node in self._own}
+        for node, name in arrays.items():
+            arguments[name] = node
+            if node not in own and node not in self._own:
                 self.arrays.setdefault(node)
         for dtype in scalars.literals:
-            given[f"literals_{dtype.name}"] = _literals(scalars, dtype)
-        source = write_kernel(imported, trees, [*given, *numbers.values()], lines)
-        self._add(source, 1, list(given.values()), list(numbers))
+            arguments[f"literals_{dtype.name}"] = _literals(scalars, dtype)
+        source = write_kernel(imported, trees, [*arguments, *numbers.values()], lines)
+        self._add(source, 1, list(arguments.values()), list(numbers))
 
     def keep(self, others: set[FusionNode]) -> None:
         """Make arrays that neither `others` are, nor an operation or a result, the segment's own.
@@ -257,12 +257,12 @@ class DeviceSegment:
         After this the launches are complete, and it is chosen whether they are repeated at once.
         """
         hosts = [node for node in self.fusion.nodes if isinstance(node, HostNode)]
-        outside = [*self.fusion.outputs, *[one for node in hosts for one in node.operands]]
-        read = {base(one) for one in outside}
+        outside = [*self.fusion.outputs, *[operand for node in hosts for operand in node.operands]]
+        read = {base(node) for node in outside}
         written = self._written()
-        for node in [one for one in self.arrays if one in written - read - others]:
+        for node in [array for array in self.arrays if array in written - read - others]:
             del self.arrays[node]
-            self._made[node] = node.shape, node.dtype
+            self._own[node] = node.shape, node.dtype
         if graphs.wanted():
             roles: list[graphs.Role] = [self._role(node, written) for node in self.arrays]
             self.repeated = graphs.Repeated(self._launch, self._make, roles, len(self._launches))
@@ -275,32 +275,33 @@ class DeviceSegment:
     def _role(node: FusionNode, written: set[FusionNode]) -> graphs.Role:
         if node in written:
             return "written"
-        given = isinstance(node, ArrayNode) and node.constant is None
-        return "constant" if node.is_input and not given else "read"
+        is_argument = isinstance(node, ArrayNode) and node.constant is None
+        return "constant" if node.is_input and not is_argument else "read"
 
     def run(self, *arrays: Any) -> None:
         """Run the kernels on arrays that they read and write, after which stand sizes."""
-        given = arrays[: len(self.arrays)]
+        own_arrays = arrays[: len(self.arrays)]
         if self.repeated is None:
-            self._launch(given, self._make())
+            self._launch(own_arrays, self._make())
         else:
-            self.repeated(given)
+            self.repeated(own_arrays)
 
     def _make(self) -> dict[Any, Any]:
         """Return new arrays that are the segment's own."""
         empty = devices.library().empty
-        return {key: empty(shape, dtype) for key, (shape, dtype) in self._made.items()}
+        return {key: empty(shape, dtype) for key, (shape, dtype) in self._own.items()}
 
     def _launch(self, arrays: Sequence[Any], own: dict[Any, Any]) -> None:
         library = devices.library()
-        known = dict(own)
+        by_node = dict(own)
         for node, array in zip(self.arrays, arrays, strict=True):
-            known[node] = library.ascontiguousarray(array)
+            by_node[node] = library.ascontiguousarray(array)
         for launch in self._launches:
-            given = [
-                one if isinstance(one, devices.array_types) else known[one] for one in launch.given
+            arguments = [
+                argument if isinstance(argument, devices.array_types) else by_node[argument]
+                for argument in launch.arguments
             ]
-            programs.launch(launch.kernel, launch.blocks, given, launch.integers)
+            programs.launch(launch.kernel, launch.blocks, arguments, launch.integers)
 
 
 def _combine_parts(node: ReduceNode, total: Name, part: str, count: str, tree_name: str) -> Code:

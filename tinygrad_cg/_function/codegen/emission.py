@@ -57,7 +57,7 @@ class _Literal(Emitter):
 
 class _Apply(Emitter):
     def emit(self, code: Any, node: ApplyNode, access: Access, operands: Pairs, column: Any) -> Any:
-        values = [code.value(*one, column) for one in operands]
+        values = [code.value(*operand, column) for operand in operands]
         guard = kmath.GUARDED.get(node.function)
         if guard and all(map(importable, guard)) and is_floating(node.dtype):
             test, fast = guard
@@ -69,7 +69,7 @@ class _Apply(Emitter):
         return node.operands
 
     def as_scalar(self, scalars: Any, node: ApplyNode) -> Any:
-        return apply_scalar(node, [scalars.value(base(one)) for one in node.operands])
+        return apply_scalar(node, [scalars.value(base(operand)) for operand in node.operands])
 
 
 class _Reduce(Emitter):
@@ -109,7 +109,7 @@ class _Lookup(Emitter):
     def emit(
         self, code: Any, node: LookupNode, access: Access, operands: Pairs, column: Any
     ) -> Any:
-        array, index = [code.value(*one, column) for one in operands]
+        array, index = [code.value(*operand, column) for operand in operands]
         if node.columns:
             return code.element(array, Expression("{} * {} + {}", index, COLUMNS, column))
         return Expression("{}[np.uintp({})]", array, index)

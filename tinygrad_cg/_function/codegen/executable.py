@@ -43,16 +43,17 @@ class Executable:
         self.kernels = len(fusion.kernels)
         self._fusion, self._target = fusion, target
         self._names = {node: f"v{k}" for k, node in enumerate(fusion.nodes)}
-        given = [one for one in fusion.nodes if isinstance(one, ArrayNode) and one.constant is None]
-        self._names |= {node: f"x{node.source}" for node in given}
+        for node in fusion.nodes:
+            if isinstance(node, ArrayNode) and node.constant is None:
+                self._names[node] = f"x{node.source}"
         self._shapes: dict[FusionNode, tuple[int, ...]] = {}
         for node in fusion.outputs:
-            made = base(node)
-            if not made.is_input and not isinstance(made, HostNode):
-                self._shapes.setdefault(made, node.shape)
+            array = base(node)
+            if not array.is_input and not isinstance(array, HostNode):
+                self._shapes.setdefault(array, node.shape)
         self._constants: set[FusionNode] = set()  # operations that have been run already
         hosts = [node for node in fusion.nodes if isinstance(node, HostNode)]
-        self._read_by_hosts = {base(one) for node in hosts for one in node.operands}
+        self._read_by_hosts = {base(operand) for node in hosts for operand in node.operands}
         self._scope: dict[str, Any] = dict(target.names)
         self._steps = Steps()
         self._notes: list[str] = []  # the literals of kernels, for readers of the text
@@ -86,7 +87,7 @@ class Executable:
         cuts = sorted(by_stage)
         stages = _cut_segments(self._fusion, self._target, cuts)
         with self._target.compile_batch(
-            [(one, self._kinds(one)) for some in stages for one in some]
+            [(segment, self._kinds(segment)) for some in stages for segment in some]
         ):
             for k, segments in enumerate(stages):
                 for node in by_stage[cuts[k - 1]] if k else ():
@@ -124,23 +125,25 @@ class Executable:
 
     def _run_host(self, node: HostNode) -> None:
         """Add an operation on arrays; of constants alone, run it now."""
-        made = [base(one) for one in node.operands]
-        names = [self._name(one) for one in made]
+        operands = [base(operand) for operand in node.operands]
+        names = [self._name(array) for array in operands]
         views = [  # the shapes of views that are operands, where arrays have others
-            operand.shape if one.dtype != object and self._shape(one) != operand.shape else None
-            for one, operand in zip(made, node.operands, strict=True)
+            operand.shape if array.dtype != object and self._shape(array) != operand.shape else None
+            for array, operand in zip(operands, node.operands, strict=True)
         ]
         name, run = self._name(node), self._target.operation(node)
         if self._is_constant(node):
             self._constants.add(node)
             arrays = [
-                self._scope[one] if shape is None else self._scope[one].reshape(shape)
-                for one, shape in zip(names, views, strict=True)
+                self._scope[operand] if shape is None else self._scope[operand].reshape(shape)
+                for operand, shape in zip(names, views, strict=True)
             ]
             self._scope[name] = self._scope["contiguous"](run(*arrays))
             return
-        given = zip(names, views, strict=True)
-        texts = [one if shape is None else f"{one}.reshape({shape})" for one, shape in given]
+        pairs = zip(names, views, strict=True)
+        texts = [
+            operand if shape is None else f"{operand}.reshape({shape})" for operand, shape in pairs
+        ]
         text = f"{self._bind(f'run_{name}', run)}({', '.join(texts)})"
         if node not in self._read_by_hosts and _is_strided(node):
             text = f"contiguous({text})"
@@ -150,13 +153,13 @@ class Executable:
         """Return whether an operation's result is the same in all calls, and worth keeping."""
         if not (node.is_operation and node.pure and node.operands) or node.dtype == object:
             return False
-        operands = {base(one) for one in node.operands} - self._constants
-        known = all(isinstance(one, ArrayNode) and one.constant is not None for one in operands)
-        return known and node.size <= LARGEST
+        operands = {base(operand) for operand in node.operands} - self._constants
+        are_constant = all(isinstance(x, ArrayNode) and x.constant is not None for x in operands)
+        return are_constant and node.size <= LARGEST
 
     def _run_segment(self, segment: Segment, number: int) -> None:
         if not segment.large:
-            roots = [one for one in _roots(segment) if one in self._fusion.stored]
+            roots = [root for root in _roots(segment) if root in self._fusion.stored]
             self._run_small(segment, number, list(dict.fromkeys([*segment.finals, *roots])))
             return
         for k in range(len(segment.blocks)):
@@ -194,22 +197,23 @@ class Executable:
         name = self._bind(f"split_{number}_{k}", run)
         self._note(name, segment.heads[k])
         results = [self._name(node) for node in partial]
-        given = [self._name(node) for node in nodes if node not in partial]
+        names = [self._name(node) for node in nodes if node not in partial]
         stored = [node for node in block.kernel.roots if node in self._fusion.stored]
         self._make_arrays([node for node in stored if node not in partial and node in nodes])
-        call = f"{name}({', '.join(given)})"
+        call = f"{name}({', '.join(names)})"
         line = f"{', '.join(results)}, = {call}" if results else call
-        self._steps.add(line, uses=[*results, *given], makes=results)
+        self._steps.add(line, uses=[*results, *names], makes=results)
 
     def _result(self, position: int) -> str:
         """Return the expression of an output's array, which nothing else refers to."""
         outputs = self._fusion.outputs
-        made, shape = base(outputs[position]), outputs[position].shape
-        name = self._name(made)
-        known = made in self._constants or any(base(one) is made for one in outputs[:position])
-        given = made.aliases if isinstance(made, HostNode) else made.is_input
-        if not (known or given):
-            return name if self._shape(made) == shape else f"{name}.reshape({shape})"
+        array, shape = base(outputs[position]), outputs[position].shape
+        name = self._name(array)
+        is_repeated = array in map(base, outputs[:position])
+        is_kept = is_repeated or array in self._constants
+        is_argument = array.aliases if isinstance(array, HostNode) else array.is_input
+        if not (is_kept or is_argument):
+            return name if self._shape(array) == shape else f"{name}.reshape({shape})"
         return f"array({name}, order='C').reshape({shape})"
 
 
@@ -217,7 +221,7 @@ def cut_stages(fusion: Fusion, cuts: Sequence[int]) -> list[tuple[list[Kernel], 
     """Return kernels and stored values of one element: before each cut, and after the last one."""
     kernels: list[list[Kernel]] = [[] for _ in range(len(cuts) + 1)]
     finals: list[list[FusionNode]] = [[] for _ in range(len(cuts) + 1)]
-    for kernel in sorted(fusion.kernels.values(), key=lambda one: one.stage):
+    for kernel in sorted(fusion.kernels.values(), key=lambda kernel: kernel.stage):
         kernels[bisect_right(cuts, kernel.stage)].append(kernel)
     for node in fusion.nodes:
         if node in fusion.stored and node.size == 1 and node.among_scalars:
@@ -228,14 +232,14 @@ def cut_stages(fusion: Fusion, cuts: Sequence[int]) -> list[tuple[list[Kernel], 
 def _cut_segments(fusion: Fusion, target: Target, cuts: Sequence[int]) -> list[list[Segment]]:
     """Return the segments before each cut, and after the last one, written down."""
     wanted = {node for node in fusion.stored if node.result == "total"}
-    found = [target.segments(fusion, *parts) for parts in cut_stages(fusion, cuts)]
-    for segment in reversed([one for segments in found for one in segments]):
+    stages = [target.segments(fusion, *parts) for parts in cut_stages(fusion, cuts)]
+    for segment in reversed([segment for segments in stages for segment in segments]):
         if not segment.large:  # it stores the totals that a later one reads
             totals = [root for root in _roots(segment) if root.result == "total"]
             segment.finals += [root for root in totals if root in wanted]
         segment.write()
         wanted.update(segment.arrays, *segment.tables)
-    return found
+    return stages
 
 
 def _roots(segment: Segment) -> list[FusionNode]:
@@ -246,5 +250,5 @@ def _is_strided(node: HostNode) -> bool:
     """Return whether an operation gives a view that kernels cannot read, as far as shapes tell."""
     if not node.is_operation or not node.aliases:
         return False
-    result = node.run(*[np.empty(one.shape, one.dtype) for one in node.operands])
+    result = node.run(*[np.empty(operand.shape, operand.dtype) for operand in node.operands])
     return not result.flags.c_contiguous

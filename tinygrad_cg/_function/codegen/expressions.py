@@ -35,8 +35,8 @@ def call(function: Callable, operands: Sequence[Any]) -> Expression:
 
 def convert_expression(expression: Any, dtype: np.dtype) -> Any:
     """Return a value in a dtype, which wider integers and literals do not keep."""
-    known = dtype == np.float64
-    return expression if known else Expression(f"{type_name(dtype)}({{}})", expression)
+    is_kept = dtype == np.float64
+    return expression if is_kept else Expression(f"{type_name(dtype)}({{}})", expression)
 
 
 def number_text(value: Any, dtype: np.dtype) -> str:

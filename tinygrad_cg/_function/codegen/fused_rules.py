@@ -49,13 +49,13 @@ class _Trace(Level):
         if params or not isinstance(primitive.kernel, Elementwise):
             raise _NotElementwise
         self.steps.append((primitive.kernel, tuple(map(self.number, inputs))))
-        self.tensors.append(Tensor(primitive.abstract(*[one._data for one in inputs])))
+        self.tensors.append(Tensor(primitive.abstract(*[tensor._data for tensor in inputs])))
         return self.tensors[-1]
 
     def number(self, tensor: Tensor) -> int | np.ndarray:
         """Return the number of a tensor, or the value of a constant."""
-        for number, known in enumerate(self.tensors):
-            if known is tensor:
+        for number, recorded in enumerate(self.tensors):
+            if recorded is tensor:
                 return number
         data = tensor._data
         if type(data) is not np.ndarray or data.ndim or is_complex(data.dtype):
@@ -88,12 +88,13 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
             return None
         first = operands[0]
         of = trace.tensors[first]._data if isinstance(first, int) else first
-        given = [
-            texts[one] if isinstance(one, int) else number_text(one[()], one.dtype)
-            for one in operands
+        arguments = [
+            texts[operand] if isinstance(operand, int) else number_text(operand[()], operand.dtype)
+            for operand in operands
         ]
         name = Name(f"t{len(code)}")
-        code.append(Statement(name, scalar(kernel.function, given, of.dtype, result._data.dtype)))
+        value = scalar(kernel.function, arguments, of.dtype, result._data.dtype)
+        code.append(Statement(name, value))
         texts.append(name)
     return scalar_function(names, code, texts[-1])
 
@@ -112,7 +113,7 @@ class FusedRule:
         """Return the result by the kernel for the operands' dtype, or else by the operations."""
         arrays = [operand._data for operand in operands]
         dtype = arrays[0].dtype
-        alike = all(type(one) is np.ndarray and one.dtype is dtype for one in arrays)
+        alike = all(type(array) is np.ndarray and array.dtype is dtype for array in arrays)
         if state.frame is not None or not alike:
             return self.rule(*operands)
         kernel = self.kernels[dtype] if dtype in self.kernels else self._kernel(dtype)
@@ -156,17 +157,17 @@ class _Step(NamedTuple):
 
 def _steps(trace: _Trace) -> list[_Step]:
     """Return the steps of a traced function, whose operands but the first are not its own."""
-    dtype, found = trace.tensors[0]._data.dtype, []
+    dtype, steps = trace.tensors[0]._data.dtype, []
     for position, (run, operands) in enumerate(trace.steps):
         first, *later = operands
         for _, others in trace.steps[position + 1 :]:
             later += others
-        needed = {one for one in later if type(one) is int}
+        needed = {operand for operand in later if type(operand) is int}
         free = type(first) is int and not 0 < first < trace.count and first not in needed
         alike = free and trace.tensors[first]._data.dtype == dtype
         overwrites = alike and trace.tensors[trace.count + position]._data.dtype == dtype
-        found.append(_Step(run, operands, overwrites))
-    return found
+        steps.append(_Step(run, operands, overwrites))
+    return steps
 
 
 class InPlaceRule:
@@ -191,7 +192,8 @@ class InPlaceRule:
         arrays: list[Any] = [operand._data for operand in operands]
         dtype, shape = arrays[0].dtype, arrays[0].shape
         if state.frame is not None or not all(
-            type(one) is np.ndarray and one.dtype is dtype and one.shape == shape for one in arrays
+            type(array) is np.ndarray and array.dtype is dtype and array.shape == shape
+            for array in arrays
         ):
             return self.plain(*operands)
         if dtype not in self.programs:
@@ -200,11 +202,11 @@ class InPlaceRule:
         if steps is None:
             return self.plain(*operands)
         for run, numbers, overwrites in steps:
-            given = [arrays[one] if type(one) is int else one for one in numbers]
+            arguments = [arrays[number] if type(number) is int else number for number in numbers]
             if overwrites and (owned or numbers[0] != 0):
-                arrays.append(run(*given, out=given[0]))
+                arrays.append(run(*arguments, out=arguments[0]))
             else:
-                arrays.append(run(*given))
+                arrays.append(run(*arguments))
         result = arrays[-1] if steps else arrays[0]
         if steps or owned:
             mine.append(result)
@@ -216,8 +218,8 @@ class InPlaceRule:
         """Return the steps for a dtype; None if they are not elementwise."""
         if not is_floating(dtype) or dtype.itemsize < 4:
             return None
-        known = getattr(self.plain, "fused", None)
-        kernel = known and (known.kernels.get(dtype) or known._kernel(dtype))
+        fused = getattr(self.plain, "fused", None)
+        kernel = fused and (fused.kernels.get(dtype) or fused._kernel(dtype))
         if kernel is not None:
             return [_Step(kernel, tuple(range(len(self.names))), True)]
         trace = _trace(self.rule, len(self.names), Aval((2,), dtype))

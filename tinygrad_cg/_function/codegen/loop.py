@@ -48,11 +48,11 @@ class RowCode:
             return block.array(node)
         key = node, access, None if access.per == "row" else column
         if key not in self.names:
-            found = self._find(*key)
-            if not isinstance(found, Expression):
-                return found
+            value = self._find(*key)
+            if not isinstance(value, Expression):
+                return value
             name = self.names[key] = block.fresh(node.label)
-            self._code.append(Statement(name, found))
+            self._code.append(Statement(name, value))
         return self.names[key]
 
     def _find(self, node: FusionNode, access: Access, column: Any) -> Any:
@@ -153,15 +153,15 @@ class LoopCode:
         """Return a call of a new function of statements that seldom run, to spare registers."""
         block = self.block
         words = reads(code)
-        sections = [one for one in self.sections.values() if one[0] in words]
+        sections = [section for section in self.sections.values() if section[0] in words]
         code = [*[Statement(*section) for section in sections], *code]
         words = reads(code)
-        known = [LEFT, SIZE, START, TILE_ROW, *block.parameters]
+        names = [LEFT, SIZE, START, TILE_ROW, *block.parameters]
         if self.row is not None:
-            known += [*self.row.names.values(), *map(self.row.total, block.names)]
-        given = [name for name in dict.fromkeys(known) if name in words]
+            names += [*self.row.names.values(), *map(self.row.total, block.names)]
+        arguments = [name for name in dict.fromkeys(names) if name in words]
         results = "".join(f"{part}, " for part in self.parts.values()).rstrip()
-        call = f"{block.name}_far_{len(block.helpers)}({', '.join(given)})"
+        call = f"{block.name}_far_{len(block.helpers)}({', '.join(arguments)})"
         head = ["@jitable", f"def {call}:", "    outlined()", "    noalias()"]
         block.helpers.append("\n".join([*head, *render(code), f"    return {results or 0}"]))
         block.imported |= modules(code)
@@ -203,9 +203,9 @@ class LoopCode:
         section = Expression("section({}, {}, {})", array, start, SIZE)
         text = str(section)
         if text not in self.sections:
-            known = {name for name, _ in self.sections.values()}
+            taken = {name for name, _ in self.sections.values()}
             name = f"{array}_part"
-            while name in known:
+            while name in taken:
                 name += "_"
             self.sections[text] = Name(name), section
         return Expression("{}[j]", self.sections[text][0])
@@ -222,13 +222,13 @@ class LoopCode:
         for key in in_turn(
             (node, access), self._operands, lambda key: self._find_known(*key) is not None
         ):
-            one, inner = key
-            found = emitter(one).emit(self, one, inner, self._operands(key), column)
-            if isinstance(found, Expression):
-                name = self.block.fresh(emitter(one).stem or one.label)
-                self._code.append(Statement(name, found))
-                found = name
-            self._values[key] = found
+            own, inner = key
+            value = emitter(own).emit(self, own, inner, self._operands(key), column)
+            if isinstance(value, Expression):
+                name = self.block.fresh(emitter(own).stem or own.label)
+                self._code.append(Statement(name, value))
+                value = name
+            self._values[key] = value
         return self._find_known(node, access)
 
     def _operands(self, key: tuple[FusionNode, Access]) -> list[tuple[FusionNode, Access]]:

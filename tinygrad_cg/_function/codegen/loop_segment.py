@@ -54,7 +54,7 @@ class Layout:
             for k, node in outputs.items()
         }
         self.constants: list[np.ndarray] = []
-        self.given: list[Part] = []  # of the segment's arrays
+        self.chosen: list[Part] = []  # of the segment's arrays
 
     def _carry(self, k: int, shift: int) -> Part:
         if k not in self.kept:
@@ -86,8 +86,8 @@ class Layout:
         elif isinstance(node, LiteralNode):  # a size
             part = self._constant(np.array(node.number, node.dtype))
         else:
-            part = self.parts.get(node) or Part(("work", len(self.given)))
-        self.given.append(part)
+            part = self.parts.get(node) or Part(("work", len(self.chosen)))
+        self.chosen.append(part)
         return part
 
 
@@ -191,8 +191,8 @@ class LoopSegment(Segment):
         if self.sizes.literals:
             lines += self.sizes.views(self.sizes.own_address())
         lines += [*fixed, *self.work, *render(work), "    i = plan[0]"]
-        numbers = [one.expression for one in first]
-        read = {self.names[one.node] for one in numbers if isinstance(one, Load)}
+        numbers = [statement.expression for statement in first]
+        read = {self.names[load.node] for load in numbers if isinstance(load, Load)}
         lines += [line for name, line in moving.items() if name in read]
         lines += [*render(first), "    for i in range(plan[0], plan[1]):"]
         lines += [f"    {line}" for line in (*moving.values(), *render(code))]
@@ -221,22 +221,22 @@ class LoopSegment(Segment):
         first: list[Statement] = []
         rest: Code = []
         before = {node for node, _ in carried}
-        for one in code:
-            if not (isinstance(one, Statement) and isinstance(one.target, Name)):
-                rest.append(one)
+        for statement in code:
+            if not (isinstance(statement, Statement) and isinstance(statement.target, Name)):
+                rest.append(statement)
                 continue
-            number = one.expression
+            number = statement.expression
             is_first = not number.reads
             if isinstance(number, Load) and is_first:
                 is_first = number.node in before or not parts[number.node].mask
-                variables[number.node, str(number.operands[0])] = one.target
-            (first if is_first else rest).append(one)
+                variables[number.node, str(number.operands[0])] = statement.target
+            (first if is_first else rest).append(statement)
         moves = {}
         for node, after in carried:
-            for k, one in enumerate(after.operands):
+            for k, operand in enumerate(after.operands):
                 name = variables.get((node, str(k)))
                 if name is not None:
-                    moves[name] = self._scalars.value(base(one))
+                    moves[name] = self._scalars.value(base(operand))
         for k, (name, new) in enumerate(moves.items()):
             if new in moves and new != name:
                 rest.append(Statement(Name(f"next_{k}"), new))

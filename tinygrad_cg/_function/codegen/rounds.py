@@ -60,19 +60,19 @@ def call_rounds(body: Body, program: Callable[[], Run], library: Any = np) -> Ru
         values = list(map(copy, arrays[first : first + count]))
         stacks = list(map(library.ascontiguousarray, arrays[first + count :]))
         new = library.zeros if body.limited else library.empty
-        made = [new((body.length or 0, *one.shape), one.dtype) for one in body.rows]
+        rows = [new((body.length or 0, *row.shape), row.dtype) for row in body.rows]
         until, done = body.length is None, 0
         rounds = 0 if until else body.count(arrays)
         call: Any = program() if until or rounds else None
         while bool(values[-1]) if until else done < rounds:
             i = rounds - 1 - done if body.reverse else done
-            results = call([*fixed, *values, *[one[i, ...] for one in stacks]])
+            results = call([*fixed, *values, *[stack[i, ...] for stack in stacks]])
             values = results[:count]
-            for stack, row in zip(made, results[count:], strict=False):
+            for stack, row in zip(rows, results[count:], strict=False):
                 stack[i] = row
             done += 1
         ends = list(map(copy, values))  # a value may be a row of a stack
-        return [*ends, copy(done)] if until else [*ends, *made]
+        return [*ends, copy(done)] if until else [*ends, *rows]
 
     return run
 
@@ -172,7 +172,7 @@ class CompiledLoop:
         segment.write_rounds(layout)
         self.loop, self._layout, self._segment = loop, layout, segment
         self.source, self._otherwise = segment.source, otherwise
-        self._parts = layout.given
+        self._parts = layout.chosen
         kinds = [(node.dtype, 1) for node in segment.arrays] + [(np.dtype(np.int64), 1)]
         source = service.TextSource(segment.source, "rounds")
         self._function, self.owner = service.compile(source, signatures.program(kinds))
@@ -180,7 +180,7 @@ class CompiledLoop:
         self._length, self._first = body.length or 0, body.constants
         self._work = {
             part.array[1]: (node.size, node.dtype)
-            for part, node in zip(layout.given, segment.arrays, strict=True)
+            for part, node in zip(layout.chosen, segment.arrays, strict=True)
             if part.array[0] == "work"
         }
         work = operations.work if operations else 1
@@ -188,8 +188,8 @@ class CompiledLoop:
         self._transposable = operations.transposable(self._first) if operations else {}
         used = {part.array for part in self._parts}
         self._inputs = sorted(k for kind, k in used if kind == "input")
-        self._rows = [(k, (self._length, *one.shape), one.dtype) for k, one in enumerate(body.rows)]
-        self._rows = [one for one in self._rows if ("row", one[0]) in used]
+        self._rows = [(k, (self._length, *row.shape), row.dtype) for k, row in enumerate(body.rows)]
+        self._rows = [row for row in self._rows if ("row", row[0]) in used]
         self._new_rows = np.zeros if body.limited else np.empty
         self._carries = []
         for k, value in enumerate(self.loop.graph.inputs[self._first :][: body.carries]):
@@ -248,7 +248,7 @@ class CompiledLoop:
             rows[r] = self._new_rows(shape, dtype)
             flat.append(rows[r].reshape(-1))
         flat += self._layout.constants
-        flat += [np.empty(*one) for one in self._work.values()]
+        flat += [np.empty(*array) for array in self._work.values()]
         count = self._run([flat[slot] for slot in self._slots], sizes, n, carried[-1:])
         if count < 0:
             return self._otherwise(arrays)
@@ -262,14 +262,14 @@ class CompiledLoop:
             ends.append(carry)
         return [*ends, *rows] if body.length is not None else [*ends, np.array(count)]
 
-    def _run(self, given: list[np.ndarray], sizes: np.ndarray, n: int, flags: list) -> int:
+    def _run(self, arrays: list[np.ndarray], sizes: np.ndarray, n: int, flags: list) -> int:
         """Return how many rounds have run; -1 if one could not. Without a length a flag ends it."""
         count, plan = 0, np.empty(2, np.int64)
         until = self.loop.body.length is None
         while bool(flags[0].flat[count % flags[0].size]) if until else count < n:
             end = count + self._at_once if until else min(count + self._at_once, n)
             plan[:] = count, end
-            if self._function(*given, plan, sizes) is False:
+            if self._function(*arrays, plan, sizes) is False:
                 raise AssertionError("an array of a loop is not contiguous")
             if plan[0] < 0:
                 return -1

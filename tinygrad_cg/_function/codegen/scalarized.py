@@ -64,17 +64,17 @@ def scalarize(graph: FuncGraph, steps: Sequence[tuple[int, Any]], body: Body) ->
     carried = inputs[body.constants :][: body.carries]
     try:
         elements = _Elements(lowered, carried)
-        found: list[Any] = [inputs, None, lowered.outputs]
+        sources: list[Any] = [inputs, None, lowered.outputs]
         outputs = [
-            elements.constants(item) if kind == 1 else elements.of(found[kind][item])
+            elements.constants(item) if kind == 1 else elements.of(sources[kind][item])
             for kind, item in steps
         ]
     except _UnfitError:
         return None
     avals = [value.aval for value in body.graph.outputs]
     results = [
-        ElementsNode(one.shape, aval.dtype, one.ravel().tolist())
-        for one, aval in zip(outputs, avals, strict=True)
+        ElementsNode(output.shape, aval.dtype, output.ravel().tolist())
+        for output, aval in zip(outputs, avals, strict=True)
     ]
     return Scalarized(results, elements.stops, carried)
 
@@ -85,7 +85,7 @@ class _Elements:
     def __init__(self, lowered: Lowering, carried: Sequence[FusionNode]):
         self.stops: list[FusionNode] = []
         self._carried = carried
-        self._known: dict[Any, Any] = {}
+        self._nodes: dict[Any, Any] = {}
         self._values = lowered.values()
         self._arrays: dict[FusionNode, np.ndarray] = {}
         for node in in_order([*lowered.outputs, *lowered.checks], "operands"):
@@ -109,22 +109,22 @@ class _Elements:
 
     def number(self, number: Any, dtype: np.dtype) -> FusionNode:
         """Return a literal: the same node for the same number."""
-        made = np.asarray(number, dtype)
-        key = dtype, made.tobytes()
-        return self._known.setdefault(key, LiteralNode(made[()], dtype))
+        value = np.asarray(number, dtype)
+        key = dtype, value.tobytes()
+        return self._nodes.setdefault(key, LiteralNode(value[()], dtype))
 
     def constants(self, array: np.ndarray) -> np.ndarray:
-        return _objects([self.number(one, array.dtype) for one in array.ravel()], array.shape)
+        return _objects([self.number(item, array.dtype) for item in array.ravel()], array.shape)
 
     def apply(self, function: Any, *operands: FusionNode, dtype: np.dtype) -> FusionNode:
         """Return a function of numbers: the same node for the same operands."""
         key = function, dtype, operands
-        if key not in self._known:
-            if len(self._known) > 2 * MOST:
+        if key not in self._nodes:
+            if len(self._nodes) > 2 * MOST:
                 raise _UnfitError
             operands = nodes.in_texts(function, operands)
-            self._known[key] = nodes.ApplyNode(function, (), dtype, operands)
-        return self._known[key]
+            self._nodes[key] = nodes.ApplyNode(function, (), dtype, operands)
+        return self._nodes[key]
 
     def _array(self, node: FusionNode) -> np.ndarray:
         if isinstance(node, nodes.HostNode):
@@ -135,7 +135,7 @@ class _Elements:
             return self._gather_in_rows(node)
         if isinstance(node, nodes.LiteralNode):
             return _objects([node], ())
-        operands = [self.of(one) for one in node.operands]
+        operands = [self.of(operand) for operand in node.operands]
         if isinstance(node, nodes.ApplyNode):
             return self._apply(node, operands)
         if type(node) is nodes.ReduceNode:
@@ -143,10 +143,10 @@ class _Elements:
         return _moved(node, operands, self)
 
     def _apply(self, node: nodes.ApplyNode, operands: list[np.ndarray]) -> np.ndarray:
-        repeated = [np.broadcast_to(one, node.shape).ravel() for one in operands]
-        given = zip(*repeated, strict=True)
-        made = [self.apply(node.function, *some, dtype=node.dtype) for some in given]
-        return _objects(made, node.shape)
+        repeated = [np.broadcast_to(operand, node.shape).ravel() for operand in operands]
+        elements = zip(*repeated, strict=True)
+        results = [self.apply(node.function, *some, dtype=node.dtype) for some in elements]
+        return _objects(results, node.shape)
 
     def _reduce(self, node: Any, x: np.ndarray) -> np.ndarray:
         kept = [axis for axis in range(x.ndim) if axis not in node.axes]
@@ -163,19 +163,19 @@ class _Elements:
         name = value.primitive.name
         if name == "gather" and value.inputs[1].array is None:
             return self._gather(value, *node.operands)
-        operands = [self.of(one) for one in node.operands]
+        operands = [self.of(operand) for operand in node.operands]
         if name in ("matmul", "matvec"):
             return self._product(value, *operands)
         if name in _REDUCTIONS and value.inputs[0].dtype == value.dtype:
-            made = nodes.reduce(name, node.operands[0], value.params["axis"], False)
-            if isinstance(made, nodes.ReduceNode):
-                return self._reduce(made, operands[0])
+            reduced = nodes.reduce(name, node.operands[0], value.params["axis"], False)
+            if isinstance(reduced, nodes.ReduceNode):
+                return self._reduce(reduced, operands[0])
             return operands[0]  # of rows of one element
         if name in ("gather_adjoint", "getitem_adjoint"):
             return self._add_up(value, operands)
         if value.primitive.decomposition is not None:
             return self._decompose(value, node)
-        if name not in MOVING or any(one.dtype != value.dtype for one in value.inputs):
+        if name not in MOVING or any(operand.dtype != value.dtype for operand in value.inputs):
             raise _UnfitError
         return self._move(value, operands)
 
@@ -183,14 +183,14 @@ class _Elements:
         """Return the elements of an operation that is a composition of others."""
         assert value.primitive is not None
         assert value.primitive.decomposition is not None
-        operands = [nodes.cast(one, value.dtype) for one in node.operands]
-        found = value.primitive.decomposition(NODES, *operands, **value.params)
-        if found is None:
+        operands = [nodes.cast(operand, value.dtype) for operand in node.operands]
+        result = value.primitive.decomposition(NODES, *operands, **value.params)
+        if result is None:
             raise _UnfitError
-        for one in in_order([found], "operands"):
-            if one not in self._arrays and not isinstance(one, nodes.ArrayNode):
-                self._arrays[one] = self._array(one).reshape(one.shape)
-        return self.of(found)
+        for part in in_order([result], "operands"):
+            if part not in self._arrays and not isinstance(part, nodes.ArrayNode):
+                self._arrays[part] = self._array(part).reshape(part.shape)
+        return self.of(result)
 
     def _positions(self, node: nodes.HostNode) -> np.ndarray:
         """Return indices as they count from 0, in one array that has all parts."""
@@ -220,10 +220,10 @@ class _Elements:
         return _objects([self._one_of(row[:, None], at)[0] for row, at in pairs], node.shape)
 
     def _part(self, table: FusionNode, axis: int, at: FusionNode) -> np.ndarray:
-        made = base(table)
-        is_given = isinstance(made, nodes.ArrayNode) and made.constant is None
-        if axis == 0 and is_given and made not in self._carried:
-            return self._read(made, at, table.shape[1:])
+        array = base(table)
+        is_given = isinstance(array, nodes.ArrayNode) and array.constant is None
+        if axis == 0 and is_given and array not in self._carried:
+            return self._read(array, at, table.shape[1:])
         return self._one_of(np.moveaxis(self.of(table), axis, 0), at)
 
     def _one_of(self, parts: np.ndarray, at: FusionNode) -> np.ndarray:
@@ -233,10 +233,10 @@ class _Elements:
             return parts[int(at.number)].reshape(shape)
         if len(parts) > FEW:
             raise _UnfitError
-        found = list(parts[-1])
+        chosen = list(parts[-1])
         for k, part in enumerate(parts[:-1]):
-            found = [self._choose(at, k, *pair) for pair in zip(part, found, strict=True)]
-        return _objects(found, shape)
+            chosen = [self._choose(at, k, *pair) for pair in zip(part, chosen, strict=True)]
+        return _objects(chosen, shape)
 
     def _index(self, at: FusionNode, size: int) -> FusionNode:
         """Return an index as it counts from 0; 0 for one that is outside, which stops the loop."""
@@ -257,13 +257,13 @@ class _Elements:
         """Return a part of an array that stays in memory."""
         columns = prod(shape)
         start = self.apply(kmath.multiply, at, self.number(columns, INT64), dtype=INT64)
-        found = []
+        parts = []
         for k in range(columns):
             position = self.apply(kmath.add, start, self.number(k, INT64), dtype=INT64)
             key = "read", table, position
             node = nodes.LookupNode((), table.dtype, (table, position))
-            found.append(self._known.setdefault(key, node))
-        return _objects(found, shape)
+            parts.append(self._nodes.setdefault(key, node))
+        return _objects(parts, shape)
 
     def _choose(self, at: FusionNode, k: int, x: FusionNode, y: FusionNode) -> FusionNode:
         """Return one of two elements: the first where the index is k."""
@@ -275,7 +275,7 @@ class _Elements:
     def _product(self, value: Value, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return a product of matrices, or of matrices and vectors, sums in order."""
         assert value.primitive is not None
-        if any(one.dtype != value.dtype for one in value.inputs):
+        if any(operand.dtype != value.dtype for operand in value.inputs):
             raise _UnfitError
         if prod(value.shape) * x.shape[-1] > MOST:
             raise _UnfitError
@@ -284,27 +284,28 @@ class _Elements:
         batch = promotion.broadcast_shapes(x.shape[:-2], y.shape[:-2])
         left = np.broadcast_to(x, (*batch, *x.shape[-2:]))
         right = np.broadcast_to(y, (*batch, *y.shape[-2:])).swapaxes(-1, -2)
-        made = np.empty((*batch, left.shape[-2], right.shape[-2]), object)
+        product = np.empty((*batch, left.shape[-2], right.shape[-2]), object)
         add = partial(self.apply, kmath.add, dtype=value.dtype)
-        for index in np.ndindex(made.shape):
+        for index in np.ndindex(product.shape):
             row, column = left[index[:-1]], right[(*index[:-2], index[-1])]
             total = None
             for pair in zip(row, column, strict=True):
                 term = self.apply(kmath.multiply, *pair, dtype=value.dtype)
                 total = term if total is None else add(total, term)
-            made[index] = self.number(0, value.dtype) if total is None else total
-        return made.reshape(value.shape)
+            product[index] = self.number(0, value.dtype) if total is None else total
+        return product.reshape(value.shape)
 
     def _move(self, value: Value, operands: list[np.ndarray]) -> np.ndarray:
         """Return the result of an operation that moves elements: that of their numbers."""
         assert value.primitive is not None
         elements: list[Any] = []
         indices = []
-        for one in operands:
-            indices.append(np.arange(len(elements), len(elements) + one.size).reshape(one.shape))
-            elements += list(one.ravel())
-        found = runner(value.primitive, value.params)(*indices)
-        return _objects([elements[k] for k in np.asarray(found).ravel()], value.shape)
+        for operand in operands:
+            start = len(elements)
+            indices.append(np.arange(start, start + operand.size).reshape(operand.shape))
+            elements += list(operand.ravel())
+        moved = runner(value.primitive, value.params)(*indices)
+        return _objects([elements[k] for k in np.asarray(moved).ravel()], value.shape)
 
     def _add_up(self, value: Value, operands: list[np.ndarray]) -> np.ndarray:
         """Return zeros to which elements are added."""
@@ -321,12 +322,12 @@ class _Elements:
         else:
             return self._put(value, *operands)
         sums = np.full(prod(shape), None)
-        for to, one in zip(indices.ravel(), operands[0].ravel(), strict=True):
+        for to, element in zip(indices.ravel(), operands[0].ravel(), strict=True):
             total = sums[to]
-            sums[to] = one
+            sums[to] = element
             if total is not None:
-                sums[to] = self.apply(kmath.add, total, one, dtype=value.dtype)
-        return _objects([zero if one is None else one for one in sums], shape)
+                sums[to] = self.apply(kmath.add, total, element, dtype=value.dtype)
+        return _objects([zero if total is None else total for total in sums], shape)
 
     def _put(self, value: Value, x: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Return zeros but for elements at one index that is not known."""
@@ -334,19 +335,19 @@ class _Elements:
         if index.size != 1 or value.params["batch_dims"] or value.shape[axis] > FEW:
             raise _UnfitError
         at = self._index(index.ravel()[0], value.shape[axis])
-        made = np.empty(value.shape, object)
-        rows, elements = np.moveaxis(made, axis, 0), x.reshape(np.delete(value.shape, axis))
+        result = np.empty(value.shape, object)
+        rows, elements = np.moveaxis(result, axis, 0), x.reshape(np.delete(value.shape, axis))
         for k, *rest in np.ndindex(rows.shape):
             element: Any = elements[tuple(rest)]
             rows[(k, *rest)] = self._choose(at, k, element, zero)
-        return made
+        return result
 
 
 def _objects(items: Iterable[Any], shape: tuple[int, ...]) -> np.ndarray:
     """Return an array of variables and numbers."""
-    found = np.empty(prod(shape), object)
-    found[:] = list(items)
-    return found.reshape(shape)
+    array = np.empty(prod(shape), object)
+    array[:] = list(items)
+    return array.reshape(shape)
 
 
 def _moved(node: FusionNode, operands: list[np.ndarray], elements: _Elements) -> np.ndarray:
@@ -357,9 +358,9 @@ def _moved(node: FusionNode, operands: list[np.ndarray], elements: _Elements) ->
     if type(node) is nodes.SliceNode:
         return x[node.start : node.start + node.size]
     if type(node) is nodes.PadNode:
-        found = _objects([elements.number(0, node.dtype)] * node.size, (node.size,))
-        found[node.start : node.start + x.size] = x
-        return found
+        padded = _objects([elements.number(0, node.dtype)] * node.size, (node.size,))
+        padded[node.start : node.start + x.size] = x
+        return padded
     if isinstance(node, nodes.ColumnsNode):
         return x.reshape(-1, node.width)[:, node.start : node.start + node.columns]
     if isinstance(node, nodes.TransposeNode):

@@ -68,10 +68,10 @@ class Sizes:
 
     def array(self) -> np.ndarray:
         """Return the array."""
-        found = np.array(self.values, np.int64)
+        array = np.array(self.values, np.int64)
         if self._own >= 0:
-            found[self._own] = found.__array_interface__["data"][0]
-        return found
+            array[self._own] = array.__array_interface__["data"][0]
+        return array
 
 
 class Load(Expression):
@@ -102,10 +102,10 @@ class Scalars:
         """Return the name of a node's value, or its number."""
         if isinstance(node, LiteralNode) and node.in_text:
             return number_text(node.number, node.dtype)
-        for one in in_turn(node, _operands, self._is_known):
-            found = emitter(one).as_scalar(self, one)
-            self.names[one] = name = Name(f"s{len(self.names)}")
-            self._code.append(Statement(name, found))
+        for operand in in_turn(node, _operands, self._is_known):
+            value = emitter(operand).as_scalar(self, operand)
+            self.names[operand] = name = Name(f"s{len(self.names)}")
+            self._code.append(Statement(name, value))
         return self.names[node]
 
     def load(self, node: FusionNode, position: Any) -> Expression:

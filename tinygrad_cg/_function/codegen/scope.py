@@ -49,7 +49,7 @@ class BlockScope:
 
     def _reductions(self, result: str) -> list[ReduceNode]:
         roots = self.kernel.roots
-        return [one for one in roots if isinstance(one, ReduceNode) and one.result == result]
+        return [root for root in roots if isinstance(root, ReduceNode) and root.result == result]
 
     @property
     def parameters(self) -> list[Name]:
@@ -87,13 +87,13 @@ class BlockScope:
         """Return the array in which a row is saved: the one it is stored in, or one of its own."""
         if node in self.fusion.stored and self.is_local(node, access):
             return self.array(node), True
-        known = self.scratch.setdefault((node, access), Name(f"scratch{len(self.scratch)}"))
-        return known, False
+        name = self.scratch.setdefault((node, access), Name(f"scratch{len(self.scratch)}"))
+        return name, False
 
     def operands(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:
         """Return a node's operands and how the kernel's domain indexes them."""
-        found = node.accesses(access, self.kernel.domain)
-        return [(one, inner) for one, inner in found if inner is not None]
+        accesses = node.accesses(access, self.kernel.domain)
+        return [(operand, inner) for operand, inner in accesses if inner is not None]
 
     def is_local(self, node: FusionNode, access: Access) -> bool:
         """Return whether the kernel computes a value, and does so before it is needed."""
@@ -110,8 +110,8 @@ class BlockScope:
         """Return the pass over the row in which a value is there, or before which, per row."""
         passes = self._passes
         for key in in_turn((node, access), lambda key: self.below(*key), passes.__contains__):
-            found = max([passes[one] for one in self.below(*key)], default=0)
-            passes[key] = found + (isinstance(key[0], ReduceNode) and self.is_local(*key))
+            before = max([passes[below] for below in self.below(*key)], default=0)
+            passes[key] = before + (isinstance(key[0], ReduceNode) and self.is_local(*key))
         return passes[node, access]
 
     def below(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:

@@ -176,15 +176,15 @@ class Segment:
             code += more
         for node in finals:
             numbers = node.operands if isinstance(node, ElementsNode) else (node,)
-            for k, one in enumerate(numbers):
-                value = scalars.value(base(one))
+            for k, number in enumerate(numbers):
+                value = scalars.value(base(number))
                 code += scalars.take()
                 code.append(Statement(Expression(f"{self.array(node)}[{k}]"), value))
         return work, code
 
     def _serial(self, block: Block, scalars: Scalars, prefix: str) -> tuple[Code, Code]:
         """Return statements that make a block's work arrays, and that run it over all blocks."""
-        given = [scalars.value(node) for node in block.scalars]
+        scalar_values = [scalars.value(node) for node in block.scalars]
         code = scalars.take()
         rows, columns, step = cut_rows(block)
         numbers = [self.sizes.number(value) for value in (rows, columns, step, *block.numbers)]
@@ -197,7 +197,7 @@ class Segment:
         last = Expression("min(first + {}, {})", stride, count)
         arrays = [self.array(node) for node in block.arrays]
         leading = "first", last, width, *offsets, *arrays, *sums.values()
-        body: Code = [_call(block, prefix, *leading, scalars=given)]
+        body: Code = [_call(block, prefix, *leading, scalars=scalar_values)]
         for k, (node, total) in enumerate(totals.items()):
             body.append(Statement(total, combine(node, total, f"parts[{k}]")))
             scalars.names[node] = total
@@ -217,7 +217,7 @@ class Segment:
 
         sizes = Sizes()
         scalars = Scalars(sizes, array)
-        given = [scalars.value(node) for node in block.scalars]
+        scalar_values = [scalars.value(node) for node in block.scalars]
         _, columns, step = cut_rows(block)
         offsets = [sizes.number(value) for value in block.numbers]
         width, stride = sizes.number(columns), sizes.number(step)
@@ -230,7 +230,7 @@ class Segment:
             part = Expression(f"section({name}, begin // {{}} * {{}}, {{}})", stride, width, width)
             code.append(Statement(sums[-1], part))
         leading = "begin", "begin + n", width, *offsets, *given_arrays, *sums
-        code.append(_call(block, "", *leading, scalars=given))
+        code.append(_call(block, "", *leading, scalars=scalar_values))
         for k, node in enumerate(block.totals):
             arrays.pop(node, None)
             target = Expression(f"{array(node)}[begin // {{}}]", stride)

@@ -29,18 +29,21 @@ class Expression:
     @property
     def reads(self) -> list[Name]:
         """Return the variables in it, as often as they stand there."""
-        found: list[Name] = []
-        for one in self.operands:
-            found += one.reads if isinstance(one, Expression) else [one] * isinstance(one, Name)
-        return found
+        names: list[Name] = []
+        for operand in self.operands:
+            if isinstance(operand, Expression):
+                names += operand.reads
+            elif isinstance(operand, Name):
+                names.append(operand)
+        return names
 
     @property
     def modules(self) -> Iterator[str]:
         """Return the modules that it calls functions of, by their full names."""
         yield from self._modules
-        for one in self.operands:
-            if isinstance(one, Expression):
-                yield from one.modules
+        for operand in self.operands:
+            if isinstance(operand, Expression):
+                yield from operand.modules
 
 
 class Statement:
@@ -49,8 +52,9 @@ class Statement:
     __slots__ = ("expression", "target")
 
     def __init__(self, target: Name | Expression | None, expression: Any):
-        known = isinstance(expression, Expression)
-        self.target, self.expression = target, expression if known else Expression("{}", expression)
+        is_expression = isinstance(expression, Expression)
+        self.target = target
+        self.expression = expression if is_expression else Expression("{}", expression)
 
     def __str__(self) -> str:
         return f"{self.expression}" if self.target is None else f"{self.target} = {self.expression}"
@@ -73,8 +77,8 @@ class Suite:
     def parts(self) -> Iterator[Expression]:
         """Yield the expressions in it."""
         yield self.head
-        for one in self.body:
-            yield from one.parts()
+        for statement in self.body:
+            yield from statement.parts()
 
 
 Code = list[Statement | Suite]
@@ -83,19 +87,19 @@ Code = list[Statement | Suite]
 def render(code: Iterable[Statement | Suite], indent: str = "    ") -> list[str]:
     """Return the lines of a function's body."""
     lines: list[str] = []
-    for one in code:
-        if isinstance(one, Suite):
-            lines += [f"{indent}{one.head}:", *render(one.body, f"{indent}    ")]
+    for statement in code:
+        if isinstance(statement, Suite):
+            lines += [f"{indent}{statement.head}:", *render(statement.body, f"{indent}    ")]
         else:
-            lines.append(f"{indent}{one}")
+            lines.append(f"{indent}{statement}")
     return lines
 
 
 def reads(code: Iterable[Statement | Suite]) -> set[Name]:
     """Return the variables that statements read, or store elements in."""
-    return {name for one in code for part in one.parts() for name in part.reads}
+    return {name for statement in code for part in statement.parts() for name in part.reads}
 
 
 def modules(code: Iterable[Statement | Suite]) -> set[str]:
     """Return the full names of the modules that statements call functions of."""
-    return {module for one in code for part in one.parts() for module in part.modules}
+    return {module for statement in code for part in statement.parts() for module in part.modules}

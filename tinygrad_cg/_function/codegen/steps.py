@@ -55,29 +55,29 @@ class Steps:
         last.update(dict.fromkeys(returned, len(self.steps)))
         lives = dict(last)
         for name, operands in reversed(self._views.items()):
-            for one in operands:  # in use as long as a view of it
-                lives[one] = max(lives[one], lives[name])
+            for operand in operands:  # in use as long as a view of it
+                lives[operand] = max(lives[operand], lives[name])
         inner = [
             Span(name, shape, dtype, step, lives[name])
             for name, (step, shape, dtype) in self._empty.items()
             if name not in returned | self._shown
         ]
-        small = [one for one in inner if one.size <= SMALL]
+        small = [span for span in inner if span.size <= SMALL]
         kept = small if keeps and small and offsets(small)[1] <= KEPT else []
-        lines = self._lines(last, {one.name for one in kept})
+        lines = self._lines(last, {span.name for span in kept})
         result = ", ".join(results)
         if not kept:
             return [*lines, f"return [{result}]"], None
-        names = ", ".join(one.name for one in kept)
+        names = ", ".join(span.name for span in kept)
         lines = ["scratch = take()", f"{names}, = scratch", *lines]
         return [*lines, f"results = [{result}]", "give(scratch)", "return results"], Scratch(kept)
 
     def _lines(self, last: dict[str, int], kept: set[str]) -> list[str]:
         """Return the lines, and after its last use the release of each array that a step made."""
-        made = {name for _, _, makes in self.steps for name in makes} - kept
+        names = {name for _, _, makes in self.steps for name in makes} - kept
         unused: dict[int, list[str]] = {}
         for name, k in last.items():
-            if name in made and k + 1 < len(self.steps):
+            if name in names and k + 1 < len(self.steps):
                 unused.setdefault(k, []).append(name)
         skipped = {self._empty[name][0] for name in kept}
         lines: list[str] = []

@@ -50,8 +50,8 @@ class Target:
     ) -> list[Segment]:
         """Return the segments of kernels that run between two operations on arrays."""
         *groups, last = group_blocks([Block(fusion, kernel) for kernel in kernels])
-        made = [*[Segment(group, []) for group in groups], Segment(last, finals)]
-        return [one for one in made if one.blocks or one.finals]
+        segments = [*[Segment(group, []) for group in groups], Segment(last, finals)]
+        return [segment for segment in segments if segment.blocks or segment.finals]
 
     def compile_batch(self, segments: list[tuple[Segment, Kinds]]) -> AbstractContextManager[None]:
         """Return a context that compiles segments on all cores, for the methods below."""
@@ -90,10 +90,10 @@ class Target:
         head = segment.heads[k].values
         partial: dict[ReduceNode, tuple[int, ...]] = dict.fromkeys(block.totals, (blocks,))
         partial.update((node, (blocks, columns)) for node in block.columns)
-        given = [node for node in nodes if node not in partial]
+        inputs = [node for node in nodes if node not in partial]
 
         def run(*arrays: np.ndarray) -> list[np.ndarray]:
-            kept = {node: contiguous(array) for node, array in zip(given, arrays, strict=True)}
+            kept = {node: contiguous(array) for node, array in zip(inputs, arrays, strict=True)}
             kept.update((node, empty(shape, node.dtype)) for node, shape in partial.items())
             table = [*head, *[kept[node].__array_interface__["data"][0] for node in nodes]]
             words = np.array(table, np.int64)

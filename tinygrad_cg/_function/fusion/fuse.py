@@ -65,8 +65,8 @@ class Domains:
             if node.is_fused:
                 self._parent[node] = node
                 self._columns[node] = node.columns
-                for one in node.aligned:
-                    self._join(node, base(one))
+                for operand in node.aligned:
+                    self._join(node, base(operand))
 
     def __getitem__(self, node: FusionNode) -> Domain:
         return Domain(node.domain_size, self._columns[self._root(node)])
@@ -115,12 +115,12 @@ class Fusion:
         """Pad arrays between kernels instead, if there are many paddings."""
         substitutions: dict[FusionNode, FusionNode] = {}
         for node in self.nodes:
-            node.operands = tuple([substitutions.get(one, one) for one in node.operands])
+            node.operands = tuple([substitutions.get(x, x) for x in node.operands])
             if isinstance(node, PadNode):
                 run = partial(_pad, size=node.size, start=node.start)
                 substitutions[node] = HostNode("pad", run, node.shape, node.dtype, node.operands)
-        self.outputs = [substitutions.get(one, one) for one in self.outputs]
-        self._wanted = [substitutions.get(one, one) for one in self._wanted]
+        self.outputs = [substitutions.get(output, output) for output in self.outputs]
+        self._wanted = [substitutions.get(node, node) for node in self._wanted]
         self.nodes = in_order(self._wanted, "operands")
 
     def _expand_mixed(self) -> None:
@@ -129,12 +129,12 @@ class Fusion:
             if isinstance(node, ApplyNode) and node.size > 1:
                 columns = self.domains[node].columns
                 operands = []
-                for one in node.operands:
-                    name, cut = broadcasting(one.shape, node.shape)
+                for operand in node.operands:
+                    name, cut = broadcasting(operand.shape, node.shape)
                     if name == "mixed" or (cut and cut != columns):
                         run = partial(_expand, shape=node.shape)
-                        one = HostNode("expand", run, node.shape, one.dtype, [one])
-                    operands.append(one)
+                        operand = HostNode("expand", run, node.shape, operand.dtype, [operand])
+                    operands.append(operand)
                 node.operands = tuple(operands)
         self.nodes = in_order(self._wanted, "operands")
 
@@ -144,10 +144,10 @@ class Fusion:
         elif isinstance(node, ViewNode):
             self.available[node] = self.available[base(node)]
         elif isinstance(node, HostNode):
-            self.available[node] = max([self.available[one] for one in node.operands], default=0)
+            self.available[node] = max([self.available[x] for x in node.operands], default=0)
         elif node.size == 1 and not isinstance(node, ReduceNode):
             # A scalar: computed before the kernels of a stage, after the operations of the last.
-            ready = [self.available[one] + isinstance(base(one), HostNode) for one in node.operands]
+            ready = [self.available[x] + isinstance(base(x), HostNode) for x in node.operands]
             self.available[node] = max(ready)
         else:
             self._assign_kernel(node)
@@ -163,10 +163,10 @@ class Fusion:
             stage += 1
         key = (stage, domain)
         weight = 1 if node.is_cheap else COSTLY
-        for one in map(base, node.operands):
-            there = one in self.homes and self.homes[one][:2] == key
-            if not (there or one.size == 1 or (key, one) in self._read):
-                self._read.add((key, one))
+        for operand in map(base, node.operands):
+            there = operand in self.homes and self.homes[operand][:2] == key
+            if not (there or operand.size == 1 or (key, operand) in self._read):
+                self._read.add((key, operand))
                 weight += ARRAY
         self._weights[key] = self._weights.get(key, 0) + weight
         self.homes[node] = Home(stage, domain, access)
@@ -179,14 +179,14 @@ class Fusion:
         if not node.by_row or node.result not in ("", "total"):
             return None
         for operand in node.operands:
-            made = base(operand)
-            home = self.homes.get(made)
+            computed = base(operand)
+            home = self.homes.get(computed)
             if home is None or operand.size * max(home.domain.columns, 1) != home.domain.size:
                 continue
-            if not home.domain.columns or not (home.access == ROW or made.result == "row"):
+            if not home.domain.columns or not (home.access == ROW or computed.result == "row"):
                 continue
             if isinstance(node, ApplyNode):
-                names = [broadcasting(one.shape, node.shape)[0] for one in node.operands]
+                names = [broadcasting(operand.shape, node.shape)[0] for operand in node.operands]
                 if any(name not in ("same", "one") for name in names) or operand.size != node.size:
                     continue
             stage = self._stage(node, home.domain, ROW)
@@ -196,8 +196,8 @@ class Fusion:
 
     def _stage(self, node: FusionNode, domain: Domain, access: Access) -> int:
         """Return the first stage in which a node can be computed in a domain."""
-        found = [self._reach(one, inner, domain) for one, inner in node.accesses(access, domain)]
-        return max(found, default=0)
+        operands = node.accesses(access, domain)
+        return max([self._reach(x, inner, domain) for x, inner in operands], default=0)
 
     def is_local(self, node: FusionNode, access: Access, stage: int, domain: Domain) -> bool:
         """Return whether a kernel computes a value, and does so before it is needed."""
@@ -238,19 +238,19 @@ class Fusion:
                 continue
             seen.add(key)
             cost += key[0].cost
-            for one, inner in key[0].accesses(key[1], domain):
+            for operand, inner in key[0].accesses(key[1], domain):
                 if inner is None:
                     return None
-                home = self.homes.get(one)
+                home = self.homes.get(operand)
                 at = home.stage if stage is None and home is not None else stage
-                if at is not None and self.is_local(one, inner, at, domain):
+                if at is not None and self.is_local(operand, inner, at, domain):
                     first = max(first, at)
-                elif self._is_open(one, inner, domain):
-                    stack.append((one, inner))
+                elif self._is_open(operand, inner, domain):
+                    stack.append((operand, inner))
                 else:
-                    first = max(first, self.available[one])
+                    first = max(first, self.available[operand])
                     if inner.per in ("element", "anywhere"):
-                        arrays.add(one)
+                        arrays.add(operand)
             if cost + STREAM * (len(arrays) - 1) > CONE:
                 return None
         return first
@@ -265,18 +265,18 @@ class Fusion:
         """Find roots: what operations, scalars and the caller read, then what kernels read."""
         for node in self.nodes:
             if isinstance(node, HostNode):
-                for one in node.operands:
-                    self._store(base(one))
+                for operand in node.operands:
+                    self._store(base(operand))
             elif node.result == "total":
                 self._add_root(node)
             elif node.size == 1 and not isinstance(node, ViewNode):
-                for one in node.operands:
-                    if base(one).size > 1:
-                        self._store(base(one))
+                for operand in node.operands:
+                    if base(operand).size > 1:
+                        self._store(base(operand))
         for node in self.outputs:
             self._store(base(node))
         # Later kernels first: they add roots to those that they read from.
-        for kernel in sorted(self.kernels.values(), key=lambda one: -one.stage):
+        for kernel in sorted(self.kernels.values(), key=lambda kernel: -kernel.stage):
             self._find_reads(kernel)
         self.kernels = {key: kernel for key, kernel in self.kernels.items() if kernel.roots}
 
@@ -301,19 +301,19 @@ class Fusion:
             if (node, access) in seen:
                 continue
             seen.add((node, access))
-            for one, inner in node.accesses(access, kernel.domain):
+            for operand, inner in node.accesses(access, kernel.domain):
                 assert inner is not None
-                if one not in self.homes or inner == SCALAR:
+                if operand not in self.homes or inner == SCALAR:
                     continue
-                if self.is_local(one, inner, kernel.stage, kernel.domain):
-                    if isinstance(one, ReduceNode):
-                        self._add_root(one)
-                    stack.append((one, self.homes[one].access))
-                elif self._is_recomputed(one, inner, kernel):
-                    stack.append((one, inner))
+                if self.is_local(operand, inner, kernel.stage, kernel.domain):
+                    if isinstance(operand, ReduceNode):
+                        self._add_root(operand)
+                    stack.append((operand, self.homes[operand].access))
+                elif self._is_recomputed(operand, inner, kernel):
+                    stack.append((operand, inner))
                 else:
-                    kernel.read.add(one)
-                    self._store(one)
+                    kernel.read.add(operand)
+                    self._store(operand)
 
     def _is_recomputed(self, node: FusionNode, access: Access, kernel: Kernel) -> bool:
         if self.available[node] > kernel.stage:

@@ -59,10 +59,10 @@ class Lookups:
 
     def _take_along_axis(self, value: Value, x: FusionNode, indices: FusionNode) -> Found:
         axis = value.params["axis"]
-        found = self._read(value, x, indices, axis)
-        if found is None and prod(x.shape[axis + 1 :]) == 1:
+        read = self._read(value, x, indices, axis)
+        if read is None and prod(x.shape[axis + 1 :]) == 1:
             return self._rows(value, x, indices, axis)
-        return found
+        return read
 
     def _getitem(self, value: Value, x: FusionNode) -> Found:
         key = value.params["key"]
@@ -140,20 +140,20 @@ class Lookups:
     ) -> FusionNode:
         """Return positions from 0 to size - 1, by an operation that refuses indices outside."""
         assert value.primitive is not None
-        made, name = base(indices), value.primitive.name
-        known = made.constant if isinstance(made, nodes.ArrayNode) else None
-        key = (made if known is None else frozen(known), size, parts)
+        array, name = base(indices), value.primitive.name
+        constant = array.constant if isinstance(array, nodes.ArrayNode) else None
+        key = (array if constant is None else frozen(constant), size, parts)
         if key not in self._positions:
             check = partial(positions, name=name, size=size, parts=parts)
             on_gpu = partial(positions_on_gpu, name=name, size=size, parts=parts)
-            found: FusionNode = nodes.HostNode(
-                "positions", check, made.shape, INT64, (made,), on_gpu=on_gpu
+            checked: FusionNode = nodes.HostNode(
+                "positions", check, array.shape, INT64, (array,), on_gpu=on_gpu
             )
-            if known is not None:
+            if constant is not None:
                 with suppress(IndexError):  # which is raised when the program runs
-                    found = nodes.ArrayNode(made.shape, INT64, check(known))
-            self._positions[key] = found
-            self.checks += [found] * (not found.is_input)
+                    checked = nodes.ArrayNode(array.shape, INT64, check(constant))
+            self._positions[key] = checked
+            self.checks += [checked] * (not checked.is_input)
         return self._positions[key]
 
 

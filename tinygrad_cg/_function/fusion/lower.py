@@ -84,7 +84,7 @@ class Lowering:
         primitive = value.primitive
         if primitive is None or isinstance(value.aval, list):
             return None
-        if not all(one.dtype in FUSED and prod(one.shape) for one in (value.aval, *operands)):
+        if not all(aval.dtype in FUSED and prod(aval.shape) for aval in (value.aval, *operands)):
             return None
         product = vector_product(value)
         if product is not None and product[0] in self._shared:
@@ -118,12 +118,12 @@ def _read_in_order(graph: FuncGraph) -> set[Value]:
 
     Transposes and columns of a matrix that operations on arrays alone read are views.
     """
-    found = set(graph.outputs)
+    read = set(graph.outputs)
     for value in graph.values():
         primitive = value.primitive
         if primitive and (primitive.kind == "elementwise" or primitive.name in RULES):
-            found.update(value.inputs)
-    return found
+            read.update(value.inputs)
+    return read
 
 
 def _constant(array: np.ndarray) -> FusionNode:
@@ -229,12 +229,12 @@ def _getitem(kind: type[nodes.SliceNode], value: Value, x: FusionNode) -> Fusion
     """Return a range of elements, for the transpose a padding, or a view if it is all of them."""
     size = prod(value.shape)
     shape = x.shape if kind is nodes.SliceNode else value.shape
-    found = flat_range(shape, value.params["key"])
-    if found is None:
+    part = flat_range(shape, value.params["key"])
+    if part is None:
         return None
     if x.size == size:
         return view(x, value.shape)
-    return view(kind(size, view(x, (x.size,)), found[0]), value.shape)
+    return view(kind(size, view(x, (x.size,)), part[0]), value.shape)
 
 
 def _columns(value: Value, x: FusionNode) -> FusionNode | None:
@@ -340,9 +340,9 @@ def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
         runs = pattern(x.shape, axes if isinstance(axes, tuple) else (axes,))
         if runs not in (("", "k", "r", "kr", "rk") if primitive.name == "mean" else ("r", "kr")):
             return None
-    operands = tuple([cast(one, value.dtype) for one in operands])
-    found = primitive.decomposition(NODES, *operands, **value.params)
-    return None if found is None else view(found, value.shape)
+    operands = tuple([cast(operand, value.dtype) for operand in operands])
+    result = primitive.decomposition(NODES, *operands, **value.params)
+    return None if result is None else view(result, value.shape)
 
 
 # Products ------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
     """Return the matrix and the vector that are multiplied, and if the matrix is transposed."""
     if value.primitive is None or not is_floating(value.dtype):
         return None
-    form = value.primitive.name, *[len(one.shape) for one in value.inputs]
+    form = value.primitive.name, *[len(operand.shape) for operand in value.inputs]
     if form not in (("matvec", 2, 1), ("matmul", 2, 2)):
         return None
     left, right = value.inputs
@@ -371,8 +371,8 @@ def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
 def _shared_matrices(graph: FuncGraph) -> set[Value]:
     """Return the matrices that more than one product with vectors reads: these share a pass."""
     values = [value for value in graph.values() if not isinstance(value.aval, list)]
-    found = [product[0] for product in map(vector_product, values) if product is not None]
-    return {matrix for matrix, count in Counter(found).items() if count > 1}
+    matrices = [product[0] for product in map(vector_product, values) if product is not None]
+    return {matrix for matrix, count in Counter(matrices).items() if count > 1}
 
 
 def _product_by_rows(

@@ -121,9 +121,9 @@ class LiteralNode(FusionNode):
 
     def written(self) -> LiteralNode:
         """Return the number as a part of texts."""
-        found = LiteralNode(self.number, self.dtype)
-        found.in_text = True
-        return found
+        literal = LiteralNode(self.number, self.dtype)
+        literal.in_text = True
+        return literal
 
 
 class SizeNode(LiteralNode):
@@ -163,8 +163,8 @@ class ApplyNode(FusionNode):
 
     @property
     def columns(self) -> int:
-        found = [broadcasting(one.shape, self.shape)[1] for one in self.operands]
-        return next(filter(None, found), 0)
+        columns = [broadcasting(operand.shape, self.shape)[1] for operand in self.operands]
+        return next(filter(None, columns), 0)
 
     @property
     def aligned(self) -> list[FusionNode]:
@@ -172,12 +172,12 @@ class ApplyNode(FusionNode):
 
     def accesses(self, access: Access, domain: Domain) -> Operands:
         result: Operands = []
-        for one in self.operands:
-            name, columns = broadcasting(one.shape, self.shape)
-            inner = SCALAR if one.size == 1 else access if name == "same" else None
+        for operand in self.operands:
+            name, columns = broadcasting(operand.shape, self.shape)
+            inner = SCALAR if operand.size == 1 else access if name == "same" else None
             if inner is None and access == ELEMENT and columns == domain.columns:
                 inner = ROW if name == "row" else COLUMN
-            result.append((base(one), inner))
+            result.append((base(operand), inner))
         return result
 
 
@@ -227,7 +227,7 @@ class ReduceNode(FusionNode):
 
     def accesses(self, access: Access, domain: Domain) -> Operands:
         x, *indices = map(base, self.operands)
-        return [(x, access), *[(one, ROW) for one in indices]]
+        return [(x, access), *[(index, ROW) for index in indices]]
 
 
 class RowGatherNode(ReduceNode):
@@ -254,10 +254,10 @@ class SliceNode(FusionNode):
         self.start = start
 
     def accesses(self, access: Access, domain: Domain) -> Operands:
-        made = base(self.operands[0])
-        if made.size == 1:
-            return [(made, SCALAR)]
-        return [(made, Access(access.per, access.shift + self.sign * self.start))]
+        operand = base(self.operands[0])
+        if operand.size == 1:
+            return [(operand, SCALAR)]
+        return [(operand, Access(access.per, access.shift + self.sign * self.start))]
 
 
 class PadNode(SliceNode):
@@ -385,7 +385,7 @@ def in_texts(function: Any, operands: Sequence[FusionNode]) -> tuple[FusionNode,
     """Return operands, of which numbers are written into texts where that is quicker."""
     if function in ARITHMETIC:
         return tuple(operands)
-    return tuple([one.written() if isinstance(one, LiteralNode) else one for one in operands])
+    return tuple([x.written() if isinstance(x, LiteralNode) else x for x in operands])
 
 
 def reduce(name: str, x: FusionNode, axes: tuple[int, ...], keepdims: bool) -> FusionNode:
@@ -393,5 +393,5 @@ def reduce(name: str, x: FusionNode, axes: tuple[int, ...], keepdims: bool) -> F
     flat = tuple(size for axis, size in enumerate(x.shape) if axis not in axes)
     ones = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
     single = prod(x.shape[axis] for axis in axes) == 1
-    found = x if single else ReduceNode(name, flat, x.dtype, (x,), axes)
-    return view(found, ones if keepdims else flat)
+    reduced = x if single else ReduceNode(name, flat, x.dtype, (x,), axes)
+    return view(reduced, ones if keepdims else flat)

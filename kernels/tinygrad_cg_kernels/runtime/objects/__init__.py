@@ -83,9 +83,9 @@ def _announce() -> bool:
     try:
         if not _as_expected():
             return False
-        known: dict[str, Any] = {f"dtype_{name}": np.dtype(name) for name in _DTYPES}
-        known |= {"array": np.ndarray, "float": float, "int": int, "none": None, "box": _NoBox}
-        symbols = {name: id(thing) for name, thing in known.items()}
+        things: dict[str, Any] = {f"dtype_{name}": np.dtype(name) for name in _DTYPES}
+        things |= {"array": np.ndarray, "float": float, "int": int, "none": None, "box": _NoBox}
+        symbols = {name: id(thing) for name, thing in things.items()}
         symbols["new_array"] = _new_array()
         symbols["new_box"] = _address(ctypes.pythonapi.PyType_GenericAlloc)
         symbols["integer"] = _address(ctypes.pythonapi.PyLong_AsLongLongAndOverflow)
@@ -120,5 +120,5 @@ def register(cls: type, sample: Any, array: np.ndarray) -> None:
     offsets = range(KIND + 8, cls.__basicsize__, 8)
     words = [_word(id(sample) + offset) for offset in offsets]
     if words.count(id(array)) == 1 == words.count(id(None)):
-        boxes = Boxes(*[offsets[words.index(id(one))] for one in (array, None)])
+        boxes = Boxes(*[offsets[words.index(id(thing))] for thing in (array, None)])
         llvmlite.binding.add_symbol(f"{PREFIX}box", id(cls))

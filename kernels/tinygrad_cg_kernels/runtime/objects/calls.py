@@ -52,9 +52,9 @@ def _new_array(body: Any, model: Value, ndim: Value, dtype: Value) -> str:
     )
     incref.emit(body, dtype)  # the function takes it
     axes = body.emit(f"trunc i64 {ndim.text} to i32")
-    given = [("i64", kind), ("i64", dtype.text), ("i32", axes), ("i64", shape)]
-    given += [("i64", "0"), ("i64", "0"), ("i32", "0"), ("i64", "0")]
-    return body.call(f"{PREFIX}new_array", "i64", *given)
+    arguments = [("i64", kind), ("i64", dtype.text), ("i32", axes), ("i64", shape)]
+    arguments += [("i64", "0"), ("i64", "0"), ("i32", "0"), ("i64", "0")]
+    return body.call(f"{PREFIX}new_array", "i64", *arguments)
 
 
 @intrinsic("word, word, word -> word", _new_array)
@@ -88,7 +88,7 @@ def integer_value(start):
 
 
 WORDS = 8
-RESULT, LINE, X, Y, Z, SIZE, ONE, NUMBER = range(0, 8 * WORDS, 8)
+RESULT, LINE, X, Y, Z, SIZE, SINGLE, NUMBER = range(0, 8 * WORDS, 8)
 
 
 class Prepared(NamedTuple):
@@ -101,15 +101,15 @@ class Prepared(NamedTuple):
     y: int
     z: int
     size: int
-    one: int
+    single: int
 
 
 def _prepare(name: str) -> Callable:
     def emit(body: Any, *operands: Value) -> Value:
         info = body.slot(f"[{WORDS} x i64]")
         address = body.emit(f"ptrtoint ptr {info} to i64")
-        given = [("i64", one.text) for one in operands]
-        status = body.call(PREFIX + name, "i64", *given, ("i64", address))
+        arguments = [("i64", operand.text) for operand in operands]
+        status = body.call(PREFIX + name, "i64", *arguments, ("i64", address))
         table = Value(Array("i64"), info, str(WORDS))
         words = [body.load("i64", body.address(table, str(k))) for k in range(WORDS - 1)]
         kind = Record(("i64",) * WORDS)

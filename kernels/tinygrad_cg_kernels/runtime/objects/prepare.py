@@ -17,8 +17,8 @@ from tinygrad_cg_kernels.runtime.objects import DATA, FLAGS, KIND, NDIM, PREFIX,
 from tinygrad_cg_kernels.runtime.objects.calls import (
     LINE,
     NUMBER,
-    ONE,
     RESULT,
+    SINGLE,
     SIZE,
     X,
     Y,
@@ -105,7 +105,7 @@ def _make_prepare(slot: int, empty: int, most: int) -> Callable:
         `width` is that of the floats with which Python's numbers may be combined, or 0. With
         `total` the result has no axes.
         """
-        table, one, value = info, 0, 0.0
+        table, position, value = info, 0, 0.0
         a = array_of(x, slot)
         b = array_of(y, slot) if y != 0 else 0
         c = array_of(z, slot) if z != 0 else 0
@@ -126,12 +126,12 @@ def _make_prepare(slot: int, empty: int, most: int) -> Callable:
             if not fits:
                 return 0
             put_number(table + NUMBER, value, width)
-            one = 1 if a == 0 else 2
+            position = 1 if a == 0 else 2
         elif not same_shape(a, b):
             if half(a, NDIM) != 0 and half(b, NDIM) != 0:
                 return 0
-            one = 1 if half(a, NDIM) == 0 else 2
-        model = b if one == 1 else a
+            position = 1 if half(a, NDIM) == 0 else 2
+        model = b if position == 1 else a
         size = count(model)
         if size > most or (total != 0 and size == 0):
             return 0
@@ -152,7 +152,7 @@ def _make_prepare(slot: int, empty: int, most: int) -> Callable:
         store(table, Y, word(b, DATA) if b != 0 else table + NUMBER)
         store(table, Z, word(c, DATA) if c != 0 else 0)
         store(table, SIZE, size)
-        store(table, ONE, one)
+        store(table, SINGLE, position)
         return 1
 
     return prepare
@@ -169,16 +169,16 @@ def _make_prepare_in_place(most: int) -> Callable:
             return 0
         if not is_contiguous(x, dtype_x) or not is_contiguous(y, dtype_y):
             return 0
-        size, one = count(x), half(y, NDIM) == 0 and half(x, NDIM) != 0
-        if not half(x, FLAGS) & WRITEABLE or size > most or not (one or same_shape(x, y)):
+        size, fills = count(x), half(y, NDIM) == 0 and half(x, NDIM) != 0
+        if not half(x, FLAGS) & WRITEABLE or size > most or not (fills or same_shape(x, y)):
             return 0
         first, second = word(x, DATA), word(y, DATA)
-        if first < second + (1 if one else size) * itemsize and second < first + size * itemsize:
+        if first < second + (1 if fills else size) * itemsize and second < first + size * itemsize:
             return 0
         store(info, X, first)
         store(info, Y, second)
         store(info, SIZE, size)
-        store(info, ONE, 2 if one else 0)
+        store(info, SINGLE, 2 if fills else 0)
         return 1
 
     return prepare_in_place
@@ -190,9 +190,9 @@ _prepared: dict[bool, Any] = {}
 
 def _wanted(most: int, in_place: bool) -> tuple[service.KernelSource, signatures.Signature]:
     """Return what the compile service is asked for."""
-    made = _make_prepare_in_place(most) if in_place else _make_prepare(*objects.boxes, most)
+    function = _make_prepare_in_place(most) if in_place else _make_prepare(*objects.boxes, most)
     name, count = ("prepare_in_place", 6) if in_place else ("prepare", 10)
-    return service.KernelSource(made, name), signatures.words(count)
+    return service.KernelSource(function, name), signatures.words(count)
 
 
 def begin(most: int, in_place: bool = False) -> None:

@@ -36,16 +36,16 @@ def inner_loop(ufunc: Any, dtype: np.dtype) -> tuple[int, int] | None:
     kinds = f"{dtype.char * ufunc.nin}->{dtype.char * ufunc.nout}"
     if not objects.supported or kinds not in ufunc.types:
         return None
-    known = _Ufunc.from_address(id(ufunc))
-    counts = known.nin, known.nout, known.nargs, known.ntypes
+    fields = _Ufunc.from_address(id(ufunc))
+    counts = fields.nin, fields.nout, fields.nargs, fields.ntypes
     if counts != (ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes):
         return None
     k = ufunc.types.index(kinds)
-    numbers = known.types[k * ufunc.nargs : (k + 1) * ufunc.nargs]
-    if known.name != ufunc.__name__.encode() or set(numbers) != {dtype.num}:
+    numbers = fields.types[k * ufunc.nargs : (k + 1) * ufunc.nargs]
+    if fields.name != ufunc.__name__.encode() or set(numbers) != {dtype.num}:
         return None
-    address = known.functions[k]
-    return (address, known.data[k] or 0) if address else None
+    address = fields.functions[k]
+    return (address, fields.data[k] or 0) if address else None
 
 
 @intrinsic(", ".join(["word"] * 5) + " ->", address_call)
