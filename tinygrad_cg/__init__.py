@@ -131,10 +131,10 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         refuse_name(__name__, name)
-    found = import_module(f".{name}" if home == "." else home, __name__)
-    found = found if home == "." else getattr(found, name)
-    globals()[name] = found
-    return found
+    module = import_module(f".{name}" if home == "." else home, __name__)
+    module = module if home == "." else getattr(module, name)
+    globals()[name] = module
+    return module
 
 
 def __dir__() -> list[str]:

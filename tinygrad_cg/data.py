@@ -57,16 +57,16 @@ class Dataset:
         """
         structure = _tensors(tensors)
         leaves = nest.flatten(structure)
-        sizes = {one.shape[0] if one.ndim else None for one in leaves}
+        sizes = {leaf.shape[0] if leaf.ndim else None for leaf in leaves}
         if len(sizes) != 1 or None in sizes:
             raise InvalidArgumentError(
                 "from_tensor_slices: tensors must have first axes of one size, got shapes "
-                f"{', '.join(str(tuple(one.shape)) for one in leaves) or 'of none'}"
+                f"{', '.join(str(tuple(leaf.shape)) for leaf in leaves) or 'of none'}"
             )
         (size,) = sizes
 
         def begin() -> Iterator[Any]:
-            for row in builtins.zip(*[unstack(one, 0) for one in leaves], strict=True):
+            for row in builtins.zip(*[unstack(leaf, 0) for leaf in leaves], strict=True):
                 yield nest.pack_sequence_as(structure, list(row))
 
         return Dataset(begin, size or 0)
@@ -82,7 +82,9 @@ class Dataset:
         """Return the integers of Python's ``range(*args)``, as scalars of `output_type`."""
         numbers = builtins.range(*map(int, args))
         dtype = as_dtype(output_type)
-        return Dataset(lambda: (convert(np.array(one, dtype)) for one in numbers), len(numbers))
+        return Dataset(
+            lambda: (convert(np.array(number, dtype)) for number in numbers), len(numbers)
+        )
 
     @staticmethod
     def from_generator(
@@ -104,7 +106,7 @@ class Dataset:
                 "from_generator: needs a function that returns an iterator, and output_signature, "
                 f"such as tf.TensorSpec((), tf.float32); got {generator!r} and {specs!r}"
             )
-        arrays = [convert(one).numpy() for one in args or ()]
+        arrays = [convert(arg).numpy() for arg in args or ()]
 
         def fit(spec: Any, value: Any) -> Tensor:
             tensor = constant(value, spec if output_signature is None else spec.dtype)
@@ -114,8 +116,8 @@ class Dataset:
 
         def begin() -> Iterator[Any]:
             leaves = nest.flatten(specs)
-            for one in generator(*arrays):
-                pairs = builtins.zip(leaves, _leaves_like(specs, one), strict=True)
+            for element in generator(*arrays):
+                pairs = builtins.zip(leaves, _leaves_like(specs, element), strict=True)
                 yield nest.pack_sequence_as(specs, [fit(*pair) for pair in pairs])
 
         return Dataset(begin, _UNKNOWN)
@@ -123,17 +125,17 @@ class Dataset:
     @staticmethod
     def zip(*datasets: Any, name: Any = None) -> Dataset:
         """Return tuples of elements of several datasets, until one of them ends."""
-        given = datasets[0] if len(datasets) == 1 and nest.is_nested(datasets[0]) else datasets
-        parts = nest.flatten(given)
-        for one in parts:
-            if not isinstance(one, Dataset):
-                raise TypeError(f"zip: needs datasets, got a {type(one).__name__}")
+        structure = datasets[0] if len(datasets) == 1 and nest.is_nested(datasets[0]) else datasets
+        parts = nest.flatten(structure)
+        for dataset in parts:
+            if not isinstance(dataset, Dataset):
+                raise TypeError(f"zip: needs datasets, got a {type(dataset).__name__}")
 
         def begin() -> Iterator[Any]:
             for row in builtins.zip(*parts, strict=False):
-                yield _replace(given, iter(row))
+                yield _replace(structure, iter(row))
 
-        finite = [one._size for one in parts if one._size != _INFINITE]
+        finite = [dataset._size for dataset in parts if dataset._size != _INFINITE]
         size = _UNKNOWN if _UNKNOWN in finite else min(finite, default=_INFINITE)
         return Dataset(begin, size)
 
@@ -142,7 +144,7 @@ class Dataset:
 
     def as_numpy_iterator(self) -> Iterator[Any]:
         """Return the elements with arrays in place of tensors."""
-        return (nest.map_structure(lambda leaf: leaf.numpy(), one) for one in self)
+        return (nest.map_structure(lambda leaf: leaf.numpy(), element) for element in self)
 
     def __len__(self) -> int:
         if self._size < 0:
@@ -235,20 +237,22 @@ class Dataset:
         """Return the slices of elements along their first axes."""
 
         def begin() -> Iterator[Any]:
-            for one in self:
-                leaves = [unstack(leaf, 0) for leaf in nest.flatten(one)]
+            for element in self:
+                leaves = [unstack(leaf, 0) for leaf in nest.flatten(element)]
                 for row in builtins.zip(*leaves, strict=True):
-                    yield nest.pack_sequence_as(one, list(row))
+                    yield nest.pack_sequence_as(element, list(row))
 
         return Dataset(begin, _UNKNOWN)
 
     def map(self, map_func: Callable[..., Any], *args: Any, **options: Any) -> Dataset:
         """Return ``map_func(element)`` for each element."""
-        return Dataset(lambda: (_tensors(_call(map_func, one)) for one in self), self._size)
+        return Dataset(lambda: (_tensors(_call(map_func, element)) for element in self), self._size)
 
     def filter(self, predicate: Callable[..., Any], name: Any = None) -> Dataset:
         """Return the elements for which `predicate` is true."""
-        return Dataset(lambda: (one for one in self if bool(_call(predicate, one))), _UNKNOWN)
+        return Dataset(
+            lambda: (element for element in self if bool(_call(predicate, element))), _UNKNOWN
+        )
 
     def take_while(self, predicate: Callable[..., Any], name: Any = None) -> Dataset:
         """Return the elements before the first for which `predicate` is false."""
@@ -318,10 +322,10 @@ class Dataset:
             draws = np.random.default_rng([start, next(loops) if reshuffle_each_iteration else 0])
             elements = iter(self)
             buffer = list(itertools.islice(elements, size))
-            for one in elements:
+            for element in elements:
                 index = int(draws.integers(len(buffer)))
                 yield buffer[index]
-                buffer[index] = one
+                buffer[index] = element
             for index in draws.permutation(len(buffer)):
                 yield buffer[index]
 
@@ -367,16 +371,16 @@ class Dataset:
         first = int(start)
 
         def begin() -> Iterator[Any]:
-            for count, one in builtins.enumerate(self, first):
-                yield convert(np.int64(count)), one
+            for count, element in builtins.enumerate(self, first):
+                yield convert(np.int64(count)), element
 
         return Dataset(begin, self._size)
 
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: Any = None) -> Any:
         """Return the last of ``state = reduce_func(state, element)``."""
         state = _tensors(initial_state)
-        for one in self:
-            state = _tensors(reduce_func(state, one))
+        for element in self:
+            state = _tensors(reduce_func(state, element))
         return state
 
     def prefetch(self, buffer_size: Any = None, name: Any = None) -> Dataset:
@@ -392,9 +396,9 @@ class Dataset:
                 yield from kept[0]
                 return
             elements = []
-            for one in self:
-                elements.append(one)
-                yield one
+            for element in self:
+                elements.append(element)
+                yield element
             kept.append(elements)
 
         return Dataset(begin, self._size)
@@ -409,7 +413,7 @@ def _tensors(structure: Any) -> Any:
     if isinstance(structure, dict):
         return {key: _tensors(value) for key, value in structure.items()}
     if isinstance(structure, tuple):
-        parts = [_tensors(one) for one in structure]
+        parts = [_tensors(part) for part in structure]
         return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
     return convert(structure)
 
@@ -417,10 +421,10 @@ def _tensors(structure: Any) -> Any:
 def _replace(structure: Any, values: Iterator[Any]) -> Any:
     """Return a structure of datasets with an element of each in its place."""
     if isinstance(structure, dict):
-        found = {key: _replace(structure[key], values) for key in sorted(structure)}
-        return {key: found[key] for key in structure}
+        replaced = {key: _replace(structure[key], values) for key in sorted(structure)}
+        return {key: replaced[key] for key in structure}
     if isinstance(structure, (tuple, list)):
-        return tuple([_replace(one, values) for one in structure])
+        return tuple([_replace(part, values) for part in structure])
     return next(values)
 
 
@@ -435,13 +439,15 @@ def _stack(elements: list[Any]) -> Any:
 def _join(elements: list[Any], join: Callable[[list[Any]], Any]) -> Any:
     """Return a structure with what `join` gives for the elements' tensors at each place."""
     columns = builtins.zip(*map(nest.flatten, elements), strict=True)
-    return nest.pack_sequence_as(elements[0], [join(list(one)) for one in columns])
+    return nest.pack_sequence_as(elements[0], [join(list(column)) for column in columns])
 
 
 def _leaves_like(structure: Any, other: Any) -> list[Any]:
     """Return the parts of `other` in the places of the leaves of `structure`."""
     if isinstance(structure, dict):
-        structure, other = ([one[key] for key in sorted(structure)] for one in (structure, other))
+        structure, other = (
+            [mapping[key] for key in sorted(structure)] for mapping in (structure, other)
+        )
         structure = tuple(structure)
     if isinstance(structure, tuple):
         pairs = builtins.zip(structure, other, strict=True)
@@ -451,7 +457,7 @@ def _leaves_like(structure: Any, other: Any) -> list[Any]:
 
 def _padded(tensors: list[Tensor], shape: Any, value: Any) -> list[Tensor]:
     """Return tensors of one shape: their sizes where `shape` has None are the largest."""
-    largest = np.max([one.shape for one in tensors], axis=0, initial=0).astype(int).tolist()
+    largest = np.max([tensor.shape for tensor in tensors], axis=0, initial=0).astype(int).tolist()
     wanted = [None] * len(largest) if shape is None else list(shape)
     pairs = builtins.zip(wanted, largest, strict=True)
     sizes = np.array([most if size in (None, -1) else size for size, most in pairs], int)
@@ -461,15 +467,15 @@ def _padded(tensors: list[Tensor], shape: Any, value: Any) -> list[Tensor]:
             f"got {wanted}"
         )
     fill = partial(pad, mode="constant", value=0 if value is None else value)
-    return [fill(one, [(0, more) for more in sizes - one.shape]) for one in tensors]
+    return [fill(tensor, [(0, more) for more in sizes - tensor.shape]) for tensor in tensors]
 
 
 def _forever(dataset: Dataset) -> Iterator[Any]:
     while True:
         none = True
-        for one in dataset:
+        for element in dataset:
             none = False
-            yield one
+            yield element
         if none:
             return
 

@@ -203,8 +203,8 @@ def location_of(file: str, line: int) -> str:
 
 def _shell() -> Any:
     """Return IPython's shell, in which this program runs; None elsewhere."""
-    found = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return found if hasattr(getattr(found, "compile", None), "format_code_name") else None
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell if hasattr(getattr(shell, "compile", None), "format_code_name") else None
 
 
 def hide_frames(error: BaseException | None) -> None:
@@ -235,10 +235,10 @@ def _last_of_users(trace: TracebackType | None) -> TracebackType | None:
     kept = len(links)
     while kept and is_ours(links[kept - 1].tb_frame.f_code.co_filename):
         kept -= 1
-    found = None
+    last = None
     for link in reversed(links[: kept or len(links)]):
-        found = TracebackType(found, link.tb_frame, link.tb_lasti, link.tb_lineno)
-    return found
+        last = TracebackType(last, link.tb_frame, link.tb_lasti, link.tb_lineno)
+    return last
 
 
 def shorten_tracebacks() -> None:
@@ -284,12 +284,12 @@ def called_function() -> str | None:
         if f"{name}.".startswith(f"{package}.") and "._" not in name
     ]
     public = {name for module in modules for name in dir(module)}
-    frame, found = sys._getframe(1), None
+    frame, public_name = sys._getframe(1), None
     while frame is not None and is_ours(frame.f_code.co_filename):
         name = frame.f_code.co_qualname
-        found = name if name in public else found
+        public_name = name if name in public else public_name
         frame = frame.f_back
-    return found
+    return public_name
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -53,8 +53,8 @@ def _find(name: str) -> Any:
         return import_module("._spellings.special", __package__)
     if name not in _PROGRAMS:
         refuse_name(__name__, name)
-    globals()[name] = found = getattr(import_module("._spellings.programs", __package__), name)
-    return found
+    globals()[name] = function = getattr(import_module("._spellings.programs", __package__), name)
+    return function
 
 
 def accumulate_n(

@@ -79,27 +79,27 @@ class Module:
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
         """Return the `variables` that tapes watch by themselves."""
-        return tuple([one for one in self.variables if one.trainable])
+        return tuple([variable for variable in self.variables if variable.trainable])
 
     @property
     def non_trainable_variables(self) -> tuple[Variable, ...]:
         """Return the `variables` that tapes do not watch by themselves."""
-        return tuple([one for one in self.variables if not one.trainable])
+        return tuple([variable for variable in self.variables if not variable.trainable])
 
     @property
     def submodules(self) -> tuple[Module, ...]:
         """Return the modules in this one, and in those, in turn."""
-        return tuple([one for _, one in _modules("", self)][1:])
+        return tuple([module for _, module in _modules("", self)][1:])
 
     @property
     def named_variables(self) -> dict[str, Variable]:
         """Return the `variables` by the path to each, such as ``layers[0].kernel``."""
-        found: dict[int, tuple[str, Variable]] = {}
+        named: dict[int, tuple[str, Variable]] = {}
         for path, module in _modules("", self):
             for step, leaf in _members(module):
                 if isinstance(leaf, Variable):
-                    found.setdefault(id(leaf), (f"{path}.{step}".removeprefix("."), leaf))
-        return dict(found.values())
+                    named.setdefault(id(leaf), (f"{path}.{step}".removeprefix("."), leaf))
+        return dict(named.values())
 
     def __repr__(self) -> str:
         return f"<tg.Module {self.name!r}: {len(self.variables)} variables>"

@@ -89,8 +89,8 @@ class Optimizer(ABC):
     ):
         if others:
             refuse_arguments(type(self).__name__, ("learning_rate",), others)
-        given = [one for one in (clipnorm, clipvalue, global_clipnorm) if one is not None]
-        if len(given) > 1:
+        limits = [limit for limit in (clipnorm, clipvalue, global_clipnorm) if limit is not None]
+        if len(limits) > 1:
             raise ValueError("only one of clipnorm, clipvalue and global_clipnorm can be given")
         self.name: str = type(self).__name__.lower() if name is None else name
         self.weight_decay = weight_decay
@@ -130,7 +130,7 @@ class Optimizer(ABC):
     def variables(self) -> list[Variable]:
         """Return the optimizer's own Variables: count of steps, learning rate, and slots."""
         rate = [self._rate] if self._schedule is None else []
-        slots = [one for kept in self._kept.values() for one in kept]
+        slots = [slot for kept in self._kept.values() for slot in kept]
         return [self.iterations, *rate, *self._shared, *slots]
 
     def build(self, variables: Iterable[Variable]) -> None:
@@ -171,12 +171,12 @@ class Optimizer(ABC):
         pairs = _check_pairs(list(grads_and_vars), self.sums_rows)
         gradients = self._clip([_parts(gradient) for gradient, _ in pairs])
         rate = self.learning_rate
-        for one, value in zip(self._shared, self._next_shared(), strict=True):
-            one.assign(value)
-        for gradient, (given, variable) in zip(gradients, pairs, strict=True):
+        for shared, value in zip(self._shared, self._next_shared(), strict=True):
+            shared.assign(value)
+        for gradient, (original, variable) in zip(gradients, pairs, strict=True):
             self._rows = None
-            if isinstance(given, IndexedSlices):
-                self._rows = IndexedSlices(gradient, given.indices, given.dense_shape)
+            if isinstance(original, IndexedSlices):
+                self._rows = IndexedSlices(gradient, original.indices, original.dense_shape)
                 gradient = self._rows.dense()
             rate_here = cast(rate, variable.dtype)
             if self.weight_decay is not None:
@@ -205,15 +205,15 @@ class Optimizer(ABC):
         """
         own, trained = self.variables, [key.deref() for key in self._kept]
         values = list(trainable_variables)
-        for name, variables, given in (
+        for name, variables, new_values in (
             ("optimizer_variables", own, optimizer_variables),
             ("trainable_variables", trained, values),
             ("grads", trained, grads),
         ):
-            if len(variables) != len(given):
+            if len(variables) != len(new_values):
                 raise ValueError(
-                    f"stateless_apply: {name} has {len(given)} values, the optimizer was built for "
-                    f"{len(variables)}: call build(trainable_variables) first"
+                    f"stateless_apply: {name} has {len(new_values)} values, the optimizer was "
+                    f"built for {len(variables)}: call build(trainable_variables) first"
                 )
         with recorded_assignments(restore=True):
             for variable, value in zip(
@@ -221,7 +221,9 @@ class Optimizer(ABC):
             ):
                 variable.assign(value)
             self.apply_gradients(zip(grads, trained, strict=True))
-            return [one.value() for one in trained], [one.value() for one in self.variables]
+            return [variable.value() for variable in trained], [
+                variable.value() for variable in self.variables
+            ]
 
     def _next_shared(self) -> Sequence[Any]:
         """Return the values, for the next step, of what is kept for all Variables together."""
@@ -240,9 +242,9 @@ class Optimizer(ABC):
 
     def _clip(self, gradients: list[Tensor]) -> list[Tensor]:
         if self.clipvalue is not None:
-            return [clip(one, -self.clipvalue, self.clipvalue) for one in gradients]
+            return [clip(gradient, -self.clipvalue, self.clipvalue) for gradient in gradients]
         if self.clipnorm is not None:
-            return [clip_by_norm(one, self.clipnorm) for one in gradients]
+            return [clip_by_norm(gradient, self.clipnorm) for gradient in gradients]
         if self.global_clipnorm is not None:
             return clip_by_global_norm(gradients, self.global_clipnorm)[0]
         return gradients
@@ -268,7 +270,7 @@ def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
             "tape.explain(loss, variable) why",
             TapeWarning,
         )
-    found = []
+    checked = []
     for gradient, variable in pairs:
         if isinstance(gradient, IndexedSlices) and gradient.dense_shape is None:
             gradient = IndexedSlices(gradient.values, gradient.indices, variable.shape)
@@ -278,8 +280,8 @@ def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
         if isinstance(gradient, IndexedSlices) and not sums_rows:
             values = cast(gradient.values, variable.dtype)
             tensor = IndexedSlices(values, gradient.indices, gradient.dense_shape)
-        found.append((tensor, variable))
-    return found
+        checked.append((tensor, variable))
+    return checked
 
 
 def _parts(gradient: Tensor | IndexedSlices) -> Tensor:
@@ -597,7 +599,7 @@ class Adadelta(Optimizer):
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         gradients, steps = self._slots(variable)
         gradients.assign(_running_mean(gradients, self._by_rows(square, gradient), self.rho))
-        above, below = (sqrt(add(one, self.epsilon)) for one in (steps, gradients))
+        above, below = (sqrt(add(average, self.epsilon)) for average in (steps, gradients))
         step = divide(multiply(above, gradient), below)
         size = square(step)
         if self._rows is not None:
@@ -682,7 +684,7 @@ class Ftrl(Optimizer):
         squares, linear = self._slots(variable)
         shrinkage = 2 * self.l2_shrinkage_regularization_strength
         total = add(squares, self._by_rows(square, gradient))
-        below, above = (power(one, -self.learning_rate_power) for one in (squares, total))
+        below, above = (power(value, -self.learning_rate_power) for value in (squares, total))
         grown = multiply(divide(subtract(above, below), learning_rate), variable)
         linear.assign_add(subtract(add(gradient, multiply(shrinkage, variable)), grown))
         ridge = add(2 * self.l2_regularization_strength, divide(self.beta, learning_rate))

@@ -266,7 +266,7 @@ class PiecewiseConstantDecay(LearningRateSchedule):
 
     def __call__(self, step: Any) -> Tensor:
         step = convert(step)
-        found = convert(self.values[-1])
+        rate = convert(self.values[-1])
         for boundary, value in reversed(list(zip(self.boundaries, self.values[:-1], strict=True))):
-            found = where(less_equal(step, boundary), convert(value), found)
-        return found
+            rate = where(less_equal(step, boundary), convert(value), rate)
+        return rate

@@ -39,8 +39,8 @@ def compute_gradient(
             f"got {type(x).__name__}"
         )
     step = 1.0 / 1024 if delta is None else float(delta)
-    tensors = [convert(one) for one in x]
-    argnums = [i for i, one in enumerate(tensors) if is_differentiable(one.dtype)]
+    tensors = [convert(value) for value in x]
+    argnums = [i for i, tensor in enumerate(tensors) if is_differentiable(tensor.dtype)]
     if len(argnums) < len(tensors):
         raise TypeError("compute_gradient: all of `x` must be floats, cast integers first")
     blocks = jacobian(f, argnums=argnums)(*tensors)

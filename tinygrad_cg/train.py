@@ -67,19 +67,21 @@ class Checkpoint:
 
     def _variables(self) -> dict[str, Variable]:
         """Return all Variables by their paths."""
-        found: dict[str, Variable] = {}
+        variables: dict[str, Variable] = {}
         optimizers: list[tuple[str, Optimizer]] = []
         if self._root is not None:
-            found.update(_paths("", self._root, optimizers, ()))
+            variables.update(_paths("", self._root, optimizers, ()))
         for name, value in vars(self).items():
-            found.update(_paths(name, value, optimizers, ()))
-        known = {id(variable): path for path, variable in reversed(found.items())}
+            variables.update(_paths(name, value, optimizers, ()))
+        paths = {id(variable): path for path, variable in reversed(variables.items())}
         for path, optimizer in optimizers:
             for number, (key, kept) in enumerate(optimizer._kept.items()):
-                of = known.get(id(key.deref()), str(number))
+                of = paths.get(id(key.deref()), str(number))
                 slots = zip(optimizer.slots, kept, strict=True)
-                found.update({f"{path}/slots/{of}/{slot}": one for slot, one in slots})
-        return {path.lstrip("/"): variable for path, variable in found.items()}
+                variables.update(
+                    {f"{path}/slots/{of}/{slot}": variable for slot, variable in slots}
+                )
+        return {path.lstrip("/"): variable for path, variable in variables.items()}
 
     def _build(self, names: Mapping[str, Any]) -> None:
         """Create what optimizers keep for Variables, where a file has it."""
@@ -98,7 +100,7 @@ class Checkpoint:
         prefix = os.fspath(file_prefix)
         path = Path(f"{prefix}.npz")
         path.parent.mkdir(parents=True, exist_ok=True)
-        values = {name: one.numpy() for name, one in self._variables().items()}
+        values = {name: variable.numpy() for name, variable in self._variables().items()}
 
         def write(file: Any) -> None:
             with zipfile.ZipFile(file, "w") as archive:  # np.savez has arguments, such as `file`
@@ -138,7 +140,9 @@ class Checkpoint:
         self._build(values)
         own = self._variables()
         for name in own.keys() & values.keys():
-            here, there = ((tuple(one.shape), one.dtype) for one in (own[name], values[name]))
+            here, there = (
+                (tuple(variable.shape), variable.dtype) for variable in (own[name], values[name])
+            )
             if here != there:
                 raise InvalidArgumentError(
                     f"Checkpoint.read: {name} has shape {here[0]} and dtype {here[1]}, and in "
@@ -171,8 +175,10 @@ def _paths(
     parts: Mapping[Any, Any] = {}
     if isinstance(value, Optimizer):
         optimizers.append((path, value))
-        slots = {id(one) for kept in value._kept.values() for one in kept}
-        parts = {k: one for k, one in enumerate(value.variables) if id(one) not in slots}
+        slots = {id(slot) for kept in value._kept.values() for slot in kept}
+        parts = {
+            k: variable for k, variable in enumerate(value.variables) if id(variable) not in slots
+        }
     elif isinstance(value, (Module, Checkpoint, Generator)):
         parts = {name: part for name, part in vars(value).items() if name != "_root"}
     elif isinstance(value, Mapping):
@@ -189,7 +195,7 @@ class CheckpointLoadStatus:
     """What was in a file alone, and among the objects alone, when a checkpoint was read."""
 
     def __init__(self, unused: list[str], missing: list[str]):
-        self._unused, self._missing = unused, [one for one in missing if one != "save_counter"]
+        self._unused, self._missing = unused, [name for name in missing if name != "save_counter"]
         self._is_asked = False
 
     def assert_consumed(self) -> CheckpointLoadStatus:

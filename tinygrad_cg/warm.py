@@ -52,30 +52,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=machine.cores(), metavar="N")
     parser.add_argument("--quiet", action="store_true", help="print nothing")
     parser.add_argument("--report", action="store_true", help=argparse.SUPPRESS)  # for `_share`
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     ops.load_all()
-    known = {name: record for name, record in OPS.items() if _is_common(record)}
-    if unknown := sorted({*given.names} - {*known}):
+    records = {name: record for name, record in OPS.items() if _is_common(record)}
+    if unknown := sorted({*options.names} - {*records}):
         parser.error(
-            f"no operation {', '.join(map(repr, unknown))}: choose from {', '.join(known)}"
+            f"no operation {', '.join(map(repr, unknown))}: choose from {', '.join(records)}"
         )
-    if given.processes < 1:
-        parser.error(f"--processes has to be at least 1, got {given.processes}")
-    names = given.names or list(known)
-    if not given.quiet:
+    if options.processes < 1:
+        parser.error(f"--processes has to be at least 1, got {options.processes}")
+    names = options.names or list(records)
+    if not options.quiet:
         where = cache_folder() or "no folder: none can be written"
         print(f"tinygrad_cg: compiling {len(names)} operations into {where}", file=sys.stderr)
     start, failed = time.perf_counter(), 0
-    if given.processes == 1 or len(names) == 1:
-        for name in names if given.quiet else track(names, LABEL):
+    if options.processes == 1 or len(names) == 1:
+        for name in names if options.quiet else track(names, LABEL):
             with _no_progress():
-                _warm(known[name])
-            if given.report:
+                _warm(records[name])
+            if options.report:
                 sys.stdout.write(f"{name}\n")  # at once, even if the stream has no buffer
                 sys.stdout.flush()
     else:
-        failed = _share(names, min(given.processes, len(names)), given.quiet)
-    if not given.quiet:
+        failed = _share(names, min(options.processes, len(names)), options.quiet)
+    if not options.quiet:
         seconds = time.perf_counter() - start
         state = f"{failed} processes failed" if failed else "done"
         print(f"tinygrad_cg: {state} after {seconds:.0f} s", file=sys.stderr)
@@ -122,12 +122,12 @@ def _warm(record: Primitive) -> None:
         for dtype in DTYPES:
             for operands, params in _calls(record, dtype):
                 try:
-                    tensors = [tf.constant(one) for one in operands]
+                    tensors = [tf.constant(operand) for operand in operands]
                     with tf.GradientTape() as tape:
                         tape.watch(tensors)
                         result = record(*tensors, **params)
                         results = result if isinstance(result, list) else [result]
-                        total = [tf.reduce_sum(one) for one in results]
+                        total = [tf.reduce_sum(result) for result in results]
                     tape.gradient(total, tensors)
                 except (TypeError, ValueError):  # it is not for this dtype
                     continue
@@ -150,8 +150,8 @@ def _calls(record: Primitive, dtype: str) -> Iterator[tuple[list[np.ndarray], di
             operands = [rng.uniform(*pair, shape).astype(dtype) for pair in pairs]
             yield operands, {}
             if len(operands) > 1 and len(shape) == 2:
-                yield [operands[0], *[one[0] for one in operands[1:]]], {}
-                yield [operands[0], *[one[0, 0] for one in operands[1:]]], {}
+                yield [operands[0], *[operand[0] for operand in operands[1:]]], {}
+                yield [operands[0], *[operand[0, 0] for operand in operands[1:]]], {}
         return
     for case in record.samples:
         if hasattr(case, "shapes"):

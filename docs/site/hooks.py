@@ -106,7 +106,7 @@ def _on_site(target):
         return "examples/guides.md"
     if target.startswith("examples/") and target.endswith(".ipynb"):
         return target.replace(".ipynb", ".md")
-    return target if any(Path(target).match(one) for one in PICTURES) else None
+    return target if any(Path(target).match(pattern) for pattern in PICTURES) else None
 
 
 def indented(markdown):

@@ -37,13 +37,13 @@ def broken(site: Path) -> list[str]:
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             target = target / "index.html" if target.is_dir() else target
             fragment = unquote(parts.fragment)
-            known = pages[target].anchors if target in pages else ()
-            if not target.exists() or (fragment and fragment not in known):
+            anchors = pages[target].anchors if target in pages else ()
+            if not target.exists() or (fragment and fragment not in anchors):
                 lines.append(f"{path.relative_to(site.resolve())}: {link}")
     return lines
 
 
 if __name__ == "__main__":
-    found = broken(Path(sys.argv[1]))
-    print("\n".join(found) if found else "Each link has a target.")
-    sys.exit(bool(found))
+    problems = broken(Path(sys.argv[1]))
+    print("\n".join(problems) if problems else "Each link has a target.")
+    sys.exit(bool(problems))

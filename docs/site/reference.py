@@ -50,11 +50,11 @@ COMMANDS = {"tinygrad_cg.warm"}
 @cache
 def modules() -> list[str]:
     """Return the names of the public modules, in alphabetical order."""
-    found = ["tinygrad_cg"]
-    for one in pkgutil.walk_packages(tinygrad_cg.__path__, "tinygrad_cg.", onerror=_fail):
-        if not re.search(r"\._", one.name) and one.name not in COMMANDS:
-            found.append(one.name)
-    return sorted(name for name in found if getattr(importlib.import_module(name), "__all__", ()))
+    names = ["tinygrad_cg"]
+    for module in pkgutil.walk_packages(tinygrad_cg.__path__, "tinygrad_cg.", onerror=_fail):
+        if not re.search(r"\._", module.name) and module.name not in COMMANDS:
+            names.append(module.name)
+    return sorted(name for name in names if getattr(importlib.import_module(name), "__all__", ()))
 
 
 @cache
@@ -88,26 +88,26 @@ def _fail(name: str) -> None:
 def page(name: str) -> str:
     """Return the page of a public module."""
     module = importlib.import_module(name)
-    names = sorted((one for one in module.__all__ if not one.startswith("__")), key=str.lower)
+    names = sorted((name for name in module.__all__ if not name.startswith("__")), key=str.lower)
     groups: dict[str, list[str]] = {"Modules": [], "Classes": [], "Functions": [], "Constants": []}
     first: dict[int, str] = {}
     others: list[str] = []
-    for one in names:
-        value = getattr(module, one)
+    for public in names:
+        value = getattr(module, public)
         kind = _kind(value)
         if kind in ("Classes", "Functions") and not _is_own(value):
-            others.append(f"`{one}`")
+            others.append(f"`{public}`")
         elif kind == "Modules":
             target = value.__name__
-            entry = f"[{one}]({target}.md)" if target in modules() else f"`{target}`"
+            entry = f"[{public}]({target}.md)" if target in modules() else f"`{target}`"
             groups[kind].append(f"- {entry}: {_plain(_summary(value))}")
         elif kind == "Constants":
-            groups[kind].append(f"- `{one}` = `{value!r}`")
+            groups[kind].append(f"- `{public}` = `{value!r}`")
         elif id(value) in first:
-            groups[kind].append(f"### {one}\n\nThe same as `{first[id(value)]}`.")
+            groups[kind].append(f"### {public}\n\nThe same as `{first[id(value)]}`.")
         else:
-            first[id(value)] = one
-            groups[kind].append(_entry(one, value))
+            first[id(value)] = public
+            groups[kind].append(_entry(public, value))
     parts = [f"# {name}", rendered(inspect.getdoc(module) or "")]
     for title, entries in groups.items():
         if entries:
@@ -143,7 +143,7 @@ def _entry(name: str, value: object, level: str = "###") -> str:
 
 def _methods(value: type) -> dict[str, object]:
     """Return the public methods and properties with docstrings that the library defines."""
-    found: dict[str, object] = {}
+    members: dict[str, object] = {}
     for base in reversed(value.__mro__):
         if base.__module__.startswith("tinygrad_cg"):
             for name in list(vars(base)):
@@ -153,8 +153,8 @@ def _methods(value: type) -> dict[str, object]:
                 is_method = inspect.isroutine(member) or isinstance(member, property)
                 is_absent = isinstance(member, AbsentAttribute)  # it raises, and says what to use
                 if written and is_method and not is_absent and name not in INTERNAL:
-                    found[name] = member
-    return found
+                    members[name] = member
+    return members
 
 
 def _signature(value: Any) -> str:
@@ -166,18 +166,18 @@ def _signature(value: Any) -> str:
         return "(...)"
     shown = []
     star = False
-    for one in signature.parameters.values():
-        if one.name in ("self", "cls") and not shown:
+    for parameter in signature.parameters.values():
+        if parameter.name in ("self", "cls") and not shown:
             continue
-        text = one.name
-        if one.kind is one.VAR_POSITIONAL:
+        text = parameter.name
+        if parameter.kind is parameter.VAR_POSITIONAL:
             text, star = f"*{text}", True
-        elif one.kind is one.VAR_KEYWORD:
+        elif parameter.kind is parameter.VAR_KEYWORD:
             text = f"**{text}"
-        elif one.kind is one.KEYWORD_ONLY and not star:
+        elif parameter.kind is parameter.KEYWORD_ONLY and not star:
             shown, star = [*shown, "*"], True
-        if one.default is not one.empty:
-            text += f"={_default(one.default)}"
+        if parameter.default is not parameter.empty:
+            text += f"={_default(parameter.default)}"
         shown.append(text)
     line = f"({', '.join(shown)})"
     return line if len(line) < 70 else "(\n    " + ",\n    ".join(shown) + ",\n)"

@@ -56,8 +56,8 @@ class ReversibleBlock(tf.Module):
                     f_x2 = self.f(x2)
                 f_variables = list(self.f.trainable_variables)
                 dx2, *f_gradients = f_tape.gradient(f_x2, [x2] + f_variables, dx1)
-                found = zip(g_variables + f_variables, g_gradients + f_gradients)
-                by_variable = {v.ref(): gradient for v, gradient in found}
+                pairs = zip(g_variables + f_variables, g_gradients + f_gradients)
+                by_variable = {v.ref(): gradient for v, gradient in pairs}
                 return [dx1, dx2 + dy2], [by_variable[v.ref()] for v in variables]
 
             return (y1, y2), backward

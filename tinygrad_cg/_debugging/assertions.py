@@ -16,7 +16,7 @@ from ..errors import InvalidArgumentError
 
 def _check(name: str, holds: Callable[..., Any], message: Any, words: str, *operands: Any) -> None:
     """Raise InvalidArgumentError where `holds` of the operands' values is not all true."""
-    tensors = [stop_gradient(convert(one)) for one in operands]
+    tensors = [stop_gradient(convert(operand)) for operand in operands]
 
     def check(*arrays: np.ndarray) -> tuple[()]:
         try:
@@ -120,7 +120,9 @@ def assert_near(
     """
     dtype = convert(x).dtype
     least = 10 * float(np.finfo(dtype).eps) if is_floating(dtype) or dtype.kind == "c" else 0.0
-    atol, rtol = (least if one is None else float(convert(one)) for one in (atol, rtol))
+    atol, rtol = (
+        least if tolerance is None else float(convert(tolerance)) for tolerance in (atol, rtol)
+    )
 
     def near(x: np.ndarray, y: np.ndarray) -> Any:
         with np.errstate(invalid="ignore"):  # infinities that are equal, and NaN
@@ -143,7 +145,7 @@ def assert_rank_at_least(x: Any, rank: Any, message: Any = None, name: Any = Non
 
 def assert_rank_in(x: Any, ranks: Any, message: Any = None, name: Any = None) -> None:
     """Raise InvalidArgumentError, a ValueError, unless the rank of `x` is one of `ranks`."""
-    allowed = [int(convert(one)) for one in ranks]
+    allowed = [int(convert(rank)) for rank in ranks]
     _check_rank("assert_rank_in", x, allowed.__contains__, f"in {allowed}", message)
 
 
@@ -204,7 +206,7 @@ def assert_shapes(
 
 def Assert(condition: Any, data: Any = (), summarize: Any = None, name: Any = None) -> None:
     """Raise InvalidArgumentError unless `condition` is true; the message holds `data`."""
-    operands = [stop_gradient(convert(one)) for one in (condition, *data)]
+    operands = [stop_gradient(convert(operand)) for operand in (condition, *data)]
 
     def check(true: np.ndarray, *arrays: np.ndarray) -> tuple[()]:
         if true.all():

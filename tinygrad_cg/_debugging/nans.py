@@ -31,9 +31,9 @@ class NaNDetector(Watcher):
         if all(map(_finite, outputs)):
             return
         nan_in, inf_in = _any(np.isnan, inputs), _any(np.isinf, inputs)
-        made, what, question = "made", "a NaN", np.isnan
+        verb, what, question = "made", "a NaN", np.isnan
         if self.nans and _any(np.isnan, outputs):
-            made = "received" if nan_in else "made"
+            verb = "received" if nan_in else "made"
         elif self.infs and _any(np.isinf, outputs) and not (nan_in or inf_in):
             what, question = "an infinity", np.isinf
             if site().kind == "call" and self._handed_on:  # it may be a mask
@@ -41,7 +41,7 @@ class NaNDetector(Watcher):
         else:
             self._handed_on = self._handed_on or inf_in
             return
-        _refuse(site(), f"{made} {what}", question, inputs, outputs)
+        _refuse(site(), f"{verb} {what}", question, inputs, outputs)
 
 
 def _finite(tensor: Any) -> bool:
@@ -53,14 +53,14 @@ def _finite(tensor: Any) -> bool:
 
 
 def _any(question: Any, tensors: Sequence) -> bool:
-    arrays = [values(one) for one in tensors if one is not None]
+    arrays = [values(tensor) for tensor in tensors if tensor is not None]
     return any(bool(question(array).any()) for array in arrays if array is not None)
 
 
 def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Sequence) -> NoReturn:
-    number = next(i for i, one in enumerate(outputs) if _any(question, [one]))
-    given = [one._data for one in (outputs[number], *inputs) if one is not None]
-    out, *operands = map(devices.to_host, given)
+    number = next(i for i, output in enumerate(outputs) if _any(question, [output]))
+    arrays = [tensor._data for tensor in (outputs[number], *inputs) if tensor is not None]
+    out, *operands = map(devices.to_host, arrays)
     bad = question(out)
     index = tuple(int(i) for i in np.argwhere(bad)[0])
     of = {"operation": "{}", "call": "`{}`", "rule": "the rule of `{}`"}
@@ -86,8 +86,8 @@ def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Seq
         lines.append(
             "  None of its operations made it: it came from NumPy, a constant or a captured tensor"
         )
-    for i, (text, one) in enumerate(zip(site.inputs, operands, strict=False)):
-        lines.append(f"  operand {i}: {text}, {_range(one)}")
+    for i, (text, operand) in enumerate(zip(site.inputs, operands, strict=False)):
+        lines.append(f"  operand {i}: {text}, {_range(operand)}")
     lines.append(f"  result: {site.outputs[number]}, {_range(out)}")
     lines.append(
         f"Detected Infinity or NaN in output {number} of eagerly-executed op "
@@ -101,9 +101,9 @@ def _example(site: Site, index: tuple[int, ...], operands: list, out: np.ndarray
     record = OPS.get(site.name)
     if site.kind != "operation" or record is None or record.kind != "elementwise":
         return ""
-    found = [np.broadcast_to(one, out.shape)[index] for one in operands]
-    numbers = [f"{one:.6g}" for one in found]
-    if site.name == "divide" and np.isinf(found[-1]) and np.isfinite(found[0]):
+    values = [np.broadcast_to(operand, out.shape)[index] for operand in operands]
+    numbers = [f"{value:.6g}" for value in values]
+    if site.name == "divide" and np.isinf(values[-1]) and np.isfinite(values[0]):
         return f", a slope at {numbers[-1]} is not known"
     return f", {site.name}({', '.join(numbers)}) = {out[index]:.6g}"
 

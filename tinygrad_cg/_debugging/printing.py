@@ -58,7 +58,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
             return _Slot(len(operands) - 1)
         return leaf
 
-    parts = [nest.map_structure(template, one) for one in inputs]
+    parts = [nest.map_structure(template, value) for value in inputs]
 
     def show(*arrays: np.ndarray) -> tuple[()]:
         texts = [_text(part, arrays, summarize) for part in parts]
@@ -80,7 +80,8 @@ def _text(part: Any, arrays: tuple[np.ndarray, ...], summarize: int) -> str:
         return "{" + ", ".join(items) + "}"
     if isinstance(part, (list, tuple)):
         texts = [
-            repr(one) if isinstance(one, str) else _text(one, arrays, summarize) for one in part
+            repr(element) if isinstance(element, str) else _text(element, arrays, summarize)
+            for element in part
         ]
         if isinstance(part, list):
             return f"[{', '.join(texts)}]"

@@ -27,16 +27,16 @@ def collapse_repeats(sequence: Sequence[Hashable]) -> list:
 
 def _once(items: list) -> list:
     following = _next_indices(items)
-    found: list = []
+    collapsed: list = []
     i = 0
     while i < len(items):
         period, count = _repeat(items, i, following)
         if count > 1:
-            found.append(Repeat(tuple(collapse_repeats(items[i : i + period])), count))
+            collapsed.append(Repeat(tuple(collapse_repeats(items[i : i + period])), count))
         else:
-            found.append(items[i])
+            collapsed.append(items[i])
         i += period * count
-    return found
+    return collapsed
 
 
 def _next_indices(items: list) -> list[int]:

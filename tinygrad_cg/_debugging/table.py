@@ -32,7 +32,10 @@ class TableRow(NamedTuple):
         norms = [event.norm for event in events if event.norm is not None]
         low, high = (f"{most(norms):.4g}" if norms else "" for most in (min, max))
         seconds = [event.seconds for event in events if event.seconds is not None]
-        counts = {"nan": sum(one.nans for one in events), "inf": sum(one.infs for one in events)}
+        counts = {
+            "nan": sum(event.nans for event in events),
+            "inf": sum(event.infs for event in events),
+        }
         line, written = site.line, self.written()
         return (
             self.mark,
@@ -76,7 +79,7 @@ def text(rows: list[TableRow], summary: str, limit: int) -> str:
     cells = [HEADERS, *[row.cells() for row in (*first, *last)]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     signs = [">" if header in _NUMBERS else "<" for header in HEADERS]
-    lines = ["  ".join(map("{:{}{}}".format, one, signs, widths)).rstrip() for one in cells]
+    lines = ["  ".join(map("{:{}{}}".format, row, signs, widths)).rstrip() for row in cells]
     if left_out:
         lines.insert(1 + len(first), f"... {left_out} more rows ...")
     return "\n".join([*lines, summary])
@@ -102,5 +105,5 @@ def _html_row(row: TableRow) -> str:
     cells[-1] += f" <code>{escape(source(row.written()))}</code>"
     sides = ["right" if header in _NUMBERS else "left" for header in HEADERS]
     pairs = zip(sides, cells, strict=True)
-    found = "".join(f'<td style="text-align: {side}">{cell}</td>' for side, cell in pairs)
-    return f"<tr{style}>{found}</tr>"
+    columns = "".join(f'<td style="text-align: {side}">{cell}</td>' for side, cell in pairs)
+    return f"<tr{style}>{columns}</tr>"

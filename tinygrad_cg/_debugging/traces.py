@@ -49,9 +49,9 @@ class PassTrace(Watcher):
         self._sites: dict[Site, Site] = {}
 
     def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
-        found = site()
-        found = self._sites.setdefault(found, found)
-        self.events.append(Event(found, *measure(outputs), seconds))
+        call_site = site()
+        call_site = self._sites.setdefault(call_site, call_site)
+        self.events.append(Event(call_site, *measure(outputs), seconds))
 
     @property
     def first_nonfinite(self) -> Event | None:
@@ -61,7 +61,7 @@ class PassTrace(Watcher):
     @property
     def seconds(self) -> float:
         """Return the time that all operations took together."""
-        return sum(one.seconds or 0.0 for one in self.events if one.kind == "operation")
+        return sum(event.seconds or 0.0 for event in self.events if event.kind == "operation")
 
     def __len__(self) -> int:
         return len(self.events)
@@ -73,13 +73,13 @@ class PassTrace(Watcher):
         """Return the rows of the table, repeats collapsed."""
         sites = list(self._sites)
         numbers = {site: i for i, site in enumerate(sites)}
-        found: list[TableRow] = []
+        all_rows: list[TableRow] = []
         remaining = iter(self.events)
         for item in collapse_repeats([numbers[event.site] for event in self.events]):
             rows = [TableRow(sites[number], mark, []) for number, mark in _flat(item)]
             _fill(item, rows, 0, remaining)
-            found += rows
-        return found
+            all_rows += rows
+        return all_rows
 
     def __str__(self) -> str:
         return text(self.rows(), self._summary(), self.limit)
@@ -99,27 +99,27 @@ class PassTrace(Watcher):
 
 def measure(outputs: Sequence) -> tuple[float | None, int, int]:
     """Return the norm of all outputs together, and the numbers of NaNs and infinities."""
-    arrays = [array for one in outputs if (array := values(one)) is not None]
+    arrays = [array for output in outputs if (array := values(output)) is not None]
     if not arrays:
         return None, 0, 0
     with np.errstate(all="ignore"):
         wide = [np.abs(array).astype(np.float64) for array in arrays]
-        norm = float(np.sqrt(sum(float(np.vdot(one, one)) for one in wide)))
+        norm = float(np.sqrt(sum(float(np.vdot(array, array)) for array in wide)))
         if np.isfinite(norm):
             return norm, 0, 0
-        nans = sum(int(np.isnan(one).sum()) for one in wide)
-        return norm, nans, sum(int(np.isinf(one).sum()) for one in wide)
+        nans = sum(int(np.isnan(array).sum()) for array in wide)
+        return norm, nans, sum(int(np.isinf(array).sum()) for array in wide)
 
 
 def _flat(item: Any) -> list[tuple[int, str]]:
     """Return the sites of a collapsed item, each with the mark of its repeats."""
     if not isinstance(item, Repeat):
         return [(item, "")]
-    found = [one for part in item.part for one in _flat(part)]
-    if len(found) == 1:
-        return found
-    marks = ["┌", *"│" * (len(found) - 2), "└"]
-    return [(site, sign + mark) for sign, (site, mark) in zip(marks, found, strict=True)]
+    leaves = [leaf for part in item.part for leaf in _flat(part)]
+    if len(leaves) == 1:
+        return leaves
+    marks = ["┌", *"│" * (len(leaves) - 2), "└"]
+    return [(site, sign + mark) for sign, (site, mark) in zip(marks, leaves, strict=True)]
 
 
 def _fill(item: Any, rows: list[TableRow], first: int, remaining: Iterator[Event]) -> int:

@@ -84,15 +84,15 @@ class Watcher(Level, Observer):
     # Entering and leaving --------------------------------------------------------------------
 
     def __enter__(self) -> Any:
-        found = stack(state.frame)
-        if self in found:
+        active = stack(state.frame)
+        if self in active:
             raise ValueError(f"{self.label} is active already: make another one")
-        if any(level.is_abstract for level in found):
+        if any(level.is_abstract for level in active):
             raise ValueError(
                 f"{self.label} inside a function that is being traced: there are no values "
                 "yet. Enter it around the call, where the function then runs operation by operation"
             )
-        levels.insert(self, len(found))
+        levels.insert(self, len(active))
         state.observers = (*state.observers, self)
         return self
 
@@ -103,7 +103,7 @@ class Watcher(Level, Observer):
                 "the contexts, where it was entered"
             )
         levels.remove(self)
-        state.observers = tuple([one for one in state.observers if one is not self])
+        state.observers = tuple([observer for observer in state.observers if observer is not self])
 
     # The level -------------------------------------------------------------------------------
 
@@ -128,33 +128,33 @@ class Watcher(Level, Observer):
     # The observer ----------------------------------------------------------------------------
 
     def run_rule(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Sequence:
-        known, recorded = self._origin(node)
+        base_order, recorded = self._origin(node)
         # a sweep inside a rule is part of it
-        order = self._running[0].order if self._running else self._reach(node, known)
+        order = self._running[0].order if self._running else self._reach(node, base_order)
         definition = getattr(node.saved, "definition", None)
         name = _rule_name(node) if definition is None else definition.name
         self._running.append(Running(name, order, recorded, state.tangents))
         serial, start = next_serial(), perf_counter()
         try:
-            found = list(call(node, dy))
+            results = list(call(node, dy))
             if definition is not None and getattr(node.saved, "jvp", None) is None:
                 seconds = perf_counter() - start
-                gradients = [_physical(one) for one in found if isinstance(one, Tensor)]
+                gradients = [_physical(result) for result in results if isinstance(result, Tensor)]
                 dys = list(map(_physical, dy if isinstance(dy, list) else [dy]))
                 self._seen("rule", name, dys, gradients, seconds, serial)
         finally:
             self._latest = self._running.pop()
-        return found
+        return results
 
-    def _reach(self, node: Node, known: int) -> int:
+    def _reach(self, node: Node, base_order: int) -> int:
         """Return the order of a node's rule; those of its operands will be of this order, too."""
         sweep: Any = state.sweep
         if sweep is not self._sweep:
             self._sweep = sweep
             self._reached.clear()
-        order = max(known + (not sweep.transposes), self._reached.pop(node.serial, 0))
-        for one in node.inputs:
-            operand = find(one, sweep.token)
+        order = max(base_order + (not sweep.transposes), self._reached.pop(node.serial, 0))
+        for source in node.inputs:
+            operand = find(source, sweep.token)
             if operand is not None and operand.rule is part:
                 operand = operand.inputs[0]
             if operand is not None and operand.rule is not None:
@@ -175,7 +175,7 @@ class Watcher(Level, Observer):
         return order_of(node) or 0, None
 
     def _seen(self, kind: str, name: str, ins: Sequence, outs: Sequence, took: Any, serial: int):
-        inputs = [one for one in ins if one is not None]
+        inputs = [tensor for tensor in ins if tensor is not None]
         line = users_line()[:2]
         sweep = state.sweep
         asked = None if sweep is None else sweep.asked
@@ -238,5 +238,5 @@ def _text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
 def values(tensor: Any) -> Any | None:
     """Return the values of a tensor of floats, where they are; None for any other."""
     data = tensor._data
-    found = isinstance(data, (np.ndarray, *devices.array_types))
-    return data if found and is_inexact(data.dtype) else None
+    is_array = isinstance(data, (np.ndarray, *devices.array_types))
+    return data if is_array and is_inexact(data.dtype) else None

@@ -25,11 +25,13 @@ def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
     """
     users: dict[Item, list[Item]] = {}
     for item in items:
-        for one in item.operands:
-            users.setdefault(one, []).append(item)
-    own = {one for one, (_, *more) in users.items() if one.kind == "constant" and not more}
+        for operand in item.operands:
+            users.setdefault(operand, []).append(item)
+    own = {
+        operand for operand, (_, *more) in users.items() if operand.kind == "constant" and not more
+    }
     groups = [  # an operation with the constants that it alone uses
-        [*(one for one in item.operands if one in own), item]
+        [*(operand for operand in item.operands if operand in own), item]
         for item in _in_sequence(items)
         if item not in own
     ]
@@ -47,10 +49,10 @@ def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
 def _in_sequence(items: list[Item]) -> list[Item]:
     """Return the items by serial number, watched ones and constants before their first use."""
     used = [
-        one
+        member
         for item in items
         if item.kind not in LEAVES or item.operands
-        for one in (*item.operands, item)
+        for member in (*item.operands, item)
     ]
     return list(dict.fromkeys([*used, *items]))
 
@@ -70,12 +72,12 @@ def _runs(groups: list[list[Item]], exact: bool) -> list[tuple[int, int, int]]:
     numbers: dict[Any, int] = {}
     labels = np.empty(n, np.int64)
     for i, group in enumerate(groups):
-        others = {group_of[one] for item in group for one in item.operands} - {i}
-        found = sorted(others, reverse=True)
+        others = {group_of[operand] for item in group for operand in item.operands} - {i}
+        predecessors = sorted(others, reverse=True)
         label: Any = i  # never a repetition
-        if len(found) <= OPERANDS:
-            label = (tuple(_label(item, exact) for item in group), len(found))
-            operands[i, : len(found)] = found
+        if len(predecessors) <= OPERANDS:
+            label = (tuple(_label(item, exact) for item in group), len(predecessors))
+            operands[i, : len(predecessors)] = predecessors
         labels[i] = numbers.setdefault(label, len(numbers))
     runs: list[tuple[int, int, int]] = []
     used = np.zeros(n, bool)
@@ -112,16 +114,16 @@ def _stretches(
     same = (labels[:-body] == labels[body:]) & ((here == there) | moved).all(axis=1)
     same &= ~(used[:-body] | used[body:])
     edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
-    found = []
+    spans = []
     for start, stop in edges.reshape(-1, 2).tolist():
         # what one repetition takes from the one before, all of them do
         last = max(stop - body, start)
         differ = (moved[start:last] != moved[start + body : last + body]).any(axis=1)
         for i in start + np.flatnonzero(differ):
-            found.append((start, int(i) + body))
+            spans.append((start, int(i) + body))
             start = int(i) + 1
-        found.append((start, stop))
-    return [(a, b) for a, b in found if b - a >= body]
+        spans.append((start, stop))
+    return [(a, b) for a, b in spans if b - a >= body]
 
 
 def _merge(
@@ -137,13 +139,13 @@ def _merge(
         own = {*inside, *repetitions}
         for i, item in enumerate(repetitions):
             first[item] = stands = inside[i % len(inside)]
-            stands.operands += [one for one in item.operands if one not in own]
-            stands.captured += [one for one in item.captured if one not in own]
+            stands.operands += [operand for operand in item.operands if operand not in own]
+            stands.captured += [source for source in item.captured if source not in own]
             if item.kind == "constant" and item.value != stands.value:
                 stands.value = ""
         each = {item: divmod(i, len(inside)) for i, item in enumerate([*inside, *repetitions])}
         for item, (time, i) in each.items():
-            before = [each[one] for one in item.operands if one in own]
+            before = [each[operand] for operand in item.operands if operand in own]
             carried = [inside[j] for earlier, j in before if earlier == time - 1]
             inside[i].carried = list(dict.fromkeys([*inside[i].carried, *carried]))
         for stands, item in zip(inside, repetitions[-len(inside) :], strict=True):
@@ -159,9 +161,9 @@ def _merge(
         for item in group:
             item.operands = _map_item(item, item.operands, first)
             item.captured = _map_item(item, item.captured, first)
-            item.carried = list(dict.fromkeys(first.get(one, one) for one in item.carried))
+            item.carried = list(dict.fromkeys(first.get(source, source) for source in item.carried))
             item.derivative_of = {
-                first.get(one, one): label for one, label in item.derivative_of.items()
+                first.get(loss, loss): label for loss, label in item.derivative_of.items()
             }
     return merged
 
@@ -187,9 +189,9 @@ def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
     cut = len(items) - most
     early, recent = items[:cut], items[cut:]
     # what is watched and used late stays
-    needed = {one for item in recent for one in (*item.operands, *item.captured)}
-    kept = [one for one in early if one.kind in LEAVES and one in needed]
-    gone = dict.fromkeys(one for one in early if one not in kept)
+    needed = {source for item in recent for source in (*item.operands, *item.captured)}
+    kept = [item for item in early if item.kind in LEAVES and item in needed]
+    gone = dict.fromkeys(item for item in early if item not in kept)
     count = sum(
         item.count * prod(frame.count for frame in frames if item in frame.items)
         for item in gone
@@ -197,14 +199,14 @@ def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
     )
     rest = Item("earlier", f"{count:,} earlier operations", (), "", early[-1].serial)
     for others in [others for item in recent for others in (item.operands, item.captured)]:
-        others[:] = dict.fromkeys(rest if one in gone else one for one in others)
+        others[:] = dict.fromkeys(rest if item in gone else item for item in others)
     for item in recent:
         item.derivative_of = {
-            one: label for one, label in item.derivative_of.items() if one not in gone
+            loss: label for loss, label in item.derivative_of.items() if loss not in gone
         }
-        item.carried = [one for one in item.carried if one not in gone]
-    operands = [one for item in gone for one in item.operands]
-    rest.operands = list(dict.fromkeys(one for one in operands if one in kept))
+        item.carried = [source for source in item.carried if source not in gone]
+    operands = [operand for item in gone for operand in item.operands]
+    rest.operands = list(dict.fromkeys(operand for operand in operands if operand in kept))
     for frame in frames:
         if frame.items.issuperset(gone):
             frame.items |= {rest}

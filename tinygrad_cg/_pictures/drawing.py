@@ -233,15 +233,15 @@ class Drawing:
     def _key(self) -> list[list[tuple[str, str, float]]]:
         """Return the rows of the legend: what to draw, the words, and where."""
         kinds = dict.fromkeys(item.kind for item in self.sketch.items)
-        found = [(kind, style[4]) for kind, style in STYLES.items() if kind in kinds]
+        entries = [(kind, style[4]) for kind, style in STYLES.items() if kind in kinds]
         lines = {kind for *_, kind in self.sketch.edges()}
         lines |= {"loop"} if self.layout.loops else set()
-        found += [(kind, style[3]) for kind, style in LINES.items() if kind in lines and style[3]]
-        widths = [text_width(words, DETAIL) + 46 for _, words in found]
+        entries += [(kind, style[3]) for kind, style in LINES.items() if kind in lines and style[3]]
+        widths = [text_width(words, DETAIL) + 46 for _, words in entries]
         room = max(self.width - 16, *widths) if widths else inf
         rows: list[list[tuple[str, str, float]]] = [[]]
         x = 16.0
-        for (kind, words), width in zip(found, widths, strict=True):
+        for (kind, words), width in zip(entries, widths, strict=True):
             if rows[-1] and x + width > room + 16:
                 rows.append([])
                 x = 16.0

@@ -21,21 +21,21 @@ def group_modules(
     forward = [item for item in items if not item.order]  # operands come first
     users: dict[Item, list[Item]] = {item: [] for item in forward}
     for item in forward:
-        for one in item.operands:
-            if one in users:
-                users[one].append(item)
+        for operand in item.operands:
+            if operand in users:
+                users[operand].append(item)
     uses: dict[Item, str] = {}  # by the operation: whose Variable it uses
     for item, path in owners.items():
         for user in users.get(item, ()):
             uses.setdefault(user, path)
     after: dict[Item, set[str]] = {}  # the modules on the ways to an operation
     for item in forward:
-        before = {path for one in item.operands for path in after.get(one, ())}
+        before = {path for operand in item.operands for path in after.get(operand, ())}
         after[item] = {uses[item]} if item in uses else before
     ahead: dict[Item, set[str]] = {}  # those on the ways from it
     inside: dict[Item, str] = dict(uses)
     for item in reversed(forward):
-        following = [{uses[one]} if one in uses else ahead[one] for one in users[item]]
+        following = [{uses[user]} if user in uses else ahead[user] for user in users[item]]
         ahead[item] = set().union(*following)
         if item.operation and item not in inside and after[item]:
             common = after[item] & ahead[item]
@@ -56,23 +56,23 @@ def group_modules(
             of[path] |= {
                 item
                 for item in forward
-                if any(_lies_in(one, path) for one in after[item])
-                and any(_lies_in(one, path) for one in ahead[item])
+                if any(_lies_in(other, path) for other in after[item])
+                and any(_lies_in(other, path) for other in ahead[item])
             }
     return [
-        Region("module", path, frozenset(found), remark=classes.get(path, ""))
-        for path, found in of.items()
+        Region("module", path, frozenset(members), remark=classes.get(path, ""))
+        for path, members in of.items()
     ]
 
 
 def _around(paths: Mapping[str, Any]) -> list[str]:
     """Return the paths of the modules around those of `paths`, innermost first."""
-    found = set()
+    modules = set()
     for path in paths:
         while "." in path:
             path = path.rpartition(".")[0]
-            found.add(path)
-    return sorted(found, key=lambda path: (-path.count("."), path))
+            modules.add(path)
+    return sorted(modules, key=lambda path: (-path.count("."), path))
 
 
 def _lies_in(path: str, around: str) -> bool:

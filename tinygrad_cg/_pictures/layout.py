@@ -90,8 +90,8 @@ class LayeredLayout:
         self.lanes: dict[Source, float] = {}  # the widths of lines with labels on them
         for source, target, kind in self.edges:
             width, height = (0.0, 0.0) if label is None else label(source, target, kind)
-            found = self.lanes.get((source, kind), LANE)
-            self.lanes[source, kind] = max(found, height if sideways else width)
+            lane = self.lanes.get((source, kind), LANE)
+            self.lanes[source, kind] = max(lane, height if sideways else width)
         self.areas: dict[Region | None, Area] = {}
         self.titles: dict[Region, Vertex] = {}  # that lines pass on their way into the frame
         # an item with what is around it, from the outermost, which is None, to the innermost
@@ -115,7 +115,7 @@ class LayeredLayout:
         """Exchange x and y."""
         self.width, self.height = self.height, self.width
         self.boxes = {
-            one: (y, x, height, width) for one, (x, y, width, height) in self.boxes.items()
+            item: (y, x, height, width) for item, (x, y, width, height) in self.boxes.items()
         }
         for *_, points in (*self.paths, *self.loops):
             points[:] = [(y, x) for x, y in points]
@@ -143,8 +143,8 @@ class LayeredLayout:
         bends = _bend(lines, layers, self.lanes)
         if frame is not None and frame.kind == "step":  # the line to the next row: in the middle
             for layer in layers:
-                row = [one for one in layer if one.height]
-                others = [one for one in layer if not one.height]
+                row = [vertex for vertex in layer if vertex.height]
+                others = [vertex for vertex in layer if not vertex.height]
                 layer[:] = [*row[: len(row) // 2], *others, *row[len(row) // 2 :]]
         layers = [layer for layer in layers if layer]
         _order(layers, self._anchors(frame, entries))
@@ -162,7 +162,7 @@ class LayeredLayout:
             child = self._child(around, source[0])
             if isinstance(child, Region) and child in self.areas:
                 above[child].append((self.areas[child].exits[source].x, port))
-        most = sorted(max(above.values(), key=len, default=[]), key=lambda one: one[0])
+        most = sorted(max(above.values(), key=len, default=[]), key=lambda entry: entry[0])
         anchors = [Vertex() for _ in most]
         for anchor, (_, port) in zip(anchors, most, strict=True):
             _join(anchor, 0.0, port, 0.0)
@@ -175,8 +175,8 @@ class LayeredLayout:
             return
         ports, best = layers[0], inf
         centres = [port.x for port in ports]
-        left = min(one.x - one.width / 2 for layer in layers for one in layer)
-        right = max(one.x + one.width / 2 for layer in layers for one in layer)
+        left = min(vertex.x - vertex.width / 2 for layer in layers for vertex in layer)
+        right = max(vertex.x + vertex.width / 2 for layer in layers for vertex in layer)
         title = Vertex(width, height)
         for i in range(len(ports) + 1):
             row = [*ports[:i], title, *ports[i:]]
@@ -185,12 +185,12 @@ class LayeredLayout:
             if i:  # it stands anywhere between lines
                 wanted[i] = max(wanted[i], centres[i - 1] + width / 2 + LANE)
             weights[i] = 0.01
-            found = _separate(row, wanted, weights)
-            wider = max(left - found[0] + row[0].width / 2, 0.0)
-            wider += max(found[-1] + row[-1].width / 2 - right, 0.0)
-            cost = wider + 0.2 * sum(abs(a - b) for a, b in zip(found, wanted, strict=True)) + i
+            positions = _separate(row, wanted, weights)
+            wider = max(left - positions[0] + row[0].width / 2, 0.0)
+            wider += max(positions[-1] + row[-1].width / 2 - right, 0.0)
+            cost = wider + 0.2 * sum(abs(a - b) for a, b in zip(positions, wanted, strict=True)) + i
             if cost < best:
-                best, moved = cost, list(zip(row, found.tolist(), strict=True))
+                best, moved = cost, list(zip(row, positions.tolist(), strict=True))
         for vertex, x in moved:
             vertex.x = x
         layers[0] = [vertex for vertex, _ in moved]
@@ -302,11 +302,11 @@ class LayeredLayout:
         """Return the points from the bottom of one item to the top of the other."""
         source = (item, kind)
         up, down = self.chains[item], self.chains[target]
-        common = sum(one is other for one, other in zip(up, down, strict=False))
+        common = sum(frame is other for frame, other in zip(up, down, strict=False))
         x, y, width, height = self.boxes[item]
         apart = 0.0
         if kind == "derivative" and any(
-            one is item and other != kind for one, _, other in self.edges
+            source is item and other != kind for source, _, other in self.edges
         ):
             apart = min(14.0, width / 4)
         points = [(x + width / 2 + apart, y + height)]
@@ -324,12 +324,12 @@ class LayeredLayout:
     def _points(self, frame: Region | None, passed: list[Vertex]) -> list[Point]:
         """Return the points of a line inside one frame: straight past each layer."""
         left, top, *_ = self.boxes[frame]
-        return [(left + one.x, top + y) for one in passed for y in one.layer]
+        return [(left + vertex.x, top + y) for vertex in passed for y in vertex.layer]
 
     def _carried(self, body: Region | None) -> list[Item]:
         """Return what each repetition of a body leaves to the next: it has a line back each."""
-        found = dict.fromkeys(one for one, _, frame in self.back if frame is body)
-        return list(found) if body is not None else []
+        sources = dict.fromkeys(source for source, _, frame in self.back if frame is body)
+        return list(sources) if body is not None else []
 
     def _way_back(self, source: Item, target: Item, body: Region | None) -> list[Point]:
         """Return the corners of a line from one repetition to the next, around the body."""
@@ -361,17 +361,17 @@ class LayeredLayout:
         arriving: dict[Item, list] = defaultdict(list)
         for source, target, _, points in self.paths:
             arriving[target].append((points, source.kind == "constant"))
-        for target, found in arriving.items():
+        for target, arrows in arriving.items():
             x, y, width, _ = self.boxes[target]
-            found.sort(key=lambda one: one[0][-2][0])
+            arrows.sort(key=lambda arrow: arrow[0][-2][0])
             # constants at the corners: the middle is for what is differentiated
             for corner in (x + width - min(14.0, width / 4), x + min(14.0, width / 4)):
-                while len(found) > 1 and found[-1][1]:
-                    found.pop()[0][-1] = (corner, y)
-                found.reverse()
-            step = min(18.0, (width - 24) / len(found))
-            for i, (points, _) in enumerate(found):
-                points[-1] = (x + width / 2 + (i - (len(found) - 1) / 2) * step, y)
+                while len(arrows) > 1 and arrows[-1][1]:
+                    arrows.pop()[0][-1] = (corner, y)
+                arrows.reverse()
+            step = min(18.0, (width - 24) / len(arrows))
+            for i, (points, _) in enumerate(arrows):
+                points[-1] = (x + width / 2 + (i - (len(arrows) - 1) / 2) * step, y)
 
 
 def _parents(frame: Region) -> Iterator[Region]:
@@ -395,16 +395,16 @@ def _rank(boxes: list[Vertex], lines: Lines) -> int:
     done: set[Vertex] = set()
     waiting = list(boxes)
     while waiting:
-        box = next((one for one in waiting if before[one] <= done), waiting[0])
+        box = next((candidate for candidate in waiting if before[candidate] <= done), waiting[0])
         for other in before[box] - done:  # of frames in a cycle the first goes first: a line up
             after[other].discard(box)
         before[box] &= done
-        box.rank = max((one.rank for one in before[box]), default=0) + 1
+        box.rank = max((source.rank for source in before[box]), default=0) + 1
         waiting.remove(box)
         done.add(box)
     for box in boxes:  # what has no operands stands right above what uses it
         if not before[box] and after[box]:
-            box.rank = max(box.rank, min(one.rank for one in after[box]) - 1)
+            box.rank = max(box.rank, min(target.rank for target in after[box]) - 1)
     return max(box.rank for box in boxes)
 
 
@@ -423,7 +423,7 @@ def _bend(
     bends: dict[tuple[Source, Any], list[Vertex]] = {}
     for source, (start, out, ends) in lines.items():
         trunk = [(start, out)]
-        for key, (end, into) in sorted(ends.items(), key=lambda one: one[1][0].rank):
+        for key, (end, into) in sorted(ends.items(), key=lambda entry: entry[1][0].rank):
             for rank in range(start.rank + len(trunk), end.rank):
                 bend = Vertex(lanes.get(source, LANE), rank=rank)
                 _join(*trunk[-1], bend, 0.0)
@@ -454,16 +454,20 @@ def _order(layers: list[list[Vertex]], anchors: list[Vertex]) -> None:
         down = iteration % 2 == 0
         for layer in layers if down else reversed(layers):
             ends = {
-                one: (one.above or one.below) if down else (one.below or one.above) for one in layer
+                vertex: (vertex.above or vertex.below) if down else (vertex.below or vertex.above)
+                for vertex in layer
             }
-            means = {one: _mean(one, others, [1.0] * len(others)) for one, others in ends.items()}
+            means = {
+                vertex: _mean(vertex, others, [1.0] * len(others))
+                for vertex, others in ends.items()
+            }
             layer.sort(key=means.__getitem__)
             _pack(layer)
         crossings = _crossings([anchors, *layers])
         if crossings < fewest:
             best, fewest = [list(layer) for layer in layers], crossings
-    for layer, found in zip(layers, best, strict=True):
-        layer[:] = found
+    for layer, vertices in zip(layers, best, strict=True):
+        layer[:] = vertices
         _pack(layer)
     _exchange(layers, anchors, fewest)
     for anchor in anchors:
@@ -553,44 +557,44 @@ def _straighten(layers: list[list[Vertex]]) -> None:
             column = [vertex]
             while len(column[-1].below) == 1:
                 below, out, into = column[-1].below[0]
-                heavy = [one for one, _, _ in below.above if not one.light]
+                heavy = [member for member, _, _ in below.above if not member.light]
                 if heavy != column[-1:] or out != into:
                     break
                 column.append(below)
             if vertex in seen or len(column) == 1:
                 continue
             seen.update(column)
-            rooms = [_room(*position[one]) for one in column]
+            rooms = [_room(*position[member]) for member in column]
             low, high = max(room[0] for room in rooms), min(room[1] for room in rooms)
             if low <= high:
-                x = min(max(sum(one.x for one in column) / len(column), low), high)
-                for one in column:
-                    one.x = x
+                x = min(max(sum(member.x for member in column) / len(column), low), high)
+                for member in column:
+                    member.x = x
 
 
 def _room(layer: list[Vertex], i: int) -> tuple[float, float]:
     """Return the interval in which a vertex can move between its neighbours."""
-    one = layer[i]
-    low = layer[i - 1].x + _distance(layer[i - 1], one) if i else -inf
-    high = layer[i + 1].x - _distance(one, layer[i + 1]) if i + 1 < len(layer) else inf
+    vertex = layer[i]
+    low = layer[i - 1].x + _distance(layer[i - 1], vertex) if i else -inf
+    high = layer[i + 1].x - _distance(vertex, layer[i + 1]) if i + 1 < len(layer) else inf
     return low, high
 
 
-def _distance(one: Vertex, other: Vertex) -> float:
+def _distance(vertex: Vertex, other: Vertex) -> float:
     """Return the least distance between the middles of two neighbours."""
-    lines = (one.height == 0) + (other.height == 0)
-    return (one.width + other.width) / 2 + (GAP, LANE, 2.0)[lines]
+    lines = (vertex.height == 0) + (other.height == 0)
+    return (vertex.width + other.width) / 2 + (GAP, LANE, 2.0)[lines]
 
 
-def _stiffness(one: Vertex, other: Vertex) -> float:
+def _stiffness(vertex: Vertex, other: Vertex) -> float:
     """Return the weight of a line in the layout: large where it passes layers, or is alone."""
-    if one.rank > other.rank:
-        one, other = other, one
-    if one.light:
+    if vertex.rank > other.rank:
+        vertex, other = other, vertex
+    if vertex.light:
         return 0.02
-    if len(one.below) == 1 == sum(not above.light for above, _, _ in other.above):
+    if len(vertex.below) == 1 == sum(not above.light for above, _, _ in other.above):
         return 12.0
-    return 8.0 if one.height == 0 == other.height else 1.0
+    return 8.0 if vertex.height == 0 == other.height else 1.0
 
 
 def _separate(layer: list[Vertex], wanted: Sequence[float], weights: Sequence[float]) -> np.ndarray:
@@ -599,8 +603,8 @@ def _separate(layer: list[Vertex], wanted: Sequence[float], weights: Sequence[fl
     Least squares, by pooling adjacent violators: what would overlap moves as one block.
     """
     steps = [0.0]
-    for one, other in pairwise(layer):
-        steps.append(steps[-1] + _distance(one, other))
+    for vertex, other in pairwise(layer):
+        steps.append(steps[-1] + _distance(vertex, other))
     blocks: list[list[float]] = []  # mean, weight, how many
     for x, step, weight in zip(wanted, steps, weights, strict=True):
         blocks.append([x - step, weight, 1])

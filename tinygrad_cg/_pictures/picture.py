@@ -59,12 +59,12 @@ class Picture:
 
     @property
     def frames(self) -> list:
-        return [one for one in self._sketch.frames if one.kind in ("tape", "repeat")]
+        return [frame for frame in self._sketch.frames if frame.kind in ("tape", "repeat")]
 
     @property
     def groups(self) -> list:
         """Return the frames of backward passes, modules and steps of optimizers."""
-        return [one for one in self._sketch.frames if one.kind not in ("tape", "repeat")]
+        return [frame for frame in self._sketch.frames if frame.kind not in ("tape", "repeat")]
 
     @cached_property
     def svg(self) -> str:
@@ -127,8 +127,8 @@ class Picture:
                 f"Picture.save: {path.name!r} must end in {', '.join(writers)}: save an SVG and "
                 "convert it for others"
             )
-        found = writers[path.suffix]()
-        path.write_bytes(found if isinstance(found, bytes) else found.encode("utf-8"))
+        content = writers[path.suffix]()
+        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
 
     def __str__(self) -> str:
         return text.lines(self._sketch)
@@ -216,7 +216,7 @@ def _check_size(size: Any) -> tuple[float, float] | None:
     if size is None:
         return None
     pair = size if isinstance(size, (tuple, list)) else (size, inf)
-    numbers = [one for one in pair if isinstance(one, (int, float)) and one > 0]
+    numbers = [number for number in pair if isinstance(number, (int, float)) and number > 0]
     if len(numbers) != 2 or len(pair) != 2:
         raise ValueError(
             "show: size must be a width in pixels, or a width and a height, all positive, got "
@@ -237,16 +237,16 @@ def tape_bundle(tape: GradientTape) -> dict[str, str]:
 
 def _picture(what: tuple, names: UserNames, fold_items: bool | None, options: Options) -> Picture:
     tapes, tensors, optimizers = [], [], []
-    for one in nest.flatten(what):
-        if isinstance(one, GradientTape):
-            tapes.append(one)
-        elif is_tensor(one):
-            tensors.append(one)
-        elif isinstance(one, Optimizer):
-            optimizers.append(one)
+    for leaf in nest.flatten(what):
+        if isinstance(leaf, GradientTape):
+            tapes.append(leaf)
+        elif is_tensor(leaf):
+            tensors.append(leaf)
+        elif isinstance(leaf, Optimizer):
+            optimizers.append(leaf)
         else:
-            got = f"{type(one).__name__}: pass the result of a computation under a tape"
-            if callable(one):
+            got = f"{type(leaf).__name__}: pass the result of a computation under a tape"
+            if callable(leaf):
                 got = "a function: call it under a tape, and pass what it returns"
             raise ArgumentTypeError(f"show: draws Tensors, Variables and GradientTapes, got {got}")
     if not (tapes or tensors):
@@ -254,8 +254,8 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None, options: Op
     wanted = frozenset(token for tape in tapes if (token := token_of(tape)) is not None)
     if tapes and not wanted:
         raise ValueError("show: the tape has recorded nothing: enter it, and compute under it")
-    found = [node for tensor in tensors for node in known_nodes(tensor._rec)]
-    roots = [n for n in found if not _is_freed(n) and (not wanted or n.group & wanted)]
+    nodes = [node for tensor in tensors for node in known_nodes(tensor._rec)]
+    roots = [n for n in nodes if not _is_freed(n) and (not wanted or n.group & wanted)]
     if not tensors:
         roots = _all(names, wanted)
     is_spent = bool(tapes) and not any(tape._token for tape in tapes)
@@ -289,8 +289,8 @@ def _is_freed(node: Node) -> bool:
 
 def _all(names: UserNames, wanted: frozenset[Token]) -> list[Node]:
     """Return the nodes of tensors that have names; if none has, all that are alive."""
-    known = [node for node in names.of_node if node.group & wanted and node.rule is not None]
-    return known or [node for node in live_nodes(wanted) if not _is_freed(node)]
+    nodes = [node for node in names.of_node if node.group & wanted and node.rule is not None]
+    return nodes or [node for node in live_nodes(wanted) if not _is_freed(node)]
 
 
 _READ_LOCALS = {"dir", "eval", "exec", "locals", "vars"}

@@ -53,7 +53,7 @@ def known_nodes(record: Any) -> Iterator[Node]:
 
 def live_nodes(tokens: Iterable[Token]) -> list[Node]:
     """Return all nodes that tapes have recorded and that are still referenced."""
-    return [one for one in held_nodes(tokens) if one.rule is not _no_rule]
+    return [node for node in held_nodes(tokens) if node.rule is not _no_rule]
 
 
 class UserNames:
@@ -70,7 +70,7 @@ class UserNames:
             named = [
                 (name, value) for name, value in list(space.items()) if not name.startswith("_")
             ]
-            for name, value in sorted(named, key=lambda one: isinstance(one[1], CONTAINERS)):
+            for name, value in sorted(named, key=lambda pair: isinstance(pair[1], CONTAINERS)):
                 if name not in ("In", "Out"):
                     self._add(name, value)
         for tape in self.tapes:
@@ -98,8 +98,10 @@ class UserNames:
                     for node in known_nodes(leaf._rec) if isinstance(leaf, Variable) else ():
                         self.of_module.setdefault(node, path)
         elif isinstance(value, CONTAINERS) and depth < DEPTH and len(value) <= ELEMENTS:
-            for key, one in list(value.items() if isinstance(value, dict) else enumerate(value)):
-                self._add(f"{name}[{key!r}]", one, depth + 1)
+            for key, element in list(
+                value.items() if isinstance(value, dict) else enumerate(value)
+            ):
+                self._add(f"{name}[{key!r}]", element, depth + 1)
 
 
 class RecordWalk:
@@ -129,7 +131,7 @@ class RecordWalk:
         ]
         self._orders()
         self.frames += self._backward_passes()
-        owners = {self.items[n]: found for n, found in names.of_module.items() if n in self.items}
+        owners = {self.items[n]: module for n, module in names.of_module.items() if n in self.items}
         self.frames += group_modules(items, owners, names.classes)
         self.constants: dict[Any, Item] = {}  # by the id of a named array, or of a large one
         for node, item in self.items.items():
@@ -137,11 +139,13 @@ class RecordWalk:
 
     def all_items(self) -> list[Item]:
         """Return the items, each after its operands."""
-        found: dict[Item, None] = {}
+        items: dict[Item, None] = {}
         for item in self.items.values():
-            found |= dict.fromkeys(one for one in item.operands if one.kind == "constant")
-            found[item] = None
-        return list(found)
+            items |= dict.fromkeys(
+                operand for operand in item.operands if operand.kind == "constant"
+            )
+            items[item] = None
+        return list(items)
 
     def last_step(self, optimizer: Any, targets: list) -> tuple[list[Item], Region]:
         """Return an item for each Variable of an optimizer's last step, and their frame."""
@@ -152,17 +156,17 @@ class RecordWalk:
             for node in known_nodes(target._rec)
             if (item := self.items.get(_operation_of(node))) is not None and item.operation
         ]
-        found = []
+        updates = []
         for variable in optimizer._stepped:
-            known = [self.items[node] for node in known_nodes(variable._rec) if node in self.items]
-            if not known:
+            items = [self.items[node] for node in known_nodes(variable._rec) if node in self.items]
+            if not items:
                 continue
             shape, kind = tuple(variable.shape), str(variable.dtype)
             serial += 1
-            item = Item("update", "update", shape, kind, serial, name=known[0].name)
+            item = Item("update", "update", shape, kind, serial, name=items[0].name)
             item.derivative_of = dict.fromkeys(losses[:1], "")
-            found.append(item)
-        if not found:
+            updates.append(item)
+        if not updates:
             raise ValueError(
                 f"show: the optimizer {optimizer.name} has not updated any Variable of this "
                 "picture yet: call its apply_gradients() first, and pass the loss"
@@ -170,7 +174,7 @@ class RecordWalk:
         steps = int(optimizer.iterations)
         rate = f"{float(optimizer.learning_rate):.4g}"
         remark = f"learning rate {rate}, {steps:,} step{'s' if steps != 1 else ''} done"
-        return found, Region("step", type(optimizer).__name__, frozenset(found), remark=remark)
+        return updates, Region("step", type(optimizer).__name__, frozenset(updates), remark=remark)
 
     # Walking ---------------------------------------------------------------------------------
 
@@ -179,13 +183,13 @@ class RecordWalk:
         while pending:
             node = pending.pop()
             if node not in self.operands:
-                self.operands[node] = found = self._sources(node)
-                pending += found
+                self.operands[node] = sources = self._sources(node)
+                pending += sources
             if not pending:  # what was met as a leaf first, and later as something computed
-                for leaf, found in self.origins.items():
-                    if self.operands[leaf] != found:
-                        self.operands[leaf] = found
-                        pending += found
+                for leaf, sources in self.origins.items():
+                    if self.operands[leaf] != sources:
+                        self.operands[leaf] = sources
+                        pending += sources
 
     def _sources(self, node: Node) -> list[Node]:
         """Return the nodes of the operands, as the sweeps of the node's tapes find them."""
@@ -193,7 +197,7 @@ class RecordWalk:
             return self.origins.get(node, [])
         sources: dict[Node, None] = {}
         for operand in node.inputs:
-            found: dict[Node, None] = {}
+            nodes: dict[Node, None] = {}
             for token in sorted(self._group(node), key=id):
                 source = find(operand, token)
                 if source is None or source.rule is _no_rule:
@@ -202,12 +206,12 @@ class RecordWalk:
                     continue
                 if source.rule is None:
                     self.users.setdefault(source, set()).add(token)
-                found[_operation_of(source)] = None
-            leaves = [one for one in found if one.rule is None]
-            if leaves and len(found) > len(leaves):
-                self.origins[leaves[0]] = [one for one in found if one.rule is not None]
-                found = dict.fromkeys(leaves[:1])
-            sources |= found
+                nodes[_operation_of(source)] = None
+            leaves = [source for source in nodes if source.rule is None]
+            if leaves and len(nodes) > len(leaves):
+                self.origins[leaves[0]] = [source for source in nodes if source.rule is not None]
+                nodes = dict.fromkeys(leaves[:1])
+            sources |= nodes
         return list(sources)
 
     def _tokens(self) -> list[Token]:
@@ -240,7 +244,9 @@ class RecordWalk:
         item = Item(kind, operation, tuple(shape), str(dtype), node.serial, name=name, value=text)
         if multi_output:
             names = self.names.of_node.items()
-            parts = [name for one, (name, _) in names if one.rule is part and one.inputs[0] is node]
+            parts = [
+                name for other, (name, _) in names if other.rule is part and other.inputs[0] is node
+            ]
             item.name = ", ".join(parts)
         group = self._group(node).union(*map(self._group, self.origins.get(node, ())))
         item.tapes = frozenset([self.numbers[token] for token in group])
@@ -249,13 +255,13 @@ class RecordWalk:
     def _add_constants(self, node: Node, item: Item) -> None:
         """Give an item the operands that no tape watches, with the values that its rule keeps."""
         before, after = [], []
-        known = _saved_operands(node)
+        saved = _saved_operands(node)
         for i, source in enumerate(node.inputs):
             if source is None:
-                side = after if any(one is not None for one in node.inputs[:i]) else before
-                side.append(self._constant(item, known.get(i)))
-        if item.operation == "power" and -1 in known:  # by a number, which is no operand
-            after.append(self._constant(item, known[-1]))
+                side = after if any(operand is not None for operand in node.inputs[:i]) else before
+                side.append(self._constant(item, saved.get(i)))
+        if item.operation == "power" and -1 in saved:  # by a number, which is no operand
+            after.append(self._constant(item, saved[-1]))
         item.operands = list(dict.fromkeys([*before, *item.operands, *after]))
 
     def _constant(self, item: Item, value: Any) -> Item:
@@ -267,13 +273,15 @@ class RecordWalk:
             return Item("constant", "", (), "", item.serial - 0.5)
         name = self.names.of_array.get(id(data), "")
         key = id(data) if name or data.shape else object()
-        found = self.constants.get(key)
-        if found is None:
+        constant = self.constants.get(key)
+        if constant is None:
             text = "" if data.shape else f"{data[()]:.6g}"
-            found = Item("constant", "", data.shape, str(data.dtype), item.serial - 0.5, value=text)
-            found.name = name
-            self.constants[key] = found
-        return found
+            constant = Item(
+                "constant", "", data.shape, str(data.dtype), item.serial - 0.5, value=text
+            )
+            constant.name = name
+            self.constants[key] = constant
+        return constant
 
     def _find_captured(self, node: Node, item: Item) -> Iterator[Item]:
         """Yield what a decorated function itself captures and a tape recorded."""
@@ -282,24 +290,24 @@ class RecordWalk:
         for tensor in _find_used(node.saved.definition.function):
             for token in node.group:
                 source = find(tensor._rec, token)
-                known = None if source is None else self.items.get(_operation_of(source))
-                if known is not None and known not in item.operands and known is not item:
-                    yield known
+                captured = None if source is None else self.items.get(_operation_of(source))
+                if captured is not None and captured not in item.operands and captured is not item:
+                    yield captured
 
     # Orders ----------------------------------------------------------------------------------
 
     def _orders(self) -> None:
         """Set the orders of items and of tapes' gradients, if all are known, and of rules."""
         orders = {node: order_of(node) for node in self.nodes}
-        known = None not in orders.values()
+        complete = None not in orders.values()
         swept = {token.name: self.frames[number] for token, number in self.numbers.items()}
         for node, item in self.items.items():
-            item.order = orders[node] if known else None
+            item.order = orders[node] if complete else None
             for sweep in recording_sweeps(node):
                 inner = swept.get(sweep.tape) if sweep.tape is not None else None
                 if inner is not None:
                     inner.recorders |= {self.frames[number] for number in item.tapes} - {inner}
-        for frame in self.frames if known else ():
+        for frame in self.frames if complete else ():
             frame.order = 1 + max(item.order or 0 for item in frame.items)
         for item in self.items.values():
             if item.kind == "custom":
@@ -314,18 +322,18 @@ class RecordWalk:
                 recorded.setdefault(sweep, []).append(item)
         by_serial = {node.serial: item for node, item in self.items.items()}
         tapes = {token.name: self.frames[number] for token, number in self.numbers.items()}
-        found = []
-        for sweep, items in sorted(recorded.items(), key=lambda one: one[0].began):
+        passes = []
+        for sweep, items in sorted(recorded.items(), key=lambda entry: entry[0].began):
             if sweep.order is None or sweep.transposes:
                 continue
             tape = tapes.get(sweep.tape) if sweep.tape is not None else None
-            found.append(Region("backward", "", frozenset(items), tape=tape))
+            passes.append(Region("backward", "", frozenset(items), tape=tape))
             target = by_serial.get(sweep.target)
             for source, result in sweep.results:
                 gradient, by = by_serial.get(result), by_serial.get(source)
                 if target is not None and by is not None and gradient in items:
                     gradient.derivative_of[target] = _quotient(target.name, by.name)
-        return found
+        return passes
 
     def _name(self, token: Token) -> str:
         name = self.names.of_token.get(token)
@@ -349,7 +357,9 @@ def _saved_operands(node: Node) -> dict[int, Any]:
     primitive = OPS.get(operation_of_rule(node.rule))
     if primitive is None or primitive.vjp is None or len(node.inputs) != len(primitive.inputs):
         return {}
-    names = residual_names(primitive, sum(1 << i for i, one in enumerate(node.inputs) if one))
+    names = residual_names(
+        primitive, sum(1 << i for i, operand in enumerate(node.inputs) if operand)
+    )
     values = node.saved if len(names) > 1 else (node.saved,)
     positions = {name: i for i, name in enumerate(primitive.inputs)} | {"exponent": -1}
     return {
@@ -385,7 +395,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     if name := operation_of_rule(rule):
         return "operation", label_of(name)
     for name, record in OPS.items():
-        if any(one.rule is rule for one in (record.rules or {}).values()):
+        if any(declared.rule is rule for declared in (record.rules or {}).values()):
             return "operation", name
     return "operation", getattr(rule, "__name__", type(rule).__name__).strip("_")
 
@@ -396,8 +406,12 @@ def _find_used(function: Any) -> Iterator[Any]:
     if not isinstance(code, CodeType):
         return
     reads = ("LOAD_DEREF", "LOAD_GLOBAL")
-    used = {(one.opname, one.argval) for one in dis.get_instructions(code) if one.opname in reads}
+    used = {
+        (instruction.opname, instruction.argval)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname in reads
+    }
     read = sorted(name for operation, name in used if operation == "LOAD_GLOBAL")
-    values = [one for name, one in closure(function).items() if ("LOAD_DEREF", name) in used]
+    values = [value for name, value in closure(function).items() if ("LOAD_DEREF", name) in used]
     values += [function.__globals__.get(name) for name in read]
     yield from filter(is_tensor, values)

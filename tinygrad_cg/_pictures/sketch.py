@@ -158,26 +158,28 @@ class Sketch:
 
     def edges(self) -> list[tuple[Item, Item, str]]:
         """Return (from, to, "operand", "captured" or "derivative"), each once."""
-        found = [(one, item, "operand") for item in self.items for one in item.operands]
-        found += [(one, item, "captured") for item in self.items for one in item.captured]
-        found += [(one, item, "derivative") for item in self.items for one in item.derivative_of]
-        return list(dict.fromkeys(found))
+        edges = [(source, item, "operand") for item in self.items for source in item.operands]
+        edges += [(source, item, "captured") for item in self.items for source in item.captured]
+        edges += [
+            (source, item, "derivative") for item in self.items for source in item.derivative_of
+        ]
+        return list(dict.fromkeys(edges))
 
     def loops(self) -> list[tuple[Item, Item, Region | None]]:
         """Return (from, to, frame) of what each repetition leaves to the next one.
 
         The frame is that of the repeated body; None for one item that is repeated by itself.
         """
-        found = []
+        loops = []
         for item in self.items:
             repeats = [frame for frame in self.around(item) if frame.kind == "repeat"]
-            for one in item.carried:
-                if one is item and item.count > 1:
-                    found.append((one, item, None))
+            for source in item.carried:
+                if source is item and item.count > 1:
+                    loops.append((source, item, None))
                 else:
-                    body = next((frame for frame in repeats if one in frame.extent), None)
-                    found += [(one, item, body)] if body is not None else []
-        return found
+                    body = next((frame for frame in repeats if source in frame.extent), None)
+                    loops += [(source, item, body)] if body is not None else []
+        return loops
 
 
 def nested(items: list[Item], frames: list[Region]) -> list[Region]:
@@ -189,21 +191,23 @@ def nested(items: list[Item], frames: list[Region]) -> list[Region]:
     present = frozenset(items)
     users: dict[Item, set[Item]] = {item: set() for item in items if item.kind == "constant"}
     for item in items:
-        for one in item.operands:
-            if one in users:
-                users[one].add(item)
+        for operand in item.operands:
+            if operand in users:
+                users[operand].add(item)
     for frame in sorted(frames, key=lambda frame: frame.order or 0):
         frame.items &= present
         inner = [other.extent for other in frames if frame in other.recorders]
         frame.extent = frame.items.union(*inner)
     for frame in frames:
         if frame.kind != "repeat":
-            frame.extent |= {one for one, found in users.items() if found <= frame.extent}
-    found = [frame for frame in frames if frame.extent]
+            frame.extent |= {
+                operand for operand, readers in users.items() if readers <= frame.extent
+            }
+    nonempty = [frame for frame in frames if frame.extent]
     around: dict[Region, list[Region]] = {}
-    for i, frame in enumerate(found):
-        equal = [other for other in found[:i] if other.extent == frame.extent]
-        around[frame] = [other for other in found if frame.extent < other.extent] + equal
-    for frame in found:
+    for i, frame in enumerate(nonempty):
+        equal = [other for other in nonempty[:i] if other.extent == frame.extent]
+        around[frame] = [other for other in nonempty if frame.extent < other.extent] + equal
+    for frame in nonempty:
         frame.parent = max(around[frame], key=lambda other: len(around[other]), default=None)
-    return sorted(found, key=lambda frame: len(around[frame]))
+    return sorted(nonempty, key=lambda frame: len(around[frame]))

@@ -19,8 +19,10 @@ class SvgCanvas:
         self.parts: list[str] = []
 
     def path(self, steps: list[Step], style: Style) -> None:
-        found = " ".join(kind + " ".join(f"{one:.1f}" for one in at) for kind, at in steps)
-        self.parts.append(f'<path d="{found}" {_attributes(style)}/>')
+        data = " ".join(
+            kind + " ".join(f"{coordinate:.1f}" for coordinate in at) for kind, at in steps
+        )
+        self.parts.append(f'<path d="{data}" {_attributes(style)}/>')
 
     def box(self, box: Box, radius: float, style: Style) -> None:
         x, y, width, height = box
@@ -57,14 +59,14 @@ class SvgCanvas:
 
 
 def _attributes(style: Style) -> str:
-    found = f'fill="{style.fill or "none"}"'
+    attributes = f'fill="{style.fill or "none"}"'
     if style.fill and style.opacity < 1:
-        found += f' fill-opacity="{style.opacity}"'
+        attributes += f' fill-opacity="{style.opacity}"'
     if style.line:
-        found += f' stroke="{style.line}" stroke-width="{style.width}"'
+        attributes += f' stroke="{style.line}" stroke-width="{style.width}"'
     if style.line and style.dashes:
-        found += f' stroke-dasharray="{style.dashes}"'
-    return found
+        attributes += f' stroke-dasharray="{style.dashes}"'
+    return attributes
 
 
 def svg_text(drawing: Drawing, title: str, scale: float) -> str:

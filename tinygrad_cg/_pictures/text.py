@@ -18,7 +18,7 @@ SHAPES = {
 
 def mermaid_text(text: str) -> str:
     """Return `text` for a label in quotes, with the characters of Mermaid and HTML escaped."""
-    return re.sub(rf"[^\w ,.=()·{TIMES}…:+-]", lambda found: f"#{ord(found.group())};", text)
+    return re.sub(rf"[^\w ,.=()·{TIMES}…:+-]", lambda match: f"#{ord(match.group())};", text)
 
 
 class Flowchart:
@@ -31,24 +31,24 @@ class Flowchart:
         self.frames = {frame: f"f{i}" for i, frame in enumerate(sketch.frames)}
 
     def lines(self) -> list[str]:
-        found = [f"flowchart {self.direction}", *self._inside(None, "  ")]
+        lines = [f"flowchart {self.direction}", *self._inside(None, "  ")]
         edges = self.sketch.edges()
         for i, (source, target, kind) in enumerate(edges):
             arrow = {"operand": "-->", "captured": "-.->"}.get(kind, "==>")
             if kind == "derivative" and (words := target.derivative_of[source]):
                 arrow = f'== "{mermaid_text(words)}" ==>'
-            found.append(f"  {self.names[source]} {arrow} {self.names[target]}")
+            lines.append(f"  {self.names[source]} {arrow} {self.names[target]}")
             if kind != "operand":
-                found.append(f"  linkStyle {i} stroke:{LINES[kind][0]}")
+                lines.append(f"  linkStyle {i} stroke:{LINES[kind][0]}")
         for source, target, _ in self.sketch.loops():
-            found.append(f'  {self.names[source]} -- "next" --> {self.names[target]}')
+            lines.append(f'  {self.names[source]} -- "next" --> {self.names[target]}')
         for kind in dict.fromkeys(item.kind for item in self.sketch.items):
             fill, line, width, dashes, _ = STYLES[kind]
             ink = "#6b747c,font-size:11px" if kind == "constant" else "#1f2328"
             style = f"fill:{fill},stroke:{line},stroke-width:{width}px,color:{ink}"
             if dashes:
                 style += f",stroke-dasharray:{dashes}"
-            found.append(f"  classDef {kind} {style}")
+            lines.append(f"  classDef {kind} {style}")
         tapes = [frame for frame in self.frames if frame.kind == "tape"]
         colours = dict(zip(tapes, cycle(COLOURS), strict=False))
         for frame in self.frames:
@@ -60,22 +60,24 @@ class Flowchart:
                 style = f"fill:#ffffff80,stroke:{colours[frame.tape]},stroke-dasharray:2 3"
             elif frame.kind in ("module", "step"):
                 style = "fill:#5b677012,stroke:#aab1b8,color:#57606a"
-            found.append(f"  style {self.frames[frame]} {style}")
-        return found
+            lines.append(f"  style {self.frames[frame]} {style}")
+        return lines
 
     def _inside(self, frame: Region | None, indent: str) -> list[str]:
         edges, home = self.sketch.edges(), self.sketch.home
-        found = [indent + self._item(item) for item in self.sketch.items if home[item] is frame]
+        lines = [indent + self._item(item) for item in self.sketch.items if home[item] is frame]
         for child in self.sketch.frames:
             if child.parent is frame:
                 words = f"{child.title}: {child.detail}" if child.detail else child.title
-                found.append(f'{indent}subgraph {self.frames[child]}["{mermaid_text(words)}"]')
-                ends = [(one in child.extent, two in child.extent) for one, two, _ in edges]
-                if all(one == two for one, two in ends):  # Mermaid would cut lines at its border
-                    found.append(f"{indent}  direction {self.direction}")
-                found += self._inside(child, indent + "  ")
-                found.append(f"{indent}end")
-        return found
+                lines.append(f'{indent}subgraph {self.frames[child]}["{mermaid_text(words)}"]')
+                inside = [
+                    (source in child.extent, target in child.extent) for source, target, _ in edges
+                ]
+                if all(begins == ends for begins, ends in inside):  # Mermaid would cut other lines
+                    lines.append(f"{indent}  direction {self.direction}")
+                lines += self._inside(child, indent + "  ")
+                lines.append(f"{indent}end")
+        return lines
 
     def _item(self, item: Item) -> str:
         also = ", ".join(frame.name for frame in self.sketch.badges(item))
@@ -106,18 +108,20 @@ def lines(sketch: Sketch) -> str:
             lines += _item_lines(sketch, item, names)
     for frame in sketch.frames:
         if frame.kind != "tape":
-            kept = [one for one in sketch.items if one in frame.items and one.kind != "constant"]
+            kept = [
+                item for item in sketch.items if item in frame.items and item.kind != "constant"
+            ]
             remark = f" ({frame.detail})" if frame.detail else ""
-            lines.append(f"{frame.title}{remark}: {', '.join(names[one] for one in kept)}")
+            lines.append(f"{frame.title}{remark}: {', '.join(names[item] for item in kept)}")
     return "\n".join(lines)
 
 
 def _item_lines(sketch: Sketch, item: Item, names: dict[Item, str]) -> list[str]:
     """Return the line of an item, and those of remarks on it."""
     words = ", ".join(frame.name for frame in sketch.tapes(item))
-    operands = ", ".join(names[one] for one in item.operands)
+    operands = ", ".join(names[operand] for operand in item.operands)
     if item.kind == "update":
-        losses = ", ".join(names[one] for one in item.derivative_of)
+        losses = ", ".join(names[loss] for loss in item.derivative_of)
         return [item.title + (f" by the derivative of {losses}" if losses else "")]
     if item.kind == "earlier":
         lines = [f"{names[item]}: {item.operation}" + (f" on {operands}" if operands else "")]
@@ -131,8 +135,8 @@ def _item_lines(sketch: Sketch, item: Item, names: dict[Item, str]) -> list[str]
     if item.role:
         lines.append(f"    {item.kind if item.kind == 'custom' else ''} {item.role}".rstrip())
     if item.captured:
-        captured = ", ".join(names[one] for one in item.captured)
+        captured = ", ".join(names[source] for source in item.captured)
         lines.append(f"    uses {captured}, and is not differentiated by it")
-    for one, label in item.derivative_of.items():
-        lines.append(f"    {f'is {label}' if label else f'is a derivative of {names[one]}'}")
+    for loss, label in item.derivative_of.items():
+        lines.append(f"    {f'is {label}' if label else f'is a derivative of {names[loss]}'}")
     return lines

@@ -35,10 +35,10 @@ def check_count(parts: list[Tensor], num: int | None) -> list[Tensor]:
 def arg_extremum(find: Callable, x: Any, axis: Any, keepdims: bool) -> Tensor:
     """Return `argmax` or `argmin`, of the flattened tensor by default; reduced axes may stay."""
     x = convert(x)
-    found = find(x, axis)
+    index = find(x, axis)
     if not keepdims:
-        return found
-    return reshape(found, (1,) * x.ndim) if axis is None else expand_dims(found, axis)
+        return index
+    return reshape(index, (1,) * x.ndim) if axis is None else expand_dims(index, axis)
 
 
 def flattened(x: Any, axis: Any) -> tuple[Any, Any]:
@@ -64,27 +64,30 @@ def transposed_conv_sizes(
     """Return the spatial sizes of the result of Keras's transposed convolution."""
     shape, window = convert(inputs).shape, convert(kernel).shape[:-2]
     sizes = shape[2:] if data_format == "channels_first" else shape[1:-1]
-    given = (strides, dilation_rate, output_padding)
-    each = [one if isinstance(one, (list, tuple)) else [one] * len(window) for one in given]
-    found = []
+    parameters = (strides, dilation_rate, output_padding)
+    each = [
+        parameter if isinstance(parameter, (list, tuple)) else [parameter] * len(window)
+        for parameter in parameters
+    ]
+    lengths = []
     for size, count, step, gap, more in zip(sizes, window, *each, strict=True):
         reach = (count - 1) * gap + 1
         if padding.lower() == "valid":
             last = reach + (max(step - reach, 0) if more is None else more)
         else:
             last = step if more is None else reach % 2 + more
-        found.append((size - 1) * step + last)
-    return found
+        lengths.append((size - 1) * step + last)
+    return lengths
 
 
 def variance(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
     """Return the variance: the sum of squares over the number of elements less `ddof`."""
-    found = reduce_variance(x, axis, keepdims)
+    result = reduce_variance(x, axis, keepdims)
     if not ddof:
-        return found
-    count = x.size // found.size if found.size else 0
+        return result
+    count = x.size // result.size if result.size else 0
     with np.errstate(all="ignore"):
-        return multiply(found, float(np.float64(count) / max(count - ddof, 0)))
+        return multiply(result, float(np.float64(count) / max(count - ddof, 0)))
 
 
 def space_evenly(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:

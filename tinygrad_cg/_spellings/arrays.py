@@ -379,7 +379,9 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
         isinstance(begin, Tensor) and begin.ndim
     )
     starts: list[Any] = list(begin) if several else [begin]
-    unknown = [i for i, one in enumerate(starts) if isinstance(getattr(one, "_data", None), Aval)]
+    unknown = [
+        i for i, start in enumerate(starts) if isinstance(getattr(start, "_data", None), Aval)
+    ]
     if not unknown or not len(starts) == len(sizes) == x.ndim:
         return _indexing.getitem(x, _slices(x, begin, size))
     positions = []

@@ -65,8 +65,8 @@ def _unique(name: str, x: Any, kind: Any) -> builtins.tuple[Tensor, Tensor, Tens
     first, inverse, counts = searching.unique(searching.values_of(stop_gradient(x)))
     order = np.argsort(first)
     wanted = np.argsort(order)[inverse], counts[order]
-    found, numbers = (cast(searching.tensor_of(one), as_dtype(kind)) for one in wanted)
-    return gather(x, searching.tensor_of(first[order]), 0), found, numbers
+    positions, numbers = (cast(searching.tensor_of(array), as_dtype(kind)) for array in wanted)
+    return gather(x, searching.tensor_of(first[order]), 0), positions, numbers
 
 
 @reads_own_arguments
@@ -97,7 +97,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     array([3, 1, 2], dtype=int32)
     """
     x, axes = convert(input), as_shape("roll", axis)
-    dims = builtins.tuple(normalize_axis("roll", one, x.ndim) for one in axes)
+    dims = builtins.tuple(normalize_axis("roll", dim, x.ndim) for dim in axes)
     shifts = as_shape("roll", shift)
     if len(shifts) != len(dims):
         raise InvalidArgumentError(
@@ -118,16 +118,16 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
     """
     if indexing not in ("xy", "ij"):
         raise InvalidArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
-    points = [reshape(one, (-1,)) for one in args]
+    points = [reshape(arg, (-1,)) for arg in args]
     order = list(range(len(points)))
     if indexing == "xy":
         order[:2] = order[:2][::-1]
     sizes = [points[i].shape[0] for i in order]
-    found = []
-    for i, one in enumerate(points):
+    grids = []
+    for i, coordinates in enumerate(points):
         own = [-1 if dim == order[i] else 1 for dim in range(len(points))]
-        found.append(broadcast_to(reshape(one, own), sizes))
-    return found
+        grids.append(broadcast_to(reshape(coordinates, own), sizes))
+    return grids
 
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
@@ -208,12 +208,12 @@ def device(device_name: Any) -> Any:
     ``config.list_physical_devices``. ValueError for what is no name of a device.
     """
     name = "" if device_name is None else device_name
-    known = devices.read_name(name)
-    if known is None:
+    parsed = devices.read_name(name)
+    if parsed is None:
         raise InvalidArgumentError(
             f"device: {device_name!r} is not the name of a device, such as '/CPU:0'"
         )
-    if device_name is not None and known[0] == "":  # a name that leaves the device open
+    if device_name is not None and parsed[0] == "":  # a name that leaves the device open
         return nullcontext()
     return devices.on(devices.find_softly(name))
 
@@ -491,13 +491,13 @@ def searchsorted(
 ) -> Tensor:
     """Return where `values` stand in the last axis of `sorted_sequence` (int32): before those equal
     to them, or with side="right" behind. The axes before the last are the same."""
-    table, found = convert_operands((sorted_sequence, values))
-    if table.shape[:-1] != found.shape[:-1] or not table.ndim:
+    table, queries = convert_operands((sorted_sequence, values))
+    if table.shape[:-1] != queries.shape[:-1] or not table.ndim:
         raise InvalidArgumentError(
             "searchsorted: sorted_sequence and values must have the same axes before the last, got "
-            f"shapes {builtins.tuple(table.shape)} and {builtins.tuple(found.shape)}"
+            f"shapes {builtins.tuple(table.shape)} and {builtins.tuple(queries.shape)}"
         )
-    return cast(searching.searchsorted(table, found, side), as_dtype(out_type))
+    return cast(searching.searchsorted(table, queries, side), as_dtype(out_type))
 
 
 def shape_n(input: Any, out_type: DTypeLike = INT32, name: str | None = None) -> list[Tensor]:
@@ -532,10 +532,10 @@ def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
 def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x / y for integers, rounded towards zero."""
     x, y = convert_operands((x, y))
-    found = floor_divide(x, y)
-    rest = x - multiply(found, y)
+    quotient = floor_divide(x, y)
+    rest = x - multiply(quotient, y)
     inexact = (rest != 0) & ((x < 0) != (y < 0))
-    return add(found, cast(inexact, found.dtype))
+    return add(quotient, cast(inexact, quotient.dtype))
 
 
 def tuple(tensors: Any, control_inputs: Any = None, name: str | None = None) -> list[Any]:

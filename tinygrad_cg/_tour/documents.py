@@ -59,6 +59,6 @@ def show() -> None:
         tape.watch([x, y])
         z = bar(x, y)
     say("Two arguments take two gradients: z = bar(x, y), which multiplies.")
-    by_x, by_y = (number(tape.gradient(z, one)) for one in (x, y))
+    by_x, by_y = (number(tape.gradient(z, source)) for source in (x, y))
     rows = [("z", number(z)), ("tape.gradient(z, x)", by_x), ("tape.gradient(z, y)", by_y)]
     table(("x = 2, y = 3", "value"), rows)

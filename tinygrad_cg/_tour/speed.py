@@ -62,10 +62,10 @@ def newton_by_function(problem: LogisticProblem) -> Callable[[], tuple]:
 def row(name: str, functions: dict[str, Callable[[], tuple]], columns: list[str]) -> list[str]:
     """Check that all give NumPy's numbers, then time them in turns; give a cell for each column."""
     for function in functions.values():
-        for found, expected in zip(function(), functions["NumPy"](), strict=True):
-            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-7)
+        for result, expected in zip(function(), functions["NumPy"](), strict=True):
+            np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-7)
     taken = medians(functions, SECONDS_A_ROW, rounds=1000)
-    cells = [f"{taken[one] * 1e6:.1f}" if one in taken else "-" for one in columns]
+    cells = [f"{taken[column] * 1e6:.1f}" if column in taken else "-" for column in columns]
     return [name, *cells, f"{taken['NumPy'] / taken['function']:.2f}"]
 
 

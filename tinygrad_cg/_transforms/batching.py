@@ -130,18 +130,18 @@ class Batch(Level):
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
         """Carry out an operation for all examples."""
         batched = diagonals = False
-        for one in inputs:
-            if type(one) is BatchTensor and one.level is self:
+        for operand in inputs:
+            if type(operand) is BatchTensor and operand.level is self:
                 batched = True
-                diagonals = diagonals or one.diagonals is not None
+                diagonals = diagonals or operand.diagonals is not None
         if not batched:
             return apply(primitive, inputs, params)
         if primitive.carry_out is not None:
             return primitive.carry_out(self, inputs, params)
         if diagonals:
-            found = self._process_diagonals(primitive, inputs, params)
-            if found is not None:
-                return found
+            result = self._process_diagonals(primitive, inputs, params)
+            if result is not None:
+                return result
         elementwise = primitive.kind == "elementwise" or isinstance(primitive.kernel, Pointwise)
         if not elementwise:
             if primitive.batch is None:
@@ -153,20 +153,20 @@ class Batch(Level):
             operands = tuple(map(self.physical, inputs))
         out = apply(primitive, operands, params)
         if isinstance(out, list):
-            return [BatchTensor(one, self) for one in out]
+            return [BatchTensor(result, self) for result in out]
         return BatchTensor(out, self)
 
     def _process_diagonals(
         self, primitive: Primitive, inputs: tuple, params: dict
     ) -> BatchTensor | None:
         """Return the result of an operation on diagonals; None if it needs all examples."""
-        if any(self.has(one) and not one.diagonals for one in inputs):
+        if any(self.has(operand) and not operand.diagonals for operand in inputs):
             return None
-        operands = [one.diagonals if self.has(one) else one for one in inputs]
-        found = diagonal.run(primitive, operands, params, self.size)
-        if found is None or isinstance(found, Tensor):
-            return None if found is None else BatchTensor(found, self)
-        return _of_diagonals(found, self)
+        operands = [operand.diagonals if self.has(operand) else operand for operand in inputs]
+        result = diagonal.run(primitive, operands, params, self.size)
+        if result is None or isinstance(result, Tensor):
+            return None if result is None else BatchTensor(result, self)
+        return _of_diagonals(result, self)
 
     def _align(self, primitive: Primitive, inputs: tuple, params: dict) -> tuple:
         """Return operands that broadcast, with the batch axis before the axes of all of them."""
@@ -174,9 +174,11 @@ class Batch(Level):
         if primitive.name == "broadcast_to":
             rank = len(params["shape"]) - 1
         else:
-            rank = max(len(one._data.shape) - last for one, last in zip(inputs, core, strict=True))
+            rank = max(
+                len(operand._data.shape) - last for operand, last in zip(inputs, core, strict=True)
+            )
         return tuple(
-            self._of_rank(one, rank + last) for one, last in zip(inputs, core, strict=True)
+            self._of_rank(operand, rank + last) for operand, last in zip(inputs, core, strict=True)
         )
 
     def _of_rank(self, tensor: Any, rank: int) -> Tensor:
@@ -196,7 +198,7 @@ class Batch(Level):
             multi_output = isinstance(avals, list)
             avals = avals if multi_output else [avals]
             with on_device_of(inputs[0]):
-                found = [zeros((0, *aval.shape), aval.dtype) for aval in avals]
+                stacked = [zeros((0, *aval.shape), aval.dtype) for aval in avals]
         else:
             results, before = [], self.row
             try:
@@ -208,9 +210,9 @@ class Batch(Level):
                 self.row = before
             multi_output = isinstance(results[0], list)
             columns = zip(*results, strict=True) if multi_output else [results]
-            found = [stack(list(column)) for column in columns]
-        made = [BatchTensor(one, self) for one in found]
-        return made if multi_output else made[0]
+            stacked = [stack(list(column)) for column in columns]
+        batched = [BatchTensor(result, self) for result in stacked]
+        return batched if multi_output else batched[0]
 
     def _slice(self, tensor: Any, index: int) -> Tensor:
         return getitem(tensor.physical, index) if self.has(tensor) else tensor
@@ -226,7 +228,10 @@ class Batch(Level):
         transformed: Any = call  # `jvp` and `push` are for a TransformedCall
         batched = [self.has(tensor) for tensor in inputs]
         for_each = any(batched) or any(map(self.has, outputs))
-        avals = [None if one is None else Aval(one._data.shape, one._data.dtype) for one in inputs]
+        avals = [
+            None if tensor is None else Aval(tensor._data.shape, tensor._data.dtype)
+            for tensor in inputs
+        ]
 
         def pull(dys: Sequence, targets: Sequence) -> list:
             with self:
@@ -243,8 +248,8 @@ class Batch(Level):
                     f"({call.definition.where()})"
                 )
             return [
-                None if gradient is None else self._lower(gradient, one, for_each)
-                for gradient, one in zip(gradients, batched, strict=True)
+                None if gradient is None else self._lower(gradient, is_batched, for_each)
+                for gradient, is_batched in zip(gradients, batched, strict=True)
             ]
 
         def jvp(tangent: Tensor, token: Any) -> Tensor:
@@ -256,18 +261,21 @@ class Batch(Level):
         def push(tangents: Sequence) -> list:
             with self:
                 examples = [
-                    BatchTensor(one, self) if one is not None and flag else one
-                    for one, flag in zip(tangents, batched, strict=True)
+                    BatchTensor(tangent, self) if tangent is not None and flag else tangent
+                    for tangent, flag in zip(tangents, batched, strict=True)
                 ]
                 moved = transformed.push(examples)
-            return [self.physical(one) if one is not None and for_each else one for one in moved]
+            return [
+                self.physical(tangent) if tangent is not None and for_each else tangent
+                for tangent in moved
+            ]
 
         passes = type(call) is TransformedCall and call.jvp is not None
         pushes = type(call) is TransformedCall and call.push is not None
         lowered = TransformedCall(
             call.definition, pull, jvp if passes else None, push if pushes else None
         )
-        lower = [one.physical if self.has(one) else one for one in inputs]
+        lower = [tensor.physical if self.has(tensor) else tensor for tensor in inputs]
         outer = list(map(self.physical, outputs)) if for_each else outputs
         results = rebind_outputs(state.frame, lowered, lower, outer)
         return [BatchTensor(result, self) for result in results] if for_each else results
@@ -287,7 +295,7 @@ def _avals_of_call(primitive: Primitive, inputs: tuple, params: dict) -> Any:
         *[np.ones(tensor._data.shape, tensor._data.dtype) for tensor in inputs], **params
     )
     if isinstance(results, list):
-        return [Aval(one.shape, one.dtype) for one in results]
+        return [Aval(result.shape, result.dtype) for result in results]
     return Aval(results.shape, results.dtype)
 
 
@@ -341,7 +349,9 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
             for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
             if leaf is not None and axis is not None
         }
-        level = Batch(_size({i: one._data.shape[0] for i, one in tensors.items()}, args, kwargs))
+        level = Batch(
+            _size({i: tensor._data.shape[0] for i, tensor in tensors.items()}, args, kwargs)
+        )
         examples = [
             BatchTensor(tensors[i], level) if i in tensors else leaf
             for i, leaf in enumerate(leaves)
@@ -378,7 +388,7 @@ def vectorized_map(
     tensors = [convert(leaf) for leaf in nest.flatten(elems)]
     sizes = {tensor._data.shape[0] for tensor in tensors if tensor._data.ndim}
     common = max(sizes, default=0)
-    axes = [None if one._data.shape[:1] == (1,) != (common,) else 0 for one in tensors]
+    axes = [None if tensor._data.shape[:1] == (1,) != (common,) else 0 for tensor in tensors]
     slices = [
         getitem(tensor, 0) if axis is None else tensor
         for tensor, axis in zip(tensors, axes, strict=True)
@@ -421,8 +431,10 @@ def _move_to_front(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: d
 def _leaf_name(index: int, args: tuple, kwargs: dict) -> str:
     """Return the name of a leaf of the arguments, for messages."""
     roots = (*enumerate(args), *sorted(kwargs.items()))
-    found = [nest.flatten_paths(one, f"argument {root!r}") for root, one in roots]
-    return [path for leaves in found for path, _ in leaves][index]
+    named_leaves = [
+        nest.flatten_paths(structure, f"argument {root!r}") for root, structure in roots
+    ]
+    return [path for leaves in named_leaves for path, _ in leaves][index]
 
 
 def move_axis(tensor: Tensor, source: int, target: int) -> Tensor:
@@ -437,11 +449,11 @@ def _size(sizes: dict[int, int], args: tuple, kwargs: dict) -> int:
     """Return the number of examples; `sizes` has it for each leaf that is batched."""
     if not sizes:
         raise ValueError("vmap: no argument is batched: in_axes is None for all of them")
-    found = set(sizes.values())
-    if len(found) > 1:
+    distinct = set(sizes.values())
+    if len(distinct) > 1:
         text = ", ".join(f"{_leaf_name(i, args, kwargs)} has {sizes[i]}" for i in sizes)
         raise InvalidArgumentError(f"vmap: the arguments have batches of different sizes: {text}")
-    return found.pop()
+    return distinct.pop()
 
 
 def _outward(level: Batch, leaf: Any, axis: int | None) -> Tensor:

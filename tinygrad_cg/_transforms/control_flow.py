@@ -78,9 +78,9 @@ def while_loop(
         raise ValueError("while_loop: `loop_vars` must be a list or tuple of at least one variable")
     trace = current_trace()
     if trace is not None and all(map(_can_be_carried, nest.flatten(loop_vars))):
-        found = _traced_while(trace, cond, body, loop_vars, maximum_iterations)
-        if found is not None:
-            return found
+        result = _traced_while(trace, cond, body, loop_vars, maximum_iterations)
+        if result is not None:
+            return result
     last = None if maximum_iterations is None else int(maximum_iterations)
     values = nest.map_structure(first_of_loop, list(loop_vars))
     count = 0
@@ -97,11 +97,11 @@ def while_loop(
 
 
 def _after_round(body: Callable[..., Any], values: list) -> list:
-    found = body(*values)
-    if not isinstance(found, (list, tuple)):
-        found = [found]
-    nest.assert_same_structure(values, list(found))
-    return list(found)
+    results = body(*values)
+    if not isinstance(results, (list, tuple)):
+        results = [results]
+    nest.assert_same_structure(values, list(results))
+    return list(results)
 
 
 def _rounds_of_examples(
@@ -162,7 +162,7 @@ class _Carries:
     ):
         self.name, self.structure = name, structure
         self.flat = [] if structure is None else nest.flatten(structure)
-        self.arrays = {k: one for k, one in enumerate(self.flat) if isinstance(one, TensorArray)}
+        self.arrays = {k: leaf for k, leaf in enumerate(self.flat) if isinstance(leaf, TensorArray)}
         self.shapes: dict[int, tuple[int, ...] | None] = dict.fromkeys(self.arrays)
         if self.arrays:
             elements = partial(self._elements, run)
@@ -171,7 +171,7 @@ class _Carries:
                 self.shapes[k] = tuple(aval.shape[1:])
 
     def _others(self) -> list:
-        return [one for k, one in enumerate(self.flat) if k not in self.arrays]
+        return [leaf for k, leaf in enumerate(self.flat) if k not in self.arrays]
 
     def _elements(self, run: Callable[[Any, list], Any], others: list, parts: list) -> list:
         supply = iter(others)
@@ -179,8 +179,8 @@ class _Carries:
             self.arrays[k].identity() if k in self.arrays else next(supply)
             for k in range(len(self.flat))
         ]
-        found = nest.flatten(run(nest.pack_sequence_as(self.structure, values), parts))
-        return [self._rows(k, found[k]) for k in self.arrays]
+        elements = nest.flatten(run(nest.pack_sequence_as(self.structure, values), parts))
+        return [self._rows(k, elements[k]) for k in self.arrays]
 
     def _rows(self, k: int, array: Any) -> Tensor:
         if not isinstance(array, TensorArray):
@@ -194,15 +194,15 @@ class _Carries:
     def tensors(self, structure: Any) -> list:
         """Return the variables as a list of what a loop carries."""
         flat = [] if structure is None else nest.flatten(structure)
-        return [self._rows(k, one) if k in self.arrays else one for k, one in enumerate(flat)]
+        return [self._rows(k, leaf) if k in self.arrays else leaf for k, leaf in enumerate(flat)]
 
     def values(self, tensors: Sequence[Any]) -> Any:
         """Return the variables in their structure."""
         if self.structure is None:
             return None
         flat = [
-            self.arrays[k].with_rows(one) if k in self.arrays else one
-            for k, one in enumerate(tensors)
+            self.arrays[k].with_rows(tensor) if k in self.arrays else tensor
+            for k, tensor in enumerate(tensors)
         ]
         return nest.pack_sequence_as(self.structure, flat)
 
@@ -214,14 +214,14 @@ def _traced_while(trace: Any, cond: Any, body: Any, loop_vars: Any, maximum: Any
     to be known, too. What the loop carries are the rounds so far, if there is a `maximum`, the
     variables, and whether it goes on.
     """
-    known = _is_known(cond(*loop_vars))
+    is_known = _is_known(cond(*loop_vars))
     counted = maximum is not None
 
-    def run(given: Any, _: list) -> list:
-        found = body(*given)
-        found = found if isinstance(found, (list, tuple)) else [found]
-        nest.assert_same_structure(list(loop_vars), list(found))
-        return list(found)
+    def run(values: Any, _: list) -> list:
+        results = body(*values)
+        results = results if isinstance(results, (list, tuple)) else [results]
+        nest.assert_same_structure(list(loop_vars), list(results))
+        return list(results)
 
     def goes_on(values: list) -> Tensor:
         with again():
@@ -237,7 +237,7 @@ def _traced_while(trace: Any, cond: Any, body: Any, loop_vars: Any, maximum: Any
         return [*new, goes_on(new)], []
 
     try:
-        with trace.unchanged("while_loop", [cond, body], known) as again:
+        with trace.unchanged("while_loop", [cond, body], is_known) as again:
             carries = _Carries("while_loop", loop_vars, run, [])
             starts = carries.tensors(loop_vars)
             if counted:
@@ -245,7 +245,7 @@ def _traced_while(trace: Any, cond: Any, body: Any, loop_vars: Any, maximum: Any
             starts.append(goes_on(list(map(convert, starts))))
             ends, _ = trace.loop("while_loop", one_round, None, starts, [])
     except (OperatorNotAllowedInGraphError, InvalidArgumentError, TypeError, ValueError) as error:
-        if known and not is_users(error):
+        if is_known and not is_users(error):
             return None
         raise
     return carries.values(ends[counted:-1])
@@ -424,7 +424,7 @@ def case(
     np.float32(-2.0)
     """
     pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
-    if not pairs or any(not isinstance(one, (tuple, list)) or len(one) != 2 for one in pairs):
+    if not pairs or any(not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in pairs):
         raise TypeError(
             "case: `pred_fn_pairs` must be a list of pairs of a predicate and a function"
         )
@@ -433,7 +433,7 @@ def case(
     if default is not None:
         check_callable("case", default=default)
     unknown = [without_value("case", "pred", pred) for pred, _ in pairs]
-    if all(one is None for one in unknown):
+    if all(value is None for value in unknown):
         true = [position for position, (pred, _) in enumerate(pairs) if pred]
         if exclusive and len(true) > 1:
             raise InvalidArgumentError(
@@ -459,8 +459,8 @@ def _numbered(name: str, functions: Any) -> list[tuple[int, Any]]:
     listed = list(functions.items() if isinstance(functions, dict) else functions)
     if not listed:
         raise ValueError(f"{name}: `branch_fns` must have at least one function")
-    if all(isinstance(one, (tuple, list)) and len(one) == 2 for one in listed):
-        pairs = [(as_int(name, "branch_fns", key), one) for key, one in listed]
+    if all(isinstance(entry, (tuple, list)) and len(entry) == 2 for entry in listed):
+        pairs = [(as_int(name, "branch_fns", key), branch) for key, branch in listed]
         if len(dict(pairs)) < len(pairs):
             raise ValueError(f"{name}: a number comes twice in `branch_fns`")
         return sorted(pairs, key=itemgetter(0))
@@ -498,9 +498,9 @@ def _branches_of_examples(name: str, index: BatchTensor, functions: list[Callabl
         results = [function() for function in functions]
     finally:
         remove_listener(listener)
-    for one in results[1:]:
-        nest.assert_same_structure(results[0], one)
-    leaves = [nest.flatten(one) for one in results]
+    for result in results[1:]:
+        nest.assert_same_structure(results[0], result)
+    leaves = [nest.flatten(result) for result in results]
     chosen = []
     for column in zip(*leaves, strict=True):
         value = column[-1]
@@ -546,13 +546,13 @@ class Slices(Sequence[Any]):
         if not -self._length <= index < self._length:
             raise IndexError(index)
         if self._columns is None:
-            self._columns = [unstack(one, 0) for one in self.leaves]
+            self._columns = [unstack(leaf, 0) for leaf in self.leaves]
         return self.pack([column[index] for column in self._columns])
 
     @property
     def parts(self) -> list[Aval]:
         """Return the shapes and dtypes of one slice of each tensor."""
-        return [Aval(tuple(one.shape[1:]), one.dtype) for one in self.leaves]
+        return [Aval(tuple(leaf.shape[1:]), leaf.dtype) for leaf in self.leaves]
 
     def pack(self, leaves: Sequence[Tensor]) -> Any:
         """Return one slice of each tensor in the structure that they have."""
@@ -565,7 +565,7 @@ class Slices(Sequence[Any]):
     def part(self, start: int, stop: int | None = None) -> Slices:
         """Return some of the slices."""
         rows = range(self._length)[start:stop]
-        return self.like([getitem(one, slice(start, stop)) for one in self.leaves], len(rows))
+        return self.like([getitem(leaf, slice(start, stop)) for leaf in self.leaves], len(rows))
 
     def like(self, leaves: Sequence[Tensor], length: int) -> Slices:
         """Return the slices of other tensors in the same structure."""
@@ -627,22 +627,22 @@ def _in_segments(
     size = round(len(slices) ** 0.5)
     whole = len(slices) // size * size
     leaves = [
-        reshape(getitem(one, slice(whole)), (-1, size, *one.shape[1:])) for one in slices.leaves
+        reshape(getitem(leaf, slice(whole)), (-1, size, *leaf.shape[1:])) for leaf in slices.leaves
     ]
     segments = Slices(leaves or None, leaves, whole // size)
 
     def run(state: Any, parts: list | None) -> tuple[Any, Any]:
         return loop(name, step, state, slices.like(parts or [], size), reverse, "every")
 
-    found: list[Any] = []
+    results: list[Any] = []
     for is_whole in (False, True) if reverse else (True, False):
         if is_whole:
             state, result = loop(name, run, state, segments, reverse, "every")
-            found.append(nest.map_structure(_joined_rows, result))
+            results.append(nest.map_structure(_joined_rows, result))
         elif whole < len(slices):
             state, result = loop(name, step, state, slices.part(whole), reverse, "every")
-            found.append(result)
-    first, *rest = found[::-1] if reverse else found
+            results.append(result)
+    first, *rest = results[::-1] if reverse else results
     if not rest or first is None:
         return state, first
     return state, nest.map_structure(lambda *parts: concatenate(parts, 0), first, *rest)
@@ -665,7 +665,7 @@ def check_checkpoint(name: str, checkpoint: Any) -> None:
 
 def result_leaves(result: Any) -> list:
     leaves = [] if result is None else nest.flatten(result)
-    return [convert(one) for one in leaves if one is not None]
+    return [convert(leaf) for leaf in leaves if leaf is not None]
 
 
 def check_callable(name: str, **functions: Any) -> None:

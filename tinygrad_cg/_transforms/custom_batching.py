@@ -135,8 +135,8 @@ class custom_vmap(Generic[P, Y]):
             return outputs
 
         call = _Call(self._definition, level, run)
-        found = call.apply([convert(leaves[i]) for i in positions])
-        return nest.pack_sequence_as(structure[0], found)
+        results = call.apply([convert(leaves[i]) for i in positions])
+        return nest.pack_sequence_as(structure[0], results)
 
     def _run_rule(self, size: int, in_batched: Any, args: Any) -> tuple[Any, list[Tensor]]:
         rule: Any = self._rule
@@ -218,18 +218,18 @@ class _Call:
                 return [None] * len(inputs)
             gradient = functools.partial(self._gradient, len(dys), asked)
             call = _Call(self.definition, self.level, gradient)
-            found = dict(zip(asked, call.apply([*dys, *inputs]), strict=True))
-            return [found.get(i) for i in range(len(inputs))]
+            gradients = dict(zip(asked, call.apply([*dys, *inputs]), strict=True))
+            return [gradients.get(i) for i in range(len(inputs))]
 
-        moved = [i for i, one in enumerate(outputs) if is_differentiable(one._data.dtype)]
+        moved = [i for i, output in enumerate(outputs) if is_differentiable(output._data.dtype)]
 
         def push(tangents: Sequence) -> list:
             moving = [i for i, tangent in enumerate(tangents) if tangent is not None]
             run = functools.partial(self._tangent, len(inputs), moving, moved)
             call = _Call(self.definition, self.level, run)
             with no_unit_vectors():  # as many as the batch has elements: one example has fewer
-                found = call.apply([*inputs, *[tangents[i] for i in moving]])
-            by_output = dict(zip(moved, found, strict=True))
+                results = call.apply([*inputs, *[tangents[i] for i in moving]])
+            by_output = dict(zip(moved, results, strict=True))
             return [by_output.get(i) for i in range(len(outputs))]
 
         call = TransformedCall(self.definition, pull, None, push)
@@ -252,12 +252,12 @@ class _Call:
         token = Token()
         outputs = run_recorded(token, sources, self.run, inputs, flags[count:])
         pairs = zip(outputs, dys, strict=True)
-        kept = [(one, dy) for one, dy in pairs if is_differentiable(one._data.dtype)]
-        targets, upstream = [one for one, _ in kept], [dy for _, dy in kept]
-        found = differentiate_once(token, targets, upstream, sources)
+        kept = [(output, dy) for output, dy in pairs if is_differentiable(output._data.dtype)]
+        targets, upstream = [output for output, _ in kept], [dy for _, dy in kept]
+        gradients = differentiate_once(token, targets, upstream, sources)
         return [
-            zeros_like(source) if one is None else one
-            for source, one in zip(sources, found, strict=True)
+            zeros_like(source) if gradient is None else gradient
+            for source, gradient in zip(sources, gradients, strict=True)
         ]
 
     def _tangent(
@@ -289,20 +289,20 @@ class _Call:
             )
         level = frame.level
         if level is self.level:
-            batched = [level.has(one) for one in values]
-            physical = [one.physical if level.has(one) else one for one in values]
-            found = run_on(frame.lower, run, physical, batched)
-            for one in found:
-                self._refuse_captured(one)
-            return [BatchTensor(one, level) for one in found]
+            batched = [level.has(value) for value in values]
+            physical = [value.physical if level.has(value) else value for value in values]
+            results = run_on(frame.lower, run, physical, batched)
+            for result in results:
+                self._refuse_captured(result)
+            return [BatchTensor(result, level) for result in results]
         if not isinstance(level, Batch) or not any(map(level.has, values)):
             return self._compute(frame.lower, values, run)
-        around = [level.has(one) for one in values]
-        below = [one.physical if level.has(one) else one for one in values]
-        found = self._compute(
+        around = [level.has(value) for value in values]
+        below = [value.physical if level.has(value) else value for value in values]
+        results = self._compute(
             frame.lower, below, functools.partial(self._run_for_each, run, around)
         )
-        return [BatchTensor(one, level) for one in found]
+        return [BatchTensor(result, level) for result in results]
 
     def _run_for_each(
         self,
@@ -316,18 +316,18 @@ class _Call:
         values = [self.level.physical(v) if inner and not b else v for v, inner, b in pairs]
         flags = [inner or b for inner, b in zip(around, batched, strict=True)]
         axes = [1 if inner else None for inner in around]
-        return vmap(lambda *given: run(given, flags), tuple(axes), 1)(*values)
+        return vmap(lambda *examples: run(examples, flags), tuple(axes), 1)(*values)
 
     def _refuse_captured(self, output: Any) -> None:
         """Raise TypeError if a result depends on something watched, though no input was."""
         for level in stack(state.frame):
             token: Any = level if type(level) is Token else getattr(level, "_token", None)
-            one = output
-            while token is not None and not token.everything and one is not None:
-                if find(one._rec, token) is not None:
+            tensor = output
+            while token is not None and not token.everything and tensor is not None:
+                if find(tensor._rec, token) is not None:
                     raise TypeError(
                         f"custom_vmap: the rule for batches of `{self.definition.name}` captures a "
                         "tensor or Variable that is watched: pass it as an argument "
                         f"({self.definition.where()})"
                     )
-                one = getattr(one, "physical", None)
+                tensor = getattr(tensor, "physical", None)

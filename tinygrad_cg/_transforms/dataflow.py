@@ -57,12 +57,12 @@ Status = Any  # None: does not depend on the source; FLOWS; or a Cut
 
 def join(statuses: Iterable[Status]) -> Status:
     """Return the status of what is computed from operands of these."""
-    found = None
+    joined = None
     for status in statuses:
         if status == FLOWS:
             return FLOWS
-        found = found or status
-    return found
+        joined = joined or status
+    return joined
 
 
 def find_cut(
@@ -101,9 +101,9 @@ def _names_of(frame: FrameType, value: Any) -> list[str]:
     spaces = [frame.f_locals] if frame.f_locals is frame.f_globals else []
     spaces = spaces or [frame.f_locals, frame.f_globals]
     for space in spaces:
-        own = [name for name, one in space.items() if one is value]
-        held = [name for name, one in space.items() if _holds(one, value)]
-        held += [path for name, one in list(space.items()) for path in _paths(name, one, value)]
+        own = [name for name, other in space.items() if other is value]
+        held = [name for name, other in space.items() if _holds(other, value)]
+        held += [path for name, other in list(space.items()) for path in _paths(name, other, value)]
         if own or held:
             return own or held
     return []
@@ -126,9 +126,9 @@ def _paths(
 
 def _holds(container: Any, value: Any) -> bool:
     if isinstance(container, (list, tuple)):
-        return any(one is value for one in container[:100])
+        return any(element is value for element in container[:100])
     if isinstance(container, dict):
-        return any(one is value for one in list(container.values())[:100])
+        return any(element is value for element in list(container.values())[:100])
     return False
 
 
@@ -141,7 +141,7 @@ def _body_of(code: CodeType) -> list[ast.stmt] | None:
         return tree.body
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name:
-            first = min([node.lineno, *[one.lineno for one in node.decorator_list]])
+            first = min([node.lineno, *[decorator.lineno for decorator in node.decorator_list]])
             if first <= code.co_firstlineno <= node.lineno:
                 return node.body
     return None
@@ -168,9 +168,9 @@ def _read_cells(texts: list[str]) -> tuple[list[ast.stmt], list[tuple[int, str]]
 
 def _lambda_of(code: CodeType) -> ast.Lambda | None:
     tree = parse_file(code.co_filename)
-    lambdas = [one for one in ast.walk(tree) if isinstance(one, ast.Lambda)] if tree else []
-    found = [one for one in lambdas if one.lineno == code.co_firstlineno]
-    return found[0] if len(found) == 1 else None
+    lambdas = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)] if tree else []
+    matches = [node for node in lambdas if node.lineno == code.co_firstlineno]
+    return matches[0] if len(matches) == 1 else None
 
 
 class _Reader:
@@ -266,7 +266,7 @@ class _Reader:
             self.read(statement.body)
             self.paused = paused
         elif isinstance(statement, ast.Try):
-            handlers = [one for handler in statement.handlers for one in handler.body]
+            handlers = [nested for handler in statement.handlers for nested in handler.body]
             self.read([*statement.body, *handlers, *statement.orelse, *statement.finalbody])
 
     def _pauses(self, item: ast.withitem) -> bool:
@@ -323,8 +323,8 @@ class _Reader:
                 status = FLOWS if target.lineno == self.bound[name] else None
             self.states[name] = status
         elif isinstance(target, (ast.Tuple, ast.List)):
-            for one in target.elts:
-                self._bind(one, status)
+            for element in target.elts:
+                self._bind(element, status)
         elif isinstance(target, ast.Starred):
             self._bind(target.value, status)
         elif isinstance(target, ast.Subscript):
@@ -343,14 +343,14 @@ class _Reader:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return
         owner, method = node.func.value, node.func.attr
-        given = join(map(self.status, node.args))
-        if method in _ASSIGNMENTS and given is not None:
+        incoming = join(map(self.status, node.args))
+        if method in _ASSIGNMENTS and incoming is not None:
             name = ast.unparse(owner)
             words = f"assigns to the Variable `{name}`, which is not differentiated"
-            status = self._cut(words, node) if given == FLOWS else given
+            status = self._cut(words, node) if incoming == FLOWS else incoming
             self.states[_root(owner) if isinstance(owner, ast.Subscript) else name] = status
         elif method in _ADDERS:
-            self._add(_root(owner), given)
+            self._add(_root(owner), incoming)
 
     # Expressions -----------------------------------------------------------------------------
 
@@ -358,9 +358,9 @@ class _Reader:
         if isinstance(node, ast.Name):
             return self.states.get(node.id)
         if isinstance(node, ast.Attribute):
-            known = self.states.get(ast.unparse(node))
-            if known is not None or node.attr in ("shape", "dtype", "ndim", "size"):
-                return known
+            attribute = self.states.get(ast.unparse(node))
+            if attribute is not None or node.attr in ("shape", "dtype", "ndim", "size"):
+                return attribute
             return self.status(node.value)
         if isinstance(node, ast.Call):
             return self._call(node)
@@ -388,8 +388,8 @@ class _Reader:
         return join(map(self.status, ast.iter_child_nodes(node)))
 
     def _call(self, node: ast.Call) -> Status:
-        arguments = [*node.args, *[one.value for one in node.keywords]]
-        statuses = [self.status(one) for one in arguments]
+        arguments = [*node.args, *[keyword.value for keyword in node.keywords]]
+        statuses = [self.status(argument) for argument in arguments]
         function = self._resolve(node.func)
         owner = self.status(node.func.value) if isinstance(node.func, ast.Attribute) else None
         status = join([*statuses, owner])
@@ -411,7 +411,7 @@ class _Reader:
         """Return why the result of a call of this function has no derivative; "" if it has."""
         if of_tensor and name in _OUT:
             return "takes the value out of what is recorded"
-        if any(function is one for one in (float, int, bool, complex)):
+        if any(function is converter for converter in (float, int, bool, complex)):
             return "takes the value out of what is recorded"
         module = getattr(function, "__module__", None) or ""
         if isinstance(function, BuiltinFunctionType) and module == "math":
@@ -427,9 +427,9 @@ class _Reader:
                 return f"has the dtype {dtype}, which has no gradient"
             return ""
         own = getattr(getattr(function, "primitive", None), "rules", True) is None
-        known = of_tensor or isinstance(function, np.ufunc)
-        known = known or module.partition(".")[0] in ("tinygrad_cg", "numpy")
-        if own or (known and _is_without_rule(name)):
+        is_operation = of_tensor or isinstance(function, np.ufunc)
+        is_operation = is_operation or module.partition(".")[0] in ("tinygrad_cg", "numpy")
+        if own or (is_operation and _is_without_rule(name)):
             return "has no derivative"
         return ""
 
@@ -483,19 +483,23 @@ class _Reader:
         """Return the status of a call's result, by the function's own text."""
         if not isinstance(function, FunctionType):
             wrapped = getattr(function, "__wrapped__", None)
-            known = type(function).__name__ == "Function" and isinstance(wrapped, FunctionType)
-            function = wrapped if known else None  # of `function`; a custom rule does not look in
+            is_compiled = type(function).__name__ == "Function" and isinstance(
+                wrapped, FunctionType
+            )
+            function = (
+                wrapped if is_compiled else None
+            )  # of `function`; a custom rule does not look in
         if function is None or is_ours(function.__code__.co_filename) or self.depth >= DEPTH:
             return FLOWS
-        if any(isinstance(one, ast.Starred) for one in node.args):
+        if any(isinstance(arg, ast.Starred) for arg in node.args):
             return FLOWS
         code = function.__code__
         space = {**vars(builtins), **function.__globals__, **closure(function)}
         reader = _Reader(code.co_filename, space, self.depth + 1, set(), set())
         try:
-            keywords = {one.arg: one.value for one in node.keywords if one.arg}
-            given = node.args if owner is None else [ast.Constant(None), *node.args]
-            bound = inspect.signature(function).bind(*given, **keywords)
+            keywords = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+            arguments = node.args if owner is None else [ast.Constant(None), *node.args]
+            bound = inspect.signature(function).bind(*arguments, **keywords)
         except (TypeError, ValueError):
             return FLOWS
         reader.source = self.source
@@ -513,8 +517,8 @@ class _Reader:
             several = parts if isinstance(argument, (tuple, dict)) else [argument]
             reader.states[name] = join(map(self.status, several))
         if code.co_name == "<lambda>":
-            found = _lambda_of(code)
-            return FLOWS if found is None else reader.status(found.body)
+            lambda_node = _lambda_of(code)
+            return FLOWS if lambda_node is None else reader.status(lambda_node.body)
         body = _body_of(code)
         if body is None:
             return FLOWS
@@ -527,7 +531,7 @@ class _Reader:
         if not isinstance(function, FunctionType) or is_ours(function.__code__.co_filename):
             return False
         values = [function.__globals__.get(name) for name in function.__code__.co_names]
-        return any(one is self.source for one in (*values, *closure(function).values()))
+        return any(value is self.source for value in (*values, *closure(function).values()))
 
     def _lost(self, words: str, node: Any, status: Status) -> Status:
         return self._cut(words, node) if status == FLOWS else status
@@ -557,6 +561,6 @@ def _root(node: Any) -> str:
 
 def _loaded(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
-        for one in ast.walk(node):
-            if isinstance(one, ast.Name):
-                yield one.id
+        for child in ast.walk(node):
+            if isinstance(child, ast.Name):
+                yield child.id

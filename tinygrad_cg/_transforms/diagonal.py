@@ -55,14 +55,14 @@ class Diagonal(NamedTuple):
         shape, count = self.shape, prod(self.shape)
         flat = reshape(self.values, (count,))
         if self.rows is None:
-            found = _scatter(flat, (size, size), (np.arange(size),) * 2)
+            result = _scatter(flat, (size, size), (np.arange(size),) * 2)
         else:  # in two dimensions, which fuse best
             rows = np.broadcast_to(self.rows, shape).reshape(count)
             examples = np.arange(size, dtype=np.int32).reshape(size, 1)
             with on_device_of(flat):
                 ours = equal(Tensor(to_current(rows)), Tensor(to_current(examples)))
-            found = where(ours, flat, 0)
-        return reshape(found, (size, *shape))
+            result = where(ours, flat, 0)
+        return reshape(result, (size, *shape))
 
 
 Sum = tuple[Diagonal, ...]
@@ -84,17 +84,17 @@ def dense(terms: Sum, size: int) -> Tensor:
 def _dense_unrecorded(terms: Sum, size: int) -> Tensor:
     """Do what `dense` does, where no level sees it, in one pass."""
     shape, count = terms[0].shape, prod(terms[0].shape)
-    found = empty((size, count), terms[0].values._data.dtype)
-    found.fill(0)
+    result = empty((size, count), terms[0].values._data.dtype)
+    result.fill(0)
     for values, rows in terms:
         flat = values._data.reshape(count)
         if rows is None:
-            found.reshape(-1)[:: size + 1] += flat
+            result.reshape(-1)[:: size + 1] += flat
             continue
         rows = np.broadcast_to(rows, shape).reshape(count)
         positions = np.flatnonzero(rows >= 0)
-        found[rows[positions], positions] += flat[positions]
-    out = Tensor(found.reshape(size, *shape))
+        result[rows[positions], positions] += flat[positions]
+    out = Tensor(result.reshape(size, *shape))
     mark_expired([term.values for term in terms], out)
     return out
 
@@ -108,7 +108,7 @@ def run(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum 
     rule = _RULES.get(primitive.name)
     if rule is None:
         return None
-    terms = next(one for one in inputs if type(one) is tuple)
+    terms = next(operand for operand in inputs if type(operand) is tuple)
     with on_device_of(terms[0].values):
         return rule(primitive, inputs, params, size)
 
@@ -122,14 +122,14 @@ def _map(terms: Sum, function: Callable[[Diagonal], Diagonal]) -> Sum:
 
 def _scale(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum | None:
     """Carry out an operation that is linear in the one operand which is a sum."""
-    position = next(i for i, one in enumerate(inputs) if type(one) is tuple)
-    name, rest = primitive.name, [one for one in inputs if type(one) is not tuple]
+    position = next(i for i, operand in enumerate(inputs) if type(operand) is tuple)
+    name, rest = primitive.name, [operand for operand in inputs if type(operand) is not tuple]
     if len(rest) < len(inputs) - 1 or position not in _LINEAR_IN[name]:
         return None
     if name == "where" and not _is_zero(inputs[3 - position]):
         return None
     shape = inputs[position][0].shape
-    if promotion.broadcast_shapes(shape, *[one._data.shape for one in rest]) != shape:
+    if promotion.broadcast_shapes(shape, *[operand._data.shape for operand in rest]) != shape:
         return None  # there would be more numbers, each with its zeros
 
     def scaled(term: Diagonal) -> Diagonal:
@@ -148,33 +148,33 @@ def _add(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum
     ones, others = inputs
     if type(ones) is not tuple or type(others) is not tuple:
         return None
-    dtypes = {one.values._data.dtype for one in (*ones, *others)}
+    dtypes = {term.values._data.dtype for term in (*ones, *others)}
     if ones[0].shape != others[0].shape or len(dtypes) > 1:
         return None
     if primitive.name == "subtract":
         others = _map(others, lambda term: Diagonal(negative(term.values), term.rows))
-    found = list(ones)
+    terms = list(ones)
     for other in others:
-        for i, one in enumerate(found):
-            total = _together(one, other, size)
+        for i, term in enumerate(terms):
+            total = _together(term, other, size)
             if total is not None:
-                found[i] = total
+                terms[i] = total
                 break
         else:
-            found.append(other)
-    return tuple(found) if len(found) <= MOST else None
+            terms.append(other)
+    return tuple(terms) if len(terms) <= MOST else None
 
 
-def _together(one: Diagonal, other: Diagonal, size: int) -> Diagonal | None:
+def _together(term: Diagonal, other: Diagonal, size: int) -> Diagonal | None:
     """Return the sum of two diagonals as one, if they are at the same positions."""
-    if one.rows is None and other.rows is None:
-        return Diagonal(add(one.values, other.values))
-    first, second = np.broadcast_arrays(one.positions, other.positions)
+    if term.rows is None and other.rows is None:
+        return Diagonal(add(term.values, other.values))
+    first, second = np.broadcast_arrays(term.positions, other.positions)
     if not ((first == second) | (first < 0) | (second < 0)).all():
         return None
     values = [
         where(rows >= 0, term.values, 0) if rows.min(initial=0) < 0 else term.values
-        for rows, term in ((first, one), (second, other))
+        for rows, term in ((first, term), (second, other))
     ]
     rows = np.where(first < 0, second, first)
     total = Diagonal(add(*values))
@@ -266,8 +266,8 @@ def _multiply(primitive: Primitive, inputs: Sequence, params: dict, size: int) -
             return _product_from_left(left, right, size)
         return _product_from_right(left, right, size)
     if _is_sum(left):
-        found = _product_from_left(left, expand_dims(right, -1), size)
-        return None if found is None else reshape(found, found._data.shape[:-1])
+        product = _product_from_left(left, expand_dims(right, -1), size)
+        return None if product is None else reshape(product, product._data.shape[:-1])
     if len(right[0].shape) != 1 or left._data.ndim != 2 or not _is_full(right):
         return None
     return _scale_rows(right[0].values, swap_last(left))

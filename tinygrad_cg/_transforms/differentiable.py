@@ -50,7 +50,7 @@ class Differentiable:
                 f"a function, so write {name}(f)(x)"
             )
         numbers = [argnums] if self.single else list(argnums)
-        self.argnums = [as_int(name, "argnums", one) for one in numbers]
+        self.argnums = [as_int(name, "argnums", number) for number in numbers]
         self.has_aux = has_aux
         self.floats = FLOAT64 if _is_of_numpy(f) else None  # what Python's floats become
         self.definition = Definition(f)
@@ -100,7 +100,7 @@ class Differentiable:
 
     def are_arrays(self, args: Sequence) -> bool:
         """Return whether the arguments to differentiate by are arrays, with numbers among them."""
-        found = False
+        has_arrays = False
         for number in self.argnums:
             argument = args[number]
             if isinstance(argument, ArrayLike):
@@ -108,16 +108,16 @@ class Differentiable:
             leaves = [argument] if type(argument) is np.ndarray else nest.flatten(argument)
             for leaf in leaves:
                 if isinstance(leaf, (np.ndarray, np.generic)):
-                    found = True
+                    has_arrays = True
                 elif not isinstance(leaf, (int, float, complex)):
                     return False
-        return found
+        return has_arrays
 
     def without_function(self) -> Differentiable:
         """Return what is needed when the function has run, which need not be kept then."""
-        found = copy.copy(self)
-        del found.f, found.definition
-        return found
+        transform = copy.copy(self)
+        del transform.f, transform.definition
+        return transform
 
     def run(self, args: Sequence, kwargs: dict) -> tuple[Any, Any]:
         """Return the function's result, and the auxiliary one if there is one."""
@@ -191,8 +191,8 @@ class Differentiable:
 
     def pack(self, sources: list, flat: Sequence) -> Any:
         """Return results for the sources, in the structure that argnums asks for."""
-        found = nest.pack_sequence_as(sources, flat)
-        return found[0] if self.single else tuple(found)
+        packed = nest.pack_sequence_as(sources, flat)
+        return packed[0] if self.single else tuple(packed)
 
 
 def sweep_once(
@@ -200,8 +200,8 @@ def sweep_once(
 ) -> Any:
     """Return the packed gradients of a tape's last sweep, with zeros in place of None."""
     flat = nest.flatten(sources)
-    found = differentiate_once(token, targets, upstream, flat)
-    return transform.pack(sources, fill_zeros(flat, found))
+    gradients = differentiate_once(token, targets, upstream, flat)
+    return transform.pack(sources, fill_zeros(flat, gradients))
 
 
 def wrap(transform: Differentiable, run: Callable[[tuple, dict], tuple[Any, Any]]) -> Callable:
@@ -211,10 +211,10 @@ def wrap(transform: Differentiable, run: Callable[[tuple, dict], tuple[Any, Any]
     """
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        found, aux = run(args, kwargs)
+        result, aux = run(args, kwargs)
         if transform.takes_arrays(args):
-            found = as_arrays(found)
-        return (found, aux) if transform.has_aux else found
+            result = as_arrays(result)
+        return (result, aux) if transform.has_aux else result
 
     functools.update_wrapper(transformed, transform.f, updated=())
     return transformed
@@ -256,15 +256,15 @@ def fit_tensors(
 def _fit_tensor(transform: Differentiable, what: str, value: Any, tensor: Tensor) -> Tensor:
     if value is None:
         _refuse(transform, what, "None", tensor)
-    one = convert(value, tensor.dtype if is_weak(value) or isinstance(value, list) else None)
-    if one.shape not in (tensor.shape, ()):
-        _refuse(transform, what, f"shape {tuple(one.shape)}", tensor)
-    if is_complex(one.dtype) and not is_complex(tensor.dtype):
+    fitted = convert(value, tensor.dtype if is_weak(value) or isinstance(value, list) else None)
+    if fitted.shape not in (tensor.shape, ()):
+        _refuse(transform, what, f"shape {tuple(fitted.shape)}", tensor)
+    if is_complex(fitted.dtype) and not is_complex(tensor.dtype):
         raise TypeError(
-            f"{transform.name}: {what} is {one.dtype}, but belongs to a tensor of dtype "
+            f"{transform.name}: {what} is {fitted.dtype}, but belongs to a tensor of dtype "
             f"{tensor.dtype}: pass its real part"
         )
-    return repeat(cast(one, tensor.dtype), tuple(tensor.shape))
+    return repeat(cast(fitted, tensor.dtype), tuple(tensor.shape))
 
 
 def _refuse(transform: Differentiable, what: str, got: str, tensor: Tensor) -> NoReturn:

@@ -73,15 +73,17 @@ class _Explanation:
     def _name(self, tensor: Any, otherwise: str) -> str:
         if isinstance(tensor, Variable):
             return f"the Variable {tensor.name!r}"
-        found = [name for name, one in self.space.items() if one is tensor and name[:1] != "_"]
-        return f"`{found[0]}`" if found else otherwise
+        names = [name for name, value in self.space.items() if value is tensor and name[:1] != "_"]
+        return f"`{names[0]}`" if names else otherwise
 
     # Reasons ---------------------------------------------------------------------------------
 
     def _dtype_reason(self) -> str:
-        for name, one in ((self.target_name, self.target), (self.source_name, self.source)):
-            if not is_differentiable(one._data.dtype):
-                return f"{name} has the dtype {one.dtype}, and integers and bools have no gradient"
+        for name, tensor in ((self.target_name, self.target), (self.source_name, self.source)):
+            if not is_differentiable(tensor._data.dtype):
+                return (
+                    f"{name} has the dtype {tensor.dtype}, and integers and bools have no gradient"
+                )
         return ""
 
     def _watch_reason(self) -> str:
@@ -149,34 +151,36 @@ class _Explanation:
         return f"no operation that this tape recorded leads from {source} to {target}{words}"
 
     def _describe(self, leaf: Node) -> str:
-        own = [(name, one) for name, one in self.space.items() if name[:1] != "_"]
-        own += [("", one) for one in self.tape.watched_variables()]
-        for name, one in own:
-            if is_tensor(one) and find(one._rec, self.token) is leaf:
-                return f"the Variable {one.name!r}" if isinstance(one, Variable) else f"`{name}`"
+        own = [(name, value) for name, value in self.space.items() if name[:1] != "_"]
+        own += [("", variable) for variable in self.tape.watched_variables()]
+        for name, value in own:
+            if is_tensor(value) and find(value._rec, self.token) is leaf:
+                return (
+                    f"the Variable {value.name!r}" if isinstance(value, Variable) else f"`{name}`"
+                )
         return f"a watched tensor of shape {tuple(leaf.shape)}"
 
     # The record ------------------------------------------------------------------------------
 
     def _operands(self, node: Node) -> Iterator[tuple[int, Node]]:
         for i, operand in enumerate(node.inputs):
-            found = find(operand, self.token)
-            if found is None:
+            source = find(operand, self.token)
+            if source is None:
                 continue
-            if is_leaf(found) and watched_since(found, self.token) > node.serial:
+            if is_leaf(source) and watched_since(source, self.token) > node.serial:
                 continue
-            yield i, found
+            yield i, source
 
     def _nodes(self) -> list[Node]:
         """Return the nodes that the target was computed from, its own first."""
-        found: dict[Node, None] = {}
+        nodes: dict[Node, None] = {}
         pending: list[Node] = [] if self.goal is None else [self.goal]
         while pending:
             node = pending.pop()
-            if node not in found:
-                found[node] = None
-                pending += [one for _, one in self._operands(node)]
-        return list(found)
+            if node not in nodes:
+                nodes[node] = None
+                pending += [source for _, source in self._operands(node)]
+        return list(nodes)
 
     def _path_reason(self) -> str | None:
         """Return which rule ends the paths to the source, "" if there are none; None if it has
@@ -189,9 +193,9 @@ class _Explanation:
         blocked: list[tuple[Node, int]] = []
 
         def run(node: Any, dy: Any) -> Any:
-            found = list(node.rule(node, dy))
-            blocked.extend((node, i) for i, one in enumerate(found) if one is None)
-            return found
+            gradients = list(node.rule(node, dy))
+            blocked.extend((node, i) for i, gradient in enumerate(gradients) if gradient is None)
+            return gradients
 
         try:
             seeds = [(self.goal, ones_like(self.target))]
@@ -215,7 +219,7 @@ class _Explanation:
                 return True
             if node not in seen:
                 seen.add(node)
-                pending += [one for _, one in self._operands(node)]
+                pending += [source for _, source in self._operands(node)]
         return False
 
     def _blocked(self, node: Node, index: int) -> str:
@@ -253,8 +257,10 @@ def _captures_of(function: Any) -> dict[str, Any]:
     code = getattr(function, "__code__", None)
     if code is None:
         return {}
-    found = getattr(function, "__globals__", {})
-    return {name: found[name] for name in code.co_names if name in found} | closure(function)
+    namespace = getattr(function, "__globals__", {})
+    return {name: namespace[name] for name in code.co_names if name in namespace} | closure(
+        function
+    )
 
 
 def operation_name(node: Node) -> str:
@@ -270,7 +276,7 @@ def reason_by_text(token: Token, target: Any, sources: list) -> str:
     frame = sys._getframe(users_line()[2] - 1)
     try:
         space = {**frame.f_globals, **frame.f_locals}
-        tapes = [one for one in space.values() if getattr(one, "_token", None) is token]
+        tapes = [value for value in space.values() if getattr(value, "_token", None) is token]
         for source in sources if tapes else ():
             status, _ = find_cut(frame, tapes[0], target, source)
             if isinstance(status, Cut):

@@ -107,13 +107,13 @@ class ForwardAccumulator(Level):
         tensor.
         """
         fill = wants_zeros(unconnected_gradients)
-        found = []
+        tangents = []
         for primal in nest.flatten(primals):
             if not is_tensor(primal):
                 raise TypeError(f"jvp: needs a Tensor or Variable, got {type(primal).__name__}")
             tangent = self._tangent(primal)
-            found.append(zeros_like(convert(primal)) if tangent is None and fill else tangent)
-        return nest.pack_sequence_as(primals, found)
+            tangents.append(zeros_like(convert(primal)) if tangent is None and fill else tangent)
+        return nest.pack_sequence_as(primals, tangents)
 
     # The level -------------------------------------------------------------------------------
 
@@ -130,24 +130,26 @@ class ForwardAccumulator(Level):
         """Carry out an operation, and compute the tangent of its result."""
         out = apply(primitive, inputs, params)
         tangents = [self._tangent(tensor) for tensor in inputs]
-        if primitive.rules is not None and any(one is not None for one in tangents):
+        if primitive.rules is not None and any(tangent is not None for tangent in tangents):
             if state.observers:
-                found = run_tangents(None, push_forward, primitive, inputs, params, out, tangents)
+                out_tangents = run_tangents(
+                    None, push_forward, primitive, inputs, params, out, tangents
+                )
             else:
-                found = push_forward(primitive, inputs, params, out, tangents)
-            self._attach(out if isinstance(out, list) else [out], found)
+                out_tangents = push_forward(primitive, inputs, params, out, tangents)
+            self._attach(out if isinstance(out, list) else [out], out_tangents)
         return out
 
     def custom_call(self, call: AnyCall, inputs: Sequence, outputs: Sequence) -> list:
         """Return the outputs with tangents: declared, or else by the transpose of the rule."""
         results = rebind_outputs(state.frame, call, inputs, outputs)
-        tangents = [None if one is None else self._tangent(one) for one in inputs]
+        tangents = [None if tensor is None else self._tangent(tensor) for tensor in inputs]
         if type(call) is TransformedCall and call.jvp is not None:
             first = tangents[0]
             natural = [None if first is None else call.jvp(first, self._token)]
-        elif all(one is None for one in tangents):
+        elif all(tangent is None for tangent in tangents):
             natural = [self._tangent(output) for output in outputs]
-            if any(one is not None for one in natural):
+            if any(tangent is not None for tangent in natural):
                 call.definition.warn_bypassed()
         else:
             natural = self._push(call, inputs, outputs, tangents)
@@ -161,7 +163,7 @@ class ForwardAccumulator(Level):
             with suppress(UnitVectorsNeeded):
                 return run_tangents(definition, push, tangents)
         pairs = zip(inputs, tangents, strict=True)
-        targets = [None if way is None else one._data for one, way in pairs]
+        targets = [None if way is None else output._data for output, way in pairs]
         return run_tangents(
             *(definition, transpose_pull, lambda dys: pull(dys, targets)),
             *(outputs, tangents, definition, False, push is not None),
@@ -229,13 +231,13 @@ def push_forward(
     outs = out if isinstance(out, list) else [out]
     if primitive is CODE:
         return _push_code(params["code"], inputs, outs, tangents)
-    if not any(is_differentiable(one._data.dtype) for one in outs):
+    if not any(is_differentiable(output._data.dtype) for output in outs):
         return [None] * len(outs)
     by_element = primitive.jvp is not None or (
         primitive.kind == "elementwise"
         and all(not is_complex(tensor._data.dtype) for tensor in (*inputs, *outs))
     )
-    if primitive.linear and not (by_element and any(one is None for one in tangents)):
+    if primitive.linear and not (by_element and any(tangent is None for tangent in tangents)):
         result = apply(primitive, tuple(map(_fill_tangent, inputs, tangents)), params)
         return result if isinstance(result, list) else [result]
     if by_element:
@@ -244,7 +246,7 @@ def push_forward(
     node: Any = loose_node(primitive, inputs, params, out, mask)
     if primitive.kind in ("user", "control"):  # its rule may ask which gradients are needed
         pairs = zip(node.inputs, tangents, strict=True)
-        node.inputs = tuple([None if tangent is None else one for one, tangent in pairs])
+        node.inputs = tuple([None if tangent is None else source for source, tangent in pairs])
     multi_output = isinstance(out, list)
     return transpose_pull(
         lambda dys: node.rule(node, dys if multi_output else dys[0]),
@@ -257,9 +259,9 @@ def push_forward(
 
 def _is_by_element(primitive: Primitive, out: Any, inputs: tuple, tangents: Sequence) -> bool:
     """Return whether each element of a user's real operation depends on one of each tangent."""
-    real = not any(is_complex(one._data.dtype) for one in (out, *inputs))
+    real = not any(is_complex(tensor._data.dtype) for tensor in (out, *inputs))
     pairs = zip(inputs, tangents, strict=True)
-    shapes = [one._data.shape for one, tangent in pairs if tangent is not None]
+    shapes = [tensor._data.shape for tensor, tangent in pairs if tangent is not None]
     whole = all(shape == out._data.shape for shape in shapes)
     return real and whole and isinstance(primitive.kernel, Pointwise)
 
@@ -269,7 +271,7 @@ def _push_code(
 ) -> list[Tensor | None]:
     """Return the tangents of outside code: it runs once more, while an accumulator watches."""
     moving = [i for i, tangent in enumerate(tangents) if tangent is not None]
-    wanted = [i for i, one in enumerate(outs) if is_differentiable(one._data.dtype)]
+    wanted = [i for i, output in enumerate(outs) if is_differentiable(output._data.dtype)]
     if not wanted:
         return [None] * len(outs)
 
@@ -284,11 +286,11 @@ def _push_code(
 
     key = ("tangent", code.key, *moving)
     tangent = DerivativeCode(f"the tangent of {code.name}", key, call, code, len(inputs))
-    operands = (*inputs, *[one for one in tangents if one is not None])
-    found = apply(CODE, operands, {"code": tangent})
+    operands = (*inputs, *[tangent for tangent in tangents if tangent is not None])
+    products = apply(CODE, operands, {"code": tangent})
     results: list[Tensor | None] = [None] * len(outs)
-    for i, one in zip(wanted, found, strict=True):
-        results[i] = one
+    for i, product in zip(wanted, products, strict=True):
+        results[i] = product
     return results
 
 

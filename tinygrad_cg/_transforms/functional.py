@@ -159,10 +159,10 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     transform = Differentiable("vjp", f, tuple(range(len(primals))), has_aux)
     token, sources, output, aux = transform.record(primals, {})
     targets, flat = transform.tensors(output), nest.flatten(sources)
-    given, arrays, transform = output, transform.are_arrays(primals), transform.without_function()
+    result, arrays, transform = output, transform.are_arrays(primals), transform.without_function()
 
     def pullback(cotangent: Any) -> tuple:
-        upstream = fit_tensors(transform, "cotangent", cotangent, given, targets)
+        upstream = fit_tensors(transform, "cotangent", cotangent, result, targets)
         results, _ = differentiate(token, targets, upstream, flat)
         packed = transform.pack(sources, fill_zeros(flat, results))
         return as_arrays(packed) if arrays and state.frame is None else packed
@@ -203,11 +203,11 @@ def jvp(
     >>> float(y), float(tangent)
     (9.0, 6.0)
     """
-    for role, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, (tuple, list)):
+    for role, values in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(values, (tuple, list)):
             raise TypeError(
                 f"jvp: {role} must be a tuple with an entry for each argument of the function, got "
-                f"{type(given).__name__}: write jvp(f, (x,), (tangent,))"
+                f"{type(values).__name__}: write jvp(f, (x,), (tangent,))"
             )
     transform = Differentiable("jvp", f, tuple(range(len(primals))), has_aux)
     inner, sources = transform.sources(primals)
@@ -215,8 +215,8 @@ def jvp(
     vectors = fit_tensors(transform, "tangent", tuple(tangents), tuple(sources), flat)
     with ForwardAccumulator(flat, vectors) as accumulator:
         output, aux = transform.run(inner, {})
-    found = accumulator.jvp(transform.tensors(output), "zero")
-    tangent = nest.pack_sequence_as(output, found)
+    leaves = accumulator.jvp(transform.tensors(output), "zero")
+    tangent = nest.pack_sequence_as(output, leaves)
     if transform.takes_arrays(primals):
         output, tangent = as_arrays(output), as_arrays(tangent)
     return (output, tangent, aux) if has_aux else (output, tangent)
@@ -246,11 +246,11 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
     token, sources, output, aux = transform.record(primals, {})
     targets, flat = transform.tensors(output), nest.flatten(sources)
     transposition = linearize_sweep(token, targets, flat)
-    given, arrays, transform = output, transform.are_arrays(primals), transform.without_function()
+    result, arrays, transform = output, transform.are_arrays(primals), transform.without_function()
 
     def pushforward(*tangents: Any) -> Any:
         vectors = fit_tensors(transform, "tangent", tangents, tuple(sources), flat)
-        tangent = nest.pack_sequence_as(given, fill_zeros(targets, transposition(vectors)))
+        tangent = nest.pack_sequence_as(result, fill_zeros(targets, transposition(vectors)))
         return as_arrays(tangent) if arrays and state.frame is None else tangent
 
     output = as_arrays(output) if arrays and state.frame is None else output

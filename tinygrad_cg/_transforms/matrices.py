@@ -78,11 +78,11 @@ def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | 
     return nest.pack_sequence_as(output, packed), aux
 
 
-def _block(found: Tensor | None, source: Tensor, target: Tensor) -> Tensor:
-    if found is None:
+def _block(block: Tensor | None, source: Tensor, target: Tensor) -> Tensor:
+    if block is None:
         with on_device_of(source):
             return zeros((*target.shape, *source.shape), source.dtype)
-    return cast(found, source.dtype)
+    return cast(block, source.dtype)
 
 
 def _columns(
@@ -102,7 +102,9 @@ def _columns(
         with level:
             vectors[index] = level.unit_vectors(source)
             tangents = transposition(vectors)
-        columns.append([None if one is None else _last(level, one, source) for one in tangents])
+        columns.append(
+            [None if tangent is None else _last(level, tangent, source) for tangent in tangents]
+        )
     return [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -197,8 +199,11 @@ def rows(token: Token, target: Tensor, sources: list, batched: bool = True) -> l
     not `batched`, by a sweep for each. None where the target does not depend on a source.
     """
     shape = tuple(target._data.shape)
-    found = _sweeps(token, target, None, sources, batched)
-    return [None if one is None else reshape(one, (*shape, *one._data.shape[1:])) for one in found]
+    gradients = _sweeps(token, target, None, sources, batched)
+    return [
+        None if gradient is None else reshape(gradient, (*shape, *gradient._data.shape[1:]))
+        for gradient in gradients
+    ]
 
 
 def example_rows(token: Token, target: Tensor, source: Any, batched: bool = True) -> Tensor | None:
@@ -207,11 +212,11 @@ def example_rows(token: Token, target: Tensor, source: Any, batched: bool = True
     units = unit_vectors(target, tuple(rest))
     size = units._data.shape[0]
     upstream = repeat(reshape(units, (size, 1, *rest)), (size, count, *rest))
-    (found,) = _sweeps(token, target, upstream, [source], batched)
-    if found is None:
+    (gradient,) = _sweeps(token, target, upstream, [source], batched)
+    if gradient is None:
         return None
-    inner = found._data.shape[2:]
-    swapped = transpose(found, (1, 0, *range(2, len(inner) + 2)))
+    inner = gradient._data.shape[2:]
+    swapped = transpose(gradient, (1, 0, *range(2, len(inner) + 2)))
     return reshape(swapped, (count, *rest, *inner))
 
 
@@ -226,16 +231,16 @@ def _sweeps(
     count = prod(shape) if upstream is None else upstream._data.shape[0]
     if count and not batched:
         upstream = unit_vectors(target) if upstream is None else upstream
-        found = [
+        sweeps = [
             differentiate(token, [target], [getitem(upstream, i)], sources, explain=reason_by_text)[
                 0
             ]
             for i in range(count)
         ]
-        columns = zip(*found, strict=True)
+        columns = zip(*sweeps, strict=True)
         return [None if column[0] is None else stack(list(column)) for column in columns]
     level = Batch(count)
     with level:
         vectors = level.unit_vectors(target) if upstream is None else BatchTensor(upstream, level)
         results, _ = differentiate(token, [target], [vectors], sources, explain=reason_by_text)
-    return [None if one is None else level.physical(one) for one in results]
+    return [None if result is None else level.physical(result) for result in results]

@@ -136,5 +136,5 @@ def _run_again(f: Any, definition: Definition, call: tuple, dys: tuple, variable
     sought = sources, list(variables or ())
     gradients, others = tape.gradient(targets, sought, dys, UnconnectedGradients.ZERO)
     remaining = iter(gradients)
-    flat = [next(remaining) if one else None for one in asked]
+    flat = [next(remaining) if is_asked else None for is_asked in asked]
     return flat if variables is None else (flat, others)

@@ -144,36 +144,40 @@ class GradientTape(levels.Listener):
             watch_tensor(tensor, token)
             return
         flat = nest.flatten(tensor)
-        for one in flat:
-            if not is_tensor(one):
+        for leaf in flat:
+            if not is_tensor(leaf):
                 raise ArgumentTypeError(
-                    f"Passed in object {one!r} of type {type(one).__name__!r}, not tf.Tensor or "
+                    f"Passed in object {leaf!r} of type {type(leaf).__name__!r}, not tf.Tensor or "
                     "tf.Variable or ExtensionType: GradientTape.watch needs a Tensor; wrap the "
                     "value in constant() before it is used"
                 )
         token = self._token or self._ready()
         token.watches = True
-        for one in flat:
-            if not is_differentiable(one._data.dtype):
+        for leaf in flat:
+            if not is_differentiable(leaf._data.dtype):
                 warn(
                     "The dtype of the watched tensor must be floating (e.g. tf.float32), "
-                    f"got tf.{one.dtype}",
+                    f"got tf.{leaf.dtype}",
                     TapeWarning,
                 )
             else:
-                self._watch(one, token)
+                self._watch(leaf, token)
 
-    def _watch(self, one: Any, token: Token) -> None:
-        if self._recording and type(one._data) is Aval and token not in levels.stack(state.frame):
+    def _watch(self, tensor: Any, token: Token) -> None:
+        if (
+            self._recording
+            and type(tensor._data) is Aval
+            and token not in levels.stack(state.frame)
+        ):
             warn(
                 "GradientTape.watch inside a function that is being traced: the tape is outside, "
                 "and does not see what is in there. Watch the argument before the call",
                 TapeWarning,
             )
         token.watches = True
-        watch_tensor(one, token)
-        if isinstance(one, Variable):
-            self._watched[id(one)] = one
+        watch_tensor(tensor, token)
+        if isinstance(tensor, Variable):
+            self._watched[id(tensor)] = tensor
 
     def variable_read(self, variable: Variable) -> None:
         """Take note that a Variable is about to be read."""
@@ -256,11 +260,15 @@ class GradientTape(levels.Listener):
 
     def _watched_texts(self, leaves: list[Node]) -> list[str]:
         variables = self.watched_variables()
-        known = [find(one._rec, self._token) for one in variables] if self._token else []
-        tensors = sorted((one for one in leaves if one not in known), key=lambda one: one.serial)
-        texts = [f"{one.dtype} of shape {tuple(one.shape)}" for one in tensors]
+        variable_leaves = (
+            [find(variable._rec, self._token) for variable in variables] if self._token else []
+        )
+        tensors = sorted(
+            (leaf for leaf in leaves if leaf not in variable_leaves), key=lambda leaf: leaf.serial
+        )
+        texts = [f"{tensor.dtype} of shape {tuple(tensor.shape)}" for tensor in tensors]
         texts = [f"{text}" if n == 1 else f"{n} x {text}" for text, n in Counter(texts).items()]
-        return texts + [f"Variable {one.name!r}" for one in variables]
+        return texts + [f"Variable {variable.name!r}" for variable in variables]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Return the picture of what this tape has recorded, for a notebook; see `show`."""
@@ -331,8 +339,9 @@ class GradientTape(levels.Listener):
 
     def _warn_unwatched(self, sources: list, results: list) -> None:
         """Warn that gradients are None because this tape was never told what to watch."""
-        if all(one is None for one in results) and any(
-            is_differentiable(one.dtype) and getattr(one, "trainable", True) for one in sources
+        if all(result is None for result in results) and any(
+            is_differentiable(source.dtype) and getattr(source, "trainable", True)
+            for source in sources
         ):
             warn(
                 "GradientTape.gradient: this tape watches nothing, so the gradient is None: call "
@@ -396,9 +405,9 @@ class GradientTape(levels.Listener):
         """
         token = self._token or self._consumed or self._refuse()
         targets, sources = flat_targets(target), nest.flatten(source)
-        for one in sources:
-            if not is_tensor(one):
-                check_source(one)
+        for variable in sources:
+            if not is_tensor(variable):
+                check_source(variable)
         frame = sys._getframe(1)
         return "\n".join([explain(self, token, a, b, frame) for a in targets for b in sources])
 
@@ -423,14 +432,14 @@ class GradientTape(levels.Listener):
         """
         token = self._token or self._refuse()
         zero = wants_zeros(unconnected_gradients)
-        one = self._one("jacobian", "target", target)
+        output = self._single("jacobian", "target", target)
         flat_sources = nest.flatten(sources)
         for source in flat_sources:
             check_source(source)
-        results = self._rows("jacobian", token, rows, one, flat_sources, experimental_use_pfor)
+        results = self._rows("jacobian", token, rows, output, flat_sources, experimental_use_pfor)
         if zero:
             results = [
-                _zeros((*one._data.shape, *source._data.shape), source) if row is None else row
+                _zeros((*output._data.shape, *source._data.shape), source) if row is None else row
                 for source, row in zip(flat_sources, results, strict=True)
             ]
         return nest.pack_sequence_as(sources, results)
@@ -454,22 +463,22 @@ class GradientTape(levels.Listener):
         """
         token = self._token or self._refuse()
         wants_zeros(unconnected_gradients)
-        one = self._one("batch_jacobian", "target", target)
-        by = self._one("batch_jacobian", "source", source)
+        output = self._single("batch_jacobian", "target", target)
+        by = self._single("batch_jacobian", "source", source)
         check_source(by)
-        for tensor in (one, by):
+        for tensor in (output, by):
             if len(tensor._data.shape) < 2:
                 raise InvalidArgumentError(
                     f"Shape {tuple(tensor._data.shape)} must have rank at least 2: "
                     "batch_jacobian works on a batch of vectors or more; use jacobian"
                 )
-        if one._data.shape[0] != by._data.shape[0]:
+        if output._data.shape[0] != by._data.shape[0]:
             raise InvalidArgumentError(
                 "Need first dimension of target shape "
-                f"({tuple(one._data.shape)}) and source shape ({tuple(by._data.shape)}) to match."
+                f"({tuple(output.shape)}) and source shape ({tuple(by.shape)}) to match."
             )
-        found = self._rows("batch_jacobian", token, example_rows, one, by, experimental_use_pfor)
-        return _zeros((*one._data.shape, *by._data.shape[1:]), by) if found is None else found
+        rows = self._rows("batch_jacobian", token, example_rows, output, by, experimental_use_pfor)
+        return _zeros((*output._data.shape, *by._data.shape[1:]), by) if rows is None else rows
 
     def _rows(
         self, name: str, token: Token, compute: Callable, target: Any, by: Any, batched: bool
@@ -481,13 +490,13 @@ class GradientTape(levels.Listener):
             )
         if self._recording:
             self._stop_or_warn(token)
-        found = compute(token, target, by, batched)
+        rows = compute(token, target, by, batched)
         if not self._persistent:
             self._consume(token)
-        return found
+        return rows
 
     @staticmethod
-    def _one(name: str, role: str, value: Any) -> Any:
+    def _single(name: str, role: str, value: Any) -> Any:
         if not is_tensor(value):
             raise TypeError(
                 f"GradientTape.{name}: {role} must be one Tensor or Variable, got "

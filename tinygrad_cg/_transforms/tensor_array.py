@@ -141,24 +141,24 @@ class TensorArray:
 
     def rows_of(self, elements: Sequence[Tensor | None], shape: Sequence[int] | None) -> Tensor:
         """Return such a tensor of some elements."""
-        known = [tuple(one.shape) for one in elements if one is not None]
+        shapes = [tuple(element.shape) for element in elements if element is not None]
         if self._shape is not None and None not in self._shape:
-            known.append(self._shape)
+            shapes.append(self._shape)
         if shape is not None:
-            known.append(tuple(shape))
-        if not known:
+            shapes.append(tuple(shape))
+        if not shapes:
             raise InvalidArgumentError(
                 "TensorArray: the shape of its elements is not known: give element_shape="
             )
-        if len(set(known)) > 1:
+        if len(set(shapes)) > 1:
             raise InvalidArgumentError(
-                f"TensorArray: elements of shapes {known[0]} and {known[-1]} cannot be one tensor, "
-                "which a loop variable of a program is"
+                f"TensorArray: elements of shapes {shapes[0]} and {shapes[-1]} cannot be one "
+                "tensor, which a loop variable of a program is"
             )
-        if all(one is None for one in elements):
-            return zeros((len(elements), *known[0]), self.dtype)
-        nothing = zeros(known[0], self.dtype)
-        return stack([nothing if one is None else one for one in elements])
+        if all(element is None for element in elements):
+            return zeros((len(elements), *shapes[0]), self.dtype)
+        nothing = zeros(shapes[0], self.dtype)
+        return stack([nothing if element is None else element for element in elements])
 
     def with_rows(self, rows: Tensor) -> TensorArray:
         """Return an array like this whose elements are the rows of a tensor."""
@@ -236,11 +236,11 @@ class TensorArray:
         """Write the slices of `value` along the first axis at `indices`; returns this array."""
         slices = unstack(convert(value, self.dtype), 0)
         if _has_no_value(indices):
-            for k, one in enumerate(slices):
-                self.write(take(indices, k), one)
+            for k, row in enumerate(slices):
+                self.write(take(indices, k), row)
             return self
-        for index, one in zip(convert(indices).numpy().tolist(), slices, strict=True):
-            self.write(index, one)
+        for index, row in zip(convert(indices).numpy().tolist(), slices, strict=True):
+            self.write(index, row)
         return self
 
     def split(self, value: Any, lengths: Any, name: Any = None) -> TensorArray:
@@ -270,7 +270,7 @@ class TensorArray:
             raise InvalidArgumentError(
                 f"TensorArray: {len(values)} elements for an array of size {len(self._elements)}"
             )
-        self._elements = [self._fit(one, infer) for one in values]
+        self._elements = [self._fit(value, infer) for value in values]
         self._rows = self._source = None
         self._read = set()
         return self

@@ -60,8 +60,8 @@ def transpose_pull(
     asked = pull, outputs, tangents, definition, diagonal, whole
     if not devices.array_types:
         return _transpose_pull(*asked)
-    known = next((one for one in tangents if one is not None), None)
-    with nullcontext() if known is None else on_device_of(known):
+    first = next((tangent for tangent in tangents if tangent is not None), None)
+    with nullcontext() if first is None else on_device_of(first):
         return _transpose_pull(*asked)
 
 
@@ -86,8 +86,8 @@ def _transpose_pull(
             if definition is None:
                 raise
             continue
-        found = pull, transposition, tangents, results
-        if definition is None or run_on(unrecorded_frame(), _is_transpose, *found):
+        arguments = pull, transposition, tangents, results
+        if definition is None or run_on(unrecorded_frame(), _is_transpose, *arguments):
             return results
     if not run_on(unrecorded_frame(), _is_linear, pull, outputs):
         raise _not_linear(definition)
@@ -137,16 +137,16 @@ class UnitTransposition:
         if _refused.units:
             raise UnitVectorsNeeded
         self.pull = pull
-        self.avals = [(tuple(one.shape), np.dtype(one.dtype)) for one in outputs]
-        self.known = [self._calls(i) for i in range(len(self.avals))]
+        self.avals = [(tuple(output.shape), np.dtype(output.dtype)) for output in outputs]
+        self.calls = [self._calls(i) for i in range(len(self.avals))]
 
     def __call__(self, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
         results: list[Tensor | None] = []
-        for (shape, dtype), parts in zip(self.avals, self.known, strict=True):
+        for (shape, dtype), parts in zip(self.avals, self.calls, strict=True):
             if not is_differentiable(dtype):
                 results.append(None)
                 continue
-            values = [_tensor_of([_inner(one, tangents) for one in calls]) for calls in parts]
+            values = [_tensor_of([_inner(call, tangents) for call in calls]) for calls in parts]
             value = values[0] if len(values) == 1 else add(values[0], multiply(values[1], 1j))
             results.append(cast(reshape(value, shape), dtype))
         return results
@@ -156,11 +156,11 @@ class UnitTransposition:
         shape, dtype = self.avals[index]
         if not is_differentiable(dtype):
             return []
-        found = []
+        calls = []
         for factor in (1, 1j) if is_complex(dtype) else (1,):
             units = factor * np.eye(prod(shape), dtype=dtype).reshape(prod(shape), *shape)
-            found.append([self.pull(self._upstream(index, unit)) for unit in units])
-        return found
+            calls.append([self.pull(self._upstream(index, unit)) for unit in units])
+        return calls
 
     def _upstream(self, index: int, unit: np.ndarray) -> list:
         return [
@@ -182,9 +182,9 @@ def _tensor_of(numbers: list[Tensor]) -> Tensor:
 def _inner(ones: Sequence, others: Sequence) -> Tensor:
     """Return the real inner product of two lists of tensors."""
     total: Any = None
-    for one, other in zip(ones, others, strict=True):
-        if one is not None and other is not None:
-            terms = reduce_sum(real(multiply(conj(one), other)))
+    for tensor, other in zip(ones, others, strict=True):
+        if tensor is not None and other is not None:
+            terms = reduce_sum(real(multiply(conj(tensor), other)))
             total = terms if total is None else add(total, terms)
     return zeros(()) if total is None else total
 
@@ -210,8 +210,8 @@ class Transposition:
 
     def __call__(self, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
         pairs = zip(self.gradients, tangents, strict=True)
-        known = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
-        targets, upstream = [one for one, _ in known], [way for _, way in known]
+        present = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
+        targets, upstream = [gradient for gradient, _ in present], [way for _, way in present]
         return differentiate(self.token, targets, upstream, self.dys, transposes=True)[0]
 
 
@@ -263,7 +263,7 @@ def _pull_of(node: Any) -> tuple[Pull, Sequence]:
 def _transposes(node: Any, natural: bool) -> bool:
     """Return whether the rule of `node` has the transpose that one of the two methods finds."""
     generator = np.random.default_rng(2)
-    tangents = [None if one is None else _random(generator, one) for one in node.inputs]
+    tangents = [None if tensor is None else _random(generator, tensor) for tensor in node.inputs]
     pull, outputs = _pull_of(node)
     transposition = Transposition(pull, outputs, natural)
     try:
@@ -279,14 +279,14 @@ def _is_transpose(
     dys, gradients = transposition.dys, transposition.gradients
     tolerance = 0.02 if any(dy._data.dtype.itemsize == 2 for dy in dys) else 1e-3
     others = list(map(_elsewhere, dys))
-    for upstream, found in ((dys, gradients), (others, pull(list(others)))):
-        left, size = _product(found, tangents)
+    for upstream, pulled in ((dys, gradients), (others, pull(list(others)))):
+        left, size = _product(pulled, tangents)
         right, more = _product(upstream, results)
         error = absolute(left - right)
         if unbatched_values(greater(error, tolerance * (size + more))).any():
             least = LEAST * _size(upstream) * _size(tangents)
             if unbatched_values(greater(error, least)).any():
-                _, noise = _product(_rounding(pull, upstream, found), tangents)
+                _, noise = _product(_rounding(pull, upstream, pulled), tangents)
                 if unbatched_values(greater(error, NOISE * noise)).any():
                     return False
     return True
@@ -295,36 +295,36 @@ def _is_transpose(
 def _is_linear(pull: Pull, outputs: Sequence[Any]) -> bool:
     """Return whether sums and multiples of upstream gradients give those of the gradients."""
     generator = np.random.default_rng(0)
-    ones, others = ([_random(generator, one) for one in outputs] for _ in range(2))
+    ones, others = ([_random(generator, output) for output in outputs] for _ in range(2))
     for factor in (1.0, -1000.0):  # of other signs, and large
         pairs = zip(ones, others, strict=True)
-        sums = [add(multiply(one, factor), other) for one, other in pairs]
-        found = [pull(list(dys)) for dys in (ones, others, sums)]
+        sums = [add(multiply(dy, factor), other) for dy, other in pairs]
+        results = [pull(list(dys)) for dys in (ones, others, sums)]
         least = LEAST * (abs(factor) * _size(ones) + _size(others)) / NOISE
-        if not all(_is_sum(factor, least, *gradients) for gradients in zip(*found, strict=True)):
-            noise = _rounding(pull, ones, found[0], abs(factor) + 1.0)
-            if not all(_is_sum(factor, *both) for both in zip(noise, *found, strict=True)):
+        if not all(_is_sum(factor, least, *gradients) for gradients in zip(*results, strict=True)):
+            noise = _rounding(pull, ones, results[0], abs(factor) + 1.0)
+            if not all(_is_sum(factor, *both) for both in zip(noise, *results, strict=True)):
                 return False
-        others = [multiply(one, factor) for one in others]
+        others = [multiply(dy, factor) for dy in others]
     return True
 
 
-def _is_sum(factor: float, noise: Any, one: Any, other: Any, total: Any) -> bool:
+def _is_sum(factor: float, noise: Any, first: Any, other: Any, total: Any) -> bool:
     """Return whether ``factor * one + other`` is `total`, gradients of one input, but for noise."""
-    if one is None or other is None or total is None:
-        return one is other is total
-    one = multiply(one, factor)
+    if first is None or other is None or total is None:
+        return first is other is total
+    first = multiply(first, factor)
     tolerance = 0.02 if total._data.dtype.itemsize == 2 else 1e-3
-    error = reduce_sum(absolute(add(one, other) - total))
-    size = reduce_sum(add(absolute(one), absolute(other)))
+    error = reduce_sum(absolute(add(first, other) - total))
+    size = reduce_sum(add(absolute(first), absolute(other)))
     allowed = add(multiply(size, tolerance), reduce_sum(multiply(noise, NOISE)))
     return not unbatched_values(greater(error, allowed)).any()
 
 
 def _size(tensors: Sequence) -> float:
     """Return the sum of the magnitudes of elements."""
-    arrays = [unbatched_values(one) for one in tensors if one is not None]
-    return sum(float(np.abs(to_host(one)).sum()) for one in arrays)
+    arrays = [unbatched_values(tensor) for tensor in tensors if tensor is not None]
+    return sum(float(np.abs(to_host(array)).sum()) for array in arrays)
 
 
 def _rounding(
@@ -334,14 +334,14 @@ def _rounding(
 
     Of a gradient that is 0, a sum of terms that cancel, this is what rounding leaves.
     """
-    found: list[Any] = [None if one is None else 0.0 for one in gradients]
+    bounds: list[Any] = [None if gradient is None else 0.0 for gradient in gradients]
     near = [NEAR.get(dy._data.real.itemsize, 0.0) for dy in dys]  # float16 has too few digits
     for seed in range(8):
         changed = pull([_scaled(dy, 1, each, seed) for dy, each in zip(dys, near, strict=True)])
-        for k, (one, other) in enumerate(zip(changed, gradients, strict=True)):
-            if one is not None and other is not None:
-                found[k] = add(found[k], multiply(absolute(one - other), factor))
-    return found
+        for k, (moved, other) in enumerate(zip(changed, gradients, strict=True)):
+            if moved is not None and other is not None:
+                bounds[k] = add(bounds[k], multiply(absolute(moved - other), factor))
+    return bounds
 
 
 def _not_linear(definition: Any) -> NotLinearError:
@@ -369,9 +369,9 @@ def _scaled(dy: Tensor, factor: float, spread: float, seed: int = 1) -> Tensor:
 def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:
     """Return the real inner product of two lists, and the sum of its terms' magnitudes."""
     total = size = Tensor(np.zeros(()))
-    for one, other in zip(ones, others, strict=True):
-        if one is not None and other is not None:
-            terms = real(multiply(_wide(one), conj(_wide(other))))
+    for tensor, other in zip(ones, others, strict=True):
+        if tensor is not None and other is not None:
+            terms = real(multiply(_wide(tensor), conj(_wide(other))))
             total = add(total, reduce_sum(terms))
             size = add(size, reduce_sum(absolute(terms)))
     return total, size

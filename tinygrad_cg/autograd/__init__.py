@@ -264,8 +264,8 @@ def _of_one_number(fun: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fun, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
         result = fun(*args, **kwargs)
-        one = isinstance(result, Tensor) and result.shape and set(result.shape) == {1}
-        return result.reshape(()) if one else result
+        is_single = isinstance(result, Tensor) and result.shape and set(result.shape) == {1}
+        return result.reshape(()) if is_single else result
 
     return run
 

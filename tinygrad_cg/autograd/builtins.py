@@ -27,8 +27,8 @@ def type(x: Any) -> Any:
     """Return the type of `x`, or of the value of a tensor: float for a float64."""
     if not builtins.isinstance(x, Tensor):
         return builtins.type(x)
-    found = _type_of_value(x)
-    return float if found is np.float64 else found
+    value_type = _type_of_value(x)
+    return float if value_type is np.float64 else value_type
 
 
 def _type_of_value(x: Tensor) -> Any:

@@ -56,22 +56,22 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
             answer = f_raw(*map(_array, inputs), **kwargs)
 
             def gradient(upstream: Any) -> Any:
-                given, result, upstream = inputs, answer, conjugated(upstream)
+                operands, result, upstream = inputs, answer, conjugated(upstream)
                 if state.frame is not None:  # derivatives of the rule count the primitive's own
                     result = ruled(*inputs)
                 else:
-                    given, upstream = tuple(map(_array, inputs)), _array(upstream)
-                found = []
+                    operands, upstream = tuple(map(_array, inputs)), _array(upstream)
+                gradients = []
                 for position, x in enumerate(inputs):
                     if x is None or callable(x) or isinstance(x, str):
                         continue  # it has no gradient
                     if position not in vjp_makers:
-                        found.append(np.zeros_like(x) if isinstance(x, Tensor) else None)
+                        gradients.append(np.zeros_like(x) if isinstance(x, Tensor) else None)
                         continue
                     maker = vjp_makers[position]
-                    product = maker and maker(result, *given, **kwargs)(upstream)
-                    found.append(conjugated(product))
-                return found[0] if len(found) == 1 else found
+                    product = maker and maker(result, *operands, **kwargs)(upstream)
+                    gradients.append(conjugated(product))
+                return gradients[0] if len(gradients) == 1 else gradients
 
             return answer, gradient
 
@@ -132,11 +132,11 @@ def defjvp(
                 f'defjvp: each jvpfun must be a function, "same" or None, got {jvpfun!r}'
             )
     numbers = range(len(jvpfuns)) if argnums is None else argnums
-    found = [
+    makers = [
         _linear(getattr(fun, "__wrapped__", fun), i) if jvpfun == "same" else jvpfun
         for i, jvpfun in zip(numbers, jvpfuns, strict=False)
     ]
-    _declare("defjvp", fun, "_jvp_makers", found, argnums)
+    _declare("defjvp", fun, "_jvp_makers", makers, argnums)
 
 
 def conjugated(structure: Any) -> Any:

@@ -53,12 +53,12 @@ def _compare(
     gradient = grad(scalar)
     for mode in modes:
         if mode == "fwd":
-            found = float(jvp(scalar, (x,), (direction,))[1])
+            computed = float(jvp(scalar, (x,), (direction,))[1])
         else:
-            found = float(np.sum(np.asarray(gradient(x)) * direction))
-        if not abs(found - expected) <= _TOLERANCE * max(1.0, abs(expected)):
+            computed = float(np.sum(np.asarray(gradient(x)) * direction))
+        if not abs(computed - expected) <= _TOLERANCE * max(1.0, abs(expected)):
             raise AssertionError(
-                f"check_grads: the derivative in mode {mode!r} is {found}, by differences "
+                f"check_grads: the derivative in mode {mode!r} is {computed}, by differences "
                 f"{expected}"
             )
     if order > 1:

@@ -53,7 +53,9 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     >>> tf.config.list_physical_devices("CPU")
     [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
     """
-    return [PhysicalDevice(f"/physical_device:{one}:0", one) for one in _types(device_type, True)]
+    return [
+        PhysicalDevice(f"/physical_device:{kind}:0", kind) for kind in _types(device_type, True)
+    ]
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
@@ -64,12 +66,14 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     >>> tf.config.list_logical_devices("CPU")
     [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
     """
-    return [LogicalDevice(f"/device:{one}:0", one) for one in _types(device_type, False)]
+    return [LogicalDevice(f"/device:{kind}:0", kind) for kind in _types(device_type, False)]
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """Return the devices of `list_physical_devices` that are used."""
-    return [PhysicalDevice(f"/physical_device:{one}:0", one) for one in _types(device_type, False)]
+    return [
+        PhysicalDevice(f"/physical_device:{kind}:0", kind) for kind in _types(device_type, False)
+    ]
 
 
 def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
@@ -85,13 +89,13 @@ def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
         )
     alone = isinstance(visible, PhysicalDevice) or not isinstance(visible, (list, tuple))
     chosen: list[Any] = [visible] if alone else list(visible)
-    for one in chosen:
-        if one not in list_physical_devices(device_type):
+    for device in chosen:
+        if device not in list_physical_devices(device_type):
             raise InvalidArgumentError(
-                f"set_visible_devices: {one!r} is none of {list_physical_devices(device_type)}"
+                f"set_visible_devices: {device!r} is none of {list_physical_devices(device_type)}"
             )
     if device_type is None or device_type.upper() == "GPU":
-        devices.set_visible(any(one.device_type == "GPU" for one in chosen))
+        devices.set_visible(any(device.device_type == "GPU" for device in chosen))
 
 
 def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
@@ -133,7 +137,7 @@ def check_gpu(function: str, device: Any) -> None:
 def _types(device_type: str | None, hidden: bool) -> list[str]:
     wanted = ("CPU", "GPU") if device_type is None else (str(device_type).upper(),)
     return [
-        one
-        for one in ("CPU", "GPU")
-        if one in wanted and (one == "CPU" or devices.count_gpus(hidden) > 0)
+        kind
+        for kind in ("CPU", "GPU")
+        if kind in wanted and (kind == "CPU" or devices.count_gpus(hidden) > 0)
     ]

@@ -46,37 +46,39 @@ def associative_scan(
     if not callable(f):
         raise TypeError(f"associative_scan: `f` must be callable, got a {type(f).__name__}")
     is_list_of_numbers = isinstance(elems, (list, tuple)) and not any(map(_has_axes, elems))
-    given = convert(elems) if is_list_of_numbers else elems
-    tensors = [convert(one) for one in nest.flatten(given)]
+    structure = convert(elems) if is_list_of_numbers else elems
+    tensors = [convert(leaf) for leaf in nest.flatten(structure)]
     if not tensors:
         raise InvalidArgumentError("associative_scan: `elems` has no tensors")
-    axes = [normalize_axis("associative_scan", axis, one.ndim) for one in tensors]
-    sizes = [one.shape[k] for one, k in zip(tensors, axes, strict=True)]
+    axes = [normalize_axis("associative_scan", axis, tensor.ndim) for tensor in tensors]
+    sizes = [tensor.shape[k] for tensor, k in zip(tensors, axes, strict=True)]
     if len(set(sizes)) > 1:
         raise InvalidArgumentError(
             f"associative_scan: `elems` must have one size along axis {axis}, got the shapes "
-            f"{', '.join(str(tuple(one.shape)) for one in tensors)}"
+            f"{', '.join(str(tuple(tensor.shape)) for tensor in tensors)}"
         )
 
     def combine(ones: list[Tensor], others: list[Tensor]) -> list[Tensor]:
-        packed = [nest.pack_sequence_as(given, some) for some in (ones, others)]
+        packed = [nest.pack_sequence_as(structure, some) for some in (ones, others)]
         result = f(*packed)
-        nest.assert_same_structure(given, result, check_types=False)
-        found = [convert(one) for one in nest.flatten(result)]
-        for one, like in zip(found, ones, strict=True):
-            if one.shape != like.shape or one.dtype != like.dtype:
+        nest.assert_same_structure(structure, result, check_types=False)
+        results = [convert(leaf) for leaf in nest.flatten(result)]
+        for leaf, like in zip(results, ones, strict=True):
+            if leaf.shape != like.shape or leaf.dtype != like.dtype:
                 raise ValueError(
                     "associative_scan: `f` must return tensors like those that it gets: got "
-                    f"{one.dtype.name}{tuple(one.shape)} for {like.dtype.name}{tuple(like.shape)}"
+                    f"{leaf.dtype.name}{tuple(leaf.shape)} for {like.dtype.name}{tuple(like.shape)}"
                 )
-        return found
+        return results
 
     def turned(some: list[Tensor]) -> list[Tensor]:
         if not reverse:
             return some
         return _part(some, axes, None, None, -1)
 
-    return nest.pack_sequence_as(given, turned(_partial_results(combine, turned(tensors), axes)))
+    return nest.pack_sequence_as(
+        structure, turned(_partial_results(combine, turned(tensors), axes))
+    )
 
 
 def _has_axes(value: Any) -> bool:
@@ -97,7 +99,7 @@ def _partial_results(
     if size > 2:
         before = odd if size % 2 else _part(odd, axes, 0, -1)
         rest = combine(before, _part(elems, axes, 2, None, 2))
-        even = [concatenate([one, two], k) for one, two, k in zip(even, rest, axes, strict=True)]
+        even = [concatenate([a, b], k) for a, b, k in zip(even, rest, axes, strict=True)]
     return [_merge(*columns) for columns in zip(even, odd, axes, strict=True)]
 
 
@@ -107,7 +109,7 @@ def _part(
     """Return a slice of each tensor along its axis."""
     along = slice(start, stop, step)
     pairs = zip(some, axes, strict=True)
-    return [getitem(one, (*(slice(None),) * axis, along)) for one, axis in pairs]
+    return [getitem(tensor, (*(slice(None),) * axis, along)) for tensor, axis in pairs]
 
 
 def _merge(even: Tensor, odd: Tensor, axis: int) -> Tensor:

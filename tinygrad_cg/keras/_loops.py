@@ -54,9 +54,9 @@ def while_loop(
     is. Raises ValueError if `body` returns another structure.
     """
     single = not isinstance(loop_vars, (list, tuple))
-    given = [loop_vars] if single else loop_vars
-    found = control_flow.while_loop(cond, body, given, maximum_iterations=maximum_iterations)
-    return found[0] if single else found
+    values = [loop_vars] if single else loop_vars
+    results = control_flow.while_loop(cond, body, values, maximum_iterations=maximum_iterations)
+    return results[0] if single else results
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[int, Any], Any], init_val: Any) -> Any:
@@ -66,8 +66,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[int, Any], Any], init_
     tensors without a value there. Where `body_fun` needs the value of i, or changes objects outside
     of it, it is called for each.
     """
-    ends = [control_flow.without_value("fori_loop", "upper", one) for one in (lower, upper)]
-    if any(one is not None for one in ends):
+    ends = [control_flow.without_value("fori_loop", "upper", end) for end in (lower, upper)]
+    if any(end is not None for end in ends):
         start = cast(lower, INT32)
         _, value = control_flow.while_loop(
             lambda i, _: less(i, upper), lambda i, v: (add(i, 1), body_fun(i, v)), (start, init_val)
@@ -122,8 +122,8 @@ def scan(
     difference.
     """
     control_flow.check_checkpoint("scan", checkpoint)
-    tensors = [convert(one) for one in nest.flatten(xs)] if xs is not None else []
-    sizes = {_length(one) for one in tensors} | ({length} if length is not None else set())
+    tensors = [convert(leaf) for leaf in nest.flatten(xs)] if xs is not None else []
+    sizes = {_length(tensor) for tensor in tensors} | ({length} if length is not None else set())
     if len(sizes) != 1:
         raise InvalidArgumentError(
             f"scan: xs and length must say one number of steps, got {sorted(sizes)}"

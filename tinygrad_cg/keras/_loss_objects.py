@@ -132,7 +132,7 @@ class Loss(ABC):
         if isinstance(y_pred, list):
             y_pred = convert(y_pred)
         if self.dtype is not None:
-            y_pred = nest.map_structure(lambda one: cast(one, self.dtype), y_pred)
+            y_pred = nest.map_structure(lambda leaf: cast(leaf, self.dtype), y_pred)
         labels = unrounded(y_true)
         plain, y_true = labels is not y_true, nest.map_structure(convert, labels)
         if isinstance(y_true, list):

@@ -155,8 +155,8 @@ def get(identifier: Any) -> Any:
     names = [name for name in __all__ if name not in ("Loss", "get")]
     if identifier not in names:
         refuse_identifier("keras.losses.get", "a function, a loss", names, identifier)
-    found = globals()[identifier]
-    return found() if isinstance(found, type) else found
+    entry = globals()[identifier]
+    return entry() if isinstance(entry, type) else entry
 
 
 __all__ += export_functions(globals())

@@ -176,10 +176,10 @@ def _has_in_top(
     """Return 1 for rows where the label has one of the `k` largest scores, else 0."""
     flat, rows = reshape(cast(labels, np.int64), (-1,)), reshape(scores, (-1, scores.shape[-1]))
     if from_sorted_ids:  # classes, the most likely ones first
-        found = reduce_any(equal(expand_dims(flat, 1), cast(rows[:, :k], np.int64)), 1)
+        hits = reduce_any(equal(expand_dims(flat, 1), cast(rows[:, :k], np.int64)), 1)
     else:
-        found = in_top_k(flat, rows, k)
-    return cast(reshape(found, labels.shape), settings.floatx)
+        hits = in_top_k(flat, rows, k)
+    return cast(reshape(hits, labels.shape), settings.floatx)
 
 
 def _cosines(labels: Tensor, predictions: Tensor, axis: int = -1) -> Tensor:
@@ -198,11 +198,11 @@ class _MeanOf(MeanMetricWrapper):
 
     def __init__(self, *args: Any, **options: Any):
         try:
-            given = self.__signature__.bind(*args, **options)
+            bound = self.__signature__.bind(*args, **options)
         except TypeError as error:
             raise TypeError(f"{type(self).__name__}: {error}") from None
-        given.apply_defaults()
-        super().__init__(self._of, **given.arguments)
+        bound.apply_defaults()
+        super().__init__(self._of, **bound.arguments)
 
 
 def _mean_of(title: str, function: Callable[..., Tensor], name: str = "") -> type[_MeanOf]:
@@ -211,8 +211,10 @@ def _mean_of(title: str, function: Callable[..., Tensor], name: str = "") -> typ
     _, _, *options = inspect.signature(function).parameters.values()
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     defaults = {"name": name, "dtype": None}.items()
-    own = [inspect.Parameter(one, kind, default=default) for one, default in defaults]
-    signature = inspect.Signature(sorted([*own, *options], key=lambda one: one.name != "k"))
+    own = [inspect.Parameter(name, kind, default=default) for name, default in defaults]
+    signature = inspect.Signature(
+        sorted([*own, *options], key=lambda parameter: parameter.name != "k")
+    )
     members = {"_of": staticmethod(function), "__signature__": signature, "__module__": __name__}
     return type(title, (_MeanOf,), members | {"__doc__": f"The mean over rows of the {name}."})
 

@@ -134,9 +134,9 @@ def _vectorized(pyfunc: Any, excluded: Any, signature: Any) -> Any:
     mapped = numpy.vectorize(pyfunc, excluded=excluded, signature=signature)
 
     def vectorized(*args: Any, **kwargs: Any) -> Any:
-        given = [x if i in excluded else convert(x) for i, x in enumerate(args)]
+        operands = [x if i in excluded else convert(x) for i, x in enumerate(args)]
         named = {name: x if name in excluded else convert(x) for name, x in kwargs.items()}
-        return mapped(*given, **named)
+        return mapped(*operands, **named)
 
     return update_wrapper(vectorized, pyfunc)
 
@@ -152,8 +152,8 @@ def _widen(x: Any) -> Tensor:
 def _true_coordinates(condition: Any) -> list[Tensor]:
     """Return the coordinates of the true elements, one tensor for each axis."""
     return [
-        cast(searching.tensor_of(one), int32)
-        for one in searching.coordinates(searching.values_of(convert(condition)))
+        cast(searching.tensor_of(indices), int32)
+        for indices in searching.coordinates(searching.values_of(convert(condition)))
     ]
 
 
@@ -172,8 +172,8 @@ def _position(find: Any, x: Any, limit: float, axis: Any, keepdims: bool) -> Ten
     """Return where `find` finds an element that is not NaN; -1 if there is none."""
     x = _real(x)
     missing = not_equal(x, x)
-    found = arg_extremum(find, where(missing, constant(limit, x.dtype), x), axis, keepdims)
-    return where(reduce_all(missing, axis, keepdims), int32.type(-1), cast(found, int32))
+    index = arg_extremum(find, where(missing, constant(limit, x.dtype), x), axis, keepdims)
+    return where(reduce_all(missing, axis, keepdims), int32.type(-1), cast(index, int32))
 
 
 def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -184,7 +184,9 @@ def _at_axis(x: Any, axis: int, *vectors: Any) -> list[Any]:
     """Return vectors of an axis so that they broadcast with `x`; None stays."""
     x = convert(x)
     sizes = [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
-    return [None if one is None else reshape(convert_each(one, x)[0], sizes) for one in vectors]
+    return [
+        None if vector is None else reshape(convert_each(vector, x)[0], sizes) for vector in vectors
+    ]
 
 
 def _part(x: Any, starts: Any, sizes: Any) -> tuple[Any, ...]:
@@ -207,14 +209,14 @@ def _values(x: Any) -> np.ndarray:
 
 def _of_ends(*ends: Any) -> np.dtype:
     """Return the dtype of numbers between two: `floatx` unless an end has a floating one."""
-    if not builtins.any(hasattr(one, "dtype") for one in ends):
+    if not builtins.any(hasattr(end, "dtype") for end in ends):
         return settings.floatx
     return _real(convert_operands(ends)[0]).dtype
 
 
 def _of_range(*ends: Any) -> np.dtype | None:
     """Return `floatx` for Python's floats; None where the numbers themselves decide."""
-    return settings.floatx if builtins.any(type(one) is float for one in ends) else None
+    return settings.floatx if builtins.any(type(end) is float for end in ends) else None
 
 
 def _sized(x: Tensor, size: int, axis: int, filler: Any) -> Tensor:
@@ -224,7 +226,7 @@ def _sized(x: Tensor, size: int, axis: int, filler: Any) -> Tensor:
     before = (builtins.slice(None),) * axis
     if have >= size:
         return getitem(x, (*before, builtins.slice(None, size)))
-    shape = [size - have if i == axis else one for i, one in enumerate(x.shape)]
+    shape = [size - have if i == axis else dim for i, dim in enumerate(x.shape)]
     more = broadcast_to(cast(0 if filler is None else filler, x.dtype), shape)
     return concatenate([x, more], axis)
 
@@ -1098,10 +1100,12 @@ def scatter_update(
 ) -> Tensor:
     """Return `inputs` with `updates` at `indices`, whose last axis has coordinates; or, with a
     `reduction` of "add", "max", "min" or "mul", what it makes of both."""
-    known = {None: "update", "add": "add", "max": "max", "min": "min", "mul": "mul"}
-    if reduction not in known:
-        raise ValueError(f"scatter_update: reduction must be one of {[*known]}, got {reduction!r}")
-    return _updates.tensor_scatter(known[reduction], inputs, indices, updates)
+    operations = {None: "update", "add": "add", "max": "max", "min": "min", "mul": "mul"}
+    if reduction not in operations:
+        raise ValueError(
+            f"scatter_update: reduction must be one of {[*operations]}, got {reduction!r}"
+        )
+    return _updates.tensor_scatter(operations[reduction], inputs, indices, updates)
 
 
 class _Segments(Protocol):
@@ -1560,7 +1564,7 @@ def rearrange(tensor: TensorLike, pattern: Any, **axes_lengths: Any) -> Tensor:
     named = builtins.sum(part != ["..."] for part in left)
     rest = [[f"...{i}"] for i in builtins.range(x.ndim - named)]
     left, right = (
-        [one for part in side for one in (rest if part == ["..."] else [part])]
+        [group for part in side for group in (rest if part == ["..."] else [part])]
         for side in (left, right)
     )
     before, after = ([name for part in side for name in part] for side in (left, right))
@@ -1576,17 +1580,17 @@ def rearrange(tensor: TensorLike, pattern: Any, **axes_lengths: Any) -> Tensor:
     sizes = dict(axes_lengths)
     for whole, part in zip(x.shape, left, strict=True):
         unknown = [name for name in part if name not in sizes]
-        known = builtins.int(np.prod([sizes[name] for name in part if name in sizes], dtype=int))
-        if len(unknown) == 1 and known and whole % known == 0:
-            sizes[unknown[0]] = whole // known
-        elif unknown or known != whole:
+        product = builtins.int(np.prod([sizes[name] for name in part if name in sizes], dtype=int))
+        if len(unknown) == 1 and product and whole % product == 0:
+            sizes[unknown[0]] = whole // product
+        elif unknown or product != whole:
             raise InvalidArgumentError(
                 f"rearrange: an axis of size {whole} is no ({' '.join(part)}) with {axes_lengths}"
             )
     x = reshape(x, [sizes[name] for name in before])
     x = transpose(x, [before.index(name) for name in after])
     joined = [np.prod([sizes[name] for name in part], dtype=int) for part in right]
-    return reshape(x, [builtins.int(one) for one in joined])
+    return reshape(x, [builtins.int(size) for size in joined])
 
 
 def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
@@ -1678,8 +1682,8 @@ def bincount(
     x = convert(x)
     weights = None if weights is None else convert(weights)
     if x.ndim == 1:
-        found = numpy.bincount(x, weights, minlength)
-        return cast(found, int32 if weights is None else weights.dtype)
+        counts = numpy.bincount(x, weights, minlength)
+        return cast(counts, int32 if weights is None else weights.dtype)
     size = builtins.max(int(_values(x).max(initial=-1)) + 1, minlength)
     spread = one_hot(x, size, -1, int32 if weights is None else weights.dtype)
     if weights is not None:
@@ -1742,7 +1746,7 @@ def geomspace(
     if others:
         refuse_call(geomspace, others)
     wanted = dtype or _of_ends(start, stop)
-    first, last = (cast(one, np.float64) for one in (start, stop))
+    first, last = (cast(end, np.float64) for end in (start, stop))
     share = np.arange(num) / builtins.max(num - bool(endpoint), 1)
     share = share.reshape(-1, *[1] * builtins.max(first.ndim, last.ndim))
     sign = where(less(first, 0), -1.0, 1.0)
@@ -1872,24 +1876,24 @@ def unique(
     and how many there are (int32)."""
     if others:
         refuse_call(unique, others)
-    found = numpy.unique(convert(x), return_index, return_inverse, return_counts, axis)
-    several = found if isinstance(found, tuple) else (found,)
+    result = numpy.unique(convert(x), return_index, return_inverse, return_counts, axis)
+    several = result if isinstance(result, tuple) else (result,)
     first, *numbers = several
-    parts = [first, *[cast(one, int32) for one in numbers]]
+    parts = [first, *[cast(indices, int32) for indices in numbers]]
     if size is not None:
         dim = 0 if axis is None else axis
         kept = [True, *[True] * return_index, *[False] * return_inverse, *[True] * return_counts]
         parts = [
-            _sized(one, size, dim if i == 0 else 0, fill_value if i == 0 else 0) if cut else one
-            for i, (one, cut) in enumerate(zip(parts, kept, strict=True))
+            _sized(part, size, dim if i == 0 else 0, fill_value if i == 0 else 0) if cut else part
+            for i, (part, cut) in enumerate(zip(parts, kept, strict=True))
         ]
-    return tuple(parts) if isinstance(found, tuple) else parts[0]
+    return tuple(parts) if isinstance(result, tuple) else parts[0]
 
 
 def unravel_index(indices: TensorLike, shape: Shape) -> list[Tensor]:
     """Return the coordinates (int32) of elements at `indices` in row-major order, one tensor for
     each axis of `shape`."""
-    return [constant(one, int32) for one in np.unravel_index(_values(indices), shape)]
+    return [constant(indices, int32) for indices in np.unravel_index(_values(indices), shape)]
 
 
 @hides_others

@@ -32,15 +32,15 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Any:
     array([[1., 0., 0.],
            [0., 0., 1.]])
     """
-    given: Any = convert(x) if is_tensor(x) else np.asarray(x)
-    given = given[..., 0] if given.ndim > 1 and given.shape[-1] == 1 else given
+    classes: Any = convert(x) if is_tensor(x) else np.asarray(x)
+    classes = classes[..., 0] if classes.ndim > 1 and classes.shape[-1] == 1 else classes
     if is_tensor(x):
-        return one_hot(given, num_classes)
-    labels = given.astype(np.int64)
+        return one_hot(classes, num_classes)
+    labels = classes.astype(np.int64)
     count = int(labels.max(initial=-1)) + 1 if num_classes is None else num_classes
-    if (labels != given).any() or (labels < 0).any() or (labels >= count).any():
+    if (labels != classes).any() or (labels < 0).any() or (labels >= count).any():
         raise ValueError(
-            f"to_categorical: labels must be integers from 0 to {count - 1}, got {given}"
+            f"to_categorical: labels must be integers from 0 to {count - 1}, got {classes}"
         )
     return np.eye(count)[labels]
 

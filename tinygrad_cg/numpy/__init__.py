@@ -81,8 +81,8 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name not in _FORWARDED.split():
         refuse_name(__name__, name)
-    globals()[name] = found = getattr(np, name)
-    return found
+    globals()[name] = attribute = getattr(np, name)
+    return attribute
 
 
 register(sys.modules[__name__], np, __all__)

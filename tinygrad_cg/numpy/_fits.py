@@ -62,10 +62,10 @@ def polyfit(
         values = multiply(values, weights if values.ndim == 1 else expand_dims(weights, 1))
     scale = sqrt(reduce_sum(square(powers), 0))
     bound = points.shape[0] * np.finfo(points.dtype).eps if rcond is None else rcond
-    found = lstsq(divide(powers, scale), values, bound)
-    found = divide(found, scale if values.ndim == 1 else expand_dims(scale, 1))
+    coefficients = lstsq(divide(powers, scale), values, bound)
+    coefficients = divide(coefficients, scale if values.ndim == 1 else expand_dims(scale, 1))
     if not cov:
-        return found
+        return coefficients
     inverse = inv(matmul(transpose(scaled := divide(powers, scale)), scaled))
     inverse = divide(inverse, multiply(expand_dims(scale, 1), scale))
     if cov != "unscaled":
@@ -76,15 +76,15 @@ def polyfit(
             )
         rest = subtract(
             values,
-            matmul(powers, expand_dims(found, 1))[:, 0]
+            matmul(powers, expand_dims(coefficients, 1))[:, 0]
             if values.ndim == 1
-            else matmul(powers, found),
+            else matmul(powers, coefficients),
         )
         variance = divide(reduce_sum(square(rest), 0), spare)
         inverse = multiply(inverse if values.ndim == 1 else expand_dims(inverse, 2), variance)
     elif values.ndim == 2:
         inverse = expand_dims(inverse, 2)
-    return found, inverse
+    return coefficients, inverse
 
 
 @devices.on_device_of_operands
@@ -100,12 +100,12 @@ def poly(seq_of_zeros: Any) -> Tensor:
         )
     is_real = x.ndim == 2 and x.dtype.kind == "f"
     x = eigvals(x) if x.ndim == 2 else reshape(x, (-1,))
-    found = constant(np.ones(1, x.dtype))
+    coefficients = constant(np.ones(1, x.dtype))
     for i in range(x.shape[0]):
-        shifted = multiply(found, getitem(x, i))
+        shifted = multiply(coefficients, getitem(x, i))
         zero = zeros(1, x.dtype)
-        found = subtract(concatenate([found, zero]), concatenate([zero, shifted]))
-    return found.real if is_real else found
+        coefficients = subtract(concatenate([coefficients, zero]), concatenate([zero, shifted]))
+    return coefficients.real if is_real else coefficients
 
 
 @devices.on_device_of_operands
@@ -132,8 +132,8 @@ def roots(p: Any) -> Tensor:
         return constant(np.zeros(ends, wide))
     row = divide(getitem(x, slice(1, None)), -getitem(x, slice(0, 1)))
     below = constant(np.eye(degree - 1, degree, dtype=x.dtype))
-    found = eigvals(concatenate([reshape(row, (1, -1)), below]))
-    return concatenate([found, constant(np.zeros(ends, found.dtype))]) if ends else found
+    values = eigvals(concatenate([reshape(row, (1, -1)), below]))
+    return concatenate([values, constant(np.zeros(ends, values.dtype))]) if ends else values
 
 
 @devices.on_device_of_operands
@@ -143,7 +143,7 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     The first coefficient of `v` must not be 0. Zeros in front of the remainder are kept out where
     there are values.
     """
-    rest, divisor = (reshape(_real(one), (-1,)) for one in (u, v))
+    rest, divisor = (reshape(_real(polynomial), (-1,)) for polynomial in (u, v))
     n, m = rest.shape[0], divisor.shape[0]
     parts = []
     for i in range(max(n - m + 1, 0)):
@@ -167,7 +167,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     The gradient goes to the first of those that are equal. Inside `function` and `vmap` it raises;
     see `unique`.
     """
-    both = [reshape(_array(one), (-1,)) for one in (ar1, ar2)]
+    both = [reshape(_array(array), (-1,)) for array in (ar1, ar2)]
     positions = []
     for x, other, start in ((both[0], both[1], 0), (both[1], both[0], both[0].shape[0])):
         values = _deciding("setxor1d", x)
@@ -192,17 +192,19 @@ def histogramdd(
     have none. Arguments as for ``numpy.histogramdd``. Inside `function` and `vmap` it raises.
     """
     if isinstance(sample, (list, tuple)):
-        points = np.stack([_deciding("histogramdd", _array(one)) for one in sample], -1)
+        points = np.stack(
+            [_deciding("histogramdd", _array(coordinates)) for coordinates in sample], -1
+        )
     else:
         points = _deciding("histogramdd", _array(sample))
     points = points[:, None] if points.ndim == 1 else points
     whole = [
-        _deciding("histogramdd", one) if isinstance(one, Tensor) else one
-        for one in (bins if isinstance(bins, (list, tuple)) else (bins,))
+        _deciding("histogramdd", choice) if isinstance(choice, Tensor) else choice
+        for choice in (bins if isinstance(bins, (list, tuple)) else (bins,))
     ]
     read = whole if isinstance(bins, (list, tuple)) else whole[0]
     _, edges = np.histogramdd(points, read, range)
-    sizes = [len(one) - 1 for one in edges]
+    sizes = [len(along) - 1 for along in edges]
     flat, inside = np.zeros(len(points), np.int64), np.ones(len(points), bool)
     for k, limits in enumerate(edges):
         index = np.searchsorted(limits, points[:, k], "right") - 1
@@ -216,13 +218,13 @@ def histogramdd(
         )
     kept = np.flatnonzero(inside)
     total = IndexedSlices(gather(shares, kept), flat[kept], (int(np.prod(sizes)),)).dense()
-    found = reshape(total, sizes)
+    counts = reshape(total, sizes)
     if density:
         volume = np.ones(())
         for limits in edges:
             volume = np.multiply.outer(volume, np.diff(limits))
-        found = divide(found, multiply(reduce_sum(found), volume))
-    return found, [constant(one) for one in edges]
+        counts = divide(counts, multiply(reduce_sum(counts), volume))
+    return counts, [constant(along) for along in edges]
 
 
 def histogram2d(
@@ -236,5 +238,5 @@ def histogram2d(
     """Return how many of the points (x, y) lie in each bin, and the edges; see `histogramdd`."""
     if isinstance(bins, (list, tuple, np.ndarray, Tensor)) and len(bins) not in (1, 2):
         bins = [bins, bins]  # edges of both
-    found, (first, second) = histogramdd([x, y], bins, range, density, weights)
-    return found, first, second
+    counts, (first, second) = histogramdd([x, y], bins, range, density, weights)
+    return counts, first, second

@@ -261,11 +261,11 @@ def unique(
     x = _array(ar)
     first, inverse, counts = searching.unique(_deciding_there("unique", x), axis, equal_nan)
     rows = reshape(x, (-1,)) if axis is None else moveaxis(x, axis, 0)
-    found = getitem(rows, (searching.tensor_of(first),))
-    found = found if axis is None else moveaxis(found, 0, axis)
+    values = getitem(rows, (searching.tensor_of(first),))
+    values = values if axis is None else moveaxis(values, 0, axis)
     wanted = ((return_index, first), (return_inverse, inverse), (return_counts, counts))
-    others = [searching.tensor_of(one) for is_asked, one in wanted if is_asked]
-    return (found, *others) if others else found
+    others = [searching.tensor_of(array) for is_asked, array in wanted if is_asked]
+    return (values, *others) if others else values
 
 
 def intersect1d(
@@ -279,8 +279,8 @@ def intersect1d(
     """
     x, others = reshape(_array(ar1), (-1,)), _deciding("intersect1d", _array(ar2))
     _, first, second = np.intersect1d(_deciding("intersect1d", x), others, assume_unique, True)
-    found = getitem(x, (first,))
-    return (found, constant(first), constant(second)) if return_indices else found
+    common = getitem(x, (first,))
+    return (common, constant(first), constant(second)) if return_indices else common
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
@@ -290,9 +290,9 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     """
     x, others = _array(ar1), _deciding("setdiff1d", _array(ar2))
     values = _deciding("setdiff1d", x)
-    found = reshape(x, (-1,)) if assume_unique else unique(x)
+    elements = reshape(x, (-1,)) if assume_unique else unique(x)
     kept = values.reshape(-1) if assume_unique else np.unique(values)
-    return getitem(found, ~np.isin(kept, others))
+    return getitem(elements, ~np.isin(kept, others))
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
@@ -300,7 +300,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     x = reshape(_array(ary), (-1,))
     steps = subtract(getitem(x, slice(1, None)), getitem(x, slice(None, -1)))
     parts = [to_begin, steps, to_end]
-    ends = [reshape(_array(one), (-1,)) for one in parts if one is not None]
+    ends = [reshape(_array(part), (-1,)) for part in parts if part is not None]
     return cast(concatenate(ends), x.dtype) if len(ends) > 1 else steps
 
 
@@ -308,12 +308,12 @@ def _linspace(
     start: Any, stop: Any, num: Any, endpoint: bool, retstep: bool, dtype: Any, axis: Any
 ) -> Any:
     first, last = _pair(start, stop)
-    found = space_evenly(first, last, num, endpoint, _spacing(start, stop, dtype))
-    found = moveaxis(found, 0, axis) if axis else found
+    points = space_evenly(first, last, num, endpoint, _spacing(start, stop, dtype))
+    points = moveaxis(points, 0, axis) if axis else points
     if not retstep:
-        return found
+        return points
     gaps = as_int("linspace", "num", num) - bool(endpoint)
-    return found, divide(subtract(last, first), float(gaps) if gaps > 0 else np.nan)
+    return points, divide(subtract(last, first), float(gaps) if gaps > 0 else np.nan)
 
 
 def _taken(x: Tensor, indices: Any, axis: Any, mode: str) -> Tensor:
@@ -340,16 +340,16 @@ def geomspace(
     scalars. Differentiable by both ends. Raises TypeError for complex ends.
     """
     wanted = _spacing(start, stop, dtype)
-    ends = [_array(one) for one in _pair(start, stop)]
-    if any(one.dtype.kind == "c" for one in ends):
+    ends = [_array(end) for end in _pair(start, stop)]
+    if any(end.dtype.kind == "c" for end in ends):
         raise TypeError("geomspace: complex ends are not supported: use exp of linspace of logs")
-    first, last = (cast(one, np.float64) for one in ends)
+    first, last = (cast(end, np.float64) for end in ends)
     count = as_int("geomspace", "num", num)
     share = np.arange(count) / max(count - bool(endpoint), 1)
     share = share.reshape(-1, *[1] * max(first.ndim, last.ndim))
     sign = where(first < 0, -1.0, 1.0)
-    found = multiply(power(multiply(first, sign), 1 - share), power(multiply(last, sign), share))
-    return cast(moveaxis(multiply(found, sign), 0, axis), wanted)
+    points = multiply(power(multiply(first, sign), 1 - share), power(multiply(last, sign), share))
+    return cast(moveaxis(multiply(points, sign), 0, axis), wanted)
 
 
 def _sliding_window_view(
@@ -411,11 +411,11 @@ def _raise_rank(x: Any, rank: int) -> Tensor:
 def _all_raised(arrays: tuple, rank: int) -> Any:
     if len(arrays) == 1:
         return _raise_rank(arrays[0], rank)
-    return tuple([_raise_rank(one, rank) for one in arrays])
+    return tuple([_raise_rank(array, rank) for array in arrays])
 
 
 def _join(arrays: Any, axis: int, rank: int, dtype: Any) -> Tensor:
-    tensors = [_raise_rank(one, rank) for one in arrays]
+    tensors = [_raise_rank(array, rank) for array in arrays]
     return _as(concatenate(tensors, axis), dtype)
 
 
@@ -434,25 +434,29 @@ class Concatenator:
     def __getitem__(self, key: Any) -> Tensor:
         parts = list(key) if isinstance(key, tuple) else [key]
         axis, rank, start = self._directive(parts.pop(0)) if _is_text(parts) else self._defaults
-        items = [_span(one) if isinstance(one, slice) else _read(one) for one in parts]
-        dtypes = [one.dtype for one in items if hasattr(one, "dtype")]
+        items = [_span(part) if isinstance(part, slice) else _read(part) for part in parts]
+        dtypes = [item.dtype for item in items if hasattr(item, "dtype")]
         widest = np.result_type(*dtypes) if dtypes else None
         if not items:
             raise InvalidArgumentError("r_ and c_: there is nothing to join")
-        read = [one if hasattr(one, "dtype") else _with_weak_dtype(one, widest) for one in items]
-        tensors = [_array(one) if hasattr(one, "dtype") else convert(one, widest) for one in read]
-        return concatenate([self._raised(one, max(rank, 1), start) for one in tensors], axis)
+        read = [
+            item if hasattr(item, "dtype") else _with_weak_dtype(item, widest) for item in items
+        ]
+        tensors = [
+            _array(item) if hasattr(item, "dtype") else convert(item, widest) for item in read
+        ]
+        return concatenate([self._raised(tensor, max(rank, 1), start) for tensor in tensors], axis)
 
     def _directive(self, text: str) -> tuple[int, int, int]:
         try:
-            given = [int(one) for one in text.split(",")]
+            numbers = [int(number) for number in text.split(",")]
         except ValueError:
-            given = []
-        if not 1 <= len(given) <= 3:
+            numbers = []
+        if not 1 <= len(numbers) <= 3:
             raise InvalidArgumentError(
                 f"r_ and c_: {text!r} must be up to three integers, 'axis,ndmin,start'"
             )
-        axis, rank, start = (*given, *self._defaults[len(given) :])
+        axis, rank, start = (*numbers, *self._defaults[len(numbers) :])
         return axis, rank, start
 
     @staticmethod
@@ -475,7 +479,7 @@ def _span(part: slice) -> Any:
     start, step = 0 if part.start is None else part.start, part.step
     if isinstance(step, complex):
         return _linspace(start, part.stop, int(abs(step)), True, False, None, 0)
-    bounds = [_as_array(one) for one in (start, part.stop, 1 if step is None else step)]
+    bounds = [_as_array(bound) for bound in (start, part.stop, 1 if step is None else step)]
     return np.arange(*bounds)
 
 
@@ -484,22 +488,24 @@ r_, c_ = Concatenator(0, 1, -1), Concatenator(-1, 2, 0)
 
 def hstack(tup: Any, *, dtype: Any = None) -> Tensor:
     """Return the arrays side by side: joined along the second axis, 1-D ones along their only."""
-    tensors = [_raise_rank(one, 1) for one in tup]
+    tensors = [_raise_rank(array, 1) for array in tup]
     flat = bool(tensors) and tensors[0].ndim == 1
     return _join(tensors, 0 if flat else 1, 1, dtype)
 
 
 def column_stack(tup: Any) -> Tensor:
     """Return the arrays side by side, 1-D ones as columns."""
-    tensors = [_array(one) for one in tup]
-    columns = [reshape(one, (one.size, 1)) if one.ndim < 2 else one for one in tensors]
+    tensors = [_array(array) for array in tup]
+    columns = [
+        reshape(tensor, (tensor.size, 1)) if tensor.ndim < 2 else tensor for tensor in tensors
+    ]
     return _join(columns, 1, 2, None)
 
 
 def block(arrays: Any) -> Tensor:
     """Return nested lists of blocks put together: the innermost along the last axis, and so on."""
     depth = _depth(arrays)
-    rank = max([depth, *[_array(one).ndim for one in _leaves(arrays)]])
+    rank = max([depth, *[_array(leaf).ndim for leaf in _leaves(arrays)]])
     return _assemble(arrays, depth, rank)
 
 
@@ -529,9 +535,9 @@ def _assemble(arrays: Any, depth: int, rank: int) -> Tensor:
 
 def broadcast_arrays(*args: Any) -> tuple[Tensor, ...]:
     """Return the arguments, each broadcast to the shape of all of them."""
-    tensors = [_array(one) for one in args]
-    shape = broadcast_shapes("broadcast_arrays", *[tuple(one.shape) for one in tensors])
-    return tuple([broadcast_to(one, shape) for one in tensors])
+    tensors = [_array(arg) for arg in args]
+    shape = broadcast_shapes("broadcast_arrays", *[tuple(tensor.shape) for tensor in tensors])
+    return tuple([broadcast_to(tensor, shape) for tensor in tensors])
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:

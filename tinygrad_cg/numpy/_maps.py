@@ -63,7 +63,7 @@ def vectorize(
         raise TypeError(f"vectorize: pyfunc must be a function, got {type(pyfunc).__name__}")
     left_out = set(excluded or ())
     cores = None if signature is None else _parse(signature)
-    dtypes = None if otypes is None else [np.dtype(one) for one in otypes]
+    dtypes = None if otypes is None else [np.dtype(dtype) for dtype in otypes]
 
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         mapped = [i for i in range(len(args)) if i not in left_out]
@@ -71,11 +71,11 @@ def vectorize(
         values = [_array(args[i]) for i in mapped] + [_array(kwargs[name]) for name in names]
 
         def call(*elements: Any) -> Any:
-            given, options = list(args), dict(kwargs)
+            positional, options = list(args), dict(kwargs)
             for i, element in zip(mapped, elements, strict=False):
-                given[i] = element
+                positional[i] = element
             options.update(zip(names, elements[len(mapped) :], strict=True))
-            return pyfunc(*given, **options)
+            return pyfunc(*positional, **options)
 
         return _map(call, values, cores, dtypes)
 
@@ -90,13 +90,13 @@ Axes = list[tuple[str, ...]]
 
 def _parse(signature: str) -> tuple[Axes, Axes]:
     """Return the names of the axes of each argument and of each result."""
-    found = _SIGNATURE.fullmatch(re.sub(r"\s+", "", signature))
-    if found is None:
+    match = _SIGNATURE.fullmatch(re.sub(r"\s+", "", signature))
+    if match is None:
         raise ValueError(
             f"vectorize: {signature!r} is no signature: write names of axes, as in '(n),(n)->()'"
         )
-    left, right = (re.findall(_ONE, part or "") for part in found.groups())
-    return [_names(one) for one in left], [_names(one) for one in right]
+    left, right = (re.findall(_ONE, part or "") for part in match.groups())
+    return [_names(operand) for operand in left], [_names(operand) for operand in right]
 
 
 def _names(axes: str) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def _map(call: Callable, values: list[Tensor], cores: Any, dtypes: Any) -> Any:
         raise InvalidArgumentError(
             f"vectorize: {len(dtypes)} otypes for {len(parts)} results of the function"
         )
-    found = []
+    outcomes = []
     for i, part in enumerate(parts):
         joined = _array(list(part))
         core = joined.shape[1:]
@@ -146,8 +146,8 @@ def _map(call: Callable, values: list[Tensor], cores: Any, dtypes: Any) -> Any:
         if outputs is not None:
             _fit("a result", getitem(joined, 0), outputs[i], sizes, exactly=True)
         joined = reshape(joined, (*outer, *core))
-        found.append(joined if dtypes is None else cast(joined, dtypes[i]))
-    return tuple(found) if several else found[0]
+        outcomes.append(joined if dtypes is None else cast(joined, dtypes[i]))
+    return tuple(outcomes) if several else outcomes[0]
 
 
 def _fit(
@@ -169,5 +169,5 @@ def _fit(
 def _nothing(outer: tuple[int, ...], outputs: Any, dtypes: Any) -> Any:
     if dtypes is None or any(outputs or ()):
         raise ValueError("vectorize: there are no elements, and only otypes can tell the result")
-    found = [_array(np.zeros(outer, dtype)) for dtype in dtypes]
-    return tuple(found) if len(found) > 1 else found[0]
+    results = [_array(np.zeros(outer, dtype)) for dtype in dtypes]
+    return tuple(results) if len(results) > 1 else results[0]

@@ -66,14 +66,14 @@ def _reals(x1: Any, x2: Any) -> tuple[Tensor, ...]:
     """Return two operands as NumPy reads them, in floating point of one dtype."""
     tensors = convert_operands(_pair(x1, x2))
     dtype = promote(*[tensor.dtype for tensor in tensors])
-    return tuple([cast(one, np.float64 if is_exact(dtype) else dtype) for one in tensors])
+    return tuple([cast(tensor, np.float64 if is_exact(dtype) else dtype) for tensor in tensors])
 
 
 def angle(z: Any, deg: bool = False) -> Tensor:
     """Return the angle of complex numbers in the plane, in radians, or in degrees if asked."""
     z = _real(z)
-    found = arctan2(imag(z), real(z))
-    return multiply(found, 180 / pi) if deg else found
+    result = arctan2(imag(z), real(z))
+    return multiply(result, 180 / pi) if deg else result
 
 
 @reads_own_arguments
@@ -86,10 +86,10 @@ def unwrap(
     """
     x = _real(p)
     dim, half = normalize_axis("unwrap", axis, x.ndim), period / 2
-    known = stop_gradient(x)
+    fixed = stop_gradient(x)
     before = (slice(None),) * dim
     steps = subtract(
-        getitem(known, (*before, slice(1, None))), getitem(known, (*before, slice(None, -1)))
+        getitem(fixed, (*before, slice(1, None))), getitem(fixed, (*before, slice(None, -1)))
     )
     wrapped = subtract(remainder(add(steps, half), period), half)
     wrapped = where(logical_and(equal(wrapped, -half), greater(steps, 0)), half, wrapped)
@@ -233,8 +233,8 @@ def isclose(
         absolute(subtract(where(finite, x, 0), where(finite, y, 0))),
         add(atol, multiply(rtol, absolute(where(finite, y, 0)))),
     )
-    found = where(finite, near, equal(x, y))
-    return logical_or(found, logical_and(isnan(x), isnan(y))) if equal_nan else found
+    close = where(finite, near, equal(x, y))
+    return logical_or(close, logical_and(isnan(x), isnan(y))) if equal_nan else close
 
 
 # Choices -------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Tenso
         index = remainder(index, count)
     elif mode == "clip":
         index = maximum(minimum(index, count - 1), 0)
-    shape = promotion.broadcast_shapes(*[tuple(one.shape) for one in (index, *options)])
+    shape = promotion.broadcast_shapes(*[tuple(array.shape) for array in (index, *options)])
     rows = stack([broadcast_to(option, shape) for option in options])
     grid = np.ogrid[tuple([slice(size) for size in shape])]
     return getitem(rows, (broadcast_to(index, shape), *grid))
@@ -315,7 +315,7 @@ class _Elementwise(Level):
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         elementwise = primitive.kind == "elementwise" or primitive.name in ("cast", "stop_gradient")
-        some = self.count > 1 and any(one.shape[-1:] == (self.count,) for one in inputs)
+        some = self.count > 1 and any(operand.shape[-1:] == (self.count,) for operand in inputs)
         if some and not elementwise:
             raise _not_elementwise(f"`{primitive.label}`")
         return apply(primitive, inputs, params)
@@ -339,7 +339,7 @@ def _conditions(condlist: Any, x: Tensor) -> list[Tensor]:
         rows = list, np.ndarray, Tensor
         single = not several or (not isinstance(condlist[0], rows) and x.ndim != 0)
     listed = [condlist] if single else condlist
-    return [broadcast_to(cast(_array(one), bool), tuple(x.shape)) for one in listed]
+    return [broadcast_to(cast(_array(condition), bool), tuple(x.shape)) for condition in listed]
 
 
 def _put(x: Tensor, condition: Tensor, values: Any) -> Tensor:

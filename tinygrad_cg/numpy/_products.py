@@ -50,7 +50,7 @@ def vdot(a: Any, b: Any, /) -> Tensor:
 @reads_own_arguments
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the sums of products along `axis`, a complex `x1` conjugated; the others broadcast."""
-    x, y = (moveaxis(one, axis, -1) for one in _tensors(x1, x2))
+    x, y = (moveaxis(array, axis, -1) for array in _tensors(x1, x2))
     if x.shape[-1] != y.shape[-1]:
         raise InvalidArgumentError(
             f"vecdot: shapes {tuple(x.shape)} and {tuple(y.shape)} differ along the folded axis"
@@ -67,7 +67,7 @@ def vecmat(x1: Any, x2: Any, /) -> Tensor:
 
 def outer(a: Any, b: Any) -> Tensor:
     """Return the products of each element of `a` with each of `b`, both flattened: a matrix."""
-    x, y = (reshape(one, (-1,)) for one in _tensors(a, b))
+    x, y = (reshape(array, (-1,)) for array in _tensors(a, b))
     return multiply(expand_dims(x, 1), y)
 
 
@@ -75,7 +75,7 @@ def kron(a: Any, b: Any) -> Tensor:
     """Return the Kronecker product: `b` times each element of `a`, as blocks."""
     x, y = _tensors(a, b)
     rank = max(x.ndim, y.ndim)
-    x, y = (reshape(one, (*[1] * (rank - one.ndim), *one.shape)) for one in (x, y))
+    x, y = (reshape(array, (*[1] * (rank - array.ndim), *array.shape)) for array in (x, y))
     left = [size for pair in zip(x.shape, [1] * rank, strict=True) for size in pair]
     right = [size for pair in zip([1] * rank, y.shape, strict=True) for size in pair]
     products = multiply(reshape(x, left), reshape(y, right))
@@ -99,12 +99,14 @@ def cross(
         raise InvalidArgumentError(
             f"cross: vectors must have 2 or 3 elements, got {x.shape[-1]} and {y.shape[-1]}"
         )
-    (x0, x1), (y0, y1) = ([getitem(one, (Ellipsis, i)) for i in range(2)] for one in (x, y))
+    (x0, x1), (y0, y1) = ([getitem(vector, (Ellipsis, i)) for i in range(2)] for vector in (x, y))
     if x.shape[-1] == y.shape[-1] == 2:
         return subtract(multiply(x0, y1), multiply(x1, y0))
     x2, y2 = (
-        getitem(one, (Ellipsis, 2)) if one.shape[-1] == 3 else zeros_like(x0 if one is x else y0)
-        for one in (x, y)
+        getitem(vector, (Ellipsis, 2))
+        if vector.shape[-1] == 3
+        else zeros_like(x0 if vector is x else y0)
+        for vector in (x, y)
     )
     parts = [
         subtract(multiply(x1, y2), multiply(x2, y1)),
@@ -117,8 +119,8 @@ def cross(
 def _cross_in_space(x1: Any, x2: Any, axis: Any) -> Tensor:
     """Return `cross` of vectors of 3 elements alone, as the array API has it."""
     x, y = _tensors(x1, x2)
-    for one in (x, y):
-        if one.shape[normalize_axis("cross", axis, one.ndim)] != 3:
+    for vector in (x, y):
+        if vector.shape[normalize_axis("cross", axis, vector.ndim)] != 3:
             raise InvalidArgumentError(
                 f"cross: vectors must have 3 elements, got shapes {tuple(x.shape)} and "
                 f"{tuple(y.shape)}"
@@ -192,9 +194,11 @@ def _trim(p: Any) -> Tensor:
 
 @devices.on_device_of_operands
 def _of_one_length(a1: Any, a2: Any) -> list[Tensor]:
-    tensors = [_raise_rank(one, 1) for one in _tensors(a1, a2)]
-    size = max(one.shape[0] for one in tensors)
-    return [concatenate([zeros(size - one.shape[0], one.dtype), one]) for one in tensors]
+    tensors = [_raise_rank(array, 1) for array in _tensors(a1, a2)]
+    size = max(tensor.shape[0] for tensor in tensors)
+    return [
+        concatenate([zeros(size - tensor.shape[0], tensor.dtype), tensor]) for tensor in tensors
+    ]
 
 
 def polyder(p: Any, m: int = 1) -> Tensor:

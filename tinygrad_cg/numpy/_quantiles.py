@@ -103,8 +103,8 @@ def _find(method: str, n: Any, q: Tensor) -> Tensor:
 
 def _read_shares(name: str, q: Any, method: str) -> Tensor:
     if method not in _PLOTTING and method not in _STEPS:
-        known = ", ".join(sorted([*_PLOTTING, *_STEPS]))
-        raise ValueError(f"{name}: method must be one of {known}; got {method!r}")
+        names = ", ".join(sorted([*_PLOTTING, *_STEPS]))
+        raise ValueError(f"{name}: method must be one of {names}; got {method!r}")
     shares = cast(_array(q), np.float64)
     limits = np.asarray(stop_gradient(shares) if _is_recorded(q) else q)
     if not ((limits >= 0) & (limits <= 1)).all():
@@ -147,34 +147,34 @@ def quantile(
     axes = normalize_axes("quantile", axis, x.ndim)
     if weights is not None:
         rows = _rows(x, axes)
-        given = _rows(_like(weights, x, axes), axes)
-        index, wrong = _indices_by_weight(rows, given, shares, method)
-        found = reshape(take_along_axis(rows, index, -1), (*rows.shape[:-1], *shares.shape))
+        row_weights = _rows(_like(weights, x, axes), axes)
+        index, wrong = _indices_by_weight(rows, row_weights, shares, method)
+        values = reshape(take_along_axis(rows, index, -1), (*rows.shape[:-1], *shares.shape))
         spoiled = logical_or(reduce_any(isnan(rows), -1), wrong)
         spoiled = reshape(spoiled, (*spoiled.shape, *[1] * shares.ndim))
-        return _in_front(where(spoiled, np.nan, found), x, shares.ndim, axes, keepdims)
+        return _in_front(where(spoiled, np.nan, values), x, shares.ndim, axes, keepdims)
     rows = sort(_rows(x, axes))
     count = rows.shape[-1]
-    found = _interpolate(
+    values = _interpolate(
         _find(method, float(count), shares),
         float(count - 1),
         lambda index: gather(rows, index, axis=-1),
     )
     largest = gather(rows, count - 1, axis=-1)
     spoiled = reshape(isnan(largest), (*largest.shape, *[1] * shares.ndim))
-    return _in_front(where(spoiled, np.nan, found), x, shares.ndim, axes, keepdims)
+    return _in_front(where(spoiled, np.nan, values), x, shares.ndim, axes, keepdims)
 
 
 def _like(weights: Any, x: Tensor, axes: tuple[int, ...]) -> Tensor:
     """Return weights of the shape of `x`, which may be given along one axis."""
-    given = stop_gradient(cast(_array(weights), np.float64))
+    shared = stop_gradient(cast(_array(weights), np.float64))
     shape = [size if i in axes else 1 for i, size in enumerate(x.shape)]
-    if given.shape != x.shape and (len(axes) != 1 or tuple(given.shape) != (x.shape[axes[0]],)):
+    if shared.shape != x.shape and (len(axes) != 1 or tuple(shared.shape) != (x.shape[axes[0]],)):
         raise InvalidArgumentError(
-            f"quantile: weights of shape {tuple(given.shape)} fit neither the shape "
+            f"quantile: weights of shape {tuple(shared.shape)} fit neither the shape "
             f"{tuple(x.shape)} nor one axis of it"
         )
-    return given if given.shape == x.shape else broadcast_to(reshape(given, shape), x.shape)
+    return shared if shared.shape == x.shape else broadcast_to(reshape(shared, shape), x.shape)
 
 
 def _indices_by_weight(
@@ -217,22 +217,24 @@ def nanquantile(
     rows = sort(_rows(x, axes))
     count = reduce_sum(cast(logical_not(isnan(rows)), np.float64), -1, True)
     flat = reshape(shares, (-1,))
-    found = _interpolate(
+    result = _interpolate(
         _find(method, count, flat),
         subtract(count, 1),
         lambda index: take_along_axis(rows, index, -1),
     )
-    found = reshape(found, (*rows.shape[:-1], *shares.shape))
-    return _in_front(found, x, shares.ndim, axes, keepdims)
+    result = reshape(result, (*rows.shape[:-1], *shares.shape))
+    return _in_front(result, x, shares.ndim, axes, keepdims)
 
 
-def _in_front(found: Tensor, x: Tensor, rank: int, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+def _in_front(
+    result: Tensor, x: Tensor, rank: int, axes: tuple[int, ...], keepdims: bool
+) -> Tensor:
     """Return the result in the dtype of `x`, the axes of the quantiles first."""
-    found = moveaxis(cast(found, x.dtype), list(range(-rank, 0)), list(range(rank)))
+    result = moveaxis(cast(result, x.dtype), list(range(-rank, 0)), list(range(rank)))
     if not keepdims:
-        return found
+        return result
     kept = [1 if i in axes else size for i, size in enumerate(x.shape)]
-    return reshape(found, (*found.shape[:rank], *kept))
+    return reshape(result, (*result.shape[:rank], *kept))
 
 
 def _rows(x: Tensor, axes: tuple[int, ...]) -> Tensor:

@@ -32,9 +32,9 @@ def _read(x: Any) -> Any:
         return x
     if not any_tensor(x):
         return np.asarray(x)
-    rows = [_read(one) for one in x]
-    widest = max((one.dtype for one in rows if hasattr(one, "dtype")), key=rank, default=None)
-    return stack([_with_weak_dtype(one, widest) for one in rows])
+    rows = [_read(item) for item in x]
+    widest = max((row.dtype for row in rows if hasattr(row, "dtype")), key=rank, default=None)
+    return stack([_with_weak_dtype(row, widest) for row in rows])
 
 
 def _array(x: Any) -> Tensor:
@@ -59,11 +59,11 @@ def _with_weak_dtype(x: Any, other: np.dtype | None) -> Any:
     """Return `x`; a Python number takes a dtype `other` of its own kind or a higher one."""
     if not isinstance(x, (bool, int, float, complex)) or isinstance(x, np.generic):
         return x
-    found = np.asarray(x)
+    array = np.asarray(x)
     if other is None:
-        return found
-    gives_way = is_floating(other) or rank(other) >= rank(found.dtype)
-    return x if gives_way else found
+        return array
+    gives_way = is_floating(other) or rank(other) >= rank(array.dtype)
+    return x if gives_way else array
 
 
 def _clip_operands(a: Any, low: Any, high: Any) -> tuple:
@@ -146,8 +146,8 @@ def _searchsorted(a: Any, v: Any, side: str, sorter: Any) -> Tensor:
     if table.ndim != 1:
         raise ValueError(f"searchsorted: a must be 1-D, got shape {tuple(table.shape)}")
     table = table if sorter is None else gather(table, sorter)
-    found = searching.searchsorted(table, reshape(values, (-1,)), side)
-    return reshape(found, values.shape)
+    indices = searching.searchsorted(table, reshape(values, (-1,)), side)
+    return reshape(indices, values.shape)
 
 
 def _is_in(x: Tensor, among: Tensor, invert: bool) -> Tensor:
@@ -207,7 +207,7 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
 
 
 def _spacing(start: Any, stop: Any, dtype: Any) -> Any:
-    ends = [getattr(_read(one), "dtype", one) for one in (start, stop)]
+    ends = [getattr(_read(end), "dtype", end) for end in (start, stop)]
     return _kind(dtype, np.result_type(*ends, 1.0))
 
 
@@ -217,12 +217,12 @@ def _size(x: Tensor, axis: Any) -> int:
 
 def _converted(name: str, x: Any, dtype: Any, copy: Any, device: Any) -> Tensor:
     """Return a tensor of `x`; ValueError if ``copy=False`` and only another would do."""
-    found = _as(_array(x), dtype)
-    if copy is False and not (is_tensor(x) and x.dtype == found.dtype):
+    result = _as(_array(x), dtype)
+    if copy is False and not (is_tensor(x) and x.dtype == result.dtype):
         raise ValueError(
             f"{name}: copy=False, but {type(x).__name__} has to be copied: tensors are immutable"
         )
-    return _on(name, device, found)
+    return _on(name, device, result)
 
 
 @devices.on_device_of_operands

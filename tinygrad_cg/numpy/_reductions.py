@@ -190,11 +190,11 @@ def _nan_extremum(
     if not is_floating(x.dtype):
         return reduce(x, axis, None, keepdims, initial, chosen)
     missing = isnan(x)
-    found = reduce(where(missing, end, x), axis, None, keepdims, initial, chosen)
+    extreme = reduce(where(missing, end, x), axis, None, keepdims, initial, chosen)
     if initial is not None:
-        return found
+        return extreme
     nothing = equal(_count(x, axis, keepdims), 0)
-    return where(nothing, np.nan, found)
+    return where(nothing, np.nan, extreme)
 
 
 def _cumulative(
@@ -204,11 +204,11 @@ def _cumulative(
     if axis is None and x.ndim != 1:
         raise ValueError("cumulative_sum and cumulative_prod need an axis, except in 1-D")
     dim = normalize_axis("cumulative_sum", 0 if axis is None else axis, x.ndim)
-    found = scan(x, dim)
+    scanned = scan(x, dim)
     if not include_initial:
-        return found
+        return scanned
     first = np.full((*x.shape[:dim], 1, *x.shape[dim + 1 :]), start, x.dtype)
-    return concatenate([first, found], dim)
+    return concatenate([first, scanned], dim)
 
 
 # Neighbours ----------------------------------------------------------------------------------
@@ -329,16 +329,16 @@ def interp(
     points, knots, values = map(_real, (x, xp, fp))
     if knots.ndim != 1 or knots.shape != values.shape or not knots.shape[0]:
         raise InvalidArgumentError("interp: xp and fp must be 1-D, of one size, and not empty")
-    found = subtract(_searchsorted(knots, points, "right", None), 1)
+    position = subtract(_searchsorted(knots, points, "right", None), 1)
     last = knots.shape[0] - 1
-    index = clip(found, 0, max(last - 1, 0))
+    index = clip(position, 0, max(last - 1, 0))
     after_index = minimum(add(index, 1), last)
     low, high = gather(knots, index), gather(knots, after_index)
     start, end = gather(values, index), gather(values, after_index)
     width = where(equal(high, low), 1, subtract(high, low))
     inside = add(start, multiply(divide(subtract(points, low), width), subtract(end, start)))
     before, after, limit = getitem(values, 0), getitem(values, -1), getitem(knots, -1)
-    inside = where(less(found, 0), before if left is None else left, inside)
+    inside = where(less(position, 0), before if left is None else left, inside)
     outside = where(equal(points, limit), after, after if right is None else right)
     return where(greater_equal(points, limit), outside, inside)
 
@@ -352,11 +352,11 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
     dim = normalize_axis("apply_along_axis", axis, x.ndim)
     rows = moveaxis(x, dim, -1)
     outer = tuple(rows.shape[:-1])
-    found = [convert(func1d(getitem(rows, key), *args, **kwargs)) for key in np.ndindex(outer)]
-    if not found:
+    results = [convert(func1d(getitem(rows, key), *args, **kwargs)) for key in np.ndindex(outer)]
+    if not results:
         raise InvalidArgumentError("apply_along_axis: there is no slice to apply func1d to")
-    shape = tuple(found[0].shape)
-    result = reshape(stack(found), (*outer, *shape))
+    shape = tuple(results[0].shape)
+    result = reshape(stack(results), (*outer, *shape))
     count = len(shape)
     return moveaxis(result, list(range(-count, 0)), list(range(dim, dim + count)))
 
@@ -366,8 +366,8 @@ def apply_over_axes(func: Callable, a: Any, axes: Any) -> Tensor:
     x = _array(a)
     for axis in np.atleast_1d(axes).tolist():
         dim = normalize_axis("apply_over_axes", axis, x.ndim)
-        found = convert(func(x, dim))
-        x = expand_dims(found, dim) if found.ndim < x.ndim else found
+        reduced = convert(func(x, dim))
+        x = expand_dims(reduced, dim) if reduced.ndim < x.ndim else reduced
     return x
 
 
@@ -417,15 +417,15 @@ def _observed(name: str, weights: Any, x: Tensor) -> Tensor | None:
     """Return weights of the observations that are the columns of `x`."""
     if weights is None:
         return None
-    found = _array(weights)
-    if tuple(found.shape) != (x.shape[1],):
+    observed = _array(weights)
+    if tuple(observed.shape) != (x.shape[1],):
         raise InvalidArgumentError(
             f"cov: {name} must be a vector of {x.shape[1]} numbers, one for each observation, got "
-            f"shape {tuple(found.shape)}"
+            f"shape {tuple(observed.shape)}"
         )
-    if (np.asarray(stop_gradient(found)) < 0).any():
+    if (np.asarray(stop_gradient(observed)) < 0).any():
         raise InvalidArgumentError(f"cov: {name} must not be negative")
-    return found
+    return observed
 
 
 def _read_observations(m: Any, rowvar: bool) -> Tensor:
@@ -506,7 +506,7 @@ def histogram(
     indices = where(equal(numbers, getitem(limits, -1)), count - 1, indices)
     indices = where(less(indices, count), indices, -1)  # the negative ones are left out
     shares = ones_like(indices) if weights is None else reshape(_real(weights), (-1,))
-    found = unsorted_segments("sum", shares, indices, count)
+    counts = unsorted_segments("sum", shares, indices, count)
     if density:
-        found = divide(found, multiply(diff(edges), reduce_sum(found)))
-    return found, edges
+        counts = divide(counts, multiply(diff(edges), reduce_sum(counts)))
+    return counts, edges

@@ -293,13 +293,13 @@ def _degrees(name: str, ddof: Any, correction: Any) -> Any:
 
 
 def _variance(
-    x: Tensor, axis: Any, out: Any, ddof: Any, keepdims: Any, where: Any, given: Any
+    x: Tensor, axis: Any, out: Any, ddof: Any, keepdims: Any, where: Any, known_mean: Any
 ) -> Tensor:
     if x.dtype == np.float16:
         wide = cast(x, np.float32)
-        return cast(_variance(wide, axis, out, ddof, keepdims, where, given), x.dtype)
+        return cast(_variance(wide, axis, out, ddof, keepdims, where, known_mean), x.dtype)
     axis = normalize_axes("var", axis, x.ndim)
-    center = mean(x, axis, keepdims=True, where=where) if given is None else _array(given)
+    center = mean(x, axis, keepdims=True, where=where) if known_mean is None else _array(known_mean)
     centered = subtract(x, center)
     squares = real(multiply(centered, conj(centered)))
     total = _total("var", reduce_sum, add, 0, squares, axis, out, keepdims, None, where)
@@ -332,10 +332,10 @@ def _total(
     """Return a reduction of the elements that `where` chooses, combined with `initial`."""
     mask = _mask(name, where, x)
     chosen = x if mask is None else choose(mask, x, x.dtype.type(neutral))
-    found = reduce(chosen, _axis(x, axis), keepdims)
+    result = reduce(chosen, _axis(x, axis), keepdims)
     if initial is not None:
-        found = combine(found, cast(_array(initial), found.dtype))
-    return _no_out(name, out, found)
+        result = combine(result, cast(_array(initial), result.dtype))
+    return _no_out(name, out, result)
 
 
 def _count(name: str, x: Tensor, axis: Any, keepdims: Any, where: Any) -> Tensor:

@@ -48,17 +48,17 @@ class CoverageRow(NamedTuple):
 
 def rows() -> list[CoverageRow]:
     """Return all functions that NumPy lets others take over, by name, ufuncs first."""
-    found = {_row(ufunc, True) for ufunc in get_overridable_numpy_ufuncs()}
-    found |= {_row(function, False) for function in get_overridable_numpy_array_functions()}
-    return sorted(found, key=lambda row: (not row.is_ufunc, row.name))
+    table = {_row(ufunc, True) for ufunc in get_overridable_numpy_ufuncs()}
+    table |= {_row(function, False) for function in get_overridable_numpy_array_functions()}
+    return sorted(table, key=lambda row: (not row.is_ufunc, row.name))
 
 
 def _row(function: Any, is_ufunc: bool) -> CoverageRow:
     if is_ufunc:
         name = function.__name__
         return CoverageRow(name, True, _status(name, function in ufuncs, None))
-    name, found = name_of(function), public(function)
-    return CoverageRow(name, False, _status(name, found in functions, found))
+    name, public_function = name_of(function), public(function)
+    return CoverageRow(name, False, _status(name, public_function in functions, public_function))
 
 
 def _status(name: str, is_recorded: bool, function: Any) -> str:
@@ -96,10 +96,10 @@ def of_namespace(name: str) -> NamespaceCoverage:
     """
     module = _module(name)
     names = NAMES[name].split()
-    present = tuple([one for one in names if hasattr(module, one)])
-    reasons = {one: reason for reason, text in LEFT_OUT.items() for one in text.split()}
-    missing = [one for one in names if one not in present]
-    refused = {one: reasons[one] for one in missing if one in reasons}
+    present = tuple([name for name in names if hasattr(module, name)])
+    reasons = {name: reason for reason, text in LEFT_OUT.items() for name in text.split()}
+    missing = [name for name in names if name not in present]
+    refused = {name: reasons[name] for name in missing if name in reasons}
     return NamespaceCoverage(present, tuple([x for x in missing if x not in refused]), refused)
 
 
@@ -113,17 +113,17 @@ def _module(name: str) -> Any:
 
 def _print_namespaces(names: Sequence[str], fully: bool) -> None:
     for name in names:
-        found = of_namespace(name)
-        count = sum(map(len, found))
+        report = of_namespace(name)
+        count = sum(map(len, report))
         print(
-            f"{name}: {len(found.present)} of {count} functions, "
-            f"{len(found.absent)} absent, {len(found.refused)} left out"
+            f"{name}: {len(report.present)} of {count} functions, "
+            f"{len(report.absent)} absent, {len(report.refused)} left out"
         )
         if fully:
-            for one in found.absent:
-                print(f"  {one:40} absent")
-            for one, reason in found.refused.items():
-                print(f"  {one:40} left out: {reason}")
+            for missing in report.absent:
+                print(f"  {missing:40} absent")
+            for missing, reason in report.refused.items():
+                print(f"  {missing:40} left out: {reason}")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -149,23 +149,23 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: Any = None) -> tuple[Tensor, Tens
     """Return the solution of least squares of ``a x = b``, the sums of squared residuals (none
     unless the columns of `a` are independent), the rank and the singular values of `a`. Those below
     `rcond` times the largest count as 0."""
-    x, y = (convert(one) for one in _pair(a, b))
+    x, y = (convert(array) for array in _pair(a, b))
     if x.ndim != 2 or y.ndim not in (1, 2):
         raise InvalidArgumentError(
             f"lstsq: a must have 2 dimensions and b 1 or 2, got shapes {tuple(x.shape)} and "
             f"{tuple(y.shape)}"
         )
     bound = relative_tolerance(x) if rcond is None else rcond
-    found = _least_squares.lstsq(x, y, bound)
+    solution = _least_squares.lstsq(x, y, bound)
     values = _factorizations.svdvals(x)
     rank = cast(_least_squares.matrix_rank(x, rtol=bound), np.int32)
     lengths = reduce_sum(
-        multiply(distance := absolute(_linear_algebra.matmul(x, found) - y), distance), 0
+        multiply(distance := absolute(_linear_algebra.matmul(x, solution) - y), distance), 0
     )
     height, width = x.shape
     full = height > width and int(np.asarray(rank)) == width
     residuals = reshape(lengths, (-1,)) if full else reshape(getitem(values, slice(0)), (0,))
-    return found, residuals, rank, values
+    return solution, residuals, rank, values
 
 
 @hides_others
@@ -234,7 +234,7 @@ def matrix_transpose(x: TensorLike, /) -> Tensor:
 
 def multi_dot(arrays: Any) -> Tensor:
     """Return the product of several matrices; the first and the last may be vectors."""
-    tensors = [_array(one) for one in arrays]
+    tensors = [_array(array) for array in arrays]
     if len(tensors) < 2:
         raise ValueError("multi_dot: expecting at least two arrays")
     if tensors[-1].ndim == 1 and tensors[0].ndim > 1:
@@ -285,8 +285,8 @@ def qr(a: TensorLike, mode: str = "reduced") -> Tensor | Any:
             f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}: LAPACK's own form "
             "('raw') is not supported"
         )
-    found = _factorizations.qr(_array(a), mode == "complete")
-    return found[1] if mode == "r" else QRResult(*found)
+    factors = _factorizations.qr(_array(a), mode == "complete")
+    return factors[1] if mode == "r" else QRResult(*factors)
 
 
 def slogdet(a: TensorLike) -> SlogdetResult:
@@ -345,10 +345,10 @@ def tensorinv(a: TensorLike, ind: Any = 2) -> Tensor:
 def tensorsolve(a: TensorLike, b: TensorLike, axes: Any = None) -> Tensor:
     """Return the solution x of ``tensordot(a, x, x.ndim) = b``; `axes` of `a` are moved to its end
     first."""
-    x, y = (convert(one) for one in _pair(a, b))
+    x, y = (convert(array) for array in _pair(a, b))
     if axes is not None:
-        order = [i for i in range(x.ndim) if i not in {one % x.ndim for one in axes}]
-        x = transpose(x, order + [one % x.ndim for one in axes])
+        order = [i for i in range(x.ndim) if i not in {axis % x.ndim for axis in axes}]
+        x = transpose(x, order + [axis % x.ndim for axis in axes])
     shape = tuple(x.shape)[y.ndim :]
     size = int(np.prod(shape))
     return reshape(_decompositions.solve(reshape(x, (-1, size)), reshape(y, (-1,))), shape)

@@ -40,14 +40,14 @@ def _follow(f: Any, a: Any, answer: Any, distance: Any, tol: float) -> Any:
     @custom_gradient
     def solve(*leaves: Any) -> tuple[Any, Callable[[Any], Any]]:
         def gradient(upstream: Any) -> Any:
-            given = nest.pack_sequence_as(a, leaves)
-            x = _follow(f, given, answer, distance, tol)
+            params = nest.pack_sequence_as(a, leaves)
+            x = _follow(f, params, answer, distance, tol)
             adjoint = fixed_point(
-                _adjoint_step(f), (given, x, upstream), zeros_like(upstream), distance, tol
+                _adjoint_step(f), (params, x, upstream), zeros_like(upstream), distance, tol
             )
-            _, pullback = vjp(lambda *given: f(nest.pack_sequence_as(a, given))(x), *leaves)
-            found = pullback(adjoint)
-            return found[0] if len(found) == 1 else list(found)
+            _, pullback = vjp(lambda *params: f(nest.pack_sequence_as(a, params))(x), *leaves)
+            gradients = pullback(adjoint)
+            return gradients[0] if len(gradients) == 1 else list(gradients)
 
         return identity(answer), gradient
 
@@ -57,8 +57,8 @@ def _follow(f: Any, a: Any, answer: Any, distance: Any, tol: float) -> Any:
 def _adjoint_step(f: Any) -> Callable[[Any], Callable[[Any], Any]]:
     """Return the iteration whose fixed point is the upstream gradient through (1 - df/dx)."""
 
-    def at(given: Any) -> Callable[[Any], Any]:
-        a, x, upstream = given
+    def at(state: Any) -> Callable[[Any], Any]:
+        a, x, upstream = state
         return lambda g: upstream + vjp(f(a), x)[1](g)[0]
 
     return at

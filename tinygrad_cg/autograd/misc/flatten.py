@@ -54,14 +54,14 @@ def _take_apart(value: Any, parts: list[Any]) -> Callable[[Any, int], tuple[Any,
         entries = [_take_apart(value[key], parts) for key in keys]
 
         def together(vector: Any, offset: int) -> tuple[Any, int]:
-            found = []
+            rebuilt = []
             for entry in entries:
-                one, offset = entry(vector, offset)
-                found.append(one)
+                part, offset = entry(vector, offset)
+                rebuilt.append(part)
             if isinstance(value, dict):
-                return dict(zip(keys, found, strict=True)), offset
+                return dict(zip(keys, rebuilt, strict=True)), offset
             named = hasattr(value, "_fields")
-            return type(value)(*found) if named else type(value)(found), offset
+            return type(value)(*rebuilt) if named else type(value)(rebuilt), offset
 
         return together
     leaf = value if isinstance(value, Tensor) else np.asarray(value)

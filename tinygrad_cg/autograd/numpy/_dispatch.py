@@ -19,13 +19,13 @@ def lookup(name: str, theirs: ModuleType, ours: ModuleType, namespace: dict[str,
     """
     if name.startswith("__") and name != "__version__":
         raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
-    found = getattr(theirs, name)
+    attribute = getattr(theirs, name)
     differentiable = getattr(ours, name, None)
-    both = callable(found) and callable(differentiable) and differentiable is not found
-    if both and not isinstance(found, (type, ModuleType)):
-        found = _either(found, differentiable)
-    namespace[name] = found
-    return found
+    both = callable(attribute) and callable(differentiable) and differentiable is not attribute
+    if both and not isinstance(attribute, (type, ModuleType)):
+        attribute = _either(attribute, differentiable)
+    namespace[name] = attribute
+    return attribute
 
 
 def for_arrays(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -70,14 +70,14 @@ def odeint(
         raise ValueError(f"odeint: the times must ascend or descend, got t={values}")
 
     def slope(y: Any, at: Any) -> Any:
-        found = func(at, y, *args) if tfirst else func(y, at, *args)
-        found = np.stack(list(found)) if isinstance(found, (list, tuple)) else np.asarray(found)
-        if found.size != state.size:
+        rate = func(at, y, *args) if tfirst else func(y, at, *args)
+        rate = np.stack(list(rate)) if isinstance(rate, (list, tuple)) else np.asarray(rate)
+        if rate.size != state.size:
             raise ValueError(
                 f"odeint: func must return {state.size} numbers, as y0 has, "
-                f"got shape {tuple(found.shape)}"
+                f"got shape {tuple(rate.shape)}"
             )
-        return np.reshape(np.astype(found, state.dtype), state.shape)
+        return np.reshape(np.astype(rate, state.dtype), state.shape)
 
     def scale(y: Any) -> numpy.ndarray:
         return tolerance + rtol * numpy.abs(_values(y))
@@ -100,7 +100,7 @@ def odeint(
                 ahead = state + step * _sum(weights, slopes)
                 slopes.append(slope(ahead, at + time * step))
             width = abs(float(_values(step))) if is_last else size
-            error = _sum(_DIFFERENCE, [_values(one) for one in slopes])
+            error = _sum(_DIFFERENCE, [_values(slope) for slope in slopes])
             largest = numpy.maximum(scale(state), scale(ahead))
             norm = float(numpy.sqrt(numpy.mean((width * error / largest) ** 2)))
             if not numpy.isfinite(norm):
@@ -131,7 +131,7 @@ def _values(x: Any) -> numpy.ndarray:
 
 def _sum(weights: Sequence[float], slopes: Sequence[Any]) -> Any:
     """Return the weighed sum of slopes."""
-    parts = [w * one for w, one in zip(weights, slopes, strict=True) if w]
+    parts = [w * slope for w, slope in zip(weights, slopes, strict=True) if w]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -140,5 +140,5 @@ def _sum(weights: Sequence[float], slopes: Sequence[Any]) -> Any:
 
 def _first_size(y: numpy.ndarray, slope: numpy.ndarray, scale: numpy.ndarray) -> float:
     """Return a first step, as Hairer, Norsett and Wanner (1993), II.4, start."""
-    state, change = (float(numpy.sqrt(numpy.mean((one / scale) ** 2))) for one in (y, slope))
+    state, change = (float(numpy.sqrt(numpy.mean((vector / scale) ** 2))) for vector in (y, slope))
     return 1e-6 if state < 1e-5 or change < 1e-5 else 0.01 * state / change

@@ -183,11 +183,11 @@ def solve_banded(
 @for_arrays
 def block_diag(*arrays: Any) -> Any:
     """Return a matrix with the given ones along its diagonal, and 0 elsewhere."""
-    blocks = [np.atleast_2d(real(one)) for one in arrays] or [np.zeros((1, 0))]
-    columns = sum(one.shape[1] for one in blocks)
+    blocks = [np.atleast_2d(real(array)) for array in arrays] or [np.zeros((1, 0))]
+    columns = sum(block.shape[1] for block in blocks)
     rows, start = [], 0
-    for one in blocks:
-        end = start + one.shape[1]
-        rows.append(np.pad(one, ((0, 0), (start, columns - end))))
+    for block in blocks:
+        end = start + block.shape[1]
+        rows.append(np.pad(block, ((0, 0), (start, columns - end))))
         start = end
     return np.concatenate(rows)

@@ -57,7 +57,7 @@ def convolve(
             margins[i] = (small.shape[j] - 1,) * 2
         large = np.pad(large, margins)
     letters = iter(ascii_letters)
-    names_large, names_small = [[next(letters) for _ in one.shape] for one in (large, small)]
+    names_large, names_small = [[next(letters) for _ in array.shape] for array in (large, small)]
     for i, j in zip(*((dot_b, dot_a) if swap else (dot_a, dot_b)), strict=True):
         names_small[j] = names_large[i]
     operand, convolved = names_large.copy(), []
@@ -68,36 +68,38 @@ def convolve(
         large = np.take(large, starts[:, None] + np.arange(width), axis=at)
         operand[at : at + 1] = [convolved[-1], names_small[j]]
         small = np.flip(small, axis=j)
-    free_large = [one for one in names_large if one in operand and one not in names_small]
-    free_small = [one for one in names_small if one not in operand]
+    free_large = [
+        letter for letter in names_large if letter in operand and letter not in names_small
+    ]
+    free_small = [letter for letter in names_small if letter not in operand]
     free = free_small + free_large if swap else free_large + free_small
     equation = "".join([*operand, ",", *names_small, "->", *free, *convolved])
-    found = np.einsum(equation, large, small)
+    result = np.einsum(equation, large, small)
     if mode == "same":
         for k, (a, b) in enumerate(sizes, len(free)):
-            cut = [slice(None)] * found.ndim
+            cut = [slice(None)] * result.ndim
             cut[k] = slice((b - 1) // 2, (b - 1) // 2 + a)
-            found = found[tuple(cut)]
-    return found
+            result = result[tuple(cut)]
+    return result
 
 
 def _axes(A: Any, B: Any, axes: Any, dot_axes: Any) -> list[list[int]]:
     """Return convolved and summed axes of both, not negative; ValueError if they do not fit."""
     if axes is None:
         axes = (range(A.ndim), range(B.ndim))
-    found = [
+    pairs = [
         [int(i) + array.ndim if i < 0 else int(i) for i in group]
         for group, array in zip((*axes, *dot_axes), (A, B, A, B), strict=True)
     ]
-    for (one, other), text in zip((found[:2], found[2:]), ("axes", "dot_axes"), strict=True):
-        if len(one) != len(other):
+    for (of_a, other), text in zip((pairs[:2], pairs[2:]), ("axes", "dot_axes"), strict=True):
+        if len(of_a) != len(other):
             raise ValueError(
-                f"convolve: {text} must have as many axes of A as of B, got {one} and {other}"
+                f"convolve: {text} must have as many axes of A as of B, got {of_a} and {other}"
             )
-    for array, used in ((A, found[0] + found[2]), (B, found[1] + found[3])):
+    for array, used in ((A, pairs[0] + pairs[2]), (B, pairs[1] + pairs[3])):
         if len(set(used)) != len(used) or not all(0 <= i < array.ndim for i in used):
             raise ValueError(
                 f"convolve: axes and dot_axes must be different axes of an array of shape "
                 f"{tuple(array.shape)}, got {used}"
             )
-    return found
+    return pairs
