@@ -64,17 +64,17 @@ def convert(function: Any) -> Any:
         return function if called is None else convert(called)
     if is_left(function) or HELPER in function.__code__.co_freevars:
         return function
-    made = _transformed(function)
-    return function if isinstance(made, str) else _instance(made, function)
+    transformed = _transformed(function)
+    return function if isinstance(transformed, str) else _instance(transformed, function)
 
 
 def reason(code: CodeType) -> str:
     """Return why a function runs as it was written; "" if it does not."""
     if HELPER in code.co_freevars:
         return ""
-    known = _kept.get(id(code))
-    if known is not None and isinstance(known[1], str):
-        return known[1]
+    cached = _kept.get(id(code))
+    if cached is not None and isinstance(cached[1], str):
+        return cached[1]
     return (
         f"`{code.co_name}` runs as it was written, for it is under do_not_convert or "
         "autograph=False, code of another library, or called by one"
@@ -84,17 +84,17 @@ def reason(code: CodeType) -> str:
 def _transformed(function: FunctionType) -> Any:
     """Return the transformed code of a function and what it consists of, or why there is none."""
     code = function.__code__
-    known = _kept.get(id(code))
-    if known is not None:
-        return known[1]
+    cached = _kept.get(id(code))
+    if cached is not None:
+        return cached[1]
     try:
-        made: Any = _transform(function)
+        result: Any = _transform(function)
     except NoSource as error:
-        made = str(error)
-    _kept[id(code)] = code, made
+        result = str(error)
+    _kept[id(code)] = code, result
     while len(_kept) > _MOST:
         _kept.popitem(last=False)
-    return made
+    return result
 
 
 def _transform(function: FunctionType) -> tuple[Unit, CodeType]:
@@ -110,27 +110,33 @@ def _transform(function: FunctionType) -> tuple[Unit, CodeType]:
         tree = ast.copy_location(ast.FunctionDef("<lambda>", tree.args, [body], []), tree)
     own = frozenset((*code.co_varnames, *code.co_cellvars))
     unit = Unit(code.co_name, tree, code.co_filename, own, frozenset(code.co_freevars))
-    made = copy.copy(tree)
-    made.name = INSIDE
-    made.args = _without_defaults(tree.args)
-    made.returns = None
-    made.body = plain_body(unit)
+    definition = copy.copy(tree)
+    definition.name = INSIDE
+    definition.args = _without_defaults(tree.args)
+    definition.returns = None
+    definition.body = plain_body(unit)
     mark = ast.Name(
         "staticmethod", ast.Load(), lineno=line, col_offset=0, end_lineno=line, end_col_offset=0
     )
-    made.decorator_list = [mark] if getattr(tree, "decorator_list", None) else []
-    module = compile_tree(factory([*code.co_freevars, HELPER], made), code)
-    inside = next(one for one in codes_in(module) if one.co_name == INSIDE)
+    definition.decorator_list = [mark] if getattr(tree, "decorator_list", None) else []
+    module = compile_tree(factory([*code.co_freevars, HELPER], definition), code)
+    inside = next(candidate for candidate in codes_in(module) if candidate.co_name == INSIDE)
     return unit, inside.replace(co_name=code.co_name, co_qualname=code.co_qualname)
 
 
 def _without_defaults(arguments: ast.arguments) -> ast.arguments:
-    made = copy.deepcopy(arguments)
-    made.defaults, made.kw_defaults = [], [None] * len(made.kwonlyargs)
-    for one in (*made.posonlyargs, *made.args, *made.kwonlyargs, made.vararg, made.kwarg):
-        if one is not None:
-            one.annotation = None
-    return made
+    stripped = copy.deepcopy(arguments)
+    stripped.defaults, stripped.kw_defaults = [], [None] * len(stripped.kwonlyargs)
+    for argument in (
+        *stripped.posonlyargs,
+        *stripped.args,
+        *stripped.kwonlyargs,
+        stripped.vararg,
+        stripped.kwarg,
+    ):
+        if argument is not None:
+            argument.annotation = None
+    return stripped
 
 
 class _Mangle(ast.NodeTransformer):
@@ -153,20 +159,20 @@ class _Mangle(ast.NodeTransformer):
         return node
 
 
-def _instance(made: tuple[Unit, CodeType], function: FunctionType) -> FunctionType:
+def _instance(transformed: tuple[Unit, CodeType], function: FunctionType) -> FunctionType:
     """Return a transformed function with the cells, defaults and names of the original."""
-    unit, code = made
+    unit, code = transformed
     helper = Helper(unit, code, function.__globals__, call)
     cells = {**cells_of(function), HELPER: CellType(helper)}
     closure = tuple(cells[name] for name in code.co_freevars)
-    found = FunctionType(
+    instance = FunctionType(
         code, function.__globals__, function.__name__, function.__defaults__, closure
     )
-    found.__kwdefaults__ = function.__kwdefaults__
-    found.__dict__.update(function.__dict__)
-    found.__qualname__, found.__doc__ = function.__qualname__, function.__doc__
-    found.__module__, found.__annotations__ = function.__module__, function.__annotations__
-    return found
+    instance.__kwdefaults__ = function.__kwdefaults__
+    instance.__dict__.update(function.__dict__)
+    instance.__qualname__, instance.__doc__ = function.__qualname__, function.__doc__
+    instance.__module__, instance.__annotations__ = function.__module__, function.__annotations__
+    return instance
 
 
 def call(function: Any) -> Any:
@@ -206,7 +212,7 @@ _TAKE_FUNCTIONS = (
 
 def _with_functions(called: Callable, *args: Any, **kwargs: Any) -> Any:
     """Call a function of the library with transformed functions instead of those it is given."""
-    kwargs = {key: _argument(one) for key, one in kwargs.items()}
+    kwargs = {key: _argument(value) for key, value in kwargs.items()}
     return called(*map(_argument, args), **kwargs)
 
 
@@ -216,4 +222,4 @@ def _argument(value: Any) -> Any:
         return convert(value)
     if type(value) in (list, tuple):
         return type(value)(map(_argument, value))
-    return {key: _argument(one) for key, one in value.items()} if type(value) is dict else value
+    return {key: _argument(item) for key, item in value.items()} if type(value) is dict else value

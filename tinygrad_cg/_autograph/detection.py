@@ -75,21 +75,21 @@ def _has_branches(function: Any, seen: set[Any]) -> bool:
         seen.add("takes functions")
     if any(map(_changes, codes)):
         seen.add("changes")
-    found = [function.__globals__.get(name) for name in names]
+    mentioned = [function.__globals__.get(name) for name in names]
     for cell in function.__closure__ or ():
         try:
-            found.append(cell.cell_contents)
+            mentioned.append(cell.cell_contents)
         except ValueError:
             continue
-    for one in found:
-        if isinstance(one, ModuleType) and not _is_foreign(one.__name__):
-            found += [vars(one).get(name) for name in names]
+    for value in mentioned:
+        if isinstance(value, ModuleType) and not _is_foreign(value.__name__):
+            mentioned += [vars(value).get(name) for name in names]
     if instance is not None:
-        found += [getattr(type(instance), name, None) for name in names]
-        found += [getattr(instance, "__dict__", {}).get(name) for name in names]
-    if any(_has_changing_methods(one, names) for one in found):
+        mentioned += [getattr(type(instance), name, None) for name in names]
+        mentioned += [getattr(instance, "__dict__", {}).get(name) for name in names]
+    if any(_has_changing_methods(value, names) for value in mentioned):
         seen.add("changes")
-    return any(_has_branches(function_of(one), seen) for one in found)
+    return any(_has_branches(function_of(value), seen) for value in mentioned)
 
 
 def _branches(code: CodeType) -> bool:
@@ -108,7 +108,7 @@ def _has_changing_methods(value: Any, names: set[str]) -> bool:
     ):
         return False
     methods = [inspect.getattr_static(owner, name, None) for name in names]
-    return any(isinstance(one, FunctionType) and _changes(one.__code__) for one in methods)
+    return any(isinstance(method, FunctionType) and _changes(method.__code__) for method in methods)
 
 
 def _changes(code: CodeType) -> bool:

@@ -105,19 +105,19 @@ class Helper:
     def test(self, going_on: bool, value: Any, *later: Callable[[], Any]) -> Any:
         """Return the same where nothing but the truth is asked."""
         word = "and" if going_on else "or"
-        truths = [lambda one=one: as_tensor(truth(one(), word)) for one in later]
+        truths = [lambda operand=operand: as_tensor(truth(operand(), word)) for operand in later]
         return self.sequence(going_on, as_tensor(truth(value, word)), *truths)
 
     @staticmethod
     def combine(going_on: bool, value: Any, *later: Callable[[], Any]) -> Any:
         """Return the same of comparisons, which may all be evaluated."""
         word, function = ("and", logical_and) if going_on else ("or", logical_or)
-        truths = [as_tensor(truth(one(), word)) for one in later]
+        truths = [as_tensor(truth(operand(), word)) for operand in later]
         return functools.reduce(function, truths, truth(value, word))
 
-    def choose(self, test: Any, one: Callable, other: Callable, line: int) -> Any:
+    def choose(self, test: Any, body: Callable, other: Callable, line: int) -> Any:
         """Return a conditional expression whose condition is a tensor."""
-        return self._choose(truth(test, "if"), [one, other], "else", line)
+        return self._choose(truth(test, "if"), [body, other], "else", line)
 
     def _choose(self, test: Any, values: list[Callable], word: str, line: int | None) -> Any:
         samples = []
@@ -147,15 +147,15 @@ class Helper:
         """Check at each call what a tensor says."""
         text = message()
         parts = list(text) if isinstance(text, (list, tuple)) else [text]
-        shown = [stop_gradient(convert(one)) if is_traced(one) else one for one in parts]
-        operands = [one for one in shown if isinstance(one, Tensor)]
+        shown = [stop_gradient(convert(part)) if is_traced(part) else part for part in parts]
+        operands = [part for part in shown if isinstance(part, Tensor)]
         where = self.where(line)
 
         def check(holds: np.ndarray, *values: np.ndarray) -> tuple[()]:
             if holds:
                 return ()
             supply = iter(values)
-            said = [str(next(supply)) if isinstance(one, Tensor) else str(one) for one in shown]
+            said = [str(next(supply)) if isinstance(part, Tensor) else str(part) for part in shown]
             words = " ".join(said) if text is not None else "assertion failed"
             raise FailedAssertion(f"{words} ({where})")
 
@@ -164,15 +164,15 @@ class Helper:
     def refuse_raise(self, error: Any) -> Any:
         """Return the error to raise where one is raised in a case that a tensor decides."""
         line = self._line()
-        made = self.refusal(
+        refusal = self.refusal(
             line,
             f"`raise` in a case that a tensor decides: whether {error!r} is raised is known at run "
             "time only",
             "Use `assert`, or tf.debugging.assert_..., which check at each call",
         )
         if isinstance(error, BaseException):
-            made.__cause__ = error
-        return made
+            refusal.__cause__ = error
+        return refusal
 
     # Regions ---------------------------------------------------------------------------------
 
@@ -227,10 +227,10 @@ class Helper:
                 )
             tree = region(site, which)
             module = compile_tree(factory([*site.cells, HELPER], tree), self.code)
-            code = next(one for one in codes_in(module) if one.co_name == INSIDE)
+            code = next(candidate for candidate in codes_in(module) if candidate.co_name == INSIDE)
             code = code.replace(co_name=self.unit.name, co_qualname=self.code.co_qualname)
             self.codes[number, which] = code
-        closure = tuple(cells[one] for one in code.co_freevars)
+        closure = tuple(cells[name] for name in code.co_freevars)
         return FunctionType(code, self.names, self.unit.name, None, closure)
 
     def if_(self, number: int, names: dict, cells: Callable, test: Any) -> Any:
@@ -299,14 +299,14 @@ _MOST_ROUNDS = 1000
 def dynamic_range(function: Callable, *arguments: Any, **options: Any) -> Any:
     """Return a range: one for a loop of the program if its length is a tensor's."""
     names = ("start", "limit", "delta")
-    given = [*arguments, *[options[one] for one in names if one in options]]
-    if not any(map(is_traced, given)):
+    bounds = [*arguments, *[options[name] for name in names if name in options]]
+    if not any(map(is_traced, bounds)):
         return function(*arguments, **options)
     start, limit, delta = {
-        1: lambda: (0, given[0], 1),
-        2: lambda: (*given, 1),
-        3: lambda: tuple(given),
-    }[len(given)]()
+        1: lambda: (0, bounds[0], 1),
+        2: lambda: (*bounds, 1),
+        3: lambda: tuple(bounds),
+    }[len(bounds)]()
     return Range((start, limit, delta), lambda: function(*arguments, **options))
 
 

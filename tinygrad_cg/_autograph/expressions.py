@@ -33,11 +33,11 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def _visit_comprehension(self, node: Any) -> Any:
-        for one in node.generators:
+        for generator in node.generators:
             self.iterables += 1
-            one.iter = self.visit(one.iter)
+            generator.iter = self.visit(generator.iter)
             self.iterables -= 1
-            one.ifs = [self.visit(test) for test in one.ifs]
+            generator.ifs = [self.visit(test) for test in generator.ifs]
         for part in ("elt", "key", "value"):
             if hasattr(node, part):
                 setattr(node, part, self.visit(getattr(node, part)))
@@ -59,7 +59,9 @@ class Expressions(ast.NodeTransformer):
         return (
             bool(self.iterables)
             or self.depth >= _DEEPEST
-            or any(isinstance(node, special) for one in later for node in ast.walk(one))
+            or any(
+                isinstance(node, special) for expression in later for node in ast.walk(expression)
+            )
         )
 
     def test(self, node: Any) -> Any:
@@ -75,7 +77,7 @@ class Expressions(ast.NodeTransformer):
         if test:
             method = "combine" if all(map(_is_comparison, node.values)) else "test"
         self.depth += 1
-        values = [self.test(one) if test else self.visit(one) for one in node.values]
+        values = [self.test(operand) if test else self.visit(operand) for operand in node.values]
         self.depth -= 1
         return self._choice(method, node, values)
 
@@ -84,7 +86,7 @@ class Expressions(ast.NodeTransformer):
         if not rest:
             return first
         mark = self.unit.temporary()
-        later = [thunk(copy.deepcopy(one)) for one in rest]
+        later = [thunk(copy.deepcopy(operand)) for operand in rest]
         others = self._choice(method, node, rest)
         native = ast.BoolOp(copy.copy(node.op), [name(mark, first), others])
         is_and = constant(isinstance(node.op, ast.And), node)
@@ -129,7 +131,7 @@ def _is_comparison(node: ast.AST) -> bool:
     parts = (*arithmetic, ast.cmpop, ast.expr_context, ast.Compare)
     divides = (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult, ast.In, ast.NotIn, ast.Not)
     return isinstance(node, ast.Compare) and all(
-        isinstance(one, parts) and not isinstance(one, divides) for one in ast.walk(node)
+        isinstance(part, parts) and not isinstance(part, divides) for part in ast.walk(node)
     )
 
 

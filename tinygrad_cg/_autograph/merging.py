@@ -58,8 +58,8 @@ class Carried(NamedTuple):
             return zeros(self.shape, self.dtype)
         if isinstance(value, Weak):
             return value.strong(self.dtype)
-        made = convert(value, self.dtype if is_weak(value) else None)
-        return made if made.dtype == self.dtype else cast(made, self.dtype)
+        tensor = convert(value, self.dtype if is_weak(value) else None)
+        return tensor if tensor.dtype == self.dtype else cast(tensor, self.dtype)
 
     def value(self, tensor: Tensor, number: Callable[[Tensor], Any]) -> Any:
         """Return what a tensor of this type carries."""
@@ -84,80 +84,80 @@ class Plan(NamedTuple):
             flat = [undefined] * len(self.leaves)
         else:
             flat = [value] if self.structure is undefined else nest.flatten(value)
-        found = []
-        for kind, one in zip(self.leaves, flat, strict=True):
+        tensors = []
+        for kind, leaf in zip(self.leaves, flat, strict=True):
             if isinstance(kind, Carried):
-                found.append(kind.tensor(one))
-            elif is_tensor(one) and one is not kind.value:
+                tensors.append(kind.tensor(leaf))
+            elif is_tensor(leaf) and leaf is not kind.value:
                 raise AutographError(
-                    f"{describe(one)} is assigned where {describe(kind.value)} stayed when types "
+                    f"{describe(leaf)} is assigned where {describe(kind.value)} stayed when types "
                     "were learned: a branch or loop that a tensor decides must do the same each "
                     "time that it is traced"
                 )
-        return found
+        return tensors
 
     @property
     def count(self) -> int:
-        return sum(isinstance(one, Carried) for one in self.leaves)
+        return sum(isinstance(kind, Carried) for kind in self.leaves)
 
     def pack(self, tensors: list[Tensor], number: Callable[[Tensor], Any]) -> Any:
         """Return the value that tensors carry."""
         supply = iter(tensors)
         flat = [
-            one.value(next(supply), number) if isinstance(one, Carried) else one.value
-            for one in self.leaves
+            kind.value(next(supply), number) if isinstance(kind, Carried) else kind.value
+            for kind in self.leaves
         ]
         return nest.pack_sequence_as(self.structure, flat)
 
 
-def plan(one: Any, other: Any) -> Plan:
+def plan(value: Any, other: Any) -> Plan:
     """Return the type that both values have. Raises Mismatch if there is none."""
-    if one is undefined or other is undefined:
-        one = other = one if other is undefined else other
-        if one is undefined:
+    if value is undefined or other is undefined:
+        value = other = value if other is undefined else other
+        if value is undefined:
             return Plan(undefined, [Kept(undefined)])
-        return Plan(one, [_filled(leaf) for leaf in nest.flatten(one)])
-    if one is other:
-        return Plan(undefined, [Kept(one)])
-    if nest.is_nested(one) or nest.is_nested(other):
+        return Plan(value, [_filled(leaf) for leaf in nest.flatten(value)])
+    if value is other:
+        return Plan(undefined, [Kept(value)])
+    if nest.is_nested(value) or nest.is_nested(other):
         try:
-            nest.assert_same_structure(one, other)
+            nest.assert_same_structure(value, other)
         except (TypeError, ValueError):
-            raise Mismatch(f"{describe(one)} and {describe(other)}") from None
-    pairs = zip(nest.flatten(one), nest.flatten(other), strict=True)
-    return Plan(one, [_leaf(a, b) for a, b in pairs])
+            raise Mismatch(f"{describe(value)} and {describe(other)}") from None
+    pairs = zip(nest.flatten(value), nest.flatten(other), strict=True)
+    return Plan(value, [_leaf(a, b) for a, b in pairs])
 
 
 def _filled(leaf: Any) -> Carried | Kept:
     return _leaf(leaf, leaf, fill=True)
 
 
-def _leaf(one: Any, other: Any, fill: bool = False) -> Carried | Kept:
-    if one is other and not (fill and _is_number(one)):
-        return Kept(one)
-    if not _is_number(one) or not _is_number(other):
-        if type(one) is type(other) and not _is_number(one) and _equal(one, other):
-            return Kept(one)
-        raise Mismatch(f"{describe(one)} and {describe(other)}")
-    known = is_weak(one) and not isinstance(one, Weak) and not fill
-    if known and type(one) is type(other) and repr(one) == repr(other):
-        return Kept(one)
-    (a, weak), (b, other_weak) = _dtype(one), _dtype(other)
-    shape, other_shape = _shape(one), _shape(other)
+def _leaf(value: Any, other: Any, fill: bool = False) -> Carried | Kept:
+    if value is other and not (fill and _is_number(value)):
+        return Kept(value)
+    if not _is_number(value) or not _is_number(other):
+        if type(value) is type(other) and not _is_number(value) and _equal(value, other):
+            return Kept(value)
+        raise Mismatch(f"{describe(value)} and {describe(other)}")
+    is_plain = is_weak(value) and not isinstance(value, Weak) and not fill
+    if is_plain and type(value) is type(other) and repr(value) == repr(other):
+        return Kept(value)
+    (a, weak), (b, other_weak) = _dtype(value), _dtype(other)
+    shape, other_shape = _shape(value), _shape(other)
     if shape != other_shape:
-        raise Mismatch(f"{describe(one)} and {describe(other)}")
+        raise Mismatch(f"{describe(value)} and {describe(other)}")
     if weak and other_weak:
         dtype = np.result_type(a, b)
         return Carried(dtype, shape, not is_exact(dtype))
     if weak or other_weak:
         strong = b if weak else a
-        if weak_dtype(one if weak else other, strong) != strong or (
+        if weak_dtype(value if weak else other, strong) != strong or (
             strong == BOOL and BOOL not in (a if weak else b,)
         ):
-            raise Mismatch(f"{describe(one)} and {describe(other)}")
+            raise Mismatch(f"{describe(value)} and {describe(other)}")
         return Carried(strong, shape, False)
     if a != b:
-        raise Mismatch(f"{describe(one)} and {describe(other)}")
+        raise Mismatch(f"{describe(value)} and {describe(other)}")
     return Carried(a, shape, False)
 
 
@@ -165,8 +165,8 @@ def _is_number(value: Any) -> bool:
     return is_tensor(value) or is_weak(value) or isinstance(value, np.ndarray)
 
 
-def _equal(one: Any, other: Any) -> bool:
-    return isinstance(one, (str, bytes, type(None))) and one == other
+def _equal(value: Any, other: Any) -> bool:
+    return isinstance(value, (str, bytes, type(None))) and value == other
 
 
 def _shape(value: Any) -> tuple[int, ...]:

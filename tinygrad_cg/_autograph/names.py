@@ -32,9 +32,9 @@ def own_nodes(nodes: ast.AST | Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 def reads(nodes: Any) -> Names:
     """Return the names that are read, also by functions inside."""
-    todo = [nodes] if isinstance(nodes, ast.AST) else [one for one in nodes if one is not None]
+    todo = [nodes] if isinstance(nodes, ast.AST) else [node for node in nodes if node is not None]
     return frozenset(
-        node.id for one in todo for node in _names_in(one) if isinstance(node.ctx, ast.Load)
+        node.id for root in todo for node in _names_in(root) if isinstance(node.ctx, ast.Load)
     )
 
 
@@ -49,45 +49,45 @@ def _names_in(node: ast.AST, bound: Names = NONE) -> Iterator[ast.Name]:
         return
     if isinstance(node, _COMPREHENSIONS):
         yield from _names_in(node.generators[0].iter, bound)
-        targets = [name for one in node.generators for name in _names_in(one.target)]
+        targets = [name for generator in node.generators for name in _names_in(generator.target)]
         bound |= {name.id for name in targets}
-    for one in ast.iter_child_nodes(node):
-        yield from _names_in(one, bound)
+    for child in ast.iter_child_nodes(node):
+        yield from _names_in(child, bound)
 
 
 def writes(nodes: Any) -> list[str]:
     """Return the names that are assigned or deleted, in the order of the text."""
-    found: dict[tuple[int, int], str] = {}
+    by_position: dict[tuple[int, int], str] = {}
     todo = [nodes] if isinstance(nodes, ast.AST) else nodes
-    names = {id(name) for one in todo for name in _names_in(one)}
+    names = {id(name) for root in todo for name in _names_in(root)}
     for node in own_nodes(nodes):
         if isinstance(node, ast.Name) and id(node) not in names:
             continue
         position = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            found[position] = node.id
+            by_position[position] = node.id
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found[position] = node.name
+            by_position[position] = node.name
         elif isinstance(node, ast.alias):
-            found[position] = (node.asname or node.name).partition(".")[0]
+            by_position[position] = (node.asname or node.name).partition(".")[0]
         elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
-            found[position] = node.name
+            by_position[position] = node.name
         elif isinstance(node, ast.MatchMapping) and node.rest:
-            found[position] = node.rest
-    return list(dict.fromkeys(found[position] for position in sorted(found)))
+            by_position[position] = node.rest
+    return list(dict.fromkeys(by_position[position] for position in sorted(by_position)))
 
 
 def captured(body: Sequence[ast.AST]) -> Names:
     """Return the names that functions, classes and generators inside mention."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in own_nodes(body):
         if isinstance(node, (*SCOPES, ast.GeneratorExp)):
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Name):
-                    found.add(inner.id)
+                    names.add(inner.id)
                 elif isinstance(inner, (ast.Nonlocal, ast.Global)):
-                    found.update(inner.names)
-    return frozenset(found)
+                    names.update(inner.names)
+    return frozenset(names)
 
 
 def assigned_inside(body: Sequence[ast.AST]) -> Names:
@@ -97,22 +97,24 @@ def assigned_inside(body: Sequence[ast.AST]) -> Names:
 
 def declared(nodes: Iterable[ast.AST], kind: Any) -> Names:
     """Return the names that are declared nonlocal or global, also by functions inside."""
-    found: list[Any] = [one for node in nodes for one in ast.walk(node) if isinstance(one, kind)]
-    return frozenset(name for one in found for name in one.names)
+    declarations: list[Any] = [
+        inner for node in nodes for inner in ast.walk(node) if isinstance(inner, kind)
+    ]
+    return frozenset(name for declaration in declarations for name in declaration.names)
 
 
 def jumps(statements: Sequence[ast.stmt]) -> frozenset[int]:
     """Return how control may leave statements other than at their end."""
-    found: set[int] = set()
-    for one in statements:
-        if type(one) in _JUMPS:
-            found.add(_JUMPS[type(one)])
-        elif isinstance(one, LOOPS):
-            found |= jumps(one.body) & {RETURN} | jumps(one.orelse)
+    ways: set[int] = set()
+    for statement in statements:
+        if type(statement) in _JUMPS:
+            ways.add(_JUMPS[type(statement)])
+        elif isinstance(statement, LOOPS):
+            ways |= jumps(statement.body) & {RETURN} | jumps(statement.orelse)
         else:
-            for block in blocks(one):
-                found |= jumps(block)
-    return frozenset(found)
+            for block in blocks(statement):
+                ways |= jumps(block)
+    return frozenset(ways)
 
 
 def blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
@@ -120,11 +122,11 @@ def blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
     if isinstance(statement, SCOPES):
         return
     for name in ("body", "orelse", "finalbody"):
-        found = getattr(statement, name, None)
-        if found:
-            yield found
-    for one in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-        yield one.body
+        block = getattr(statement, name, None)
+        if block:
+            yield block
+    for clause in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield clause.body
 
 
 def is_compound(statement: ast.stmt) -> bool:
@@ -133,7 +135,7 @@ def is_compound(statement: ast.stmt) -> bool:
 
 def may_leave_early(statements: Sequence[ast.stmt]) -> bool:
     """Return whether a jump out of these statements stands in a statement inside of them."""
-    return any(is_compound(one) and jumps([one]) for one in statements)
+    return any(is_compound(statement) and jumps([statement]) for statement in statements)
 
 
 class Liveness:
@@ -150,82 +152,86 @@ class Liveness:
         self._block(body, NONE, NONE, NONE)
 
     def _block(self, body: Sequence[ast.stmt], out: Names, brk: Names, cont: Names) -> Names:
-        for one in reversed(body):
-            self.after[id(one)] = out | self._caught
-            self.exits[id(one)] = brk, cont
-            out = self._statement(one, out, brk, cont) | self._caught
+        for statement in reversed(body):
+            self.after[id(statement)] = out | self._caught
+            self.exits[id(statement)] = brk, cont
+            out = self._statement(statement, out, brk, cont) | self._caught
         return out
 
-    def _statement(self, one: Any, out: Names, brk: Names, cont: Names) -> Names:
-        match one:
+    def _statement(self, statement: Any, out: Names, brk: Names, cont: Names) -> Names:
+        match statement:
             case ast.If():
-                found = self._block(one.body, out, brk, cont)
-                return reads(one.test) | found | self._block(one.orelse, out, brk, cont)
+                live = self._block(statement.body, out, brk, cont)
+                return reads(statement.test) | live | self._block(statement.orelse, out, brk, cont)
             case ast.While():
-                other = self._block(one.orelse, out, brk, cont)
-                head = other | reads(one.test)
+                other = self._block(statement.orelse, out, brk, cont)
+                head = other | reads(statement.test)
                 while True:
-                    found = head | self._block(one.body, head, out, head)
-                    if found == head:
+                    live = head | self._block(statement.body, head, out, head)
+                    if live == head:
                         break
-                    head = found
-                self.heads[id(one)] = head
+                    head = live
+                self.heads[id(statement)] = head
                 return head
             case ast.For() | ast.AsyncFor():
-                other = self._block(one.orelse, out, brk, cont)
-                head, targets = other, frozenset(writes(one.target))
+                other = self._block(statement.orelse, out, brk, cont)
+                head, targets = other, frozenset(writes(statement.target))
                 while True:
-                    inside = self._block(one.body, head, out, head)
-                    found = head | inside - targets | reads(one.target)
-                    if found == head:
+                    inside = self._block(statement.body, head, out, head)
+                    live = head | inside - targets | reads(statement.target)
+                    if live == head:
                         break
-                    head = found
-                self.heads[id(one)] = head
-                return head | reads(one.iter)
+                    head = live
+                self.heads[id(statement)] = head
+                return head | reads(statement.iter)
             case ast.Try() | ast.TryStar():
                 before = self._caught
-                final = self._block(one.finalbody, out, brk, cont) if one.finalbody else out
-                if one.finalbody:
+                final = (
+                    self._block(statement.finalbody, out, brk, cont) if statement.finalbody else out
+                )
+                if statement.finalbody:
                     self._caught |= final
                 handled = NONE
-                for handler in one.handlers:
-                    found = self._block(handler.body, final, brk, cont) - {handler.name}
-                    handled |= found | reads([handler.type])
-                otherwise = self._block(one.orelse, final, brk, cont)
+                for handler in statement.handlers:
+                    live = self._block(handler.body, final, brk, cont) - {handler.name}
+                    handled |= live | reads([handler.type])
+                otherwise = self._block(statement.orelse, final, brk, cont)
                 self._caught |= handled
-                found = self._block(one.body, otherwise, brk, cont) | handled
+                live = self._block(statement.body, otherwise, brk, cont) | handled
                 self._caught = before
-                return found
+                return live
             case ast.With() | ast.AsyncWith():
-                passes = all(map(_passes_errors_on, one.items))
+                passes = all(map(_passes_errors_on, statement.items))
                 before, self._caught = self._caught, self._caught | (NONE if passes else out)
-                found = self._block(one.body, out, brk, cont)
+                live = self._block(statement.body, out, brk, cont)
                 self._caught = before
                 targets = frozenset(
-                    writes([item.optional_vars for item in one.items if item.optional_vars])
+                    writes([item.optional_vars for item in statement.items if item.optional_vars])
                 )
-                first = frozenset(writes([one.items[0].optional_vars or one.items[0].context_expr]))
-                return (found - targets) | reads(one.items) | (NONE if passes else out - first)
+                first = frozenset(
+                    writes([statement.items[0].optional_vars or statement.items[0].context_expr])
+                )
+                return (live - targets) | reads(statement.items) | (NONE if passes else out - first)
             case ast.Match():
-                found = out | reads(one.subject)
-                for case in one.cases:
+                live = out | reads(statement.subject)
+                for case in statement.cases:
                     inside = self._block(case.body, out, brk, cont)
-                    found |= inside | reads([case.pattern, case.guard])
-                return found
+                    live |= inside | reads([case.pattern, case.guard])
+                return live
             case ast.Return():
-                return reads([one.value])
+                return reads([statement.value])
             case ast.Raise():
-                return reads([one.exc, one.cause])
+                return reads([statement.exc, statement.cause])
             case ast.Break():
                 return brk
             case ast.Continue():
                 return cont
             case ast.AugAssign():
-                return out | reads(one) | reads_as_loads(one.target)
+                return out | reads(statement) | reads_as_loads(statement.target)
             case ast.Assign() | ast.AnnAssign() | ast.FunctionDef() | ast.ClassDef():
-                return (out - frozenset(writes(one))) | reads(one)
+                return (out - frozenset(writes(statement))) | reads(statement)
             case _:
-                return out | reads(one)
+                return out | reads(statement)
 
 
 _PASS_ERRORS_ON = {"GradientTape", "ForwardAccumulator", "stop_recording", "name_scope", "device"}
@@ -238,4 +244,4 @@ def _passes_errors_on(item: ast.withitem) -> bool:
 
 
 def reads_as_loads(target: ast.AST) -> Names:
-    return frozenset(one.id for one in ast.walk(target) if isinstance(one, ast.Name))
+    return frozenset(node.id for node in ast.walk(target) if isinstance(node, ast.Name))

@@ -34,24 +34,24 @@ def is_repeatable(run: Run, outer: Mapping[str, Any]) -> bool:
     nodes = [node for statement in site.then for node in ast.walk(statement)]
     if target not in site.unit.own - site.after or not _is_index(target, nodes):
         return False
-    known = {**vars(builtins), **outer}
-    known |= {key: read_cell(one) for key, one in run.cells.items()} | run.names
-    known |= dict.fromkeys(site.written)  # which may be anything
-    return _calls_what_repeats(nodes, known, set())
+    values = {**vars(builtins), **outer}
+    values |= {key: read_cell(cell) for key, cell in run.cells.items()} | run.names
+    values |= dict.fromkeys(site.written)  # which may be anything
+    return _calls_what_repeats(nodes, values, set())
 
 
 def _is_index(target: str, nodes: list[ast.AST]) -> bool:
     """Return whether a name is read in indices alone, ``x[i + 1]`` say."""
-    parts = [list(ast.walk(one.slice)) for one in nodes if isinstance(one, ast.Subscript)]
-    simple = [part for part in parts if all(isinstance(one, _INDEX) for one in part)]
-    indices = {id(one) for part in simple for one in part}
-    names = [one for one in nodes if isinstance(one, ast.Name) and one.id == target]
-    return all(id(one) in indices for one in names)
+    parts = [list(ast.walk(node.slice)) for node in nodes if isinstance(node, ast.Subscript)]
+    simple = [part for part in parts if all(isinstance(node, _INDEX) for node in part)]
+    indices = {id(node) for part in simple for node in part}
+    names = [node for node in nodes if isinstance(node, ast.Name) and node.id == target]
+    return all(id(name) in indices for name in names)
 
 
-def _calls_what_repeats(nodes: list[ast.AST], known: Mapping[str, Any], seen: set[Any]) -> bool:
-    """Return whether code does the same each time; `known` are the values of its names."""
-    loaded = [known.get(node.id) for node in nodes if isinstance(node, ast.Name)]
+def _calls_what_repeats(nodes: list[ast.AST], values: Mapping[str, Any], seen: set[Any]) -> bool:
+    """Return whether code does the same each time; `values` are those of its names."""
+    loaded = [values.get(node.id) for node in nodes if isinstance(node, ast.Name)]
     if any(callable(value) and not _repeats(value, seen) for value in loaded):
         return False
     for node in nodes:
@@ -61,18 +61,18 @@ def _calls_what_repeats(nodes: list[ast.AST], known: Mapping[str, Any], seen: se
             return False  # it may be an iterator, which goes on from round to round
         if isinstance(node, ast.Call):
             called = _root(node.func)
-            value = known.get(called.id) if isinstance(called, ast.Name) else None
+            value = values.get(called.id) if isinstance(called, ast.Name) else None
             plain = is_tensor(value) or isinstance(value, ModuleType) or callable(value)
             if isinstance(called, ast.Name) and not plain:
                 return False
     modules = [value for value in loaded if isinstance(value, ModuleType)]
-    return all(is_ours(getattr(one, "__file__", None) or "") for one in modules)
+    return all(is_ours(getattr(module, "__file__", None) or "") for module in modules)
 
 
 def _repeats(value: Any, seen: set[Any]) -> bool:
     """Return whether a function does the same each time, as far as that is seen."""
     if not isinstance(value, FunctionType):
-        return any(value is one for one in _BUILTINS)
+        return any(value is builtin for builtin in _BUILTINS)
     code = value.__code__
     if is_ours(code.co_filename) or value in seen:
         return True
@@ -81,11 +81,13 @@ def _repeats(value: Any, seen: set[Any]) -> bool:
         tree: Any = find_definition(value)
     except NoSource:
         return False
-    cells = {key: read_cell(one) for key, one in cells_of(value).items()}
-    known = {**vars(builtins), **value.__globals__, **cells}
-    known |= dict.fromkeys((*code.co_varnames, *code.co_cellvars))
+    cells = {key: read_cell(cell) for key, cell in cells_of(value).items()}
+    values = {**vars(builtins), **value.__globals__, **cells}
+    values |= dict.fromkeys((*code.co_varnames, *code.co_cellvars))
     body = tree.body if isinstance(tree.body, list) else [tree.body]
-    return _calls_what_repeats([node for one in body for node in ast.walk(one)], known, seen)
+    return _calls_what_repeats(
+        [node for statement in body for node in ast.walk(statement)], values, seen
+    )
 
 
 def _root(node: ast.AST) -> ast.AST:

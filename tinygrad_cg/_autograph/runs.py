@@ -82,16 +82,16 @@ class Watch:
     def __init__(self, locations: Sequence[Location], roots: Iterable[Any]):
         self.locations: list[Location] = []
         self.before: list[Any] = []
-        self._known: set[tuple[int, str]] = set()
+        self._keys: set[tuple[int, str]] = set()
         self._roots = list(roots)
         self._there: dict[int, Any] | None = None
-        for one in locations:
-            self._add(one)
+        for location in locations:
+            self._add(location)
 
     def _add(self, location: Location) -> None:
         key = id(location.owner), type(location).__name__ + location.name
-        if key not in self._known:
-            self._known.add(key)
+        if key not in self._keys:
+            self._keys.add(key)
             self.locations.append(location)
             self.before.append(location.get())
 
@@ -99,7 +99,9 @@ class Watch:
     def watching(self) -> Iterator[None]:
         """Return a context in which functions that are entered say what they may change."""
         if self._there is None:
-            self._there = reachable([*self._roots, *[one.owner for one in self.locations]])
+            self._there = reachable(
+                [*self._roots, *[location.owner for location in self.locations]]
+            )
         watches = _watches()
         watches.append(self)
         try:
@@ -110,10 +112,10 @@ class Watch:
     def entered(self, locations: Sequence[Location], effects: Effects) -> None:
         """Note what a function may change, if it was there before."""
         assert self._there is not None
-        known = {*effects.outer, *effects.globals}
-        for one in locations:
-            if one.text.partition(".")[0] in known or id(one.owner) in self._there:
-                self._add(one)
+        names = {*effects.outer, *effects.globals}
+        for location in locations:
+            if location.text.partition(".")[0] in names or id(location.owner) in self._there:
+                self._add(location)
 
     def put_back(self) -> None:
         for location, value in zip(self.locations, self.before, strict=True):
@@ -139,8 +141,8 @@ def enter(effects: Effects, values: dict, cells: dict, names: dict) -> None:
     watches = _watches()
     if watches:
         locations = locations_of(effects, values, cells, names)
-        for one in watches:
-            one.entered(locations, effects)
+        for watch in watches:
+            watch.entered(locations, effects)
 
 
 class ChangedObjectError(AutographError, InaccessibleTensorError):
@@ -156,7 +158,7 @@ def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Ite
     Tensors and numbers that they assign to what is outside of them cannot follow that: all is put
     back, and it is an AutographError. One that is caught, if the loop `unrolls` then.
     """
-    if any(str(getattr(one, "__module__", "")).startswith(_HOME) for one in functions):
+    if any(str(getattr(function, "__module__", "")).startswith(_HOME) for function in functions):
         yield contextlib.nullcontext  # a run, which puts all back itself
         return
     watch = Watch([], functions)
@@ -198,11 +200,11 @@ class Packing(NamedTuple):
     ways: frozenset[int]
 
     def tensors(self, end: Outcome) -> list[Tensor]:
-        found = [flow_number(end.flow)] if len(self.ways) > 1 else []
+        tensors = [flow_number(end.flow)] if len(self.ways) > 1 else []
         values = {**end.names, "@ret": end.result_or_undefined}
         for key, kind in self.plans.items():
-            found += kind.tensors(values[key])
-        return found
+            tensors += kind.tensors(values[key])
+        return tensors
 
     def unpack(self, tensors: Sequence[Tensor]) -> Outcome:
         remaining = list(tensors)
@@ -237,9 +239,9 @@ class Run(Watch):
         self.flow, self.result = flow, result  # what was left before it
         self.site = helper.unit.sites[number]
         self.cells = cells_of(cells)
-        self.names = {one: names.get(one, undefined) for one in self.site.mentioned}
+        self.names = {name: names.get(name, undefined) for name in self.site.mentioned}
         self.value = names.get("@value", undefined)
-        outer = [helper.names[one] for one in self.site.outer if one in helper.names]
+        outer = [helper.names[name] for name in self.site.outer if name in helper.names]
         super().__init__(
             locations_of(self.site, self.names, self.cells, helper.names),
             [*self.names.values(), *self.cells.values(), *outer],
@@ -250,17 +252,17 @@ class Run(Watch):
     def outcome(self, which: str, names: dict) -> Outcome:
         """Run a region; all but its names is as before afterwards, and among the names."""
         site = self.site
-        arguments = [names.get(one, undefined) for one in site.mentioned]
+        arguments = [names.get(name, undefined) for name in site.mentioned]
         if site.target is not None and which != "test":
             arguments.append(names.get("@value", self.value))
         function = self.helper.function(self.number, which, self.cells)
         try:
             if which == "other" and not site.other:
-                found = Outcome(self.flow, self.result, names)
+                end = Outcome(self.flow, self.result, names)
             else:
                 with self.watching(), keep_tapes():
-                    found = function(*arguments)
-            after = [one.get() for one in self.locations]
+                    end = function(*arguments)
+            after = [location.get() for location in self.locations]
             for i, shape in self.dense.items():
                 after[i] = self._rows(i, after[i], shape)
             if not self.strict:
@@ -269,10 +271,10 @@ class Run(Watch):
                         self.before[i] = after[i]
         finally:
             self.put_back()
-        kept: dict[Any, Any] = {one: found.names.get(one, undefined) for one in site.outs}
+        kept: dict[Any, Any] = {name: end.names.get(name, undefined) for name in site.outs}
         for i, old in enumerate(self.before):
             kept[i] = old if is_same(old, after[i]) else after[i]
-        return Outcome(found.flow, found.result, kept)
+        return Outcome(end.flow, end.result, kept)
 
     def _complete(self, names: dict) -> None:
         """Add to names what was found to be changed since."""
@@ -293,24 +295,26 @@ class Run(Watch):
         """
         new = []
         for i, location in enumerate(self.locations):
-            states = [one[i] for one in tables]
+            states = [table[i] for table in tables]
             if not isinstance(location, ElementsLocation) or all(
-                is_same(one, states[0]) for one in states
+                is_same(state, states[0]) for state in states
             ):
                 continue
-            shapes = [tuple(one.shape[1:]) for one in states if isinstance(one, Tensor)]
+            shapes = [tuple(state.shape[1:]) for state in states if isinstance(state, Tensor)]
             if i not in self.dense:
-                written = {tuple(e is None for e in one) for one in states if isinstance(one, list)}
+                written = {
+                    tuple(e is None for e in state) for state in states if isinstance(state, list)
+                }
                 if not shapes and len(written) == 1:
                     continue  # lists of tensors, element by element
-                lists = [one for one in states if isinstance(one, list)]
-                shapes += [tuple(e.shape) for one in lists for e in one if e is not None]
+                lists = [state for state in states if isinstance(state, list)]
+                shapes += [tuple(e.shape) for state in lists for e in state if e is not None]
                 self.dense[i] = shapes[0]
                 new.append(i)
-            for one in tables:
-                if not isinstance(one[i], Tensor):
-                    rows = self._rows(i, one[i], self.dense[i])
-                    one[i] = rows if current_trace() is None else stand_ins([rows], [rows])[0]
+            for table in tables:
+                if not isinstance(table[i], Tensor):
+                    rows = self._rows(i, table[i], self.dense[i])
+                    table[i] = rows if current_trace() is None else stand_ins([rows], [rows])[0]
         return new
 
     def text(self, key: Any) -> str:
@@ -322,23 +326,23 @@ class Run(Watch):
         """Return how the two cases leave, and what they assign, as one."""
         run = [lambda: self.outcome("then", self.names), lambda: self.outcome("other", self.names)]
         with trial():
-            samples = [one() for one in run]
-            for one in samples:
-                self._complete(one.names)
-            self._find_dense([one.names for one in samples])
-        possible = [possible_ways(one.flow) for one in samples]
+            samples = [case() for case in run]
+            for sample in samples:
+                self._complete(sample.names)
+            self._find_dense([sample.names for sample in samples])
+        possible = [possible_ways(sample.flow) for sample in samples]
         if self.site.kind == "guard":  # what is not run has been left before
             possible[1] -= {NORMAL}
         plans: dict[Any, Plan] = {}
         for key in samples[0].names:
-            one, other = (sample.names[key] for sample in samples)
+            value, other = (sample.names[key] for sample in samples)
             for sample, ways in zip(samples, possible, strict=True):
-                if sample.names[key] is undefined and one is not other:
+                if sample.names[key] is undefined and value is not other:
                     self._check_defined(key, ways)
-            plans[key] = self._plan(key, one, other)
+            plans[key] = self._plan(key, value, other)
         ends = [
-            one.result if RETURN in ways else undefined
-            for one, ways in zip(samples, possible, strict=True)
+            sample.result if RETURN in ways else undefined
+            for sample, ways in zip(samples, possible, strict=True)
         ]
         plans["@ret"] = self._plan("@ret", *ends)
         packing = Packing(plans, possible[0] | possible[1])
@@ -353,7 +357,7 @@ class Run(Watch):
         ways = self.site.leaves
         if self.site.kind in ("while", "for"):
             ways = ways - {CONTINUE}
-        outs = [end.names[one] for one in self.site.outs]
+        outs = [end.names[name] for name in self.site.outs]
         return [end.flow, end.result, *outs] if ways else outs
 
     def _check_defined(self, key: Any, ways: frozenset) -> None:
@@ -366,11 +370,11 @@ class Run(Watch):
             f"Assign `{key}` before, or in both cases",
         )
 
-    def _plan(self, key: Any, one: Any, other: Any) -> Plan:
+    def _plan(self, key: Any, value: Any, other: Any) -> Plan:
         try:
-            if isinstance(one, np.ndarray) and isinstance(key, int) and one is not other:
+            if isinstance(value, np.ndarray) and isinstance(key, int) and value is not other:
                 raise Mismatch("an array with other elements")
-            return plan(one, other)
+            return plan(value, other)
         except Mismatch as error:
             what = "the result" if key == "@ret" else f"`{self.text(key)}`"
             raise self.helper.refusal(
@@ -378,7 +382,7 @@ class Run(Watch):
                 f"{what} becomes {error}, and a tensor decides which",
                 "Make it a tensor of one shape and dtype in both cases: by zeros_like, cast or "
                 "broadcast_to; collect results in a TensorArray rather than a list",
-                isinstance(one, list) and isinstance(other, list) and len(one) != len(other),
+                isinstance(value, list) and isinstance(other, list) and len(value) != len(other),
             ) from None
 
 
@@ -394,7 +398,7 @@ class Loop(Run):
         """Return what a `for` assigns in a round."""
         return undefined
 
-    def check_round(self, first: dict, found: Outcome) -> None:
+    def check_round(self, first: dict, end: Outcome) -> None:
         """Raise an exception for a round that cannot be one of a loop of the program."""
 
     def check_types(self) -> None:
@@ -405,8 +409,8 @@ class Loop(Run):
         if item is not undefined:
             values["@value"] = item
         with self._at(names):
-            found = self.outcome("then", {**self.names, **values})
-        return found._replace(flow=without(found.flow, {CONTINUE}))
+            end = self.outcome("then", {**self.names, **values})
+        return end._replace(flow=without(end.flow, {CONTINUE}))
 
     @contextlib.contextmanager
     def _at(self, names: dict) -> Iterator[None]:
@@ -424,7 +428,7 @@ class Loop(Run):
 
     def run(self) -> Any:
         site = self.site
-        first: dict[Any, Any] = {one: self.names[one] for one in site.outs}
+        first: dict[Any, Any] = {name: self.names[name] for name in site.outs}
         first |= dict(enumerate(self.before))
         plans, sample, ways = self._find_types(first)
         if self.flow != NORMAL or ways != {NORMAL}:
@@ -445,8 +449,8 @@ class Loop(Run):
             return tests[0] if len(tests) == 1 else logical_and(*tests)
 
         def body(index: Any, *flat: Any) -> tuple:
-            found = self.one_round(packing.unpack(flat).names, self.item(index))
-            return add(index, 1), *packing.tensors(found)
+            end = self.one_round(packing.unpack(flat).names, self.item(index))
+            return add(index, 1), *packing.tensors(end)
 
         def step(flat: list, item: Any) -> tuple[list, None]:
             return packing.tensors(self.one_round(packing.unpack(flat).names, item)), None
@@ -473,33 +477,33 @@ class Loop(Run):
         for _ in range(_MOST_TRIALS):
             with trial():
                 item = self.item(placeholders([convert(0, INT32)])[0])  # no number, as later
-                found = self.one_round(names, item)
-                for one in (first, names, found.names):
-                    self._complete(one)
+                end = self.one_round(names, item)
+                for table in (first, names, end.names):
+                    self._complete(table)
                 before = plans
-                dense = self._find_dense([names, found.names])
-                self.check_round(first, found)
-                plans = {key: self._loop_plan(key, names[key], found.names[key]) for key in first}
+                dense = self._find_dense([names, end.names])
+                self.check_round(first, end)
+                plans = {key: self._loop_plan(key, names[key], end.names[key]) for key in first}
                 names = {
                     key: kind.pack(placeholders(kind.tensors(names[key])), as_number)
                     for key, kind in plans.items()
                 }
             for i in dense:
                 first[i] = self._rows(i, first[i], self.dense[i])
-            if RETURN in possible_ways(found.flow):
-                result = found.result
-            ways |= possible_ways(found.flow)
+            if RETURN in possible_ways(end.flow):
+                result = end.result
+            ways |= possible_ways(end.flow)
             if before is not None and all(map(_are_same, before.values(), plans.values())):
                 break
         else:
             self.check_types()
-        return plans, found._replace(result=result), ways
+        return plans, end._replace(result=result), ways
 
-    def _loop_plan(self, key: Any, one: Any, other: Any) -> Plan:
+    def _loop_plan(self, key: Any, value: Any, other: Any) -> Plan:
         """Return the type of a value before a round, and after it."""
         if isinstance(key, int):
             is_container = isinstance(self.locations[key], (ContainerLocation, ElementsLocation))
-            if is_container and len(one) != len(other):
+            if is_container and len(value) != len(other):
                 is_array = isinstance(self.locations[key], ElementsLocation)
                 raise self.helper.refusal(
                     self.site.line,
@@ -509,20 +513,20 @@ class Loop(Run):
                     else "Collect results in a TensorArray of a known `size`, or by map_fn or scan",
                     length_varies=True,
                 )
-        elif one is undefined and other is not undefined and not self.may_begin_without(key):
+        elif value is undefined and other is not undefined and not self.may_begin_without(key):
             raise self.helper.refusal(
                 self.site.line,
                 f"`{key}` has no value before a loop that a tensor decides, and is read after it: "
                 "there may be no round",
                 f"Assign `{key}` before the loop",
             )
-        if one is not other and one is not undefined and other is undefined:
+        if value is not other and value is not undefined and other is undefined:
             raise self.helper.refusal(
                 self.site.line,
                 f"`{self.text(key)}` is deleted in a loop that a tensor decides",
                 "Assign it in each round",
             )
-        return self._plan(key, one, other)
+        return self._plan(key, value, other)
 
     def may_begin_without(self, key: str) -> bool:
         """Return whether a name needs no value before the loop."""
@@ -534,9 +538,9 @@ class RangeLoop(Loop):
 
     def __init__(self, iterable: Range, *site: Any):
         super().__init__(*site)
-        dtype = np.result_type(*[_range_dtype(one) for one in iterable.bounds])
+        dtype = np.result_type(*[_range_dtype(bound) for bound in iterable.bounds])
         start, limit, delta = (
-            Carried(np.dtype(dtype), (), False).tensor(one) for one in iterable.bounds
+            Carried(np.dtype(dtype), (), False).tensor(bound) for bound in iterable.bounds
         )
         self.start, self.delta = start, delta
         distance = subtract(limit, start)
@@ -582,31 +586,31 @@ class RowsLoop(Loop):
     def may_begin_without(self, key: str) -> bool:
         return True
 
-    def check_round(self, first: dict, found: Outcome) -> None:
-        leaves = possible_ways(found.flow) != {NORMAL}
+    def check_round(self, first: dict, end: Outcome) -> None:
+        leaves = possible_ways(end.flow) != {NORMAL}
         if leaves and any(first[key] is undefined for key in self.site.outs):
             raise _Unrolled("a name may have no value afterwards")
         drawn = current_trace().drawn_in_trial
         if len(drawn) > 1 or "integers" in drawn:
             raise _Unrolled("random numbers would be drawn in another order")
         for key in first:
-            value = found.names[key]
+            value = end.names[key]
             if value is first[key]:
                 continue
             leaves = [value] if value is undefined else nest.flatten(value)
             old = [first[key]] if first[key] is undefined else nest.flatten(first[key])
-            if any(is_weak(one) and not any(one is two for two in old) for one in leaves):
+            if any(is_weak(leaf) and not any(leaf is two for two in old) for leaf in leaves):
                 raise _Unrolled("a number that Python computes")
 
     def check_types(self) -> None:
         raise _Unrolled("types that change")
 
 
-def _are_same(one: Plan, other: Plan) -> bool:
+def _are_same(first: Plan, other: Plan) -> bool:
     """Return whether two plans have the same types, and keep the same values."""
-    if len(one.leaves) != len(other.leaves):
+    if len(first.leaves) != len(other.leaves):
         return False
-    for a, b in zip(one.leaves, other.leaves, strict=True):
+    for a, b in zip(first.leaves, other.leaves, strict=True):
         if type(a) is not type(b):
             return False
         if isinstance(a, Kept) and isinstance(b, Kept):

@@ -51,15 +51,19 @@ def find_definition(function: FunctionType) -> Definition:
         )
     alone = _alone(code, lines)
     if alone is not None and _is_of(alone, code):
-        found = [alone]
+        definitions = [alone]
     else:
-        found = [one for one in _definitions(code, lines) if _is_of(one, code)]
-    if len(found) != 1 or (_is_recent(code.co_filename) and not _gives(found[0], lines, code)):
+        definitions = [
+            definition for definition in _definitions(code, lines) if _is_of(definition, code)
+        ]
+    if len(definitions) != 1 or (
+        _is_recent(code.co_filename) and not _gives(definitions[0], lines, code)
+    ):
         raise NoSource(
             f"the source of `{function.__name__}` is not what it was compiled from "
             f"({location_of(code.co_filename, code.co_firstlineno)}): import it again"
         )
-    return found[0]
+    return definitions[0]
 
 
 def _is_recent(file: str) -> bool:
@@ -75,14 +79,16 @@ def _gives(definition: Definition, lines: list[str], code: CodeType) -> bool:
 
     What pytest has written into code is no sign of a change.
     """
-    names = (name for one in (code, *codes_in(code)) for name in (*one.co_varnames, *one.co_names))
+    names = (
+        name for inner in (code, *codes_in(code)) for name in (*inner.co_varnames, *inner.co_names)
+    )
     if any(name.startswith("@py") for name in names):
         return True
     text, meaning = "".join(lines), _meaning(code)
     return any(
-        _is_of(definition, one) and _meaning(one) == meaning
+        _is_of(definition, candidate) and _meaning(candidate) == meaning
         for imports in (True, False)
-        for one in _compiled(text, code.co_filename, imports)
+        for candidate in _compiled(text, code.co_filename, imports)
     )
 
 
@@ -123,7 +129,9 @@ def _meaning(value: Any) -> Any:
     if not isinstance(value, CodeType):
         return type(value), repr(value)
     own = _meaning(value.co_qualname)  # a constant of a class; functions around it are in it
-    constants = (None if one == own else one for one in map(_meaning, value.co_consts))
+    constants = (
+        None if constant == own else constant for constant in map(_meaning, value.co_consts)
+    )
     return *(getattr(value, fact) for fact in _FACTS), *constants
 
 
@@ -135,24 +143,24 @@ def _alone(code: CodeType, lines: list[str]) -> Definition | None:
     start = code.co_firstlineno - 1
     if code.co_name == "<lambda>" or not 0 <= start < len(lines):
         return None
-    known = _trees.get(code.co_filename)
-    if known is not None and known[0] is lines:
+    cached = _trees.get(code.co_filename)
+    if cached is not None and cached[0] is lines:
         return None
     is_indented = lines[start][:1].isspace()
     before = "\n" * (start - 1) + "if True:\n" if is_indented else "\n" * start
     try:
         text = "".join(inspect.getblock(lines[start:]))
-        (found,) = ast.parse(before + text, code.co_filename).body
+        (definition,) = ast.parse(before + text, code.co_filename).body
     except (SyntaxError, ValueError):
         return None
-    if isinstance(found, ast.If):
-        (found,) = found.body if len(found.body) == 1 else (found,)
-    return found if isinstance(found, Definition) else None
+    if isinstance(definition, ast.If):
+        (definition,) = definition.body if len(definition.body) == 1 else (definition,)
+    return definition if isinstance(definition, Definition) else None
 
 
 def _definitions(code: CodeType, lines: list[str]) -> list[Definition]:
-    known = _trees.get(code.co_filename)
-    if known is None or known[0] is not lines:
+    cached = _trees.get(code.co_filename)
+    if cached is None or cached[0] is not lines:
         try:
             tree = ast.parse("".join(lines), code.co_filename)
         except SyntaxError as error:
@@ -161,10 +169,10 @@ def _definitions(code: CodeType, lines: list[str]) -> list[Definition]:
         for node in ast.walk(tree):
             if isinstance(node, Definition):
                 index.setdefault(first_line(node), []).append(node)
-        known = _trees[code.co_filename] = lines, index
+        cached = _trees[code.co_filename] = lines, index
         while len(_trees) > _MOST:
             _trees.popitem(last=False)
-    return known[1].get(code.co_firstlineno, [])
+    return cached[1].get(code.co_firstlineno, [])
 
 
 def first_line(node: Definition) -> int:
@@ -179,22 +187,30 @@ def _is_of(node: Definition, code: CodeType) -> bool:
     if name != code.co_name or _arguments(node) != _unmangled(code):
         return False
     last = node.end_lineno or node.lineno
-    positions = [one for one in code.co_positions() if one[0] is not None and one[2] is not None]
-    if any(not first_line(node) <= one[0] <= last for one in positions if one[0]):
+    positions = [
+        position
+        for position in code.co_positions()
+        if position[0] is not None and position[2] is not None
+    ]
+    if any(not first_line(node) <= position[0] <= last for position in positions if position[0]):
         return False
     if isinstance(node, ast.Lambda):
         start, end = (node.lineno, node.col_offset), (last, node.end_col_offset or 0)
-        inner = [(one[0], one[2]) for one in positions if one[1] is not None and one[3]]
+        inner = [
+            (position[0], position[2])
+            for position in positions
+            if position[1] is not None and position[3]
+        ]
         body = (node.body.lineno, node.body.col_offset)
-        return body in inner and all(start <= one <= end for one in inner)
+        return body in inner and all(start <= position <= end for position in inner)
     return True
 
 
 def _arguments(node: Definition) -> list[str]:
-    one = node.args
-    found = [*one.posonlyargs, *one.args, *one.kwonlyargs]
-    found += [extra for extra in (one.vararg, one.kwarg) if extra is not None]
-    return [argument.arg.lstrip("_") for argument in found]
+    arguments = node.args
+    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    parameters += [extra for extra in (arguments.vararg, arguments.kwarg) if extra is not None]
+    return [argument.arg.lstrip("_") for argument in parameters]
 
 
 def _unmangled(code: CodeType) -> list[str]:

@@ -123,29 +123,29 @@ class ElementsLocation(AttributeLocation):
 @contextlib.contextmanager
 def restoring(locations: Iterable[Location]) -> Iterator[None]:
     """Return a context after which locations hold what they held before."""
-    present = [(one, one.get()) for one in locations]
+    present = [(location, location.get()) for location in locations]
     try:
         yield
     finally:
-        for one, value in present:
-            one.set(value)
+        for location, value in present:
+            location.set(value)
 
 
-def is_same(one: Any, other: Any) -> bool:
+def is_same(value: Any, other: Any) -> bool:
     """Return whether nothing was assigned in between."""
-    if one is other:
+    if value is other:
         return True
-    if type(one) is not type(other) or not isinstance(one, (list, dict, set, np.ndarray)):
+    if type(value) is not type(other) or not isinstance(value, (list, dict, set, np.ndarray)):
         return False
-    if isinstance(one, np.ndarray):
-        return one.shape == other.shape and one.tobytes() == other.tobytes()
-    if isinstance(one, set):
-        return one == other
-    if len(one) != len(other):
+    if isinstance(value, np.ndarray):
+        return value.shape == other.shape and value.tobytes() == other.tobytes()
+    if isinstance(value, set):
+        return value == other
+    if len(value) != len(other):
         return False
-    if isinstance(one, dict):
-        return all(key in other and other[key] is one[key] for key in one)
-    return all(a is b for a, b in zip(one, other, strict=True))
+    if isinstance(value, dict):
+        return all(key in other and other[key] is value[key] for key in value)
+    return all(a is b for a, b in zip(value, other, strict=True))
 
 
 def matters(before: Any, after: Any) -> bool:
@@ -154,9 +154,9 @@ def matters(before: Any, after: Any) -> bool:
     All else is done while tracing: a layer notes that it is built, a list what was called.
     """
     if isinstance(before, (list, tuple, set, dict)) or isinstance(after, (list, tuple, set, dict)):
-        old = {id(one) for one in _elements(before)}
-        new = [one for one in _elements(after) if id(one) not in old]
-        return any(matters(undefined, one) for one in new if is_tensor(one))
+        old = {id(element) for element in _elements(before)}
+        new = [element for element in _elements(after) if id(element) not in old]
+        return any(matters(undefined, element) for element in new if is_tensor(element))
     if isinstance(after, np.ndarray):
         return isinstance(before, np.ndarray)
     numbers = (int, float, complex, Weak, np.generic)
@@ -177,8 +177,8 @@ def locations_of(
     site: Effects, values: Mapping[str, Any], cells: Mapping[str, CellType], names: dict
 ) -> list[Location]:
     """Return all that a region may change, but for its own names."""
-    found: list[Location] = [CellLocation(one, cells[one]) for one in site.changed_cells]
-    found += [GlobalLocation(one, names, one) for one in site.globals]
+    locations: list[Location] = [CellLocation(name, cells[name]) for name in site.changed_cells]
+    locations += [GlobalLocation(name, names, name) for name in site.globals]
 
     def find(text: str, evaluate: bool = False) -> Any:
         root, *path = text.split(".")
@@ -188,27 +188,27 @@ def locations_of(
         if owner is undefined:
             owner = names.get(root, undefined)
         for part in path:
-            known = getattr(owner, "__dict__", {}).get(part, undefined)
-            if known is undefined and evaluate and owner is not undefined:
-                known = getattr(owner, part, undefined)
-            owner = known
+            value = getattr(owner, "__dict__", {}).get(part, undefined)
+            if value is undefined and evaluate and owner is not undefined:
+                value = getattr(owner, part, undefined)
+            owner = value
         return owner
 
     for text in site.attributes:
         path, _, last = text.rpartition(".")
         owner = find(path, evaluate=True)
         if owner is not undefined:
-            found.append(AttributeLocation(text, owner, last))
+            locations.append(AttributeLocation(text, owner, last))
     seen: set[int] = set()
     for name in (*site.mentioned, *site.cells, *site.paths, *site.outer):
-        for one in _containers(find(name), seen):
-            if isinstance(one, np.ndarray) and name in site.outer:
+        for container in _containers(find(name), seen):
+            if isinstance(container, np.ndarray) and name in site.outer:
                 continue  # a table, most likely
-            if isinstance(one, TensorArray):
-                found.append(ElementsLocation(name, one))
+            if isinstance(container, TensorArray):
+                locations.append(ElementsLocation(name, container))
             else:
-                found.append(ContainerLocation(name, one))
-    return found
+                locations.append(ContainerLocation(name, container))
+    return locations
 
 
 def _containers(value: Any, seen: set[int]) -> Iterator[Any]:
@@ -224,8 +224,8 @@ def _containers(value: Any, seen: set[int]) -> Iterator[Any]:
         yield value
     if isinstance(value, (set, np.ndarray)):
         return
-    for one in value.values() if isinstance(value, dict) else value:
-        yield from _containers(one, seen)
+    for item in value.values() if isinstance(value, dict) else value:
+        yield from _containers(item, seen)
 
 
 _HOME = __name__.rpartition(".")[0]
@@ -238,17 +238,17 @@ def reachable(roots: Iterable[Any]) -> dict[int, Any]:
 
     The nearest come first, since a test session, say, holds more objects than are worth a look.
     """
-    found: dict[int, Any] = {}
+    objects: dict[int, Any] = {}
     pending = deque(roots)
-    while pending and len(found) < _MOST_OBJECTS:
-        one = pending.popleft()
-        if id(one) in found or isinstance(one, _PLAIN):
+    while pending and len(objects) < _MOST_OBJECTS:
+        item = pending.popleft()
+        if id(item) in objects or isinstance(item, _PLAIN):
             continue
-        if type(one).__module__.startswith(_HOME):
+        if type(item).__module__.startswith(_HOME):
             continue  # the helper of a transformed function, say
-        found[id(one)] = one
-        pending += _held_by(one)
-    return found
+        objects[id(item)] = item
+        pending += _held_by(item)
+    return objects
 
 
 def _held_by(value: Any) -> list[Any]:
@@ -273,27 +273,27 @@ class Snapshot:
     """The numbers and tensors that objects hold now, for code that is traced again later."""
 
     def __init__(self, roots: Iterable[Any], names: dict, outer: Iterable[str] = ()):
-        used = [one for one in outer if one in names]
-        places: list[Location] = [GlobalLocation(one, names, one) for one in used]
-        for one in reachable([*roots, *[names[key] for key in used]]).values():
-            if isinstance(one, CellType):
-                places.append(CellLocation("", one))
-            elif type(one) is list:
-                places.append(ContainerLocation("", one))
+        used = [name for name in outer if name in names]
+        places: list[Location] = [GlobalLocation(name, names, name) for name in used]
+        for holder in reachable([*roots, *[names[key] for key in used]]).values():
+            if isinstance(holder, CellType):
+                places.append(CellLocation("", holder))
+            elif type(holder) is list:
+                places.append(ContainerLocation("", holder))
             else:
-                inside = one if type(one) is dict else getattr(one, "__dict__", None)
+                inside = holder if type(holder) is dict else getattr(holder, "__dict__", None)
                 if type(inside) is dict:
                     places += [GlobalLocation(key, inside, key) for key in inside]
-        pairs = [(one, one.get()) for one in places]
-        self._held = [(one, value) for one, value in pairs if _is_held(value)]
+        pairs = [(place, place.get()) for place in places]
+        self._held = [(place, value) for place, value in pairs if _is_held(value)]
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
         """Return a context in which objects hold what they held."""
-        changed = [(one, value) for one, value in self._held if not is_same(one.get(), value)]
-        with restoring([one for one, _ in changed]):
-            for one, value in changed:
-                one.set(value)
+        changed = [(place, value) for place, value in self._held if not is_same(place.get(), value)]
+        with restoring([place for place, _ in changed]):
+            for place, value in changed:
+                place.set(value)
             yield
 
 

@@ -190,44 +190,44 @@ def placeholders(tensors: list[Tensor]) -> list[Tensor]:
     level = current_trace()
     if level is None:
         return tensors
-    return [level.argument(Aval(tuple(one.shape), one.dtype)) for one in tensors]
+    return [level.argument(Aval(tuple(tensor.shape), tensor.dtype)) for tensor in tensors]
 
 
-def stand_ins(one: Sequence[Tensor], other: Sequence[Tensor], test: Any = None) -> list[Tensor]:
+def stand_ins(tensors: Sequence[Tensor], other: Sequence[Tensor], test: Any = None) -> list[Tensor]:
     """Return what stands in a trial for the results of a branch, or of a loop without a `test`.
 
     They are of the types of both sequences: what both cases give; or what a loop begins with, and
     what a round gives. Tapes and accumulators record them, so that derivatives have types, too.
     """
     decides = placeholders([convert(False)])[0] if test is None else as_tensor(test)
-    params = {"positions": range(1, 1 + len(one)), "is_loop": test is None}
-    return apply(STAND_IN, (decides, *one, *other), params)
+    params = {"positions": range(1, 1 + len(tensors)), "is_loop": test is None}
+    return apply(STAND_IN, (decides, *tensors, *other), params)
 
 
 def _stand_in_rule(node: Any, dys: Any) -> list:
     """Return the gradients: either case's is its own; of a loop all depends on all."""
     inputs, positions, is_loop = node.saved
-    found: list[Any] = [None] * len(inputs)
+    gradients: list[Any] = [None] * len(inputs)
     pairs = [(k, dy) for k, dy in zip(positions, dys, strict=True) if not is_zero(dy)]
     if not is_loop:
         for k, dy in pairs:
-            found[k] = found[k + len(positions)] = dy
-        return found
+            gradients[k] = gradients[k + len(positions)] = dy
+        return gradients
     asked = [
         k
-        for k, one in enumerate(asked_inputs(node))
-        if one is not None and is_differentiable(inputs[k].dtype)
+        for k, operand in enumerate(asked_inputs(node))
+        if operand is not None and is_differentiable(inputs[k].dtype)
     ]
     operands = (*inputs, *[dy for _, dy in pairs])
-    made = apply(STAND_IN, operands, {"positions": asked, "is_loop": True}) if pairs else []
-    for k, one in zip(asked, made, strict=False):
-        found[k] = one
-    return found
+    results = apply(STAND_IN, operands, {"positions": asked, "is_loop": True}) if pairs else []
+    for k, result in zip(asked, results, strict=False):
+        gradients[k] = result
+    return gradients
 
 
 def _stand_in_examples(level: Any, inputs: tuple, params: dict) -> list:
-    made = apply(STAND_IN, tuple(map(level.physical, inputs)), params)
-    return [BatchTensor(one, level) for one in made]
+    results = apply(STAND_IN, tuple(map(level.physical, inputs)), params)
+    return [BatchTensor(result, level) for result in results]
 
 
 # Not an operation of programs: it is part of trials alone.

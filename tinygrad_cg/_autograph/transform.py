@@ -61,24 +61,24 @@ class Statements:
 
     def block(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Return the statements of a block, rewritten."""
-        found: list[ast.stmt] = []
-        for i, one in enumerate(body):
+        statements: list[ast.stmt] = []
+        for i, node in enumerate(body):
             rest = body[i + 1 :]
-            if isinstance(one, ast.If) and jumps([one]) and not _is_python(one.test):
-                found += self._branch(one, rest)
+            if isinstance(node, ast.If) and jumps([node]) and not _is_python(node.test):
+                statements += self._branch(node, rest)
                 break
-            found += self._statement(one)
-            if rest and is_compound(one) and self._may_flow(one):
-                found += self._guarded(rest)
+            statements += self._statement(node)
+            if rest and is_compound(node) and self._may_flow(node):
+                statements += self._guarded(rest)
                 break
-        return found or [ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)]
+        return statements or [ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)]
 
-    def _may_flow(self, one: Any) -> bool:
+    def _may_flow(self, node: Any) -> bool:
         """Return whether "@flow" may be other than 0 after a statement."""
-        left = jumps([one])
-        if isinstance(one, LOOPS):
+        left = jumps([node])
+        if isinstance(node, LOOPS):
             return RETURN in left
-        return bool(left) and any(map(may_leave_early, blocks(one)))
+        return bool(left) and any(map(may_leave_early, blocks(node)))
 
     def expression(self, node: Any) -> Any:
         return (
@@ -88,28 +88,28 @@ class Statements:
     def test(self, node: Any) -> Any:
         return Expressions(self.unit, self.lifted).test(copy.deepcopy(node))
 
-    def _statement(self, one: Any) -> list[Any]:
-        method: Callable | None = getattr(self, f"_{type(one).__name__.lower()}", None)
+    def _statement(self, node: Any) -> list[Any]:
+        method: Callable | None = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is not None:
-            return method(one)
-        if isinstance(one, (*SCOPES, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)):
-            if self.lifted and isinstance(one, (ast.Global, ast.Nonlocal)):
+            return method(node)
+        if isinstance(node, (*SCOPES, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)):
+            if self.lifted and isinstance(node, (ast.Global, ast.Nonlocal)):
                 return []
-            return [copy.deepcopy(one)]
-        if is_compound(one):
-            return [self._compound(one)]
-        made = copy.deepcopy(one)
-        Expressions(self.unit, self.lifted).generic_visit(made)
-        if isinstance(one, ast.AnnAssign):
-            made.annotation = constant(None, one)
-        return [made]
+            return [copy.deepcopy(node)]
+        if is_compound(node):
+            return [self._compound(node)]
+        copied = copy.deepcopy(node)
+        Expressions(self.unit, self.lifted).generic_visit(copied)
+        if isinstance(node, ast.AnnAssign):
+            copied.annotation = constant(None, node)
+        return [copied]
 
-    def _compound(self, one: Any) -> Any:
+    def _compound(self, node: Any) -> Any:
         """Return a `with`, `try` or `match`, or a part of one, with its blocks rewritten."""
-        made = copy.copy(one)
-        for field, value in ast.iter_fields(one):
-            setattr(made, field, self._field(value))
-        return made
+        copied = copy.copy(node)
+        for field, value in ast.iter_fields(node):
+            setattr(copied, field, self._field(value))
+        return copied
 
     def _field(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -131,30 +131,30 @@ class Statements:
             return located(ast.Return(value), at)
         return ast.copy_location(ast.Break() if way == BREAK else ast.Continue(), at)
 
-    def _return(self, one: ast.Return) -> list[ast.stmt]:
-        return [self._leave(RETURN, self.expression(one.value), one)]
+    def _return(self, node: ast.Return) -> list[ast.stmt]:
+        return [self._leave(RETURN, self.expression(node.value), node)]
 
-    def _break(self, one: ast.Break) -> list[ast.stmt]:
-        return [self._leave(BREAK, None, one)]
+    def _break(self, node: ast.Break) -> list[ast.stmt]:
+        return [self._leave(BREAK, None, node)]
 
-    def _continue(self, one: ast.Continue) -> list[ast.stmt]:
-        return [self._leave(CONTINUE, None, one)]
+    def _continue(self, node: ast.Continue) -> list[ast.stmt]:
+        return [self._leave(CONTINUE, None, node)]
 
-    def _raise(self, one: ast.Raise) -> list[ast.stmt]:
-        made = ast.Raise(self.expression(one.exc), self.expression(one.cause))
-        if self.lifted and one.exc is not None:
-            made = ast.Raise(helper("refuse_raise", [made.exc], one), None)
-        return [located(made, one)]
+    def _raise(self, node: ast.Raise) -> list[ast.stmt]:
+        rewritten = ast.Raise(self.expression(node.exc), self.expression(node.cause))
+        if self.lifted and node.exc is not None:
+            rewritten = ast.Raise(helper("refuse_raise", [rewritten.exc], node), None)
+        return [located(rewritten, node)]
 
-    def _assert(self, one: ast.Assert) -> list[ast.stmt]:
+    def _assert(self, node: ast.Assert) -> list[ast.stmt]:
         mark = self.unit.temporary()
-        named = ast.NamedExpr(name(mark, one, store=True), self.test(one.test))
-        message = thunk(located(self.expression(one.msg) or ast.Constant(None), one))
-        check = helper("assert_", [name(mark, one), message, constant(one.lineno, one)], one)
-        native = ast.Assert(name(mark, one), self.expression(one.msg))
-        question = helper("traced", [located(named, one)], one)
-        made = ast.If(question, [ast.Expr(check)], [native])
-        return [located(made, one)]
+        named = ast.NamedExpr(name(mark, node, store=True), self.test(node.test))
+        message = thunk(located(self.expression(node.msg) or ast.Constant(None), node))
+        check = helper("assert_", [name(mark, node), message, constant(node.lineno, node)], node)
+        native = ast.Assert(name(mark, node), self.expression(node.msg))
+        question = helper("traced", [located(named, node)], node)
+        branch = ast.If(question, [ast.Expr(check)], [native])
+        return [located(branch, node)]
 
     # Sites -----------------------------------------------------------------------------------
 
@@ -163,11 +163,11 @@ class Statements:
     ) -> int:
         then, other = reached(then), reached(other)
         key = (kind, id(node), len(then), len(other), target is not None)
-        if key not in self.unit.known:
-            made = Site(self.unit, kind, node, then, other, target, end or node)
-            self.unit.sites.append(made)
-            self.unit.known[key] = len(self.unit.sites) - 1
-        return self.unit.known[key]
+        if key not in self.unit.site_numbers:
+            site = Site(self.unit, kind, node, then, other, target, end or node)
+            self.unit.sites.append(site)
+            self.unit.site_numbers[key] = len(self.unit.sites) - 1
+        return self.unit.site_numbers[key]
 
     def _decide(self, number: int, method: str, extra: list, at: Any) -> list[ast.stmt]:
         """Return the statements that run a site: what it changed, and how it was left."""
@@ -175,13 +175,13 @@ class Statements:
         call = helper(method, [constant(number, at), *_state(site, at), *extra], at)
         ways = site.leaves if site.kind not in ("while", "for") else site.leaves - {CONTINUE}
         targets = [*([FLOW, RESULT] if ways else []), *site.outs]
-        made: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         if targets:
-            stored = ast.Tuple([ast.Name(one, ast.Store()) for one in targets], ast.Store())
-            made.append(ast.Assign([stored], call))
+            stored = ast.Tuple([ast.Name(target, ast.Store()) for target in targets], ast.Store())
+            statements.append(ast.Assign([stored], call))
         else:
-            made.append(ast.Expr(call))
-        made += map(_delete_if_undefined, site.outs)
+            statements.append(ast.Expr(call))
+        statements += map(_delete_if_undefined, site.outs)
         if ways:
             self.has_flow = True
             loops = site.kind in ("while", "for")
@@ -189,8 +189,8 @@ class Statements:
                 if loops and way == BREAK:
                     continue
                 test = ast.Compare(ast.Name(FLOW, ast.Load()), [ast.Eq()], [ast.Constant(way)])
-                made.append(ast.If(test, self._jump(way, at), []))
-        return [located(one, at) for one in made]
+                statements.append(ast.If(test, self._jump(way, at), []))
+        return [located(node, at) for node in statements]
 
     def _jump(self, way: int, at: Any) -> list[ast.stmt]:
         """Return the statements that leave, when a site was left in this way for certain."""
@@ -203,33 +203,33 @@ class Statements:
         named = located(ast.NamedExpr(name(mark, at, store=True), value), at)
         return helper("traced", [named], at)
 
-    def _branch(self, one: ast.If, rest: Sequence[ast.stmt]) -> list[ast.stmt]:
+    def _branch(self, node: ast.If, rest: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Return an `if` that may leave, with the rest of its block: it is part of both cases."""
         mark = self.unit.temporary()
         number = self._site(
-            "if", one, [*one.body, *rest], [*one.orelse, *rest], None, [one, *rest][-1]
+            "if", node, [*node.body, *rest], [*node.orelse, *rest], None, [node, *rest][-1]
         )
-        traced = self._decide(number, "if_", [name(mark, one)], one)
-        native = self._native(one, name(mark, one))
+        traced = self._decide(number, "if_", [name(mark, node)], node)
+        native = self._native(node, name(mark, node))
         later: list[ast.stmt] = []
         if rest:
-            inner = any(map(may_leave_early, blocks(one)))
+            inner = any(map(may_leave_early, blocks(node)))
             later = self._guarded(rest) if inner else self.block(rest)
-        question = self._asked(mark, self.test(one.test), one.test)
-        return [located(ast.If(question, traced, [native, *later]), one)]
+        question = self._asked(mark, self.test(node.test), node.test)
+        return [located(ast.If(question, traced, [native, *later]), node)]
 
-    def _native(self, one: ast.If, test: Any) -> ast.If:
-        other = self.block(one.orelse) if one.orelse else []
-        return located(ast.If(test, self.block(one.body), other), one)
+    def _native(self, node: ast.If, test: Any) -> ast.If:
+        other = self.block(node.orelse) if node.orelse else []
+        return located(ast.If(test, self.block(node.body), other), node)
 
-    def _if(self, one: ast.If) -> list[ast.stmt]:
-        if _is_python(one.test):
-            return [self._native(one, self.test(one.test))]
+    def _if(self, node: ast.If) -> list[ast.stmt]:
+        if _is_python(node.test):
+            return [self._native(node, self.test(node.test))]
         mark = self.unit.temporary()
-        number = self._site("if", one, one.body, one.orelse)
-        traced = self._decide(number, "if_", [name(mark, one)], one)
-        question = self._asked(mark, self.test(one.test), one.test)
-        return [located(ast.If(question, traced, [self._native(one, name(mark, one))]), one)]
+        number = self._site("if", node, node.body, node.orelse)
+        traced = self._decide(number, "if_", [name(mark, node)], node)
+        question = self._asked(mark, self.test(node.test), node.test)
+        return [located(ast.If(question, traced, [self._native(node, name(mark, node))]), node)]
 
     def _guarded(self, rest: Sequence[ast.stmt], target: Any = None) -> list[ast.stmt]:
         """Return statements that run if nothing has left before."""
@@ -248,67 +248,69 @@ class Statements:
 
     # Loops -----------------------------------------------------------------------------------
 
-    def _may_break(self, one: Any) -> bool:
+    def _may_break(self, loop: Any) -> bool:
         """Return whether a round may be left because of a tensor."""
-        return bool(jumps(one.body))
+        return bool(jumps(loop.body))
 
-    def _round(self, one: Any, target: Any = None, mark: str | None = None) -> list[ast.stmt]:
+    def _round(self, loop: Any, target: Any = None, mark: str | None = None) -> list[ast.stmt]:
         """Return the body of a loop of Python's; `mark` names what a `for` goes through."""
         self.depth += 1
-        if not self._may_break(one):
-            body = self.block(one.body)
+        if not self._may_break(loop):
+            body = self.block(loop.body)
         elif target is not None:
-            body = self._guarded(one.body, target)
+            body = self._guarded(loop.body, target)
         else:
-            body = self.block(one.body)
+            body = self.block(loop.body)
         self.depth -= 1
-        if self._may_break(one):
+        if self._may_break(loop):
             self.has_flow = True
-            through = [] if mark is None else [name(mark, one)]
-            body.append(assign(FLOW, helper("next_round", [name(FLOW, one), *through], one), one))
+            through = [] if mark is None else [name(mark, loop)]
+            body.append(
+                assign(FLOW, helper("next_round", [name(FLOW, loop), *through], loop), loop)
+            )
         return body
 
-    def _after_loop(self, one: Any) -> list[ast.stmt]:
-        if not self._may_break(one):
+    def _after_loop(self, loop: Any) -> list[ast.stmt]:
+        if not self._may_break(loop):
             return []
-        return [assign(FLOW, helper("after_loop", [name(FLOW, one)], one), one)]
+        return [assign(FLOW, helper("after_loop", [name(FLOW, loop)], loop), loop)]
 
-    def _otherwise(self, one: Any) -> list[ast.stmt]:
-        if not one.orelse:
+    def _otherwise(self, loop: Any) -> list[ast.stmt]:
+        if not loop.orelse:
             return []
-        return self._guarded(one.orelse) if self._may_break(one) else self.block(one.orelse)
+        return self._guarded(loop.orelse) if self._may_break(loop) else self.block(loop.orelse)
 
-    def _while(self, one: ast.While) -> list[ast.stmt]:
+    def _while(self, loop: ast.While) -> list[ast.stmt]:
         mark = self.unit.temporary()
-        number = self._site("while", one, one.body, [])
-        flow = [name(FLOW, one), name(RESULT, one)] if self._may_break(one) else []
-        traced = self._decide(number, "while_", flow, one)
-        named = located(ast.NamedExpr(name(mark, one, store=True), self.test(one.test)), one)
-        question = helper("traced", [named, *flow[:1]], one.test)
-        goes_on = ast.BoolOp(ast.And(), [ast.UnaryOp(ast.Not(), question), name(mark, one)])
-        again = helper("traced", [name(mark, one), *copy.deepcopy(flow[:1])], one)
-        ended = [ast.If(again, traced, []), *self._otherwise(one)]
-        made = located(ast.While(goes_on, self._round(one), ended), one)
-        return [made, *self._after_loop(one)]
+        number = self._site("while", loop, loop.body, [])
+        flow = [name(FLOW, loop), name(RESULT, loop)] if self._may_break(loop) else []
+        traced = self._decide(number, "while_", flow, loop)
+        named = located(ast.NamedExpr(name(mark, loop, store=True), self.test(loop.test)), loop)
+        question = helper("traced", [named, *flow[:1]], loop.test)
+        goes_on = ast.BoolOp(ast.And(), [ast.UnaryOp(ast.Not(), question), name(mark, loop)])
+        again = helper("traced", [name(mark, loop), *copy.deepcopy(flow[:1])], loop)
+        ended = [ast.If(again, traced, []), *self._otherwise(loop)]
+        rewritten = located(ast.While(goes_on, self._round(loop), ended), loop)
+        return [rewritten, *self._after_loop(loop)]
 
-    def _for(self, one: ast.For) -> list[ast.stmt]:
+    def _for(self, loop: ast.For) -> list[ast.stmt]:
         mark = self.unit.temporary()
-        number = self._site("for", one, one.body, [], one.target)
-        flow = [name(FLOW, one), name(RESULT, one)] if self._may_break(one) else []
-        extra = [name(mark, one), *flow]
-        traced = [*self._decide(number, "for_", extra, one), *self._otherwise(one)]
-        early = self._may_break(one)
-        target = ast.Name(_VALUE, ast.Store()) if early else copy.deepcopy(one.target)
-        body = self._round(one, one.target if early else None, mark)
-        native = ast.For(target, name(mark, one), body, self._otherwise(one))
+        number = self._site("for", loop, loop.body, [], loop.target)
+        flow = [name(FLOW, loop), name(RESULT, loop)] if self._may_break(loop) else []
+        extra = [name(mark, loop), *flow]
+        traced = [*self._decide(number, "for_", extra, loop), *self._otherwise(loop)]
+        early = self._may_break(loop)
+        target = ast.Name(_VALUE, ast.Store()) if early else copy.deepcopy(loop.target)
+        body = self._round(loop, loop.target if early else None, mark)
+        native = ast.For(target, name(mark, loop), body, self._otherwise(loop))
         value = helper(
-            "iterate", [self.expression(one.iter), constant(one.lineno, one.iter)], one.iter
+            "iterate", [self.expression(loop.iter), constant(loop.lineno, loop.iter)], loop.iter
         )
-        named = located(ast.NamedExpr(name(mark, one, store=True), value), one.iter)
-        here = [constant(number, one), *_state(self.unit.sites[number], one)]
-        question = helper("loops", [named, *here, *copy.deepcopy(flow)], one.iter)
-        made = located(ast.If(question, traced, [located(native, one)]), one)
-        return [made, *self._after_loop(one)]
+        named = located(ast.NamedExpr(name(mark, loop, store=True), value), loop.iter)
+        here = [constant(number, loop), *_state(self.unit.sites[number], loop)]
+        question = helper("loops", [named, *here, *copy.deepcopy(flow)], loop.iter)
+        rewritten = located(ast.If(question, traced, [located(native, loop)]), loop)
+        return [rewritten, *self._after_loop(loop)]
 
 
 _VALUE = "@value"
@@ -317,7 +319,7 @@ _VALUE = "@value"
 def _is_python(test: ast.AST) -> bool:
     """Return whether a test is Python's in any case: `x is None`, a constant, `isinstance`."""
     if isinstance(test, ast.Compare):
-        return all(isinstance(one, (ast.Is, ast.IsNot)) for one in test.ops)
+        return all(isinstance(operator, (ast.Is, ast.IsNot)) for operator in test.ops)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _is_python(test.operand)
     if isinstance(test, ast.Call) and isinstance(test.func, ast.Name):
@@ -341,7 +343,7 @@ def plain_body(unit: Unit) -> list[ast.stmt]:
 
 def _state(effects: Effects, at: Any) -> list[ast.expr]:
     """Return what gives the names of a function, and of the cells that it shares with others."""
-    shared: list[ast.expr] = [name(one, at) for one in (*effects.cells, HELPER)]
+    shared: list[ast.expr] = [name(identifier, at) for identifier in (*effects.cells, HELPER)]
     return [helper("locals", [], at), thunk(located(ast.Tuple(shared, ast.Load()), at))]
 
 
@@ -385,13 +387,17 @@ def region(site: Site, which: str) -> ast.FunctionDef:
     if site.globals:
         declared.append(ast.Global(site.globals))
     names = [*site.mentioned, *([_VALUE] if site.target is not None else [])]
-    arguments = ast.arguments([], [ast.arg(one) for one in names], None, [], [], None, [])
-    made = ast.FunctionDef(INSIDE, arguments, [*declared, *body, *inside], [])
-    return located(made, node)
+    arguments = ast.arguments(
+        [], [ast.arg(identifier) for identifier in names], None, [], [], None, []
+    )
+    function = ast.FunctionDef(INSIDE, arguments, [*declared, *body, *inside], [])
+    return located(function, node)
 
 
 def factory(names: Sequence[str], inside: ast.stmt) -> ast.Module:
     """Return a module with a function around another, which has these names free."""
-    arguments = ast.arguments([], [ast.arg(one) for one in names], None, [], [], None, [])
+    arguments = ast.arguments(
+        [], [ast.arg(identifier) for identifier in names], None, [], [], None, []
+    )
     around = ast.FunctionDef("@factory", arguments, [inside], [])
     return ast.Module([located(around, inside)], [])

@@ -44,7 +44,7 @@ class Unit:
         self.first = first[0].arg if first else None
         self.effects = Effects(self)
         self.sites: list[Site] = []
-        self.known: dict[tuple, int] = {}
+        self.site_numbers: dict[tuple, int] = {}
         self.temporaries = 0
 
     def temporary(self) -> str:
@@ -61,13 +61,13 @@ class Effects:
     def __init__(self, unit: Unit, nodes: Sequence[ast.AST] = ()):
         statements = nodes or unit.body
         self.written = writes(statements)
-        found = reads(statements)
-        if "super" in found and unit.first is not None:
-            found |= {unit.first}
-        cells = (found | set(self.written) | unit.assigned_inside) & unit.cells
-        self.mentioned = sorted((found | set(self.written)) & unit.own)
-        self.cells = sorted(cells | ({"__class__"} & unit.cells if "super" in found else set()))
-        self.outer = sorted(found - unit.own - unit.cells)
+        read = reads(statements)
+        if "super" in read and unit.first is not None:
+            read |= {unit.first}
+        cells = (read | set(self.written) | unit.assigned_inside) & unit.cells
+        self.mentioned = sorted((read | set(self.written)) & unit.own)
+        self.cells = sorted(cells | ({"__class__"} & unit.cells if "super" in read else set()))
+        self.outer = sorted(read - unit.own - unit.cells)
         self.changed_cells = sorted((set(self.written) | unit.assigned_inside) & unit.cells)
         self.globals = sorted(set(self.written) & unit.declared)
         self.attributes = _attributes(statements, ast.Store | ast.Del)
@@ -103,7 +103,8 @@ class Site(Effects):
         everything = [*then, *other, *filter(None, [self.test, target])]
         super().__init__(unit, everything)
         self.has_yield = any(
-            isinstance(one, (ast.Yield, ast.YieldFrom, ast.Await)) for one in own_nodes(everything)
+            isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await))
+            for node in own_nodes(everything)
         )
         live = unit.live
         if kind in ("while", "for"):
@@ -117,27 +118,31 @@ class Site(Effects):
         self.after = live.after[id(node)] if kind in ("while", "for") else self.live[0]
         self.live[RETURN] = NONE
         wanted = NONE.union(*(self.live[way] for way in (0, *self.leaves)))
-        self.outs = [one for one in self.written if one in unit.own and one in wanted]
+        self.outs = [
+            identifier
+            for identifier in self.written
+            if identifier in unit.own and identifier in wanted
+        ]
 
 
 def _attributes(statements: Sequence[ast.AST], context: Any) -> list[str]:
     """Return the attributes that are assigned, or read, as ``self.h``."""
-    found: dict[str, None] = {}
-    for one in statements:
-        for node in ast.walk(one):
+    texts: dict[str, None] = {}
+    for statement in statements:
+        for node in ast.walk(statement):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, context):
                 base: Any = node
                 while isinstance(base, ast.Attribute):
                     base = base.value
                 if isinstance(base, ast.Name):
-                    found[ast.unparse(node)] = None
-    return list(found)
+                    texts[ast.unparse(node)] = None
+    return list(texts)
 
 
 def reached(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return statements up to the first that leaves in any case."""
-    for i, one in enumerate(statements):
-        if isinstance(one, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
+    for i, statement in enumerate(statements):
+        if isinstance(statement, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
             return list(statements[: i + 1])
     return list(statements)
 
@@ -157,10 +162,10 @@ def located(node: Any, at: Any) -> Any:
         "end_lineno": end[0],
         "end_col_offset": end[1],
     }
-    for one in ast.walk(node):
-        if "lineno" in one._attributes and not hasattr(one, "lineno"):
+    for inner in ast.walk(node):
+        if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
             for key, value in position.items():
-                setattr(one, key, value)
+                setattr(inner, key, value)
     return node
 
 

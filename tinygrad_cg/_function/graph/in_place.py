@@ -24,10 +24,7 @@ def _exchange(x: np.ndarray, value: np.ndarray, index: np.ndarray) -> np.ndarray
 
 
 EXCHANGE = Primitive(
-    "exchange_row",
-    _exchange,
-    ("x", "value", "index"),
-    lambda x, value, index: value,
+    "exchange_row", _exchange, ("x", "value", "index"), lambda x, value, index: value
 )
 """Not an operation for tensors: it changes a loop variable that nobody else reads.
 
@@ -41,10 +38,7 @@ def _add_in_place(x: np.ndarray, part: np.ndarray, *index: np.ndarray, key: Any)
 
 
 ADD_IN_PLACE = Primitive(
-    "add_in_place",
-    _add_in_place,
-    ("x", "part", "index"),
-    lambda x, part, *index, key: part,
+    "add_in_place", _add_in_place, ("x", "part", "index"), lambda x, part, *index, key: part
 )
 """The same of a sum to which a part is added."""
 
@@ -58,14 +52,14 @@ def in_place(body: Body) -> FuncGraph:
     graph = body.graph
     for k in range(body.carries):
         carried, end = graph.inputs[body.constants + k], graph.outputs[k]
-        uses = Counter(one for other in graph.values() for one in other.inputs)
+        uses = Counter(operand for other in graph.values() for operand in other.inputs)
         uses.update(graph.outputs)
         if uses[end] == 1:
-            found = _exchanged(graph, carried, end, uses) or _added(carried, end, uses)
-            if found is not None:
-                made, reads = found
-                substitutions = {end: carried, **dict.fromkeys(reads, made)}
-                outputs = replaced([*graph.outputs, made], substitutions)
+            change = _exchanged(graph, carried, end, uses) or _added(carried, end, uses)
+            if change is not None:
+                changed, reads = change
+                substitutions = {end: carried, **dict.fromkeys(reads, changed)}
+                outputs = replaced([*graph.outputs, changed], substitutions)
                 graph = FuncGraph(graph.inputs, outputs)
     return graph
 
@@ -77,7 +71,9 @@ def _exchanged(
     if end.primitive is not OPS["set_row"] or end.params["batch_dims"]:
         return None
     index = end.inputs[2]
-    reads = [one for one in graph.values() if is_row(one) and [*one.inputs] == [carried, index]]
+    reads = [
+        value for value in graph.values() if is_row(value) and [*value.inputs] == [carried, index]
+    ]
     if end.inputs[0] is not carried or uses[carried] != 1 + len(reads):
         return None
     if {carried, *reads} & set(in_order(end.inputs[1:])):
@@ -99,7 +95,7 @@ def _added(carried: Value, end: Value, uses: Counter[Value]) -> tuple[Value, lis
         key = None
     elif term.primitive is OPS["getitem_adjoint"]:
         key = term.params["key"]
-        if any(isinstance(one, np.ndarray) for one in key):
+        if any(isinstance(item, np.ndarray) for item in key):
             return None
     else:
         return None

@@ -32,10 +32,10 @@ def on_gpu(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
         if isinstance(value, OutputItem):
             return operands[0][value.index]
         assert value.primitive is not None
-        if any(type(one) is np.ndarray and one.ndim for one in operands):
+        if any(type(array) is np.ndarray and array.ndim for array in operands):
             pairs = list(zip(value.inputs, operands, strict=True))
-            if all(type(one) is np.ndarray or operand in moved for operand, one in pairs):
-                here = [arrays.get(operand, one) for operand, one in pairs]
+            if all(type(array) is np.ndarray or operand in moved for operand, array in pairs):
+                here = [arrays.get(operand, array) for operand, array in pairs]
                 return runner(value.primitive, value.params)(*here)
         return run_on_gpu(value.primitive, value.params)(*operands)
 
@@ -66,16 +66,16 @@ def _by_operations(graph: FuncGraph, compute: Callable[[Value, list], object]) -
     uses.update(graph.outputs)
 
     def run(arrays: Sequence[Any]) -> list[Any]:
-        known: dict[Value, object] = dict(zip(graph.inputs, arrays, strict=True))
+        computed: dict[Value, object] = dict(zip(graph.inputs, arrays, strict=True))
         left = Counter(uses)
         for value in values:
-            known[value] = compute(value, [known[operand] for operand in value.inputs])
+            computed[value] = compute(value, [computed[operand] for operand in value.inputs])
             for operand in value.inputs:
                 left[operand] -= 1
                 if not left[operand]:
-                    del known[operand]
+                    del computed[operand]
         taken: set[int] = set()
-        return [_own(known[output], output, taken) for output in graph.outputs]
+        return [_own(computed[output], output, taken) for output in graph.outputs]
 
     return run
 

@@ -50,7 +50,7 @@ class Body(NamedTuple):
         ends = [value.aval for value in self.graph.inputs[self.constants :][: self.carries]]
         if self.length is None:
             return [*ends, Aval((), np.dtype(np.int64))]
-        return [*ends, *[Aval((self.length, *one.shape), one.dtype) for one in self.rows]]
+        return [*ends, *[Aval((self.length, *row.shape), row.dtype) for row in self.rows]]
 
 
 def is_loop(value: Value) -> bool:
@@ -77,8 +77,10 @@ class Draft:
         self.starts = list(value.inputs[first : first + count])
         self.slices = dict(zip(inputs[first + count :], value.inputs[first + count :], strict=True))
         self.results = [
-            one if k < count or k in read else Value(one.aval)  # no row, where nothing reads it
-            for k, one in enumerate(self.body.graph.outputs)
+            output
+            if k < count or k in read
+            else Value(output.aval)  # no row, where nothing reads it
+            for k, output in enumerate(self.body.graph.outputs)
         ]
         self.outside: dict[int, Value] = {}
         self.wanted: set[int] = set()  # of the results
@@ -94,9 +96,9 @@ class Draft:
 
     def uses(self) -> Counter[Value]:
         """Return how often values are read in a round."""
-        found = Counter(one for value in self.values() for one in value.inputs)
-        found.update(self.results)
-        return found
+        counts = Counter(operand for value in self.values() for operand in value.inputs)
+        counts.update(self.results)
+        return counts
 
     def is_input(self, value: Value) -> bool:
         return value in self.fixed or value in self.slices or value in self.carried
@@ -124,7 +126,7 @@ class Draft:
     def need(self, index: int) -> list[Value]:
         """Note what a result depends on, and return the operands of the loop among that."""
         operands = {**self.fixed, **self.slices}
-        pending, found = [index], list[Value]()
+        pending, reached = [index], list[Value]()
         values = [*self.fixed][: self.body.limited]  # the number of rounds
         while pending or values:
             if not values:
@@ -139,12 +141,12 @@ class Draft:
             self.needed.add(value)
             values += value.inputs
             if value in operands:
-                found.append(operands[value])
+                reached.append(operands[value])
             elif value in self.carried:
                 position = self.carried.index(value)
                 pending.append(position)
-                found.append(self.starts[position])
-        return found
+                reached.append(self.starts[position])
+        return reached
 
     def operands(self) -> list[Value]:
         """Return the operands that are needed."""
@@ -184,5 +186,5 @@ def replaced(outputs: Sequence[Value], substitutions: Mapping[Value, Value]) -> 
     built = dict(substitutions)
     for value in in_order(outputs):
         if value not in built:
-            built[value] = with_operands(value, [built[one] for one in value.inputs])
-    return [built[one] for one in outputs]
+            built[value] = with_operands(value, [built[operand] for operand in value.inputs])
+    return [built[output] for output in outputs]

@@ -50,7 +50,7 @@ def counts_or_writes(loop: Value) -> bool:
         return False
     carried = body.graph.inputs[body.constants :][: body.carries]
     pairs = zip(body.graph.outputs, carried, strict=False)
-    return any(one.primitive is OPS["set_row"] for one in body.graph.values()) or any(
+    return any(value.primitive is OPS["set_row"] for value in body.graph.values()) or any(
         _step(end, before) is not None for end, before in pairs
     )
 
@@ -59,7 +59,7 @@ def _step(end: Value, carried: Value) -> Any:
     """Return the integer that a round adds to a loop variable; None if it does something else."""
     if end.primitive is not OPS["add"] or carried.shape or not is_integer(carried.dtype):
         return None
-    steps = [one for one in end.inputs if one is not carried]
+    steps = [operand for operand in end.inputs if operand is not carried]
     if len(steps) != 1 or steps[0].array is None or steps[0].shape:
         return None
     return steps[0].array[()]
@@ -78,9 +78,9 @@ def known_rounds(graph: FuncGraph, constants: int, starts: Sequence[np.ndarray |
         if name == "reshape":
             return count(value.inputs[0])
         if name == "logical_and":
-            counts = [count(one) for one in value.inputs]
-            known = [one for one in counts if one is not None]
-            return min(known) if len(known) == len(counts) else None
+            counts = [count(operand) for operand in value.inputs]
+            numbers = [number for number in counts if number is not None]
+            return min(numbers) if len(numbers) == len(counts) else None
         if name not in ("less", "less_equal", "greater", "greater_equal"):
             return None
         left, right = value.inputs
@@ -194,7 +194,7 @@ def put_writes_outside(draft: Draft) -> None:
         if array is not carried or index not in stacks or not draft.fits(row):
             continue
         uses, pair = draft.uses(), [carried, index]
-        reads = [one for one in draft.values() if is_row(one) and [*one.inputs] == pair]
+        reads = [value for value in draft.values() if is_row(value) and [*value.inputs] == pair]
         numbers = _known(stacks[index])
         if uses[end] != 1 or uses[carried] != 1 + len(reads) or numbers is None:
             continue
@@ -218,10 +218,10 @@ def _put_writes_outside(draft: Draft, k: int, numbers: np.ndarray, reads: list[V
         return
     sources, written = np.zeros(size, np.int64), np.zeros(size, bool)
     sources[numbers], written[numbers] = np.arange(len(numbers)), True
-    draft.outside[k] = found = _gathered(rows, sources)
+    draft.outside[k] = gathered = _gathered(rows, sources)
     if not written.all():
         mask = constant(written.reshape(-1, *[1] * len(row.shape)))
-        draft.outside[k] = operation(OPS["where"], [mask, found, start], {})
+        draft.outside[k] = operation(OPS["where"], [mask, gathered, start], {})
 
 
 def _gathered(x: Value, numbers: np.ndarray) -> Value:
@@ -234,8 +234,8 @@ def _known(value: Value) -> np.ndarray | None:
         return value.array
     if value.primitive is None or value.primitive.kind not in ("elementwise", "move"):
         return None
-    operands = [_known(one) for one in value.inputs]
-    if not operands or any(one is None for one in operands):
+    operands = [_known(operand) for operand in value.inputs]
+    if not operands or any(operand is None for operand in operands):
         return None
     return np.asarray(value.primitive.run(*operands, **value.params))
 
@@ -258,9 +258,9 @@ def _invariant(draft: Draft) -> dict[Value, Value]:
         if value.array is not None:
             same[value] = value
             continue
-        known = all(one in same for one in value.inputs) and bool(value.inputs)
-        if known and (is_cheap(value) or _is_product(value)):
-            same[value] = with_operands(value, [same[one] for one in value.inputs])
+        is_same = all(operand in same for operand in value.inputs) and bool(value.inputs)
+        if is_same and (is_cheap(value) or _is_product(value)):
+            same[value] = with_operands(value, [same[operand] for operand in value.inputs])
     return same
 
 
@@ -269,11 +269,11 @@ def _of_stacks(draft: Draft, same: dict[Value, Value]) -> dict[Value, Value]:
     stacks = dict(draft.slices)
     for value in draft.values():
         inputs = value.inputs
-        if not any(one in stacks for one in inputs) or not draft.fits(value):
+        if not any(operand in stacks for operand in inputs) or not draft.fits(value):
             continue
-        if not all(one in stacks or one in same for one in inputs):
+        if not all(operand in stacks or operand in same for operand in inputs):
             continue
-        operands = [stacks.get(one) or same[one] for one in inputs]
+        operands = [stacks.get(operand) or same[operand] for operand in inputs]
         if _is_part(value):
             if inputs[0] in same:
                 parts = operation(OPS["gather"], operands, value.params)
@@ -291,11 +291,11 @@ def _axes_align(value: Value, stacks: dict[Value, Value]) -> bool:
     core = (2, 1) if value.primitive is OPS["matvec"] else (2, 2)
     if _is_elementwise(value):
         core = (0,) * len(value.inputs)
-    rest = [len(one.shape) - k for one, k in zip(value.inputs, core, strict=True)]
+    rest = [len(operand.shape) - k for operand, k in zip(value.inputs, core, strict=True)]
     most = max(rest)
     return all(
-        size == most if one in stacks else size <= most
-        for one, size in zip(value.inputs, rest, strict=True)
+        size == most if operand in stacks else size <= most
+        for operand, size in zip(value.inputs, rest, strict=True)
     )
 
 
@@ -304,7 +304,7 @@ def hoist(draft: Draft) -> None:
     same = _invariant(draft)
     stacks = _of_stacks(draft, same) if draft.has_all_rounds else {}
     substitutions: dict[Value, Value] = {}
-    for value in reach(draft.results, lambda one: () if one in substitutions else one.inputs):
+    for value in reach(draft.results, lambda value: () if value in substitutions else value.inputs):
         if value in same and (_is_elementwise(value) or _is_product(value)):
             substitutions[value] = new = Value(value.aval)
             draft.fixed[new] = same[value]
@@ -356,7 +356,7 @@ class _Sums:
                 pending += value.inputs
             else:
                 leaves.append(value)
-        if leaves.count(carried) != 1 or any(one.aval != carried.aval for one in leaves):
+        if leaves.count(carried) != 1 or any(leaf.aval != carried.aval for leaf in leaves):
             return []
         leaves.remove(carried)
         return leaves
@@ -365,7 +365,7 @@ class _Sums:
         self, k: int, terms: Sequence[Value], kinds: Sequence[Callable[[Value], Make | None]]
     ) -> bool:
         """Return whether all terms are of these kinds; then their sum is made after the loop."""
-        makers = [next(filter(None, (kind(one) for kind in kinds)), None) for one in terms]
+        makers = [next(filter(None, (kind(term) for kind in kinds)), None) for term in terms]
         if None in makers:
             return False
         total = self.draft.starts[k]
@@ -377,8 +377,8 @@ class _Sums:
     def product(self, value: Value) -> Make | None:
         """Return the product of two matrices, of which rows can be kept, over all rounds."""
         if value.primitive is not OPS["matmul"] or not all(
-            len(one.shape) == 2 and one not in self.same and self.draft.fits(one)
-            for one in value.inputs
+            len(operand.shape) == 2 and operand not in self.same and self.draft.fits(operand)
+            for operand in value.inputs
         ):
             return None
         return partial(self._product, *value.inputs)
@@ -418,7 +418,7 @@ class _Sums:
             operands = [move_axis(stack, 0, value.params["axis"]), self.stacks[rest[0]]]
         else:
             total = operation(OPS["sum"], [stack], {"axis": (0,), "keepdims": False})
-            operands = [total, *[self.same[one] for one in rest]]
+            operands = [total, *[self.same[operand] for operand in rest]]
         return operation(value.primitive, operands, value.params)
 
     def sum_of_kept(self, value: Value) -> Make | None:

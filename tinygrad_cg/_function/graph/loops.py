@@ -18,9 +18,9 @@ from .simplify import simplify
 from .values import FuncGraph, OutputItem, Value, identity_of, in_turn, reach, with_operands
 
 
-def optimize(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
-    """Return the graph simplified, and its loops rewritten; `known` replaces some values."""
-    graph = simplify(graph, known)
+def optimize(graph: FuncGraph, replacements: Mapping[Value, Value] | None = None) -> FuncGraph:
+    """Return the graph simplified, and its loops rewritten; `replacements` replaces some values."""
+    graph = simplify(graph, replacements)
     loops = list(filter(is_loop, graph.values()))
     if any(map(counts_or_writes, loops)):
         graph = _rewritten(graph, COUNTING)
@@ -44,9 +44,9 @@ def _rewritten(graph: FuncGraph, passes: Sequence[Any]) -> FuncGraph:
             if earlier.length == later.length and not earlier.body.lean:
                 _share(earlier, later, drafts)
     for draft in ordered:
-        for one in passes:
-            if draft.has_all_rounds or one.of_any_loop:
-                one.run(draft)
+        for rewrite in passes:
+            if draft.has_all_rounds or rewrite.of_any_loop:
+                rewrite.run(draft)
     return simplify(_finished(graph, drafts))
 
 
@@ -67,22 +67,22 @@ def _share(earlier: Draft, later: Draft, drafts: Mapping[Value, Draft]) -> None:
         counts = [next(iter(draft.fixed.values())) for draft in (earlier, later)]
         if not later.body.limited or counts[0] is not counts[1]:
             return
-    known = _same_inputs(earlier, later, drafts)
-    if not any(value in later.slices for value in known):
+    equivalents = _same_inputs(earlier, later, drafts)
+    if not any(value in later.slices for value in equivalents):
         return
-    computed = {identity_of(one, one.inputs): one for one in earlier.values()}
+    computed = {identity_of(value, value.inputs): value for value in earlier.values()}
     for value in later.values():
-        if value not in known and (value.inputs or value.array is not None):
-            operands = [known.get(one) for one in value.inputs]
+        if value not in equivalents and (value.inputs or value.array is not None):
+            operands = [equivalents.get(operand) for operand in value.inputs]
             same = None if None in operands else computed.get(identity_of(value, operands))
             if same is not None:
-                known[value] = same
+                equivalents[value] = same
     substitutions: dict[Value, Value] = {}
-    for value in reach(later.results, lambda one: () if one in substitutions else one.inputs):
+    for value in reach(later.results, lambda value: () if value in substitutions else value.inputs):
         dear = value.array is None and not (later.is_input(value) or is_cheap(value))
-        if dear and value in known and earlier.fits(value):
+        if dear and value in equivalents and earlier.fits(value):
             substitutions[value] = read = Value(value.aval)
-            later.slices[read] = earlier.stack(known[value])
+            later.slices[read] = earlier.stack(equivalents[value])
     later.replace(substitutions)
 
 
@@ -90,16 +90,16 @@ def _same_inputs(earlier: Draft, later: Draft, drafts: Mapping[Value, Draft]) ->
     """Return for inputs of the later loop's body what has the same value in the earlier's."""
     constants = {operand: value for value, operand in earlier.fixed.items()}
     stacks = {operand: value for value, operand in earlier.slices.items()}
-    known = {
+    equivalents = {
         value: constants[operand] for value, operand in later.fixed.items() if operand in constants
     }
     for value, operand in later.slices.items():
         draft, index = _result(operand, drafts)
         if draft is earlier and index >= len(earlier.carried):
-            known[value] = earlier.results[index]
+            equivalents[value] = earlier.results[index]
         elif operand in stacks:
-            known[value] = stacks[operand]
-    return known
+            equivalents[value] = stacks[operand]
+    return equivalents
 
 
 def _result(value: Value, drafts: Mapping[Value, Draft]) -> tuple[Draft | None, int]:
@@ -132,7 +132,7 @@ def _finished(graph: FuncGraph, drafts: Mapping[Value, Draft]) -> FuncGraph:
 
     for output in graph.outputs:
         for value in in_turn(output, operands_of, built.__contains__):
-            operands = [built[one] for one in operands_of(value)]
+            operands = [built[operand] for operand in operands_of(value)]
             draft, index = _result(value, drafts)
             if value in drafts:
                 built[value] = drafts[value].finished(operands)

@@ -43,7 +43,7 @@ class Polynomials:
     """The values of a graph as polynomials, each looked at once, after its operands."""
 
     def __init__(self) -> None:
-        self._known: dict[Value, Polynomial] = {}
+        self._polynomials: dict[Value, Polynomial] = {}
 
     def is_nonzero(self, value: Value) -> bool:
         """Return whether `value` is a constant of finite numbers other than 0."""
@@ -59,12 +59,12 @@ class Polynomials:
 
     def of(self, value: Value) -> Polynomial:
         """Return `value` as a polynomial: of itself, if it is no other."""
-        for one in in_turn(value, _terms, self._known.__contains__):
-            found = self._polynomial(one)
-            if found is None or not _is_in_range(found, one.dtype):
-                found = Polynomial(one, 1, 1, 1.0, 1.0)
-            self._known[one] = found
-        return self._known[value]
+        for term in in_turn(value, _terms, self._polynomials.__contains__):
+            polynomial = self._polynomial(term)
+            if polynomial is None or not _is_in_range(polynomial, term.dtype):
+                polynomial = Polynomial(term, 1, 1, 1.0, 1.0)
+            self._polynomials[term] = polynomial
+        return self._polynomials[value]
 
     def _polynomial(self, value: Value) -> Polynomial | None:
         if isinstance(value.aval, list) or not is_native_float(value.dtype):
@@ -77,9 +77,9 @@ class Polynomials:
             return Polynomial(None, 0, sign, float(size.min()), float(size.max()))
         if value.primitive is None or not _terms(value):
             return None
-        if any(one.dtype != value.dtype for one in value.inputs):
+        if any(operand.dtype != value.dtype for operand in value.inputs):
             return None
-        x, *others = [self._known[operand] for operand in value.inputs]
+        x, *others = [self._polynomials[operand] for operand in value.inputs]
         name = value.primitive.name
         if name == "broadcast_to":
             return x

@@ -15,8 +15,8 @@ _CHEAP = frozenset(
 
 def is_cheap(value: Value) -> bool:
     """Return whether a value takes less time to compute again than to keep and to read."""
-    made = value.primitive
-    return made is not None and (made.kind == "elementwise" or made.name in _CHEAP)
+    primitive = value.primitive
+    return primitive is not None and (primitive.kind == "elementwise" or primitive.name in _CHEAP)
 
 
 def cut(
@@ -31,19 +31,19 @@ def cut(
     is an input, one of the values in `kept`, which are there anyway, or dear to compute: the rest
     of what the ends need is computed again.
     """
-    given, forward = set(backward_inputs), set(in_order(kept))
+    late_inputs, forward = set(backward_inputs), set(in_order(kept))
     primal = set(inputs)  # what depends on these alone
     for value in in_order([*kept, *ends]):
-        if value not in given and all(one in primal for one in value.inputs):
-            made = value.primitive
-            again = made is None or not (
-                made.kind in ("impure", "user") or made.name == "optimization_barrier"
+        if value not in late_inputs and all(operand in primal for operand in value.inputs):
+            primitive = value.primitive
+            again = primitive is None or not (
+                primitive.kind in ("impure", "user") or primitive.name == "optimization_barrier"
             )
             if value in forward or again:  # what must not be repeated is `kept`
                 primal.add(value)
     there = {*inputs, *kept}
     residuals: dict[Value, Value] = {}
-    for value in reach(ends, lambda one: () if one in residuals else one.inputs):
+    for value in reach(ends, lambda value: () if value in residuals else value.inputs):
         if value in primal and value.array is None and (value in there or not is_cheap(value)):
             residuals[value] = Value(value.aval)
     graph = FuncGraph([*residuals.values(), *backward_inputs], ends)

@@ -46,10 +46,10 @@ _MASKS = {
 }
 
 
-def simplify(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
-    """Return an equivalent graph with the same inputs; `known` replaces some of its values."""
+def simplify(graph: FuncGraph, replacements: Mapping[Value, Value] | None = None) -> FuncGraph:
+    """Return an equivalent graph with the same inputs, with `replacements` for some values."""
     builder, roots, built = _Builder(), {}, {}
-    for value, replacement in (known or {}).items():
+    for value, replacement in (replacements or {}).items():
         builder.build_all([replacement], roots)
         built[value] = roots[replacement]
     builder.build_all(graph.outputs, built)
@@ -60,7 +60,7 @@ class _Builder:
     """Makes values, each only once."""
 
     def __init__(self) -> None:
-        self.made: dict[Any, Value] = {}
+        self.by_identity: dict[Any, Value] = {}
         self.done: set[Value] = set()
         self.polynomials = Polynomials()
 
@@ -78,30 +78,30 @@ class _Builder:
 
     def _build(self, value: Value, operands: list[Value]) -> Value:
         if value.array is not None or isinstance(value, OutputItem):
-            made = with_operands(value, operands)
-            return self.made.setdefault(identity_of(value, operands), made)
+            rebuilt = with_operands(value, operands)
+            return self.by_identity.setdefault(identity_of(value, operands), rebuilt)
         primitive = value.primitive
         if primitive is None:  # an input
             return value
-        made = Value(value.aval, primitive, operands, value.params)
+        rebuilt = Value(value.aval, primitive, operands, value.params)
         if primitive.kind in ("impure", "user"):  # two calls of it may differ
-            return made
+            return rebuilt
         rule = _RULES.get(primitive.name)
-        simpler = rule(made) if rule is not None else None
+        simpler = rule(rebuilt) if rule is not None else None
         if simpler is None and primitive.name in _MASKS:
-            simpler = self._without_mask(made)
+            simpler = self._without_mask(rebuilt)
         elif simpler is None and primitive.name == "multiply_tangent":
-            simpler = self._without_one_mask(made)
+            simpler = self._without_one_mask(rebuilt)
         if simpler is None and primitive.kind == "elementwise":
-            simpler = _without_repeats(made)
+            simpler = _without_repeats(rebuilt)
         if simpler is not None:
             if simpler in self.done:
                 return simpler
             return self.build(simpler, list(simpler.inputs))
-        computed = _constant_of(made)
+        computed = _constant_of(rebuilt)
         if computed is not None:
             return self.build(computed, [])
-        return self.made.setdefault(identity_of(value, operands), made)
+        return self.by_identity.setdefault(identity_of(value, operands), rebuilt)
 
     def _without_mask(self, value: Value) -> Value | None:
         """Return an ordinary product or quotient, if no zero upstream meets a pole."""
@@ -116,17 +116,17 @@ class _Builder:
             masks = self.polynomials.may_mask(upstream, slope)
         if masks:
             return None
-        made = operation(OPS[name], value.inputs[:2], {})
-        if tuple(made.shape) == tuple(value.shape):
-            return made
-        return operation(OPS["broadcast_to"], [made], {"shape": tuple(value.shape)})
+        plain = operation(OPS[name], value.inputs[:2], {})
+        if tuple(plain.shape) == tuple(value.shape):
+            return plain
+        return operation(OPS["broadcast_to"], [plain], {"shape": tuple(value.shape)})
 
     def _without_one_mask(self, value: Value) -> Value | None:
         """Return a product that one of its factors masks, if a zero of the other meets no pole."""
         x, y = value.inputs
-        for one, other in ((x, y), (y, x)):
-            if not self.polynomials.may_mask(one, other):
-                return operation(OPS["multiply_upstream"], [other, one], {})
+        for factor, other in ((x, y), (y, x)):
+            if not self.polynomials.may_mask(factor, other):
+                return operation(OPS["multiply_upstream"], [other, factor], {})
         return None
 
 
@@ -135,7 +135,11 @@ def _constant_of(value: Value) -> Value | None:
     primitive, arrays = value.primitive, [operand.array for operand in value.inputs]
     if primitive is None or isinstance(value.aval, list) or primitive.name == "broadcast_to":
         return None
-    if not arrays or any(one is None for one in arrays) or prod(value.shape) > _LARGEST_CONSTANT:
+    if (
+        not arrays
+        or any(array is None for array in arrays)
+        or prod(value.shape) > _LARGEST_CONSTANT
+    ):
         return None
     run = primitive.run
     if primitive.name in _ROUNDED_ONCE and _is_of_floats(value):
@@ -149,7 +153,9 @@ def _constant_of(value: Value) -> Value | None:
 
 def _is_of_floats(value: Value) -> bool:
     """Return whether operands and result have one of the dtypes that processors compute."""
-    return is_native_float(value.dtype) and all(one.dtype == value.dtype for one in value.inputs)
+    return is_native_float(value.dtype) and all(
+        operand.dtype == value.dtype for operand in value.inputs
+    )
 
 
 def _without_repeats(value: Value) -> Value | None:
@@ -157,7 +163,7 @@ def _without_repeats(value: Value) -> Value | None:
     operands = list(value.inputs)
     for i, operand in enumerate(operands):
         if operand.primitive is not None and operand.primitive.name == "broadcast_to":
-            shapes = [one.shape for j, one in enumerate(operands) if j != i]
+            shapes = [other.shape for j, other in enumerate(operands) if j != i]
             if promotion.broadcast_shapes(operand.inputs[0].shape, *shapes) == tuple(value.shape):
                 operands[i] = operand.inputs[0]
             elif operand.inputs[0].array is not None:
@@ -171,9 +177,11 @@ def _of_numbers(value: Value) -> Value | None:
     """Return an operation on repeated numbers as a repeated number."""
     primitive, repeat = value.primitive, OPS["broadcast_to"]
     assert primitive is not None
-    numbers = [one.inputs[0] if one.primitive is repeat else one for one in value.inputs]
+    numbers = [
+        operand.inputs[0] if operand.primitive is repeat else operand for operand in value.inputs
+    ]
     number = None
-    if all(one.array is not None and not one.array.ndim for one in numbers):
+    if all(operand.array is not None and not operand.array.ndim for operand in numbers):
         number = _constant_of(operation(primitive, numbers, value.params))
     return number and operation(repeat, [number], {"shape": tuple(value.shape)})
 
@@ -236,18 +244,18 @@ def _joined(value: Value) -> Value | None:
     terms: list[Value] = []
     pending = list(value.inputs)
     while pending:
-        one = pending.pop()
-        if one.primitive is value.primitive:
-            pending.extend(one.inputs)
-        elif one.primitive is not None and one.primitive.name == "getitem_adjoint":
-            terms.append(one)
+        term = pending.pop()
+        if term.primitive is value.primitive:
+            pending.extend(term.inputs)
+        elif term.primitive is not None and term.primitive.name == "getitem_adjoint":
+            terms.append(term)
         else:
             return None
         if len(terms) + len(pending) > _MOST_PARTS:
             return None
     spans: list[tuple[int, int, int, int]] = []
-    for k, one in enumerate(terms):
-        span = span_along_axis(one.params["key"], one.shape)
+    for k, term in enumerate(terms):
+        span = span_along_axis(term.params["key"], term.shape)
         if span is None:
             return None
         spans.append((*span, k))
@@ -262,7 +270,7 @@ def _joined(value: Value) -> Value | None:
             return None
         end = stop
     parts = [terms[k].inputs[0] for _, _, k in ordered]
-    if end != value.shape[axis] or any(one.dtype != value.dtype for one in parts):
+    if end != value.shape[axis] or any(part.dtype != value.dtype for part in parts):
         return None
     return operation(OPS["concatenate"], parts, {"axis": axis})
 
@@ -271,10 +279,10 @@ def span_along_axis(key: Sequence[Any], shape: Sequence[int]) -> tuple[int, int,
     """Return an axis, and from where to where along it a key picks, which takes all of the others;
     None if it is no such key.
     """
-    if len(key) > len(shape) or any(type(one) is not slice for one in key):
+    if len(key) > len(shape) or any(type(item) is not slice for item in key):
         return None
-    parts = [one.indices(size) for one, size in zip(key, shape, strict=False)]
-    cut = [axis for axis, one in enumerate(parts) if one != (0, shape[axis], 1)]
+    parts = [item.indices(size) for item, size in zip(key, shape, strict=False)]
+    cut = [axis for axis, part in enumerate(parts) if part != (0, shape[axis], 1)]
     if len(cut) != 1 or parts[cut[0]][2] != 1:
         return None
     start, stop, _ = parts[cut[0]]
@@ -373,8 +381,8 @@ def _scalar_power(value: Value) -> Value | None:
     if exponent in (1, 2):  # one operation instead, which others may have in common
         return primitive.decomposition(_OnValues(), value.inputs[0], exponent=exponent)
     if exponent == 0:
-        one = constant(np.ones((), value.dtype))
-        return operation(OPS["broadcast_to"], [one], {"shape": tuple(value.shape)})
+        ones = constant(np.ones((), value.dtype))
+        return operation(OPS["broadcast_to"], [ones], {"shape": tuple(value.shape)})
     return None
 
 

@@ -55,8 +55,8 @@ class OutputItem(Value):
 
     __slots__ = ("index",)
 
-    def __init__(self, made: Value, index: int):
-        super().__init__(made.aval[index], None, (made,))
+    def __init__(self, source: Value, index: int):
+        super().__init__(source.aval[index], None, (source,))
         self.index = index
 
 
@@ -116,7 +116,7 @@ class FuncGraph:
                 text = f"{operands[0]}[{value.index}]"
             else:
                 assert value.primitive is not None
-                operands += [f"{key}={one!r}" for key, one in value.params.items()]
+                operands += [f"{key}={param!r}" for key, param in value.params.items()]
                 text = f"{value.primitive.name}({', '.join(operands)})"
             lines.append(f"{name} = {text}  {_type(value.aval)}")
         lines.append(f"return {', '.join(names[value] for value in self.outputs)}")
@@ -139,7 +139,7 @@ def in_order(outputs: Iterable[Any], operands: str = "inputs") -> list[Any]:
             order[value] = None
         elif value not in order:
             stack.append((value, True))
-            stack.extend((one, False) for one in reversed(getattr(value, operands)))
+            stack.extend((operand, False) for operand in reversed(getattr(value, operands)))
     return list(order)
 
 
@@ -150,7 +150,7 @@ def reach(starts: Iterable[Any], operands: Callable[[Any], Iterable[Any]]) -> It
     while pending:
         value = pending.pop()
         yield value
-        new = [one for one in dict.fromkeys(operands(value)) if one not in seen]
+        new = [operand for operand in dict.fromkeys(operands(value)) if operand not in seen]
         pending += new
         seen.update(new)
 
@@ -161,7 +161,7 @@ def in_turn(key: Any, operands: Callable, is_known: Callable[[Any], bool]) -> It
     while stack:
         if is_known(stack[-1]):
             stack.pop()
-        elif missing := [one for one in operands(stack[-1]) if not is_known(one)]:
+        elif missing := [operand for operand in operands(stack[-1]) if not is_known(operand)]:
             stack.extend(missing)
         else:
             yield stack.pop()
@@ -174,7 +174,7 @@ def frozen(value: Any) -> Any:
     if isinstance(value, slice):
         return "slice", frozen(value.start), frozen(value.stop), frozen(value.step)
     if isinstance(value, (tuple, list)):
-        return tuple([frozen(one) for one in value])
+        return tuple([frozen(item) for item in value])
     if isinstance(value, dict):
         return tuple([(key, frozen(value[key])) for key in sorted(value)])
     if isinstance(value, (float, np.floating)):  # 0.0 and -0.0 are two, NaN is one
@@ -182,7 +182,7 @@ def frozen(value: Any) -> Any:
     if isinstance(value, (complex, np.complexfloating)):
         return type(value).__name__, repr(value)
     if isinstance(value, (set, frozenset)):
-        return type(value).__name__, frozenset([frozen(one) for one in value])
+        return type(value).__name__, frozenset([frozen(item) for item in value])
     try:
         hash(value)
     except TypeError:

@@ -13,10 +13,7 @@ from ..._core.record import Node
 from ..._core.tensor import Aval, Tensor, leaked_from_trace
 from ..._ops.sampling import draw as draw_numbers
 from ..._reverse.graph_mode import Graph as DefaultGraph
-from ..._reverse.variable import (
-    Variable,
-    VariableSlice,
-)
+from ..._reverse.variable import Variable, VariableSlice
 from ..._transforms.batching import BatchTensor
 from ..graph.values import Value
 from .outside_calls import OutsideCalls
@@ -71,19 +68,23 @@ class BranchTrace(FunctionTrace):
         return self._capture(tensor, tensor)
 
     def _capture(self, tensor: Any, watched: Any) -> Value:
-        known = self.captures.get(id(watched))
-        if known is None:
+        capture = self.captures.get(id(watched))
+        if capture is None:
             value = self.argument(aval_of(tensor)).value
-            known = self.captures[id(watched)] = tensor, value, watched
-        return known[1]
+            capture = self.captures[id(watched)] = tensor, value, watched
+        return capture[1]
 
     def outer(self) -> list[tuple[Tensor, Value]]:
         return [(tensor, value) for tensor, value, _ in self.captures.values()]
 
     def _input_of(self, variable: Variable) -> Value:
         """Return the operand that a Variable is, with its value where the branch is called."""
-        known = self.captures.get(id(variable))
-        return self._capture(self._run_outside(variable._read), variable) if not known else known[1]
+        capture = self.captures.get(id(variable))
+        return (
+            self._capture(self._run_outside(variable._read), variable)
+            if not capture
+            else capture[1]
+        )
 
     def variable_assigned(self, variable: Variable) -> None:
         """Keep what is assigned in the branch alone: it is a result of it."""
@@ -104,7 +105,7 @@ class BranchTrace(FunctionTrace):
 
     def captured_tensors(self) -> list[tuple[Any, Value, Any]]:
         """Return the tensors from outside that are operands: not those of this run alone."""
-        return [one for one in self.captures.values() if one[1] not in self.literals]
+        return [capture for capture in self.captures.values() if capture[1] not in self.literals]
 
     def find_literals(self, targets: Sequence[Tensor]) -> None:
         """Find the constants that nobody but the trace refers to: no tape can ask for them.
@@ -120,7 +121,7 @@ class BranchTrace(FunctionTrace):
         }
         nodes = _nodes_behind(targets)
         for node in nodes:
-            node.saved = _replace(node.saved, lambda one: ours.get(id(one), one))
+            node.saved = _replace(node.saved, lambda item: ours.get(id(item), item))
         self.captures = {
             key: (ours[key], value, ours[key]) if key in ours else (tensor, value, watched)
             for key, (tensor, value, watched) in self.captures.items()
@@ -165,7 +166,7 @@ def _replace(saved: Any, change: Callable[[Any], Any]) -> Any:
 
 def _nodes_behind(targets: Sequence[Tensor]) -> list[Node]:
     """Return the nodes that the records of `targets` lead to."""
-    pending, seen = [one._rec for one in targets], {}
+    pending, seen = [target._rec for target in targets], {}
     while pending:
         record = pending.pop()
         while record is not None and record not in seen:

@@ -15,11 +15,7 @@ from ... import nest
 from ..._core.conversion import convert, is_tensor, is_weak
 from ..._core.tensor import ArrayLike, Aval, Tensor
 from ..._ops.shape import identity
-from ..._reverse.variable import (
-    recorded_assignments,
-    recorded_variables,
-    records_assignments,
-)
+from ..._reverse.variable import recorded_assignments, recorded_variables, records_assignments
 from ..graph.values import constant
 from .branch_trace import BranchTrace
 from .choices import TracedChoice, call_choice, find_operands
@@ -45,14 +41,16 @@ def choose(name: str, index: Any, branches: Sequence[tuple[str, Callable[[], Any
                 variable.assign(identity(value))
             result = function()
             results.append(result)
-            leaves.append([convert(one) if is_tensor(one) else one for one in nest.flatten(result)])
-            finals.append({key: one._read() for key, one in trace.assigned.items()})
+            leaves.append(
+                [convert(leaf) if is_tensor(leaf) else leaf for leaf in nest.flatten(result)]
+            )
+            finals.append({key: variable._read() for key, variable in trace.assigned.items()})
     names = [label for label, _ in branches]
     _check_structures(name, names, results)
     columns = [
         _Column(name, names, i, list(some)) for i, some in enumerate(zip(*leaves, strict=True))
     ]
-    variables = {key: one for trace in traces for key, one in trace.assigned.items()}
+    variables = {key: variable for trace in traces for key, variable in trace.assigned.items()}
     targets = []
     for k, trace in enumerate(traces):
         with trace.active():
@@ -70,17 +68,17 @@ def choose(name: str, index: Any, branches: Sequence[tuple[str, Callable[[], Any
     label = f"{name}({', '.join(names)})"
     slots = [slot for slot, _ in captures]
     choice = TracedChoice(label, traces, slots, targets, [{} for _ in traces], marks)
-    found = iter(call_choice(choice, index, [tensor for _, tensor in captures]))
-    chosen = [next(found) if column.is_tensor else column.leaves[0] for column in columns]
-    for variable, value in zip(variables.values(), found, strict=True):
+    outputs = iter(call_choice(choice, index, [tensor for _, tensor in captures]))
+    chosen = [next(outputs) if column.is_tensor else column.leaves[0] for column in columns]
+    for variable, value in zip(variables.values(), outputs, strict=True):
         variable.assign(value)
     return nest.pack_sequence_as(structure, chosen)
 
 
 def _own(trace: BranchTrace, tensor: Tensor) -> Tensor:
     """Return a tensor of the trace itself: integers that are known stay outside of it."""
-    made = identity(tensor)
-    return made if isinstance(made, TraceTensor) else TraceTensor(constant(made._data), trace)
+    copied = identity(tensor)
+    return copied if isinstance(copied, TraceTensor) else TraceTensor(constant(copied._data), trace)
 
 
 def _check_structures(name: str, names: list[str], results: list[Any]) -> None:
@@ -116,13 +114,13 @@ class _Column:
 
     def __init__(self, name: str, names: list[str], position: int, leaves: list[Any]):
         self.name, self.names, self.position, self.leaves = name, names, position, leaves
-        kinds = [_is_value(one) for one in leaves]
+        kinds = [_is_value(leaf) for leaf in leaves]
         self.is_tensor = all(kinds)
-        strong = [one._data.dtype for one in leaves if isinstance(one, Tensor)]
+        strong = [leaf._data.dtype for leaf in leaves if isinstance(leaf, Tensor)]
         self.dtype = strong[0] if strong else None
         self.avals: list[Aval] = []
         first = leaves[0]
-        if not self.is_tensor and not all(_is_same(first, one) for one in leaves[1:]):
+        if not self.is_tensor and not all(_is_same(first, leaf) for leaf in leaves[1:]):
             raise TypeError(
                 f"{name}: the branches return different things as result {position}, and not all "
                 f"are tensors or numbers: {self._texts(map(repr, leaves))}"
@@ -144,8 +142,8 @@ class _Column:
         """Refuse tensors of different shapes or dtypes; let go of them."""
         if self.is_tensor:
             self.leaves = []
-            if any(one != self.avals[0] for one in self.avals):
-                texts = self._texts(f"{one.dtype}{one.shape}" for one in self.avals)
+            if any(aval != self.avals[0] for aval in self.avals):
+                texts = self._texts(f"{aval.dtype}{aval.shape}" for aval in self.avals)
                 raise TypeError(
                     f"{self.name}: the branches must return tensors of the same shape and dtype "
                     f"where a tensor without a value chooses: result {self.position} is {texts}. "
@@ -154,12 +152,12 @@ class _Column:
 
     def _texts(self, leaves: Any) -> str:
         pairs = zip(self.names, leaves, strict=True)
-        return ", ".join(f"{one} of `{label}`" for label, one in pairs)
+        return ", ".join(f"{text} of `{label}`" for label, text in pairs)
 
 
 def _is_value(leaf: Any) -> bool:
     return isinstance(leaf, (ArrayLike, np.ndarray)) or is_weak(leaf)
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    return one is other or (type(one) is type(other) and one == other)
+def _is_same(leaf: Any, other: Any) -> bool:
+    return leaf is other or (type(leaf) is type(other) and leaf == other)

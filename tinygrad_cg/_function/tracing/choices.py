@@ -49,10 +49,10 @@ class Slot(NamedTuple):
     def value(self, k: int, trace: BranchTrace) -> Value | None:
         """Return the value of the operand in the trace of branch `k`, if it uses it."""
         if self.watched is None:
-            one = self.own[k]
-            return one.value if isinstance(one, TraceTensor) else one
-        known = trace.captures.get(id(self.watched))
-        return None if known is None else known[1]
+            own = self.own[k]
+            return own.value if isinstance(own, TraceTensor) else own
+        capture = trace.captures.get(id(self.watched))
+        return None if capture is None else capture[1]
 
     def source(self, k: int, trace: BranchTrace) -> Any:
         """Return what a sweep in branch `k` differentiates by; None if it is nothing."""
@@ -114,12 +114,12 @@ class Choice(ABC):
 
     def pullback(self, wanted: tuple[int, ...], upstream: tuple[int, ...]) -> Pullback:
         """Return the gradient of the `upstream` outputs by the `wanted` operands, traced once."""
-        found = self._pullbacks.get((wanted, upstream))
-        if found is None:
-            found, again = self._make_pullback(wanted, upstream)
+        pullback = self._pullbacks.get((wanted, upstream))
+        if pullback is None:
+            pullback, again = self._make_pullback(wanted, upstream)
             if again:
-                self._pullbacks[wanted, upstream] = found
-        return found
+                self._pullbacks[wanted, upstream] = pullback
+        return pullback
 
     @abstractmethod
     def _make_graphs(self) -> list[FuncGraph]:
@@ -171,9 +171,12 @@ class TracedChoice(Choice):
         for k, trace in enumerate(self.traces):
             inputs = [Value(slot.aval) for slot in self.slots]
             pairs = zip(self.slots, inputs, strict=True)
-            known: dict[Any, Value] = {slot.value(k, trace): value for slot, value in pairs}
-            known |= {value: known.get(one, one) for value, one in self.substitutions[k].items()}
-            known.pop(None, None)
+            replacements: dict[Any, Value] = {slot.value(k, trace): value for slot, value in pairs}
+            replacements |= {
+                value: replacements.get(replacement, replacement)
+                for value, replacement in self.substitutions[k].items()
+            }
+            replacements.pop(None, None)
             kept = [
                 value if j == k else literal(np.zeros(value.shape, value.dtype))
                 for j, some in enumerate(self.once)
@@ -182,7 +185,7 @@ class TracedChoice(Choice):
             ends = [*self.ends[k][: self.count], *kept]
             if self.stateful:
                 ends += self.marks[k] or [constant(np.zeros((), BOOL))]
-            graph = simplify(FuncGraph(inputs, ends), trace.literals | known)
+            graph = simplify(FuncGraph(inputs, ends), trace.literals | replacements)
             graphs.append(graph)
         return graphs
 
@@ -191,7 +194,7 @@ class TracedChoice(Choice):
     ) -> tuple[Pullback, bool]:
         slots: list[Slot] = [*self.slots]
         operands: list[tuple[str, Any]] = [("operand", i) for i in range(len(slots))]
-        substitutions = [dict(one) for one in self.substitutions]
+        substitutions = [dict(mapping) for mapping in self.substitutions]
         position = 0
         for k, some in enumerate(self.once):
             for value in some:
@@ -201,36 +204,38 @@ class TracedChoice(Choice):
                 operands.append(("kept", position))
                 position += 1
         dys: list[list[Any]] = []
-        found: list[list[Any]] = []
+        by_branch: list[list[Any]] = []
         drew = False
         for k, trace in enumerate(self.traces):
             trace.has_drawn = False
             with trace.active():
                 dys.append([trace.argument(self.avals[i]) for i in upstream])
                 sources = [self.slots[i].source(k, trace) for i in wanted]
-                asked = [one for one in sources if one is not None]
+                asked = [source for source in sources if source is not None]
                 targets = [self.targets[k][i] for i in upstream]
                 some = differentiate(trace.graph._token, targets, dys[k], asked)[0]
                 gradients = iter(some)
-                found.append([None if one is None else next(gradients) for one in sources])
+                by_branch.append(
+                    [None if source is None else next(gradients) for source in sources]
+                )
             drew = drew or trace.has_drawn
         for position, i in enumerate(upstream):
             slots.append(Slot(self.avals[i], None, tuple([some[position] for some in dys])))
             operands.append(("dy", i))
-        kept = [j for j in range(len(wanted)) if any(some[j] is not None for some in found)]
+        kept = [j for j in range(len(wanted)) if any(some[j] is not None for some in by_branch)]
         targets = []
-        for trace, some in zip(self.traces, found, strict=True):
+        for trace, some in zip(self.traces, by_branch, strict=True):
             with trace.active():
                 full = [some[j] for j in kept]
                 for position, j in enumerate(kept):
                     if full[position] is None:
                         aval = self.slots[wanted[j]].aval
                         full[position] = zeros(aval.shape, aval.dtype)
-                targets.append([identity(one) for one in full])
+                targets.append([identity(gradient) for gradient in full])
                 del full
-        found.clear()
-        known = {id(slot.watched) for slot in slots if slot.watched is not None}
-        extras = find_operands(self.traces, targets, known)
+        by_branch.clear()
+        watched = {id(slot.watched) for slot in slots if slot.watched is not None}
+        extras = find_operands(self.traces, targets, watched)
         slots += [slot for slot, _ in extras]
         operands += [("extra", tensor) for _, tensor in extras]
         label = f"the gradient of {self.label}"
@@ -240,7 +245,7 @@ class TracedChoice(Choice):
         return Pullback(choice, operands, positions), not drew
 
     def select(self, index: int) -> Choice:
-        slots = [one._replace(own=one.own[index:][:1]) for one in self.slots]
+        slots = [slot._replace(own=slot.own[index:][:1]) for slot in self.slots]
         some = slice(index, index + 1)
         return TracedChoice(
             self.label,
@@ -278,19 +283,21 @@ class BatchedChoice(Choice):
         """Return the graph of all examples: the operations are carried out once more, batched."""
         trace, level = BranchTrace(self.label, OutsideCalls(), interpreter), Batch(self.level.size)
         with trace.active():
-            known: dict[Value, Any] = {}
+            tensors: dict[Value, Any] = {}
             for value, flag in zip(graph.inputs, self.batched, strict=True):
                 shape = (level.size, *value.shape) if flag else value.shape
                 tensor = trace.argument(Aval(shape, value.dtype))
-                known[value] = BatchTensor(tensor, level) if flag else tensor
+                tensors[value] = BatchTensor(tensor, level) if flag else tensor
             inputs = list(trace.arguments)
             with level:
                 for value in graph.values():
-                    if value not in known:
-                        known[value] = _replay(value, [known[one] for one in value.inputs])
+                    if value not in tensors:
+                        tensors[value] = _replay(
+                            value, [tensors[operand] for operand in value.inputs]
+                        )
             outputs = []
             for value, alone in zip(graph.outputs, self.summed, strict=True):
-                tensor = level.physical(known[value])
+                tensor = level.physical(tensors[value])
                 outputs.append(trace.value(reduce_sum(tensor, 0) if alone else tensor))
         constants = {value: literal(tensor._data) for tensor, value, _ in trace.captures.values()}
         return simplify(FuncGraph(inputs, outputs), constants)
@@ -337,25 +344,25 @@ def _is_code(value: Value) -> bool:
 
 def _results_of_code(ends: list[Value], substitutions: dict[Value, Value]) -> list[Value]:
     """Return the results of calls that must not be repeated, among what `ends` depend on."""
-    found = []
-    for value in reach(ends, lambda one: () if one in substitutions else one.inputs):
-        made = value.inputs[0] if isinstance(value, OutputItem) else value
-        if _is_code(made) and not isinstance(value.aval, list) and value not in substitutions:
-            found.append(value)
-    return found
+    results = []
+    for value in reach(ends, lambda value: () if value in substitutions else value.inputs):
+        producer = value.inputs[0] if isinstance(value, OutputItem) else value
+        if _is_code(producer) and not isinstance(value.aval, list) and value not in substitutions:
+            results.append(value)
+    return results
 
 
 def find_operands(
-    traces: Sequence[BranchTrace], targets: Sequence[list[Any]], known: set[int]
+    traces: Sequence[BranchTrace], targets: Sequence[list[Any]], excluded: set[int]
 ) -> list[tuple[Slot, Any]]:
-    """Return the tensors from outside that branches have met, but for those that are `known`."""
-    found: dict[int, tuple[Any, Any]] = {}
+    """Return the tensors from outside that branches have met, except those in `excluded`."""
+    tensors: dict[int, tuple[Any, Any]] = {}
     for trace, some in zip(traces, targets, strict=True):
         trace.find_literals(some)
         for tensor, _, watched in trace.captured_tensors():
-            if id(watched) not in known:
-                found[id(watched)] = tensor, watched
-    return [(Slot(aval_of(tensor), watched), tensor) for tensor, watched in found.values()]
+            if id(watched) not in excluded:
+                tensors[id(watched)] = tensor, watched
+    return [(Slot(aval_of(tensor), watched), tensor) for tensor, watched in tensors.values()]
 
 
 # The operation -------------------------------------------------------------------------------
@@ -380,15 +387,15 @@ def _abstract(index: Aval, *avals: Aval, choice: Choice) -> list[Aval]:
 def _save(inputs: tuple, params: dict, out: Any) -> ChoiceUse:
     choice = params["choice"]
     kept = out[choice.count : choice.count + choice.kept]
-    return ChoiceUse(choice, inputs, [one._with_record(one._rec) for one in kept])
+    return ChoiceUse(choice, inputs, [tensor._with_record(tensor._rec) for tensor in kept])
 
 
 def _rule(node: Any, dys: Any) -> list:
     choice, inputs, kept = node.saved
     wanted = tuple(
         i
-        for i, one in enumerate(node.inputs[1:])
-        if one is not None and is_differentiable(inputs[i + 1]._data.dtype)
+        for i, operand in enumerate(node.inputs[1:])
+        if operand is not None and is_differentiable(inputs[i + 1]._data.dtype)
     )
     upstream = tuple(
         i
@@ -404,12 +411,12 @@ def _rule(node: Any, dys: Any) -> list:
             operands.append(attach_part(kept[which], node, choice.count + which))
         else:
             operands.append(dys[which] if kind == "dy" else which)
-    found: list[Any] = [None] * len(inputs)
+    gradients: list[Any] = [None] * len(inputs)
     if gradient.positions:
         results = call_choice(gradient.choice, inputs[0], operands)
-        for i, one in zip(gradient.positions, results, strict=False):
-            found[i + 1] = one
-    return found
+        for i, result in zip(gradient.positions, results, strict=False):
+            gradients[i + 1] = result
+    return gradients
 
 
 def call_choice(choice: Choice, index: Any, operands: Sequence[Any]) -> list:
@@ -425,12 +432,14 @@ def _batched(level: Batch, inputs: tuple, params: dict) -> list:
             f"vmap: {choice.label} prints, or calls Python code, in an order: inside vmap keep "
             "such calls outside of the branches"
         )
-    flags = [level.has(one) for one in operands]
-    physical = [one.physical if flag else one for one, flag in zip(operands, flags, strict=True)]
+    flags = [level.has(operand) for operand in operands]
+    physical = [
+        operand.physical if flag else operand for operand, flag in zip(operands, flags, strict=True)
+    ]
     whole = BatchedChoice(choice, flags, level)
     if not level.has(index):
-        found = apply(whole.primitive, (index, *physical), {"choice": whole})
-        return [BatchTensor(one, level) for one in found]
+        outputs = apply(whole.primitive, (index, *physical), {"choice": whole})
+        return [BatchTensor(tensor, level) for tensor in outputs]
     each = []
     for k in range(len(choice.graphs)):
         branch = whole.select(k)
@@ -439,10 +448,10 @@ def _batched(level: Batch, inputs: tuple, params: dict) -> list:
     results = []
     for column in zip(*each, strict=True):
         chosen = column[-1]
-        for k, one in enumerate(column[:-1]):
-            rank = len(one._data.shape)
+        for k, output in enumerate(column[:-1]):
+            rank = len(output._data.shape)
             takes = reshape(equal(index.physical, k), (level.size, *(1,) * (rank - 1)))
-            chosen = where(takes, one, chosen)
+            chosen = where(takes, output, chosen)
         results.append(BatchTensor(chosen, level))
     return results
 

@@ -32,20 +32,20 @@ LONG = 1000
 _FEW = 8  # rounds of loops in a program that would not be compiled without them
 
 
-def rolled(graph: FuncGraph, known: Mapping[Value, Value], build: Build) -> FuncGraph:
+def rolled(graph: FuncGraph, constants: Mapping[Value, Value], build: Build) -> FuncGraph:
     """Return a graph in which what repeats itself is a loop, if it is long and compiled."""
     if is_stepwise(build) or not _is_long(graph):
         return graph
     from .rolling import roll  # which most programs do without
 
-    found = roll(graph, known, build)
-    if _is_long(found) and _is_long(optimize(found, known)):
-        return roll(graph, known, build, _FEW)
-    return found
+    result = roll(graph, constants, build)
+    if _is_long(result) and _is_long(optimize(result, constants)):
+        return roll(graph, constants, build, _FEW)
+    return result
 
 
 def _is_long(graph: FuncGraph) -> bool:
-    return sum(one.primitive is not None for one in graph.values()) > LONG
+    return sum(value.primitive is not None for value in graph.values()) > LONG
 
 
 class Program:
@@ -97,12 +97,14 @@ class Program:
 
 def _on_gpu(inputs: Sequence) -> list:
     """Return inputs with single values of the processor that tapes watch on the GPU."""
-    return [device_runs.bring_along((one,))[0] if is_tensor(one) else one for one in inputs]
+    return [device_runs.bring_along((item,))[0] if is_tensor(item) else item for item in inputs]
 
 
 def arrays_of(inputs: Sequence) -> list[np.ndarray]:
     """Return the arrays of tensors; numbers become arrays of float64."""
-    return [one._data if isinstance(one, Tensor) else np.asarray(one, np.float64) for one in inputs]
+    return [
+        item._data if isinstance(item, Tensor) else np.asarray(item, np.float64) for item in inputs
+    ]
 
 
 def wrap_array(array: np.ndarray) -> Tensor:
@@ -152,7 +154,8 @@ class Traced:
         """Return the leaves of the call as a trace has them; those that are sizes as constants."""
         pairs = [(trace.argument(aval), weak) for aval, weak in self.avals]
         leaves: list[Any] = [
-            one if weak is None else TraceNumber(one.value, trace, weak) for one, weak in pairs
+            argument if weak is None else TraceNumber(argument.value, trace, weak)
+            for argument, weak in pairs
         ]
         for k, array in self.sizes.items():
             leaves[k] = Tensor(array)
@@ -174,15 +177,15 @@ class Traced:
 
         `leaves` are those of the call that it is made for, if they have values.
         """
-        found = self._trace(may_create, leaves)
-        if found is None:  # what it captures is on another device
-            found = self._trace(False, leaves)
-        return bool(found)
+        result = self._trace(may_create, leaves)
+        if result is None:  # what it captures is on another device
+            result = self._trace(False, leaves)
+        return bool(result)
 
     def _trace(self, may_create: bool, leaves: Sequence) -> bool | None:
         trace = FunctionTrace(self.name, may_create, self.calls)
         trace.build, self.calls.refused = self.build, None
-        trace.given = arrays_of(leaves)
+        trace.argument_values = arrays_of(leaves)
         with trace.active(), unrecorded_assignments():
             tensors, self.structure = self.run(self.arguments(trace))
             outputs = list(map(trace.value, tensors))
@@ -193,7 +196,10 @@ class Traced:
         if trace.created:
             return False
         captured = trace.captured()
-        inputs = [*[tensor for tensor, _ in captured[0]], *[one for one, _ in trace.reads.values()]]
+        inputs = [
+            *[tensor for tensor, _ in captured[0]],
+            *[variable for variable, _ in trace.reads.values()],
+        ]
         device = _device_of(self.has_tensors, self.device, inputs)
         if device != self.device:
             self.device = device
@@ -204,7 +210,7 @@ class Traced:
 
 def _device_of(has_tensors: bool, device: str, inputs: Sequence) -> str:
     """Return the device of a program: that of its tensors; without any the one of `tf.device`."""
-    if any(devices.device_of(one._data) == GPU for one in inputs):
+    if any(devices.device_of(tensor._data) == GPU for tensor in inputs):
         return GPU
     return CPU if inputs and not has_tensors else device
 

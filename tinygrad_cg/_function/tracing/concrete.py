@@ -58,8 +58,8 @@ class AnySize:
     def __init__(self, function: Callable[..., Any], args: Sequence, kwargs: Mapping):
         self._function = function
         self._names = sorted(kwargs)
-        given = (*args, *[kwargs[name] for name in self._names])
-        self._specs = tuple(nest.map_structure(_specification, one) for one in given)
+        arguments = (*args, *[kwargs[name] for name in self._names])
+        self._specs = tuple(nest.map_structure(_specification, argument) for argument in arguments)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if sorted(kwargs) != self._names or len(args) + len(kwargs) != len(self._specs):
@@ -67,15 +67,15 @@ class AnySize:
                 f"{self!r} was made for {len(self._specs) - len(self._names)} arguments by "
                 f"position and {self._names} by name, got {len(args)} and {sorted(kwargs)}"
             )
-        given = (*args, *[kwargs[name] for name in self._names])
-        checked = check_signature(self._specs, given, {}, statics=True)
+        arguments = (*args, *[kwargs[name] for name in self._names])
+        checked = check_signature(self._specs, arguments, {}, statics=True)
         named = dict(zip(self._names, checked[len(args) :], strict=True))
         return self._function(*checked[: len(args)], **named)
 
     @property
     def inputs(self) -> list[TensorSpec]:
         """Return the specifications of the arguments."""
-        return [one for one in nest.flatten(self._specs) if isinstance(one, TensorSpec)]
+        return [spec for spec in nest.flatten(self._specs) if isinstance(spec, TensorSpec)]
 
     def _refuse(self) -> NoReturn:
         """Raise ValueError: there is more than one."""

@@ -200,9 +200,9 @@ class Function(Generic[P, Y]):
     def _derive(self, python: Callable[..., Any]) -> Function:
         """Return a function that belongs to this one: its gradient."""
         statics = Statics(python, None, None)
-        made = Function(python, statics, None, self._build, relaxed=True, autograph=False)
-        made._name = f"the gradient of {self._name}"
-        return made
+        derived = Function(python, statics, None, self._build, relaxed=True, autograph=False)
+        derived._name = f"the gradient of {self._name}"
+        return derived
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
         """Return the program for these arguments, which may be `TensorSpec`s, as a callable.
@@ -214,7 +214,7 @@ class Function(Generic[P, Y]):
             args = self._signature
         if has_unknown_sizes((args, kwargs)):
             return AnySize(self, args, kwargs)
-        has_values = not any(isinstance(one, TensorSpec) for one in nest.flatten((args, kwargs)))
+        has_values = not any(isinstance(leaf, TensorSpec) for leaf in nest.flatten((args, kwargs)))
         args, kwargs = nest.map_structure(example, (args, kwargs))
         if self._signature is not None:
             args, kwargs = check_signature(self._signature, args, kwargs), {}
@@ -262,9 +262,9 @@ class Function(Generic[P, Y]):
     def _of(self, instance: Any, owner: Any) -> Function:
         """Return the function with `instance`, not kept alive by it, as its first argument."""
         key = id(instance)
-        known = self._bound.get(key)
-        if known is not None:
-            return known[1]
+        cached = self._bound.get(key)
+        if cached is not None:
+            return cached[1]
         try:
             reference: Any = weakref.ref(instance, lambda _: self._bound.pop(key, None))
         except TypeError:
@@ -346,7 +346,9 @@ _BUILDS: dict[bool | None, Build] = {None: _fuse_unless_long, True: fused, False
 
 def _first(way: Any, ways: tuple) -> tuple:
     """Return some of `ways` after `way`, unless it is None."""
-    return ways if way is None else (way, *[one for one in ways if one is not way][: _WAYS - 1])
+    return (
+        ways if way is None else (way, *[other for other in ways if other is not way][: _WAYS - 1])
+    )
 
 
 class Method(Generic[P, Y]):

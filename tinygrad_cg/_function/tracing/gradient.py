@@ -70,7 +70,7 @@ class Gradient:
             outputs, _ = run_recorded(token, sources, self.traced.run, fresh)
         finally:
             state.draws = before
-        targets = [one for one in outputs if is_differentiable(one._data.dtype)]
+        targets = [output for output in outputs if is_differentiable(output._data.dtype)]
         return differentiate_once(token, targets, upstream(outputs), sources)
 
     def _pullback(self, *args: Any) -> list:
@@ -115,10 +115,10 @@ class Gradient:
             try:
                 if snapshot:
                     state.overrides = before | snapshot
-                found = self.pullback(*inputs[:count], *upstream, *draws)
+                results = self.pullback(*inputs[:count], *upstream, *draws)
             finally:
                 state.overrides = before
-            for position, gradient in zip(self.positions, found, strict=True):
+            for position, gradient in zip(self.positions, results, strict=True):
                 gradients[position] = gradient
         return gradients
 
@@ -129,10 +129,10 @@ class Gradient:
             return False
         if not single:
             return True
-        parts, known = self.parts, {id(variable) for variable in program.reads}
+        parts, reads = self.parts, {id(variable) for variable in program.reads}
         if parts.draws or parts.backward_draws or parts.backward_reads or parts.backward_assigned:
             return False
-        return all(id(variable) in known for variable in parts.reads)
+        return all(id(variable) in reads for variable in parts.reads)
 
     def pull_entry(self, node: Node, saved: tuple, dys: Sequence) -> Sequence:
         """Return the gradient of each input of a call by an entry, which made `node`."""
@@ -169,13 +169,17 @@ class ForwardBackward:
     def __init__(self, gradient: Gradient, leaves: Sequence):
         self.program, build = gradient.program, gradient.traced.build
         trace = FunctionTrace(gradient.traced.name, False, gradient.traced.calls)
-        trace.given, trace.build = arrays_of(leaves), build
+        trace.argument_values, trace.build = arrays_of(leaves), build
         rules = state.rules[-1:]
         with trace.active():
             state.rules.extend(rules)  # who asks for the gradient is told of values that it loses
-            outputs, known, read, self.draws, effects, grads = _trace_sweep(gradient, trace)
+            outputs, assigned_forward, read, self.draws, effects, grads = _trace_sweep(
+                gradient, trace
+            )
             pairs = trace.assignments()
-            assigned = [pair for pair in pairs if known.get(pair[0]._serial) is not pair[1]]
+            assigned = [
+                pair for pair in pairs if assigned_forward.get(pair[0]._serial) is not pair[1]
+            ]
         count = len(gradient.traced.avals)
         captured, literals = trace.captured()
         reads = list(trace.reads.values())
@@ -188,7 +192,7 @@ class ForwardBackward:
         self.count = len(outputs)
         inputs = [*trace.arguments[:count], *[value for _, value in (*captured, *reads[:read])]]
         backward_inputs = [*trace.arguments[count:], *[value for _, value in reads[read:]]]
-        kept = [*outputs, *known.values(), *effects, *trace.draws[: self.draws]]
+        kept = [*outputs, *assigned_forward.values(), *effects, *trace.draws[: self.draws]]
         ends = [value for value in grads if value is not None] + [value for _, value in assigned]
         self.backward_draws = len(trace.draws) - self.draws
         if self.backward_draws:  # the last of them, so that all are drawn
@@ -207,8 +211,8 @@ class ForwardBackward:
         """Return the outputs, the residuals, and the random numbers drawn."""
         inputs = [*leaves, *self.captures]
         for variable in self.reads:
-            known = snapshot.get(id(variable))
-            inputs.append(wrap_array(variable._current() if known is None else known))
+            stored = snapshot.get(id(variable))
+            inputs.append(wrap_array(variable._current() if stored is None else stored))
         results = self.forward_outputs.run(arrays_of(inputs))
         self.program.assign(results)
         draws = results[self.kept - self.draws : self.kept]
@@ -219,16 +223,16 @@ class ForwardBackward:
         """Return each input's gradient; None if a level records them, or they have no values."""
         reads = [variable._read() for variable in self.backward_reads]
         frame = state.frame
-        tensors = [one for one in inputs if isinstance(one, Tensor)]
+        tensors = [item for item in inputs if isinstance(item, Tensor)]
         tensors += [*dys, *reads, *self.captures]
         if frame is not None and (frame.level is not None or find_operands(frame, tensors)[2]):
             return None
         results = self.backward_outputs.run([*saved, *arrays_of(dys), *arrays_of(reads)])
-        found = list(map(wrap_array, results[: len(self.positions)]))
-        for variable, array in zip(self.backward_assigned, results[len(found) :], strict=False):
+        gradients = list(map(wrap_array, results[: len(self.positions)]))
+        for variable, array in zip(self.backward_assigned, results[len(gradients) :], strict=False):
             variable._assign(array)
-        mark_expired(tensors, found)
-        by_position = dict(zip(self.positions, found, strict=True))
+        mark_expired(tensors, gradients)
+        by_position = dict(zip(self.positions, gradients, strict=True))
         return [by_position.get(position) for position in range(len(inputs))]
 
 
@@ -247,5 +251,5 @@ def _trace_sweep(gradient: Gradient, trace: FunctionTrace) -> tuple:
         avals = [output._data for output in outputs]
         return [trace.argument(aval) for aval in avals if is_differentiable(aval.dtype)]
 
-    found = gradient.sweep(gradient.traced.arguments(trace), upstream)
-    return *early, [None if one is None else trace.value(one) for one in found]
+    gradients = gradient.sweep(gradient.traced.arguments(trace), upstream)
+    return *early, [None if tensor is None else trace.value(tensor) for tensor in gradients]

@@ -36,12 +36,7 @@ from ..._ops.elementwise import add, where
 from ..._ops.reductions import reduce_any, reduce_max
 from ..._ops.shape import cast, identity
 from ..._reverse.sweep import differentiate_once
-from ..._reverse.variable import (
-    Variable,
-    VariableSlice,
-    recorded_assignments,
-    records_assignments,
-)
+from ..._reverse.variable import Variable, VariableSlice, recorded_assignments, records_assignments
 from ..._rules.rebinding import asked_inputs
 from ..._transforms.batching import Batch, BatchTensor, move_axis
 from ...errors import InvalidArgumentError
@@ -66,9 +61,9 @@ class BodyTrace(FunctionTrace):
     has_samples_only = True
 
     def value(self, tensor: Any) -> Value:
-        known = self.met.get(id(tensor))
-        if known is not None:
-            return known[1]
+        entry = self.met.get(id(tensor))
+        if entry is not None:
+            return entry[1]
         own = isinstance(tensor, TraceTensor) and tensor.level is self
         if own or isinstance(tensor, VariableSlice) or not isinstance(tensor._data, Aval):
             return super().value(tensor)
@@ -83,8 +78,10 @@ class BodyTrace(FunctionTrace):
         raise ValueError(record_lost(f"a round of {self.name}", variable))
 
     def captured(self) -> tuple[list[tuple[Tensor, Value]], dict[Value, Value]]:
-        abstract = [one for one in self.met.values() if isinstance(one[0]._data, Aval)]
-        self.met = {k: one for k, one in self.met.items() if not isinstance(one[0]._data, Aval)}
+        abstract = [entry for entry in self.met.values() if isinstance(entry[0]._data, Aval)]
+        self.met = {
+            k: entry for k, entry in self.met.items() if not isinstance(entry[0]._data, Aval)
+        }
         outside, literals = super().captured()
         for tensor, value in outside:
             if is_exact(tensor.dtype):  # which no gradient is asked by
@@ -140,7 +137,7 @@ class LoopProgram:
     def _compile(self) -> None:
         graph, changing = self.body.graph, in_place(self.body)
         outputs, called_outputs = [
-            Outputs(one.inputs, one.outputs, self.build) for one in (graph, changing)
+            Outputs(version.inputs, version.outputs, self.build) for version in (graph, changing)
         ]
         library = np if device_of(self.build) == CPU else devices.library()
         called = call_rounds(self.body, lambda: called_outputs.run, library)
@@ -161,11 +158,7 @@ class Loop(LoopProgram):
     """
 
     def __init__(
-        self,
-        spec: LoopSpec,
-        constants: Sequence[Any],
-        operands: Sequence[Tensor],
-        carries: int,
+        self, spec: LoopSpec, constants: Sequence[Any], operands: Sequence[Tensor], carries: int
     ):
         self.spec, self.name, self.python = spec, spec.name, spec.python
         self.length, self.limited = spec.length, spec.limited
@@ -181,57 +174,57 @@ class Loop(LoopProgram):
 
     def traced_as(self, spec: LoopSpec, graph: FuncGraph, carries: int) -> Loop:
         """Return a loop of a graph that was made of this loop's, without a trace of its own."""
-        made = copy(self)
-        made.spec, made.python, made.length = spec, spec.python, spec.length
-        made.carries, made._outputs = carries, None
-        made.body = self.body._replace(graph=graph, carries=carries, length=spec.length)
-        made.rows, made.unread = made.body.rows, _unread_carries(made.body)
-        return made
+        loop = copy(self)
+        loop.spec, loop.python, loop.length = spec, spec.python, spec.length
+        loop.carries, loop._outputs = carries, None
+        loop.body = self.body._replace(graph=graph, carries=carries, length=spec.length)
+        loop.rows, loop.unread = loop.body.rows, _unread_carries(loop.body)
+        return loop
 
     def without_rows(self, first: int) -> None:
         """Leave out the rows of unread carries; those of all carries begin at `first`."""
         inputs, outputs = self.body.graph.inputs, self.body.graph.outputs
         left_out = {self.carries + first + k for k in self.unread}
-        outputs = [one for k, one in enumerate(outputs) if k not in left_out]
+        outputs = [output for k, output in enumerate(outputs) if k not in left_out]
         self.body = self.body._replace(graph=FuncGraph(inputs, outputs))
         self.rows, self.kept = self.body.rows, first
 
     def _trace(self, build: Build, operands: Sequence[Tensor]) -> FuncGraph:
         trace = BodyTrace(self.name, False, OutsideCalls())
         trace.build = build
-        known: list[Value] = []
-        for one, operand in zip(self.constants, operands, strict=False):
+        constants: list[Value] = []
+        for constant, operand in zip(self.constants, operands, strict=False):
             value = trace.argument(aval_of(operand)).value
-            known.append(value)
-            if isinstance(one, Variable):
-                trace.reads[id(one)] = (one, value)
+            constants.append(value)
+            if isinstance(constant, Variable):
+                trace.reads[id(constant)] = (constant, value)
             else:
-                trace.met[id(one)] = (one, value)
-        first = len(known)
-        carries = [trace.argument(aval_of(one)) for one in operands[first:][: self.carries]]
+                trace.met[id(constant)] = (constant, value)
+        first = len(constants)
+        carries = [trace.argument(aval_of(operand)) for operand in operands[first:][: self.carries]]
         slices = [
-            trace.argument(Aval(tuple(one._data.shape[1:]), one._data.dtype))
-            for one in operands[first + self.carries :]
+            trace.argument(Aval(tuple(operand._data.shape[1:]), operand._data.dtype))
+            for operand in operands[first + self.carries :]
         ]
         with trace.active():
-            found, rows = self.python(carries, slices)
-            self._check(carries, found)
-            outputs = [trace.value(convert(one)) for one in (*found, *rows)]
+            ends, rows = self.python(carries, slices)
+            self._check(carries, ends)
+            outputs = [trace.value(convert(result)) for result in (*ends, *rows)]
             self.assigned = [variable for variable, _ in trace.assignments()]
-            del found, rows
+            del ends, rows
         self.draws, self.effects = trace.draws, trace.effects
         outputs += trace.effects[-1:] if self.spec.ordered else []
-        reads = [one for one in trace.reads.values() if one[1] not in known]
-        trace.met = {key: one for key, one in trace.met.items() if one[1] not in known}
+        reads = [entry for entry in trace.reads.values() if entry[1] not in constants]
+        trace.met = {key: entry for key, entry in trace.met.items() if entry[1] not in constants}
         captured, literals = trace.captured()
         more = [*captured, *reads]
-        self.constants += [one for one, _ in more]
-        inputs = [*known, *[value for _, value in more], *trace.arguments[first:]]
+        self.constants += [source for source, _ in more]
+        inputs = [*constants, *[value for _, value in more], *trace.arguments[first:]]
         return optimize(FuncGraph(inputs, outputs), literals)
 
-    def _check(self, carries: Sequence[Tensor], found: Sequence[Any]) -> None:
-        for k, (one, new) in enumerate(zip(carries, map(convert, found), strict=True)):
-            before, after = aval_of(one), aval_of(new)
+    def _check(self, carries: Sequence[Tensor], ends: Sequence[Any]) -> None:
+        for k, (carry, new) in enumerate(zip(carries, map(convert, ends), strict=True)):
+            before, after = aval_of(carry), aval_of(new)
             said = (
                 f"{self.name}: each round must return what it was given: loop variable {k} was "
                 f"{before.dtype}{before.shape} before the round, and {after.dtype}{after.shape} "
@@ -264,11 +257,11 @@ class Loop(LoopProgram):
             kept = again[1][len(self.rows) :]
         else:
             kept = outs[count + self.kept :][: count - len(self.unread)]
-        moving = [k for k, one in enumerate(operands) if is_differentiable(one._data.dtype)]
+        moving = [k for k, operand in enumerate(operands) if is_differentiable(operand._data.dtype)]
         rows = [
             k
-            for k, one in enumerate(self.rows)
-            if is_differentiable(one.dtype) and not is_zero(dys[count + k])
+            for k, row in enumerate(self.rows)
+            if is_differentiable(row.dtype) and not is_zero(dys[count + k])
         ]
         by_stack = [k - first - count for k in asked if k >= first + count]
         by_constant = [k for k in asked if k < first]
@@ -277,24 +270,24 @@ class Loop(LoopProgram):
         def back(carries: list, slices: list) -> tuple[list, list]:
             upstream, totals = carries[: len(moving)], carries[len(moving) :]
             supply = iter(slices)
-            given = [
+            values = [
                 identity(operands[k] if k in self.unread else next(supply)) for k in range(count)
             ]
             parts = [identity(next(supply)) for _ in stacks]
-            sources = [given[k] for k in moving] + [parts[k] for k in by_stack]
+            sources = [values[k] for k in moving] + [parts[k] for k in by_stack]
             sources += [self.constants[k] for k in by_constant]
             token = Token()
-            found, made = run_recorded(token, sources, self.python, given, parts)
-            targets = [found[k] for k in moving] + [made[k] for k in rows]
+            results, outputs = run_recorded(token, sources, self.python, values, parts)
+            targets = [results[k] for k in moving] + [outputs[k] for k in rows]
             pairs = [
                 (convert(target), dy)
                 for target, dy in zip(targets, [*upstream, *supply], strict=True)
             ]
             gradients = differentiate_once(
-                token, [one for one, _ in pairs], [dy for _, dy in pairs], sources
+                token, [target for target, _ in pairs], [dy for _, dy in pairs], sources
             )
             own = gradients[: len(moving)]
-            new = [_or_zeros(dy, given[k]) for dy, k in zip(own, moving, strict=True)]
+            new = [_or_zeros(dy, values[k]) for dy, k in zip(own, moving, strict=True)]
             for_stacks = gradients[len(moving) :][: len(by_stack)]
             out = [_or_zeros(dy, parts[k]) for dy, k in zip(for_stacks, by_stack, strict=True)]
             more = gradients[len(moving) + len(by_stack) :]
@@ -312,12 +305,15 @@ class Loop(LoopProgram):
             name=f"the gradient of {self.name}", reverse=not self.spec.reverse
         )
         upstream = [dys[count + k] for k in rows]
-        ends, made = run_loop_of(spec, starts, [*kept, *stacks, *upstream], pairs)
+        ends, stacked = run_loop_of(spec, starts, [*kept, *stacks, *upstream], pairs)
         totals = zip(by_constant, ends[len(moving) :], strict=True)
         positions = [first + k for k in moving] + by_constant
         positions += [first + count + k for k in by_stack]
-        found = [*ends[: len(moving)], *[one if k in reached else None for k, one in totals]]
-        return _at(positions, [*found, *made[: len(by_stack)]], len(inputs))
+        gradients = [
+            *ends[: len(moving)],
+            *[total if k in reached else None for k, total in totals],
+        ]
+        return _at(positions, [*gradients, *stacked[: len(by_stack)]], len(inputs))
 
     def _pull_bounded(self, use: Use, node: Node, dys: Sequence[Tensor]) -> list:
         """Return the gradient of each operand of a loop without a length."""
@@ -326,17 +322,17 @@ class Loop(LoopProgram):
         moving = [k for k in range(self.carries) if is_differentiable(outs[k]._data.dtype)]
 
         def ends(most: int, operands: Sequence[Tensor]) -> list[Tensor]:
-            count, given = operands[0], operands[1:]
-            pairs = [(count, count), *zip(self.constants, given, strict=False)]
+            count, rest = operands[0], operands[1:]
+            pairs = [(count, count), *zip(self.constants, rest, strict=False)]
             spec = LoopSpec(self.name, _without_flag(self.python), most, limited=True)
-            found, _ = run_loop_of(spec, given[first:], [], pairs)
-            return [found[k] for k in moving]
+            results, _ = run_loop_of(spec, rest[first:], [], pairs)
+            return [results[k] for k in moving]
 
         bounded = BoundedLoop(self.name, ends, [aval_of(outs[k]) for k in moving], self)
         asked = [k for k in _asked(node, inputs) if k < last]
         upstream = [dys[k] for k in moving]
-        made = bounded.gradient((outs[-1], *inputs[:last]), upstream, [1 + k for k in asked])
-        return _at(asked, made, len(inputs))
+        gradients = bounded.gradient((outs[-1], *inputs[:last]), upstream, [1 + k for k in asked])
+        return _at(asked, gradients, len(inputs))
 
     def batch(self, level: Batch, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return the results for a batch: a loop whose rounds are those of all examples.
@@ -344,60 +340,64 @@ class Loop(LoopProgram):
         Where each has a number of rounds of its own, examples stay as they are after these.
         """
         first, count, until = len(self.constants), self.carries, self.length is None
-        given = inputs[first + count :]
-        flags = list(map(level.has, given))
+        stack_operands = inputs[first + count :]
+        flags = list(map(level.has, stack_operands))
         constants = []
-        for one, operand in zip(self.constants, inputs, strict=False):
-            if level.has(operand) and not level.has(one):
+        for constant, operand in zip(self.constants, inputs, strict=False):
+            if level.has(operand) and not level.has(constant):
                 raise TypeError(
                     f"{self.name}: a constant of the loop is the same for all examples, but what "
                     "stands for it is not: pass it to the loop as a stack or a loop variable"
                 )
-            if level.has(one):
-                constants.append((one.physical, level.physical(operand)))
+            if level.has(constant):
+                constants.append((constant.physical, level.physical(operand)))
             else:
-                constants.append((one, operand))
+                constants.append((constant, operand))
         limits = constants[0][0] if self.limited and level.has(inputs[0]) else None
 
         def python(carries: list, slices: list) -> tuple[list, list]:
             with level:
-                examples = [BatchTensor(one, level) for one in carries[:count]]
+                examples = [BatchTensor(carry, level) for carry in carries[:count]]
                 parts = [
-                    BatchTensor(one, level) if flag else one
-                    for one, flag in zip(slices, flags, strict=False)
+                    BatchTensor(part, level) if flag else part
+                    for part, flag in zip(slices, flags, strict=False)
                 ]
-                found, rows = self.python(examples, parts)
-                found, rows = list(map(convert, found)), list(map(convert, rows))
+                after, rows = self.python(examples, parts)
+                after, rows = list(map(convert, after)), list(map(convert, rows))
                 live = examples[-1] if until else None
                 if limits is not None:
                     live = less(slices[-1], BatchTensor(limits, level))
                 if live is not None:
-                    pairs = zip(found, examples, strict=True)
-                    found = [where(live, new, old) for new, old in pairs]
+                    pairs = zip(after, examples, strict=True)
+                    after = [where(live, new, old) for new, old in pairs]
                     rows = [where(live, row, zeros_like(row)) for row in rows]
-            ends = list(map(level.physical, found))
+            ends = list(map(level.physical, after))
             if until:
                 counts = add(carries[count], cast(carries[count - 1], INT64))
                 ends += [counts, reduce_any(ends[-1])]
             return ends, list(map(level.physical, rows))
 
         stacks = [
-            move_axis(level.physical(one), 0, 1) if flag else one
-            for one, flag in zip(given, flags, strict=True)
+            move_axis(level.physical(operand), 0, 1) if flag else operand
+            for operand, flag in zip(stack_operands, flags, strict=True)
         ]
         if limits is not None:
             most = reduce_max(constants[0][1])
             constants.insert(0, (most, most))
             stacks.append(Tensor(np.arange(self.length or 0)))
-        carries = [level.physical(one) for one in inputs[first : first + count]]
+        carries = [level.physical(operand) for operand in inputs[first : first + count]]
         if until:
             carries += [zeros((level.size,), INT64), reduce_any(carries[-1])]
         ordered = self.spec.ordered
         spec = self._like(python)._replace(ordered=ordered)
-        ends, made = run_loop_of(spec, carries, stacks, constants, keep=False)
-        marks = [made.pop()] if ordered else []  # what is done is done for all examples
-        results = ends[: count + 1] if until else [*ends, *[move_axis(one, 0, 1) for one in made]]
-        return [*[BatchTensor(one, level) for one in results], *marks]
+        ends, stacked = run_loop_of(spec, carries, stacks, constants, keep=False)
+        marks = [stacked.pop()] if ordered else []  # what is done is done for all examples
+        results = (
+            ends[: count + 1]
+            if until
+            else [*ends, *[move_axis(output, 0, 1) for output in stacked]]
+        )
+        return [*[BatchTensor(result, level) for result in results], *marks]
 
 
 class LoopSpec(NamedTuple):
@@ -441,7 +441,7 @@ def complete(
     recorded, one_round = records_assignments(), spec.python
     if recorded:
         spec = spec._replace(python=partial(_run_recorded_assignments, one_round))
-    weak = [is_weak(one) for one in carries]
+    weak = [is_weak(carry) for carry in carries]
     starts = list(map(convert, carries))
     while True:
         try:
@@ -453,8 +453,8 @@ def complete(
             weak[error.carry] = False
             starts[error.carry] = cast(starts[error.carry], error.dtype)
     if spec.length is None:
-        known = [one._data if type(one._data) is np.ndarray else None for one in starts]
-        count = known_rounds(loop.body.graph, len(loop.constants), known)
+        arrays = [start._data if type(start._data) is np.ndarray else None for start in starts]
+        count = known_rounds(loop.body.graph, len(loop.constants), arrays)
         if count is not None:
             return _with_length(spec, one_round, count, loop, starts, stacks)
     trace = current_trace()
@@ -473,8 +473,8 @@ def complete(
         if marked:
             inside = current_trace()
             inside.effects.append(inside.value(_of_all(carries[0])))
-            found, rows = run(carries[1:], slices)
-            return [TraceTensor(inside.effects[-1], inside), *found], rows
+            ends, rows = run(carries[1:], slices)
+            return [TraceTensor(inside.effects[-1], inside), *ends], rows
         return run(carries, slices)
 
     def run(carries: list, slices: list) -> tuple[list, list]:
@@ -484,22 +484,24 @@ def complete(
         try:
             if numbers:
                 state.draws = replay(numbers, before)
-            found, rows = one_round(carries[first:], slices[: len(stacks)])
+            ends, rows = one_round(carries[first:], slices[: len(stacks)])
         finally:
             state.draws = before
-        return [*[variable.read_value() for variable in variables], *found], rows
+        return [*[variable.read_value() for variable in variables], *ends], rows
 
     if recorded:
         python = partial(_run_recorded_assignments, python)
-    more = [_draw_all(one, spec.length or 0) for one in draws]
-    before = [TraceTensor(one, trace) for one in trace.effects[-1:]] if ordered else []
+    more = [_draw_all(draw, spec.length or 0) for draw in draws]
+    before = [TraceTensor(mark, trace) for mark in trace.effects[-1:]] if ordered else []
     begin = [*before, *([] if before else [convert(False)])] if marked else []
-    ends, made = run_loop_of(
+    ends, rows = run_loop_of(
         spec._replace(python=python, ordered=ordered and not marked),
         [*begin, *[variable._read() for variable in variables], *starts],
         [*stacks, *more],
-        ([] if marked else [(one, one) for one in before])
-        + [(one, one._read()) for one in variables if not recorded],  # that they are read
+        ([] if marked else [(mark, mark) for mark in before])
+        + [
+            (variable, variable._read()) for variable in variables if not recorded
+        ],  # that they are read
     )
     if marked:
         trace.effects.append(trace.value(_of_all(ends[0])))
@@ -507,8 +509,8 @@ def complete(
     for variable, value in zip(variables, ends, strict=False):
         variable.assign(value)
     if ordered and not marked:
-        trace.effects.append(trace.value(made.pop()))
-    return ends[first:], made
+        trace.effects.append(trace.value(rows.pop()))
+    return ends[first:], rows
 
 
 def _with_length(
@@ -537,8 +539,8 @@ def _without_flag(one_round: Round) -> Round:
     """Return what gives all that a round does, but for the last carry, by which a loop ends."""
 
     def python(carries: list, slices: list) -> tuple[list, list]:
-        found, rows = one_round([*carries, None], slices)
-        return found[:-1], rows
+        ends, rows = one_round([*carries, None], slices)
+        return ends[:-1], rows
 
     return python
 
@@ -582,8 +584,8 @@ def run_loop_of(
         keep = _is_recorded() and spec.length is not None
     loop = trace_loop(spec, carries, stacks, constants, keep, loop)
     operands = [operand for _, operand in constants]
-    for one in loop.constants[len(operands) :]:
-        operands.append(one._read() if isinstance(one, Variable) else one)
+    for constant in loop.constants[len(operands) :]:
+        operands.append(constant._read() if isinstance(constant, Variable) else constant)
     results = apply(LOOP, (*operands, *carries, *stacks), {"loop": loop})
     return results[: len(carries)], results[len(carries) :]
 
@@ -599,14 +601,14 @@ def trace_loop(
     left_out: set[int] = set()
 
     def keeping(carries: list, slices: list) -> tuple[list, list]:
-        found, rows = spec.python(carries, slices)
-        return found, [*rows, *[one for k, one in enumerate(carries) if k not in left_out]]
+        ends, rows = spec.python(carries, slices)
+        return ends, [*rows, *[carry for k, carry in enumerate(carries) if k not in left_out]]
 
-    known = [one for one, _ in constants]
+    sources = [source for source, _ in constants]
     operands = [*[operand for _, operand in constants], *carries, *stacks]
     traced = spec._replace(python=keeping) if keep else spec
     if loop is None:
-        loop = Loop(traced, known, operands, len(carries))
+        loop = Loop(traced, sources, operands, len(carries))
     elif keep:
         graph = loop.body.graph
         carried = graph.inputs[len(loop.constants) :][: loop.carries]
@@ -622,14 +624,14 @@ def _unread_carries(body: Body) -> set[int]:
     """Return the carries of which a round does nothing but replace a row."""
     carried = body.graph.inputs[body.constants :][: body.carries]
     values, outputs = body.graph.values(), body.graph.outputs
-    uses = Counter(one for value in values for one in value.inputs)
+    uses = Counter(operand for value in values for operand in value.inputs)
     read = Counter(outputs[: body.carries])
-    found = set()
-    for k, (one, end) in enumerate(zip(carried, outputs, strict=False)):
-        is_write = end.primitive is OPS["set_row"] and end.inputs[0] is one
-        if is_write and uses[one] == 1 and not uses[end] and not read[one]:
-            found.add(k)
-    return found
+    unread = set()
+    for k, (start, end) in enumerate(zip(carried, outputs, strict=False)):
+        is_write = end.primitive is OPS["set_row"] and end.inputs[0] is start
+        if is_write and uses[start] == 1 and not uses[end] and not read[start]:
+            unread.add(k)
+    return unread
 
 
 class BoundedLoop:
@@ -656,7 +658,7 @@ class BoundedLoop:
         """Return the results, by the program for this number of rounds."""
         most = 1 << (max(int(arrays[0].max()), 1) - 1).bit_length()
         if most not in self._programs:
-            avals = [Aval(one.shape, one.dtype) for one in arrays]
+            avals = [Aval(array.shape, array.dtype) for array in arrays]
             with _opened(self.loop.constants):
                 self._programs[most] = run_on(None, self._trace, most, avals)
         outputs, captured = self._programs[most]
@@ -671,8 +673,8 @@ class BoundedLoop:
         trace = FunctionTrace(self.name, False, OutsideCalls())
         trace.build = self.loop.build
         with trace.active():
-            found = self.make(most, [trace.argument(one) for one in avals])
-            outputs = list(map(trace.value, found))
+            results = self.make(most, [trace.argument(aval) for aval in avals])
+            outputs = list(map(trace.value, results))
         captured, literals = trace.captured()
         inputs = [*trace.arguments, *[value for _, value in captured]]
         graph = optimize(FuncGraph(inputs, outputs), literals)
@@ -685,19 +687,19 @@ class BoundedLoop:
         """Return the gradients of the operands at these positions; zeros where there is none."""
         first = len(operands)
 
-        def make(most: int, given: Sequence[Tensor]) -> list[Tensor]:
-            arguments, upstream = list(given[:first]), list(given[first:])
+        def make(most: int, tensors: Sequence[Tensor]) -> list[Tensor]:
+            arguments, upstream = list(tensors[:first]), list(tensors[first:])
             for k in positions:
                 arguments[k] = identity(arguments[k])
             sources, token = [arguments[k] for k in positions], Token()
             outs = run_recorded(token, sources, self.make, most, arguments)
-            found = differentiate_once(token, outs, upstream, sources)
-            pairs = zip(found, sources, strict=True)
-            return [zeros(*aval_of(one)) if dy is None else dy for dy, one in pairs]
+            gradients = differentiate_once(token, outs, upstream, sources)
+            pairs = zip(gradients, sources, strict=True)
+            return [zeros(*aval_of(source)) if dy is None else dy for dy, source in pairs]
 
         avals = [aval_of(operands[k]) for k in positions]
-        made = BoundedLoop(f"the gradient of {self.name}", make, avals, self.loop)
-        return apply(BOUNDED_LOOP, (*operands, *dys), {"loop": made}) if positions else []
+        derivative = BoundedLoop(f"the gradient of {self.name}", make, avals, self.loop)
+        return apply(BOUNDED_LOOP, (*operands, *dys), {"loop": derivative}) if positions else []
 
     def pull(self, use: Use, node: Node, dys: Sequence[Tensor]) -> list:
         """Return the gradient of each operand."""
@@ -706,33 +708,33 @@ class BoundedLoop:
 
     def batch(self, level: Batch, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return the results for all examples of a batch."""
-        flags = [level.has(one) for one in inputs]
+        flags = [level.has(operand) for operand in inputs]
 
         def make(most: int, operands: Sequence[Tensor]) -> list[Tensor]:
             with level:
                 examples = [
-                    BatchTensor(one, level) if flag else one
-                    for one, flag in zip(operands, flags, strict=True)
+                    BatchTensor(operand, level) if flag else operand
+                    for operand, flag in zip(operands, flags, strict=True)
                 ]
-                found = self.make(most, examples)
-            return list(map(level.physical, found))
+                results = self.make(most, examples)
+            return list(map(level.physical, results))
 
-        avals = [Aval((level.size, *one.shape), one.dtype) for one in self.avals]
-        made = BoundedLoop(self.name, make, avals, self.loop)
-        operands = [one.physical if level.has(one) else one for one in inputs]
-        results = apply(BOUNDED_LOOP, tuple(operands), {"loop": made})
-        return [BatchTensor(one, level) for one in results]
+        avals = [Aval((level.size, *aval.shape), aval.dtype) for aval in self.avals]
+        batched = BoundedLoop(self.name, make, avals, self.loop)
+        operands = [operand.physical if level.has(operand) else operand for operand in inputs]
+        results = apply(BOUNDED_LOOP, tuple(operands), {"loop": batched})
+        return [BatchTensor(result, level) for result in results]
 
 
 @contextlib.contextmanager
 def _opened(constants: Sequence[Any]) -> Iterator[None]:
     """Return a context in which what a loop refers to is no leak, though its trace is over."""
     levels = set()
-    for one in constants:
-        while isinstance(one, BatchTensor):
-            one = one.physical
-        if isinstance(one, TraceTensor) and one.level.is_over:
-            levels.add(one.level)
+    for constant in constants:
+        while isinstance(constant, BatchTensor):
+            constant = constant.physical
+        if isinstance(constant, TraceTensor) and constant.level.is_over:
+            levels.add(constant.level)
     for level in levels:
         level.is_over = False
     try:
@@ -751,12 +753,12 @@ class Use(NamedTuple):
 
 
 def _save(inputs: tuple, params: dict, out: list) -> Use:
-    return Use(inputs, params["loop"], [one._with_record(one._rec) for one in out])
+    return Use(inputs, params["loop"], [tensor._with_record(tensor._rec) for tensor in out])
 
 
 def _rule(node: Node, dys: Any) -> list:
     inputs, loop, outs = node.saved
-    outs = [attach_part(one, node, i) for i, one in enumerate(outs)]
+    outs = [attach_part(output, node, i) for i, output in enumerate(outs)]
     return loop.pull(Use(inputs, loop, outs), node, dys)
 
 
@@ -787,10 +789,10 @@ def _asked(node: Node, inputs: Sequence[Tensor]) -> list[int]:
 
 def _at(positions: Sequence[int], items: Sequence[Any], count: int) -> list:
     """Return so many Nones, but for items at positions."""
-    found: list[Any] = [None] * count
-    for k, one in zip(positions, items, strict=True):
-        found[k] = one
-    return found
+    result: list[Any] = [None] * count
+    for k, item in zip(positions, items, strict=True):
+        result[k] = item
+    return result
 
 
 def _is_recorded() -> bool:
@@ -809,6 +811,6 @@ def shapes_of(
 ) -> list[Aval]:
     """Return the shapes and dtypes of what a round returns, which is traced and forgotten."""
     trace = BodyTrace(name, False, OutsideCalls())
-    given = [trace.argument(aval_of(convert(one))) for one in carries]
+    arguments = [trace.argument(aval_of(convert(carry))) for carry in carries]
     with trace.active():
-        return [aval_of(convert(one)) for one in rows(given, list(map(trace.argument, parts)))]
+        return [aval_of(convert(row)) for row in rows(arguments, list(map(trace.argument, parts)))]

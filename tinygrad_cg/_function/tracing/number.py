@@ -85,7 +85,11 @@ class TraceNumber(Weak):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         op = protocol.ufuncs.get(ufunc)
         primitive = getattr(op, "primitive", None)
-        if any(is_tensor(one) for one in inputs) and op is not None and method == "__call__":
+        if (
+            any(is_tensor(operand) for operand in inputs)
+            and op is not None
+            and method == "__call__"
+        ):
             return op(*inputs)
         if primitive is None or method != "__call__" or options or not _are_numbers(inputs):
             refuse_value(repr(self), self.level)
@@ -96,22 +100,22 @@ _OPERANDS = (ArrayLike, Weak, np.ndarray, np.generic, list, int, float, complex)
 
 
 def _are_numbers(values: tuple) -> bool:
-    return all(isinstance(one, (int, float, np.floating, TraceNumber)) for one in values)
+    return all(isinstance(value, (int, float, np.floating, TraceNumber)) for value in values)
 
 
 def _compute(primitive: Primitive, operands: tuple) -> Any:
     """Return an operation on numbers alone; comparisons give tensors."""
-    own = next(one.level for one in operands if isinstance(one, TraceNumber))
-    active = (one for one in reversed(stack(state.frame)) if isinstance(one, FunctionTrace))
+    own = next(operand.level for operand in operands if isinstance(operand, TraceNumber))
+    active = (level for level in reversed(stack(state.frame)) if isinstance(level, FunctionTrace))
     level = next(active, own)  # the body of a loop has numbers of what is around it
     values = [
-        level.value(one.tensor)
-        if isinstance(one, TraceNumber)
-        else constant(np.asarray(one, FLOAT64))
-        for one in operands
+        level.value(operand.tensor)
+        if isinstance(operand, TraceNumber)
+        else constant(np.asarray(operand, FLOAT64))
+        for operand in operands
     ]
-    made = operation(primitive, values, {})
-    return TraceNumber(made, level) if made.dtype == FLOAT64 else TraceTensor(made, level)
+    result = operation(primitive, values, {})
+    return TraceNumber(result, level) if result.dtype == FLOAT64 else TraceTensor(result, level)
 
 
 def _operator(name: str, swapped: bool = False) -> Callable[..., Any]:
@@ -121,7 +125,7 @@ def _operator(name: str, swapped: bool = False) -> Callable[..., Any]:
         operands = (*others, self) if swapped else (self, *others)
         if _are_numbers(operands):
             return _compute(primitive, operands)
-        if not all(isinstance(one, _OPERANDS) for one in others):
+        if not all(isinstance(other, _OPERANDS) for other in others):
             return NotImplemented
         return primitive.function(*operands)
 

@@ -52,14 +52,14 @@ class Outputs:
         steps, nothing = self.steps, not self.graph.outputs
 
         def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-            found: Any = (arrays, None, [] if nothing else program(arrays))
-            return [item if kind == 1 else found[kind][item] for kind, item in steps]
+            by_kind: Any = (arrays, None, [] if nothing else program(arrays))
+            return [item if kind == 1 else by_kind[kind][item] for kind, item in steps]
 
         return run
 
     @property
     def sources(self) -> list[str]:
         """Return the source texts of the kernels, and of loops."""
-        found = list(getattr(self.run and self.program, "sources", []))
+        texts = list(getattr(self.run and self.program, "sources", []))
         loops = [value.params["loop"] for value in self.graph.values() if "loop" in value.params]
-        return found + [text for loop in loops for text in loop.sources]
+        return texts + [text for loop in loops for text in loop.sources]

@@ -34,11 +34,7 @@ class OutsideCalls:
         self.refused: Exception | None = None  # what a tensor cannot decide, in the latest trace
 
     def find_avals(
-        self,
-        key: Any,
-        code: Any,
-        run: Callable[..., Any],
-        samples: Callable[[], list[np.ndarray]],
+        self, key: Any, code: Any, run: Callable[..., Any], samples: Callable[[], list[np.ndarray]]
     ) -> Any:
         """Return the avals of the results at `key`, of a call with `samples` if none was made.
 
@@ -55,7 +51,7 @@ class OutsideCalls:
                     "where these are not known."
                 )
                 raise
-            self.results[key] = ([one.copy() for one in arrays], results)
+            self.results[key] = ([array.copy() for array in arrays], results)
             self.avals[key] = _avals_of(results), getattr(code, "structure", None)
         avals, structure = self.avals[key]
         if code is not None:
@@ -64,10 +60,10 @@ class OutsideCalls:
 
     def take_result(self, key: Any, arrays: Sequence[Any]) -> Any:
         """Return the result of a call with equal arrays, if nobody has taken it; else None."""
-        known = self.results.get(key) if self.sampling else self.results.pop(key, None)
-        if known is None or not all(map(_equal, known[0], map(devices.to_host, arrays))):
+        kept = self.results.get(key) if self.sampling else self.results.pop(key, None)
+        if kept is None or not all(map(_equal, kept[0], map(devices.to_host, arrays))):
             return None
-        return known[1]
+        return kept[1]
 
 
 def outside_operation(
@@ -98,7 +94,7 @@ def outside_operation(
         if not isinstance(results, list):
             return devices.move(results, devices.GPU)
         mark = [np.zeros((), BOOL)] if ordered else []
-        return [devices.move(one, devices.GPU) for one in (*results, *mark)]
+        return [devices.move(result, devices.GPU) for result in (*results, *mark)]
 
     marked = [*avals, Aval((), BOOL)] if ordered else avals
     inputs, shapes = ("inputs",), lambda *a, **k: marked
@@ -107,21 +103,23 @@ def outside_operation(
 
 def _avals_of(results: Any) -> Any:
     if isinstance(results, list):
-        return [Aval(one.shape, one.dtype) for one in results]
+        return [Aval(result.shape, result.dtype) for result in results]
     return Aval(results.shape, results.dtype)
 
 
-def _equal(one: np.ndarray, other: np.ndarray) -> bool:
+def _equal(array: np.ndarray, other: np.ndarray) -> bool:
     return (
-        one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+        array.dtype == other.dtype
+        and array.shape == other.shape
+        and array.tobytes() == other.tobytes()
     )
 
 
 def _check(name: str, results: Any, avals: Any) -> None:
-    found = _avals_of(results)
-    if found != avals:
+    actual = _avals_of(results)
+    if actual != avals:
         raise InvalidArgumentError(
-            f"{name}: the code returned {_text(found)}, and {_text(avals)} when the function "
+            f"{name}: the code returned {_text(actual)}, and {_text(avals)} when the function "
             "around it was traced: results must have the same shapes and dtypes at each call of a "
             "compiled program. Keep code whose shapes depend on values outside of the function"
         )
@@ -129,4 +127,4 @@ def _check(name: str, results: Any, avals: Any) -> None:
 
 def _text(avals: Any) -> str:
     several = avals if isinstance(avals, list) else [avals]
-    return ", ".join(f"{one.dtype}{tuple(one.shape)}" for one in several) or "nothing"
+    return ", ".join(f"{aval.dtype}{tuple(aval.shape)}" for aval in several) or "nothing"

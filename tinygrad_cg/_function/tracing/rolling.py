@@ -40,13 +40,13 @@ class _UnfitError(Exception):
 
 
 def roll(
-    graph: FuncGraph, known: Mapping[Value, Value], build: Build, least: int = ROUNDS
+    graph: FuncGraph, constants: Mapping[Value, Value], build: Build, least: int = ROUNDS
 ) -> FuncGraph:
     """Return a graph with loops for what is repeated at least so often.
 
-    `known` has constants for some inputs.
+    `constants` replaces some inputs.
     """
-    sequence = _Sequence(graph, known, least)
+    sequence = _Sequence(graph, constants, least)
     spans: dict[int, _RepeatedSpan] = {}
     pending = [(0, len(sequence.ops))]
     while pending:
@@ -61,26 +61,26 @@ def roll(
 class _Sequence:
     """Operations in the order of the trace, and the positions of their operands in it."""
 
-    def __init__(self, graph: FuncGraph, known: Mapping[Value, Value], least: int):
+    def __init__(self, graph: FuncGraph, constants: Mapping[Value, Value], least: int):
         self.inputs, self.least = graph.inputs, least
         self.ops: list[Value] = []
-        built = dict(known)
-        for value in sorted(graph.values(), key=lambda one: one.serial):
+        built = dict(constants)
+        for value in sorted(graph.values(), key=lambda value: value.serial):
             if value.inputs or value.primitive is not None:
-                steps = _as_gather(value, [built[one] for one in value.inputs])
+                steps = _as_gather(value, [built[operand] for operand in value.inputs])
                 built[value] = steps[-1]
                 self.ops += steps
             else:
                 built.setdefault(value, value)
-        self.outputs = [built[one] for one in graph.outputs]
+        self.outputs = [built[output] for output in graph.outputs]
         self.positions = {value: i for i, value in enumerate(self.ops)}
         numbers: dict[Any, int] = {}
         kinds = [numbers.setdefault(_kind(value), len(numbers)) for value in self.ops]
         self.kinds = np.array(kinds, np.int32)
         self.last_read = np.full(len(kinds) + 1, -1)  # where; at the end of no operation
         for i, value in enumerate(self.ops):
-            self.last_read[[self.position(one) for one in value.inputs]] = i
-        self.last_read[[self.position(one) for one in self.outputs]] = len(kinds)
+            self.last_read[[self.position(operand) for operand in value.inputs]] = i
+        self.last_read[[self.position(output) for output in self.outputs]] = len(kinds)
 
     def position(self, value: Value) -> int:
         return self.positions.get(value, -1)  # -1 of an input or a constant
@@ -88,7 +88,7 @@ class _Sequence:
     def spans(self, first: int, last: int) -> Iterator[_RepeatedSpan]:
         """Yield what is repeated between two positions, and is a loop; the longest first."""
         kinds = self.kinds[first:last]
-        found = []
+        candidates = []
         for period in range(1, len(kinds) // self.least + 1):
             same = kinds[period:] == kinds[:-period]
             if np.count_nonzero(same) < period * (self.least - 1):
@@ -98,8 +98,8 @@ class _Sequence:
             k = int(lengths.argmax())
             rounds = int(lengths[k] + period) // period
             if rounds >= self.least:
-                found.append((rounds * period, -period, int(bounds[k]) + 1))
-        for covered, minus, start in sorted(found, reverse=True)[:_CANDIDATES]:
+                candidates.append((rounds * period, -period, int(bounds[k]) + 1))
+        for covered, minus, start in sorted(candidates, reverse=True)[:_CANDIDATES]:
             for more, fewer in product((0, 1), (0, 1)):  # the first or last round may differ
                 rounds = covered // -minus - more - fewer
                 with contextlib.suppress(_UnfitError):
@@ -108,9 +108,9 @@ class _Sequence:
 
 def _as_gather(value: Value, operands: Sequence[Value]) -> list[Value]:
     """Return an operation; for a read of one part of an array, or its gradient, a gather."""
-    is_read, is_gradient = (value.primitive is OPS[one] for one in ("getitem", "getitem_adjoint"))
+    is_read, is_gradient = (value.primitive is OPS[name] for name in ("getitem", "getitem_adjoint"))
     key = value.params["key"] if is_read or is_gradient else ()
-    parts = (k for k, one in enumerate(key) if type(one) is not slice or one != slice(None))
+    parts = (k for k, part in enumerate(key) if type(part) is not slice or part != slice(None))
     axis = next(parts, len(key))
     if type(key[axis] if axis < len(key) else None) is not int:
         return [with_operands(value, operands)]
@@ -131,11 +131,11 @@ def _as_gather(value: Value, operands: Sequence[Value]) -> list[Value]:
 
 def _kind(value: Value) -> Any:
     """Return what operations of all rounds have in common."""
-    operands = tuple([_type(one) for one in value.inputs])
+    operands = tuple([_type(operand) for operand in value.inputs])
     if isinstance(value, OutputItem):
         return value.index, operands
     if value.primitive is CHOICE:
-        graphs = tuple([_structure(one) for one in value.params["choice"].graphs])
+        graphs = tuple([_structure(graph) for graph in value.params["choice"].graphs])
         return value.primitive, _type(value), graphs, operands
     return value.primitive, _type(value), frozen(value.params) if value.params else (), operands
 
@@ -145,9 +145,9 @@ def _structure(graph: FuncGraph) -> Any:
     values = list(dict.fromkeys([*graph.inputs, *graph.values()]))
     numbers = {value: i for i, value in enumerate(values)}
     arrays = [None if value.array is None else frozen(value.array) for value in values]
-    operands = [tuple([numbers[one] for one in value.inputs]) for value in values]
+    operands = [tuple([numbers[operand] for operand in value.inputs]) for value in values]
     parts = zip(map(_kind, values), arrays, operands, strict=True)
-    return tuple(parts), tuple([numbers[one] for one in graph.outputs])
+    return tuple(parts), tuple([numbers[output] for output in graph.outputs])
 
 
 def _type(value: Value) -> Any:
@@ -168,15 +168,20 @@ class _RepeatedSpan:
         self.sequence, self.start, self.period, self.rounds = sequence, start, period, rounds
         self.end = start + period * rounds
         self.template = sequence.ops[start + (rounds // 2) * period :][:period]
-        primitives = {one.primitive for one in self.template} - {None, CHOICE}
-        if {getattr(one, "kind", "") for one in primitives} & {"impure", "user", "control"}:
+        primitives = {value.primitive for value in self.template} - {None, CHOICE}
+        if {getattr(primitive, "kind", "") for primitive in primitives} & {
+            "impure",
+            "user",
+            "control",
+        }:
             raise _UnfitError
         read = np.flatnonzero(sequence.last_read[start : self.end] >= self.end) % period
         self.read = list(map(int, np.unique(read)))  # outside, of what a round computes
         self.columns = [
-            list(zip(*[one.inputs for one in self.values(t)], strict=True)) for t in range(period)
+            list(zip(*[value.inputs for value in self.values(t)], strict=True))
+            for t in range(period)
         ]
-        ends = [map(sequence.position, (one[0], one[-1])) for one in chain(*self.columns)]
+        ends = [map(sequence.position, (column[0], column[-1])) for column in chain(*self.columns)]
         rises = [last > first for first, last in ends if 0 <= first != last < start]
         self.reverse = 2 * sum(rises) < len(rises)  # most go through rows of earlier loops so
         self.same: dict[Value, Value] = {}
@@ -194,12 +199,14 @@ class _RepeatedSpan:
 
     def _operand(self, t: int, values: Sequence[Value]) -> Value:
         """Return an operand in the body; `values` are those of all rounds."""
-        numbers = {None if one.array is None or one.shape else frozen(one.array) for one in values}
+        numbers = {
+            None if value.array is None or value.shape else frozen(value.array) for value in values
+        }
         if len(numbers) == 1 and None not in numbers:
             return values[0]
         positions = np.array(list(map(self.sequence.position, values)))
         is_outside = positions < self.start
-        if all(one is values[0] for one in values) and is_outside[0]:
+        if all(value is values[0] for value in values) and is_outside[0]:
             return self.same.setdefault(values[0], Value(values[0].aval))
         if is_outside.all():
             stack = tuple(values[::-1] if self.reverse else values)
@@ -225,7 +232,7 @@ class _Rolled:
 
     def __init__(self, sequence: _Sequence, spans: Mapping[int, _RepeatedSpan], build: Build):
         self.least, self.build = sequence.least, build
-        self.made: dict[Value, Value] = {}
+        self.replacements: dict[Value, Value] = {}
         self.rows: dict[Value, dict[Value, int]] = {}  # by a value, stacks that have it in a row
         end = 0
         for i, value in enumerate(sequence.ops):
@@ -238,9 +245,9 @@ class _Rolled:
 
     def _of(self, value: Value) -> Value:
         """Return what stands for a value: for one of a loop a row."""
-        if value not in self.made:
-            self.made[value] = self._again(value)
-        return self.made[value]
+        if value not in self.replacements:
+            self.replacements[value] = self._again(value)
+        return self.replacements[value]
 
     def _again(self, value: Value) -> Value:
         if value in self.rows:
@@ -250,23 +257,25 @@ class _Rolled:
             stack = self._rows_of(value.inputs)
             if stack is not None:
                 return move_axis(stack, 0, value.params["axis"])
-        return with_operands(value, [self._of(one) for one in value.inputs])
+        return with_operands(value, [self._of(operand) for operand in value.inputs])
 
     def _stack(self, values: Sequence[Value]) -> Value:
         """Return values as a stack."""
         repeat, shape = OPS["broadcast_to"], values[0].shape
-        arrays = [one.inputs[0].array if one.primitive is repeat else one.array for one in values]
-        known = [np.broadcast_to(one, shape) for one in arrays if one is not None]
-        if len(known) == len(values):
-            return constant(np.stack(known))
+        arrays = [
+            value.inputs[0].array if value.primitive is repeat else value.array for value in values
+        ]
+        rows = [np.broadcast_to(array, shape) for array in arrays if array is not None]
+        if len(rows) == len(values):
+            return constant(np.stack(rows))
         stack = self._rows_of(values)
         return stack or operation(OPS["stack"], list(map(self._of, values)), {"axis": 0})
 
     def _rows_of(self, values: Sequence[Value]) -> Value | None:
         """Return a stack of what are rows of a loop; None for others."""
         for stack in self.rows.get(values[len(values) // 2], ()):
-            rows = [self.rows.get(one, {}).get(stack) for one in values]
-            numbers = [one for one in rows if one is not None]
+            rows = [self.rows.get(value, {}).get(stack) for value in values]
+            numbers = [row for row in rows if row is not None]
             if len(numbers) == len(rows):
                 index = constant(np.array(numbers))
                 return operation(OPS["gather"], [stack, index], {"axis": 0, "batch_dims": 0})
@@ -281,14 +290,14 @@ class _Rolled:
         graph = simplify(FuncGraph(inputs, [*span.ends, *rows]))
         counts = len(span.same), len(span.carries), span.rounds
         body = Body("loop", graph, *counts, span.reverse, False, False)
-        operands = [*span.same, *[span.starts[one] for one in span.carries]]
+        operands = [*span.same, *[span.starts[carry] for carry in span.carries]]
         operands = [*map(self._of, operands), *map(self._stack, span.stacks)]
         loop = Value(body.avals(), LOOP, operands, {"loop": LoopProgram(body, self.build)})
         items = iter([OutputItem(loop, k) for k in range(len(loop.aval))])
         for t, back in span.carries:
             end = next(items)
             if back == 1:
-                self.made[span.values(t)[-1]] = end
+                self.replacements[span.values(t)[-1]] = end
         columns = list(map(span.values, wanted))
         columns += [[span.starts[t, 1], *span.values(t)[:-1]] for t in carried]
         for values in columns:

@@ -55,34 +55,34 @@ def map_fn(
     slices = _slices("map_fn", elems)
     wanted = fn_output_signature if fn_output_signature is not None else dtype
     if not slices:
-        found = _map_nothing(fn, slices, wanted)
+        result = _map_nothing(fn, slices, wanted)
     elif slices.is_long:
-        _, found = loop("map_fn", lambda _, one: (None, fn(one)), None, slices)
+        _, result = loop("map_fn", lambda _, elem: (None, fn(elem)), None, slices)
     else:
-        found = _stack("map_fn", [fn(one) for one in slices])
+        result = _stack("map_fn", [fn(elem) for elem in slices])
     if wanted is not None:
         leaves = nest.flatten(wanted)
-        given = nest.flatten(found)
-        names = [as_dtype(getattr(one, "dtype", one)) for one in leaves]
-        if len(names) != len(given) or any(
-            name != one.dtype for name, one in zip(names, given, strict=True)
+        tensors = nest.flatten(result)
+        names = [as_dtype(getattr(leaf, "dtype", leaf)) for leaf in leaves]
+        if len(names) != len(tensors) or any(
+            name != tensor.dtype for name, tensor in zip(names, tensors, strict=True)
         ):
             raise TypeError(
-                f"map_fn: fn_output_signature asks for {[one.name for one in names]}, `fn` "
-                f"returned {[one.dtype.name for one in given]}"
+                f"map_fn: fn_output_signature asks for {[expected.name for expected in names]}, "
+                f"`fn` returned {[tensor.dtype.name for tensor in tensors]}"
             )
-    return found
+    return result
 
 
 def _map_nothing(fn: Callable[[Any], Any], slices: Slices, wanted: Any) -> Any:
     """Return stacks without rows, of the shapes and dtypes that `fn` or its signature gives."""
     specs = nest.flatten(wanted)
-    if specs and all(getattr(one, "is_known", False) for one in specs):  # TensorSpec
+    if specs and all(getattr(spec, "is_known", False) for spec in specs):  # TensorSpec
         with devices.on_device_of(slices.leaves[0]):
-            rows = [zeros((0, *one.shape), one.dtype) for one in specs]
+            rows = [zeros((0, *spec.shape), spec.dtype) for spec in specs]
         return nest.pack_sequence_as(wanted, rows)
     try:
-        return no_rounds("map_fn", lambda _, one: ((), fn(one)), (), slices)
+        return no_rounds("map_fn", lambda _, elem: ((), fn(elem)), (), slices)
     except OperatorNotAllowedInGraphError as error:
         raise InvalidArgumentError(
             "map_fn: `elems` has no slices along the first axis, and `fn` needs values, so the "
@@ -136,8 +136,8 @@ def scan(
     check_checkpoint("scan", checkpoint)
     first, slices = _start("scan", fn, elems, initializer, reverse)
 
-    def step(state: Any, one: Any) -> tuple[Any, Any]:
-        new = _next("scan", fn, state, one)
+    def step(state: Any, elem: Any) -> tuple[Any, Any]:
+        new = _next("scan", fn, state, elem)
         return new, new
 
     if slices.is_long:
@@ -150,7 +150,7 @@ def scan(
         states.insert(len(states) if reverse else 0, first)
     if not states:
         with devices.on_device_of(slices.leaves[0] if slices.leaves else nest.flatten(first)[0]):
-            return nest.map_structure(lambda one: zeros((0, *one.shape), one.dtype), first)
+            return nest.map_structure(lambda tensor: zeros((0, *tensor.shape), tensor.dtype), first)
     return _stack("scan", states)
 
 
@@ -204,8 +204,8 @@ def _last(
     check_checkpoint(name, checkpoint)
     state, slices = _start(name, fn, elems, initializer, reverse)
 
-    def step(state: Any, one: Any) -> tuple[Any, None]:
-        return _next(name, fn, state, one), None
+    def step(state: Any, elem: Any) -> tuple[Any, None]:
+        return _next(name, fn, state, elem), None
 
     if slices.is_long:
         state, _ = loop(name, step, state, slices, reverse, checkpoint)
@@ -227,16 +227,16 @@ def _start(name: str, fn: Any, elems: Any, initializer: Any, reverse: bool) -> t
     return slices[count - 1 if reverse else 0], slices.part(0, -1) if reverse else slices.part(1)
 
 
-def _next(name: str, fn: Any, state: Any, one: Any) -> Any:
+def _next(name: str, fn: Any, state: Any, elem: Any) -> Any:
     """Return the state after one, in its structure."""
-    new = fn(state, one)
-    given, found = nest.flatten(state), nest.flatten(new)
-    if len(found) != len(given):
+    new = fn(state, elem)
+    leaves, new_leaves = nest.flatten(state), nest.flatten(new)
+    if len(new_leaves) != len(leaves):
         raise ValueError(
             f"{name}: `fn` must return a state of the structure that it got: got "
-            f"{len(found)} tensors for {len(given)}"
+            f"{len(new_leaves)} tensors for {len(leaves)}"
         )
-    return nest.pack_sequence_as(state, found)
+    return nest.pack_sequence_as(state, new_leaves)
 
 
 def run_rounds(
@@ -244,8 +244,8 @@ def run_rounds(
 ) -> tuple[Any, list[Any]]:
     """Return the last state, and the results in the order of slices, of a loop that Python runs."""
     results = []
-    for one in reversed(slices) if reverse else slices:
-        state, result = step(state, one)
+    for elem in reversed(slices) if reverse else slices:
+        state, result = step(state, elem)
         results.append(result)
     return state, results[::-1] if reverse else results
 
@@ -253,8 +253,8 @@ def run_rounds(
 def _joined(first: Any, states: Any, reverse: bool) -> Any:
     """Return stacked states, with the first one where it belongs."""
     flat = []
-    for one, rest in zip(nest.flatten(first), nest.flatten(states), strict=True):
-        row = expand_dims(convert(one), 0)
+    for leaf, rest in zip(nest.flatten(first), nest.flatten(states), strict=True):
+        row = expand_dims(convert(leaf), 0)
         flat.append(concatenate([rest, row] if reverse else [row, rest], 0))
     return nest.pack_sequence_as(states, flat)
 
@@ -262,15 +262,15 @@ def _joined(first: Any, states: Any, reverse: bool) -> Any:
 def _slices(name: str, elems: Any) -> Slices:
     """Return the slices of a structure of tensors along their first axes."""
     leaves = [
-        convert(one) for one in ([elems] if isinstance(elems, ArrayLike) else nest.flatten(elems))
+        convert(elem) for elem in ([elems] if isinstance(elems, ArrayLike) else nest.flatten(elems))
     ]
-    if not leaves or any(one.ndim == 0 for one in leaves):
+    if not leaves or any(leaf.ndim == 0 for leaf in leaves):
         raise ValueError(f"{name}: `elems` must be tensors of at least one dimension")
-    sizes = {one.shape[0] for one in leaves}
+    sizes = {leaf.shape[0] for leaf in leaves}
     if len(sizes) > 1:
         raise ValueError(
             f"{name}: `elems` must have one size along the first axis, got "
-            f"{', '.join(str(tuple(one.shape)) for one in leaves)}"
+            f"{', '.join(str(tuple(leaf.shape)) for leaf in leaves)}"
         )
     return Slices(elems, leaves, sizes.pop())
 
@@ -307,7 +307,7 @@ def no_rounds(
 
 def _stack(name: str, values: list[Any]) -> Any:
     """Return structures of tensors as one structure of stacks."""
-    rows = [nest.flatten(one) for one in values]
+    rows = [nest.flatten(value) for value in values]
     if len({len(row) for row in rows}) > 1:
         raise ValueError(f"{name}: `fn` returned different structures")
     columns = [stack_rounds(name, column) for column in zip(*rows, strict=True)]
@@ -317,7 +317,7 @@ def _stack(name: str, values: list[Any]) -> Any:
 def stack_rounds(name: str, column: Sequence[Any]) -> Tensor:
     """Return what the rounds of a loop have returned as one tensor."""
     rows = list(map(convert, column))
-    shapes = [tuple(one.shape) for one in rows]
+    shapes = [tuple(row.shape) for row in rows]
     for k, shape in enumerate(shapes):
         if shape != shapes[0]:
             raise InvalidArgumentError(

@@ -82,7 +82,7 @@ def type_spec_from_value(value: Any) -> TensorSpec:
 def has_unknown_sizes(structure: Any) -> bool:
     """Return whether a specification in it leaves sizes open."""
     flat = nest.flatten(structure)
-    return any(isinstance(one, TensorSpec) and not one.is_known for one in flat)
+    return any(isinstance(leaf, TensorSpec) and not leaf.is_known for leaf in flat)
 
 
 MOST_SIZES = 64  # integers of a tensor that is computed with while tracing
@@ -107,15 +107,15 @@ class Statics:
 
     def with_values(self, positions: Iterable[int]) -> Statics:
         """Return the signature to which the values of some leaves belong, too."""
-        found = copy.copy(self)
-        found.values = self.values.union(positions)
-        return found
+        statics = copy.copy(self)
+        statics.values = self.values.union(positions)
+        return statics
 
     def without_first(self) -> Statics:
         """Return the signature of the function whose first argument, an instance, is given."""
-        found = copy.copy(self)
-        found.numbers = {number - 1 for number in self.numbers if number}
-        return found
+        statics = copy.copy(self)
+        statics.numbers = {number - 1 for number in self.numbers if number}
+        return statics
 
 
 def _as_list(values: Any) -> list:
@@ -180,25 +180,25 @@ class FunctionCall:
         if isinstance(value, Mapping):
             names = sorted(value)
             return type(value), tuple(names), *[self._key(value[name]) for name in names]
-        return type(value), *[self._key(one) for one in value]
+        return type(value), *[self._key(item) for item in value]
 
     def sizes(self) -> dict[int, np.ndarray]:
         """Return the values that belong to the signature, by the positions of their leaves."""
-        known = [(k, self.leaves[k]) for k in self.statics.values if k < len(self.leaves)]
-        arrays = [(k, leaf._data) for k, leaf in known if isinstance(leaf, Tensor)]
+        pairs = [(k, self.leaves[k]) for k in self.statics.values if k < len(self.leaves)]
+        arrays = [(k, leaf._data) for k, leaf in pairs if isinstance(leaf, Tensor)]
         return {k: array.copy() for k, array in arrays if _may_be_size(array)}
 
     def without_leaves(self) -> FunctionCall:
         """Return the call without its tensors, which need not be kept."""
-        found, found.leaves = copy.copy(self), []
-        found.args, found.kwargs = self.fill_leaves([_Leaf()] * len(self.leaves))
-        return found
+        call, call.leaves = copy.copy(self), []
+        call.args, call.kwargs = self.fill_leaves([_Leaf()] * len(self.leaves))
+        return call
 
     def fill_leaves(self, leaves: Sequence) -> tuple[tuple, dict]:
         """Return the arguments with other leaves instead of the call's own."""
         supply = iter(leaves)
         numbers, names = self.statics.numbers, self.statics.names
-        args = [one if i in numbers else _fill(one, supply) for i, one in enumerate(self.args)]
+        args = [arg if i in numbers else _fill(arg, supply) for i, arg in enumerate(self.args)]
         kwargs = dict(self.kwargs)
         for name in sorted(kwargs.keys() - names):
             kwargs[name] = _fill(kwargs[name], supply)
@@ -235,10 +235,10 @@ def as_leaf(value: Any) -> Any:
 def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: bool = False) -> tuple:
     """Return `args` as tensors that fit, or with `statics` equal, what is specified; else raise."""
     if kwargs or len(args) != len(signature):
-        given = len(args) + len(kwargs)
+        count = len(args) + len(kwargs)
         raise ArgumentTypeError(
             f"Binding inputs to tf.function failed: input_signature has {len(signature)} entries, "
-            f"and the function takes them by position, but {given} arguments were given"
+            f"and the function takes them by position, but {count} arguments were given"
         )
 
     def check(spec: Any, leaf: Any) -> Any:

@@ -40,10 +40,10 @@ class Specialization(Traced):
         if self.latest is None or not takes(call) or self._moves_some(call):
             return None
         if self.latest not in self._recorded_entries:
-            (gradient, single), made = self.latest, None
+            (gradient, single), entry = self.latest, None
             if gradient.has_entries(single):
-                made = EntryWriter(call, self.program, self._pack(), gradient).recorded(single)
-            self._recorded_entries[gradient, single] = made
+                entry = EntryWriter(call, self.program, self._pack(), gradient).recorded(single)
+            self._recorded_entries[gradient, single] = entry
         return self._recorded_entries[self.latest]
 
     def _moves_some(self, call: FunctionCall) -> bool:
@@ -51,7 +51,7 @@ class Specialization(Traced):
         if self.program.device == CPU:
             return False
         inputs = (*call.leaves, *self.program.captures, *self.program.reads)
-        return any(is_tensor(one) and home(one) == CPU for one in inputs)
+        return any(is_tensor(item) and home(item) == CPU for item in inputs)
 
     def call(self, call: FunctionCall) -> Any:
         """Run the program, for all tapes of this thread.
@@ -67,13 +67,13 @@ class Specialization(Traced):
 
     def _call(self, call: FunctionCall) -> Any:
         program, frame = self.program, state.frame
-        for one in (*call.leaves, *program.captures, *program.reads):
-            if is_tensor(one) and one._rec is not None:
-                forget_dead(one)  # the short ways are for tensors without records
+        for item in (*call.leaves, *program.captures, *program.reads):
+            if is_tensor(item) and item._rec is not None:
+                forget_dead(item)  # the short ways are for tensors without records
         if program.draws and state.draws is not None:  # numbers that are drawn again
             return self.python(*call.args, **call.kwargs)
         inputs = program.inputs(call.leaves)
-        tensors = [one for one in inputs if isinstance(one, Tensor)]
+        tensors = [item for item in inputs if isinstance(item, Tensor)]
         if frame is not None:
             group, nodes, mask = find_operands(frame, tensors)
             if mask and program.count:
@@ -88,13 +88,15 @@ class Specialization(Traced):
 
     def _record_call(self, frame: Any, inputs: list, nodes: tuple, count: int, group: Any) -> list:
         remaining = iter(nodes)
-        wanted = tuple([isinstance(one, Tensor) and next(remaining) is not None for one in inputs])
+        wanted = tuple(
+            [isinstance(item, Tensor) and next(remaining) is not None for item in inputs]
+        )
         gradient = self._gradients.get(wanted)
         if gradient is None:
             gradient = self._gradients.setdefault(wanted, Gradient(self, wanted))
         outputs, transformed = gradient.run(inputs, count, len(group) > 1)
         self.latest = gradient, len(group) == 1
-        of_tensors = [one if isinstance(one, Tensor) else None for one in inputs]
+        of_tensors = [item if isinstance(item, Tensor) else None for item in inputs]
         return rebind_outputs(frame, transformed, of_tensors, outputs)
 
     def pack_outputs(self, outputs: Sequence[Tensor]) -> Any:
@@ -102,7 +104,7 @@ class Specialization(Traced):
         if self.structure is OutputMark:
             return outputs[0]
         remaining, flat = iter(outputs), nest.flatten(self.structure)
-        leaves = [next(remaining) if one is OutputMark else one for one in flat]
+        leaves = [next(remaining) if leaf is OutputMark else leaf for leaf in flat]
         return nest.pack_sequence_as(self.structure, leaves)
 
     def _pack(self) -> Callable[[list], Any] | None:
@@ -110,7 +112,7 @@ class Specialization(Traced):
         kind = type(self.structure)
         if self.structure is OutputMark:
             return None
-        if kind in (tuple, list) and all(one is OutputMark for one in self.structure):
+        if kind in (tuple, list) and all(leaf is OutputMark for leaf in self.structure):
             return kind
         return self.pack_outputs
 
@@ -121,7 +123,7 @@ def _alike(group: Any, tensors: Sequence[Tensor]) -> bool:
         record = tensor._rec
         if record is None or record.group is group:
             continue
-        found = [find(record, token) is not None for token in group]
-        if any(found) != all(found):
+        watched = [find(record, token) is not None for token in group]
+        if any(watched) != all(watched):
             return False
     return True

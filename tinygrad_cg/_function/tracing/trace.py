@@ -108,25 +108,25 @@ def leaves_behind(tensor: TraceTensor) -> set[int] | None:
 
     None if it is made of more than a few integers among the arguments, and of constants.
     """
-    found: set[int] = set()
+    positions: set[int] = set()
     waiting = [(tensor.level, tensor.value)]
     while waiting:
         level, value = waiting.pop()
         if value.array is not None:
             continue
         if isinstance(value, OutputItem) or value.primitive is not None:
-            waiting += [(level, one) for one in value.inputs]
+            waiting += [(level, operand) for operand in value.inputs]
         elif value in level.arguments:
             if value.dtype.kind not in "iu" or prod(value.shape) > MOST_SIZES:
                 return None
-            found.add(level.arguments.index(value))
+            positions.add(level.arguments.index(value))
         else:
-            outer = next((one for one, inner in level.met.values() if inner is value), None)
+            outer = next((source for source, inner in level.met.values() if inner is value), None)
             if isinstance(outer, TraceTensor):
                 waiting.append((outer.level, outer.value))
             elif outer is None or not _is_known_size(outer):
                 return None
-    return found
+    return positions
 
 
 def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoReturn:
@@ -152,8 +152,8 @@ def _reason() -> str:
         frame = frame.f_back
     from ..._autograph.convert import reason  # for an error only
 
-    known = reason(frame.f_code)
-    return f", and tensors cannot decide here: {known}" if known else ""
+    why = reason(frame.f_code)
+    return f", and tensors cannot decide here: {why}" if why else ""
 
 
 class FunctionTrace(Level, Listener):
@@ -167,16 +167,13 @@ class FunctionTrace(Level, Listener):
     trials = 0  # how many run now, one inside the other
     has_samples_only = False  # for the values of its arguments
 
-    def __init__(
-        self,
-        name: str,
-        may_create: bool = True,
-        calls: OutsideCalls | None = None,
-    ):
+    def __init__(self, name: str, may_create: bool = True, calls: OutsideCalls | None = None):
         self.name, self.may_create = name, may_create
         self.calls = OutsideCalls() if calls is None else calls
         self.around: dict[str, Any] = {}  # what is active where this trace is
-        self.given: Sequence[np.ndarray] = ()  # values of the first arguments, where known
+        self.argument_values: Sequence[
+            np.ndarray
+        ] = ()  # values of the first arguments, where known
         self.outside = 0  # calls of outside code
         self.effects: list[Value] = []  # the marks of those that do more than compute
         self.arguments: list[Value] = []
@@ -224,7 +221,7 @@ class FunctionTrace(Level, Listener):
         """
         lists: Any = self.effects, self.arguments, self.created, self.draws, self.drawn_in_trial
         tables: Any = self.tables
-        before = [one.copy() for one in (*lists, *tables)]
+        before = [container.copy() for container in (*lists, *tables)]
         outside, draws = self.outside, state.draws
         state.draws = self._drawn_in_trial
         self.trials += 1
@@ -233,8 +230,8 @@ class FunctionTrace(Level, Listener):
         finally:
             self.trials -= 1
             self.outside, state.draws = outside, draws
-            for one, old in zip(lists, before, strict=False):
-                one[:] = old
+            for present, old in zip(lists, before, strict=False):
+                present[:] = old
             for table, old in zip(tables, before[len(lists) :], strict=True):
                 table.clear()
                 table.update(old)
@@ -262,40 +259,40 @@ class FunctionTrace(Level, Listener):
             if tensor.level is not self:
                 raise leaked_from_trace(tensor)
             return tensor.value
-        known = self.met.get(id(tensor))
-        if known is None:
+        entry = self.met.get(id(tensor))
+        if entry is None:
             data = convert(tensor)._data
             if isinstance(data, Aval):
                 tensor._values()
-            known = self.met[id(tensor)] = (tensor, Value(Aval(data.shape, data.dtype)))
-        return known[1]
+            entry = self.met[id(tensor)] = (tensor, Value(Aval(data.shape, data.dtype)))
+        return entry[1]
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
         if inputs and all(map(_is_known_size, inputs)) and primitive.kind != "user":
             return apply(primitive, inputs, params)
-        operands = [self.value(one) for one in inputs]
+        operands = [self.value(tensor) for tensor in inputs]
         ordered = getattr(params.get("choice"), "stateful", False)
         if ordered:
             operands += self.effects[-1:]
-        avals = primitive.abstract(*[one.aval for one in operands], **params)
+        avals = primitive.abstract(*[operand.aval for operand in operands], **params)
         if avals is None:
             return self._call_outside(primitive, operands, params)
         return self._results(Value(avals, primitive, operands, params), ordered)
 
-    def _results(self, made: Value, ordered: bool) -> Any:
+    def _results(self, value: Value, ordered: bool) -> Any:
         """Return the results of an operation; the last of one that is `ordered` is its mark."""
-        if not isinstance(made.aval, list):
-            return TraceTensor(made, self)
-        items = [OutputItem(made, i) for i in range(len(made.aval))]
+        if not isinstance(value.aval, list):
+            return TraceTensor(value, self)
+        items = [OutputItem(value, i) for i in range(len(value.aval))]
         if ordered:
             self.effects.append(items.pop())
-        return [TraceTensor(one, self) for one in items]
+        return [TraceTensor(item, self) for item in items]
 
     def _call_outside(self, primitive: Primitive, operands: list[Value], params: dict) -> Any:
         """Return the results of code that computes on values, called at each call."""
         code = params.get("code") if primitive.kernel is None else None  # no primitive of the user
         key = getattr(code, "key", None)
-        call = (self.outside, primitive.name, key, *[one.aval for one in operands])
+        call = (self.outside, primitive.name, key, *[operand.aval for operand in operands])
         self.outside += 1
         run = runner(primitive, params)
         if (self.has_samples_only or self.trials) and getattr(code, "dtypes", None) == []:
@@ -315,9 +312,9 @@ class FunctionTrace(Level, Listener):
 
     def draw(self, method: str, arguments: tuple) -> TraceTensor:
         """Return random numbers, drawn at each call; each draw depends on the one before."""
-        made = operation(DRAW, self.draws[-1:], {"method": method, "arguments": arguments})
-        self.draws.append(made)
-        return TraceTensor(made, self)
+        drawn = operation(DRAW, self.draws[-1:], {"method": method, "arguments": arguments})
+        self.draws.append(drawn)
+        return TraceTensor(drawn, self)
 
     def loop(self, *args: Any) -> tuple[list, list]:
         return _later("loops").run_loop(*args)
@@ -349,15 +346,21 @@ class FunctionTrace(Level, Listener):
 
     def _examples(self, values: list[Value]) -> list[np.ndarray]:
         generator = np.random.default_rng(0)
-        made = FuncGraph([], values).values()
-        leaves = [one for one in made if not (one.primitive or one.inputs or one.array is not None)]
-        known = {one: _sample(generator, one) for one in (*self.arguments, *self.draws, *leaves)}
-        known |= dict(zip(self.arguments, map(to_host, self.given), strict=False))
-        known |= {one: to_host(tensor._example()) for tensor, one in self.outer()}
-        known |= {one: to_host(variable._data) for variable, one in self.reads.values()}
+        reached = FuncGraph([], values).values()
+        leaves = [
+            value
+            for value in reached
+            if not (value.primitive or value.inputs or value.array is not None)
+        ]
+        arrays = {
+            value: _sample(generator, value) for value in (*self.arguments, *self.draws, *leaves)
+        }
+        arrays |= dict(zip(self.arguments, map(to_host, self.argument_values), strict=False))
+        arrays |= {value: to_host(tensor._example()) for tensor, value in self.outer()}
+        arrays |= {value: to_host(variable._data) for variable, value in self.reads.values()}
         before, self.calls.sampling = self.calls.sampling, True
         try:
-            return interpreter(FuncGraph(list(known), values))(list(known.values()))
+            return interpreter(FuncGraph(list(arrays), values))(list(arrays.values()))
         finally:
             self.calls.sampling = before
 
@@ -384,8 +387,8 @@ class FunctionTrace(Level, Listener):
 
         An array with the Variable's record would be another operand, next to the Variable.
         """
-        known = isinstance(data, Tensor) or is_exact(data.dtype)
-        return data if known else TraceTensor(constant(to_host(data)), self)
+        is_own = isinstance(data, Tensor) or is_exact(data.dtype)
+        return data if is_own else TraceTensor(constant(to_host(data)), self)
 
     def variable_assigned(self, variable: Variable) -> None:
         """Keep what is assigned in this thread, until a call of the program is over."""
@@ -407,13 +410,13 @@ class FunctionTrace(Level, Listener):
 
     def assignments(self) -> list[tuple[Variable, Value]]:
         """Return each Variable that was assigned, in order, and its value at the end."""
-        found = []
+        assignments = []
         for key, variable in self.assigned.items():
             data = state.overrides[key]
             if not isinstance(data, Tensor):
                 data = state.overrides[key] = TraceTensor(self.value(Tensor(data)), self)
-            found.append((variable, self.value(data)))
-        return found
+            assignments.append((variable, self.value(data)))
+        return assignments
 
     def captured(self) -> tuple[list[tuple[Tensor, Value]], dict[Value, Value]]:
         """Return the tensors from outside, and constants instead of those of this run alone.
