@@ -780,9 +780,9 @@ def local_custom(x):
 
 @case((0.5,), (-0.5,))
 def map_over(x):
-    def one(v):
+    def signed_square(v):
         if v > 0:
             return v * v
         return -v
 
-    return tf.reduce_sum(tf.map_fn(one, tf.stack([x, -x, x * 2.0])))
+    return tf.reduce_sum(tf.map_fn(signed_square, tf.stack([x, -x, x * 2.0])))

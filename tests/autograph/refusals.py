@@ -179,16 +179,16 @@ def expression_of_none(x):
     return x if y is None else y
 
 
-made = {}
+namespace = {}
 exec(  # no source can be had of it
     compile("def inside(x):\n    if x > 0:\n        return x\n    return -x\n", "<made>", "exec"),
-    made,
+    namespace,
 )
 
 
 @case("the source of `inside` is not available", None, TypeError)
 def without_source(x):
-    return made["inside"](x)
+    return namespace["inside"](x)
 
 
 @tf.autograph.experimental.do_not_convert

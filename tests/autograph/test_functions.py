@@ -9,16 +9,16 @@ from tests.support.compiled import unfused
 
 
 def tensors(args):
-    return [tf.constant(one) if isinstance(one, float) else one for one in args]
+    return [tf.constant(arg) if isinstance(arg, float) else arg for arg in args]
 
 
 def value_and_gradients(f, args):
-    watched = [one for one in args if tf.is_tensor(one)]
+    watched = [arg for arg in args if tf.is_tensor(arg)]
     with tf.GradientTape() as tape:
         tape.watch(watched)
         y = f(*args)
-    found = tape.gradient(y, watched, unconnected_gradients="zero")
-    return np.asarray(y), [np.asarray(one) for one in found]
+    gradients = tape.gradient(y, watched, unconnected_gradients="zero")
+    return np.asarray(y), [np.asarray(gradient) for gradient in gradients]
 
 
 def test_there_are_sixty():
@@ -32,10 +32,10 @@ def test_values_and_gradients_are_those_of_eager_runs(case):
         args = tensors(call)
         value, gradients = value_and_gradients(f, args)
         compiled = unfused(f)
-        found = np.asarray(compiled(*args))
-        assert found.dtype == value.dtype
-        np.testing.assert_allclose(found, value, rtol=2e-6)
+        result = np.asarray(compiled(*args))
+        assert result.dtype == value.dtype
+        np.testing.assert_allclose(result, value, rtol=2e-6)
         again, others = value_and_gradients(compiled, args)
         np.testing.assert_allclose(again, value, rtol=2e-6)
-        for one, other in zip(others, gradients, strict=True):
-            np.testing.assert_allclose(one, other, rtol=2e-5)
+        for actual, other in zip(others, gradients, strict=True):
+            np.testing.assert_allclose(actual, other, rtol=2e-5)

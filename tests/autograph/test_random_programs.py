@@ -48,10 +48,10 @@ class Writer:
         return f"({self.test(depth + 1)} {self.draw.choice(['and', 'or'])} {self.test(depth + 1)})"
 
     def block(self, depth, in_loop, indent):
-        found = []
+        lines = []
         for _ in range(self.draw.randint(1, 3)):
-            found += self.statement(depth, in_loop, indent)
-        return found
+            lines += self.statement(depth, in_loop, indent)
+        return lines
 
     def statement(self, depth, in_loop, indent):
         draw, space = self.draw.random(), "    " * indent
@@ -77,11 +77,11 @@ class Writer:
         return [f"{space}try:", *body, handler, *last]
 
     def blocks(self, depth, in_loop, indent, around=None):
-        found = self.block(depth + 1, in_loop, indent + 1)
+        lines = self.block(depth + 1, in_loop, indent + 1)
         if self.draw.random() < 0.4:
-            found.append("    " * indent + "else:")
-            found += self.block(depth + 1, in_loop if around is None else around, indent + 1)
-        return found
+            lines.append("    " * indent + "else:")
+            lines += self.block(depth + 1, in_loop if around is None else around, indent + 1)
+        return lines
 
 
 def outcome(f, *args):

@@ -87,10 +87,10 @@ def assigns_attributes(x):
 
 
 def assigns_elements(x):
-    found = {"s": x[0], "name": "s"}
+    values = {"s": x[0], "name": "s"}
     for v in x:
-        found["s"] = tf.sin(found["s"] * v)
-    return found["s"]
+        values["s"] = tf.sin(values["s"] * v)
+    return values["s"]
 
 
 def of_an_argument(x, n):
@@ -158,15 +158,15 @@ UNROLLED = [appends, counts, needs_the_number, calls_what_counts, changes_shapes
 @pytest.fixture
 def traced(monkeypatch):
     """The names of the loops that are traced."""
-    found = []
+    names = []
 
     def run(wanted, *args):
-        found.append(wanted.name)
+        names.append(wanted.name)
         return before(wanted, *args)
 
     before = loops.complete
     monkeypatch.setattr(loops, "complete", run)
-    return found
+    return names
 
 
 @pytest.mark.parametrize("f", [*LOOPS, *UNROLLED], ids=lambda f: f.__name__)
@@ -178,8 +178,8 @@ def test_values_and_derivatives_are_those_of_eager_runs(f, traced):
         lambda f: lambda x: tf.hvp(f)(x, v),
         lambda f: lambda x: tf.jvp(f, (x,), (v,))[1],
     ):
-        found, expected = tf.function(transform(f))(INITIAL), transform(f)(INITIAL)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+        result, expected = tf.function(transform(f))(INITIAL), transform(f)(INITIAL)
+        np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-12)
     xs = tf.stack([INITIAL, 0.7 * INITIAL])
     np.testing.assert_allclose(tf.function(tf.vmap(f))(xs), [f(x) for x in xs], rtol=1e-9)
     outside = tf.grad(tf.grad(lambda s: tf.function(f)(s * INITIAL)))(tf.constant(1.1, tf.float64))
@@ -282,16 +282,16 @@ def test_ranges_whose_rounds_do_the_same_are_loops(f, is_loop, traced):
     transforms = [lambda f: f, tf.grad, lambda f: lambda x: tf.hvp(f)(x, tf.cos(x))]
     for transform in transforms if is_loop else transforms[:1]:
         traced.clear()
-        found, expected = tf.function(transform(f))(INITIAL), transform(f)(INITIAL)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+        result, expected = tf.function(transform(f))(INITIAL), transform(f)(INITIAL)
+        np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-12)
         assert bool(traced) == is_loop
 
 
 def test_a_range_whose_end_is_an_argument():
     n = tf.constant(20)
     for transform in (lambda f: f, tf.grad, lambda f: tf.grad(lambda x, n: tf.grad(f)(x, n)[0])):
-        found = tf.function(transform(of_an_argument))(INITIAL, n)
-        np.testing.assert_allclose(found, transform(of_an_argument)(INITIAL, n), rtol=1e-9)
+        result = tf.function(transform(of_an_argument))(INITIAL, n)
+        np.testing.assert_allclose(result, transform(of_an_argument)(INITIAL, n), rtol=1e-9)
 
 
 def test_a_hundred_thousand_rounds_and_their_gradient(traced):
@@ -315,12 +315,12 @@ def test_a_hundred_thousand_rounds_and_their_gradient(traced):
         values = x.numpy()
         state, slope = values[0], 1.0
         states = []
-        for one in values:
-            states.append(state + one)
-            state = np.sin(state + one) * (1.0 if f is first else values[1])
+        for item in values:
+            states.append(state + item)
+            state = np.sin(state + item) * (1.0 if f is first else values[1])
         slopes = np.cos(states) * (1.0 if f is first else values[1])
-        for one in slopes[:-20:-1]:
-            slope *= one
+        for item in slopes[:-20:-1]:
+            slope *= item
         np.testing.assert_allclose(value, state, rtol=1e-9)
         np.testing.assert_allclose(gradient[-1], slopes[-1], rtol=1e-9)
     assert traced.count("for") == 2
@@ -449,8 +449,8 @@ def lists_of_its_own(x):
 def test_what_called_functions_change_is_merged(f, value):
     x = tf.constant(value)
     for transform in (lambda f: f, tf.grad):
-        found, expected = tf.function(transform(f))(x), transform(f)(x)
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        result, expected = tf.function(transform(f))(x), transform(f)(x)
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 def test_many_objects_beside_hide_no_change():
@@ -477,10 +477,10 @@ def attribute_in_cond(x):
 def nonlocal_in_scan(x):
     count = 0
 
-    def step(state, one):
+    def step(state, row):
         nonlocal count
         count += 1
-        return state + one
+        return state + row
 
     return tf.scan(step, tf.stack([x, x, x]))[-1] + count
 
@@ -495,9 +495,9 @@ def tensor_in_scan(x):
     box = Box()
     box.value = x
 
-    def step(state, one):
+    def step(state, row):
         box.value = box.value + state
-        return state + one
+        return state + row
 
     return tf.scan(step, tf.stack([x, x, x]))[-1] + box.value
 
@@ -551,8 +551,8 @@ def list_and_value_in_fori(x):
 def test_loops_of_known_length_whose_functions_change_objects_are_unrolled(f):
     x = tf.constant(2.0)
     for transform in (lambda f: f, tf.grad):
-        found, expected = tf.function(transform(f))(x), transform(f)(x)
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        result, expected = tf.function(transform(f))(x), transform(f)(x)
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -591,6 +591,6 @@ def test_lists_of_a_module_and_what_is_done_while_tracing():
         traces.append("step")  # is done while tracing, as in the original
         return c + s
 
-    found = tf.function(lambda x: tf.scan(traced, x))(tf.constant([1.0, 2.0, 3.0]))
-    assert found.numpy().tolist() == [1.0, 3.0, 6.0]
+    result = tf.function(lambda x: tf.scan(traced, x))(tf.constant([1.0, 2.0, 3.0]))
+    assert result.numpy().tolist() == [1.0, 3.0, 6.0]
     assert traces

@@ -87,31 +87,31 @@ def python_semantics(n, log):
         log.append(i)
         return i
 
-    found = []
+    steps = []
     while (i := step(len(log))) < n and step(i) >= 0:
         if i == 2:
             continue
-        found.append(i)
+        steps.append(i)
     else:
-        found.append("else")
+        steps.append("else")
     for a, *b in [(1, 2, 3), (4,)]:
-        found.append((a, b) if b else a)
+        steps.append((a, b) if b else a)
         if a == 4:
             break
     else:
-        found.append("never")
-    found.append(n - n or found[:0] or "last")
-    found.append(1 < n < 100 < 1000)
-    found.append(not n)
-    assert found, "there is something"
+        steps.append("never")
+    steps.append(n - n or steps[:0] or "last")
+    steps.append(1 < n < 100 < 1000)
+    steps.append(not n)
+    assert steps, "there is something"
     try:
         del a
-        found.append(a)  # noqa: F821 # pyright: ignore[reportUnboundVariable]
+        steps.append(a)  # noqa: F821 # pyright: ignore[reportUnboundVariable]
     except UnboundLocalError as error:
-        found.append(str(error))
+        steps.append(str(error))
     with pytest.raises(ZeroDivisionError):
         _ = n and 1 // 0
-    return found
+    return steps
 
 
 def test_python_values_keep_python_semantics():
@@ -198,9 +198,9 @@ def test_tracebacks_name_the_users_lines():
     with pytest.raises(TypeError) as caught:
         f(tf.constant(2.0))
     frames = [
-        (one.name, one.lineno)
-        for one in traceback.extract_tb(caught.value.__traceback__)
-        if one.filename == __file__
+        (frame.name, frame.lineno)
+        for frame in traceback.extract_tb(caught.value.__traceback__)
+        if frame.filename == __file__
     ]
     assert ("f", line_of("# calls")) in frames
     assert frames[-1] == ("inner", line_of("# raises"))
@@ -234,7 +234,7 @@ def test_debuggers_and_coverage_see_the_users_lines():
 
     transformed = convert.convert(f)
     assert lines_of(transformed) == lines_of(f)
-    assert {one for one in transformed.__code__.co_lines() if one[2]} >= set()
+    assert {line for line in transformed.__code__.co_lines() if line[2]} >= set()
     executable = {line for _, _, line in transformed.__code__.co_lines() if line}
     assert executable == {line for _, _, line in f.__code__.co_lines() if line}
 
@@ -322,19 +322,19 @@ def test_both_cases_run_without_seeing_each_other():
     class Box:
         value = 1.0
 
-    box, known = Box(), {"a": 1.0}
+    box, values = Box(), {"a": 1.0}
 
     def f(x):
         if x > 0:
             box.value = x * 2.0
-            known["a"] = x
+            values["a"] = x
         else:
             assert box.value == 1.0
             box.value = x * 3.0
-        return box.value + known["a"]
+        return box.value + values["a"]
 
     assert float(tf.function(f)(tf.constant(2.0))) == 6.0
-    box.value, known["a"] = 1.0, 1.0
+    box.value, values["a"] = 1.0, 1.0
     assert float(tf.function(f)(tf.constant(-2.0))) == -5.0
 
 

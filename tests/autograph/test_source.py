@@ -59,11 +59,11 @@ def last(x):
 
 def functions(code):
     """The codes of a module's functions, those in classes and in functions too."""
-    for one in code.co_consts:
-        if isinstance(one, types.CodeType):
-            if one.co_name != "Owner":
-                yield one
-            yield from functions(one)
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            if const.co_name != "Owner":
+                yield const
+            yield from functions(const)
 
 
 def test_trees_are_those_of_the_whole_file(tmp_path):
@@ -201,15 +201,15 @@ def test_a_new_file_is_known_within_transformed_functions(tmp_path):
     tree = ast.parse(RECENT)
     rewrite_asserts(tree, RECENT.encode())
     modules = compile(RECENT, str(path), "exec"), compile(tree, str(path), "exec")
-    found = []
+    functions = []
     for module in modules:
         names = {}
         exec(module, names)
         for name in ("around", "other", "of_tests"):
-            found += transformed(names[name])
-    names = [one.__name__ for one in found]
+            functions += transformed(names[name])
+    names = [function.__name__ for function in functions]
     assert [names.count(name) for name in ("body", "inner", "<lambda>")] == [6, 2, 4]
-    assert all(source.find_definition(one).lineno for one in found)
+    assert all(source.find_definition(function).lineno for function in functions)
     changes = {
         "around": ('"ja", "nein"', '"ja", "no"'),
         "other": ("math.sin(a) if y else math.cos(a)", "math.cos(a) if y else math.sin(a)"),
@@ -220,7 +220,7 @@ def test_a_new_file_is_known_within_transformed_functions(tmp_path):
     for name, change in changes.items():
         path.write_text(RECENT.replace(*change))
         linecache.clearcache()  # texts of one size, written within a tick of the clock
-        assert name in {one.__name__ for one in found if is_refused(one)}
+        assert name in {function.__name__ for function in functions if is_refused(function)}
 
 
 def is_refused(function):

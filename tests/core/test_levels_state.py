@@ -232,19 +232,19 @@ def test_an_exception_in_two_tapes():
     """2.1, exception in `with`: both are popped, both gradients work."""
     x = tf.constant(3.0)
     outer, inner = tf.GradientTape(), tf.GradientTape()
-    found = []
+    products = []
 
     def program():
         with outer, inner:
             outer.watch(x)
             inner.watch(x)
-            found.append(x * x)
+            products.append(x * x)
             raise OSError("inside")
 
     with pytest.raises(OSError, match="inside"):
         program()
     outside = x * x * x
-    assert numbers([tape.gradient(found[0], x) for tape in (outer, inner)]) == [6.0, 6.0]
+    assert numbers([tape.gradient(products[0], x) for tape in (outer, inner)]) == [6.0, 6.0]
     assert outside.numpy() == 27.0
     assert_next_gradient_is_right()
 

@@ -102,7 +102,7 @@ ARRAYS = (
 
 
 def _flat(result):
-    return [np.asarray(one) for one in (result if isinstance(result, tuple) else [result])]
+    return [np.asarray(value) for value in (result if isinstance(result, tuple) else [result])]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -119,10 +119,10 @@ def test_methods_are_numpys(case):
         except (TypeError, IndexError):
             continue  # not for this dtype
         for x in (tf.constant(array), tf.Variable(array, trainable=False)):
-            found = _flat(eval(case, {"x": x}))
-            assert [one.dtype for one in found] == [one.dtype for one in expected]
-            for one, other in zip(found, expected, strict=True):
-                np.testing.assert_allclose(one, other, rtol=1e-6)
+            result = _flat(eval(case, {"x": x}))
+            assert [result.dtype for result in result] == [value.dtype for value in expected]
+            for actual, other in zip(result, expected, strict=True):
+                np.testing.assert_allclose(actual, other, rtol=1e-6)
         compared += 1
     assert compared >= 2
 
@@ -196,7 +196,7 @@ def test_a_function_of_numpy_computes_in_float64():
     """Issue: `grad(np.sin)(1.0)` computed in float32, `tinygrad_cg.numpy.sin(1.0)` in float64."""
     slope = np.cos(1.0)
     for function in (np.sin, tnp.sin):
-        for found in (
+        for gradient in (
             tf.grad(function)(1.0),
             tf.value_and_grad(function)(1.0)[1],
             tf.vjp(function, 1.0)[1](1.0)[0],
@@ -204,8 +204,8 @@ def test_a_function_of_numpy_computes_in_float64():
             tf.jacobian(function)(1.0),
             tf.grad(tf.grad(tf.grad(function)))(1.0) * -1,
         ):
-            assert found.dtype == np.float64
-            assert float(found) == pytest.approx(slope, rel=1e-15)
+            assert gradient.dtype == np.float64
+            assert float(gradient) == pytest.approx(slope, rel=1e-15)
     norm = tf.grad(tnp.linalg.norm)([3.0, 4.0])
-    assert [one.dtype for one in norm] == [np.float64] * 2
+    assert [slope.dtype for slope in norm] == [np.float64] * 2
     assert tf.grad(tf.sin)(1.0).dtype == np.float32

@@ -93,15 +93,17 @@ def test_the_callers_handling_of_floating_point_stays():
 
 
 def test_products_in_other_threads_do_not_warn():
-    found = []
+    results = []
 
     def work():
         for _ in range(50):
-            found.append(errstate.ignore_errors(np.matmul, np.array([[np.inf]]), np.array([[0.0]])))
+            results.append(
+                errstate.ignore_errors(np.matmul, np.array([[np.inf]]), np.array([[0.0]]))
+            )
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 150
+    assert len(results) == 150

@@ -100,8 +100,8 @@ ROWS = [
 @pytest.mark.parametrize(("call", "expected"), ROWS, ids=[call for call, _ in ROWS])
 def test_no_float_is_rounded(call, expected):
     x = tf.constant(X)
-    found = eval(call, {**globals(), "tgn": tgn, "x": x})
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-14)
+    result = eval(call, {**globals(), "tgn": tgn, "x": x})
+    np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-14)
 
 
 def test_the_default_stays_float32():

@@ -47,7 +47,7 @@ def run(body):
 @pytest.mark.skipif(sys.platform == "win32", reason="no resource module")
 def test_a_million_multiplications():
     """A chain of 10^6 ops differentiates, without recursion, in at most 600 bytes an op."""
-    found = run(
+    results = run(
         """
 chain(1000)
 before = peak()
@@ -55,7 +55,7 @@ by_x, by_factor = chain(1_000_000)
 print(json.dumps([float(by_x), float(by_factor), (peak() - before) / 1e6]))
 """
     )
-    by_x, by_factor, size = found
+    by_x, by_factor, size = results
     assert by_x == pytest.approx(1.1051709, rel=1e-6)  # (1 + 1e-7) ** 1e6
     assert by_factor == pytest.approx(1105170.8, rel=1e-6)
     assert size <= 600

@@ -29,10 +29,10 @@ def environment():
 
 
 def find(path):
-    found = tf
+    value = tf
     for name in path.split("."):
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_formulas_that_are_suggested_are_right():
         "rel_entr": 0.4 * mpmath.log(0.4 / 0.9),
     }
     for name, expected in values.items():
-        found = eval(NAMES[name], space).numpy()
-        np.testing.assert_allclose(found, float(expected), rtol=1e-12, err_msg=name)
+        result = eval(NAMES[name], space).numpy()
+        np.testing.assert_allclose(result, float(expected), rtol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize("make", [tf.constant, tf.Variable])
@@ -282,9 +282,9 @@ def test_rules_of_jax_and_pytorch_say_what_to_write():
         def backward(ctx, dy):
             return dy
 
-    for given in (Square, Square()):
+    for rule in (Square, Square()):
         with pytest.raises(TypeError, match=r"got Square with `forward` and `backward`: write one"):
-            tf.custom_gradient(given)
+            tf.custom_gradient(rule)
 
 
 @pytest.mark.parametrize(
@@ -306,8 +306,8 @@ def test_rules_of_jax_and_pytorch_say_what_to_write():
     ],
 )
 def test_makers_answer_the_arguments_of_pytorch(make):
-    made = make()  # it is the argument that is wrong
-    assert isinstance(made, (Tensor, tf.Variable))
+    value = make()  # it is the argument that is wrong
+    assert isinstance(value, (Tensor, tf.Variable))
     with pytest.raises(TypeError, match=r"'requires_grad': a tape .* use tape.watch\(x\)"):
         make(requires_grad=True)
     with pytest.raises(TypeError, match=r"'device': .* write `with tf.device\(name\):`"):
@@ -327,21 +327,29 @@ def test_makers_of_the_array_api_have_one_device():
 
 
 def test_every_function_with_an_axis_answers_dim():
-    found = 0
+    count = 0
     for home in (tf, tf.math, tf.nn, tf.linalg, tf.numpy, tf.keras.ops):
         for name in home.__all__:
             function = getattr(home, name)
             if not inspect.isfunction(function):
                 continue
             own = inspect.signature(function).parameters
-            if "axis" not in own or "axes" in own or any(one.kind == 4 for one in own.values()):
+            if (
+                "axis" not in own
+                or "axes" in own
+                or any(parameter.kind == 4 for parameter in own.values())
+            ):
                 continue
-            positional = [one for one in own.values() if one.kind < 2 and one.default is one.empty]
-            given = [tf.ones([2, 2]) for one in positional if one.name != "axis"]
+            positional = [
+                parameter
+                for parameter in own.values()
+                if parameter.kind < 2 and parameter.default is parameter.empty
+            ]
+            args = [tf.ones([2, 2]) for parameter in positional if parameter.name != "axis"]
             with pytest.raises(TypeError, match="'dim': use axis="):
-                function(*given, dim=0)
-            found += 1
-    assert found > 150
+                function(*args, dim=0)
+            count += 1
+    assert count > 150
 
 
 def test_an_axis_that_is_missing_is_an_error_as_in_python():
@@ -379,16 +387,16 @@ def test_transforms_that_are_given_the_point_too_say_how_they_are_called():
 
 
 def test_tapes_optimizers_and_modules_say_what_to_use():
-    for made, name, words in (
+    for value, name, words in (
         (tf.GradientTape(), "backward", r"use tape.gradient\(y, x\)"),
         (tf.GradientTape(), "grad", r"use tape.gradient\(y, x\)"),
         (tf.optimizers.SGD(), "zero_grad", "leave it out"),
         (tf.optimizers.SGD(), "step", "use apply_gradients"),
         (tf.Module(), "parameters", "use trainable_variables"),
     ):
-        expected = f"{type(made).__name__!r} object has no attribute '{name}': {words}"
+        expected = f"{type(value).__name__!r} object has no attribute '{name}': {words}"
         with pytest.raises(AttributeError, match=expected):
-            getattr(made, name)
+            getattr(value, name)
 
     class Model(tf.Module):
         def __init__(self):
@@ -429,7 +437,7 @@ def test_sizes_that_are_not_one_list_are_named():
 
 def test_signatures_have_our_arguments_alone():
     parameters = inspect.signature(tf.reduce_sum).parameters.values()
-    shown = [str(one.replace(annotation=one.empty)) for one in parameters]
+    shown = [str(parameter.replace(annotation=parameter.empty)) for parameter in parameters]
     assert shown == ["input_tensor", "axis=None", "keepdims=False", "name=None"]
     assert list(inspect.signature(tf.grad).parameters) == ["f", "argnums", "has_aux"]
     for function in (tf.grad, tf.reduce_sum, tf.vmap):

@@ -170,9 +170,9 @@ class TestPromotion:
     def test_lists_have_the_precision_of_the_tensors_that_they_meet(self, function):
         x, y = tf.constant(np.array([0.1, 0.7])), [0.3, 0.7]
         expected = function(x, tf.constant(np.array(y))).numpy()
-        found = function(x, y)
-        assert found.dtype == expected.dtype
-        np.testing.assert_allclose(found, expected, rtol=1e-15)
+        result = function(x, y)
+        assert result.dtype == expected.dtype
+        np.testing.assert_allclose(result, expected, rtol=1e-15)
 
     @pytest.mark.parametrize(
         ("first", "second", "expected"),

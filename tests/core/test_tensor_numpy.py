@@ -288,9 +288,9 @@ class TestFloatingPoint:
     @pytest.mark.parametrize("operation", ["//", "%"])
     def test_integer_division_by_zero(self, operation):
         """4.6: int division by zero 1//0 gives 0 with NumPy's RuntimeWarning."""
-        one, zero = tf.constant([1, 2]), tf.constant([0, 2])
+        ones, zero = tf.constant([1, 2]), tf.constant([0, 2])
         with pytest.warns(RuntimeWarning, match="divide by zero"):
-            result = one // zero if operation == "//" else one % zero
+            result = ones // zero if operation == "//" else ones % zero
         assert result.numpy().tolist() == ([0, 1] if operation == "//" else [0, 0])
 
     def test_integers_wrap(self):
@@ -304,9 +304,9 @@ class TestFloatingPoint:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_round_keeps_so_many_digits(digits, dtype):
     values = np.array([1.235, -0.25, 27.5, 0.35, np.inf, 115.0], dtype)
-    found = round(tf.constant(values), digits)
-    np.testing.assert_allclose(found.numpy(), np.round(values, digits or 0), rtol=1e-6)
-    assert found.dtype == dtype
+    result = round(tf.constant(values), digits)
+    np.testing.assert_allclose(result.numpy(), np.round(values, digits or 0), rtol=1e-6)
+    assert result.dtype == dtype
 
 
 def test_round_of_integers_and_of_variables():

@@ -16,14 +16,14 @@ def of_kind(kind: str) -> list[Primitive]:
 ELEMENTWISE = of_kind("elementwise")
 
 
-def difference(name: str, found: Any, want: Any) -> str | None:
+def difference(name: str, results: Any, want: Any) -> str | None:
     """Return how a result of the device differs from the CPU's, in dtype, shape or numbers."""
     if isinstance(want, (list, tuple)):
-        if len(found) != len(want):
-            return f"{name}: {len(found)} results, not {len(want)}"
-        pairs = zip(found, want, strict=True)
+        if len(results) != len(want):
+            return f"{name}: {len(results)} results, not {len(want)}"
+        pairs = zip(results, want, strict=True)
         return next(filter(None, [difference(name, *pair) for pair in pairs]), None)
-    got = found.get()
+    got = results.get()
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"{name}: {got.dtype} {got.shape}, not {want.dtype} {want.shape}"
     error = TOLERANCE.get(got.dtype.char, 0.0)

@@ -51,8 +51,8 @@ def compare(name: str, cpu: Callable, operands: list[np.ndarray]) -> str | None:
     run = kernels.device_run(cpu)
     assert run is not None
     library = adapter.array_module()
-    found = run(*[library.asarray(operand) for operand in operands])
-    return difference(name, found, cpu(*operands))
+    results = run(*[library.asarray(operand) for operand in operands])
+    return difference(name, results, cpu(*operands))
 
 
 def cases() -> Iterator[tuple[str, Any, list[np.ndarray]]]:
@@ -106,12 +106,19 @@ def users() -> Iterator[tuple[str, Any, list[np.ndarray]]]:
 
 def main() -> None:
     chosen = sys.argv[1] if len(sys.argv) > 1 else ""
-    found, count = [], 0
+    differences, count = [], 0
     for name, kernel, operands in [*cases(), *users()]:
         if chosen in name:
             count += 1
-            found.append(compare(name, kernel, operands))
-    print(json.dumps({"cases": count, "differences": [one for one in found if one]}))
+            differences.append(compare(name, kernel, operands))
+    print(
+        json.dumps(
+            {
+                "cases": count,
+                "differences": [difference for difference in differences if difference],
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -102,21 +102,28 @@ def compare(kernel: Any, arguments: list[Any]) -> str | None:
     run = kernels.device_run(kernel)
     assert run is not None
     to_device = adapter.array_module().asarray
-    given = [to_device(a) if isinstance(a, np.ndarray) else a for a in arguments]
-    want, found = outcome(kernel, arguments), outcome(run, given)
-    if isinstance(want, Exception) or isinstance(found, Exception):
-        same = type(found) is type(want) and str(found) == str(want)
-        return None if same else f"{name}: {found!r}, not {want!r}"
+    moved = [to_device(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    want, result = outcome(kernel, arguments), outcome(run, moved)
+    if isinstance(want, Exception) or isinstance(result, Exception):
+        same = type(result) is type(want) and str(result) == str(want)
+        return None if same else f"{name}: {result!r}, not {want!r}"
     exact = kernel in (gather.scatter_add, gather.index_add, order.add_along_axis)
-    if exact and found.get().tobytes() != want.tobytes():
+    if exact and result.get().tobytes() != want.tobytes():
         return f"{name}: other bits than the CPU's"
-    return difference(name, found, want)
+    return difference(name, result, want)
 
 
 def main() -> None:
     cases = [*scans(), *moves(), *wrong()]
-    found = [compare(kernel, arguments) for kernel, arguments in cases]
-    print(json.dumps({"cases": len(cases), "differences": [one for one in found if one]}))
+    differences = [compare(kernel, arguments) for kernel, arguments in cases]
+    print(
+        json.dumps(
+            {
+                "cases": len(cases),
+                "differences": [difference for difference in differences if difference],
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

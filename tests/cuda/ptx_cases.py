@@ -41,7 +41,7 @@ class Compiler:
             self.refused.append(f"{self.name}: {error} {self.log}")
             return
         self.shuffled += "shfl.sync.down" in text
-        if all(type(one) in (int, tuple, simulated.Memory) for one in arguments):
+        if all(type(argument) in (int, tuple, simulated.Memory) for argument in arguments):
             self._check_launch(text, signature, arguments)
 
     def _check_launch(self, text: str, signature: Any, arguments: Any) -> None:

@@ -54,8 +54,8 @@ def unsupported(kernel: Any, arguments: list[Any]) -> bool:
 
 
 def cases() -> Iterator[tuple[str, Any, list[Any]]]:
-    found = [*of_kind("reduction"), *of_kind("normalisation")]
-    for index, kernel in enumerate({record.kernel: None for record in found}):
+    records = [*of_kind("reduction"), *of_kind("normalisation")]
+    for index, kernel in enumerate({record.kernel: None for record in records}):
         if isinstance(kernel, Scan):
             continue
         axes = isinstance(kernel, (Reduction, Moment))
@@ -90,11 +90,11 @@ def cases() -> Iterator[tuple[str, Any, list[Any]]]:
 def run(kernel: Any, arguments: list[Any]) -> Any:
     """Return the result on the device, or the words of the error."""
     library = adapter.array_module()
-    made = kernels.device_run(kernel)
-    assert made is not None
+    run_on_device = kernels.device_run(kernel)
+    assert run_on_device is not None
     parts = [library.asarray(a) if isinstance(a, np.ndarray) else a for a in arguments]
     try:
-        return made(*parts)
+        return run_on_device(*parts)
     except ValueError as error:
         return str(error)
 
@@ -107,23 +107,32 @@ def expected(kernel: Any, arguments: list[Any]) -> Any:
 
 
 def compare(name: str, kernel: Any, arguments: list[Any]) -> str | None:
-    want, found = expected(kernel, arguments), run(kernel, arguments)
-    if isinstance(want, str) or isinstance(found, str):
-        return None if isinstance(found, str) and found == want else f"{name}: {found}, not {want}"
+    want, result = expected(kernel, arguments), run(kernel, arguments)
+    if isinstance(want, str) or isinstance(result, str):
+        return (
+            None if isinstance(result, str) and result == want else f"{name}: {result}, not {want}"
+        )
     again = run(kernel, arguments)
-    if again.get().tobytes() != found.get().tobytes():
+    if again.get().tobytes() != result.get().tobytes():
         return f"{name}: other bits at the second run"
-    return difference(name, found, want)
+    return difference(name, result, want)
 
 
 def main() -> None:
     chosen = sys.argv[1] if len(sys.argv) > 1 else ""
-    found, count = [], 0
+    differences, count = [], 0
     for name, kernel, arguments in cases():
         if chosen in name:
             count += 1
-            found.append(compare(name, kernel, arguments))
-    print(json.dumps({"cases": count, "differences": [one for one in found if one]}))
+            differences.append(compare(name, kernel, arguments))
+    print(
+        json.dumps(
+            {
+                "cases": count,
+                "differences": [difference for difference in differences if difference],
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -17,17 +17,17 @@ pytestmark = [
 @pytest.fixture
 def launched(monkeypatch):
     """The grids and blocks of kernels that are launched, and not run."""
-    found = []
+    calls = []
 
     def call(kernel, arguments, grid, *rest):
         if rest:  # Numba's own target; with numba-cuda the configuration itself
-            found.append((arguments, grid, rest[0]))
+            calls.append((arguments, grid, rest[0]))
         else:
-            found.append((arguments, grid.griddim, grid.blockdim))
+            calls.append((arguments, grid.griddim, grid.blockdim))
 
     monkeypatch.setattr(type(adapter.device_kernel(write)), "call", call)
     monkeypatch.setattr(adapter, "stream", lambda: 0)
-    return found
+    return calls
 
 
 def write(x):

@@ -73,7 +73,7 @@ for move in (lambda x: x.gpu(), lambda x: x.to_device("cuda:0")):
     command = [sys.executable, "-W", "error", "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    *found, of_gpu, of_name = done.stdout.splitlines()
-    assert found == ["[] []", "cpu"]
+    *lines, of_gpu, of_name = done.stdout.splitlines()
+    assert lines == ["[] []", "cpu"]
     assert of_gpu.startswith("gpu: there is no device 'gpu:0'. A GPU needs NVIDIA's driver")
     assert 'pip install "tinygrad_cg[cuda12]"' in of_name

@@ -96,8 +96,8 @@ def test_kernels_on_a_gpu_get_memory_by_its_address():
     for view in (x.T[::-1], x[:, ::-2], x[1:, 1]):
         memory, steps, first = _memory_of(view)
         elements = simulated.asarray(memory).get()
-        found = [elements[first + np.dot(steps, at)] for at in np.ndindex(view.shape)]
-        np.testing.assert_array_equal(found, view.get().ravel())
+        gathered = [elements[first + np.dot(steps, at)] for at in np.ndindex(view.shape)]
+        np.testing.assert_array_equal(gathered, view.get().ravel())
 
 
 def _memory_of(array):

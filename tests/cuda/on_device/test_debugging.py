@@ -33,21 +33,21 @@ def words(call, x, options):
     """The words of the error that the detector raises, or what there was instead of one."""
     try:
         with tf.debug_nans(**options):
-            found = call(x)
+            result = call(x)
     except NonFinite as error:
         return str(error)
     finally:
         assert_clean_state()
-    return found
+    return result
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_first_nan_or_infinity_on_a_device_is_an_error_in_the_words_of_the_cpu(name):
     call, options = CASES[name]
     x = tf.constant([1.0, 2.0])
-    want, found = [words(call, one, options) for one in (x, x.gpu())]
+    want, result = [words(call, value, options) for value in (x, x.gpu())]
     assert isinstance(want, str)
-    assert found == want
+    assert result == want
 
 
 def test_finite_results_and_masks_on_a_device_pass():
@@ -71,9 +71,9 @@ def test_check_numerics_of_a_thread_sees_results_on_a_device():
 
 def test_a_trace_measures_results_on_a_device():
     def traced(x):
-        with tf.debugging.trace() as found:
+        with tf.debugging.trace() as events:
             tf.math.log(tf.square(x) - 1.0)
-        return [(one.name, one.norm, one.nans, one.infs) for one in found.events]
+        return [(event.name, event.norm, event.nans, event.infs) for event in events.events]
 
     x = tf.constant([1.0, 2.0])
     assert traced(x.gpu()) == traced(x)

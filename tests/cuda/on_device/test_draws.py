@@ -18,20 +18,20 @@ RANGES = [
 
 def flat(state):
     """Return the state of a generator as numbers."""
-    known = state["state"]
-    words = (*state["buffer"], *known["counter"], *known["key"])
+    counters = state["state"]
+    words = (*state["buffer"], *counters["counter"], *counters["key"])
     rest = [state[name] for name in ("buffer_pos", "has_uint32", "uinteger")]
-    return [int(one) for one in (*words, *rest)]
+    return [int(word) for word in (*words, *rest)]
 
 
 def pair(**changes):
     """Return two generators in the same state."""
-    found: Any = np.random.Philox(5), np.random.Philox(5)
-    for one in found:
-        known = one.state
-        known["state"] = {**known["state"], **changes}
-        one.state = known
-    return found
+    generators: Any = np.random.Philox(5), np.random.Philox(5)
+    for generator in generators:
+        state = generator.state
+        state["state"] = {**state["state"], **changes}
+        generator.state = state
+    return generators
 
 
 FULL = 2**64 - 1
@@ -48,14 +48,14 @@ def test_numbers_and_states_are_those_of_numpy(counter):
     numpy = np.random.Generator(here)
     for count in COUNTS:
         for code in "df":
-            found = draws.numbers(there, count, np.dtype(code)).get()
+            numbers = draws.numbers(there, count, np.dtype(code)).get()
             want = numpy.random(count).astype(code)
-            assert (found.dtype, found.tobytes()) == (want.dtype, want.tobytes())
+            assert (numbers.dtype, numbers.tobytes()) == (want.dtype, want.tobytes())
             assert flat(there.state) == flat(here.state)
         for low, high, code in RANGES if count < 1000 else RANGES[:2]:
-            found = draws.integers(there, count, low, high, np.dtype(code)).get()
+            numbers = draws.integers(there, count, low, high, np.dtype(code)).get()
             want = numpy.integers(low, high, count, code)
-            assert (found.dtype, found.tobytes()) == (want.dtype, want.tobytes())
+            assert (numbers.dtype, numbers.tobytes()) == (want.dtype, want.tobytes())
             assert flat(there.state) == flat(here.state)
 
 
@@ -107,11 +107,11 @@ def test_draws_one_after_the_other_are_those_of_the_cpu():
     left = flat(sampling._generator.bit_generator.state)
     tf.random.set_seed(3)
     with tf.device("GPU"):
-        found = [draw() for draw in [*DRAWS, *DRAWS]]
-    for one, other in zip(found, want, strict=True):
-        assert (one.device, other.device) == ("gpu:0", "cpu")
-        assert (one.dtype, one.shape) == (other.dtype, other.shape)
-        assert one.numpy().tobytes() == other.numpy().tobytes()
+        draw = [draw() for draw in [*DRAWS, *DRAWS]]
+    for result, other in zip(draw, want, strict=True):
+        assert (result.device, other.device) == ("gpu:0", "cpu")
+        assert (result.dtype, result.shape) == (other.dtype, other.shape)
+        assert result.numpy().tobytes() == other.numpy().tobytes()
     assert flat(sampling._generator.bit_generator.state) == left
 
 
@@ -123,12 +123,14 @@ def test_gradients_flow_to_bounds_with_the_draws_held():
     low, high = low.gpu(), high.gpu()
     with tf.GradientTape() as tape:
         tape.watch([low, high])
-        found = tf.random.uniform((2, 3), low, high, tf.float64)
-    assert found.numpy().tobytes() == want.numpy().tobytes()
+        numbers = tf.random.uniform((2, 3), low, high, tf.float64)
+    assert numbers.numpy().tobytes() == want.numpy().tobytes()
     upper = ((want.numpy() - BOUNDS) / 2).sum(0)
-    for one, other in zip(tape.gradient(found, [low, high]), (2 - upper, upper), strict=True):
-        assert one.device == "gpu:0"
-        np.testing.assert_allclose(one.numpy(), other, 1e-12)
+    for gradient, other in zip(
+        tape.gradient(numbers, [low, high]), (2 - upper, upper), strict=True
+    ):
+        assert gradient.device == "gpu:0"
+        np.testing.assert_allclose(gradient.numpy(), other, 1e-12)
 
 
 def test_memory_that_does_not_suffice_leaves_the_generator_where_it_was():
@@ -153,9 +155,9 @@ def test_programs_and_generators_give_the_numbers_of_the_cpu():
         want = function(tf.constant(BOUNDS))
         tf.random.set_seed(6)
         with tf.device("GPU"):
-            found = function(tf.constant(BOUNDS))
-        assert (found.device, found.numpy().tobytes()) == ("gpu:0", want.numpy().tobytes())
+            result = function(tf.constant(BOUNDS))
+        assert (result.device, result.numpy().tobytes()) == ("gpu:0", want.numpy().tobytes())
     want = tf.random.Generator.from_seed(1).uniform((3,))
     with tf.device("GPU"):
-        found = tf.random.Generator.from_seed(1).uniform((3,))
-    assert found.numpy().tobytes() == want.numpy().tobytes()
+        result = tf.random.Generator.from_seed(1).uniform((3,))
+    assert result.numpy().tobytes() == want.numpy().tobytes()

@@ -13,10 +13,10 @@ def both():
     return tf.constant(X), tf.constant(X).gpu()
 
 
-def check(found, expected):
-    assert found.device == "gpu:0"
-    assert found.dtype == expected.dtype
-    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=2e-6)
+def check(result, expected):
+    assert result.device == "gpu:0"
+    assert result.dtype == expected.dtype
+    np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=2e-6)
 
 
 def test_one_function_has_a_program_for_each_device():
@@ -52,9 +52,9 @@ def test_gradients_of_two_orders():
                 tape.watch(x)
                 y = f(x)
             results.append((y, tape.gradient(y, x), second))
-    for expected, found in zip(results[:3], results[3:], strict=True):
-        for one, other in zip(found, expected, strict=True):
-            check(one, other)
+    for expected, result in zip(results[:3], results[3:], strict=True):
+        for actual, other in zip(result, expected, strict=True):
+            check(actual, other)
 
 
 def test_gradients_inside():
@@ -74,11 +74,11 @@ def test_where_the_program_runs_follows_what_it_reads():
     x, y = both()
     assert tf.function(lambda: y * 2.0)().device == "gpu:0"
     assert tf.function(lambda s: y * s)(tf.constant(3.0)).device == "gpu:0"
-    made = tf.function(lambda: tf.zeros(3))
+    zeros = tf.function(lambda: tf.zeros(3))
     for _ in range(2):
-        assert made().device == "cpu"
+        assert zeros().device == "cpu"
         with tf.device("GPU"):
-            assert made().device == "gpu:0"
+            assert zeros().device == "gpu:0"
             assert tf.function(lambda s: s * tf.ones(2))(2.0).device == "gpu:0"
     with tf.device("GPU"):
         assert tf.function(lambda x: x + 1.0)(x).device == "cpu"
@@ -140,9 +140,9 @@ def test_branches_and_loops():
         return x, count
 
     x, y = both()
-    found, expected = f(y), f(x)
-    check(found[0], expected[0])
-    assert found[1].numpy() == expected[1].numpy()
+    result, expected = f(y), f(x)
+    check(result[0], expected[0])
+    assert result[1].numpy() == expected[1].numpy()
 
 
 def test_scans_and_their_gradients():
@@ -153,19 +153,19 @@ def test_scans_and_their_gradients():
             tape.watch(x)
             y = f(x)
         results.append((y, tape.gradient(y, x)))
-    for found, expected in zip(results[1], results[0], strict=True):
-        check(found, expected)
+    for result, expected in zip(results[1], results[0], strict=True):
+        check(result, expected)
 
 
 def test_random_numbers_are_those_of_the_processor():
     f = tf.function(lambda x: tf.random.normal((3,)) * x)
     x, y = both()
     results = []
-    for one in (x, y):
+    for tensor in (x, y):
         tf.random.set_seed(7)
-        results.append([f(one), f(one)])
-    for expected, found in zip(*results, strict=True):
-        check(found, expected)
+        results.append([f(tensor), f(tensor)])
+    for expected, result in zip(*results, strict=True):
+        check(result, expected)
     assert results[1][0].numpy().tolist() != results[1][1].numpy().tolist()
 
 

@@ -216,10 +216,10 @@ def test_seeds_and_upstream_gradients(shape):
         tape.watch(x)
         y = -x
         parts = tf.unstack(tf.stack([x, x * x]))
-    found = [tape.gradient(y, x), tape.gradient(y, x, tf.constant(3.0)), tape.gradient(x, x)]
-    found += [tape.gradient(y, x, tf.fill(shape, 3.0).gpu()), tape.gradient(parts[1], x)]
-    assert {one.device for one in found} == {"gpu:0"}
-    assert [one.numpy().ravel()[0] for one in found] == [-1.0, -3.0, 1.0, -3.0, 4.0]
+    gradients = [tape.gradient(y, x), tape.gradient(y, x, tf.constant(3.0)), tape.gradient(x, x)]
+    gradients += [tape.gradient(y, x, tf.fill(shape, 3.0).gpu()), tape.gradient(parts[1], x)]
+    assert {gradient.device for gradient in gradients} == {"gpu:0"}
+    assert [gradient.numpy().ravel()[0] for gradient in gradients] == [-1.0, -3.0, 1.0, -3.0, 4.0]
 
 
 def test_outputs_that_nothing_depends_on():
@@ -235,9 +235,9 @@ def test_totals_of_many_large_gradients():
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.add_n([x * float(i) for i in range(4)])
-    found = tape.gradient(y, x)
-    assert found.device == "gpu:0"
-    assert found.numpy().tolist() == [6.0] * 1200
+    gradient = tape.gradient(y, x)
+    assert gradient.device == "gpu:0"
+    assert gradient.numpy().tolist() == [6.0] * 1200
 
 
 class TestVariables:
@@ -298,7 +298,7 @@ def test_rows_are_normalised_in_one_launch(name, monkeypatch):
         for long in (100, 1):
             monkeypatch.setattr("tinygrad_cg_kernels.cuda.normalisations.LONG", long)
             monkeypatch.setattr("tinygrad_cg_kernels.cuda.normalisations.ROWS", 1000)
-            found = []
+            results = []
             for place in (lambda x: x, lambda x: x.cpu()):
                 z = place(x)
                 with tf.GradientTape() as tape:
@@ -306,8 +306,8 @@ def test_rows_are_normalised_in_one_launch(name, monkeypatch):
                     launches.clear()
                     y = function(z)
                     count = len(launches)
-                found += [(y, count), tape.gradient(y, z, place(upstream)).numpy()]
-            (y, count), dx, (want, _), dz = found
+                results += [(y, count), tape.gradient(y, z, place(upstream)).numpy()]
+            (y, count), dx, (want, _), dz = results
             np.testing.assert_allclose(y.numpy(), want.numpy(), 2e-6)
             np.testing.assert_allclose(dx, dz, 1e-5, 1e-6)
             assert count == (1 if long == 100 else 3)
@@ -327,9 +327,9 @@ def test_optimizers(name, within):
         return v
 
     start = tf.constant([1.0, 5.0])
-    found = train(within, start.gpu())
-    assert found.device == "gpu:0"
-    np.testing.assert_allclose(found.numpy(), train(None, start).numpy(), 1e-5)
+    result = train(within, start.gpu())
+    assert result.device == "gpu:0"
+    np.testing.assert_allclose(result.numpy(), train(None, start).numpy(), 1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "float16"])
@@ -344,10 +344,10 @@ def test_pooling_of_other_dtypes(dtype, padding):
         lambda x: tf.nn.max_pool_with_argmax(x, 3, 2, padding)[1],
         lambda x: tf.nn.avg_pool2d(x, 3, 2, padding),
     ):
-        want, found = pool(x), pool(x.gpu())
-        assert (found.device, found.dtype, found.shape) == ("gpu:0", want.dtype, want.shape)
+        want, result = pool(x), pool(x.gpu())
+        assert (result.device, result.dtype, result.shape) == ("gpu:0", want.dtype, want.shape)
         np.testing.assert_allclose(
-            found.numpy(), want.numpy(), 1e-3 if dtype == "float16" else 1e-6
+            result.numpy(), want.numpy(), 1e-3 if dtype == "float16" else 1e-6
         )
 
 
@@ -361,10 +361,10 @@ def test_convolution_of_other_dtypes(dtype, monkeypatch):
     want = tf.nn.conv2d(x, filters, (2, 1), "SAME")
     for limit in (2**28, 1):  # all patches at once, and an image at a time
         monkeypatch.setattr("tinygrad_cg_kernels.cuda.images.PATCHES", limit)
-        found = tf.nn.conv2d(x.gpu(), filters.gpu(), (2, 1), "SAME")
-        assert (found.device, found.dtype) == ("gpu:0", want.dtype)
+        result = tf.nn.conv2d(x.gpu(), filters.gpu(), (2, 1), "SAME")
+        assert (result.device, result.dtype) == ("gpu:0", want.dtype)
         np.testing.assert_allclose(
-            found.numpy(), want.numpy(), 2e-3 if dtype == "float16" else 1e-12
+            result.numpy(), want.numpy(), 2e-3 if dtype == "float16" else 1e-12
         )
 
 
@@ -376,10 +376,10 @@ def test_a_batch_of_convolutions():
         return tf.reduce_sum(tf.nn.conv2d(x, filters, 1, "SAME") ** 2)
 
     each = tf.vmap(tf.grad(loss, (0, 1)))
-    for want, found in zip(
+    for want, gradient in zip(
         each(tf.constant(x), tf.constant(filters)),
         each(tf.constant(x).gpu(), tf.constant(filters).gpu()),
         strict=True,
     ):
-        assert found.device == "gpu:0"
-        np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-12)
+        assert gradient.device == "gpu:0"
+        np.testing.assert_allclose(gradient.numpy(), want.numpy(), 1e-12)

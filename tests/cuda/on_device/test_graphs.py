@@ -44,28 +44,28 @@ def cuda(monkeypatch):
 
 
 def text(program, *points):
-    return program.kernels(*[tf.constant(one).gpu() for one in points])[0]
+    return program.kernels(*[tf.constant(point).gpu() for point in points])[0]
 
 
 def check(program, reference, *points):
     """Compare a program on the device with one of the processor; return its results."""
-    found = tf.nest.flatten(program(*[tf.constant(one).gpu() for one in points]))
-    wanted = tf.nest.flatten(reference(*[tf.constant(one) for one in points]))
-    for got, want in zip(found, wanted, strict=True):
+    results = tf.nest.flatten(program(*[tf.constant(point).gpu() for point in points]))
+    wanted = tf.nest.flatten(reference(*[tf.constant(point) for point in points]))
+    for got, want in zip(results, wanted, strict=True):
         assert got.device == "gpu:0"
         np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), 1e-5, 1e-5)
-    return found
+    return results
 
 
 def test_replays_compute_new_values_and_leave_old_results():
     compiled, held = tf.function(layers), []
     for point in POINTS:
-        found = check(compiled, layers, point)
-        held.append((found, [one.cpu().numpy() for one in found]))
+        results = check(compiled, layers, point)
+        held.append((results, [result.cpu().numpy() for result in results]))
     assert REPLAYED in text(compiled, POINTS[0])
-    for found, values in held:
-        for one, value in zip(found, values, strict=True):
-            np.testing.assert_array_equal(one.cpu().numpy(), value)
+    for results, values in held:
+        for result, value in zip(results, values, strict=True):
+            np.testing.assert_array_equal(result.cpu().numpy(), value)
 
 
 def test_replays_have_the_bits_of_single_launches(monkeypatch):
@@ -76,8 +76,8 @@ def test_replays_have_the_bits_of_single_launches(monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CUDA_GRAPHS", "1")
     for point in POINTS[:3]:
         x = tf.constant(point).gpu()
-        for one, other in zip(replayed(x), plain(x), strict=True):
-            assert one.numpy().tobytes() == other.numpy().tobytes()
+        for result, other in zip(replayed(x), plain(x), strict=True):
+            assert result.numpy().tobytes() == other.numpy().tobytes()
     assert REPLAYED in text(replayed, POINTS[0])
     assert "launches" not in text(plain, POINTS[0])
 
@@ -100,19 +100,21 @@ def test_few_launches_are_made_one_by_one():
 
 @simulated
 def test_a_replay_launches_the_graph_alone(monkeypatch, cuda):
-    compiled, made = tf.function(layers), []
+    compiled, launched = tf.function(layers), []
     x = tf.constant(POINTS[0]).gpu()
     run, launch = cuda.Stream.run, cuda.Graph.launch
-    monkeypatch.setattr(cuda.Stream, "run", lambda *given: made.append("kernel") or run(*given))
-    monkeypatch.setattr(cuda.Graph, "launch", lambda *given: made.append("graph") or launch(*given))
+    monkeypatch.setattr(cuda.Stream, "run", lambda *args: launched.append("kernel") or run(*args))
+    monkeypatch.setattr(
+        cuda.Graph, "launch", lambda *args: launched.append("graph") or launch(*args)
+    )
     compiled(x)
-    count = len(made)
-    assert made == ["kernel"] * count
+    count = len(launched)
+    assert launched == ["kernel"] * count
     compiled(x)
-    assert made[count:] == ["kernel"] * count + ["graph"]  # the capture, and its first launch
-    made.clear()
+    assert launched[count:] == ["kernel"] * count + ["graph"]  # the capture, and its first launch
+    launched.clear()
     compiled(x)
-    assert made == ["graph"]
+    assert launched == ["graph"]
 
 
 def test_gradients_of_higher_order_are_replayed():
@@ -182,10 +184,10 @@ def test_strided_arguments_and_numbers_of_the_processor():
     for point, k in zip(POINTS, (2.0, 0.5, -1.0, 3.0), strict=False):
         turned = tf.transpose(tf.constant(point.T.copy()).gpu())
         for number in (k, tf.constant(k)):
-            found = compiled(turned, number)
+            results = compiled(turned, number)
             want = scaled(tf.constant(point), tf.constant(k))
-            for one, other in zip(found, want, strict=True):
-                np.testing.assert_allclose(one.cpu().numpy(), other.numpy(), 1e-5, 1e-5)
+            for result, other in zip(results, want, strict=True):
+                np.testing.assert_allclose(result.cpu().numpy(), other.numpy(), 1e-5, 1e-5)
 
 
 def test_each_shape_has_a_graph_of_its_own():
@@ -221,11 +223,11 @@ def test_random_numbers_are_new_at_each_call():
 
     compiled = tf.function(program)
     tf.random.set_seed(7)
-    found = [tf.nest.flatten(compiled(tf.constant(one).gpu())) for one in POINTS[:4]]
+    results = [tf.nest.flatten(compiled(tf.constant(point).gpu())) for point in POINTS[:4]]
     tf.random.set_seed(7)
-    wanted = [tf.nest.flatten(program(tf.constant(one))) for one in POINTS[:4]]
-    for one, other in zip(found, wanted, strict=True):
-        for got, want in zip(one, other, strict=True):
+    wanted = [tf.nest.flatten(program(tf.constant(point))) for point in POINTS[:4]]
+    for result, other in zip(results, wanted, strict=True):
+        for got, want in zip(result, other, strict=True):
             np.testing.assert_allclose(got.numpy(), want.numpy(), 1e-5, 1e-5)
 
 
@@ -248,13 +250,13 @@ class Failing:
 
     def __init__(self, monkeypatch, owner, name, when, error):
         self.method, self.when, self.error, self.calls = getattr(owner, name), when, error, 0
-        monkeypatch.setattr(owner, name, lambda *given, **named: self(*given, **named))
+        monkeypatch.setattr(owner, name, lambda *args, **named: self(*args, **named))
 
-    def __call__(self, *given, **named):
+    def __call__(self, *args, **named):
         self.calls += 1
         if self.calls == self.when:
             raise self.error
-        return self.method(*given, **named)
+        return self.method(*args, **named)
 
 
 @simulated
@@ -287,8 +289,8 @@ def test_an_error_in_the_midst_of_a_capture_ends_it(monkeypatch, cuda):
     check(compiled, layers, POINTS[0])
     init = cuda.Stream.__init__
 
-    def keep(stream, *given, **named):
-        init(stream, *given, **named)
+    def keep(stream, *args, **named):
+        init(stream, *args, **named)
         streams.append(stream)
 
     monkeypatch.setattr(cuda.Stream, "__init__", keep)
@@ -319,7 +321,9 @@ def test_without_memory_for_a_graph_programs_launch_one_by_one(monkeypatch):
     compiled = tf.function(layers)
     check(compiled, layers, POINTS[0])
     (program,) = [
-        one.program.outputs.program for one in compiled._programs.values() if one.device != "cpu"
+        program.program.outputs.program
+        for program in compiled._programs.values()
+        if program.device != "cpu"
     ]
     (segment,) = program.dispatchers
 
@@ -339,15 +343,15 @@ def test_without_memory_for_a_graph_programs_launch_one_by_one(monkeypatch):
 @simulated
 def test_what_the_caller_captures_is_launched_one_by_one(cuda):
     compiled = tf.function(layers)
-    points = [tf.constant(one).gpu() for one in POINTS[:2]]
+    points = [tf.constant(point).gpu() for point in POINTS[:2]]
     for point in points:
         compiled(point)
     with cuda.Stream(non_blocking=True) as stream:
         stream.begin_capture()
-        found = compiled(points[0])
+        result = compiled(points[0])
         with pytest.raises(RuntimeError, match="memory that was freed"):
             stream.end_capture().launch()  # arrays between the launches were the program's
-    assert len(found) == 2
+    assert len(result) == 2
     assert REPLAYED in text(compiled, POINTS[0])
     check(compiled, layers, POINTS[2])
 
@@ -361,13 +365,13 @@ def test_threads_replay_one_after_another():
 
     def call(point):
         with adapter.own_stream():
-            return [one.numpy() for one in compiled(tf.constant(point).gpu())]
+            return [result.numpy() for result in compiled(tf.constant(point).gpu())]
 
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(call, points))
-    for point, results in zip(points, found, strict=True):
-        for one, other in zip(results, layers(tf.constant(point)), strict=True):
-            np.testing.assert_allclose(one, other.numpy(), 1e-5, 1e-5)
+        outputs = list(pool.map(call, points))
+    for point, results in zip(points, outputs, strict=True):
+        for result, other in zip(results, layers(tf.constant(point)), strict=True):
+            np.testing.assert_allclose(result, other.numpy(), 1e-5, 1e-5)
     assert REPLAYED in text(compiled, POINTS[0])
 
 
@@ -380,7 +384,7 @@ def test_a_replay_waits_for_the_one_before_on_its_own_stream(monkeypatch, cuda):
 
     def note(owner, name, seen):
         method = getattr(owner, name)
-        changed = lambda one, *given: order.append(seen(one, *given)) or method(one, *given)
+        changed = lambda owner, *args: order.append(seen(owner, *args)) or method(owner, *args)
         monkeypatch.setattr(owner, name, changed)
 
     note(cuda.Stream, "wait_event", lambda stream, event: ("wait", stream.ptr, id(event)))
@@ -400,13 +404,13 @@ def test_a_replay_waits_for_the_one_before_on_its_own_stream(monkeypatch, cuda):
 
 
 def graph_of(compiled):
-    (found,) = [
+    (program,) = [
         segment.repeated._graph
         for traced in compiled._programs.values()
         if traced.device != "cpu"
         for segment in traced.program.outputs.program.dispatchers
     ]
-    return found
+    return program
 
 
 def test_graphs_are_freed_with_their_program():
@@ -414,13 +418,13 @@ def test_graphs_are_freed_with_their_program():
     for point in POINTS[:2]:
         check(compiled, layers, point)
     graph = weakref.ref(graph_of(compiled))
-    arrays = [weakref.ref(one) for one in graph()._own.values()]
+    arrays = [weakref.ref(array) for array in graph()._own.values()]
     assert arrays
     assert graph() is not None
     del compiled
     gc.collect()
     assert graph() is None
-    assert [one() for one in arrays] == [None] * len(arrays)
+    assert [array() for array in arrays] == [None] * len(arrays)
 
 
 def test_clear_cache_frees_graphs_and_later_calls_capture_anew():
@@ -467,7 +471,7 @@ def test_a_changed_constant_or_shape_is_never_replayed():
     launched = []
 
     def launch(arrays, own):
-        launched.append([one.shape for one in arrays])
+        launched.append([array.shape for array in arrays])
 
     library = adapter.array_module()
     constant, other = library.ones(3), library.ones(3)

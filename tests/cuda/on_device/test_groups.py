@@ -14,11 +14,11 @@ def numbers(dtype, count):
         return rng.random(count) < 0.3
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
-        found = rng.integers(info.min, info.max, count, dtype, endpoint=True)
-        found[:2] = info.max, info.min
-        return found
-    found = rng.normal(size=count) + (1j * rng.normal(size=count) if dtype.kind == "c" else 0)
-    return found.astype(dtype)
+        values = rng.integers(info.min, info.max, count, dtype, endpoint=True)
+        values[:2] = info.max, info.min
+        return values
+    values = rng.normal(size=count) + (1j * rng.normal(size=count) if dtype.kind == "c" else 0)
+    return values.astype(dtype)
 
 
 @pytest.mark.parametrize("code", DTYPES)
@@ -27,18 +27,18 @@ def test_every_thread_has_the_value_of_its_group(code):
     values = numbers(dtype, threads)
     group = 1
     while group <= threads:
-        found = combined(values, group)
+        result = combined(values, group)
         rows = values.reshape(-1, group)
         want = rows.sum(1) if dtype.kind == "c" else rows.max(1)
-        assert found.dtype == dtype
-        np.testing.assert_allclose(found, np.repeat(want, group), 1e-5, err_msg=str(group))
-        assert found.tobytes() == np.repeat(found[::group], group).tobytes()
+        assert result.dtype == dtype
+        np.testing.assert_allclose(result, np.repeat(want, group), 1e-5, err_msg=str(group))
+        assert result.tobytes() == np.repeat(result[::group], group).tobytes()
         group *= 2
 
 
 def test_a_group_has_nan_if_a_thread_has():
     values = np.ones(adapter.threads())
     values[1] = np.nan
-    found = combined(values, 2)
-    assert np.isnan(found[:2]).all()
-    assert (found[2:] == 1).all()
+    result = combined(values, 2)
+    assert np.isnan(result[:2]).all()
+    assert (result[2:] == 1).all()

@@ -30,16 +30,18 @@ class Driver:
 
     def launch(self, loaded, blocks, threads, room):
         kernel, kinds = loaded
-        count = sum(7 if isinstance(one, np.dtype) else 1 if one is None else one for one in kinds)
+        count = sum(
+            7 if isinstance(kind, np.dtype) else 1 if kind is None else kind for kind in kinds
+        )
         addresses = (ctypes.c_uint64 * count).from_address(room)
-        words = iter([ctypes.c_int64.from_address(one).value for one in addresses])
+        words = iter([ctypes.c_int64.from_address(address).value for address in addresses])
         arguments = []
         for kind in kinds:
             if isinstance(kind, np.dtype):
                 arguments.append(self.memory(kind, [next(words) for _ in range(7)]))
             else:
-                found = tuple([next(words) for _ in range(1 if kind is None else kind)])
-                arguments.append(found[0] if kind is None else found)
+                fields = tuple([next(words) for _ in range(1 if kind is None else kind)])
+                arguments.append(fields[0] if kind is None else fields)
         self.launched.append((blocks, threads))
         adapter.launch(kernel, blocks, arguments, threads)
 
@@ -58,17 +60,17 @@ class Driver:
 
 @pytest.fixture
 def driver(monkeypatch):
-    found = Driver()
-    monkeypatch.setattr(adapter, "driver", lambda: found)
-    return found
+    driver = Driver()
+    monkeypatch.setattr(adapter, "driver", lambda: driver)
+    return driver
 
 
 def test_elementwise_kernels_get_their_arguments(driver):
     x, v = tf.constant(MATRIX), tf.constant(VECTOR)
-    for one, other in [(x, x), (x, v), (tf.transpose(x)[1:, ::-2], tf.constant(2.0))]:
-        want = tf.math.atan2(one, other)
-        found = tf.math.atan2(one.gpu(), other.gpu())
-        np.testing.assert_allclose(found.cpu().numpy(), want.numpy(), rtol=1e-6)
+    for left, other in [(x, x), (x, v), (tf.transpose(x)[1:, ::-2], tf.constant(2.0))]:
+        want = tf.math.atan2(left, other)
+        result = tf.math.atan2(left.gpu(), other.gpu())
+        np.testing.assert_allclose(result.cpu().numpy(), want.numpy(), rtol=1e-6)
     flat, strided = [kinds for _, kinds in driver.loaded][:2]
     assert flat == (None, *[np.dtype("f")] * 3)
     assert strided[:2] == (None, 2)
@@ -95,8 +97,8 @@ def test_programs_get_their_arguments(driver):
         wanted = tf.nest.flatten(compiled(*operands))
         for _ in range(2):  # at the second call all is ready
             loaded = len(driver.loaded)
-            found = tf.nest.flatten(compiled(*[operand.gpu() for operand in operands]))
-            for want, got in zip(wanted, found, strict=True):
+            results = tf.nest.flatten(compiled(*[operand.gpu() for operand in operands]))
+            for want, got in zip(wanted, results, strict=True):
                 np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), 5e-6, 5e-6)
         assert len(driver.loaded) == loaded
 
@@ -108,13 +110,13 @@ def test_numba_launches_what_cannot_be_prepared(driver, monkeypatch):
     monkeypatch.setattr(driver, "load", load)
     x = tf.constant([0.5, 2.0]).gpu()
     with pytest.warns(RuntimeWarning, match=r"OSError: no such version\): Numba launches it"):
-        found = tf.math.acosh(x + 1.0)
+        result = tf.math.acosh(x + 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         again = tf.math.acosh(x + 1.0)
     assert driver.launched == []
-    np.testing.assert_allclose(found.cpu().numpy(), np.arccosh([1.5, 3.0]), rtol=1e-6)
-    np.testing.assert_array_equal(again.cpu(), found.cpu())
+    np.testing.assert_allclose(result.cpu().numpy(), np.arccosh([1.5, 3.0]), rtol=1e-6)
+    np.testing.assert_array_equal(again.cpu(), result.cpu())
 
 
 # The library's own driver, on packages of Python ------------------------------------------------
@@ -187,7 +189,7 @@ def test_the_driver_is_called_with_the_address_of_the_arguments(monkeypatch):
         kernel.launch(8, [count, (1, 2), vector])
     ((function, signature),) = compiled
     assert function is print
-    assert [str(one) for one in signature] == [
+    assert [str(parameter) for parameter in signature] == [
         *("int64", "UniTuple(int64 x 2)", "array(float64, 1d, C)")
     ]
     load, named, device, current, first, second = packages.calls
@@ -199,7 +201,7 @@ def test_the_driver_is_called_with_the_address_of_the_arguments(monkeypatch):
     assert sizes == [("function", 77), 8, 1, 1, adapter.threads(), 1, 1, 0, 5]
     assert extra == 0
     addresses = (ctypes.c_uint64 * 10).from_address(room)
-    words = [ctypes.c_int64.from_address(one).value for one in addresses]
+    words = [ctypes.c_int64.from_address(address).value for address in addresses]
     assert words == [4, 1, 2, 0, 0, 3, 8, vector.pointer, 3, 8]
     packages.status = Status(2)
     with pytest.raises(RuntimeError, match=r"8 blocks of 4 threads: CUDA_ERROR_OUT_OF_MEMORY"):

@@ -11,21 +11,21 @@ SINGULAR = np.ones((2, 2))
 @pytest.mark.parametrize(
     "find",
     [
-        lambda x, one: tf.linalg.inv(x),
-        lambda x, one: tf.linalg.inv(tf.stack([x + tf.constant(np.eye(2)), x])),
-        lambda x, one: tf.linalg.cholesky(-x),
-        lambda x, one: tf.linalg.cholesky(tf.stack([x, -x])),
-        lambda x, one: tf.linalg.sqrtm(x - 1.0),
-        lambda x, one: tf.linalg.logm(-x),
-        lambda x, one: tf.linalg.solve(x, one),
-        lambda x, one: tf.linalg.triangular_solve(x - 1.0, one),
+        lambda x, b: tf.linalg.inv(x),
+        lambda x, b: tf.linalg.inv(tf.stack([x + tf.constant(np.eye(2)), x])),
+        lambda x, b: tf.linalg.cholesky(-x),
+        lambda x, b: tf.linalg.cholesky(tf.stack([x, -x])),
+        lambda x, b: tf.linalg.sqrtm(x - 1.0),
+        lambda x, b: tf.linalg.logm(-x),
+        lambda x, b: tf.linalg.solve(x, b),
+        lambda x, b: tf.linalg.triangular_solve(x - 1.0, b),
     ],
 )
 def test_a_matrix_without_the_result_is_an_error(find):
     for move in (lambda x: x, lambda x: x.gpu()):
-        x, one = move(tf.constant(SINGULAR)), move(tf.constant(np.ones((2, 1))))
+        x, b = move(tf.constant(SINGULAR)), move(tf.constant(np.ones((2, 1))))
         with pytest.raises(tf.errors.MatrixError), tf.device(x.device):
-            find(x, one)
+            find(x, b)
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ def test_a_matrix_without_the_result_is_an_error(find):
     ],
 )
 def test_the_determinant_of_any_matrix_has_a_gradient(matrix):
-    found = []
+    gradients = []
     for move in (lambda x: x, lambda x: x.gpu()):
         x = move(tf.constant(matrix))
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = tf.linalg.det(x)
-        found.append(tape.gradient(y, x).numpy())
-    np.testing.assert_allclose(found[1], found[0], 1e-9, 1e-12)
+        gradients.append(tape.gradient(y, x).numpy())
+    np.testing.assert_allclose(gradients[1], gradients[0], 1e-9, 1e-12)
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3, 3)])
@@ -54,14 +54,14 @@ def test_matrices_without_elements(shape):
         lambda x: tf.linalg.eigh(x)[1],
         lambda x: tf.linalg.svd(x)[0],
     ):
-        found = []
+        results = []
         for move in (lambda x: x, lambda x: x.gpu()):
             x = move(tf.zeros(shape))
             with tf.GradientTape() as tape:
                 tape.watch(x)
                 y = find(x)
-            found.append((y.shape, y.dtype, tape.gradient(y, x).shape))
-        assert found[0] == found[1]
+            results.append((y.shape, y.dtype, tape.gradient(y, x).shape))
+        assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("solve", [tf.linalg.solve, tf.linalg.triangular_solve])
@@ -70,14 +70,14 @@ def test_matrices_without_elements(shape):
 )
 def test_systems_broadcast(solve, shapes):
     """The library of arrays there does not by itself."""
-    rng, found = np.random.default_rng(0), []
+    rng, results = np.random.default_rng(0), []
     x, y = (rng.normal(size=shape) for shape in shapes)
     for move in (lambda x: x, lambda x: x.gpu()):
         sources = move(tf.constant(x + 3 * np.eye(3))), move(tf.constant(y))
         with tf.GradientTape() as tape:
             tape.watch(sources)
             z = solve(*sources)
-        found.append([z, *tape.gradient(z, sources)])
-    for here, there in zip(*found, strict=True):
+        results.append([z, *tape.gradient(z, sources)])
+    for here, there in zip(*results, strict=True):
         assert there.device == "gpu:0"
         np.testing.assert_allclose(there, here, 1e-12, 1e-12)

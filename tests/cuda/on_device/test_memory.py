@@ -35,7 +35,10 @@ def test_devices():
     assert gpu.name == "/physical_device:GPU:0"
     assert config.list_physical_devices("GPU") == [gpu]
     assert config.list_physical_devices("TPU") == []
-    assert [one.name for one in config.list_logical_devices()] == ["/device:CPU:0", "/device:GPU:0"]
+    assert [device.name for device in config.list_logical_devices()] == [
+        "/device:CPU:0",
+        "/device:GPU:0",
+    ]
     with tf.device(config.list_logical_devices("GPU")[0].name):
         assert tf.ones(1).device == "gpu:0"
     x = tf.ones(2).gpu()
@@ -73,7 +76,7 @@ def test_tensors_on_a_hidden_gpu_go_on_to_work():
         tf.numpy.searchsorted(x, x, sorter=tf.range(3)),
         tf.numpy.histogram(x, 4)[1],
     ]
-    assert {one.device for one in results} == {"gpu:0"}
+    assert {result.device for result in results} == {"gpu:0"}
 
 
 @pytest.mark.usefixtures("visible")

@@ -148,15 +148,15 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize(("program", "arrays"), [(one[0], one[1:]) for one in PROGRAMS])
+@pytest.mark.parametrize(("program", "arrays"), [(row[0], row[1:]) for row in PROGRAMS])
 def test_programs_give_the_numbers_of_the_cpu_and_the_same_bits_again(program, arrays):
     operands = [tf.constant(array) for array in arrays]
     compiled = tf.function(program)
     wanted = tf.nest.flatten(compiled(*operands))
-    found, again = (
+    results, again = (
         tf.nest.flatten(compiled(*[operand.gpu() for operand in operands])) for _ in range(2)
     )
-    for want, got, same in zip(wanted, found, again, strict=True):
+    for want, got, same in zip(wanted, results, again, strict=True):
         assert got.device == "gpu:0"
         assert got.dtype == want.dtype
         assert got.shape == want.shape
@@ -170,13 +170,13 @@ def executable(program, *arrays):
     """The program that runs on arrays of the device."""
     compiled = tf.function(program)
     compiled(*[tf.constant(array).gpu() for array in arrays])
-    (found,) = [
+    (executable,) = [
         traced.program.outputs.program
         for traced in compiled._programs.values()
         if traced.device != "cpu"
     ]
-    assert isinstance(found, DeviceExecutable)
-    return found
+    assert isinstance(executable, DeviceExecutable)
+    return executable
 
 
 def test_a_chain_is_one_kernel():

@@ -24,10 +24,10 @@ def small_example(name):
 def result(call, operands):
     """The arrays that a call gives, or the type and the words of its error."""
     try:
-        found = call(*operands)
+        result = call(*operands)
     except Exception as error:
         return type(error), str(error)
-    return [one.numpy() for one in (found if isinstance(found, (list, tuple)) else [found])]
+    return [value.numpy() for value in (result if isinstance(result, (list, tuple)) else [result])]
 
 
 def is_slow(name):
@@ -46,19 +46,19 @@ def test_every_dtype_is_computed_or_refused_as_on_the_cpu(name):
         # out of an unsigned integer's range there is no one meaning
         cast = example._replace(operands=tuple(map(np.abs, example.operands)))
         operands = (cast if dtype == "uint64" else example).cast(dtype)
-        operands = [tf.constant(one) for one in operands]
-        moved = [(one[:0] if is_slow(name) else one).gpu() for one in operands]
-        want, found = result(example.call, operands), result(example.call, moved)
+        operands = [tf.constant(operand) for operand in operands]
+        moved = [(operand[:0] if is_slow(name) else operand).gpu() for operand in operands]
+        want, actual = result(example.call, operands), result(example.call, moved)
         if isinstance(want, list):
-            assert isinstance(found, list), (dtype, found)
+            assert isinstance(actual, list), (dtype, actual)
             if is_slow(name):
-                want = [one[:0] for one in want]
+                want = [value[:0] for value in want]
             tolerance = TOLERANCES.get(dtype, 1e-9)
-            for one, other in zip(want, found, strict=True):
-                assert (other.dtype, other.shape) == (one.dtype, one.shape)
-                np.testing.assert_allclose(other, one, tolerance, tolerance, err_msg=dtype)
+            for value, other in zip(want, actual, strict=True):
+                assert (other.dtype, other.shape) == (value.dtype, value.shape)
+                np.testing.assert_allclose(other, value, tolerance, tolerance, err_msg=dtype)
         else:
-            assert found == want, dtype
+            assert actual == want, dtype
             for these in (operands, moved):
                 assert result(tf.function(example.call), these) == want, dtype
 
@@ -98,11 +98,11 @@ def test_extremes_of_complex_numbers_over_axes_without_extent(axis):
         x = tf.zeros(shape, tf.complex128)
         for reduce in (tf.reduce_max, tf.reduce_min):
             want = result(lambda x: reduce(x, axis), [x])  # noqa: B023
-            found = result(lambda x: reduce(x, axis), [x.gpu()])  # noqa: B023
+            actual = result(lambda x: reduce(x, axis), [x.gpu()])  # noqa: B023
             if isinstance(want, list):
-                np.testing.assert_array_equal(found, want)
+                np.testing.assert_array_equal(actual, want)
             else:
-                assert found == want
+                assert actual == want
 
 
 def test_what_no_gpu_computes_is_refused_as_such_for_other_dtypes():

@@ -69,13 +69,15 @@ CASES = [
 @pytest.mark.parametrize("k", range(len(CASES)))
 def test_results_are_those_of_the_cpu_and_beside_the_operands(k):
     function, values = CASES[k]
-    found, want = function(tf.constant(values).gpu()), function(tf.constant(values))
-    found, want = (one if isinstance(one, (list, tuple)) else [one] for one in (found, want))
-    assert len(found) == len(want)
-    for one, other in zip(found, want, strict=True):
-        assert (one.device, other.device) == ("gpu:0", "cpu")
-        assert (one.dtype, one.shape) == (other.dtype, other.shape)
-        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    results, want = function(tf.constant(values).gpu()), function(tf.constant(values))
+    results, want = (
+        value if isinstance(value, (list, tuple)) else [value] for value in (results, want)
+    )
+    assert len(results) == len(want)
+    for result, other in zip(results, want, strict=True):
+        assert (result.device, other.device) == ("gpu:0", "cpu")
+        assert (result.dtype, result.shape) == (other.dtype, other.shape)
+        np.testing.assert_array_equal(result.numpy(), other.numpy())
 
 
 @pytest.mark.parametrize(
@@ -96,13 +98,13 @@ def test_results_are_those_of_the_cpu_and_beside_the_operands(k):
     ],
 )
 def test_derivatives_hold(function, values):
-    found, want = tf.constant(values).gpu(), tf.constant(values)
+    moved, want = tf.constant(values).gpu(), tf.constant(values)
     for _ in range(2):
         results = []
-        for x in (found, want):
+        for x in (moved, want):
             slope = tf.grad(function)(x)
             results.append(slope)
-        assert [one.device for one in results] == ["gpu:0", "cpu"]
+        assert [result.device for result in results] == ["gpu:0", "cpu"]
         np.testing.assert_allclose(results[0].numpy(), results[1].numpy(), 1e-12)
         function = lambda x, first=function: tf.reduce_sum(tf.sin(tf.grad(first)(x)))
 

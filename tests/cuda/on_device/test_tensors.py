@@ -27,35 +27,35 @@ def there():
 @pytest.mark.parametrize("name", NAMES)
 def test_new_tensors_are_where_device_says(name):
     with tf.device(name):
-        made = [
+        tensors = [
             *(tf.constant(1.0), tf.constant([1, 2]), tf.constant(np.ones(2)), tf.zeros((2, 3))),
             *(tf.ones((2,)), tf.fill((2,), 3.0), tf.eye(2), tf.range(3), tf.linspace(0.0, 1.0, 3)),
             *(tf.Variable([1.0]), tf.sin(0.5), tf.convert_to_tensor((1.0, 2.0))),
         ]
-        assert {one.device for one in made} == {"gpu:0"}
+        assert {tensor.device for tensor in tensors} == {"gpu:0"}
     assert tf.zeros((2,)).device == "cpu"
 
 
 def test_devices_nest_and_belong_to_a_thread():
-    found = []
+    devices = []
     with tf.device("GPU"):
         with tf.device("/CPU:0"):
-            found.append(tf.ones(1).device)
+            devices.append(tf.ones(1).device)
         with tf.device(None):
-            found.append(tf.ones(1).device)
-        thread = threading.Thread(target=lambda: found.append(tf.ones(1).device))
+            devices.append(tf.ones(1).device)
+        thread = threading.Thread(target=lambda: devices.append(tf.ones(1).device))
         thread.start()
         thread.join()
-        found.append(tf.ones(1).device)
+        devices.append(tf.ones(1).device)
         with pytest.raises(ZeroDivisionError), tf.device("cpu"):
             _ = 1 // 0
-        found.append(tf.ones(1).device)
-    assert found == ["cpu", "cpu", "cpu", "gpu:0", "gpu:0"]
+        devices.append(tf.ones(1).device)
+    assert devices == ["cpu", "cpu", "cpu", "gpu:0", "gpu:0"]
 
 
 def test_like_another_tensor():
-    for made in (tf.zeros_like(there()), tf.ones_like(there()), tf.fill((3,), there()[0])):
-        assert made.device == "gpu:0"
+    for tensor in (tf.zeros_like(there()), tf.ones_like(there()), tf.fill((3,), there()[0])):
+        assert tensor.device == "gpu:0"
     x = here()
     with tf.device("GPU"):
         assert tf.zeros_like(x).device == tf.ones_like(x).device == "cpu"
@@ -77,7 +77,7 @@ def test_readers_copy_back():
     assert type(x.numpy()) is np.ndarray
     assert x.numpy().tolist() == x.tolist() == np.asarray(x).tolist() == [1.0, 2.0, 3.0]
     assert (float(x[1]), int(x[2]), bool(x[0] > 0), len(x), x[1].item()) == (2.0, 3, True, 3, 2.0)
-    assert [float(one) for one in x] == [1.0, 2.0, 3.0]
+    assert [float(element) for element in x] == [1.0, 2.0, 3.0]
     assert (x.shape, x.dtype, x.ndim, x.size, x.nbytes) == ((3,), np.float32, 1, 3, 12)
     assert repr(x) == repr(here())
     assert str(x) == str(here())
@@ -105,14 +105,14 @@ def test_numbers_and_single_values_go_along():
 
 def test_arrays_and_lists_go_along():
     x = there()
-    for found in (
+    for total in (
         x * np.ones(3, "f"),
         np.ones(3, "f") * x,
         x * [1.0, 1.0, 1.0],
         tf.add([0, 0, 0], x),
     ):
-        assert (found.device, found.dtype) == ("gpu:0", "float32")
-        np.testing.assert_array_equal(found.numpy(), x.numpy())
+        assert (total.device, total.dtype) == ("gpu:0", "float32")
+        np.testing.assert_array_equal(total.numpy(), x.numpy())
 
 
 @pytest.mark.parametrize(
@@ -163,26 +163,26 @@ def test_a_function_runs_on_one_device():
         tf.function(lambda x: x.gpu() * 2.0)(here())
     for function in (
         lambda x: x.gpu() * 2.0,
-        lambda x: tf.vectorized_map(lambda one: one.gpu() * 2.0, x),
+        lambda x: tf.vectorized_map(lambda row: row.gpu() * 2.0, x),
         lambda x: x * tf.constant([2.0, 2.0, 2.0]).gpu(),
     ):
-        found = tf.function(function)(x)
-        assert found.device == "gpu:0"
-        assert found.numpy().tolist() == [2.0, 4.0, 6.0]
+        result = tf.function(function)(x)
+        assert result.device == "gpu:0"
+        assert result.numpy().tolist() == [2.0, 4.0, 6.0]
     assert tf.function(lambda x: x.cpu() * 2.0)(here()).device == "cpu"
 
 
 def test_what_a_loop_without_rounds_returns_is_beside_its_operands():
     x, start = tf.zeros((0, 3)).gpu(), there()
     spec = tf.TensorSpec((3,), tf.float32)
-    for found in (
-        tf.map_fn(lambda one: one * 2.0, x),
-        tf.map_fn(lambda one: one * 2.0, x, fn_output_signature=spec),
-        tf.scan(lambda a, one: a + one, x, start),
-        tf.function(lambda x, start: tf.scan(lambda a, one: a + one, x, start))(x, start),
-        tf.keras.ops.scan(lambda a, one: (a + one, a), start, x)[1],
+    for result in (
+        tf.map_fn(lambda row: row * 2.0, x),
+        tf.map_fn(lambda row: row * 2.0, x, fn_output_signature=spec),
+        tf.scan(lambda a, row: a + row, x, start),
+        tf.function(lambda x, start: tf.scan(lambda a, row: a + row, x, start))(x, start),
+        tf.keras.ops.scan(lambda a, row: (a + row, a), start, x)[1],
     ):
-        assert (found.device, found.shape) == ("gpu:0", (0, 3))
+        assert (result.device, result.shape) == ("gpu:0", (0, 3))
 
 
 def test_indices_and_conditions_go_along():
@@ -199,9 +199,9 @@ def test_indices_and_conditions_go_along():
         lambda x: x.at[0].set(9.0),
         lambda x: x.at[[0, 2]].add(1.0),
     ):
-        found, want = function(x), function(x.cpu())
-        assert found.device == "gpu:0"
-        assert found.numpy().tolist() == want.numpy().tolist()
+        result, want = function(x), function(x.cpu())
+        assert result.device == "gpu:0"
+        assert result.numpy().tolist() == want.numpy().tolist()
 
 
 class Foreign:
@@ -225,9 +225,13 @@ def address(x):
 def test_arrays_of_other_libraries_come_in():
     x = there()
     for foreign in (x._data, Foreign(x)):
-        made = tf.constant(foreign)
-        assert (made.device, made.dtype, made.numpy().tolist()) == ("gpu:0", np.float32, [1, 2, 3])
-        assert address(made) != address(x)  # its owner may write to it
+        tensor = tf.constant(foreign)
+        assert (tensor.device, tensor.dtype, tensor.numpy().tolist()) == (
+            "gpu:0",
+            np.float32,
+            [1, 2, 3],
+        )
+        assert address(tensor) != address(x)  # its owner may write to it
         assert (x + foreign).numpy().tolist() == [2.0, 4.0, 6.0]
         assert tf.Variable(foreign).device == "gpu:0"
         assert tf.constant(foreign, tf.float64).dtype == np.float64
@@ -251,8 +255,8 @@ def test_numpy_function_copies_no_operand_of_the_host_to_the_device(monkeypatch)
 
     monkeypatch.setattr(devices, "move", counted)
     for call in (tf.numpy_function, tf.py_function):
-        found = call(lambda x, y: np.asarray(x) + np.asarray(y), [x, y], tf.float32)
-        assert found.numpy().tolist() == [[2.0, 3.0, 4.0]] * 5
+        result = call(lambda x, y: np.asarray(x) + np.asarray(y), [x, y], tf.float32)
+        assert result.numpy().tolist() == [[2.0, 3.0, 4.0]] * 5
     assert tf.numpy_function(np.add, [x, y], tf.float32).device == "gpu:0"
     assert copies == [((5, 3), "gpu:0")] * 2
 
@@ -279,9 +283,13 @@ class ByInterface:
 def test_arrays_that_know_dlpack_only_come_in(kind):
     x = there()
     foreign = ByCapsule(x, kind)
-    made = tf.constant(foreign)
-    assert (made.device, made.dtype, made.numpy().tolist()) == ("gpu:0", np.float32, [1, 2, 3])
-    assert address(made) != address(x)
+    tensor = tf.constant(foreign)
+    assert (tensor.device, tensor.dtype, tensor.numpy().tolist()) == (
+        "gpu:0",
+        np.float32,
+        [1, 2, 3],
+    )
+    assert address(tensor) != address(x)
     assert (x + foreign).numpy().tolist() == [2.0, 4.0, 6.0]
     v = tf.Variable(foreign)
     assert (v.device, v.dtype) == ("gpu:0", np.float32)
@@ -349,9 +357,9 @@ def test_what_functions_make_themselves_is_beside_their_operands():
         lambda x: tf.numpy.zeros_like(x),
         lambda x: tf.nn.dropout(x, 0.5, seed=1),
     ):
-        found, want = function(x), function(x.cpu())
-        assert (found.device, found.dtype, found.shape) == ("gpu:0", want.dtype, want.shape)
-        np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-6)
+        result, want = function(x), function(x.cpu())
+        assert (result.device, result.dtype, result.shape) == ("gpu:0", want.dtype, want.shape)
+        np.testing.assert_allclose(result.numpy(), want.numpy(), 1e-6)
 
 
 def test_random_numbers_are_those_of_the_cpu_where_the_device_or_a_parameter_says():
@@ -364,10 +372,10 @@ def test_random_numbers_are_those_of_the_cpu_where_the_device_or_a_parameter_say
         lambda: tf.random.stateless_normal((3,), (1, 2)),
     ):
         with tf.device("/GPU:0"):
-            found = draw()
+            numbers = draw()
         want = draw()
-        assert (found.device, want.device) == ("gpu:0", "cpu")
-        np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-6)
+        assert (numbers.device, want.device) == ("gpu:0", "cpu")
+        np.testing.assert_allclose(numbers.numpy(), want.numpy(), 1e-6)
     x = tf.constant([1.0, 2.0])
     for function in (
         lambda x: tf.random.normal((2,), x, seed=1),
@@ -376,9 +384,9 @@ def test_random_numbers_are_those_of_the_cpu_where_the_device_or_a_parameter_say
         lambda x: tf.random.poisson((3,), x, seed=1),
         lambda x: tf.random.categorical(tf.reshape(x, (1, 2)), 3, seed=1),
     ):
-        found, want = function(x.gpu()), function(x)
-        assert (found.device, found.dtype) == ("gpu:0", want.dtype)
-        np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-6)
+        numbers, want = function(x.gpu()), function(x)
+        assert (numbers.device, numbers.dtype) == ("gpu:0", want.dtype)
+        np.testing.assert_allclose(numbers.numpy(), want.numpy(), 1e-6)
 
 
 def test_what_reads_values_gives_results_beside_its_operands():

@@ -53,13 +53,13 @@ def batch_jacobian(x):
 
 
 def gradient_of_each(x):
-    def one(row):
+    def gradient_of_row(row):
         with tf.GradientTape() as tape:
             tape.watch(row)
             y = tf.reduce_sum(f(row) * row)
         return tape.gradient(y, row)
 
-    return tf.vectorized_map(one, x)
+    return tf.vectorized_map(gradient_of_row, x)
 
 
 # Custom gradients ----------------------------------------------------------------------------
@@ -122,13 +122,13 @@ def rule_in_forward_mode(x):
 
 
 def rule_of_a_batch(x):
-    def one(row):
+    def gradient_of_row(row):
         with tf.GradientTape() as tape:
             tape.watch(row)
             y = log1pexp(row)
         return tape.gradient(y, row)
 
-    return tf.vectorized_map(one, x)
+    return tf.vectorized_map(gradient_of_row, x)
 
 
 def rule_in_a_function(x):
@@ -162,11 +162,11 @@ WAYS = (
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_as_on_the_processor(way):
-    found, expected = way(tf.constant(X).gpu()), way(tf.constant(X))
-    for one, other in zip(*map(tf.nest.flatten, (found, expected)), strict=True):
-        assert one.device == "gpu:0"
-        assert one.dtype == other.dtype
-        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
+    results, expected = way(tf.constant(X).gpu()), way(tf.constant(X))
+    for result, other in zip(*map(tf.nest.flatten, (results, expected)), strict=True):
+        assert result.device == "gpu:0"
+        assert result.dtype == other.dtype
+        np.testing.assert_allclose(result.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
 
 
 def test_seeds_of_ones_are_where_the_target_is():
@@ -213,9 +213,9 @@ def test_control_flow_and_its_gradient(flow, compiled):
             tape.watch(x)
             y = function(x)
         results.append([*tf.nest.flatten(y), tape.gradient(y, x)])
-    for found, expected in zip(*results, strict=True):
-        assert (found.device, expected.device) == ("gpu:0", "cpu")
-        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12, atol=1e-14)
+    for result, expected in zip(*results, strict=True):
+        assert (result.device, expected.device) == ("gpu:0", "cpu")
+        np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-12, atol=1e-14)
 
 
 def test_jacobians_of_many_elements_are_computed_on_their_diagonals():
@@ -230,8 +230,8 @@ def test_jacobians_of_many_elements_are_computed_on_their_diagonals():
 
 
 def test_rules_are_checked():
-    found = tf.check_gradients(lambda a: tf.sin(a) * a, tf.constant([0.5, 1.0]).gpu())
-    assert "true to order 2" in str(found)
+    report = tf.check_gradients(lambda a: tf.sin(a) * a, tf.constant([0.5, 1.0]).gpu())
+    assert "true to order 2" in str(report)
 
 
 def test_a_branch_by_a_captured_tensor():

@@ -26,7 +26,7 @@ def sum_and_difference(x, y, total, difference):
 
 
 def _scaled(name, **options):
-    made = tf.primitive(
+    operation = tf.primitive(
         name,
         kernel=lambda x, factor: x * x * factor,
         shape=lambda x, factor: x.shape,
@@ -39,15 +39,15 @@ def _scaled(name, **options):
     def _(op, dy):
         return 2 * op.get_attr("factor") * op.inputs[0] * dy
 
-    return made
+    return operation
 
 
 def both_devices(function, *arrays):
     """Results on the processor, and on the device, as NumPy's arrays."""
     here = function(*[tf.constant(array) for array in arrays])
     there = function(*[tf.constant(array).gpu() for array in arrays])
-    assert {one.device for one in tf.nest.flatten(there)} == {"gpu:0"}
-    return [[one.cpu().numpy() for one in tf.nest.flatten(part)] for part in (here, there)]
+    assert {leaf.device for leaf in tf.nest.flatten(there)} == {"gpu:0"}
+    return [[leaf.cpu().numpy() for leaf in tf.nest.flatten(part)] for part in (here, there)]
 
 
 def test_a_cuda_kernel_has_the_gradients_of_the_primitive():
@@ -69,14 +69,14 @@ def test_a_cuda_kernel_has_the_gradients_of_the_primitive():
 
 
 def test_a_cuda_kernel_with_several_results_and_its_configuration():
-    made = tf.primitive(
+    operation = tf.primitive(
         "CudaSums",
         kernel=lambda x, y: (x + y, x - y),
         shape=lambda x, y: [x.shape, x.shape],
         cuda=(sum_and_difference, (2, 3)),
         replace=True,
     )
-    here, there = both_devices(made, np.arange(7.0), np.ones(7))
+    here, there = both_devices(operation, np.arange(7.0), np.ones(7))
     np.testing.assert_array_equal(here, there)
 
 
@@ -87,14 +87,14 @@ def test_a_configuration_may_follow_from_the_inputs():
         seen.append((x.shape, y.dtype))
         return 1, x.shape[0]
 
-    made = tf.primitive(
+    operation = tf.primitive(
         "CudaConfigured",
         kernel=lambda x, y: (x + y, x - y),
         shape=lambda x, y: [x.shape, x.shape],
         cuda=(sum_and_difference, configure),
         replace=True,
     )
-    here, there = both_devices(made, np.arange(4.0), np.ones(4))
+    here, there = both_devices(operation, np.arange(4.0), np.ones(4))
     np.testing.assert_array_equal(here, there)
     assert seen == [((4,), np.float64)]
 
@@ -108,19 +108,19 @@ def test_strided_inputs_come_in_order_and_empty_ones_launch_nothing():
 
 
 def test_a_function_of_numbers_runs_on_both_devices():
-    made = tf.primitive(
+    operation = tf.primitive(
         "CudaBell", kernel=lambda x, y: math.exp(-x * y), elementwise=True, replace=True
     )
 
     @tf.RegisterGradient("CudaBell", replace=True)
     def _(op, dy):
         x, y = op.inputs
-        return -y * made(x, y) * dy, -x * made(x, y) * dy
+        return -y * operation(x, y) * dy, -x * operation(x, y) * dy
 
     def gradients(x, y):
         with tf.GradientTape() as tape:
             tape.watch([x, y])
-            z = made(x, y)
+            z = operation(x, y)
         return (z, *tape.gradient(z, [x, y]))
 
     for function in (gradients, tf.function(gradients)):
@@ -130,10 +130,10 @@ def test_a_function_of_numbers_runs_on_both_devices():
 
 
 def test_a_function_of_numbers_with_several_results():
-    made = tf.primitive(
+    operation = tf.primitive(
         "CudaPair", kernel=lambda x: (x * x, x > 0.5), elementwise=True, replace=True
     )
-    here, there = both_devices(made, np.linspace(0, 1, 5))
+    here, there = both_devices(operation, np.linspace(0, 1, 5))
     for want, got in zip(here, there, strict=True):
         assert want.dtype == got.dtype
         np.testing.assert_array_equal(want, got)
@@ -145,9 +145,9 @@ def test_a_kernel_of_numpy_runs_on_copies():
         x[...] = 0
         return y
 
-    made = tf.primitive("CudaNumpy", kernel=clear, replace=True)
+    operation = tf.primitive("CudaNumpy", kernel=clear, replace=True)
     x = tf.constant([1.0, 2.0]).gpu()
-    np.testing.assert_array_equal(made(x).cpu().numpy(), [1.0, 3.0])
+    np.testing.assert_array_equal(operation(x).cpu().numpy(), [1.0, 3.0])
     np.testing.assert_array_equal(x.cpu().numpy(), [1.0, 2.0])
 
 
@@ -167,7 +167,7 @@ def test_what_a_kernel_gives_is_checked():
 
 
 def test_attributes_have_the_names_of_parameters():
-    made = tf.primitive(
+    operation = tf.primitive(
         "CudaNames",
         kernel=lambda x, scale: x * x * scale,
         shape=lambda x, scale: x.shape,
@@ -175,7 +175,7 @@ def test_attributes_have_the_names_of_parameters():
         replace=True,
     )
     with pytest.raises(TypeError, match=r"takes \(x, out, factor\), .* attributes \(scale\)"):
-        made(tf.ones(2).gpu(), scale=1.0)
+        operation(tf.ones(2).gpu(), scale=1.0)
 
 
 def test_wrong_declarations():
