@@ -85,7 +85,7 @@ def numbers(value: Any) -> list[float]:
 
 def install(side: str) -> list[list[float]]:
     """Make the modules that the scripts import, and return the list that derivatives go to."""
-    found: list[list[float]] = []
+    derivatives: list[list[float]] = []
     if side == "autograd":
         home: Any = import_module("autograd")
     else:
@@ -101,7 +101,7 @@ def install(side: str) -> list[list[float]]:
     depth = 0
 
     def recording(transform: Any) -> Any:
-        def made(*args: Any, **kwargs: Any) -> Any:
+        def recorded(*args: Any, **kwargs: Any) -> Any:
             derivative = transform(*args, **kwargs)
 
             def run(*inputs: Any, **options: Any) -> Any:
@@ -112,12 +112,12 @@ def install(side: str) -> list[list[float]]:
                 finally:
                     depth -= 1
                 if not depth:  # otherwise it is itself being differentiated
-                    found.append(numbers(result))
+                    derivatives.append(numbers(result))
                 return result
 
             return run
 
-        return made
+        return recorded
 
     for name in RECORDED:
         setattr(home, name, recording(getattr(home, name)))
@@ -131,7 +131,7 @@ def install(side: str) -> list[list[float]]:
 
     for name in ("show", "pause", "draw", "savefig"):
         setattr(plt, name, lambda *args, **kwargs: None)
-    return found
+    return derivatives
 
 
 def run(side: str, script: Path) -> dict[str, Any]:
@@ -145,19 +145,19 @@ def run(side: str, script: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(printed):
         os.chdir(folder)
         try:
-            found = install(side)
+            derivatives = install(side)
             np.random.seed(0)
             space = {"__name__": "__main__", "__file__": str(script)}
             exec(compile(text, str(script), "exec"), space)  # the scripts are programs
         except BaseException as error:  # whatever stops a script is the finding
             stopped = f"{type(error).__name__}: {error}".replace("\n", " ")
-            found = []
+            derivatives = []
             if os.environ.get("AUTOGRAD_EXAMPLES_TRACE"):
                 raise
         os.chdir("/")
     text = re.sub(r"shape=\([\d, ]*\)", "", printed.getvalue())  # of a tensor's text
     said = [float(number) for number in NUMBER.findall(text)]
-    return {"stopped": stopped, "printed": said, "derivatives": found}
+    return {"stopped": stopped, "printed": said, "derivatives": derivatives}
 
 
 def process(side: str, script: Path, seconds: float) -> dict[str, Any]:
@@ -179,12 +179,12 @@ def differ(expected: dict[str, Any], got: dict[str, Any]) -> str | None:
         theirs, ours = expected[what], got[what]
         if len(theirs) != len(ours):
             return f"{len(ours)} results ({what}), autograd has {len(theirs)}"
-        for index, (wanted, one) in enumerate(zip(theirs, ours, strict=True)):
+        for index, (wanted, value) in enumerate(zip(theirs, ours, strict=True)):
             scale = np.max(np.abs(wanted), initial=0.0)
-            if np.shape(wanted) != np.shape(one) or not np.allclose(
-                one, wanted, rtol=1e-5, atol=1e-7 * scale + 1e-9, equal_nan=True
+            if np.shape(wanted) != np.shape(value) or not np.allclose(
+                value, wanted, rtol=1e-5, atol=1e-7 * scale + 1e-9, equal_nan=True
             ):
-                return f"{what}[{index}] is {one}, autograd has {wanted}"
+                return f"{what}[{index}] is {value}, autograd has {wanted}"
     if not expected["printed"] and not expected["derivatives"]:
         return "autograd's run has no numbers to compare"
     return None
@@ -201,8 +201,8 @@ def main() -> None:
     if options.side:
         print(json.dumps(run(options.side, folder)))
         return
-    found = [folder] if folder.is_file() else sorted(folder.glob("*.py"))
-    scripts = [script for script in found if script.stem not in NO_SCRIPTS]
+    paths = [folder] if folder.is_file() else sorted(folder.glob("*.py"))
+    scripts = [script for script in paths if script.stem not in NO_SCRIPTS]
     totals = dict.fromkeys(SIDES[1:], 0)
     for script in scripts:
         expected = process("autograd", script, options.seconds)

@@ -66,7 +66,7 @@ class CannotError(Exception):
     """A library failed at a program."""
 
 
-def one(package: str, mode: str, program: str) -> dict[str, Any] | None:
+def measure_program(package: str, mode: str, program: str) -> dict[str, Any] | None:
     """Return seconds of a program's first call in this process, and what was not translated.
 
     None if the library `lacks` the program.
@@ -111,11 +111,11 @@ def first_results(work: Work, peer: Peer, fresh: bool = True) -> tuple[dict[str,
                 if peer.package != COMPILED.package:
                     break
                 _process([sys.executable, "-c", FORGET], own)
-            found = json.loads(_process([*command, work.program], own).splitlines()[-1])
-            if found is None:
+            result = json.loads(_process([*command, work.program], own).splitlines()[-1])
+            if result is None:
                 break
-            taken[cached] = found["elapsed"], found["used"]
-            refused += [reason for reason in found["refused"] if reason not in refused]
+            taken[cached] = result["elapsed"], result["used"]
+            refused += [reason for reason in result["refused"] if reason not in refused]
     return taken, refused
 
 
@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--one", nargs=3, metavar=("PACKAGE", "MODE", "PROGRAM"))
     chosen = parser.parse_args()
     if chosen.one:
-        print(json.dumps(one(*chosen.one)))
+        print(json.dumps(measure_program(*chosen.one)))
         return
     peers = [
         peer

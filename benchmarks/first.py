@@ -34,10 +34,12 @@ Times = tuple[float, float]
 def operations(names: list[str]) -> dict[str, Primitive]:
     """Return the operations that have kernels of their own, or those of these names."""
     kinds = ("elementwise", "reduction", "normalisation")
-    known = {name: one for name, one in OPS.items() if one.kind in kinds and one.samples}
-    if unknown := sorted({*names} - {*known}):
-        raise SystemExit(f"no operation {', '.join(unknown)}: choose from {', '.join(known)}")
-    return {name: known[name] for name in names or known}
+    records = {
+        name: record for name, record in OPS.items() if record.kind in kinds and record.samples
+    }
+    if unknown := sorted({*names} - {*records}):
+        raise SystemExit(f"no operation {', '.join(unknown)}: choose from {', '.join(records)}")
+    return {name: records[name] for name in names or records}
 
 
 def arguments(record: Primitive, size: int, dtype: str) -> tuple[list[np.ndarray], dict[str, Any]]:
@@ -46,7 +48,7 @@ def arguments(record: Primitive, size: int, dtype: str) -> tuple[list[np.ndarray
     if all(isinstance(sample, Real) for sample in record.samples):
         pairs = [(sample.low, sample.high) for sample in record.samples]
         return [rng.uniform(*pair, size).astype(dtype) for pair in pairs], {}
-    case = next(one for one in record.samples if hasattr(one, "shapes"))
+    case = next(sample for sample in record.samples if hasattr(sample, "shapes"))
     shapes = list(case.shapes)
     if len(shapes) == 1 and shapes[0]:
         rest = shapes[0][1:]
@@ -72,7 +74,7 @@ def _measured(name: str, size: int, dtype: str, start: bool) -> Times | None:
         operands, params = arguments(record, size, dtype)
     except StopIteration:
         return None
-    tensors = [tf.constant(one) for one in operands]
+    tensors = [tf.constant(operand) for operand in operands]
     if not start:
         for count in SIZES:
             x = tf.ones(count, dtype)
@@ -95,14 +97,14 @@ def _time(record: Primitive, tensors: list[tf.Tensor], params: dict[str, Any]) -
 def measure(chosen: Iterable[str], rounds: int, dtypes: list[str], start: bool) -> Iterator:
     """Yield each operation's name, and its times by size and dtype."""
     for name in chosen:
-        found: dict[tuple[int, str], Times | None] = {}
+        times: dict[tuple[int, str], Times | None] = {}
         for size in SIZES:
             for dtype in dtypes:
                 taken = [first_use(name, size, dtype, start) for _ in range(rounds)]
                 pairs = [pair for pair in taken if pair is not None]
                 least = tuple(map(min, zip(*pairs, strict=True))) if pairs else None
-                found[size, dtype] = least
-        yield name, found
+                times[size, dtype] = least
+        yield name, times
 
 
 def main() -> None:
@@ -116,10 +118,10 @@ def main() -> None:
     ops.load_all()
     rows = []
     measured = measure(operations(chosen.names), chosen.rounds, chosen.dtypes, chosen.start)
-    for name, found in measured:
+    for name, times in measured:
         print(name, file=sys.stderr)
-        cells = [f"{pair[0]:.0f} ({pair[1]:.0f})" if pair else "" for pair in found.values()]
-        rows.append([name, *cells, max((pair[0] for pair in found.values() if pair), default=0.0)])
+        cells = [f"{pair[0]:.0f} ({pair[1]:.0f})" if pair else "" for pair in times.values()]
+        rows.append([name, *cells, max((pair[0] for pair in times.values() if pair), default=0.0)])
     rows.sort(key=lambda row: -row[-1])
     headers = [f"{size:,} {dtype}, ms (CPU)" for size in SIZES for dtype in chosen.dtypes]
     table(["first use", *headers], [row[:-1] for row in rows])

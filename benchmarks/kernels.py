@@ -109,7 +109,7 @@ def function(record: Primitive) -> Function:
     return Function(record.name, low, high, operands=len(record.inputs), **peers(record.name))
 
 
-FUNCTIONS = tuple(function(one) for one in OPS.values() if one.ulps is not None)
+FUNCTIONS = tuple(function(record) for record in OPS.values() if record.ulps is not None)
 """The functions whose records say how far off they may be."""
 
 
@@ -156,7 +156,7 @@ def _matrix(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 REDUCTIONS = tuple(
-    ReductionCase(name, **peers(name)) for name, one in OPS.items() if one.kind == "reduction"
+    ReductionCase(name, **peers(name)) for name, record in OPS.items() if record.kind == "reduction"
 )
 
 
@@ -198,25 +198,30 @@ def tables(seconds: float, names: list[str]) -> None:
     """Print both tables, of all records or those named."""
     headers = ("", "dtype", "us", "best/ours", *PEERS)
     elementary = [
-        row(one.name, dtype, {lib: one.build(lib, 100_000, dtype) for lib in LIBRARIES}, seconds)
-        for one in FUNCTIONS
+        row(
+            function.name,
+            dtype,
+            {lib: function.build(lib, 100_000, dtype) for lib in LIBRARIES},
+            seconds,
+        )
+        for function in FUNCTIONS
         for dtype in DTYPES
-        if not names or one.name in names
+        if not names or function.name in names
     ]
     print(f"{THREADS} thread(s), 100,000 elements; peers' times as multiples of ours.")
     table(headers, elementary)
     print(f"\n{THREADS} thread(s), over an axis of (4096, 1000).")
     reductions = [
         row(
-            f"{one.name}, axis {axis}",
+            f"{reduction.name}, axis {axis}",
             dtype,
-            {lib: one.build(lib, (4096, 1000), axis, dtype) for lib in LIBRARIES},
+            {lib: reduction.build(lib, (4096, 1000), axis, dtype) for lib in LIBRARIES},
             seconds,
         )
-        for one in REDUCTIONS
+        for reduction in REDUCTIONS
         for axis in (1, 0)
         for dtype in DTYPES
-        if not names or one.name in names
+        if not names or reduction.name in names
     ]
     table(headers, reductions)
 

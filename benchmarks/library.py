@@ -124,9 +124,11 @@ class Library:
         h, c = carry
         gates, width = x @ w + h @ u + b, h.shape[1]
         parts = [gates[:, k * width : (k + 1) * width] for k in range(4)]
-        one, two, three = [0.5 * self.tanh(0.5 * part) + 0.5 for part in parts[:3]]
-        c = two * c + one * self.tanh(parts[3])
-        return three * self.tanh(c), c
+        input_gate, forget_gate, output_gate = [
+            0.5 * self.tanh(0.5 * part) + 0.5 for part in parts[:3]
+        ]
+        c = forget_gate * c + input_gate * self.tanh(parts[3])
+        return output_gate * self.tanh(c), c
 
     def _newton(self, x, y, change):
         while change > TOLERANCE:
@@ -154,11 +156,11 @@ class Library:
             return axes[0] * y[1] - axes[1] * (rates[0] * self.sin(y[0]) + rates[1] * y[1])
 
         size = self.where(size < 1.0 - t, size, 1.0 - t)
-        one = slope(y)
-        two = slope(y + 0.5 * size * one)
-        three = slope(y + 0.75 * size * two)
-        new = y + size * (2.0 * one + 3.0 * two + 4.0 * three) / 9.0
-        error = size * (-5.0 * one + 6.0 * two + 8.0 * three - 9.0 * slope(new)) / 72.0
+        k1 = slope(y)
+        k2 = slope(y + 0.5 * size * k1)
+        k3 = slope(y + 0.75 * size * k2)
+        new = y + size * (2.0 * k1 + 3.0 * k2 + 4.0 * k3) / 9.0
+        error = size * (-5.0 * k1 + 6.0 * k2 + 8.0 * k3 - 9.0 * slope(new)) / 72.0
         ratio = 1e10 * self.sum(error**2)
         factor = 0.9 * self.exp(self.log(ratio + 1e-8) / -6.0)
         factor = self.where(factor < 5.0, factor, 5.0 + 0.0 * factor)

@@ -11,7 +11,7 @@ from benchmarks.compile import (
     PROGRAMS,
     first_results,
     measure,
-    one,
+    measure_program,
     show,
 )
 from benchmarks.peers import BY_HAND, COMPILED, PEERS
@@ -49,8 +49,8 @@ def test_process():
 
 def test_library_lacks_a_program(monkeypatch):
     monkeypatch.setattr(COMPILED.library, "lacks", frozenset({"log1pexp"}))
-    assert one(COMPILED.package, COMPILED.mode, "log1pexp") is None
-    assert one(COMPILED.package, COMPILED.mode, "products_200")
+    assert measure_program(COMPILED.package, COMPILED.mode, "log1pexp") is None
+    assert measure_program(COMPILED.package, COMPILED.mode, "products_200")
 
 
 def test_failure_is_told():

@@ -34,7 +34,7 @@ def timed(benchmark):
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda value: value.name)
 def test_function(timed, function, dtype, size, library):
     """Time an elementary function."""
     group = f"{function.name} {dtype} {size}"
@@ -44,7 +44,7 @@ def test_function(timed, function, dtype, size, library):
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("reduction", REDUCTIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("reduction", REDUCTIONS, ids=lambda value: value.name)
 def test_reduction(timed, reduction, dtype, size, library):
     """Time a reduction of a vector."""
     group = f"{reduction.name} {dtype} {size}"
@@ -54,7 +54,7 @@ def test_reduction(timed, reduction, dtype, size, library):
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("axis", [1, 0])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("reduction", REDUCTIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("reduction", REDUCTIONS, ids=lambda value: value.name)
 def test_reduction_of_a_matrix(timed, reduction, dtype, axis, library):
     """Time a reduction over an axis of (4096, 1000)."""
     group = f"{reduction.name} {dtype} (4096, 1000) axis {axis}"
@@ -62,7 +62,7 @@ def test_reduction_of_a_matrix(timed, reduction, dtype, axis, library):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda value: value.name)
 def test_compiling(benchmark, function, dtype):
     """Time the first call of a kernel that no cache holds."""
     if benchmark.disabled and function is not FUNCTIONS[0]:
@@ -72,8 +72,8 @@ def test_compiling(benchmark, function, dtype):
     def first_call():
         # A function of a module that is not the kernels' own is not kept on disk.
         versions = (lambda x: scalar(x), lambda x, y: scalar(x, y))
-        one = versions[function.operands - 1]
-        return Elementwise(function.name, one, function.operands, "float")(*data)
+        version = versions[function.operands - 1]
+        return Elementwise(function.name, version, function.operands, "float")(*data)
 
     benchmark.group = f"compile {function.name}"
     benchmark.pedantic(first_call, rounds=1)

@@ -152,11 +152,11 @@ class Server:
 
     def times(self, number: int, seconds: float) -> list[float]:
         """Return seconds of each call of a program, over so many seconds."""
-        given, taken = self._process.stdin, self._process.stdout
-        assert given is not None
+        stdin, taken = self._process.stdin, self._process.stdout
+        assert stdin is not None
         assert taken is not None
-        given.write(json.dumps([number, seconds]) + "\n")
-        given.flush()
+        stdin.write(json.dumps([number, seconds]) + "\n")
+        stdin.flush()
         line = taken.readline()
         if not line:
             raise RuntimeError(f"{self._process.args} has ended")
@@ -171,11 +171,11 @@ class Server:
 def sides(python: str) -> list[Side]:
     """Return who is timed: JAX if an interpreter has it."""
     ours = partial(Side, python=sys.executable, package=COMPILED.package, mode=COMPILED.mode)
-    found = [ours(f"{THREADS} threads", threads=THREADS), ours("1 thread", threads=1)]
+    sides = [ours(f"{THREADS} threads", threads=THREADS), ours("1 thread", threads=1)]
     has_jax = "import importlib.util, sys; sys.exit(not importlib.util.find_spec('jax'))"
     if not subprocess.run([python, "-c", has_jax], check=False).returncode:
-        found.append(Side(JAX.name, python, JAX.package, JAX.mode, THREADS))
-    return found
+        sides.append(Side(JAX.name, python, JAX.package, JAX.mode, THREADS))
+    return sides
 
 
 def beside(

@@ -129,29 +129,29 @@ class ByHand(Library):
         for x in xs:
             gates = x @ w + h @ u + b
             opened = 1 / (1 + np.exp(-gates[:, : 3 * width]))
-            one, two, three = np.split(opened, 3, axis=1)
+            input_gate, forget_gate, output_gate = np.split(opened, 3, axis=1)
             new = np.tanh(gates[:, 3 * width :])
-            before, c = c, two * c + one * new
-            kept.append((h, before, one, two, three, new, np.tanh(c)))
-            h = three * np.tanh(c)
-        gradients = [np.zeros_like(one) for one in (w, u, b)]
+            before, c = c, forget_gate * c + input_gate * new
+            kept.append((h, before, input_gate, forget_gate, output_gate, new, np.tanh(c)))
+            h = output_gate * np.tanh(c)
+        gradients = [np.zeros_like(value) for value in (w, u, b)]
         upstream, along = 2 * h, np.zeros_like(c)
-        for x, (earlier, before, one, two, three, new, tanh) in zip(
+        for x, (earlier, before, input_gate, forget_gate, output_gate, new, tanh) in zip(
             xs[::-1], kept[::-1], strict=True
         ):
-            along = along + upstream * three * (1 - tanh * tanh)
+            along = along + upstream * output_gate * (1 - tanh * tanh)
             parts = (
-                along * new * one * (1 - one),
-                along * before * two * (1 - two),
-                upstream * tanh * three * (1 - three),
-                along * one * (1 - new * new),
+                along * new * input_gate * (1 - input_gate),
+                along * before * forget_gate * (1 - forget_gate),
+                upstream * tanh * output_gate * (1 - output_gate),
+                along * input_gate * (1 - new * new),
             )
             gates = np.concatenate(parts, axis=1)
             for total, part in zip(
                 gradients, (x.T @ gates, earlier.T @ gates, gates.sum(axis=0)), strict=True
             ):
                 total += part
-            upstream, along = gates @ u.T, along * two
+            upstream, along = gates @ u.T, along * forget_gate
         return (h**2).sum(), *gradients
 
     def adaptive(self, rates, axes, y):

@@ -37,21 +37,21 @@ class Compiled(Eager):
         return tf.reduce_sum(tf.keras.ops.scan(step, (start, start), xs)[0][0] ** 2)
 
     def _newton(self, x, y, change):
-        found = tf.while_loop(
+        state = tf.while_loop(
             lambda y, change: change > TOLERANCE,
             lambda y, change: self._nearer(x, y),
             (y, change),
         )
-        return tf.reduce_sum(found[0])
+        return tf.reduce_sum(state[0])
 
     def _adaptive(self, rates, axes, y):
         t, size = self._first_step(rates)
-        found = tf.while_loop(
+        state = tf.while_loop(
             lambda t, y, size: t < END,
             lambda t, y, size: self._stepped(rates, axes, t, y, size),
             (t, y, size),
         )
-        return tf.reduce_sum(found[1] ** 2)
+        return tf.reduce_sum(state[1] ** 2)
 
     def _kalman(self, noise, ys, move, turned, noises):
         variances = self.exp(noise)

@@ -155,8 +155,8 @@ def check(work: Work, wanted: tuple, results: dict[str, tuple]) -> None:
     """
     for peer, values in results.items():
         for value, right in zip(values, wanted, strict=True):
-            found, right = np.asarray(value), np.asarray(right)
+            result, right = np.asarray(value), np.asarray(right)
             message = f"{peer}: {work.name}"
-            assert found.dtype == right.dtype, f"{message}: {found.dtype}, not {right.dtype}"
+            assert result.dtype == right.dtype, f"{message}: {result.dtype}, not {right.dtype}"
             near = TOLERANCES[right.dtype.name] * (np.abs(right).max() + 1e-300)
-            np.testing.assert_allclose(found, right, rtol=0, atol=near, err_msg=message)
+            np.testing.assert_allclose(result, right, rtol=0, atol=near, err_msg=message)

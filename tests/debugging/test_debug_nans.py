@@ -108,8 +108,8 @@ def test_a_mask_inside_a_custom_gradient_passes_too():
         return x + mask, lambda dy: dy
 
     with tf.debug_nans():
-        found = gradient(lambda x: tf.nn.softmax(masked(x))[0], tf.constant([1.0, 2.0]))
-    assert found == [[0.0, 0.0]]
+        result = gradient(lambda x: tf.nn.softmax(masked(x))[0], tf.constant([1.0, 2.0]))
+    assert result == [[0.0, 0.0]]
 
 
 def test_the_detector_sees_tangents_batches_and_functions():
@@ -219,7 +219,7 @@ def test_check_numerics_of_a_gradient_and_in_a_function(compiled):
 
     slope = gradient_function(f)
     if compiled is not None:
-        f, slope = [tf.function(one, jit_compile=compiled) for one in (f, slope)]
+        f, slope = [tf.function(function, jit_compile=compiled) for function in (f, slope)]
     x = tf.constant([4.0, 9.0])
     assert_allclose(f(x), [2.0, 3.0])
     assert_allclose(slope(x), [0.25, 1 / 6], rtol=1e-6)

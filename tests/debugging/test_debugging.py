@@ -29,8 +29,8 @@ trace = tf.debugging.trace
 second_order = partial(second_gradient, log1pexp)
 
 
-def rows(found):
-    return [(one.kind, one.name, one.way, one.order, one.rule) for one in found]
+def rows(events):
+    return [(event.kind, event.name, event.way, event.order, event.rule) for event in events]
 
 
 # Traces ---------------------------------------------------------------------------------------
@@ -38,19 +38,19 @@ def rows(found):
 
 def test_a_trace_of_two_orders():
     x = tf.constant([0.5, 1.5])
-    with trace() as found:
+    with trace() as events:
         second_order(x)
-    operation, one = "operation", ("log1pexp",)
-    assert rows(found) == [
+    operation, rule = "operation", ("log1pexp",)
+    assert rows(events) == [
         (operation, "exp", "forward", 0, ""),
         (operation, "add", "forward", 0, ""),
         (operation, "log", "forward", 0, ""),
         ("call", "log1pexp", "forward", 0, ""),
-        (operation, "add", "backward", 1, *one),
-        (operation, "divide", "backward", 1, *one),
-        (operation, "subtract", "backward", 1, *one),
-        (operation, "multiply", "backward", 1, *one),
-        ("rule", "log1pexp", "backward", 1, *one),
+        (operation, "add", "backward", 1, *rule),
+        (operation, "divide", "backward", 1, *rule),
+        (operation, "subtract", "backward", 1, *rule),
+        (operation, "multiply", "backward", 1, *rule),
+        ("rule", "log1pexp", "backward", 1, *rule),
         (operation, "multiply", "backward", 2, "multiply"),
         (operation, "negative", "backward", 2, "subtract"),
         (operation, "divide", "backward", 2, "divide"),
@@ -58,24 +58,26 @@ def test_a_trace_of_two_orders():
         (operation, "negative", "backward", 2, "divide"),
         (operation, "multiply", "backward", 2, "exp"),
     ]
-    assert found.events[1].inputs == ("float32()", "float32(2)")
-    assert {one.outputs for one in found} == {("float32(2)",)}
-    assert_allclose(found.events[0].norm, np.linalg.norm(np.exp([0.5, 1.5])), rtol=1e-6)
-    assert all(one.seconds is None if one.kind == "call" else one.seconds >= 0 for one in found)
-    assert found.seconds == sum(one.seconds for one in found if one.kind == "operation")
-    assert found.first_nonfinite is None
-    assert all(one.finite for one in found)
+    assert events.events[1].inputs == ("float32()", "float32(2)")
+    assert {event.outputs for event in events} == {("float32(2)",)}
+    assert_allclose(events.events[0].norm, np.linalg.norm(np.exp([0.5, 1.5])), rtol=1e-6)
+    assert all(
+        event.seconds is None if event.kind == "call" else event.seconds >= 0 for event in events
+    )
+    assert events.seconds == sum(event.seconds for event in events if event.kind == "operation")
+    assert events.first_nonfinite is None
+    assert all(event.finite for event in events)
 
 
 def test_a_trace_knows_the_users_lines():
     x = tf.constant(2.0)
-    with trace() as found, tf.GradientTape() as tape:
+    with trace() as events, tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.sin(x)
         sine = inspect.currentframe().f_lineno - 1
         tape.gradient(y, x)
         asked = inspect.currentframe().f_lineno - 1
-    forward, backward = found.events[0], found.events[-1]
+    forward, backward = events.events[0], events.events[-1]
     assert forward.line == (__file__, sine)
     assert (forward.recorded, forward.asked) == (None, None)
     assert (backward.line, backward.asked) == ((__file__, asked),) * 2
@@ -90,9 +92,9 @@ def test_a_rule_of_the_users_has_its_own_lines():
 
         return x * 3.0, grad
 
-    with trace() as found:
+    with trace() as events:
         gradient(f, tf.constant(1.0))
-    (inside,) = [one for one in found if one.rule == "f" and one.kind == "operation"]
+    (inside,) = [event for event in events if event.rule == "f" and event.kind == "operation"]
     assert linecache.getline(*inside.line).strip() == "return dy * 3.0"
     assert inside.asked[0].endswith("orders.py")
 
@@ -101,9 +103,9 @@ def test_orders_of_tangents():
     x = tf.constant(0.3)
 
     def names_of(function):
-        with trace() as found:
+        with trace() as events:
             function(x)
-        return {(one.way, one.order) for one in found}
+        return {(event.way, event.order) for event in events}
 
     def pushed(f):
         return lambda x: tf.jvp(f, (x,), (tf.constant(1.0),))[1]
@@ -118,12 +120,12 @@ def test_orders_of_tangents():
 
 def test_orders_of_what_is_computed_again():
     f = tf.recompute_grad(lambda x: tf.sin(x) * x)
-    with trace() as found:
+    with trace() as events:
         gradient_function(f)(tf.constant(0.3))
-    assert max(one.order for one in found) == 1
-    with trace() as found:
+    assert max(event.order for event in events) == 1
+    with trace() as events:
         gradient_function(gradient_function(f))(tf.constant(0.3))
-    assert max(one.order for one in found) == 2
+    assert max(event.order for event in events) == 2
 
 
 def test_a_trace_may_begin_after_the_forward_pass():
@@ -132,23 +134,23 @@ def test_a_trace_may_begin_after_the_forward_pass():
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = compiled(x) + tf.reduce_sum(log1pexp(x))
-    with trace() as found:
+    with trace() as events:
         dx = tape.gradient(y, x)
     assert_allclose(dx, np.exp(x) * (1 + x) + 1 / (1 + np.exp(-x.numpy())), rtol=1e-5)
-    assert {"exp", "log1pexp"} <= {one.rule for one in found}
+    assert {"exp", "log1pexp"} <= {event.rule for event in events}
 
 
 def test_the_trace_stands_below_whatever_is_there():
     x = tf.constant([1.0, 2.0, 3.0])
     with tf.GradientTape() as tape:
         tape.watch(x)
-        with tf.autodiff.ForwardAccumulator(x, tf.ones(3)) as accumulator, trace() as found:
+        with tf.autodiff.ForwardAccumulator(x, tf.ones(3)) as accumulator, trace() as events:
             y = tf.vmap(tf.sin)(x) * 2.0
     assert_allclose(accumulator.jvp(y), 2.0 * np.cos(x), rtol=1e-6)
     assert_allclose(tape.gradient(y, x), 2.0 * np.cos(x), rtol=1e-6)
-    sine = next(one for one in found if one.name == "sin")
+    sine = next(event for event in events if event.name == "sin")
     assert sine.inputs == ("float32(3)",)  # of all examples together
-    assert {one.way for one in found} == {"forward", "tangent"}
+    assert {event.way for event in events} == {"forward", "tangent"}
     assert_clean_state()
 
 
@@ -159,9 +161,9 @@ def test_a_function_runs_operation_by_operation():
 
     x = tf.constant([1.0])
     expected = f(x)
-    with trace() as found:
+    with trace() as events:
         assert_array_equal(f(x), expected)
-    assert [one.name for one in found] == ["exp", "multiply"]
+    assert [event.name for event in events] == ["exp", "multiply"]
 
 
 def test_inside_a_function_that_is_traced_it_is_refused():
@@ -197,9 +199,9 @@ def test_numbers_are_the_same_while_somebody_watches(name, watch):
 
     expected = numbers()
     with watch():
-        found = numbers()
-    for one, other in zip(found, expected, strict=True):
-        assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        results = numbers()
+    for actual, other in zip(results, expected, strict=True):
+        assert_allclose(actual, other, rtol=1e-12, atol=1e-12)
     assert (state.frame, state.observers) == (None, ())
 
 
@@ -208,38 +210,38 @@ def test_every_operation_is_in_the_trace_and_as_without(name):
     example = examples(name)[0]
     weights = np.ones(example.run(*example.operands).shape)
     expected = first_gradients(example, example.operands, weights)
-    with trace() as found:
+    with trace() as events:
         gradients = first_gradients(example, example.operands, weights)
-    for one, other in zip(gradients, expected, strict=True):
+    for actual, other in zip(gradients, expected, strict=True):
         # rules are one kernel without a trace, and operation by operation in it
-        assert_allclose(one, other, rtol=1e-14, atol=1e-15)
-    forward = next(one for one in found if one.name == OPS[name].label)
+        assert_allclose(actual, other, rtol=1e-14, atol=1e-15)
+    forward = next(event for event in events if event.name == OPS[name].label)
     assert (forward.kind, forward.way, forward.order) == ("operation", "forward", 0)
     result = example.run(*example.operands)
     if result.dtype.kind == "f":
         assert_allclose(forward.norm, np.linalg.norm(result.reshape(-1)), rtol=1e-12)
-    assert str(found).count("\n") >= 2
+    assert str(events).count("\n") >= 2
 
 
 def test_a_trace_keeps_no_tensor_alive():
     gc.disable()
     try:
         x = tf.constant([1.0, 2.0])
-        found = trace()
-        with found:
+        events = trace()
+        with events:
             y = second_order(x)
         references = [weakref.ref(x), weakref.ref(y)]
         del x, y
-        assert [one() for one in references] == [None, None]
+        assert [reference() for reference in references] == [None, None]
     finally:
         gc.enable()
 
 
 def test_integers_and_empty_tensors_have_rows_too():
-    with trace() as found:
+    with trace() as events:
         tf.argmax(tf.constant([1.0, 2.0]))
         tf.exp(tf.zeros((0, 3)))
-    assert (found.events[0].norm, found.events[-1].norm) == (None, 0.0)
+    assert (events.events[0].norm, events.events[-1].norm) == (None, 0.0)
 
 
 def test_two_watches_and_one_that_is_entered_again():
@@ -259,20 +261,20 @@ def test_two_watches_and_one_that_is_entered_again():
 
 
 def test_left_elsewhere():
-    found = trace()
-    found.__enter__()
+    events = trace()
+    events.__enter__()
     errors = []
 
     def leave():
         try:
-            found.__exit__()
+            events.__exit__()
         except ValueError as error:
             errors.append(str(error))
 
     thread = threading.Thread(target=leave)
     thread.start()
     thread.join()
-    found.__exit__()
+    events.__exit__()
     assert len(errors) == 1
     assert "is not active in this thread" in errors[0]
     assert_clean_state()
@@ -306,13 +308,13 @@ def test_repeats_of_repeats_are_folded():
 
 def chain(count):
     x = tf.constant([0.5, 0.7])
-    with trace() as found, tf.GradientTape() as tape:
+    with trace() as events, tf.GradientTape() as tape:
         tape.watch(x)
         y = x
         for _ in range(count):
             y = tf.tanh(y * 1.01)
         tape.gradient(y, x)
-    return found
+    return events
 
 
 def test_a_long_trace_is_a_short_table():
@@ -328,14 +330,14 @@ def test_a_long_trace_is_a_short_table():
 
 def test_a_table_that_is_still_long_shows_its_ends():
     x = tf.constant(1.0)
-    with trace() as found:
+    with trace() as events:
         for size in range(150):
             tf.exp(tf.zeros(size))
-    lines = str(found).splitlines()
-    assert len(lines) == found.limit + 3
-    assert lines[1 + found.limit // 2] == "... 50 more rows ..."
-    assert "... 50 more rows ..." in found._repr_html_()
-    assert repr(found).startswith("<trace of 150 operations in ")
+    lines = str(events).splitlines()
+    assert len(lines) == events.limit + 3
+    assert lines[1 + events.limit // 2] == "... 50 more rows ..."
+    assert "... 50 more rows ..." in events._repr_html_()
+    assert repr(events).startswith("<trace of 150 operations in ")
     assert x.numpy() == 1.0
 
 
@@ -359,9 +361,9 @@ def test_html_is_well_formed_and_escapes_names():
         return x + 0.0, lambda dy: dy * np.float32("nan")
 
     f.__name__ = "<b>&f"
-    with trace() as found:
+    with trace() as events:
         gradient(tf.custom_gradient(f), tf.constant(1.0))
-    html = found._repr_html_()
+    html = events._repr_html_()
     tags = Tags()
     tags.feed(html)
     assert not tags.open
@@ -372,15 +374,15 @@ def test_html_is_well_formed_and_escapes_names():
 
 
 def test_the_first_that_is_not_finite():
-    with trace() as found:
+    with trace() as events:
         second_order(tf.constant([1.0, 100.0]))
-    first = found.first_nonfinite
+    first = events.first_nonfinite
     assert (first.name, first.infs, first.nans) == ("exp", 1, 0)
-    assert found.events[-1].nans == 1
-    assert str(found).splitlines()[-1].endswith("the first that is not finite: exp")
-    with trace() as found:
+    assert events.events[-1].nans == 1
+    assert str(events).splitlines()[-1].endswith("the first that is not finite: exp")
+    with trace() as events:
         tf.abs(tf.constant(np.array([1e200, 1e200])))
-    assert found.events[-1].finite  # though its norm is too large for a float64
+    assert events.events[-1].finite  # though its norm is too large for a float64
 
 
 def test_it_costs_nothing_until_it_is_used():

@@ -35,8 +35,8 @@ def steep(beyond="error", orders=3):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_each_order_is_the_declared_one(dtype):
-    found = [derivative(steep(), 2.0, order, dtype) for order in range(4)]
-    assert found == [4.0, 40.0, 400.0, 4000.0]
+    derivatives = [derivative(steep(), 2.0, order, dtype) for order in range(4)]
+    assert derivatives == [4.0, 40.0, 400.0, 4000.0]
 
 
 def test_beyond_the_last_order_is_an_error_that_says_what_to_do():
@@ -48,8 +48,8 @@ def test_beyond_the_last_order_is_an_error_that_says_what_to_do():
 
 
 def test_beyond_the_last_order_the_last_one_is_differentiated_where_the_user_chose_so():
-    found = [derivative(steep("differentiate"), 2.0, order) for order in range(7)]
-    assert found == [4.0, 40.0, 400.0, 4000.0, 4000.0, 2000.0, 0.0]
+    derivatives = [derivative(steep("differentiate"), 2.0, order) for order in range(7)]
+    assert derivatives == [4.0, 40.0, 400.0, 4000.0, 4000.0, 2000.0, 0.0]
 
 
 def test_without_a_derivative_there_is_a_value():
@@ -75,8 +75,8 @@ def test_recursive_rules_serve_at_every_order():
     sine = tf.custom_derivatives(tf.sin, lambda x: cosine(x), beyond="differentiate")
     cosine = tf.custom_derivatives(tf.cos, lambda x: -sine(x), beyond="differentiate")
     for order in range(9):
-        found = derivative(sine, 0.4, order, "float64")
-        assert_allclose(found, math.sin(0.4 + order * math.pi / 2), rtol=1e-14)
+        result = derivative(sine, 0.4, order, "float64")
+        assert_allclose(result, math.sin(0.4 + order * math.pi / 2), rtol=1e-14)
 
 
 def test_a_declared_derivative_with_rules_of_its_own_goes_on_with_them():
@@ -148,11 +148,11 @@ def test_partial_derivatives_of_arguments_that_broadcast(form, shapes):
     def loss(function):
         return lambda x, y: tf.reduce_sum(tf.sin(function(x, y)))
 
-    found = tf.hessian(loss(f), argnums=(0, 1))(x, y)
+    result = tf.hessian(loss(f), argnums=(0, 1))(x, y)
     expected = tf.hessian(loss(lambda x, y: x**2 * y**3), argnums=(0, 1))(x, y)
-    for row, wanted in zip(found, expected, strict=True):
-        for one, other in zip(row, wanted, strict=True):
-            assert_allclose(one, other, rtol=1e-10)
+    for row, wanted in zip(result, expected, strict=True):
+        for element, other in zip(row, wanted, strict=True):
+            assert_allclose(element, other, rtol=1e-10)
 
 
 def test_a_partial_of_none_is_no_derivative():
@@ -217,7 +217,7 @@ def test_decorators():
         return x**2
 
     assert derivative(h, 3.0) == 15.0
-    assert [repr(one) for one in (f, h)] == [
+    assert [repr(function) for function in (f, h)] == [
         "<f with derivatives to order 1>",
         "<h with derivatives to order 1>",
     ]
@@ -402,11 +402,11 @@ WAYS = {
 
 @pytest.mark.parametrize("ways", list(itertools.product(WAYS, repeat=2)), ids=" of ".join)
 def test_two_ways_one_after_the_other(ways):
-    found, expected = power(3), lambda x: x**3
+    function, expected = power(3), lambda x: x**3
     for way in ways:
-        found, expected = WAYS[way](found), WAYS[way](expected)
+        function, expected = WAYS[way](function), WAYS[way](expected)
     x = tf.cast(POINT, tf.float64)
-    assert_allclose(found(x), expected(x), rtol=1e-9)
+    assert_allclose(function(x), expected(x), rtol=1e-9)
 
 
 @settings(max_examples=60)
@@ -422,9 +422,9 @@ def test_powers_have_their_derivatives_by_any_ways(n, ways, x, dtype):
         f = WAYS[way](f)
     k = len(ways[: n + 1])
     expected = float(math.prod(range(n - k + 1, n + 1))) * x ** max(n - k, 0) if k <= n else 0.0
-    found = f(tf.constant([x], dtype=dtype))
-    assert found.dtype == dtype
-    assert_allclose(found.numpy(), [expected], rtol=1e-5, atol=1e-5)
+    result = f(tf.constant([x], dtype=dtype))
+    assert result.dtype == dtype
+    assert_allclose(result.numpy(), [expected], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -436,7 +436,7 @@ def test_inside_a_function_with_either_program(compiled):
         first = gradient_function(f)
         return first(x), gradient_function(first)(x)
 
-    assert [one.numpy().tolist() for one in orders(tf.constant([1.0, 2.0]))] == [
+    assert [order.numpy().tolist() for order in orders(tf.constant([1.0, 2.0]))] == [
         [10.0, 40.0],
         [100.0, 400.0],
     ]

@@ -64,9 +64,9 @@ SECOND = {
 @pytest.mark.parametrize("kind", PRODUCTS)
 def test_products_serve_on_every_way_to_the_second_order(kind, way):
     f = tf.custom_derivatives(cubic, **PRODUCTS[kind])
-    found = SECOND[way](lambda x: tf.reduce_sum(tf.sin(f(x))))(POINT)
+    result = SECOND[way](lambda x: tf.reduce_sum(tf.sin(f(x))))(POINT)
     expected = SECOND[way](lambda x: tf.reduce_sum(tf.sin(cubic(x))))(POINT)
-    assert_allclose(found, expected, rtol=1e-3)
+    assert_allclose(result, expected, rtol=1e-3)
 
 
 @pytest.mark.quick
@@ -110,8 +110,8 @@ def test_products_of_several_arguments_and_of_an_implicit_function():
     )
 
     def vjp(dy, a, b):
-        found = solve(tf.transpose(a), dy)
-        return -found[:, None] * solve(a, b), found
+        solution = solve(tf.transpose(a), dy)
+        return -solution[:, None] * solve(a, b), solution
 
     reverse = tf.custom_derivatives(solve, vjp=vjp, beyond="differentiate")
 
@@ -120,8 +120,8 @@ def test_products_of_several_arguments_and_of_an_implicit_function():
         return tf.nest.flatten(tf.hessian(loss, argnums=(0, 1))(a, b))
 
     for f in (forward, reverse):
-        for one, other in zip(hessian(f), hessian(solve), strict=True):
-            assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+        for result, other in zip(hessian(f), hessian(solve), strict=True):
+            assert_allclose(result, other, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.quick
@@ -135,11 +135,11 @@ def test_products_of_a_function_with_several_outputs():
 
     f = tf.custom_derivatives(polar, vjp=vjp, beyond="differentiate")
     for out in ("x", "y"):
-        found, expected = [
+        results, expected = [
             tf.hessian(lambda r, t, g=g, out=out: g(r, t)[out] ** 2, argnums=(0, 1))(2.0, 0.3)
             for g in (f, polar)
         ]
-        assert_allclose(tf.nest.flatten(found), tf.nest.flatten(expected), rtol=1e-5, atol=1e-6)
+        assert_allclose(tf.nest.flatten(results), tf.nest.flatten(expected), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.quick

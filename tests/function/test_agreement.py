@@ -52,10 +52,10 @@ WAYS = {
 BATCHED = ("tape", "hvp", "tangent", "rule")
 
 
-def assert_close(found, expected):
-    found, expected = found.numpy(), expected.numpy()
+def assert_close(result, expected):
+    result, expected = result.numpy(), expected.numpy()
     scale = np.abs(expected).max(initial=1.0)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11 * scale)
+    np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-11 * scale)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -9,8 +9,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.compiled import unfused
 
-v, u = (tf.Variable(one, dtype=tf.float64) for one in ([2.0, 3.0], [0.5, 0.7]))
-X, K = (tf.constant(one, tf.float64) for one in ([0.3, 0.2], [0.9, 0.4]))
+v, u = (tf.Variable(value, dtype=tf.float64) for value in ([2.0, 3.0], [0.5, 0.7]))
+X, K = (tf.constant(value, tf.float64) for value in ([0.3, 0.2], [0.9, 0.4]))
 ROWS = tf.ones((3, 2), tf.float64)
 
 ASSIGNED = {
@@ -68,7 +68,7 @@ def derivatives(run):
             tape.watch([X, K])
             y = run(X)
         first = tape.gradient(y, [X, v, u, K], unconnected_gradients="zero")
-        square = tf.add_n([tf.reduce_sum(one * one) for one in first])
+        square = tf.add_n([tf.reduce_sum(result * result) for result in first])
     return [y + X * 0.0, *first, *outer.gradient(square, [X, v, u], unconnected_gradients="zero")]
 
 
@@ -81,9 +81,9 @@ def test_gradients_are_those_of_eager_runs(place):
             with block if recorded else contextlib.nullcontext():
                 return tf.reduce_sum(PLACES[place](x, lambda x: v.assign(ASSIGNED[what](x))))
 
-        found = []
+        results = []
         for run in (f, unfused(f)):
             v.assign([2.0, 3.0])
-            found.append(derivatives(run))
+            results.append(derivatives(run))
         message = f"{what}{', recorded' * recorded}"
-        np.testing.assert_allclose(found[1], found[0], rtol=1e-9, err_msg=message)
+        np.testing.assert_allclose(results[1], results[0], rtol=1e-9, err_msg=message)

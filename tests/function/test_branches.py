@@ -7,16 +7,16 @@ import tinygrad_cg as tf
 
 
 def values(result):
-    return [None if one is None else np.array(one) for one in tf.nest.flatten(result)]
+    return [None if leaf is None else np.array(leaf) for leaf in tf.nest.flatten(result)]
 
 
-def assert_same(found, expected, tolerance):
-    for one, other in zip(values(found), values(expected), strict=True):
-        if other is None or one is None:  # a program has zeros where one branch does not depend
-            assert one is None or not one.any()
+def assert_same(result, expected, tolerance):
+    for value, other in zip(values(result), values(expected), strict=True):
+        if other is None or value is None:  # a program has zeros where one branch does not depend
+            assert value is None or not value.any()
             assert other is None or not other.any()
         else:
-            np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+            np.testing.assert_allclose(value, other, rtol=tolerance, atol=tolerance)
 
 
 # Functions of x and w to one number, by the operations under test, and ways to differentiate them
@@ -28,13 +28,13 @@ def chosen(x, w):
 
 
 def of_structures(x, w):
-    def one():
+    def positive():
         return {"a": x * w, "b": (tf.reduce_sum(x), 2.0)}
 
-    def other():
+    def negative():
         return {"a": tf.sin(w) * x, "b": (tf.reduce_prod(w), tf.reduce_sum(w * w))}
 
-    got = tf.cond(tf.math.real(tf.reduce_sum(x)), one, other)
+    got = tf.cond(tf.math.real(tf.reduce_sum(x)), positive, negative)
     return got["a"] * got["b"][0] + got["b"][1]
 
 
@@ -98,7 +98,7 @@ def forward(f):
 
 def summed(f):
     return lambda x, w: sum(
-        tf.reduce_sum(tf.sin(tf.cast(one, x.dtype))) for one in tf.nest.flatten(f(x, w))
+        tf.reduce_sum(tf.sin(tf.cast(leaf, x.dtype))) for leaf in tf.nest.flatten(f(x, w))
     )
 
 
@@ -168,15 +168,15 @@ def test_variables_are_read_and_assigned_in_the_chosen_branch_alone():
     v, u = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
 
     def f(x):
-        def one():
+        def positive():
             v.assign(v * x)
             return tf.reduce_sum(v) * u
 
-        def other():
+        def negative():
             u.assign_add(1.0)
             return u * x
 
-        return tf.cond(x > 0.0, one, other) + tf.reduce_sum(v)
+        return tf.cond(x > 0.0, positive, negative) + tf.reduce_sum(v)
 
     def gradients(x):
         with tf.GradientTape() as tape:
@@ -185,19 +185,19 @@ def test_variables_are_read_and_assigned_in_the_chosen_branch_alone():
         return y, tape.gradient(y, [x, v, u], unconnected_gradients="zero")
 
     for run in (tf.function(gradients), lambda x: gradients(x), tf.function(f)):
-        found = []
+        results = []
         for number in (2.0, -2.0):
             v.assign([1.0, 2.0])
             u.assign(3.0)
-            found.append((run(tf.constant(number)), v.numpy(), u.numpy()))
-        (one, after, kept), (other, same, more) = found
+            results.append((run(tf.constant(number)), v.numpy(), u.numpy()))
+        (result, after, kept), (other, same, more) = results
         np.testing.assert_array_equal(after, [2.0, 4.0])
         np.testing.assert_array_equal(same, [1.0, 2.0])
         assert (kept, more) == (3.0, 4.0)
-        numbers = [one, other]
-        if isinstance(one, tuple):
-            numbers = [one[0], other[0]]
-            assert_same(one[1], [0.0, np.full(2, 4.0), 6.0], 0)
+        numbers = [result, other]
+        if isinstance(result, tuple):
+            numbers = [result[0], other[0]]
+            assert_same(result[1], [0.0, np.full(2, 4.0), 6.0], 0)
             assert_same(other[1], [4.0, np.ones(2), -2.0], 0)
         assert [float(y) for y in numbers] == [24.0, -5.0]
 
@@ -358,9 +358,9 @@ def test_errors_show_both_branches():
         (lambda: tf.cast(x, tf.float64), lambda: x, "float64"),
         (lambda: None, lambda: x, "different things"),
     ]
-    for one, other, words in cases:
+    for branch, other, words in cases:
         with pytest.raises(TypeError, match=words):
-            tf.function(lambda y, one=one, other=other: tf.cond(total(y), one, other))(x)
+            tf.function(lambda y, branch=branch, other=other: tf.cond(total(y), branch, other))(x)
     with pytest.raises(ValueError, match="one value, got a tensor of shape"):
         tf.function(lambda x: tf.cond(x > 0, lambda: x, lambda: x))(x)
     with pytest.raises(TypeError, match="must be an integer"):
@@ -392,8 +392,8 @@ def test_keras_switch_takes_the_nearest_branch():
 
     x = tf.constant([1.0, 2.0])
     for run in (f, tf.function(f)):
-        found = [run(tf.constant(index), x) for index in (-3, 0, 1, 2, 7)]
-        assert_same(found, [x, x, tf.sin(x), x * x, x * x], 1e-6)
+        results = [run(tf.constant(index), x) for index in (-3, 0, 1, 2, 7)]
+        assert_same(results, [x, x, tf.sin(x), x * x, x * x], 1e-6)
     each = tf.function(tf.vmap(f))(tf.constant([7, 1]), x)
     assert_same(each, np.array([1.0, np.sin(2.0)]), 1e-6)
 
@@ -419,5 +419,5 @@ def test_integers_that_are_known_are_results_of_branches():
         first = tf.cond(x > 0.0, lambda: tf.constant(3), lambda: tf.constant(0))
         return tf.cond(tf.equal(first, 0), lambda: (tf.constant(7), x * x), lambda: (first, x))
 
-    assert [float(one) for one in f(tf.constant(2.0))] == [3.0, 2.0]
-    assert [float(one) for one in f(tf.constant(-2.0))] == [7.0, 4.0]
+    assert [float(number) for number in f(tf.constant(2.0))] == [3.0, 2.0]
+    assert [float(number) for number in f(tf.constant(-2.0))] == [7.0, 4.0]

@@ -17,7 +17,7 @@ from tests.support.graph_cases import (
     apply,
     arrays_for,
     assert_same,
-    given,
+    parameter,
     perceptron,
     random_graph,
 )
@@ -34,7 +34,7 @@ RNG = np.random.default_rng(3)
 
 def sorts(size: int, count: int = 2) -> FuncGraph:
     """Kernels between operations on whole arrays: each needs an array that nobody else sees."""
-    x = value = given((size,))
+    x = value = parameter((size,))
     for _ in range(count):
         value = apply("sort", apply("exp", apply("negative", value)), axis=-1, descending=False)
     return FuncGraph([x], [value])
@@ -57,7 +57,7 @@ def peak(run) -> int:
 # Places ------------------------------------------------------------------------------------------
 
 spans = st.tuples(st.integers(0, 20), st.integers(0, 6), st.integers(1, 300)).map(
-    lambda one: Span("v0", (one[2],), FLOAT64, one[0], one[0] + one[1])
+    lambda span: Span("v0", (span[2],), FLOAT64, span[0], span[0] + span[1])
 )
 
 
@@ -65,13 +65,13 @@ spans = st.tuples(st.integers(0, 20), st.integers(0, 6), st.integers(1, 300)).ma
 @drawn(st.lists(spans, max_size=12))
 def test_arrays_that_are_used_together_do_not_overlap(arrays):
     starts, size = offsets(arrays)
-    for i, (one, start) in enumerate(zip(arrays, starts, strict=True)):
+    for i, (array, start) in enumerate(zip(arrays, starts, strict=True)):
         assert start % LINE == 0
-        assert start + one.size <= size
+        assert start + array.size <= size
         for other, there in zip(arrays[:i], starts, strict=False):
-            if one.first <= other.last and other.first <= one.last:
-                assert start + one.size <= there or there + other.size <= start
-    assert size <= sum(one.size for one in arrays)
+            if array.first <= other.last and other.first <= array.last:
+                assert start + array.size <= there or there + other.size <= start
+    assert size <= sum(array.size for array in arrays)
 
 
 def test_arrays_one_after_the_other_share_memory():
@@ -86,7 +86,7 @@ def test_a_program_keeps_one_set_of_its_small_arrays():
     program, x = build(sorts(100)), [RNG.normal(size=100)]
     assert program.scratch.size == 832
     first = program.scratch.take()
-    assert all(one.ctypes.data % LINE == 0 for one in first)
+    assert all(buffer.ctypes.data % LINE == 0 for buffer in first)
     assert not np.may_share_memory(first[0], program.scratch.take()[0])
     program.scratch.give(first)
     program(x)
@@ -96,11 +96,11 @@ def test_a_program_keeps_one_set_of_its_small_arrays():
 def test_large_arrays_are_not_kept():
     assert build(sorts(SMALL // 8)).scratch is not None
     assert build(sorts(SMALL // 8 + 1)).scratch is None
-    many = FuncGraph([x := given((SMALL // 8,))], [])
+    many = FuncGraph([x := parameter((SMALL // 8,))], [])
     powers = [apply("exp", apply("multiply", x, x))]
     for _ in range(KEPT // SMALL):
         powers.append(apply("exp", powers[-1]))
-    many.outputs = [apply("sort", one, axis=-1, descending=False) for one in powers]
+    many.outputs = [apply("sort", power, axis=-1, descending=False) for power in powers]
     assert build(many).scratch is None
 
 
@@ -138,13 +138,13 @@ def test_large_arrays_use_the_memory_of_the_call_before(lent):
     first = program(x)
     (piece,) = lent()
     assert_same(program, graph, [-x[0]])
-    assert any(one is piece for one in lent())
-    assert not any(np.may_share_memory(piece, one) for one in first)
+    assert any(buffer is piece for buffer in lent())
+    assert not any(np.may_share_memory(piece, buffer) for buffer in first)
 
 
 def test_a_view_of_an_array_keeps_its_memory_from_being_used_again(lent):
     """The transposed matrix is read after another one of its size has been made."""
-    x = given((400, 300))
+    x = parameter((400, 300))
     transposed = apply("transpose", apply("exp", x), perm=(1, 0))
     second = apply("sin", apply("sort", apply("cos", x), axis=-1, descending=False))
     graph = FuncGraph([x], [apply("matmul", transposed, second)])
@@ -184,11 +184,11 @@ def test_nothing_is_left_of_the_call_before(seed):
         for _ in range(3):
             arrays = arrays_for(graph, rng)
             before = program(arrays)
-            copies = [one.copy() for one in before]
+            copies = [array.copy() for array in before]
             with np.errstate(all="ignore"):
                 assert_same(program, graph, arrays_for(graph, rng), 100)
-            for one, copy in zip(before, copies, strict=True):
-                np.testing.assert_array_equal(one, copy)
+            for array, copy in zip(before, copies, strict=True):
+                np.testing.assert_array_equal(array, copy)
 
 
 def test_callers_with_threads_of_their_own():
@@ -229,8 +229,8 @@ def test_a_program_that_calls_itself_and_an_operation_that_keeps_its_operand():
 
     x = np.zeros(4)
     np.testing.assert_allclose(program(tf.constant(x)), np.ones(4))
-    for level, found in zip((2.0, 1.0), deeper, strict=True):
-        np.testing.assert_allclose(found, np.full(4, np.exp(level) + 2 * np.sin(level)))
+    for level, result in zip((2.0, 1.0), deeper, strict=True):
+        np.testing.assert_allclose(result, np.full(4, np.exp(level) + 2 * np.sin(level)))
     for _ in range(3):
         program(tf.constant(np.full(4, 7.0)))
     for level, operand in zip((0.0, 1.0, 2.0), kept, strict=False):
@@ -280,10 +280,10 @@ def test_a_result_that_is_not_declared_a_view_is_an_array_of_its_own(start):
     names = [name for name in op_cases.names() if not OPS[name].aliases]
     for name in names[start::4]:
         for example in op_cases.examples(name)[:2]:
-            operands = [np.asarray(one) for one in example.operands]
-            found = OPS[name].run(*operands, **example.params)
-            for one in found if isinstance(found, (list, tuple)) else [found]:
-                assert not any(np.may_share_memory(one, operand) for operand in operands), name
+            operands = [np.asarray(operand) for operand in example.operands]
+            results = OPS[name].run(*operands, **example.params)
+            for result in results if isinstance(results, (list, tuple)) else [results]:
+                assert not any(np.may_share_memory(result, operand) for operand in operands), name
 
 
 # How much memory ---------------------------------------------------------------------------------
@@ -323,6 +323,6 @@ def test_a_model_needs_little_besides_its_gradients():
     """The perceptron of the benchmarks: activations of its batch, the large ones shared."""
     graph = perceptron(128, (784, 256, 10))
     program, arrays = build(graph), arrays_for(graph, RNG)
-    outputs = sum(one.nbytes for one in program(arrays))
+    outputs = sum(array.nbytes for array in program(arrays))
     activations = 128 * 256 * arrays[0].itemsize
     assert peak(lambda: program(arrays)) < outputs + 4 * activations

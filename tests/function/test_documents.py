@@ -58,8 +58,8 @@ def cases(test):
 def test_keras_blocks(way, block):
     function = documents.run_keras(block)
     expected = [1.3132616, 0.7310586, 0.1966119, -0.0908578]
-    found = [way(function, 1.0, order) for order in range(4)]
-    assert found == pytest.approx(expected, rel=1e-5)
+    derivatives = [way(function, 1.0, order) for order in range(4)]
+    assert derivatives == pytest.approx(expected, rel=1e-5)
     assert way(function, 100.0, 1) == 1.0
 
 
@@ -71,8 +71,8 @@ def test_naive_and_custom_log1pexp(way):
     assert way(custom, 100.0, 1) == 1.0
     assert way(custom, 100.0, 0) == np.inf
     expected = [derivative(custom, 1.0, order) for order in range(4)]
-    found = [way(custom, 1.0, order) for order in range(4)]
-    assert found == pytest.approx(expected, rel=1e-6)
+    derivatives = [way(custom, 1.0, order) for order in range(4)]
+    assert derivatives == pytest.approx(expected, rel=1e-6)
     assert np.isnan(way(custom, 100.0, 2))
 
 
@@ -84,7 +84,7 @@ def test_bar(compiled):
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([x, y])
         z = bar(x, y)
-    assert [one.numpy() for one in (z, tape.gradient(z, x), tape.gradient(z, y))] == [6, 3, 2]
+    assert [tensor.numpy() for tensor in (z, tape.gradient(z, x), tape.gradient(z, y))] == [6, 3, 2]
 
 
 @WAYS
@@ -93,8 +93,8 @@ def test_bar(compiled):
 def test_example_one(way, outer, factor, expected):
     op = nested.example_one(factor)
     for order, value in enumerate(expected):
-        found = way(lambda x: outer(op(x)), 2.0, order)
-        assert found == pytest.approx(value, rel=1e-5)
+        result = way(lambda x: outer(op(x)), 2.0, order)
+        assert result == pytest.approx(value, rel=1e-5)
 
 
 @WAYS

@@ -52,11 +52,11 @@ def test_arrays_and_what_has_array_are_inputs():
     assert numbers(f(X)) == numbers(f(tf.constant(X))) == [2.0, -1.0, 4.0]
     assert f.cache_size == 1
     assert isinstance(f(X), tf.Tensor)
-    given = X.copy()
-    y = f(given)
-    given[:] = 0
+    array = X.copy()
+    y = f(array)
+    array[:] = 0
     assert numbers(y) == [2.0, -1.0, 4.0]
-    assert numbers(f(given)) == [1.0, 1.0, 1.0]
+    assert numbers(f(array)) == [1.0, 1.0, 1.0]
 
 
 def test_a_float_needs_no_new_program_and_is_weak():
@@ -65,9 +65,9 @@ def test_a_float_needs_no_new_program_and_is_weak():
     for dtype in (tf.float32, tf.float64, tf.float16):
         x = tf.constant(X, dtype=dtype)
         for rate in (0.1, 0.25, -1e-3):
-            found = f(x, rate)
-            assert found.dtype == x.dtype
-            assert numbers(found) == numbers(x * rate)
+            result = f(x, rate)
+            assert result.dtype == x.dtype
+            assert numbers(result) == numbers(x * rate)
     assert python.count == 3
 
 
@@ -78,12 +78,12 @@ def test_floats_among_themselves_are_python_floats():
 
     x = tf.constant(X)
     for a, b in ((0.1, 0.7), (1.5, 0.3)):
-        found, expected = tf.function(f)(x, a, b), f(x, a, b)
-        for one, other in zip(found[:5], expected[:5], strict=True):
-            assert one.dtype == other.dtype
-            np.testing.assert_array_equal(one, other)
-        assert found[5].dtype == tf.float32
-        np.testing.assert_allclose(found[5], expected[5], rtol=1e-7)
+        result, expected = tf.function(f)(x, a, b), f(x, a, b)
+        for actual, other in zip(result[:5], expected[:5], strict=True):
+            assert actual.dtype == other.dtype
+            np.testing.assert_array_equal(actual, other)
+        assert result[5].dtype == tf.float32
+        np.testing.assert_allclose(result[5], expected[5], rtol=1e-7)
 
 
 def test_numpy_functions_on_floats():
@@ -119,8 +119,8 @@ def test_signed_zeros_and_sets_among_the_statics():
     f = tf.function(lambda x, z: x * z)
     x = tf.constant(np.array([1.0 + 0j]))
     for z in (0j, complex(0.0, -0.0), complex(-0.0, 0.0)):
-        found, expected = f(x, z).numpy(), (x * z).numpy()
-        assert str(found) == str(expected)
+        result, expected = f(x, z).numpy(), (x * z).numpy()
+        assert str(result) == str(expected)
     g = tf.function(lambda x, names: x * len(names))
     names = {"a"}
     assert numbers(g(tf.constant(2.0), names)) == 2.0
@@ -365,10 +365,10 @@ def test_random_numbers_are_drawn_at_each_call_in_order():
     expected = [f(x), f(x)]
     compiled(x)
     tf.random.set_seed(7)
-    for one in expected:
-        for found, wanted in zip(compiled(x), one, strict=True):
-            assert found.dtype == wanted.dtype
-            np.testing.assert_array_equal(found, wanted)
+    for row in expected:
+        for result, wanted in zip(compiled(x), row, strict=True):
+            assert result.dtype == wanted.dtype
+            np.testing.assert_array_equal(result, wanted)
     fixed = tf.function(lambda: tf.random.normal([2], seed=3))
     assert numbers(fixed()) == numbers(fixed()) == numbers(tf.random.normal([2], seed=3))
 
@@ -505,14 +505,14 @@ def test_methods_have_programs_of_their_own():
         def power(self, x, n):
             return x**n * self.scale
 
-    one, two = Model(2.0), Model(3.0)
+    model, two = Model(2.0), Model(3.0)
     x = tf.constant(X)
     for _ in range(2):
-        assert numbers(one(x)) == (2 * X).tolist()
+        assert numbers(model(x)) == (2 * X).tolist()
         assert numbers(two(x)) == (3 * X).tolist()
-        assert numbers(one.power(x, 2.0)) == (2 * X**2).tolist()
-    assert one.power.cache_size == 1
-    assert "multiply" in str(one.power.graph(x, 2.0))
+        assert numbers(model.power(x, 2.0)) == (2 * X**2).tolist()
+    assert model.power.cache_size == 1
+    assert "multiply" in str(model.power.graph(x, 2.0))
     assert isinstance(Model.power, Function)
 
 
@@ -545,7 +545,7 @@ def test_gradients_and_graphs_inside():
         (first,) = tf.gradients(y, x)
         return first, tf.gradients(first, x)[0]
 
-    assert [numbers(one) for one in f(tf.constant(2.0))] == [12.0, 12.0]
+    assert [numbers(number) for number in f(tf.constant(2.0))] == [12.0, 12.0]
     assert tf.executing_eagerly()
 
 
@@ -582,7 +582,7 @@ def test_user_primitives():
         return y, tape.gradient(y, x)
 
     x = tf.constant(X)
-    assert [numbers(one) for one in tf.function(f)(x)] == [numbers(one) for one in f(x)]
+    assert [numbers(number) for number in tf.function(f)(x)] == [numbers(number) for number in f(x)]
     assert numbers(tf.function(unknown)(x)) == numbers(unknown(x))  # a call tells its shape
 
 

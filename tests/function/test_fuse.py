@@ -16,11 +16,11 @@ from tests.support.graph_cases import (
     chain,
     constant,
     cross_entropy,
-    given,
     layer_norm,
     log1pexp,
     number,
     of_call,
+    parameter,
     perceptron,
     random_graph,
     rosenbrock,
@@ -52,8 +52,8 @@ def test_elementwise_operations(start):
     inputs, outputs, arrays = [], [], []
     for index, name in enumerate(names[start::12]):
         for example in op_cases.examples(name)[:3]:
-            operands = [np.asarray(one) for one in example.cast(("f4", "f8")[index % 2])]
-            values = [given(operand.shape, operand.dtype) for operand in operands]
+            operands = [np.asarray(value) for value in example.cast(("f4", "f8")[index % 2])]
+            values = [parameter(operand.shape, operand.dtype) for operand in operands]
             outputs.append(operation(OPS[name], values, example.params))
             inputs += values
             arrays += operands
@@ -80,7 +80,7 @@ def test_reductions(dtype):
             continue
         for example in op_cases.examples(name):
             operands = [np.asarray(operand) for operand in example.cast(dtype)]
-            values = [given(operand.shape, operand.dtype) for operand in operands]
+            values = [parameter(operand.shape, operand.dtype) for operand in operands]
             try:
                 outputs.append(operation(OPS[name], values, example.params))
                 OPS[name].run(*operands, **example.params)
@@ -95,7 +95,7 @@ def test_reductions(dtype):
 
 @pytest.mark.parametrize("dtype", ["float16", "complex64", "complex128"])
 def test_dtypes_that_are_not_fused(dtype):
-    x = given((3, 4), dtype)
+    x = parameter((3, 4), dtype)
     graph = FuncGraph([x], [total(apply("multiply", apply("exp", x), x), (1,))])
     program = build(graph)
     assert program.kernels == 0
@@ -104,7 +104,7 @@ def test_dtypes_that_are_not_fused(dtype):
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
 def test_empty(shape):
-    x = given(shape)
+    x = parameter(shape)
     graph = FuncGraph([x], [total(apply("exp", x)), apply("add", x, number(1)), total(x, (0,))])
     check(graph, 0)
 
@@ -145,7 +145,7 @@ def test_neighbours(n):
 def test_products_with_a_matrix_share_a_pass(shape):
     """A Hessian-vector product of logistic regression: three products, one kernel."""
     rows, columns = shape
-    x, w, v = given(shape), given((columns,)), given((columns, 1))
+    x, w, v = parameter(shape), parameter((columns,)), parameter((columns, 1))
     p = apply("sigmoid", apply("matvec", x, w))
     slope = apply("reshape", apply("matmul", x, v), shape=(rows,))
     part = apply("multiply", apply("multiply", p, apply("subtract", number(1), p)), slope)
@@ -155,7 +155,7 @@ def test_products_with_a_matrix_share_a_pass(shape):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_forms_of_products(dtype):
-    x, row, column = given((4, 3), dtype), given((1, 4), dtype), given((3, 1), dtype)
+    x, row, column = parameter((4, 3), dtype), parameter((1, 4), dtype), parameter((3, 1), dtype)
     transposed = apply("transpose", x, perm=(1, 0))
     graph = FuncGraph(
         [x, row, column],
@@ -169,7 +169,7 @@ def test_forms_of_products(dtype):
     )
     assert check(graph).kernels
     for size in ((1, 3), (3, 1), (1, 1)):
-        y, other = given(size, dtype), given((size[1],), dtype)
+        y, other = parameter(size, dtype), parameter((size[1],), dtype)
         check(
             FuncGraph(
                 [y, other], [apply("matvec", y, other), apply("matvec", y, apply("exp", other))]
@@ -190,7 +190,7 @@ def test_operations_between_kernels():
 
 
 def test_outputs_are_arrays_of_their_own():
-    x = given((4,))
+    x = parameter((4,))
     y = apply("exp", x)
     row = apply("reshape", y, shape=(1, 4))
     check(FuncGraph([x], [x, x, y, y, row, number(3), apply("identity", x)]))
@@ -201,7 +201,7 @@ def test_no_inputs():
 
 
 def test_operations_on_constants_run_once():
-    table, x = constant(RNG.normal(size=(40, 50))), given((40, 10))
+    table, x = constant(RNG.normal(size=(40, 50))), parameter((40, 10))
     part = apply("getitem", table, key=(slice(None), slice(5, 15)))
     transposed = apply("transpose", table, perm=(1, 0))
     graph = FuncGraph([x], [apply("add", x, part), part, apply("matmul", transposed, x)])
@@ -212,7 +212,7 @@ def test_operations_on_constants_run_once():
 
 
 def test_strided_parts():
-    x = given((30, 40))
+    x = parameter((30, 40))
     parts = [apply("getitem", x, key=(slice(None), slice(n, n + 20))) for n in (0, 7)]
     transposed = apply("transpose", parts[1], perm=(1, 0))
     check(FuncGraph([x], [apply("multiply", *parts), apply("exp", transposed), parts[0]]))
@@ -230,10 +230,10 @@ def test_strided_parts():
 )
 def test_columns_are_read_in_place(shape, key):
     """By elementwise operations, reductions of rows and of columns, and an output."""
-    x = given(shape)
-    made = apply("sin", x)
+    x = parameter(shape)
+    sine = apply("sin", x)
     part = apply("getitem", x, key=key)
-    other = apply("getitem", made, key=key)
+    other = apply("getitem", sine, key=key)
     product = apply("multiply", part, apply("tanh", other))
     axes = range(len(shape))
     rows, columns = total(product, axes[-1:]), total(apply("square", part), axes[:-1])
@@ -245,14 +245,14 @@ def test_columns_are_read_in_place(shape, key):
 
 def test_columns_that_large_kernels_read(restore_threads):
     threads.set_num_threads(2)
-    x = given((4096, 128))
+    x = parameter((4096, 128))
     parts = [apply("getitem", x, key=(slice(None), slice(k, k + 64))) for k in (0, 64)]
     outputs = [apply("multiply", apply("tanh", parts[0]), parts[1])]
     check(FuncGraph([x], [*outputs, total(outputs[0], [1])]), kernels=1)
 
 
 def test_few_columns_are_copied():
-    x = given((50, 12))
+    x = parameter((50, 12))
     part = apply("getitem", x, key=(slice(None), slice(3, 6)))
     check(FuncGraph([x], [apply("sin", part)]))
 
@@ -271,18 +271,18 @@ def test_misaligned_inputs():
 
 
 def test_operands_that_repeat_in_the_middle():
-    x, y = given((2, 3, 4)), given((2, 1, 4))
+    x, y = parameter((2, 3, 4)), parameter((2, 1, 4))
     check(FuncGraph([x, y], [apply("multiply", apply("exp", x), y)]))
 
 
 def test_rows_and_columns_of_two_kinds():
-    x, row, wide = given((4, 3, 5)), given((4, 1, 1)), given((4, 3, 1))
+    x, row, wide = parameter((4, 3, 5)), parameter((4, 1, 1)), parameter((4, 3, 1))
     y = apply("add", apply("multiply", x, row), wide)
     check(FuncGraph([x, row, wide], [y, total(y, (1, 2)), total(y, (2,))]))
 
 
 def test_scalars_from_totals():
-    x = given((300,))
+    x = parameter((300,))
     scale = apply("divide", number(1), total(apply("square", x)))
     y = apply("multiply", x, apply("tanh", scale))
     program = check(FuncGraph([x], [y, total(y), apply("getitem", y, key=(3,))]))
@@ -290,7 +290,7 @@ def test_scalars_from_totals():
 
 
 def test_special_values():
-    x = given((6,))
+    x = parameter((6,))
     graph = FuncGraph(
         [x], [apply("log", x), apply("relu", x), apply("divide", number(1), x), total(x)]
     )
@@ -304,14 +304,14 @@ def test_special_values():
 
 
 def test_float32_stays_float32():
-    x = given((1000,), np.float32)
+    x = parameter((1000,), np.float32)
     program = check(chain(1000, np.float32))
     assert not any("float64" in source for source in program.sources[1:])
     assert build(FuncGraph([x], [total(x)]))([np.ones(1000, np.float32)])[0].dtype == np.float32
 
 
 def test_long_chains_are_cut():
-    x = y = given((64,))
+    x = y = parameter((64,))
     for _ in range(250):
         y = apply("tanh", apply("add", y, number(0.01)))
     program = check(FuncGraph([x], [y]))
@@ -322,7 +322,7 @@ def test_long_programs_repeat_themselves():
     """What compiles is no longer for twice as many steps."""
     texts = []
     for steps in (200, 400):
-        x, w = given((50,)), given((50,))
+        x, w = parameter((50,)), parameter((50,))
         values = [x]
         for _ in range(steps):
             values.append(apply("tanh", apply("multiply", values[-1], w)))
@@ -339,7 +339,7 @@ def test_deep_scalar_programs():
     """Of several dtypes; what was computed early is used late, and with a kernel."""
     texts = []
     for steps in (150, 300):
-        x, n, row = given(()), given((), np.float32), given((7,))
+        x, n, row = parameter(()), parameter((), np.float32), parameter((7,))
         values = [x]
         for step in range(steps):
             y = apply("add", apply("multiply", values[-1], number(0.5)), x)
@@ -351,8 +351,8 @@ def test_deep_scalar_programs():
         for y in reversed(values):
             back = apply("subtract", apply("multiply", back, number(0.7)), y)
         inputs = [values[0], row]
-        inputs += [one for one in FuncGraph([], [back]).values() if one.primitive is None]
-        inputs = [one for one in dict.fromkeys(inputs) if one.array is None]
+        inputs += [value for value in FuncGraph([], [back]).values() if value.primitive is None]
+        inputs = [value for value in dict.fromkeys(inputs) if value.array is None]
         outputs = [back, values[20], apply("multiply", row, values[40])]
         program = check(FuncGraph(inputs, outputs), 1)
         texts.append(len(program.sources[1]))
@@ -367,12 +367,12 @@ def test_the_same_bits_on_any_number_of_threads(restore_threads):
     graphs = [chain(200_000), cross_entropy(3000, 60), layer_norm(9000, 30)]
     for graph in graphs:
         program, arrays = build(graph), arrays_for(graph, RNG)
-        found = []
+        results = []
         for count in {1, before}:
             threads.set_num_threads(count)
-            found.append(program(arrays))
-        for one, other in zip(found[0], found[-1], strict=True):
-            np.testing.assert_array_equal(one, other)
+            results.append(program(arrays))
+        for result, other in zip(results[0], results[-1], strict=True):
+            np.testing.assert_array_equal(result, other)
 
 
 def test_no_temporary_of_the_size_of_the_data():

@@ -29,18 +29,18 @@ def assert_fused_as_eager(cases, tolerance=1e-10):
         return [function(*some) for function, some in zip(functions, tensors, strict=True)]
 
     tensors = [some for _, _, some in cases]
-    found = tf.function(together, jit_compile=True)(tensors)
-    for (name, function, some), result in zip(cases, found, strict=True):
+    results = tf.function(together, jit_compile=True)(tensors)
+    for (name, function, some), result in zip(cases, results, strict=True):
         expected = function(*some)
         tf.nest.assert_same_structure(result, expected)
         pairs = zip(tf.nest.flatten(result), tf.nest.flatten(expected), strict=True)
-        for index, (one, other) in enumerate(pairs):
-            assert (one is None) == (other is None), name
-            if one is not None:
-                assert (one.dtype, one.shape) == (other.dtype, other.shape), name
+        for index, (value, other) in enumerate(pairs):
+            assert (value is None) == (other is None), name
+            if value is not None:
+                assert (value.dtype, value.shape) == (other.dtype, other.shape), name
                 rtol = tolerance if other.dtype.kind not in "fc" else limit(tolerance, other.dtype)
                 message = f"{name}, output {index}"
-                np.testing.assert_allclose(one, other, rtol, rtol, err_msg=message)
+                np.testing.assert_allclose(value, other, rtol, rtol, err_msg=message)
 
 
 def limit(tolerance, dtype):
@@ -58,18 +58,18 @@ def of_example(example):
     result = example.run(*example.operands)
     rng = generator(example.primitive)
     weights = tf.constant(np.asarray(rng.normal(size=result.shape)).astype(result.dtype))
-    return differentiated(example, weights, lambda one: one * one), tensors
+    return differentiated(example, weights, lambda y: y * y), tensors
 
 
 def chosen(name, index):
     """One example of an operation that broadcasts; of a reduction also one by rows or columns."""
-    found = examples(name)
+    cases = examples(name)
     if is_elementwise(OPS[name]):
-        return [found[0 if len(found[0].operands) == 1 else 2]]
-    if found[0].params.keys() != {"axis", "keepdims"}:
-        return found[:1]
+        return [cases[0 if len(cases[0].operands) == 1 else 2]]
+    if cases[0].params.keys() != {"axis", "keepdims"}:
+        return cases[:1]
     axis = index % 2
-    return [found[0], found[0]._replace(params={"axis": (axis,), "keepdims": bool(axis)})]
+    return [cases[0], cases[0]._replace(params={"axis": (axis,), "keepdims": bool(axis)})]
 
 
 def of_operations(names):
@@ -105,8 +105,11 @@ def orders(function, count):
             return [function(x)]
         with tf.GradientTape() as tape:
             tape.watch(x)
-            found = orders(function, count - 1)(x)
-        return [*found, None if found[-1] is None else tape.gradient(found[-1], x)]
+            derivatives = orders(function, count - 1)(x)
+        return [
+            *derivatives,
+            None if derivatives[-1] is None else tape.gradient(derivatives[-1], x),
+        ]
 
     return derivatives
 
@@ -144,17 +147,17 @@ def test_documents_with_tapes_outside():
     functions = list((ordinary | rules).values())
 
     def derivatives(function):
-        x, found = tf.constant(1.5), []
+        x, results = tf.constant(1.5), []
         with tf.GradientTape(persistent=True) as outer:
             outer.watch(x)
             with tf.GradientTape(persistent=True) as tape:
                 tape.watch(x)
                 ys = function(x)
             first = [tape.gradient(y, x) for y in ys]
-        for y, one in zip(ys, first, strict=True):
-            second = outer.gradient(one, x, unconnected_gradients="zero")
-            found.append([y.numpy(), one.numpy(), second.numpy()])
-        return found
+        for y, slope in zip(ys, first, strict=True):
+            second = outer.gradient(slope, x, unconnected_gradients="zero")
+            results.append([y.numpy(), slope.numpy(), second.numpy()])
+        return results
 
     def together(x):
         return [function(x) for function in functions]
@@ -185,7 +188,10 @@ def test_composite_functions_of_matrices(start):
     def derivatives(function):
         return lambda x: (function(x), tf.grad(lambda x: tf.reduce_sum(function(x) ** 2))(x))
 
-    cases = [(inspect.getsource(one).strip(), derivatives(one), [x]) for one in COMPOSITES]
+    cases = [
+        (inspect.getsource(composite).strip(), derivatives(composite), [x])
+        for composite in COMPOSITES
+    ]
     assert_fused_as_eager(cases[start::2])
 
 
@@ -204,13 +210,15 @@ def test_other_sizes_compile_nothing(monkeypatch):
         x = tf.constant(np.random.default_rng(0).normal(size=shape))
         with tf.GradientTape() as tape:
             tape.watch(x)
-            found = f(x)
-        first = tape.gradient(found, x)
+            results = f(x)
+        first = tape.gradient(results, x)
         with tf.GradientTape() as tape:
             tape.watch(x)
             wanted = f.python_function(x)
-        for one, other in zip([*found, first], [*wanted, tape.gradient(wanted, x)], strict=True):
-            np.testing.assert_allclose(one, other, 1e-12, 1e-12)
+        for result, other in zip(
+            [*results, first], [*wanted, tape.gradient(wanted, x)], strict=True
+        ):
+            np.testing.assert_allclose(result, other, 1e-12, 1e-12)
 
     monkeypatch.setattr(generated, "_modules", {})
     run((3, 5))

@@ -35,7 +35,7 @@ FUNCTIONS = [
     *(chain, network, tape_inside, log1pexp, doubled_rule, tf.recompute_grad(chain)),
     lambda x: tf.reduce_sum(tf.recompute_grad([tf.exp, tf.sin, doubled_rule])(x)),
     lambda x: tf.reduce_sum(tf.hessian(chain)(x) ** 2),
-    lambda x: tf.reduce_sum(tf.vmap(lambda one: log1pexp(one) * x)(x)),
+    lambda x: tf.reduce_sum(tf.vmap(lambda row: log1pexp(row) * x)(x)),
     lambda x: tf.reduce_sum(tf.jvp(doubled_rule, [x], [x])[1]),
     lambda x: x,
     lambda x: tf.constant(X) * 1.0,
@@ -64,8 +64,14 @@ def test_tapes_inside(function):
 @EACH
 def test_tapes_inside_and_outside(function):
     x = tf.constant(X)
-    compiled = unfused(lambda x: [one for one in orders(function, x, 1) if one is not None][-1])
-    eager = lambda x: [one for one in orders(function, x, 1) if one is not None][-1]
+    compiled = unfused(
+        lambda x: [derivative for derivative in orders(function, x, 1) if derivative is not None][
+            -1
+        ]
+    )
+    eager = lambda x: [
+        derivative for derivative in orders(function, x, 1) if derivative is not None
+    ][-1]
     same(orders(compiled, x, 2), orders(eager, x, 2))
 
 
@@ -138,14 +144,14 @@ def test_several_outputs_some_of_them_unused():
     def gradients(function):
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(x)
-            found = function(x, n)
-        b = found["b"]
+            results = function(x, n)
+        b = results["b"]
         return [
-            tape.gradient(found["a"], x),
-            tape.gradient([found["a"], b[0]], x),
+            tape.gradient(results["a"], x),
+            tape.gradient([results["a"], b[0]], x),
             tape.gradient(b[1], x),
             tape.gradient(b[0], [x, n]),
-            tape.gradient(found["n"], x),
+            tape.gradient(results["n"], x),
         ]
 
     with warnings.catch_warnings():
@@ -186,7 +192,7 @@ def test_captured_tensors_and_variables():
                 tape.watch([x, c])
                 y = function(x)
             first = tape.gradient(y, [x, c, v, frozen])
-            assert [one is v for one in tape.watched_variables()] == [True]
+            assert [variable is v for variable in tape.watched_variables()] == [True]
         return y, first, outer.gradient(first[:3], [x, c, v])
 
     compiled = unfused(f)
@@ -313,7 +319,7 @@ def test_custom_gradients_around_functions():
         y = inner(x)
 
         def grad(dy, variables=None):
-            assert variables == [v] or [one is v for one in variables] == [True]
+            assert variables == [v] or [variable is v for variable in variables] == [True]
             return dy * 7.0, [dy * 11.0]
 
         return y, grad
@@ -322,7 +328,7 @@ def test_custom_gradients_around_functions():
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = f(x)
-    assert [one.numpy() for one in tape.gradient(y, [x, v])] == [7.0, 11.0]
+    assert [gradient.numpy() for gradient in tape.gradient(y, [x, v])] == [7.0, 11.0]
 
 
 def test_a_rule_in_compiled_code():
@@ -377,8 +383,8 @@ def test_complex_numbers():
     compiled = unfused(f)
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(z)
-        one, other = f(z), compiled(z)
-    same(tape.gradient(other, z), tape.gradient(one, z))
+        result, other = f(z), compiled(z)
+    same(tape.gradient(other, z), tape.gradient(result, z))
 
 
 def test_gradients_are_functions_that_do_not_warn():
@@ -404,10 +410,10 @@ def test_a_compiled_rule_in_forward_mode(second):
     def rule(dy, x):
         return dy * tf.cos(x) * 3.0, lambda ddy: (second(ddy, x), -3.0 * ddy * dy * tf.sin(x))
 
-    def made(rule):
+    def with_rule(rule):
         return tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: rule(dy, x)))
 
-    f, eager, x = made(unfused(rule)), made(rule), tf.constant(X)
+    f, eager, x = with_rule(unfused(rule)), with_rule(rule), tf.constant(X)
     for _ in range(2):
         same(tf.jvp(f, [x], [x]), tf.jvp(eager, [x], [x]))
         same(tf.linearize(f, x)[1](x), tf.linearize(eager, x)[1](x))
@@ -447,15 +453,15 @@ def test_programs_run_again_what_is_to_be_recomputed():
     def layers(x):
         return tf.tanh(tf.tanh(x @ w) @ w)
 
-    kept, found, x = [], [], tf.constant(np.linspace(-1.0, 1.0, 12).reshape(3, 4))
+    kept, gradients, x = [], [], tf.constant(np.linspace(-1.0, 1.0, 12).reshape(3, 4))
     for function in (layers, tf.recompute_grad(layers)):
         program = unfused(lambda x, function=function: tf.reduce_sum(function(function(x))))
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = program(x)
-        found.append(tape.gradient(y, x))
-        (made,) = program._programs.values()
-        (gradient,) = made._gradients.values()
+        gradients.append(tape.gradient(y, x))
+        (compiled,) = program._programs.values()
+        (gradient,) = compiled._gradients.values()
         kept.append(len(gradient.parts.forward_outputs.graph.outputs) - 1)
-    same(found[1], found[0])
+    same(gradients[1], gradients[0])
     assert kept == [4, 1]  # products; the second call's operand

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.graph_cases import apply, arrays_for, assert_same, given, number, total
+from tests.support.graph_cases import apply, arrays_for, assert_same, number, parameter, total
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.fusion.nodes import LiteralNode, SizeNode
 from tinygrad_cg._function.graph.values import FuncGraph
@@ -21,13 +21,13 @@ ROOT = Path(__file__).resolve().parents[2]
 RNG = np.random.default_rng(0)
 
 
-def made(run):
+def compiled_and_loaded(run):
     """The functions of texts that a call compiles, and those that it finds on the disk, by name."""
     before = len(runtime.compiled), len(runtime.loaded)
     run()
-    found = runtime.compiled[before[0] :], runtime.loaded[before[1] :]
+    lists = runtime.compiled[before[0] :], runtime.loaded[before[1] :]
     ours = re.compile(r"run|thread_\d+")
-    return tuple([name for name in names if ours.fullmatch(name)] for names in found)
+    return tuple([name for name in names if ours.fullmatch(name)] for names in lists)
 
 
 def steps(count, a, b):
@@ -59,12 +59,12 @@ def test_programs_that_differ_in_constants_compile_once(name, dtype, n):
     held = tf.function(first)
     held(x)
     other = tf.function(second)
-    assert made(lambda: other(x)) == ([], [])
-    for found, function in ((held, first), (other, second)):
-        pairs = zip(tf.nest.flatten(found(x)), tf.nest.flatten(function(x)), strict=True)
-        for one, expected in pairs:
+    assert compiled_and_loaded(lambda: other(x)) == ([], [])
+    for result, function in ((held, first), (other, second)):
+        pairs = zip(tf.nest.flatten(result(x)), tf.nest.flatten(function(x)), strict=True)
+        for part, expected in pairs:
             tolerance = 1e-12 if dtype == np.float64 else 1e-4
-            np.testing.assert_allclose(one, expected, tolerance, tolerance)
+            np.testing.assert_allclose(part, expected, tolerance, tolerance)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint16, np.uint64])
@@ -74,13 +74,13 @@ def test_integers(dtype):
     held = tf.function(lambda x: tf.where(x * dtype(3) > dtype(5), x, dtype(biggest)))
     np.testing.assert_array_equal(held(x), np.array([biggest, biggest, *range(2, 9)], dtype))
     other = tf.function(lambda x: tf.where(x * dtype(2) > dtype(9), x, dtype(biggest - 1)))
-    assert made(lambda: other(x)) == ([], [])
+    assert compiled_and_loaded(lambda: other(x)) == ([], [])
     np.testing.assert_array_equal(other(x), np.array([*[biggest - 1] * 5, *range(5, 9)], dtype))
 
 
 def test_numbers_of_several_dtypes_keep_their_bits():
     narrow, wide = np.float32(0.1), 0.1
-    x, n, m = given((5,)), given((5,), np.float32), given((5,), np.int16)
+    x, n, m = parameter((5,)), parameter((5,), np.float32), parameter((5,), np.int16)
     graph = FuncGraph(
         [x, n, m],
         [
@@ -98,7 +98,7 @@ def test_numbers_of_several_dtypes_keep_their_bits():
     results = program(ones)
     expected = [wide, narrow, -1234, np.nextafter(wide, 1), np.float32(1e-45), 1]
     places = [0, 0, 0, 0, 1, 0]
-    assert [one[k] for one, k in zip(results, places, strict=True)] == expected
+    assert [result[k] for result, k in zip(results, places, strict=True)] == expected
     assert_same(program, graph, arrays_for(graph, RNG))
 
 
@@ -106,7 +106,7 @@ def test_long_runs_of_scalars():
     """A thousand steps of one element, each with numbers of its own: a line for each operation."""
     lengths = []
     for count in (300, 600):
-        x, row = given(()), given((7,))
+        x, row = parameter(()), parameter((7,))
         y = x
         for k in range(count):
             y = apply("tanh", apply("add", apply("multiply", y, number(0.9 + k / 1e4)), x))
@@ -121,7 +121,7 @@ def test_long_runs_of_scalars():
 
 def test_steps_with_numbers_of_their_own_share_a_kernel():
     def texts(count):
-        x = y = given((64,))
+        x = y = parameter((64,))
         for k in range(count):
             y = apply("tanh", apply("multiply", y, number(0.5 + k / 1e4)))
         program = build(FuncGraph([x], [y]))
@@ -141,7 +141,7 @@ f = tf.function(tf.grad(lambda x: tf.reduce_sum(tf.exp(x * rate) - rate / 3)))
 f(tf.constant([1.0, 2.0]))
 print(runtime.compiled.count("run"), runtime.loaded.count("run"))
 """
-    found = []
+    outputs = []
     for rate in ("0.1", "0.025"):
         done = subprocess.run(
             [sys.executable, "-c", code, rate],
@@ -150,8 +150,8 @@ print(runtime.compiled.count("run"), runtime.loaded.count("run"))
             env={**os.environ, "TINYGRAD_CG_CACHE_DIR": str(tmp_path)},
             check=True,
         )
-        found.append(done.stdout.split())
-    assert found == [["1", "0"], ["0", "1"]]
+        outputs.append(done.stdout.split())
+    assert outputs == [["1", "0"], ["0", "1"]]
 
 
 # Texts -------------------------------------------------------------------------------------------
@@ -175,9 +175,9 @@ def test_the_call_says_what_the_numbers_are():
 def test_all_positions_in_the_call_are_those_of_the_kernels():
     x = tf.constant(RNG.normal(size=5).astype(np.float32))
     call, kernel = tf.function(lambda x: (x * 0.375 - 2.5) / 3.5).kernels(x)
-    found = dict(re.findall(r"(literals_float32\[\d+\]) = ([\d.]+)", call))
-    assert sorted(found.values()) == ["0.375", "2.5", "3.5"]
-    assert all(f" = {place}\n" in kernel for place in found)
+    literals = dict(re.findall(r"(literals_float32\[\d+\]) = ([\d.]+)", call))
+    assert sorted(literals.values()) == ["0.375", "2.5", "3.5"]
+    assert all(f" = {place}\n" in kernel for place in literals)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_all_positions_in_the_call_are_those_of_the_kernels():
     ],
 )
 def test_numbers_in_texts(name, value, in_text):
-    x = given((8,))
+    x = parameter((8,))
     graph = FuncGraph([x], [apply(name, x, number(value))])
     program = build(graph)
     assert ("literals_float64" in program.sources[1]) == (not in_text)
@@ -203,7 +203,7 @@ def test_numbers_in_texts(name, value, in_text):
 
 
 def test_divisors_of_few_elements_may_be_sizes():
-    x = given((8,))
+    x = parameter((8,))
     graph = FuncGraph([x], [apply("divide", total(apply("square", x)), number(4.0))])
     program = build(graph)
     assert "literals_float64" in program.sources[1]

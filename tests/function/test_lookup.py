@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.graph_cases import FLOAT64, apply, assert_same, given, number, total
+from tests.support.graph_cases import FLOAT64, apply, assert_same, number, parameter, total
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.graph.values import FuncGraph, Value, constant
 from tinygrad_cg_kernels.runtime import service, threads
@@ -34,11 +34,11 @@ def arrays_for(shape: tuple[int, ...], dtype: Any = FLOAT64, kind: str = "int64"
     return [RNG.normal(size=shape).astype(dtype), index.astype(kind)]
 
 
-def assert_near(found: Any, wanted: Any, tolerance: float) -> None:
-    tf.nest.assert_same_structure(found, wanted)
-    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(wanted), strict=True):
-        assert (one.shape, one.dtype) == (other.shape, other.dtype)
-        np.testing.assert_allclose(one, other, tolerance, tolerance)
+def assert_near(results: Any, wanted: Any, tolerance: float) -> None:
+    tf.nest.assert_same_structure(results, wanted)
+    for result, other in zip(tf.nest.flatten(results), tf.nest.flatten(wanted), strict=True):
+        assert (result.shape, result.dtype) == (other.shape, other.dtype)
+        np.testing.assert_allclose(result, other, tolerance, tolerance)
 
 
 # Programs ----------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def assert_near(found: Any, wanted: Any, tolerance: float) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("shape", [(5, 7), (3, 2500), (4096, 50), (2, 3, 4)])
 def test_reads_and_writes_share_a_pass(shape, dtype):
-    graph = read_and_written(given(shape, dtype), given(shape[:-1], np.int64))
+    graph = read_and_written(parameter(shape, dtype), parameter(shape[:-1], np.int64))
     program = build(graph)
     assert_same(program, graph, arrays_for(shape, dtype))
     assert program.kernels == 1
@@ -55,7 +55,7 @@ def test_reads_and_writes_share_a_pass(shape, dtype):
 
 def test_other_sizes_compile_nothing():
     first, second = (
-        build(read_and_written(given(shape), given(shape[:-1], np.int64))).sources[1:]
+        build(read_and_written(parameter(shape), parameter(shape[:-1], np.int64))).sources[1:]
         for shape in [(5, 7), (30, 40)]
     )
     assert first == second
@@ -63,42 +63,42 @@ def test_other_sizes_compile_nothing():
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "uint64"])
 def test_dtypes_of_indices(kind):
-    graph = read_and_written(given((6, 9)), given((6,), kind))
+    graph = read_and_written(parameter((6, 9)), parameter((6,), kind))
     assert_same(build(graph), graph, arrays_for((6, 9), kind=kind))
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (4, 1), (1, 1)])
 def test_one_row_or_column(shape):
-    graph = read_and_written(given(shape), given(shape[:1], np.int64))
+    graph = read_and_written(parameter(shape), parameter(shape[:1], np.int64))
     assert_same(build(graph), graph, arrays_for(shape))
 
 
 @pytest.mark.parametrize("columns", [5, 70_000])
 def test_one_row_in_a_long_program(columns):
     """Numbers that are looked up among others that are computed."""
-    x, index = given((1, columns)), given((1,), np.int64)
-    y, known = apply("exp", x), apply("gather", x, index, axis=1, batch_dims=1)
+    x, index = parameter((1, columns)), parameter((1,), np.int64)
+    y, picked = apply("exp", x), apply("gather", x, index, axis=1, batch_dims=1)
     for step in range(120):
-        known = apply("tanh", apply("add", known, number(step / 9)))
+        picked = apply("tanh", apply("add", picked, number(step / 9)))
         if step % 7 == 0:
             part = apply("gather", (x, y)[step % 2], index, axis=1, batch_dims=1)
-            known = apply("subtract", part, known)
+            picked = apply("subtract", part, picked)
     graph = FuncGraph(
-        [x, index], [known, apply("multiply", y, apply("reshape", known, shape=(1, 1)))]
+        [x, index], [picked, apply("multiply", y, apply("reshape", picked, shape=(1, 1)))]
     )
     assert_same(build(graph), graph, arrays_for((1, columns)))
 
 
 def test_constant_indices():
     x, index = arrays_for((6, 9))
-    graph = read_and_written(given((6, 9)), constant(index))
+    graph = read_and_written(parameter((6, 9)), constant(index))
     program = build(graph)
     assert_same(program, graph, [x])
     assert "run_" not in program.sources[0]
 
 
 def test_indices_that_a_kernel_makes():
-    x = given((40, 30))
+    x = parameter((40, 30))
     index = apply("cast", apply("greater", total(x, (1,)), number(0)), dtype=np.dtype(np.int32))
     graph = read_and_written(apply("tanh", x), index)
     graph = FuncGraph([x], graph.outputs)
@@ -107,13 +107,13 @@ def test_indices_that_a_kernel_makes():
 
 def test_special_values_stay_what_they_are():
     """What is not read takes no part: 0 times infinity would be nan."""
-    x, index = given((3, 4)), given((3,), np.int64)
+    x, index = parameter((3, 4)), parameter((3,), np.int64)
     chosen = apply("gather", x, index, axis=1, batch_dims=1)
     back = apply("gather_adjoint", chosen, index, shape=(3, 4), axis=1, batch_dims=1)
     array = np.array([[-0.0, np.inf, np.nan, 1], [np.nan, -np.inf, 2, 3], [5, np.nan, np.inf, 4]])
-    found, scattered = build(FuncGraph([x, index], [chosen, back]))([array, np.array([0, 1, 0])])
-    np.testing.assert_array_equal(found, [-0.0, -np.inf, 5])
-    assert np.signbit(found[0])
+    picked, scattered = build(FuncGraph([x, index], [chosen, back]))([array, np.array([0, 1, 0])])
+    np.testing.assert_array_equal(picked, [-0.0, -np.inf, 5])
+    assert np.signbit(picked[0])
     expected = np.zeros((3, 4))
     expected[1, 1], expected[2, 0] = -np.inf, 5
     np.testing.assert_array_equal(scattered, expected)
@@ -121,7 +121,7 @@ def test_special_values_stay_what_they_are():
 
 def test_values_that_are_used_many_times():
     """Each is computed once at an index, however many ways lead to it; and in its own order."""
-    x, index = given((6, 9)), given((6,), np.int64)
+    x, index = parameter((6, 9)), parameter((6,), np.int64)
     y = x
     for _ in range(25):
         y = apply("subtract", y, apply("multiply", apply("subtract", y, number(0.1)), y))
@@ -134,7 +134,7 @@ def test_values_that_are_used_many_times():
 
 
 def test_one_hot_of_numbers_beyond_int32():
-    index = given((3,), np.int64)
+    index = parameter((3,), np.int64)
     ones = apply("one_hot", index, depth=4, axis=1, dtype=np.dtype(np.float32))
     graph = FuncGraph([index], [ones, total(ones, (0,))])
     assert_same(build(graph), graph, [np.array([2**32 + 1, -(2**32) + 2, 3])])
@@ -142,13 +142,13 @@ def test_one_hot_of_numbers_beyond_int32():
 
 def test_the_same_bits_on_any_number_of_threads(restore_threads):
     shape, before = (3000, 60), threads.get_num_threads()
-    program = build(read_and_written(given(shape), given(shape[:1], np.int64)))
-    arrays, found = arrays_for(shape), []
+    program = build(read_and_written(parameter(shape), parameter(shape[:1], np.int64)))
+    arrays, results = arrays_for(shape), []
     for count in {1, before}:
         threads.set_num_threads(count)
-        found.append(program(arrays))
-    for one, other in zip(found[0], found[-1], strict=True):
-        np.testing.assert_array_equal(one, other)
+        results.append(program(arrays))
+    for result, other in zip(results[0], results[-1], strict=True):
+        np.testing.assert_array_equal(result, other)
 
 
 # Rows at indices, and transposes -----------------------------------------------------------------
@@ -237,7 +237,7 @@ SPELLINGS = {
     "take_along_axis": lambda y, k: tf.numpy.take_along_axis(y, k[:, None], 1),
     "index": lambda y, k: y[np.arange(ROWS), k],
     "index by range": lambda y, k: y[tf.range(ROWS), k],
-    "index by vmap": lambda y, k: tf.vmap(lambda row, one: row[one])(y, k),
+    "index by vmap": lambda y, k: tf.vmap(lambda row, i: row[i])(y, k),
     "known index": lambda y, k: y[np.arange(ROWS), LABELS],
     "one_hot": lambda y, k: tf.reduce_sum(tf.one_hot(k, COLUMNS, dtype=y.dtype) * y, 1),
     "sparse": lambda y, k: -tf.nn.sparse_softmax_cross_entropy_with_logits(k, y),

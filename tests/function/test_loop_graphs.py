@@ -97,38 +97,38 @@ def derivatives(program):
                 tape.watch(arguments)
                 y = program(*arguments)
             first = tape.gradient(y, arguments)
-            product = sum(tf.reduce_sum(tf.sin(one)) for one in first)
+            product = sum(tf.reduce_sum(tf.sin(gradient)) for gradient in first)
         return y, *first, *outer.gradient(product, arguments)
 
     return run
 
 
-@pytest.mark.parametrize("program", NETWORKS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("program", NETWORKS, ids=lambda value: value.__name__)
 @pytest.mark.parametrize("rounds", [5, 1])
 def test_derivatives_are_those_of_an_eager_run(program, rounds):
-    given = arguments(rounds)
+    args = arguments(rounds)
     run = derivatives(program)
-    for one, other in zip(unfused(run)(*given), run(*given), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-10)
+    for result, other in zip(unfused(run)(*args), run(*args), strict=True):
+        np.testing.assert_allclose(result, other, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("program", [recurrent, of_batches], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("program", [recurrent, of_batches], ids=lambda value: value.__name__)
 def test_a_batch_of_them(program):
-    given = arguments()
+    args = arguments()
     run = tf.grad(program, (0, 1, 3))
-    batch = [tf.stack([one, 0.5 * one]) for one in given]
-    found = unfused(tf.vmap(run))(*batch)
-    expected = [run(*[one[k] for one in batch]) for k in range(2)]
-    for k, one in enumerate(found):
-        np.testing.assert_allclose(one, tf.stack([other[k] for other in expected]), rtol=1e-9)
+    batch = [tf.stack([arg, 0.5 * arg]) for arg in args]
+    results = unfused(tf.vmap(run))(*batch)
+    expected = [run(*[arg[k] for arg in batch]) for k in range(2)]
+    for k, result in enumerate(results):
+        np.testing.assert_allclose(result, tf.stack([other[k] for other in expected]), rtol=1e-9)
 
 
-def loops(function, *given):
+def loops(function, *args):
     """Return the names of the operations of each loop of a program, and of those outside."""
     function = unfused(function)
-    function(*given)
-    (made,) = function._programs.values()
-    graph = made.program.graph
+    function(*args)
+    (compiled,) = function._programs.values()
+    graph = compiled.program.graph
     bodies = [
         value.params["loop"].body
         for value in graph.values()
@@ -157,12 +157,12 @@ def test_what_is_the_same_in_all_rounds_is_computed_once():
 
 def test_what_nothing_reads_is_left_out():
     def first(xs):
-        found, rows = ops.scan(
+        end, rows = ops.scan(
             lambda carry, x: ((carry[0] + x, carry[1] * tf.exp(x)), (tf.sin(x), carry[0])),
             (0.0 * xs[0], xs[0]),
             xs,
         )
-        return found[0] + tf.reduce_sum(rows[1])
+        return end[0] + tf.reduce_sum(rows[1])
 
     bodies, inside, _ = loops(first, normal(4))
     assert bodies[0].carries == 1
@@ -198,6 +198,6 @@ def test_a_number_that_is_no_number_in_rounds_that_are_not_run():
         return tf.reduce_sum(h)
 
     w, x = normal(2, 2), normal(2, 2)
-    found, expected = unfused(tf.grad(program, (0, 1)))(w, x), tf.grad(program, (0, 1))(w, x)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-10)
+    gradients, expected = unfused(tf.grad(program, (0, 1)))(w, x), tf.grad(program, (0, 1))(w, x)
+    for gradient, other in zip(gradients, expected, strict=True):
+        np.testing.assert_allclose(gradient, other, rtol=1e-10)

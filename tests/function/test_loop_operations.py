@@ -267,7 +267,7 @@ def inputs(dtype, n):
     xs = np.sin(np.arange(2.0 * n) + 0.5).reshape(n, 2)
     if dtype == "complex128":
         x, w, xs = x + 0.2j * x - 0.1j, w + 0.1j * w**2, xs - 0.3j * xs**2
-    return [one.astype(dtype) for one in (x, w, xs)]
+    return [array.astype(dtype) for array in (x, w, xs)]
 
 
 def loss(f, n):
@@ -293,7 +293,7 @@ def reverse(f):
 
 def forward(f):
     def run(*operands):
-        ways = tuple([tf.cos(one) for one in operands])
+        ways = tuple([tf.cos(operand) for operand in operands])
         with tf.autodiff.ForwardAccumulator(operands, ways) as accumulator:
             y = f(*operands)
         return accumulator.jvp(y, "zero")
@@ -302,7 +302,7 @@ def forward(f):
 
 
 def squares(tensors):
-    return sum(tf.reduce_sum(tf.math.real(one * one)) for one in tensors)
+    return sum(tf.reduce_sum(tf.math.real(tensor * tensor)) for tensor in tensors)
 
 
 def summed(f):
@@ -328,18 +328,18 @@ def of_batch(f):
 
 def of_examples(f):
     def run(xs, *operands):
-        found = [reverse(f)(x, *operands) for x in tf.unstack(xs)]
-        return [tf.stack(column) for column in zip(*found, strict=True)]
+        rows = [reverse(f)(x, *operands) for x in tf.unstack(xs)]
+        return [tf.stack(column) for column in zip(*rows, strict=True)]
 
     return forward(run)
 
 
-def assert_same(found, expected, dtype, message):
-    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
-        assert one.dtype == other.dtype
+def assert_same(results, expected, dtype, message):
+    for result, other in zip(tf.nest.flatten(results), tf.nest.flatten(expected), strict=True):
+        assert result.dtype == other.dtype
         scale = 1.0 + np.abs(other).max(initial=0)
         tolerance = (1e-4 if dtype == "float32" else 1e-9) * scale
-        np.testing.assert_allclose(one, other, rtol=0, atol=tolerance, err_msg=message)
+        np.testing.assert_allclose(result, other, rtol=0, atol=tolerance, err_msg=message)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -349,8 +349,8 @@ def test_derivatives_are_those_of_unrolled_loops(name):
         for n in counts:
             operands = list(map(tf.constant, inputs(dtype, n)))
             expected = derivatives(loss(unrolled, n))(*operands)
-            found = unfused(derivatives(loss(f, n)))(*operands)
-            assert_same(found, expected, dtype, f"{dtype}, {n} rounds")
+            results = unfused(derivatives(loss(f, n)))(*operands)
+            assert_same(results, expected, dtype, f"{dtype}, {n} rounds")
             if dtype == "float64":
                 eager = derivatives(loss(f, n))(*operands)
                 assert_same(eager, expected, dtype, f"eager, {n} rounds")
@@ -364,8 +364,8 @@ def test_derivatives_of_batches_are_those_of_each_example(name):
             x, *rest = map(tf.constant, inputs(dtype, n))
             xs = tf.stack([x, x[::-1] * 0.9])
             expected = of_examples(loss(unrolled, n))(xs, *rest)
-            found = unfused(of_batch(loss(f, n)))(xs, *rest)
-            assert_same(found, expected, dtype, f"{dtype}, {n} rounds")
+            results = unfused(of_batch(loss(f, n)))(xs, *rest)
+            assert_same(results, expected, dtype, f"{dtype}, {n} rounds")
 
 
 COMPILED = (
@@ -379,8 +379,8 @@ def test_kernels_have_the_same_results(name):
     f, unrolled, counts = CASES[name]
     for n in {0, 3}.intersection(counts):
         operands = list(map(tf.constant, inputs("float64", n)))
-        found = tf.function(reverse(loss(f, n)))(*operands)
-        assert_same(found, reverse(loss(unrolled, n))(*operands), "float64", f"{n} rounds")
+        results = tf.function(reverse(loss(f, n)))(*operands)
+        assert_same(results, reverse(loss(unrolled, n))(*operands), "float64", f"{n} rounds")
 
 
 # With the last number of rounds in `CASES`: of float64 the value, the sums of the gradients by x
@@ -466,5 +466,5 @@ def test_numbers_are_those_of_the_original(names):
             x, w, xs = map(tf.constant, inputs(dtype, counts[-1]))
             first = reverse(lambda x, w, f=f, n=counts[-1], xs=xs: loss(f, n)(x, w, xs))
             second = reverse(lambda x, w, f=first: squares(f(x, w)[1:]))
-            sums = [np.sum(one) for one in (*first(x, w), *second(x, w)[1:])]
+            sums = [np.sum(gradient) for gradient in (*first(x, w), *second(x, w)[1:])]
             np.testing.assert_allclose(sums[: len(numbers)], numbers, rtol=1e-8, err_msg=name)

@@ -33,8 +33,8 @@ def no_scalars(monkeypatch):
 
 def texts(function, *arguments):
     """Return how many loops of a function are machine code, and how many programs Python calls."""
-    found = tf.function(function).kernels(*arguments)
-    return tuple(sum(f"def {name}(" in text for text in found) for name in ("rounds", "call"))
+    texts = tf.function(function).kernels(*arguments)
+    return tuple(sum(f"def {name}(" in text for text in texts) for name in ("rounds", "call"))
 
 
 def driven_by_python(function, *arguments):
@@ -46,17 +46,17 @@ def driven_by_python(function, *arguments):
 
 
 def bits(values):
-    return [np.asarray(one).tobytes() for one in tf.nest.flatten(values)]
+    return [np.asarray(leaf).tobytes() for leaf in tf.nest.flatten(values)]
 
 
-def near(found, expected):
+def near(results, expected):
     """Check that two structures of tensors are the same but for rounding."""
-    tf.nest.assert_same_structure(found, expected)
-    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
-        assert one.dtype == other.dtype
-        tolerance = 1e-11 if one.dtype == "float64" else 1e-4
+    tf.nest.assert_same_structure(results, expected)
+    for result, other in zip(tf.nest.flatten(results), tf.nest.flatten(expected), strict=True):
+        assert result.dtype == other.dtype
+        tolerance = 1e-11 if result.dtype == "float64" else 1e-4
         scale = max(np.abs(other).max(initial=0.0), 1e-3)
-        np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * scale)
+        np.testing.assert_allclose(result, other, rtol=0, atol=tolerance * scale)
 
 
 def recurrence(w, u, xs):
@@ -213,17 +213,17 @@ def test_products_in_loops_are_what_they_are_eagerly(name, dtype):
     gradient = tf.value_and_grad(function, wanted)
 
     def second(*operands):
-        found = gradient(*operands)[1]
-        return sum(tf.reduce_sum(one * tf.cos(one)) for one in found)
+        gradients = gradient(*operands)[1]
+        return sum(tf.reduce_sum(gradient * tf.cos(gradient)) for gradient in gradients)
 
     refused = len(service.fallbacks)
-    for one in (function, gradient, tf.grad(second, wanted)):
-        count, calls = texts(one, *operands)
+    for program in (function, gradient, tf.grad(second, wanted)):
+        count, calls = texts(program, *operands)
         assert count >= 1
-        assert calls == 1 or one is not function
-        found = tf.function(one)(*operands)
-        near(found, one(*operands))
-        near(found, driven_by_python(one, *operands))
+        assert calls == 1 or program is not function
+        results = tf.function(program)(*operands)
+        near(results, program(*operands))
+        near(results, driven_by_python(program, *operands))
     assert len(service.fallbacks) == refused  # none is left to Numba
 
 
@@ -255,9 +255,9 @@ def test_products_have_the_bits_of_those_between_kernels(form, size, dtype):
         *(normal(*s, size, dtype=dtype) for s in ((6,), (3, 6))),
     )
     assert texts(loop, *operands) == (1, 1)
-    found = tf.function(loop)(*operands)
-    assert bits(found) == bits(driven_by_python(loop, *operands))
-    near(found, loop(*operands))
+    result = tf.function(loop)(*operands)
+    assert bits(result) == bits(driven_by_python(loop, *operands))
+    near(result, loop(*operands))
 
 
 def test_integers_are_multiplied_as_they_are_eagerly():
@@ -306,40 +306,40 @@ def test_loops_without_rounds_or_elements():
 
 
 @pytest.fixture
-def made(monkeypatch):
+def compiled(monkeypatch):
     """The functions of the loops that are compiled."""
-    found = []
+    compiled = []
 
-    def compile_rounds(*given):
-        found.append(rounds.compile_rounds(*given))
-        return found[-1]
+    def compile_rounds(*args):
+        compiled.append(rounds.compile_rounds(*args))
+        return compiled[-1]
 
     monkeypatch.setattr(loops, "compile_rounds", compile_rounds)
-    return found
+    return compiled
 
 
-def test_matrices_are_taken_as_they_lie(made):
+def test_matrices_are_taken_as_they_lie(compiled):
     def loop(w, h):
         return ops.fori_loop(0, 4, lambda i, h: tf.tanh(h @ w), h)
 
     w, h = RNG.normal(size=(70, 70)) / 8, RNG.normal(size=(9, 70))
     tf.function(loop)(tf.constant(w), tf.constant(h))
-    (run,) = made
-    for given in (w, np.asfortranarray(w), w.T, w, np.repeat(w, 2, 1)[:, ::2]):
+    (run,) = compiled
+    for matrix in (w, np.asfortranarray(w), w.T, w, np.repeat(w, 2, 1)[:, ::2]):
         expected = h
         for _ in range(4):
-            expected = np.tanh(expected @ given)
-        np.testing.assert_allclose(run([given, h])[0], expected, rtol=1e-9)
+            expected = np.tanh(expected @ matrix)
+        np.testing.assert_allclose(run([matrix, h])[0], expected, rtol=1e-9)
     assert not np.shares_memory(run([w.T, h])[0], w)
 
 
-def test_a_matrix_that_is_also_a_result_is_not_taken_transposed(made):
+def test_a_matrix_that_is_also_a_result_is_not_taken_transposed(compiled):
     def loop(w, h):
         return ops.scan(lambda h, _: (tf.tanh(h @ w), w), h, None, 3)
 
     w, h = RNG.normal(size=(8, 8)), RNG.normal(size=(9, 8))
     tf.function(loop)(tf.constant(w), tf.constant(h))
-    _, rows = made[0]([w.T, h])
+    _, rows = compiled[0]([w.T, h])
     np.testing.assert_array_equal(rows, [w.T] * 3)
 
 
@@ -380,8 +380,8 @@ def test_rows_that_are_added_up_are_no_moves():
         return tf.reduce_sum(ops.fori_loop(0, 3, lambda i, x: change(tf.gather(x, ROWS)), x))
 
     x = normal(9, 9)
-    for one in (loop, tf.grad(loop)):
-        near(tf.function(one)(x), one(x))
+    for program in (loop, tf.grad(loop)):
+        near(tf.function(program)(x), program(x))
 
 
 def test_operations_that_no_loop_can_run_are_called_by_python():
@@ -396,18 +396,18 @@ def test_operations_that_no_loop_can_run_are_called_by_python():
 def test_threads_run_one_loop_at_the_same_time():
     function = tf.function(recurrence)
     operands = [(normal(9, 9), normal(5, 9), normal(200, 8, 5)) for _ in range(4)]
-    expected = [bits(function(*one)) for one in operands]
-    found = [[] for _ in operands]
+    expected = [bits(function(*args)) for args in operands]
+    results = [[] for _ in operands]
 
     def work(k):
-        found[k] += [bits(function(*operands[k])) for _ in range(20)]
+        results[k] += [bits(function(*operands[k])) for _ in range(20)]
 
     workers = [threading.Thread(target=work, args=(k,)) for k in range(len(operands))]
-    for one in workers:
-        one.start()
-    for one in workers:
-        one.join()
-    assert found == [[one] * 20 for one in expected]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert results == [[pattern] * 20 for pattern in expected]
 
 
 _ANOTHER = """
@@ -423,7 +423,7 @@ print(value, "rounds" in build.compiled, "rounds" in build.loaded)
 
 
 def test_machine_code_of_another_process_calls_the_loop_of_this_one(tmp_path):
-    found = []
+    outputs = []
     for _ in range(2):
         done = subprocess.run(
             [sys.executable, "-c", _ANOTHER],
@@ -433,9 +433,9 @@ def test_machine_code_of_another_process_calls_the_loop_of_this_one(tmp_path):
             text=True,
             check=True,
         )
-        found.append(done.stdout.split())
-    assert found[0][0] == found[1][0]
-    assert [one[1:] for one in found] == [["True", "False"], ["False", "True"]]
+        outputs.append(done.stdout.split())
+    assert outputs[0][0] == outputs[1][0]
+    assert [output[1:] for output in outputs] == [["True", "False"], ["False", "True"]]
 
 
 def test_third_derivatives():

@@ -56,12 +56,12 @@ def adaptive_steps(rates):
 
     def step(t, y, size):
         size = tf.minimum(size, 1.0 - t)
-        one = slope(y)
-        two = slope(y + 0.5 * size * one)
-        three = slope(y + 0.75 * size * two)
-        new = y + size * (2.0 * one + 3.0 * two + 4.0 * three) / 9.0
-        four = slope(new)
-        error = size * (-5.0 * one + 6.0 * two + 8.0 * three - 9.0 * four) / 72.0
+        k1 = slope(y)
+        k2 = slope(y + 0.5 * size * k1)
+        k3 = slope(y + 0.75 * size * k2)
+        new = y + size * (2.0 * k1 + 3.0 * k2 + 4.0 * k3) / 9.0
+        k4 = slope(new)
+        error = size * (-5.0 * k1 + 6.0 * k2 + 8.0 * k3 - 9.0 * k4) / 72.0
         ratio = tf.reduce_max(tf.abs(error)) / 1e-4
         factor = tf.clip_by_value(0.9 * tf.maximum(ratio, 1e-12) ** (-1.0 / 3.0), 0.2, 5.0)
         accepted = ratio <= 1.0
@@ -132,8 +132,8 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_compiled_loops_are_what_they_are_eagerly(program):
-    arguments = [tf.constant(one) for one in PROGRAMS[program]]
-    ways = [tf.cos(one) for one in arguments]
+    arguments = [tf.constant(value) for value in PROGRAMS[program]]
+    ways = [tf.cos(argument) for argument in arguments]
 
     def gradient(*arguments):
         with tf.GradientTape() as tape:
@@ -144,23 +144,23 @@ def test_compiled_loops_are_what_they_are_eagerly(program):
     def second(*arguments):  # reverse of reverse
         with tf.GradientTape() as tape:
             tape.watch(arguments)
-            _, *found = gradient(*arguments)
-            product = sum(tf.reduce_sum(g * way) for g, way in zip(found, ways, strict=True))
+            _, *gradients = gradient(*arguments)
+            product = sum(tf.reduce_sum(g * way) for g, way in zip(gradients, ways, strict=True))
         return tape.gradient(product, arguments)
 
     def mixed(*arguments):  # forward of reverse
         with tf.autodiff.ForwardAccumulator(arguments, tuple(ways)) as accumulator:
-            y, *found = gradient(*arguments)
-        return accumulator.jvp([y, *found])
+            y, *gradients = gradient(*arguments)
+        return accumulator.jvp([y, *gradients])
 
     for run, program_of in ((gradient, tf.function), (second, unfused), (mixed, unfused)):
-        found, expected = program_of(run)(*arguments), run(*arguments)
-        for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+        results, expected = program_of(run)(*arguments), run(*arguments)
+        for result, other in zip(tf.nest.flatten(results), tf.nest.flatten(expected), strict=True):
             scale = np.abs(other).max() + 1e-9
-            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9 * scale)
+            np.testing.assert_allclose(result, other, rtol=1e-8, atol=1e-9 * scale)
     _, *first = gradient(*arguments)
-    near = [one + 1e-6 * way for one, way in zip(arguments, ways, strict=True)]
-    far = [one - 1e-6 * way for one, way in zip(arguments, ways, strict=True)]
+    near = [argument + 1e-6 * way for argument, way in zip(arguments, ways, strict=True)]
+    far = [argument - 1e-6 * way for argument, way in zip(arguments, ways, strict=True)]
     slope = (float(program(*near)) - float(program(*far))) / 2e-6
     product = sum(float(tf.reduce_sum(g * way)) for g, way in zip(first, ways, strict=True))
     assert product == pytest.approx(slope, rel=1e-5, abs=1e-7)
@@ -229,8 +229,11 @@ def by_list(h, xs):
 def loops_of(function, *arguments):
     """Return the loops of a program: their lengths, their directions, and what a round does."""
     values = tf.function(function).graph(*arguments).values()
-    bodies = [one.params["loop"].body for one in values if "loop" in one.params]
-    return [(one.length, one.reverse, one.constants, one.carries, str(one.graph)) for one in bodies]
+    bodies = [value.params["loop"].body for value in values if "loop" in value.params]
+    return [
+        (body.length, body.reverse, body.constants, body.carries, str(body.graph))
+        for body in bodies
+    ]
 
 
 def gradient_of(source):
@@ -264,6 +267,6 @@ def test_a_map_is_a_loop_without_variables():
     def scanned(xs):
         return ops.scan(lambda _, x: (None, advanced(2.0 * x, x)), None, xs)[1]
 
-    ((length, _, _, carries, _),) = found = loops_of(mapped, STEPS)
+    ((length, _, _, carries, _),) = loops = loops_of(mapped, STEPS)
     assert (length, carries) == (120, 0)
-    assert found == loops_of(scanned, STEPS)
+    assert loops == loops_of(scanned, STEPS)

@@ -30,12 +30,12 @@ variable = tf.Variable([1.5, -0.5, 1.0], dtype=tf.float64)
 
 def halves(x, xs):
     """A loop that ends by its values."""
-    found, count = tf.while_loop(
+    end, count = tf.while_loop(
         lambda y, n: tf.reduce_sum(y * y) > 0.05,
         lambda y, n: (0.5 * y + 0.1 * y * y, n + 1),
         (x, 0),
     )
-    return found * tf.cast(count, x.dtype)
+    return end * tf.cast(count, x.dtype)
 
 
 def crawl(x, xs):
@@ -103,7 +103,7 @@ FUNCTIONS = {
 
 def flat(f):
     """The sum of squares of all that a function returns."""
-    return lambda x, xs: sum(tf.reduce_sum(one * one) for one in tf.nest.flatten(f(x, xs)))
+    return lambda x, xs: sum(tf.reduce_sum(leaf * leaf) for leaf in tf.nest.flatten(f(x, xs)))
 
 
 MODES = {
@@ -131,9 +131,9 @@ IN_ALL_MODES = "scan", "carry and rows", "products", "a custom gradient", "a bra
 def eager(mode, f):
     """The same, where `while` needs values: of one example after the other."""
     if mode == "batch":
-        return lambda x, xs: tf.stack([f(one, xs) for one in (x, -2 * x, 0 * x)])
+        return lambda x, xs: tf.stack([f(start, xs) for start in (x, -2 * x, 0 * x)])
     if mode == "gradients of a batch":
-        return lambda x, xs: tf.stack([tf.grad(f)(one, xs) for one in (x, -2 * x)])
+        return lambda x, xs: tf.stack([tf.grad(f)(start, xs) for start in (x, -2 * x)])
     if mode == "a gradient through a batch":
         return tf.grad(lambda x, xs: f(x, xs) ** 2 + f(-2 * x, xs) ** 2)
     return MODES[mode](f)
@@ -145,10 +145,10 @@ def test_derivatives_are_those_of_eager_runs(name):
     f = flat(FUNCTIONS[name])
     arguments = tf.constant(X), tf.constant(STEPS)
     for mode in MODES if name in IN_ALL_MODES else FEW_MODES:
-        found = tf.nest.flatten(unfused(MODES[mode](f))(*arguments))
+        results = tf.nest.flatten(unfused(MODES[mode](f))(*arguments))
         wanted = tf.nest.flatten(eager(mode, f)(*arguments))
-        for one, other in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9, err_msg=mode)
+        for result, other in zip(results, wanted, strict=True):
+            np.testing.assert_allclose(result, other, rtol=1e-9, atol=1e-9, err_msg=mode)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -157,17 +157,17 @@ def test_kernels_of_loops_and_their_gradients(name):
     with tf.GradientTape() as tape:
         tape.watch(arguments)
         value = tf.function(f)(*arguments)
-    found = tape.gradient(value, arguments, unconnected_gradients="zero")
+    gradients = tape.gradient(value, arguments, unconnected_gradients="zero")
     np.testing.assert_allclose(value, f(*arguments), rtol=1e-12)
-    for one, other in zip(found, tf.grad(f, (0, 1))(*arguments), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    for gradient, other in zip(gradients, tf.grad(f, (0, 1))(*arguments), strict=True):
+        np.testing.assert_allclose(gradient, other, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("name", ["scan", "foldr", "products", "carry and rows", "one round"])
 def test_other_dtypes(name, dtype):
     def f(x, xs):
-        return sum(tf.reduce_sum(tf.abs(one) ** 2) for one in tf.nest.flatten(body(x, xs)))
+        return sum(tf.reduce_sum(tf.abs(leaf) ** 2) for leaf in tf.nest.flatten(body(x, xs)))
 
     body = FUNCTIONS[name]
     x, xs = X.astype(dtype), STEPS.astype(dtype)
@@ -178,11 +178,11 @@ def test_other_dtypes(name, dtype):
             lambda c, s: tf.tanh(c @ tf.constant(W.astype(dtype)) + s), xs, tf.reshape(x, (1, 3))
         )
     for transform in (lambda f: f, lambda f: tf.grad(f, (0, 1))):
-        found = tf.nest.flatten(unfused(transform(f))(tf.constant(x), tf.constant(xs)))
+        results = tf.nest.flatten(unfused(transform(f))(tf.constant(x), tf.constant(xs)))
         wanted = tf.nest.flatten(transform(f)(tf.constant(x), tf.constant(xs)))
-        for one, other in zip(found, wanted, strict=True):
-            assert one.dtype == other.dtype
-            np.testing.assert_allclose(one, other, rtol=1e-5 if dtype == "float32" else 1e-12)
+        for result, other in zip(results, wanted, strict=True):
+            assert result.dtype == other.dtype
+            np.testing.assert_allclose(result, other, rtol=1e-5 if dtype == "float32" else 1e-12)
 
 
 def test_third_derivatives_of_a_loop_that_its_values_end():
@@ -204,18 +204,18 @@ def test_each_example_of_a_batch_has_rounds_of_its_own():
 
     derivatives = [grown, tf.grad(grown), lambda x, goal: tf.hessian(lambda x: grown(x, goal))(x)]
     for f in derivatives:
-        found = unfused(tf.vmap(f))(tf.constant(starts), tf.constant(goals))
+        results = unfused(tf.vmap(f))(tf.constant(starts), tf.constant(goals))
         pairs = zip(tf.constant(starts), tf.constant(goals), strict=True)
-        np.testing.assert_allclose(found, tf.stack([f(*one) for one in pairs]), rtol=1e-12)
+        np.testing.assert_allclose(results, tf.stack([f(*pair) for pair in pairs]), rtol=1e-12)
 
 
 def test_a_body_of_elementwise_operations_is_one_function_in_machine_code(monkeypatch):
     compiled = []
 
     def compile_rounds(loop, otherwise):
-        made = rounds.compile_rounds(loop, otherwise)
-        compiled.append(made is not None)
-        return made
+        compiled_loop = rounds.compile_rounds(loop, otherwise)
+        compiled.append(compiled_loop is not None)
+        return compiled_loop
 
     monkeypatch.setattr(loops, "compile_rounds", compile_rounds)
     monkeypatch.setattr(rounds, "scalarize", lambda *_: None)
@@ -240,9 +240,9 @@ def test_machine_code_is_for_any_number_of_rounds():
 
     recurrence(10)(tf.constant(X))
     before = build.compiled.count("rounds")
-    found = recurrence(100_000)(tf.constant(X))
+    result = recurrence(100_000)(tf.constant(X))
     assert build.compiled.count("rounds") == before
-    assert np.isfinite(found).all()
+    assert np.isfinite(result).all()
 
 
 def test_assignments_and_random_numbers_and_prints_are_those_of_each_round(capfd):
@@ -254,12 +254,12 @@ def test_assignments_and_random_numbers_and_prints_are_those_of_each_round(capfd
             lambda c, s: (total.assign_add(s), c * 2.0 + total)[1], xs, tf.zeros_like(xs[0])
         )
 
-    found = summed(tf.constant(STEPS))
+    result = summed(tf.constant(STEPS))
     np.testing.assert_allclose(total, STEPS.sum(0))
     expected = np.zeros(3)
     for row in np.cumsum(STEPS, 0):
         expected = expected * 2 + row
-    np.testing.assert_allclose(found, expected)
+    np.testing.assert_allclose(result, expected)
 
     @tf.function
     def noisy(x):
@@ -284,7 +284,7 @@ def both_gradients(f, x, variables):
             tape.watch(x)
             y = f(x)
         first = tape.gradient(y, [x, *variables])
-        square = sum(tf.reduce_sum(one * one) for one in first)
+        square = sum(tf.reduce_sum(gradient * gradient) for gradient in first)
     return [*first, *outer.gradient(square, [x, *variables])]
 
 
@@ -312,13 +312,13 @@ def test_gradients_by_a_variable_are_those_of_each_round_that_reads_it():
         v.assign([2.0, 3.0])
         wanted = both_gradients(f, x, [v])
         v.assign([2.0, 3.0])
-        found = both_gradients(tf.function(f), x, [v])
-        np.testing.assert_allclose(found[:2], expected, rtol=1e-9)
-        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+        gradients = both_gradients(tf.function(f), x, [v])
+        np.testing.assert_allclose(gradients[:2], expected, rtol=1e-9)
+        np.testing.assert_allclose(gradients, wanted, rtol=1e-12)
 
 
 def test_gradients_flow_through_recorded_assignments_of_each_round():
-    v, w = (tf.Variable(one, dtype=tf.float64) for one in ([2.0, 3.0], [0.2, 0.5]))
+    v, w = (tf.Variable(value, dtype=tf.float64) for value in ([2.0, 3.0], [0.2, 0.5]))
     rows = tf.constant([[0.5, 0.2], [0.1, 0.4], [0.3, 0.3]], tf.float64)
 
     def learn(c, e):
@@ -352,9 +352,9 @@ def test_gradients_flow_through_recorded_assignments_of_each_round():
     for f in (around(fold(learn)), around(fold(chosen)), around(until), fold(inside)):
         derivatives = partial(both_gradients, f, variables=[w])
         expected = derivatives(x)
-        found = unfused(derivatives)(x)
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-10)
+        results = unfused(derivatives)(x)
+        for result, other in zip(results, expected, strict=True):
+            np.testing.assert_allclose(result, other, rtol=1e-10)
         np.testing.assert_array_equal(v, [2.0, 3.0])
 
 
@@ -473,10 +473,10 @@ def test_memory_of_a_long_loop_whose_gradient_keeps_some_states():
     expected = tf.function(tf.grad(last))(w)
     spared(w)
     tracemalloc.start()
-    found = spared(w)
+    gradient = spared(w)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-9)
     assert peak < 1000 * 8 * size
 
 
@@ -492,10 +492,10 @@ def test_what_the_gradient_keeps_is_one_of_three():
 
 def test_the_texts_of_loops_are_shown():
     def small(x):
-        return tf.foldl(lambda x, one: tf.linalg.matvec(W, x) + one, STEPS, tf.sin(x))
+        return tf.foldl(lambda x, step: tf.linalg.matvec(W, x) + step, STEPS, tf.sin(x))
 
     def elementwise(x):
-        return tf.foldl(lambda x, one: tf.sin(x) + one, STEPS, x)
+        return tf.foldl(lambda x, step: tf.sin(x) + step, STEPS, x)
 
     for function in (small, elementwise):
         texts = tf.function(function).kernels(tf.constant(X))

@@ -73,7 +73,9 @@ def test_a_simplified_graph_gives_the_same_numbers(chosen, i, j):
 
 
 def names(function, x):
-    return [one.primitive.name for one in tf.function(function).graph(x).values() if one.primitive]
+    return [
+        value.primitive.name for value in tf.function(function).graph(x).values() if value.primitive
+    ]
 
 
 def power(count):
@@ -117,11 +119,11 @@ def test_long_chains_are_looked_at_without_recursion():
 def test_what_replaces_a_product_has_its_shape(name):
     """Though the operand that is left out is the largest."""
     x, gate = (Value(Aval(shape, np.dtype(np.float64))) for shape in ((5,), (2, 5)))
-    made = operation(OPS[name], [x, constant(np.array(2.0)), gate], {})
-    total = operation(OPS["sum"], [made], {"axis": (1,), "keepdims": False})
+    masked = operation(OPS[name], [x, constant(np.array(2.0)), gate], {})
+    total = operation(OPS["sum"], [masked], {"axis": (1,), "keepdims": False})
     graph = simplify(FuncGraph([x, gate], [total]))
     assert all(value.primitive is not OPS[name] for value in graph.values())
     row = np.arange(5.0)
     expected = row * 2.0 if name == "multiply_gated" else row / 2.0
-    found = interpreter(graph)([row, np.ones((2, 5))])[0]
-    assert found.tolist() == [expected.sum()] * 2
+    result = interpreter(graph)([row, np.ones((2, 5))])[0]
+    assert result.tolist() == [expected.sum()] * 2

@@ -14,14 +14,16 @@ EXAMPLES = [
 ]
 
 
-def same(found, expected):
-    for one, other in zip(found, expected, strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+def same(results, expected):
+    for result, other in zip(results, expected, strict=True):
+        assert result.dtype == other.dtype
+        np.testing.assert_allclose(result, other, rtol=1e-12, atol=1e-12)
 
 
 def arrays(result):
-    return [one.numpy() for one in (result if isinstance(result, (list, tuple)) else [result])]
+    return [
+        tensor.numpy() for tensor in (result if isinstance(result, (list, tuple)) else [result])
+    ]
 
 
 def compiled(example):
@@ -79,10 +81,10 @@ def test_tapes_inside(example):
     derivatives = differentiated(example, weights, tf.sin)
     tensors = [tf.constant(operand) for operand in example.operands]
     function = unfused(derivatives)
-    found, expected = function(*tensors), derivatives(*tensors)
-    tf.nest.assert_same_structure(found, expected)
-    pairs = zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True)
-    for one, other in pairs:
-        assert (one is None) == (other is None)
-        if one is not None:
-            same([one.numpy()], [other.numpy()])
+    results, expected = function(*tensors), derivatives(*tensors)
+    tf.nest.assert_same_structure(results, expected)
+    pairs = zip(tf.nest.flatten(results), tf.nest.flatten(expected), strict=True)
+    for actual, other in pairs:
+        assert (actual is None) == (other is None)
+        if actual is not None:
+            same([actual.numpy()], [other.numpy()])

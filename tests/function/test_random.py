@@ -34,7 +34,7 @@ EAGER = [
     lambda x, y: (tf.identity(y) * 1.0, tf.cast(x > 0, tf.int32), x * x * w),
     lambda x, y: tf.reduce_sum(x * y * v * c) ** 2,
 ]
-COMPILED = [tf.function(one, jit_compile=False) for one in EAGER]
+COMPILED = [tf.function(program, jit_compile=False) for program in EAGER]
 
 
 class Nest:
@@ -54,14 +54,16 @@ class Nest:
         return self.choose.random() < probability
 
     def keep(self, tensors):
-        self.found += [None if one is None else one.numpy() for one in tensors]
+        self.found += [None if tensor is None else tensor.numpy() for tensor in tensors]
 
     def call(self):
         function = self.functions[self.choose.randrange(len(self.functions))]
         result = function(self.choose.choice(self.tensors), self.choose.choice(self.tensors))
-        floats = [one for one in tf.nest.flatten(result) if one is not None and one.dtype == "f8"]
+        floats = [
+            leaf for leaf in tf.nest.flatten(result) if leaf is not None and leaf.dtype == "f8"
+        ]
         self.keep(floats)
-        self.tensors += [one for one in floats if one.shape == (3,)]
+        self.tensors += [tensor for tensor in floats if tensor.shape == (3,)]
         return floats
 
     def differentiate(self, depth):
@@ -71,7 +73,7 @@ class Nest:
         persistent, accessed = self.happens(0.4), self.happens(0.8)
         gradients = None
         with tf.GradientTape(persistent, accessed) as tape:
-            tape.watch([one for one in sources if self.happens(0.6)])
+            tape.watch([source for source in sources if self.happens(0.6)])
             targets = self.differentiate(depth - 1)
             if self.happens(0.3):
                 targets += self.call()
@@ -84,7 +86,7 @@ class Nest:
         if persistent and self.happens(0.5):
             self.keep(tape.gradient(targets[:1], sources))
         self.keep(gradients)
-        return [one for one in gradients if one is not None] or targets
+        return [gradient for gradient in gradients if gradient is not None] or targets
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -92,9 +94,9 @@ def test_nests_of_tapes(seed):
     """None eagerly may be zeros: all outputs of a compiled function are those of one operation."""
     expected = Nest(EAGER, seed).found
     for _ in range(2):  # the second time by the short ways
-        for one, other in zip(Nest(COMPILED, seed).found, expected, strict=True):
-            if one is None or other is None:
+        for result, other in zip(Nest(COMPILED, seed).found, expected, strict=True):
+            if result is None or other is None:
                 assert other is None
-                assert one is None or not np.any(one)
+                assert result is None or not np.any(result)
             else:
-                np.testing.assert_allclose(one, other, 1e-9, 1e-9)
+                np.testing.assert_allclose(result, other, 1e-9, 1e-9)

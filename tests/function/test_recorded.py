@@ -46,8 +46,8 @@ def test_the_short_way_stands_beside_other_operations():
         with tf.GradientTape() as tape:
             tape.watch(x)
             h = tf.exp(x)
-            found = function(h, function(function(h, y), h) * x)
-        return found, tape.gradient(found, x)
+            value = function(h, function(function(h, y), h) * x)
+        return value, tape.gradient(value, x)
 
     for _ in range(3):
         same(gradients(f), gradients(f.python_function))
@@ -117,9 +117,9 @@ def test_nested_tapes_of_which_some_watch_other_things():
             outer.watch(outer_sources)
             with tf.GradientTape() as tape:
                 tape.watch(sources)
-                found = function(x, y)
-            first = tape.gradient(found, [x, y], unconnected_gradients="zero")
-        return found, first, outer.gradient(first, [x, y], unconnected_gradients="zero")
+                z = function(x, y)
+            first = tape.gradient(z, [x, y], unconnected_gradients="zero")
+        return z, first, outer.gradient(first, [x, y], unconnected_gradients="zero")
 
     compiled = unfused(f)
     for _ in range(2):
@@ -159,7 +159,7 @@ def test_nested_tapes_with_floats_captured_tensors_and_variables():
 
 def test_targets_after_nested_tapes_closed_warn_as_they_do_eagerly():
     def texts(function):
-        x, found = tf.constant(X), []
+        x, messages = tf.constant(X), []
         for _ in range(3):
             with tf.GradientTape(persistent=True) as outer:
                 outer.watch(x)
@@ -173,7 +173,7 @@ def test_targets_after_nested_tapes_closed_warn_as_they_do_eagerly():
                 assert tape.gradient(second, x) is None
                 assert outer.gradient(second, x) is None
                 assert tape.gradient(first, x) is None
-            found.append([str(one.message) for one in caught])
-        return found
+            messages.append([str(warning.message) for warning in caught])
+        return messages
 
     assert texts(unfused(lambda x: x**3)) == texts(lambda x: x**3)

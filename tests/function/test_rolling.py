@@ -18,16 +18,16 @@ W = RNG.normal(size=(3, 3)) / 2
 @pytest.fixture
 def rolled(monkeypatch):
     """The numbers of loops that programs have become; operation by operation."""
-    found = []
+    counts = []
 
-    def roll(graph, known, build):
-        made = rolling.roll(graph, known, build)
-        found.append(sum(value.primitive is rolling.LOOP for value in made.values()))
-        return made
+    def roll(graph, shared, build):
+        values = rolling.roll(graph, shared, build)
+        counts.append(sum(value.primitive is rolling.LOOP for value in values.values()))
+        return values
 
     monkeypatch.setattr(compiled, "rolled", roll)
     monkeypatch.setattr("tinygrad_cg._function.tracing.gradient.rolled", roll)
-    return found
+    return counts
 
 
 @tf.custom_gradient
@@ -121,11 +121,11 @@ def of_matrices(x, xs):
 def with_steps(x, xs):
     """Runge and Kutta's method of order 4: stages that are alike in each step."""
     for i in range(N):
-        one = tf.sin(x)
-        two = tf.sin(x + 0.05 * one)
-        three = tf.sin(x + 0.05 * two)
-        four = tf.sin(x + 0.1 * three)
-        x = x + (one + 2.0 * two + 2.0 * three + four) / 60.0 + 0.01 * xs[i]
+        k1 = tf.sin(x)
+        k2 = tf.sin(x + 0.05 * k1)
+        k3 = tf.sin(x + 0.05 * k2)
+        k4 = tf.sin(x + 0.1 * k3)
+        x = x + (k1 + 2.0 * k2 + 2.0 * k3 + k4) / 60.0 + 0.01 * xs[i]
     return tf.reduce_sum(x)
 
 
@@ -150,8 +150,8 @@ def with_branches(x, xs):
 
 def with_branches_of_pairs(x, xs):
     kept = []
-    for one, other in zip(xs, tf.cos(xs), strict=True):
-        y = tf.linalg.matvec(W, x) if one[0] > other[0] else x * one
+    for row, other in zip(xs, tf.cos(xs), strict=True):
+        y = tf.linalg.matvec(W, x) if row[0] > other[0] else x * row
         x = tf.tanh(y + other)
         kept.append(y)
     return tf.reduce_sum(x) + tf.reduce_sum(tf.stack(kept) ** 2)
@@ -172,10 +172,10 @@ def coupled(x, xs):
         return tf.stack([y[1] - y[0], y[0] * y[2] - y[1], y[0] * y[1] - y[2] * xs[0, 0]])
 
     for _ in range(N):
-        one = slope(x)
-        two = slope(x + 0.05 * one)
-        three = slope(x + 0.05 * two)
-        x = x + (one + 2.0 * two + 2.0 * three + slope(x + 0.1 * three)) / 60.0
+        k1 = slope(x)
+        k2 = slope(x + 0.05 * k1)
+        k3 = slope(x + 0.05 * k2)
+        x = x + (k1 + 2.0 * k2 + 2.0 * k3 + slope(x + 0.1 * k3)) / 60.0
     return tf.reduce_sum(x)
 
 
@@ -204,43 +204,43 @@ def orders(program):
                 tape.watch(arguments)
                 y = program(*arguments)
             first = tape.gradient(y, arguments, unconnected_gradients="zero")
-            product = sum(tf.reduce_sum(tf.sin(one)) for one in first)
+            product = sum(tf.reduce_sum(tf.sin(gradient)) for gradient in first)
         second = outer.gradient(product, arguments, unconnected_gradients="zero")
         return y, *first, *second
 
     return run
 
 
-def assert_close(found, expected, rtol=1e-9):
-    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
-        np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol * np.abs(other).max())
+def assert_close(results, expected, rtol=1e-9):
+    for result, other in zip(tf.nest.flatten(results), tf.nest.flatten(expected), strict=True):
+        np.testing.assert_allclose(result, other, rtol=rtol, atol=rtol * np.abs(other).max())
 
 
-@pytest.mark.parametrize("program", ALIKE, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("program", ALIKE, ids=lambda value: value.__name__)
 def test_derivatives_are_those_of_an_eager_run(program, rolled):
-    given = tf.constant(X), tf.constant(Y)
+    args = tf.constant(X), tf.constant(Y)
     first = tf.value_and_grad(program, (0, 1))
-    assert_close(unfused(first)(*given), first(*given))
+    assert_close(unfused(first)(*args), first(*args))
     assert rolled[-1] >= 2  # there, and back
-    assert_close(unfused(orders(program))(*given), orders(program)(*given))
+    assert_close(unfused(orders(program))(*args), orders(program)(*args))
     assert rolled[-1] >= 3
 
 
 def test_a_gradient_from_outside_of_the_program(rolled):
-    given = tf.constant(X), tf.constant(Y)
+    args = tf.constant(X), tf.constant(Y)
     program = unfused(recurrent)
     with tf.GradientTape() as tape:
-        tape.watch(given)
-        y = program(*given)
-    assert_close(tape.gradient(y, given), tf.grad(recurrent, (0, 1))(*given))
+        tape.watch(args)
+        y = program(*args)
+    assert_close(tape.gradient(y, args), tf.grad(recurrent, (0, 1))(*args))
     assert rolled == [1, 2]
 
 
 def test_batches_and_forward_mode(rolled):
-    given = tf.constant(X), tf.constant(Y)
+    args = tf.constant(X), tf.constant(Y)
     run = lambda x, xs: tf.jvp(recurrent, (x, xs), (tf.cos(x), tf.sin(xs)))
-    assert_close(unfused(run)(*given), run(*given))
-    batch = tf.stack([given[0], 2.0 * given[0]]), tf.stack([given[1], -given[1]])
+    assert_close(unfused(run)(*args), run(*args))
+    batch = tf.stack([args[0], 2.0 * args[0]]), tf.stack([args[1], -args[1]])
     run = tf.vmap(tf.grad(recurrent, (0, 1)))
     assert_close(unfused(run)(*batch), run(*batch))
     assert rolled[0] == 1
@@ -261,10 +261,10 @@ def test_variables(rolled):
             y = program(x, xs)
         return y, tape.gradient(y, scale)
 
-    given = tf.constant(X), tf.constant(Y)
-    expected = run(*given)
+    args = tf.constant(X), tf.constant(Y)
+    expected = run(*args)
     total.assign(0.0)
-    assert_close(unfused(run)(*given), expected)
+    assert_close(unfused(run)(*args), expected)
     assert float(total) == N / 2
     assert rolled[-1] >= 2
 
@@ -296,12 +296,12 @@ def rows_in_branches(x, xs):
 @pytest.mark.parametrize(
     "program",
     [shapes_change, few_rounds, numbers_in_branches, rows_in_branches],
-    ids=lambda one: one.__name__,
+    ids=lambda value: value.__name__,
 )
 def test_what_is_not_alike_stays_as_it_is(program, rolled):
-    given = tf.constant(X), tf.constant(Y)
+    args = tf.constant(X), tf.constant(Y)
     run = tf.value_and_grad(program, (0, 1))
-    assert_close(unfused(run)(*given), run(*given))
+    assert_close(unfused(run)(*args), run(*args))
     assert rolled == [0]
 
 
@@ -352,27 +352,27 @@ def test_random_loops(seed, rolled):
         end = tf.reduce_sum(states[-1] * states[-2])
         return end + tf.reduce_sum(tf.stack(kept)[:, 0]) if keep else end
 
-    given = tf.constant(X), tf.constant(Y)
-    assert_close(unfused(orders(program))(*given), orders(program)(*given), 1e-8)
+    args = tf.constant(X), tf.constant(Y)
+    assert_close(unfused(orders(program))(*args), orders(program)(*args), 1e-8)
     assert rolled
 
 
 def test_compiled_programs(monkeypatch):
     """All of it fused: rounds of other operations than elementwise ones become loops."""
     monkeypatch.setattr(compiled, "LONG", 100)
-    given = tf.constant(X), tf.constant(Y)
+    args = tf.constant(X), tf.constant(Y)
     run = tf.value_and_grad(recurrent, (0, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for jit_compile in (None, True):
             program = tf.function(run, jit_compile=jit_compile)
-            assert_close(program(*given), run(*given))
-            (made,) = program._programs.values()
-            assert len(made.program.graph.values()) < 50
+            assert_close(program(*args), run(*args))
+            (executable,) = program._programs.values()
+            assert len(executable.program.graph.values()) < 50
 
 
 def test_few_rounds_are_a_loop_where_the_program_is_too_long_without(monkeypatch):
-    given = tf.constant(X), tf.constant(Y)
+    args = tf.constant(X), tf.constant(Y)
 
     def program(x, xs):
         for i in range(10):
@@ -384,9 +384,9 @@ def test_few_rounds_are_a_loop_where_the_program_is_too_long_without(monkeypatch
     for long in (1000, 60):
         monkeypatch.setattr(compiled, "LONG", long)
         compiled_run = tf.function(run)
-        assert_close(compiled_run(*given), run(*given))
-        (made,) = compiled_run._programs.values()
-        lengths.append(len(made.program.graph.values()))
+        assert_close(compiled_run(*args), run(*args))
+        (executable,) = compiled_run._programs.values()
+        lengths.append(len(executable.program.graph.values()))
     assert lengths[1] < lengths[0] / 2
 
 

@@ -15,17 +15,17 @@ def normal(*shape, dtype="float64"):
 
 
 @pytest.fixture
-def made(monkeypatch):
+def bodies(monkeypatch):
     """The bodies of loops that became functions of numbers, and None for each that did not."""
-    found = []
+    bodies = []
     scalarize = rounds.scalarize
 
-    def scalarized(*given):
-        found.append(scalarize(*given))
-        return found[-1]
+    def scalarized(*args):
+        bodies.append(scalarize(*args))
+        return bodies[-1]
 
     monkeypatch.setattr(rounds, "scalarize", scalarized)
-    return found
+    return bodies
 
 
 def filter_of(x, xs):
@@ -50,7 +50,9 @@ def swapped(x, xs):
         return (b, tf.reverse(a, [0]) * tf.reduce_prod(x[:2, 0]), c), (x[1], c, tf.ones(2), a)
 
     ends, rows = ops.scan(step, (x, 2.0 * x, x[:1]), xs, reverse=True)
-    return sum(tf.reduce_sum(tf.sin(one)) for one in (*ends, *rows) if one.dtype == x.dtype)
+    return sum(
+        tf.reduce_sum(tf.sin(tensor)) for tensor in (*ends, *rows) if tensor.dtype == x.dtype
+    )
 
 
 def composed(x, xs):
@@ -91,28 +93,28 @@ PROGRAMS = filter_of, swapped, composed, walk, looked_up
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.__name__)
-def test_values_and_gradients_are_those_of_eager_runs(program, dtype, made):
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda value: value.__name__)
+def test_values_and_gradients_are_those_of_eager_runs(program, dtype, bodies):
     x, xs = normal(3, dtype=dtype), normal(5, 4, 3, dtype=dtype)
     run = tf.value_and_grad(program, (0, 1))
     rtol = 1e-10 if dtype == "float64" else 2e-4
-    for one, other in zip(
+    for result, other in zip(
         tf.nest.flatten(tf.function(run)(x, xs)), tf.nest.flatten(run(x, xs)), strict=True
     ):
-        assert one.dtype == other.dtype
-        np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
-    assert len(made) > 1
-    assert all(made)
+        assert result.dtype == other.dtype
+        np.testing.assert_allclose(result, other, rtol=rtol, atol=rtol)
+    assert len(bodies) > 1
+    assert all(bodies)
 
 
-def test_second_derivatives(made):
+def test_second_derivatives(bodies):
     x, xs = normal(3), normal(5, 4, 3)
     run = tf.hessian(lambda x: filter_of(x, xs))
     np.testing.assert_allclose(tf.function(run)(x), run(x), rtol=1e-9, atol=1e-10)
-    assert all(made)
+    assert all(bodies)
 
 
-def test_integers_and_flags(made):
+def test_integers_and_flags(bodies):
     def program(m, xs):
         def step(carry, x):
             m, seen = carry
@@ -123,15 +125,15 @@ def test_integers_and_flags(made):
 
     m = tf.constant(RNG.integers(-3, 3, (2, 2)))
     xs = tf.constant(RNG.integers(-2, 3, (9, 2, 2)))
-    for one, other in zip(
+    for result, other in zip(
         tf.nest.flatten(tf.function(program)(m, xs)), tf.nest.flatten(program(m, xs)), strict=True
     ):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
-    assert all(made)
+        assert result.dtype == other.dtype
+        np.testing.assert_array_equal(result, other)
+    assert all(bodies)
 
 
-def test_an_index_outside_of_an_array(made):
+def test_an_index_outside_of_an_array(bodies):
     xs, m = normal(5, 2), normal(2, 2)
 
     @tf.function
@@ -149,10 +151,10 @@ def test_an_index_outside_of_an_array(made):
     for first in (3, -6, 2**40):
         with pytest.raises(IndexError, match="gather"):
             program(tf.constant(first, tf.int64), x)
-    assert all(made)
+    assert all(bodies)
 
 
-def test_special_values(made):
+def test_special_values(bodies):
     """Products with zeros are no zeros where the other operand is not finite."""
 
     def program(x):
@@ -161,10 +163,10 @@ def test_special_values(made):
 
     x = tf.constant([[np.inf, 1.0, -0.0], [np.nan, -1.0, 5e-324]], tf.float64)
     np.testing.assert_array_equal(tf.function(program)(x), program(x))
-    assert all(made)
+    assert all(bodies)
 
 
-def test_numbers_are_parameters(made):
+def test_numbers_are_parameters(bodies):
     """Programs that differ in numbers alone have one text."""
 
     def program(scale):
@@ -178,21 +180,21 @@ def test_numbers_are_parameters(made):
     assert "def rounds(" in first
     assert first == second
     assert not np.array_equal(program(0.7)(x), program(1.9)(x))
-    assert all(made)
+    assert all(bodies)
 
 
-def test_large_arrays_are_left_to_operations(made):
+def test_large_arrays_are_left_to_operations(bodies):
     m = normal(40, 40)
     tf.function(lambda x: ops.fori_loop(0, 2, lambda i, x: m @ x, x))(normal(40, 3))
-    assert made == [None]
+    assert bodies == [None]
 
 
-def test_constants_of_a_loop_without_rounds(made):
+def test_constants_of_a_loop_without_rounds(bodies):
     m, xs = normal(2, 2), tf.zeros((0, 2), tf.float64)
-    found = tf.function(lambda x: tf.foldl(lambda x, one: tf.linalg.matvec(m, x) + one, xs, x))(
+    result = tf.function(lambda x: tf.foldl(lambda x, row: tf.linalg.matvec(m, x) + row, xs, x))(
         normal(2)
     )
-    assert found.shape == (2,)
+    assert result.shape == (2,)
 
 
 @pytest.mark.parametrize(
@@ -204,12 +206,12 @@ def test_constants_of_a_loop_without_rounds(made):
         lambda x, m: tf.reduce_max(x @ m, 0)[None] * 0.5,
     ],
 )
-def test_parts_that_are_all_and_reductions_of_one_row(step, made):
+def test_parts_that_are_all_and_reductions_of_one_row(step, bodies):
     x, m = normal(1, 3), normal(3, 3)
 
     def program(x, m):
         return tf.while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, step(x, m)), (0, x))[1]
 
     np.testing.assert_allclose(tf.function(program)(x, m), program(x, m), rtol=1e-12)
-    assert made
-    assert all(made)
+    assert bodies
+    assert all(bodies)

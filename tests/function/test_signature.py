@@ -69,15 +69,15 @@ def test_concrete_functions_of_unknown_sizes():
         tf.TensorSpec([None, 2], tf.float64), 3, scale=tf.TensorSpec(None)
     )
     for rows in (1, 4):
-        found = any_rows(np.ones((rows, 2)), 3, scale=tf.constant(1.0))
-        assert numbers(found) == [[4.0, 4.0]] * rows
+        result = any_rows(np.ones((rows, 2)), 3, scale=tf.constant(1.0))
+        assert numbers(result) == [[4.0, 4.0]] * rows
     assert any_rows.inputs == [tf.TensorSpec([None, 2], tf.float64), tf.TensorSpec(None)]
-    x, one = tf.constant(np.ones((2, 2))), tf.constant(1.0)
+    x, ones = tf.constant(np.ones((2, 2))), tf.constant(1.0)
     for args, kwargs in [
-        ((x, 4), {"scale": one}),
-        ((x[:, :1], 3), {"scale": one}),
+        ((x, 4), {"scale": ones}),
+        ((x[:, :1], 3), {"scale": ones}),
         ((x, 3), {}),
-        ((x, 3, 3), {"scale": one}),
+        ((x, 3, 3), {"scale": ones}),
     ]:
         with pytest.raises(TypeError, match=r"Binding inputs to tf.function failed|was made for"):
             any_rows(*args, **kwargs)

@@ -47,9 +47,9 @@ def names(function, *args):
 )
 def test_what_changes_nothing_is_left_out(function):
     assert names(function, SPECIAL) == []
-    found = tf.function(function)(tf.constant(SPECIAL)).numpy()
-    np.testing.assert_array_equal(found, SPECIAL)
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(SPECIAL))
+    result = tf.function(function)(tf.constant(SPECIAL)).numpy()
+    np.testing.assert_array_equal(result, SPECIAL)
+    np.testing.assert_array_equal(np.signbit(result), np.signbit(SPECIAL))
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -92,10 +92,10 @@ def test_gradients_of_the_same_part_are_put_in_place_once(key, count):
 
     assert names(function, SPECIAL).count("getitem_adjoint") == 2 * count
     x = tf.constant(SPECIAL)
-    for found, expected in zip(tf.function(function)(x), function(x), strict=True):
-        np.testing.assert_array_equal(found.numpy(), expected.numpy())
+    for result, expected in zip(tf.function(function)(x), function(x), strict=True):
+        np.testing.assert_array_equal(result.numpy(), expected.numpy())
         is_number = ~np.isnan(expected.numpy())  # the sign of NaN is anything
-        signs = [np.signbit(one.numpy()[is_number]) for one in (found, expected)]
+        signs = [np.signbit(result.numpy()[is_number]) for result in (result, expected)]
         np.testing.assert_array_equal(*signs)
 
 
@@ -122,12 +122,12 @@ def test_gradients_of_different_parts_are_put_in_place_each():
 )
 def test_gradients_of_parts_that_make_up_a_matrix_are_joined(parts, joined):
     def loss(x):
-        return sum(tf.reduce_sum(tf.sin(x[:, one:other]) * other) for one, other in parts)
+        return sum(tf.reduce_sum(tf.sin(x[:, start:other]) * other) for start, other in parts)
 
     x = np.random.default_rng(0).normal(size=(3, 7))
     assert names(tf.grad(loss), x).count("concatenate") == joined
-    found = tf.function(tf.grad(loss))(tf.constant(x))
-    np.testing.assert_allclose(found, tf.grad(loss)(tf.constant(x)), rtol=1e-15)
+    result = tf.function(tf.grad(loss))(tf.constant(x))
+    np.testing.assert_allclose(result, tf.grad(loss)(tf.constant(x)), rtol=1e-15)
 
 
 @pytest.mark.quick
@@ -141,9 +141,9 @@ def test_gradients_of_parts_that_make_up_a_matrix_are_joined(parts, joined):
 def test_what_changes_a_bit_is_kept(function):
     assert names(function, SPECIAL)
     x = tf.constant(SPECIAL)
-    found, expected = tf.function(function)(x).numpy(), function(x).numpy()
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+    result, expected = tf.function(function)(x).numpy(), function(x).numpy()
+    np.testing.assert_array_equal(result, expected)
+    np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
 
 
 def test_widening_and_back_is_nothing():
@@ -164,8 +164,8 @@ def test_equal_values_are_one_and_unused_ones_none():
 
 
 def test_small_constants_are_computed_and_large_ones_are_not():
-    found = names(lambda x: x * tf.reduce_sum(tf.exp(tf.constant([1.0, 2.0]))), SPECIAL[0])
-    assert found == ["multiply"]
+    operations = names(lambda x: x * tf.reduce_sum(tf.exp(tf.constant([1.0, 2.0]))), SPECIAL[0])
+    assert operations == ["multiply"]
     assert names(lambda x: x * tf.zeros([3], x.dtype), SPECIAL) == ["multiply"]
     graph = tf.function(lambda x: tf.sin(tf.zeros([10**6])) * x).graph(tf.constant(1.0))
     assert all(value.array is None or value.array.size == 1 for value in graph.values())
@@ -251,8 +251,8 @@ def test_texts_differ_where_programs_do():
 
 def test_frozen_parameters():
     pairs = [(1, True), (1, 1.0), (0.0, -0.0), (slice(1), slice(2)), (np.ones(2), np.ones(3))]
-    for one, other in [*pairs, ((1, 2), (1, 3)), (np.int32(1), np.int64(1))]:
-        assert frozen(one) != frozen(other)
+    for key, other in [*pairs, ((1, 2), (1, 3)), (np.int32(1), np.int64(1))]:
+        assert frozen(key) != frozen(other)
     assert frozen(float("nan")) == frozen(float("nan"))
     assert frozen({"b": [1], "a": slice(None)}) == frozen({"a": slice(None), "b": [1]})
 
@@ -260,7 +260,7 @@ def test_frozen_parameters():
 # By hand -------------------------------------------------------------------------------------
 
 
-def made(name, *inputs, **params):
+def apply_by_name(name, *inputs, **params):
     return operation(OPS[name], inputs, params)
 
 
@@ -268,7 +268,7 @@ def test_a_deep_graph_needs_no_deep_stack():
     x = Value(Aval((2,), np.dtype(np.float64)))
     y = x
     for _ in range(20_000):
-        y = made("sin", y)
+        y = apply_by_name("sin", y)
     graph = simplify(FuncGraph([x], [y]))
     assert len(in_order(graph.outputs)) == 20_001
     assert interpreter(graph)([np.ones(2)])[0].shape == (2,)
@@ -277,19 +277,19 @@ def test_a_deep_graph_needs_no_deep_stack():
 @pytest.mark.quick
 def test_cutting():
     x, w, dy = [Value(Aval((3, 3), np.dtype(np.float64))) for _ in range(3)]
-    dear = made("matmul", x, w)
-    cheap = made("exp", made("tanh", dear))
-    out = made("sin", cheap)
-    end = made("multiply", dy, made("multiply", cheap, made("cos", w)))
+    dear = apply_by_name("matmul", x, w)
+    cheap = apply_by_name("exp", apply_by_name("tanh", dear))
+    out = apply_by_name("sin", cheap)
+    end = apply_by_name("multiply", dy, apply_by_name("multiply", cheap, apply_by_name("cos", w)))
     residuals, backward = cut([x, w], [out], [dy], [end, constant(np.zeros(()))])
     assert residuals == [dear, w] or residuals == [w, dear]
     assert len(backward.inputs) == 3
     rng = np.random.default_rng(0)
-    arrays = {one: rng.normal(size=(3, 3)) for one in (x, w, dy)}
-    known = interpreter(FuncGraph([x, w], residuals))([arrays[x], arrays[w]])
-    found = interpreter(backward)([*known, arrays[dy]])
+    arrays = {value: rng.normal(size=(3, 3)) for value in (x, w, dy)}
+    residual_values = interpreter(FuncGraph([x, w], residuals))([arrays[x], arrays[w]])
+    gradients = interpreter(backward)([*residual_values, arrays[dy]])
     uncut = interpreter(FuncGraph([x, w, dy], [end]))([arrays[x], arrays[w], arrays[dy]])
-    np.testing.assert_array_equal(found[0], uncut[0])
+    np.testing.assert_array_equal(gradients[0], uncut[0])
     out_residuals, _ = cut([x, w], [cheap], [dy], [end])
     assert cheap in out_residuals
     assert dear not in out_residuals

@@ -148,8 +148,8 @@ def test_an_array_that_grows_in_a_loop_of_many_rounds():
         return rows.stack()
 
     for number in (100, 3):
-        found = squares(tf.constant(2.0), tf.constant(number))
-        np.testing.assert_array_equal(found, 2.0 * np.arange(number))
+        result = squares(tf.constant(2.0), tf.constant(number))
+        np.testing.assert_array_equal(result, 2.0 * np.arange(number))
     by_float = tf.function(lambda x, y: squares(x, tf.cast(y, tf.int32)))
     with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="an array that grows"):
         by_float(tf.constant(2.0), tf.constant(3.0))

@@ -39,11 +39,11 @@ def test_call(call, names):
         leaves = tf.nest.flatten(expected)
         if not all(isinstance(leaf, tf.Tensor) for leaf in leaves):
             return
-        found = unfused(lambda: eval(call, dict(names)))()
-    assert tf.nest.is_nested(found) == tf.nest.is_nested(expected)
-    for one, other in zip(tf.nest.flatten(found), leaves, strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
+        results = unfused(lambda: eval(call, dict(names)))()
+    assert tf.nest.is_nested(results) == tf.nest.is_nested(expected)
+    for result, other in zip(tf.nest.flatten(results), leaves, strict=True):
+        assert result.dtype == other.dtype
+        np.testing.assert_array_equal(result, other)
 
 
 COMPOSITES = [
@@ -98,6 +98,6 @@ def test_composite(function):
         unfused(lambda x: derivatives(function, x)),
         lambda x: derivatives(unfused(function), x),
     ):
-        for one, other in zip(way(x), expected, strict=True):
-            assert one.dtype == other.dtype
-            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        for result, other in zip(way(x), expected, strict=True):
+            assert result.dtype == other.dtype
+            np.testing.assert_allclose(result, other, rtol=1e-12, atol=1e-12)

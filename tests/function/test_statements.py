@@ -20,7 +20,7 @@ X, Y, SIZE = map(Name, ("x", "y", "size"))
 
 def kinds(base: type) -> list[type]:
     """All classes below one."""
-    return [kind for one in base.__subclasses__() for kind in (one, *kinds(one))]
+    return [kind for child in base.__subclasses__() for kind in (child, *kinds(child))]
 
 
 def test_an_expression_knows_its_variables_and_modules():

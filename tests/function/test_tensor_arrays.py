@@ -22,10 +22,10 @@ def writes(x, n):
 
 
 def reads_and_writes_backwards(x, n):
-    given = tf.TensorArray(x.dtype, size=COUNT).unstack(x * x)
+    squares = tf.TensorArray(x.dtype, size=COUNT).unstack(x * x)
     ta, h = tf.TensorArray(x.dtype, size=COUNT), x[0]
     for i in tf.range(COUNT):
-        h = tf.tanh(h + given.read(i))
+        h = tf.tanh(h + squares.read(i))
         ta = ta.write(COUNT - 1 - i, h * h)
     return ta.gather([3, 0, 19])
 
@@ -164,13 +164,13 @@ def test_values_and_derivatives_are_those_of_eager_runs(f):
         lambda f: lambda x, n: tf.hvp(lambda x: f(x, n))(x, v),
         lambda f: lambda x, n: tf.jvp(lambda x: f(x, n), (x,), (v,))[1],
     ):
-        found = tf.function(transform(loss))(x, n)
-        np.testing.assert_allclose(found, transform(loss)(x, n), rtol=1e-9, atol=1e-12)
+        result = tf.function(transform(loss))(x, n)
+        np.testing.assert_allclose(result, transform(loss)(x, n), rtol=1e-9, atol=1e-12)
     third = lambda g: tf.grad(tf.grad(lambda s: g(s * x, n)))(tf.constant(1.1, x.dtype))
     np.testing.assert_allclose(third(tf.function(loss)), third(loss), rtol=1e-9)
     xs = tf.stack([x, 0.9 * x])
     each = tf.function(tf.vmap(tf.grad(loss), (0, None)))(xs, n)
-    np.testing.assert_allclose(each, [tf.grad(loss)(one, n) for one in xs], rtol=1e-9)
+    np.testing.assert_allclose(each, [tf.grad(loss)(x, n) for x in xs], rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
@@ -183,9 +183,9 @@ def test_other_dtypes(dtype):
         return tf.reduce_sum(tf.abs(ta.stack()) ** 2)
 
     x = tf.cast(tf.constant(X * (1 + 0.5j if dtype == "complex128" else 1)), dtype)
-    found, expected = tf.function(tf.grad(f))(x), tf.grad(f)(x)
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == "float32" else 1e-12)
+    gradient, expected = tf.function(tf.grad(f))(x), tf.grad(f)(x)
+    assert gradient.dtype == dtype
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5 if dtype == "float32" else 1e-12)
 
 
 def test_examples_whose_loops_end_at_other_rounds():
@@ -195,20 +195,20 @@ def test_examples_whose_loops_end_at_other_rounds():
             ta = ta.write(i, x * tf.cast(i + 1, x.dtype))
         return ta.stack()
 
-    found = tf.function(tf.vmap(f))(tf.constant([1.0, 2.0]), tf.constant([4, 2]))
-    np.testing.assert_array_equal(found, [[1, 2, 3, 4], [2, 4, 0, 0]])
+    result = tf.function(tf.vmap(f))(tf.constant([1.0, 2.0]), tf.constant([4, 2]))
+    np.testing.assert_array_equal(result, [[1, 2, 3, 4], [2, 4, 0, 0]])
 
 
 def names_in_loops(graph):
-    found = []
+    lengths = []
     for value in graph.values():
         if "loop" in value.params:
-            found += [
-                one.primitive.name
-                for one in value.params["loop"].body.graph.values()
-                if one.primitive
+            lengths += [
+                node.primitive.name
+                for node in value.params["loop"].body.graph.values()
+                if node.primitive
             ]
-    return found
+    return lengths
 
 
 @pytest.mark.parametrize("f", [writes, reads_and_writes_backwards, while_loop, scan, fori_loop])
@@ -228,7 +228,7 @@ def test_memory_of_a_long_loop():
     """A round costs a row, also of a loop whose length a call tells; and so does its gradient."""
     size = 20_000
 
-    def known(x, n):
+    def of_constant_size(x, n):
         ta, h = tf.TensorArray(x.dtype, size=size), x[0]
         for i in tf.range(size):
             h = tf.sin(h + x[i])
@@ -244,7 +244,7 @@ def test_memory_of_a_long_loop():
 
     x, n = tf.constant(np.random.default_rng(0).uniform(size=size)), tf.constant(size)
     results = []
-    for f in (known, told):
+    for f in (of_constant_size, told):
         run = tf.function(tf.grad(f))
         run(x, n)
         tracemalloc.start()

@@ -24,7 +24,7 @@ def program(function, *args):
 
 def traces():
     gc.collect()
-    return sum(issubclass(type(one), (FunctionTrace, TraceTensor)) for one in gc.get_objects())
+    return sum(issubclass(type(thing), (FunctionTrace, TraceTensor)) for thing in gc.get_objects())
 
 
 def test_what_others_hold_is_an_input_and_the_rest_a_constant():
@@ -35,10 +35,10 @@ def test_what_others_hold_is_an_input_and_the_rest_a_constant():
         kept.append(tf.constant([1.0, 2.0, 3.0]))
         return x * c + tf.constant([4.0, 5.0, 6.0]) * kept[-1] + tf.constant(2.0)
 
-    made = program(f, tf.constant(X))
-    assert [id(one) for one in made.captures] == [id(c), id(kept[0])]
-    constants = [one.array for one in made.graph.values() if one.array is not None]
-    assert [one.tolist() for one in constants] == [[4.0, 5.0, 6.0], 2.0]
+    compiled = program(f, tf.constant(X))
+    assert [id(capture) for capture in compiled.captures] == [id(c), id(kept[0])]
+    constants = [value.array for value in compiled.graph.values() if value.array is not None]
+    assert [constant.tolist() for constant in constants] == [[4.0, 5.0, 6.0], 2.0]
     np.testing.assert_allclose(f(tf.constant(X)), X * X + np.array([4, 10, 18]) + 2)
 
 
@@ -54,17 +54,17 @@ def test_a_held_tensor_can_be_watched_later():
 
 @pytest.mark.parametrize("value", [0.0, -0.0, 1.5, np.nan, np.inf])
 def test_equal_elements_are_one_number(value):
-    found = literal(np.full((2, 3), value))
-    assert found.primitive.name == "broadcast_to"
-    assert found.inputs[0].array.tobytes() == np.float64(value).tobytes()
-    assert found.shape == (2, 3)
+    node = literal(np.full((2, 3), value))
+    assert node.primitive.name == "broadcast_to"
+    assert node.inputs[0].array.tobytes() == np.float64(value).tobytes()
+    assert node.shape == (2, 3)
 
 
 @pytest.mark.parametrize("array", [np.array([0.0, -0.0]), np.zeros(0), np.array(3.0), X])
 def test_other_constants_are_kept(array):
-    found = literal(array)
-    assert found.array is array
-    assert found.aval == Aval(array.shape, array.dtype)
+    node = literal(array)
+    assert node.array is array
+    assert node.aval == Aval(array.shape, array.dtype)
 
 
 def test_a_trace_stands_alone_and_is_gone_afterwards():
@@ -158,4 +158,4 @@ def test_a_tape_outside_cannot_watch_what_is_traced():
 def test_large_constants_of_one_number_take_no_memory():
     f = tf.function(lambda x: tf.zeros([1000, 1000]) * x + tf.ones_like(tf.zeros([1000, 1000])))
     graph = f.graph(tf.constant(2.0))
-    assert max(one.array.size for one in graph.values() if one.array is not None) == 1
+    assert max(value.array.size for value in graph.values() if value.array is not None) == 1

@@ -11,5 +11,5 @@ SAMPLES = 6000
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_error_is_within_the_bound(name, dtype):
-    found = worst(name, dtype, SAMPLES)
-    assert found.error <= OPS[name].ulps[DTYPES.index(dtype)], found.operands
+    result = worst(name, dtype, SAMPLES)
+    assert result.error <= OPS[name].ulps[DTYPES.index(dtype)], result.operands

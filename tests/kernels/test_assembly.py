@@ -108,5 +108,5 @@ def test_a_loop_of_a_kernel_takes_several_vectors_at_a_time(dtype):
     compiled.compile((numba.types.intp,) * 3)
     text = compiled.inspect_asm(compiled.signatures[0])
     divisions = re.findall(r"\tvdivp[sd]\s.*%[yz]mm|^\.\w+:$", text, re.MULTILINE)
-    rounds = "".join("d" if "vdiv" in one else " " for one in divisions).split()
+    rounds = "".join("d" if "vdiv" in division else " " for division in divisions).split()
     assert max(map(len, rounds)) == Writer.INTERLEAVED

@@ -144,7 +144,7 @@ def test_folders_of_older_versions_are_removed(tmp_path):
     folder = run(program, TINYGRAD_CG_CACHE_DIR=str(tmp_path))
     assert Path(folder).is_dir()
     assert not stale.exists()
-    assert all(one.exists() for one in (*recent, young, *others))
+    assert all(path.exists() for path in (*recent, young, *others))
 
 
 def test_no_writable_folder_is_no_error(tmp_path):
@@ -241,20 +241,20 @@ def test_kernels_carry_their_name(monkeypatch):
     add = Elementwise("my_add", elementary.add, 2)
     add(np.ones(3), np.ones(3))
     add(np.ones(3), np.ones(3)[::-1])
-    made = {key[0]: owner for key, owner in add.dispatchers.items()}
-    assert set(made) == {"small", "tiles"}
-    assert made["small"].callable().__name__ == "my_add_small"
+    owners = {key[0]: owner for key, owner in add.dispatchers.items()}
+    assert set(owners) == {"small", "tiles"}
+    assert owners["small"].callable().__name__ == "my_add_small"
     assert {"my_add_small", "my_add_tiles"} <= {*build.compiled, *build.loaded}
     monkeypatch.setenv("TINYGRAD_CG_COMPILER", "numba")
     arcsin, z = Elementwise("my_arcsin", elementary.arcsin, 1), np.ones(3, complex)
     arcsin(z)
     arcsin(z[::-1])
-    made = {key[0]: owner for key, owner in arcsin.dispatchers.items()}
-    assert isinstance(made["small"], numba.core.registry.CPUDispatcher)
-    assert made["small"].py_func.__name__ == "my_arcsin_small"
-    assert made["small"].py_func.__qualname__ == "my_arcsin_small"
-    assert isinstance(made["tiles"], CFunc)
-    assert made["tiles"].__name__ == made["tiles"].__qualname__ == "my_arcsin_tiles"
+    owners = {key[0]: owner for key, owner in arcsin.dispatchers.items()}
+    assert isinstance(owners["small"], numba.core.registry.CPUDispatcher)
+    assert owners["small"].py_func.__name__ == "my_arcsin_small"
+    assert owners["small"].py_func.__qualname__ == "my_arcsin_small"
+    assert isinstance(owners["tiles"], CFunc)
+    assert owners["tiles"].__name__ == owners["tiles"].__qualname__ == "my_arcsin_tiles"
 
 
 def test_a_function_of_the_users_own():
@@ -388,7 +388,7 @@ def test_what_is_no_file_is_not_read_and_nothing_is_left_behind(store):
     path.mkdir()
     store.write("sin", {}, b"one")  # a folder cannot be replaced by a file
     assert store.read("sin") is None
-    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    assert [path.name for path in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.quick

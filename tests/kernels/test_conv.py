@@ -83,13 +83,13 @@ def test_more_windows_than_a_block_holds(groups):
 def test_leading_axes_broadcast():
     x, filters, geometry = numbers(3, 2, 4, 5, 2), numbers(2, 2, 2, 3), Geometry()
     out = conv(x, filters, geometry)
-    for row, one in zip(out, x, strict=True):
-        np.testing.assert_allclose(row, conv(one, filters, geometry))
+    for row, example in zip(out, x, strict=True):
+        np.testing.assert_allclose(row, conv(example, filters, geometry))
     stack = np.stack([filters, 2 * filters, -filters])
     np.testing.assert_allclose(conv(x, stack, geometry)[1], 2 * out[1])
     np.testing.assert_allclose(conv(x[0], stack, geometry)[2], -out[0])
-    found = conv_filter(x, out, geometry, (2, 2))
-    assert found.shape == (3, 2, 2, 2, 3)
+    result = conv_filter(x, out, geometry, (2, 2))
+    assert result.shape == (3, 2, 2, 2, 3)
 
 
 def test_no_images():
@@ -142,8 +142,8 @@ def test_the_largest_and_its_index(window, code):
     assert out.dtype == x.dtype
     np.testing.assert_array_equal(out, under(x, window, fill).max((-2, -1)))
     indices = max_pool_indices(x, window).reshape(2, -1, 5)
-    found = np.take_along_axis(x.reshape(2, -1, 5), indices, 1)
-    np.testing.assert_array_equal(found.reshape(out.shape), out)
+    results = np.take_along_axis(x.reshape(2, -1, 5), indices, 1)
+    np.testing.assert_array_equal(results.reshape(out.shape), out)
     numbered = np.arange(42.0).reshape(1, 7, 6, 1)
     ties = max_pool_indices(np.zeros((1, 7, 6, 1)), window)
     np.testing.assert_array_equal(ties, under(numbered, window, np.inf).min((-2, -1)))

@@ -90,8 +90,8 @@ def test_device_code_can_use_every_scalar_function():
         command, input=told, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert set(found) == set(cases)
+    results = json.loads(done.stdout)
+    assert set(results) == set(cases)
     for name, (values, dtype) in cases.items():
-        want = TABLE[name][3](*[np.array(one, dtype) for one in values])
-        np.testing.assert_allclose(found[name], want.astype(float), rtol=1e-13, err_msg=name)
+        want = TABLE[name][3](*[np.array(value, dtype) for value in values])
+        np.testing.assert_allclose(results[name], want.astype(float), rtol=1e-13, err_msg=name)

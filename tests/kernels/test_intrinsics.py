@@ -53,11 +53,11 @@ def test_a_row_means_in_python_what_numba_makes_of_it(name, dtype):
         numba_backend.register_helpers()
         compiled = numba.njit(error_model="numpy")(function)
         for operands in itertools.islice(itertools.product(values, repeat=3), 0, None, 7):
-            meant, found = function(*operands), compiled(*operands)
+            meant, result = function(*operands), compiled(*operands)
             same = operands[0] == operands[1] or np.isnan(operands[:2]).any()
             if same and name in ("largest_number", "smallest_number"):
                 continue  # it means nothing, or may be either zero
-            assert_same_bits(np.asarray([found], dtype), np.asarray([meant], dtype))
+            assert_same_bits(np.asarray([result], dtype), np.asarray([meant], dtype))
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -78,8 +78,8 @@ def test_views_mean_in_python_what_they_are():
     assert views.vector(views.address_of(x) + 8, 2, np.float64).tolist() == [1, 2]
     assert views.section(x, 2, 3).tolist() == views.span(x, 16, 3).tolist() == [2, 3, 4]
     table = np.array([x.ctypes.data, x.ctypes.data + 8, 16, 8])
-    known = views.layout(table.ctypes.data, 0, 2, (x.dtype, (x.dtype,)))
-    row, value = views.operands(known, 1, 2, (x.dtype, (x.dtype,)))
+    fixed = views.layout(table.ctypes.data, 0, 2, (x.dtype, (x.dtype,)))
+    row, value = views.operands(fixed, 1, 2, (x.dtype, (x.dtype,)))
     assert (row.tolist(), value) == ([2, 3], 2)
     assert views.take((row, value), 1) == (3, 2)
     views.put((row, value), views.into(0), 1, 7.0)

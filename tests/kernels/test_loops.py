@@ -184,11 +184,11 @@ def test_outputs_that_do_not_fit_are_refused():
 @pytest.mark.parametrize("kernel", [exp, add, where])
 def test_a_wrong_number_of_operands(kernel):
     x = numbers(3)
-    for given in ((), (x,) * (kernel.inputs + 1)):
+    for args in ((), (x,) * (kernel.inputs + 1)):
         for out in (None, x):
-            message = f"{kernel.name} takes {kernel.inputs} arrays, got {len(given)}"
+            message = f"{kernel.name} takes {kernel.inputs} arrays, got {len(args)}"
             with pytest.raises(TypeError, match=message):
-                kernel(*given, out=out)
+                kernel(*args, out=out)
 
 
 def test_shapes_that_do_not_broadcast():

@@ -35,18 +35,18 @@ def threads_used(monkeypatch):
     monkeypatch.setattr(service, "_live", WeakValueDictionary())
     monkeypatch.setattr(TextSource.store, "read", lambda name: None)
     monkeypatch.setattr(TextSource.store, "has", lambda name: False)
-    monkeypatch.setattr(TextSource.store, "write", lambda *given: None)
-    compiled, found = machine.compile_source, []
+    monkeypatch.setattr(TextSource.store, "write", lambda *args: None)
+    compiled, threads = machine.compile_source, []
 
     def compile_slowly(source):
         thread = threading.current_thread()
         if thread.name != "tinygrad_cg compiler":  # one of those makes optimized code
-            found.append(thread)
+            threads.append(thread)
         time.sleep(0.05)  # so that no thread takes all
         return compiled(source)
 
     monkeypatch.setattr(machine, "compile_source", compile_slowly)
-    return found
+    return threads
 
 
 @pytest.mark.parametrize("cores", [1, 2, 5])
@@ -147,7 +147,7 @@ SIGNATURE = signatures.program([(np.dtype(float), 1)])
 
 def test_what_is_not_translated_is_left_to_numba(threads_used, monkeypatch):
     monkeypatch.setattr(machine, "cores", lambda: 2)
-    texts = [TEXT.format(one) for one in ("x[0] ** 2", "x[0] + 1.0", "x[0] + 2.0")]
+    texts = [TEXT.format(expression) for expression in ("x[0] ** 2", "x[0] + 1.0", "x[0] + 2.0")]
     x, sizes = np.array([3.0]), np.zeros(1, np.int64)
     with service.compile_batch([(TextSource(text, "run"), SIGNATURE) for text in texts]):
         assert len(service._precompiled) == 2
@@ -192,8 +192,8 @@ def allocated():
         return -1
     find.restype = Allocated
     gc.collect()
-    found = find()
-    return found.uordblks + found.hblkhd
+    info = find()
+    return info.uordblks + info.hblkhd
 
 
 @pytest.mark.skipif(allocated() < 0, reason="needs glibc 2.33 or later")

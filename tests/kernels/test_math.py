@@ -142,8 +142,8 @@ def test_special_values_unary(name, code):
     got = kernel(name)(x)
     np.testing.assert_allclose(got, want, rtol=tolerance(x.dtype))
     if name not in ("sign", "relu"):
-        known = ~np.isnan(want)
-        signs = [np.signbit(result[known].astype(code)) for result in (got, want)]
+        is_number = ~np.isnan(want)
+        signs = [np.signbit(result[is_number].astype(code)) for result in (got, want)]
         assert (signs[0] == signs[1]).all()
 
 
@@ -237,9 +237,9 @@ def test_scalar_functions_mean_numpy_outside_compiled_code():
 
 def test_rsqrt_of_a_complex_zero():
     """As NumPy: Numba's own complex division raises there."""
-    found = OPS["rsqrt"].kernel(np.array([0j, 4.0, 1j]))
-    assert found[0].real == np.inf
-    np.testing.assert_allclose(found[1:], [0.5, np.sqrt(0.5) * (1 - 1j)], rtol=1e-15)
+    result = OPS["rsqrt"].kernel(np.array([0j, 4.0, 1j]))
+    assert result[0].real == np.inf
+    np.testing.assert_allclose(result[1:], [0.5, np.sqrt(0.5) * (1 - 1j)], rtol=1e-15)
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "complex64"])

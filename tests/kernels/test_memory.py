@@ -61,16 +61,16 @@ def address(array: np.ndarray) -> int:
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "?", "c16", "f2"])
 def test_an_array_is_as_numpy_makes_it(shape, dtype):
     dtype = np.dtype(dtype)
-    made, like = empty(shape, dtype), np.empty(shape, dtype)
-    assert type(made) is np.ndarray
-    assert (made.shape, made.strides, made.dtype) == (like.shape, like.strides, like.dtype)
-    assert made.dtype is dtype
+    array, like = empty(shape, dtype), np.empty(shape, dtype)
+    assert type(array) is np.ndarray
+    assert (array.shape, array.strides, array.dtype) == (like.shape, like.strides, like.dtype)
+    assert array.dtype is dtype
     names = ("C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE", "ALIGNED")
-    assert [made.flags[name] for name in names] == [like.flags[name] for name in names]
-    if made.nbytes >= memory.LARGE:
-        assert address(made) % LINE == 0
-        made.fill(1)
-        assert (made == 1).all()
+    assert [array.flags[name] for name in names] == [like.flags[name] for name in names]
+    if array.nbytes >= memory.LARGE:
+        assert address(array) % LINE == 0
+        array.fill(1)
+        assert (array == 1).all()
 
 
 def test_objects_are_nobodys_leftovers():
@@ -216,18 +216,18 @@ def test_tapes_and_what_they_gave():
     for _ in range(2):
         second = [references_of_a_tape(array) for array in arrays]
         for read, expected in zip(second, now, strict=True):
-            for one, value in zip(read(), expected, strict=True):
-                np.testing.assert_array_equal(one, value)
+            for result, value in zip(read(), expected, strict=True):
+                np.testing.assert_array_equal(result, value)
 
 
 @pytest.mark.usefixtures("dirty")
 def test_results_are_the_same_without_it(monkeypatch):
     arrays = inputs(2)
-    found = [references_of_a_tape(array)() for array in arrays]
+    results = [references_of_a_tape(array)() for array in arrays]
     monkeypatch.setattr(memory, "LARGE", 2**40)
-    for array, values in zip(arrays, found, strict=True):
-        for one, value in zip(references_of_a_tape(array)(), values, strict=True):
-            np.testing.assert_array_equal(one, value)
+    for array, values in zip(arrays, results, strict=True):
+        for result, value in zip(references_of_a_tape(array)(), values, strict=True):
+            np.testing.assert_array_equal(result, value)
 
 
 @pytest.mark.usefixtures("dirty")
@@ -262,15 +262,15 @@ def test_compiled_programs():
 
     kept = []
     for array in inputs(3) * 2:
-        results = [one.numpy() for one in program(tf.constant(array))]
-        assert all(np.isfinite(one).all() for one in results)
-        kept.append((results, [one.copy() for one in results]))
+        results = [tensor.numpy() for tensor in program(tf.constant(array))]
+        assert all(np.isfinite(result).all() for result in results)
+        kept.append((results, [result.copy() for result in results]))
     for results, copies in kept:
-        for one, copy in zip(results, copies, strict=True):
-            np.testing.assert_array_equal(one, copy)
+        for result, copy in zip(results, copies, strict=True):
+            np.testing.assert_array_equal(result, copy)
     for (results, _), (again, _) in zip(kept[:3], kept[3:], strict=True):
-        for one, other in zip(results, again, strict=True):
-            np.testing.assert_array_equal(one, other)
+        for result, other in zip(results, again, strict=True):
+            np.testing.assert_array_equal(result, other)
 
 
 def enlarged(example):
@@ -283,7 +283,7 @@ def enlarged(example):
 @pytest.mark.parametrize("start", range(4))
 def test_operations_write_all_of_their_results(start):
     """Every operation twice, other results of its size between: nothing is left of those."""
-    names = [name for name, one in OPS.items() if op_cases.is_elementwise(one)]
+    names = [name for name, op in OPS.items() if op_cases.is_elementwise(op)]
     for name in names[start::4]:
         example = op_cases.examples(name)[0]
         operands = enlarged(example)
@@ -383,12 +383,12 @@ def test_it_is_freed_on_demand(kept):
 
 
 def test_chains_are_computed_in_few_pieces(kept, monkeypatch):
-    made = []
+    sizes = []
     fresh = np.empty
     monkeypatch.setattr(memory, "LIMIT", 2**30)
 
     def counted(size, dtype):
-        made.append(size)
+        sizes.append(size)
         return fresh(size, dtype)
 
     def run():
@@ -402,8 +402,8 @@ def test_chains_are_computed_in_few_pieces(kept, monkeypatch):
     run()
     monkeypatch.setattr(memory.np, "empty", counted)
     run()
-    assert 8 * 90_000 not in made
-    assert pages(90_000) not in made
+    assert 8 * 90_000 not in sizes
+    assert pages(90_000) not in sizes
 
 
 FAULTS = """

@@ -52,16 +52,16 @@ def by_numba(source, kinds):
 
 def by_both(source, *arrays):
     """The written arrays, by translation and by Numba, which agree; the last is written."""
-    found = []
-    kinds = [(one.dtype, one.ndim) for one in arrays]
-    sizes = np.array([one.size for one in arrays], np.int64)
+    results = []
+    kinds = [(array.dtype, array.ndim) for array in arrays]
+    sizes = np.array([array.size for array in arrays], np.int64)
     for run in (by_front_end(source, kinds), by_numba(source, kinds)):
-        copies = [one.copy() for one in arrays]
+        copies = [array.copy() for array in arrays]
         assert run(*copies, sizes) is True
-        found.append(copies)
-    for mine, its in zip(*found, strict=True):
+        results.append(copies)
+    for mine, its in zip(*results, strict=True):
         np.testing.assert_array_equal(mine, its)
-    return found[0][-1]
+    return results[0][-1]
 
 
 X = np.array([0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 3e-310])
@@ -170,7 +170,7 @@ LONG += " arcsinh arccosh arctanh erf erfc sigmoid softplus cbrt"
 def test_vectors_and_numbers_have_the_same_bits(name, kind):
     """A function called a vector at a time, and inlined: at ordinary, special and far arguments."""
     function = getattr(elementary, name)
-    known = formulas.find(function, (kind,))
+    formula = formulas.find(function, (kind,))
     dtype = np.dtype(f"float{kind[1:]}")
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=100), X, rng.normal(size=60) * 1e3, [1e30, 3e38, 1e300]])
@@ -194,7 +194,7 @@ def test_vectors_and_numbers_have_the_same_bits(name, kind):
         assert run(x, y, np.zeros(1, np.int64)) is True
         results.append(y)
     assert_same_bits(*results)
-    assert known.lanes or name in ("cbrt",)
+    assert formula.lanes or name in ("cbrt",)
 
 
 def test_a_damaged_file_is_compiled_anew(tmp_path, monkeypatch):
@@ -236,13 +236,13 @@ def test_the_oldest_files_go_first(tmp_path, monkeypatch):
 def test_code_that_nobody_holds_is_freed():
     f = tf.function(lambda x: tf.exp(x) * 3.25 + 7.125)
     assert f(tf.constant(0.0)).numpy() == 10.375
-    owners = [weakref.ref(one) for one in service._live.values()]
+    owners = [weakref.ref(value) for value in service._live.values()]
     count = len(service._live)
     assert count
     del f
     gc.collect()
     assert len(service._live) < count
-    assert any(one() is None for one in owners)
+    assert any(owner() is None for owner in owners)
 
 
 def test_a_second_process_compiles_nothing(tmp_path):

@@ -17,13 +17,13 @@ def test_take_along_axis_and_its_transpose(axis, code):
     shape = [4, 3, 5]
     shape[axis] = 7
     indices = np.random.default_rng(1).integers(-3, 3, shape)
-    found = take_along_axis(x[::-1], indices, axis)
-    np.testing.assert_array_equal(found, np.take_along_axis(x[::-1], indices, axis))
-    assert found.dtype == x.dtype
+    result = take_along_axis(x[::-1], indices, axis)
+    np.testing.assert_array_equal(result, np.take_along_axis(x[::-1], indices, axis))
+    assert result.dtype == x.dtype
     if code == "d":
         values = numbers(*shape)
         back = add_along_axis(x.shape, x.dtype, indices, values, axis)
-        np.testing.assert_allclose((back * x[::-1]).sum(), (values * found).sum())
+        np.testing.assert_allclose((back * x[::-1]).sum(), (values * result).sum())
 
 
 def test_indices_are_checked():
@@ -85,10 +85,10 @@ def test_nan_is_the_largest():
 @pytest.mark.parametrize("code", "bBlQ")
 def test_one_hot(axis, code):
     indices = np.array([[0, 2, 5], [3, 1, 100]]).astype(code)
-    found = one_hot(indices, 4, axis, np.dtype("f"))
+    result = one_hot(indices, 4, axis, np.dtype("f"))
     expected = np.moveaxis((indices[..., None] == np.arange(4)).astype("f"), -1, axis)
-    np.testing.assert_array_equal(found, expected)
-    assert found.dtype == np.float32
+    np.testing.assert_array_equal(result, expected)
+    assert result.dtype == np.float32
     assert not one_hot(np.array(-1), 3, 0, np.dtype("f")).any()
     assert one_hot(np.zeros((2, 0), int), 3, 1, np.dtype("f")).shape == (2, 3, 0)
     with pytest.raises(TypeError, match="indices must be integers, got float64"):

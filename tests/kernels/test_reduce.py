@@ -210,11 +210,11 @@ def test_the_same_shape_again_in_another_layout_or_dtype():
 def test_equal_rows_have_equal_results_wherever_they_stand(reduction, code):
     for count, length in product((2, 3, 4, 5, 6, 11, 67), (1, 7, 100, 1030)):
         rows = np.tile(numbers(length, code) / 2, (count, 1))
-        found = reduction(rows, (1,))
-        assert (found == found[0]).all()
+        result = reduction(rows, (1,))
+        assert (result == result[0]).all()
         exact = getattr(np, reduction.name)(rows.astype("D" if code == "F" else "d"), axis=1)
         with np.errstate(under="ignore"):
-            np.testing.assert_allclose(found, exact.astype(code), 1e-3, 1e-3)
+            np.testing.assert_allclose(result, exact.astype(code), 1e-3, 1e-3)
 
 
 def test_results_of_one_shape_are_arrays_of_their_own():

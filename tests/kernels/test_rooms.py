@@ -53,8 +53,8 @@ def test_modules_import_one_another_in_no_circle():
         modules[".".join(["tinygrad_cg_kernels", *parts])] = path
     arrows = {}
     for module, path in modules.items():
-        known = [name if name in modules else name.rpartition(".")[0] for name in imported(path)]
-        arrows[module] = {name for name in known if name in modules} - {module}
+        targets = [name if name in modules else name.rpartition(".")[0] for name in imported(path)]
+        arrows[module] = {name for name in targets if name in modules} - {module}
     while arrows:
         leaves = {module for module, targets in arrows.items() if not targets & arrows.keys()}
         assert leaves, f"a circle among {sorted(arrows)}"

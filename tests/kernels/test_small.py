@@ -96,12 +96,12 @@ def test_integers_take_no_numbers():
 
 
 def test_scalars_beside_arrays():
-    x, one = np.array([1.0, 2.0, 3.0]), np.array(10.0)
+    x, ten = np.array([1.0, 2.0, 3.0]), np.array(10.0)
     run = enter(add, x, x)
-    assert run(x, one).tolist() == run(one, x).tolist() == [11, 12, 13]
-    assert run(one, one).shape == ()
-    assert run(one, np.ones((1, 1))).shape == (1, 1)
-    assert run(np.ones((0, 2)), one).shape == run(one, np.ones((0, 2))).shape == (0, 2)
+    assert run(x, ten).tolist() == run(ten, x).tolist() == [11, 12, 13]
+    assert run(ten, ten).shape == ()
+    assert run(ten, np.ones((1, 1))).shape == (1, 1)
+    assert run(np.ones((0, 2)), ten).shape == run(ten, np.ones((0, 2))).shape == (0, 2)
 
 
 def test_other_layouts_dtypes_and_sizes_are_refused():
@@ -162,11 +162,11 @@ def test_nothing_is_kept_and_nothing_freed_twice():
     x = tf.constant([1.0, 2.0])
     run = enter(add, x._data, x._data)
     counted = (x, x._data, x._data.dtype, tf.Tensor, None)
-    before = [sys.getrefcount(one) for one in counted]
+    before = [sys.getrefcount(array) for array in counted]
     for _ in range(1000):
         for y in (x, x._data, 2, "no"):
             run(x, y)
-    after = [sys.getrefcount(one) for one in counted]
+    after = [sys.getrefcount(array) for array in counted]
     assert all(abs(a - b) < 50 for a, b in zip(after, before, strict=True))
     gc.collect()
     tracemalloc.start()

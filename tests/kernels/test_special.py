@@ -137,19 +137,19 @@ def test_bessel_functions_of_all_kinds(order, dtype):
     for name in ("bessel_j", "bessel_y", "bessel_k", "bessel_ke"):
         function = Elementwise(name, getattr(cylinder, name), 2, "float")
         got = function(np.full_like(x, order), x).astype("d")
-        for value, found in zip(x.tolist(), got.tolist(), strict=True):
+        for value, result in zip(x.tolist(), got.tolist(), strict=True):
             with mpmath.workprec(160):
                 if name == "bessel_ke":
                     exact = mpmath.besselk(order, value) * mpmath.exp(value)
                 else:
                     exact = getattr(mpmath, name.replace("_", ""))(order, value)
             if abs(exact) > float(info.max):
-                assert found == float(mpmath.sign(exact)) * np.inf, (name, value)
+                assert result == float(mpmath.sign(exact)) * np.inf, (name, value)
                 continue
             oscillates = name in ("bessel_j", "bessel_y") and value > abs(order)
             scale = max(abs(exact), np.sqrt(2 / np.pi / value) if oscillates else 0)
-            error = abs(found - exact)
-            assert error <= room * scale + float(info.tiny), (name, value, found, exact)
+            error = abs(result - exact)
+            assert error <= room * scale + float(info.tiny), (name, value, result, exact)
 
 
 def test_bessel_functions_of_orders_close_to_the_argument():

@@ -28,10 +28,10 @@ def code():
 @pytest.fixture(scope="module")
 def four():
     """A pool of four threads, whatever the number of cores."""
-    made = Pool(4)
-    made.start_workers(3)
-    assert made.workers == 3
-    return made
+    pool = Pool(4)
+    pool.start_workers(3)
+    assert pool.workers == 3
+    return pool
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 4])
@@ -51,17 +51,17 @@ def test_each_block_is_done_once_after_pauses(four, code):
 
 
 def test_several_callers(four, code):
-    found = []
+    results = []
     kernel = code.address("count")
     callers = [
-        threading.Thread(target=lambda k=k: found.append(many_tasks(four, kernel, k, 2000)))
+        threading.Thread(target=lambda k=k: results.append(many_tasks(four, kernel, k, 2000)))
         for k in range(4)
     ]
-    for one in callers:
-        one.start()
-    for one in callers:
-        one.join()
-    assert [wrong for wrong, _ in found] == [[]] * 4
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert [wrong for wrong, _ in results] == [[]] * 4
 
 
 def test_a_range_that_does_not_begin_at_0(four, code):
@@ -94,10 +94,10 @@ def changed(monkeypatch):
         assert text.count(old) == 1
         monkeypatch.setattr(thread_pool, "code", generated.load(text.replace(old, new)))
         forget()
-        made = Pool(2)
+        pool = Pool(2)
         before = threads_of_system()
-        made.start_workers(1)
-        return made, threads_of_system() - before
+        pool.start_workers(1)
+        return pool, threads_of_system() - before
 
     yield make
     forget()
@@ -117,8 +117,8 @@ def threads_of_system():
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads Linux's own files")
 def test_a_worker_leaves_the_core_of_the_caller(changed, code):
     """For others that it may run on, and for none if there is no other."""
-    given = os.sched_getaffinity(0)
-    if len(given) == 1:
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) == 1:
         pytest.skip("there is one core")
     restless, (worker,) = changed("if here != core or ", "if ")  # each core is taken for it
     array = np.zeros(1000, np.int64)
@@ -130,15 +130,15 @@ def test_a_worker_leaves_the_core_of_the_caller(changed, code):
         return os.sched_getaffinity(worker)
 
     end = time.monotonic() + 60
-    while cores_after_tasks() == given:
+    while cores_after_tasks() == allowed:
         assert time.monotonic() < end
     for _ in range(5):
         kept = cores_after_tasks()
-        assert kept < given
-        assert len(kept) == len(given) - 1
+        assert kept < allowed
+        assert len(kept) == len(allowed) - 1
 
     def stays_where_it_is_put():
-        left = given - os.sched_getaffinity(worker)
+        left = allowed - os.sched_getaffinity(worker)
         os.sched_setaffinity(worker, left)
         return cores_after_tasks() == left
 
@@ -225,8 +225,8 @@ def test_the_caller_needs_nobody(code):
 def test_threads_that_the_system_does_not_give(code, monkeypatch):
     asked = []
 
-    def refuse(*given):
-        asked.append(given)
+    def refuse(*args):
+        asked.append(args)
         return thread_pool.NO_THREAD
 
     monkeypatch.setattr(thread_pool, "_start_thread", refuse)
@@ -248,7 +248,7 @@ def test_workers_leave_signals_to_others():
         status = Path(f"/proc/self/task/{worker}/status").read_text()
         (line,) = [line for line in status.splitlines() if line.startswith("SigBlk")]
         blocked = int(line.split()[1], 16)
-        return {one for one in signal.valid_signals() if not blocked >> (one - 1) & 1}
+        return {number for number in signal.valid_signals() if not blocked >> (number - 1) & 1}
 
     end = time.monotonic() + 30  # a thread that begins blocks everything
     while not taken() >= {signal.SIGSEGV, signal.SIGFPE}:

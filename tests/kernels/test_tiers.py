@@ -41,14 +41,16 @@ def only_baseline_code(monkeypatch):
     monkeypatch.setattr(tiers, "TIER_UP_WORK_LONG", 2**62)
 
 
-def made(name):
+def unused_kernel(name):
     """A kernel that nobody has used."""
-    known = OPS[name].kernel
-    return Elementwise(known.name, known.function, known.inputs, known.kind)
+    kernel = OPS[name].kernel
+    return Elementwise(kernel.name, kernel.function, kernel.inputs, kernel.kind)
 
 
 def owner_of(kernel):
-    (owner,) = (one for key, one in kernel.dispatchers.items() if key[0] in ("flat", "tiles"))
+    (owner,) = (
+        dispatcher for key, dispatcher in kernel.dispatchers.items() if key[0] in ("flat", "tiles")
+    )
     return owner
 
 
@@ -75,47 +77,47 @@ def values(inputs, count, dtype):
 @pytest.mark.parametrize("name", [*LONG, "xlogy"])
 @pytest.mark.filterwarnings("ignore:.*encountered")
 def test_both_tiers_have_the_same_bits(name, dtype):
-    kernel = made(name)
-    given = values(kernel.inputs, THRESHOLD, dtype)
-    first = kernel(*given)
+    kernel = unused_kernel(name)
+    operands = values(kernel.inputs, THRESHOLD, dtype)
+    first = kernel(*operands)
     owner = owner_of(kernel)
     assert owner.optimized.code is None
     tiers.finish(owner)
     assert owner.optimized.code is not None
-    assert_same_bits(kernel(*given), first)
+    assert_same_bits(kernel(*operands), first)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", BRANCHING)
 @pytest.mark.filterwarnings("ignore:.*encountered")
 def test_both_tiers_of_branching_formulas_have_the_same_bits(name, dtype):
-    kernel, rng = made(name), np.random.default_rng(0)
-    usual = [rng.uniform(one.low, one.high, 10_000) for one in OPS[name].samples]
+    kernel, rng = unused_kernel(name), np.random.default_rng(0)
+    usual = [rng.uniform(sample.low, sample.high, 10_000) for sample in OPS[name].samples]
     some = values(kernel.inputs, 100, dtype)
     pairs = zip(usual, some, strict=True)
-    given = [np.concatenate([one, other]).astype(dtype) for one, other in pairs]
-    given = [np.broadcast_to(one, (10, one.size)) for one in given]
-    first = kernel(*given)
+    operands = [np.concatenate([pair, other]).astype(dtype) for pair, other in pairs]
+    operands = [np.broadcast_to(operand, (10, operand.size)) for operand in operands]
+    first = kernel(*operands)
     owner = owner_of(kernel)
     assert owner.optimized.code is None
     tiers.finish(owner)
     assert owner.optimized.code is not None
-    assert_same_bits(kernel(*given), first)
+    assert_same_bits(kernel(*operands), first)
 
 
 @pytest.mark.parametrize("count", [100, THRESHOLD])
 @pytest.mark.parametrize("name", ["betainc", "gamma_transport", "digamma"])
 def test_other_cores_begin_while_the_rest_is_translated(name, count, monkeypatch):
     """Formulas that are compiled early are part of the kernel, and have the same bits."""
-    given = values(OPS[name].kernel.inputs, count, "float64")
-    expected = made(name)(*given)
+    operands = values(OPS[name].kernel.inputs, count, "float64")
+    expected = unused_kernel(name)(*operands)
     texts, begin = [], machine.begin
     monkeypatch.setattr(machine, "begin", lambda source: texts.append(source) or begin(source))
     monkeypatch.setattr(machine, "cores", lambda: 4)
     monkeypatch.setattr(module, "EARLY", 1)
     monkeypatch.setattr(module, "LONG_TEXT", 1)
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", f"{os.environ['TINYGRAD_CG_CACHE_DIR']}/other")
-    assert_same_bits(made(name)(*given), expected)
+    assert_same_bits(unused_kernel(name)(*operands), expected)
     assert len(texts) > 1
     level = BASELINE_LONG if count == THRESHOLD else BASELINE
     assert {text.level for text in texts} == {level}
@@ -128,13 +130,13 @@ def test_formulas_are_not_begun_before_their_level_is_known(count, monkeypatch):
     monkeypatch.setattr(machine, "begin", lambda source: texts.append(source) or source)
     monkeypatch.setattr(machine, "cores", lambda: 4)
     monkeypatch.setattr(module, "EARLY", 1)
-    given = values(1, count, "float64")
-    made("digamma")(*given)
+    operands = values(1, count, "float64")
+    unused_kernel("digamma")(*operands)
     assert bool(texts) == (count == 100)
 
 
 def test_small_and_large_arrays_have_the_same_bits_where_loops_are_not_vectorised():
-    kernel = made("expint")
+    kernel = unused_kernel("expint")
     x = np.concatenate([*values(1, 20_000, "float64"), np.linspace(-50, 50, 20_000)])
     together = kernel(x)
     one_by_one = np.concatenate([kernel(part) for part in np.array_split(x, 8)])
@@ -142,7 +144,7 @@ def test_small_and_large_arrays_have_the_same_bits_where_loops_are_not_vectorise
 
 
 def test_optimized_code_comes_with_work(monkeypatch):
-    kernel = made("lgamma")
+    kernel = unused_kernel("lgamma")
     x = np.random.default_rng(0).uniform(0.1, 9, (400, 400)).T
     first = kernel(x)
     optimized = owner_of(kernel).optimized
@@ -154,7 +156,7 @@ def test_optimized_code_comes_with_work(monkeypatch):
     optimized.thread.join()
     assert optimized.code is not None
     np.testing.assert_array_equal(kernel(x), first)
-    again = made("lgamma")  # as in another process: the optimized code is on disk
+    again = unused_kernel("lgamma")  # as in another process: the optimized code is on disk
     before = len(build.loaded)
     np.testing.assert_array_equal(again(x), first)
     assert owner_of(again).optimized is None
@@ -163,15 +165,15 @@ def test_optimized_code_comes_with_work(monkeypatch):
 
 def test_baseline_code_is_on_disk():
     x = np.random.default_rng(0).uniform(0.1, 9, THRESHOLD)
-    first = made("lgamma")(x)
-    again, before = made("lgamma"), len(build.loaded)
+    first = unused_kernel("lgamma")(x)
+    again, before = unused_kernel("lgamma"), len(build.loaded)
     np.testing.assert_array_equal(again(x), first)
     assert owner_of(again).optimized is not None
     assert "lgamma_flat" in build.loaded[before:]
 
 
 def small_owner(kernel):
-    (owner,) = (one for key, one in kernel.dispatchers.items() if key[0] == "small")
+    (owner,) = (dispatcher for key, dispatcher in kernel.dispatchers.items() if key[0] == "small")
     return owner
 
 
@@ -179,21 +181,21 @@ def small_owner(kernel):
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.filterwarnings("ignore:.*encountered")
 def test_both_tiers_of_small_kernels_have_the_same_bits(name, dtype):
-    kernel = made(name)
-    given = values(kernel.inputs, 1000, dtype)
-    first = kernel(*given)
+    kernel = unused_kernel(name)
+    operands = values(kernel.inputs, 1000, dtype)
+    first = kernel(*operands)
     optimized = small_owner(kernel).code.optimized
     assert optimized is not None
     assert optimized.code is None
     while optimized.thread is None:
-        assert kernel(*given) is not None
+        assert kernel(*operands) is not None
     optimized.thread.join()
     assert optimized.code is not None
-    assert_same_bits(kernel(*given), first)
+    assert_same_bits(kernel(*operands), first)
 
 
 def test_a_small_kernel_asks_for_its_optimized_code_once():
-    kernel, x = made("sin"), np.linspace(-3, 3, 100)
+    kernel, x = unused_kernel("sin"), np.linspace(-3, 3, 100)
     first = kernel(x)
     optimized = small_owner(kernel).code.optimized
     calls = 1
@@ -203,8 +205,8 @@ def test_a_small_kernel_asks_for_its_optimized_code_once():
     assert tiers.TIER_UP_CALLS <= calls <= tiers.TIER_UP_CALLS + 2
     optimized.thread.join()
     far = np.array([1e9, 2e200])  # a part that was not needed before
-    np.testing.assert_array_equal(kernel(far), made("sin")(far))
-    again, before = made("sin"), len(build.loaded)  # as in another process
+    np.testing.assert_array_equal(kernel(far), unused_kernel("sin")(far))
+    again, before = unused_kernel("sin"), len(build.loaded)  # as in another process
     np.testing.assert_array_equal(again(x), first)
     assert small_owner(again).code.optimized is None
     assert "sin_small" in build.loaded[before:]
@@ -221,7 +223,7 @@ def of_tensors(kernel):
 
 @pytest.mark.parametrize("convert", [np.asarray, tf.constant])
 def test_operations_have_optimized_codes_of_small_kernels(convert):
-    kernel, x = made("sin"), convert(np.linspace(-3, 3, 100))
+    kernel, x = unused_kernel("sin"), convert(np.linspace(-3, 3, 100))
     sin = of_tensors(kernel)
     first = sin(x)
     optimized = small_owner(kernel).code.optimized
@@ -236,7 +238,7 @@ def test_baseline_code_serves_where_there_are_no_more_threads(monkeypatch):
     def refuse(*args):
         raise RuntimeError("can't start new thread")
 
-    kernel, x = made("sin"), np.linspace(-3, 3, 100)
+    kernel, x = unused_kernel("sin"), np.linspace(-3, 3, 100)
     first = kernel(x)
     monkeypatch.setattr(threading.Thread, "start", refuse)
     for _ in range(3 * tiers.TIER_UP_CALLS):
@@ -247,7 +249,7 @@ def test_baseline_code_serves_where_there_are_no_more_threads(monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_compiles_what_the_parent_had_not_begun(monkeypatch):
-    kernel, x = made("sin"), np.linspace(-3, 3, 100)
+    kernel, x = unused_kernel("sin"), np.linspace(-3, 3, 100)
     kernel(x)
     optimized = small_owner(kernel).code.optimized
     with monkeypatch.context() as patch:
@@ -271,7 +273,7 @@ LINKED = []
 
 def test_the_search_for_rows_is_compiled_when_there_is_much_to_do(monkeypatch):
     monkeypatch.setattr(tiles, "_owner", None)
-    kernel = made("add")
+    kernel = unused_kernel("add")
     x = np.random.default_rng(0).uniform(size=(300, 300))
     first = kernel(x, x.T)
     LINKED.append(tiles._owner)  # kernels go on to call it
@@ -345,14 +347,14 @@ def test_both_tiers_of_kernels_of_rows_have_the_same_bits(name, dtype):
 def test_both_tiers_of_small_logsumexp_have_the_same_bits(dtype):
     kernel = softmax.LogSumExp()
     rng = np.random.default_rng(0)
-    given = [rng.normal(0, 9, size).astype(dtype) for size in (1, 3, 17, 100, 1000, 2000)]
-    first = [kernel(x, (0,)) for x in given]
+    operands = [rng.normal(0, 9, size).astype(dtype) for size in (1, 3, 17, 100, 1000, 2000)]
+    first = [kernel(x, (0,)) for x in operands]
     (owner,) = kernel._small.entries.owners.values()
     optimized = owner.code.optimized
     assert optimized.code is None
     optimized.finish()
-    for x, found in zip(given, first, strict=True):
-        assert_same_bits(kernel(x, (0,)), found)
+    for x, result in zip(operands, first, strict=True):
+        assert_same_bits(kernel(x, (0,)), result)
 
 
 SHAPES = [((11, width), (1,)) for width in (1, 2, 7, 8, 17, 33, 64, 100, 127, 512, 1025, 3001)]
@@ -402,17 +404,19 @@ def test_both_tiers_of_reductions_have_the_same_bits(name, dtype, monkeypatch):
     zeros = np.where(rng.uniform(size=(5, 100)) < 0.5, -0.0, 0.0).astype(dtype)
     operands += [(zeros, (1,)), (zeros, (0,)), (zeros, (0, 1))]
     first = [kernel(x, axes) for x, axes in operands]
-    for owner in {getattr(one, "code", one) for one in kernel.dispatchers.values()}:
+    for owner in {
+        getattr(dispatcher, "code", dispatcher) for dispatcher in kernel.dispatchers.values()
+    }:
         assert owner.optimized.code is None
         tiers.finish(owner)
         assert owner.optimized.code is not None
-    for (x, axes), found in zip(operands, first, strict=True):
+    for (x, axes), result in zip(operands, first, strict=True):
         second = kernel(x, axes)
         if second.dtype.kind in "fc":
             parts = np.dtype(f"f{second.real.itemsize}")
-            assert_same_bits(second.reshape(-1).view(parts), found.reshape(-1).view(parts))
+            assert_same_bits(second.reshape(-1).view(parts), result.reshape(-1).view(parts))
         else:
-            np.testing.assert_array_equal(second, found)
+            np.testing.assert_array_equal(second, result)
 
 
 IMAGES = np.random.default_rng(0).normal(size=(3, 11, 12, 4))
@@ -466,7 +470,7 @@ def test_kernels_of_arrays_count_their_elements(request):
 
 def test_brief_parts_are_there_from_the_beginning():
     """Numbers that go with arrays need loops of their own, which are compiled with the first."""
-    kernel, x = made("multiply"), np.linspace(-3, 3, 100)
+    kernel, x = unused_kernel("multiply"), np.linspace(-3, 3, 100)
     before = len(build.compiled)
     np.testing.assert_array_equal(kernel(x, x), x * x)
     np.testing.assert_array_equal(kernel(x, np.array(2.0)), x * 2)
@@ -484,7 +488,7 @@ def test_nothing_is_said_of_optimized_form(monkeypatch):
     monkeypatch.setattr(progress, "AFTER", 0.0)
     monkeypatch.setattr(progress, "_row", progress._Row())
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))
-    kernel = made("lgamma")
+    kernel = unused_kernel("lgamma")
     kernel(*values(kernel.inputs, THRESHOLD, "float64"))
     assert stream.getvalue().startswith("tinygrad_cg: compiling 1 kernel ... ")
     said = stream.getvalue()

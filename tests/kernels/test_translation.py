@@ -38,43 +38,43 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 5e-324, 1e-310, 1
 
 def elementwise() -> list:
     records = [record for record in OPS.values() if record.kind == "elementwise"]
-    return [one for one in records if isinstance(one.kernel, Elementwise)]
+    return [record for record in records if isinstance(record.kernel, Elementwise)]
 
 
 def operands(count: int, size: int, dtype: str) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     values = [rng.normal(size=size) * 10 ** rng.uniform(-3, 3, size) for _ in range(count)]
-    for k, one in enumerate(values):
-        one[: len(SPECIAL) ** 2] = np.resize(
+    for k, value in enumerate(values):
+        value[: len(SPECIAL) ** 2] = np.resize(
             np.repeat(SPECIAL, len(SPECIAL) ** k), len(SPECIAL) ** 2
         )
     with np.errstate(all="ignore"):
-        return [one.astype(dtype) for one in values]
+        return [value.astype(dtype) for value in values]
 
 
 @pytest.mark.parametrize("name", COMPARED.split())
 def test_elementwise_kernels_have_numbas_bits(name, monkeypatch):
     """By the kernel of few elements, and for some by that of many."""
-    record, known = OPS[name], OPS[name].kernel
+    record, original = OPS[name], OPS[name].kernel
     results = []
     for translated in (True, False):
         monkeypatch.setenv("TINYGRAD_CG_COMPILER", "llvm" if translated else "numba")
-        kernel = Elementwise(known.name, known.function, known.inputs, known.kind)
+        kernel = Elementwise(original.name, original.function, original.inputs, original.kind)
         before = len(service.fallbacks)
-        for size in (1000, THRESHOLD) if known.name in SHARED else (1000,):
+        for size in (1000, THRESHOLD) if original.name in SHARED else (1000,):
             dtype = "float64" if takes(record, float) else "int64"
-            given = operands(known.inputs, size, dtype)
-            results.append(kernel(*given))
+            args = operands(original.inputs, size, dtype)
+            results.append(kernel(*args))
         if translated:
             assert len(service.fallbacks) == before, service.fallbacks[before:]
     half = len(results) // 2
-    for one, other in zip(results[:half], results[half:], strict=True):
+    for result, other in zip(results[:half], results[half:], strict=True):
         if name in FUSED_BY_NUMBA:
-            np.testing.assert_array_max_ulp(one, other, 1)
+            np.testing.assert_array_max_ulp(result, other, 1)
         else:
-            np.testing.assert_array_equal(one, other)
-        zeros = one == 0
-        np.testing.assert_array_equal(np.signbit(one[zeros]), np.signbit(other[zeros]))
+            np.testing.assert_array_equal(result, other)
+        zeros = result == 0
+        np.testing.assert_array_equal(np.signbit(result[zeros]), np.signbit(other[zeros]))
 
 
 REDUCTIONS = """
@@ -102,17 +102,17 @@ REDUCED = "sum argmin logsumexp softmax_pull cumprod"
 
 def test_reductions_have_numbas_results(tmp_path):
     """In processes of their own, since machine code is never exchanged."""
-    found = []
+    files = []
     for way in ("llvm", "numba"):
         file = str(tmp_path / f"{way}.npz")
         command = [sys.executable, "-c", REDUCTIONS, file, REDUCED]
         environment = os.environ | {"TINYGRAD_CG_COMPILER": way}
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
-        found.append(np.load(file))
-    assert len(found[0].files) == 10
-    for name in found[0].files:
-        np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-14, err_msg=name)
+        files.append(np.load(file))
+    assert len(files[0].files) == 10
+    for name in files[0].files:
+        np.testing.assert_allclose(files[0][name], files[1][name], rtol=1e-14, err_msg=name)
 
 
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
@@ -129,17 +129,17 @@ COMPLEX = {"log": 1, "tanh": 1, "sqrt": 1, "arccosh": 1, "arctan": 1, "power": 2
 
 @pytest.mark.parametrize("name", COMPLEX)
 def test_complex_functions_have_numbas_numbers(name, monkeypatch):
-    known = OPS[name].kernel
+    kernel = OPS[name].kernel
     rng = np.random.default_rng(0)
-    given = [rng.normal(size=300) + 1j * rng.normal(size=300) for _ in range(COMPLEX[name])]
-    given[0][:4] = 0, 1, -1j, 1e300
+    args = [rng.normal(size=300) + 1j * rng.normal(size=300) for _ in range(COMPLEX[name])]
+    args[0][:4] = 0, 1, -1j, 1e300
     if name == "power":
-        given[1][:100] = np.arange(-50, 50)
+        args[1][:100] = np.arange(-50, 50)
     results = []
     for translated in (True, False):
         monkeypatch.setenv("TINYGRAD_CG_COMPILER", "llvm" if translated else "numba")
         before = len(service.fallbacks)
-        results.append(Elementwise(name, known.function, COMPLEX[name], known.kind)(*given))
+        results.append(Elementwise(name, kernel.function, COMPLEX[name], kernel.kind)(*args))
         assert len(service.fallbacks) == before
     np.testing.assert_allclose(*results, rtol=1e-15)
 
@@ -189,8 +189,8 @@ def test_a_function_without_its_source_is_left_to_numba():
 
 
 def test_functions_in_one_line_are_told_apart():
-    one, two, three = (lambda x: True), (lambda x: x + 1), (lambda x: x - 1)
-    bodies = [ast.unparse(source_of(function, KERNELS).body[0]) for function in (one, two, three)]
+    first, two, three = (lambda x: True), (lambda x: x + 1), (lambda x: x - 1)
+    bodies = [ast.unparse(source_of(function, KERNELS).body[0]) for function in (first, two, three)]
     assert bodies == ["return True", "return x + 1", "return x - 1"]
 
 
@@ -198,13 +198,15 @@ def test_functions_are_read_by_their_lines_as_in_their_files():
     for module in (rows, logarithm, order, trigonometric):
         source = inspect.getsource(module)
         lines = source.splitlines(keepends=True)
-        nodes = [one for one in ast.walk(ast.parse(source)) if isinstance(one, FUNCTIONS)]
+        nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, FUNCTIONS)]
         read = 0
         for code in codes(compile(source, module.__file__, "exec")):
-            one = sources._lambda if code.co_name == "<lambda>" else sources._definition
-            found = one(lines, code)
-            if found is not None:
-                assert ast.dump(found) in {ast.dump(node) for node in nodes if begins(node, code)}
+            find = sources._lambda if code.co_name == "<lambda>" else sources._definition
+            definition = find(lines, code)
+            if definition is not None:
+                assert ast.dump(definition) in {
+                    ast.dump(node) for node in nodes if begins(node, code)
+                }
                 read += 1
         assert read >= 4
 
@@ -215,14 +217,16 @@ FUNCTIONS = ast.FunctionDef, ast.Lambda
 def begins(node, code):
     """Whether a function of a file begins on the line on which its code does."""
     decorators = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(one.lineno for one in decorators)]) == code.co_firstlineno
+    return (
+        min([node.lineno, *(decorator.lineno for decorator in decorators)]) == code.co_firstlineno
+    )
 
 
 def codes(code):
-    for one in code.co_consts:
-        if hasattr(one, "co_code"):
-            yield one
-            yield from codes(one)
+    for const in code.co_consts:
+        if hasattr(const, "co_code"):
+            yield const
+            yield from codes(const)
 
 
 @pytest.mark.parametrize(
@@ -241,5 +245,5 @@ def codes(code):
 )
 def test_an_expression_is_read_by_its_ends_or_not_at_all(body):
     text = f"known = {{0: (lambda a, b: {body}), 1: 2}}\n"
-    found = sources._lambda([text], next(codes(compile(text, "", "exec"))))
-    assert found is None or ast.dump(found.body) == ast.dump(ast.parse(body, mode="eval").body)
+    node = sources._lambda([text], next(codes(compile(text, "", "exec"))))
+    assert node is None or ast.dump(node.body) == ast.dump(ast.parse(body, mode="eval").body)

@@ -15,7 +15,7 @@ from tinygrad_cg._function.graph.values import FuncGraph, OutputItem, Value, con
 FLOAT64 = np.dtype(np.float64)
 
 
-def given(shape: tuple[int, ...], dtype: Any = FLOAT64) -> Value:
+def parameter(shape: tuple[int, ...], dtype: Any = FLOAT64) -> Value:
     return Value(Aval(shape, np.dtype(dtype)))
 
 
@@ -34,7 +34,7 @@ def total(x: Value, axis: Sequence[int] | None = None, keepdims: bool = False) -
 
 def of_call(primitive: Any, operands: Sequence[np.ndarray], params: dict) -> FuncGraph:
     """The graph of one operation."""
-    inputs = [given(operand.shape, operand.dtype) for operand in operands]
+    inputs = [parameter(operand.shape, operand.dtype) for operand in operands]
     value = operation(primitive, inputs, params)
     if isinstance(value.aval, list):
         return FuncGraph(inputs, [OutputItem(value, index) for index in range(len(value.aval))])
@@ -46,7 +46,7 @@ def of_call(primitive: Any, operands: Sequence[np.ndarray], params: dict) -> Fun
 
 def log1pexp(n: int, dtype: Any = FLOAT64) -> FuncGraph:
     """sum(log(1 + exp(x))) and its gradient, by the rule that is exact for large x."""
-    x, one = given((n,), dtype), number(1, dtype)
+    x, one = parameter((n,), dtype), number(1, dtype)
     power = apply("exp", x)
     upstream = apply("broadcast_to", one, shape=(n,))
     slope = apply("subtract", one, apply("divide", one, apply("add", one, power)))
@@ -55,7 +55,7 @@ def log1pexp(n: int, dtype: Any = FLOAT64) -> FuncGraph:
 
 def chain(n: int, dtype: Any = FLOAT64) -> FuncGraph:
     """sum(cos(exp(tanh(sin(x))))) and its gradient."""
-    x = given((n,), dtype)
+    x = parameter((n,), dtype)
     b = apply("tanh", apply("sin", x))
     c = apply("exp", b)
     d = apply("negative", apply("multiply", apply("sin", c), c))
@@ -65,7 +65,7 @@ def chain(n: int, dtype: Any = FLOAT64) -> FuncGraph:
 
 def cross_entropy(rows: int, columns: int, dtype: Any = FLOAT64) -> FuncGraph:
     """The mean cross-entropy of softmax rows, and its gradient."""
-    x, y = given((rows, columns), dtype), given((rows, columns), dtype)
+    x, y = parameter((rows, columns), dtype), parameter((rows, columns), dtype)
     logs = apply("log_softmax", x, axis=1)
     each = apply("negative", total(apply("multiply", y, logs), (1,)))
     loss = apply("mean", each, axis=(0,), keepdims=False)
@@ -77,9 +77,9 @@ def cross_entropy(rows: int, columns: int, dtype: Any = FLOAT64) -> FuncGraph:
 def layer_norm(rows: int, columns: int, dtype: Any = FLOAT64) -> FuncGraph:
     """Normalised rows, scaled and shifted; their sums over rows and over all."""
     x, scale, shift = (
-        given((rows, columns), dtype),
-        given((columns,), dtype),
-        given((columns,), dtype),
+        parameter((rows, columns), dtype),
+        parameter((columns,), dtype),
+        parameter((columns,), dtype),
     )
     away = apply("subtract", x, apply("mean", x, axis=(1,), keepdims=True))
     variance = apply("mean", apply("square", away), axis=(1,), keepdims=True)
@@ -91,7 +91,7 @@ def layer_norm(rows: int, columns: int, dtype: Any = FLOAT64) -> FuncGraph:
 
 def rosenbrock(n: int, dtype: Any = FLOAT64) -> FuncGraph:
     """The function of Rosenbrock, and its gradient: neighbours are read, and added to."""
-    x = given((n,), dtype)
+    x = parameter((n,), dtype)
     ahead, behind = (slice(1, None),), (slice(None, -1),)
     a, b = apply("getitem", x, key=ahead), apply("getitem", x, key=behind)
     t = apply("subtract", a, apply("square", b))
@@ -110,7 +110,7 @@ def perceptron(batch: int, sizes: tuple[int, int, int], dtype: Any = FLOAT64) ->
     """A step of a network with one hidden layer: the loss, and the gradients of its weights."""
     width, hidden, classes = sizes
     shapes = [(batch, width), (batch, classes), (width, hidden), (hidden,), (hidden, classes)]
-    x, y, w1, b1, w2 = inputs = [given(shape, dtype) for shape in shapes]
+    x, y, w1, b1, w2 = inputs = [parameter(shape, dtype) for shape in shapes]
     h = apply("relu", apply("add", apply("matmul", x, w1), b1))
     logs = apply("log_softmax", apply("matmul", h, w2), axis=1)
     loss = apply("negative", total(apply("multiply", y, logs)))
@@ -137,7 +137,7 @@ def random_graph(choose: Callable[[int], int], shape: tuple[int, int], steps: in
     rows, columns = shape
     dtype = (FLOAT64, np.dtype(np.float32))[choose(2)]
     shapes = [shape, (columns,), (rows, 1), (), shape, (rows,)]
-    inputs = [given(one, dtype) for one in shapes]
+    inputs = [parameter(one, dtype) for one in shapes]
     values = list(inputs)
     for _ in range(steps):
         values.append(_step(choose, values, dtype))

@@ -42,17 +42,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         raise pytest.UsageError(f"pytest.mark.{FIXTURE} takes derivatives= and modes= alone")
     pairs = [(derivative, mode) for derivative in derivatives for mode in modes]
     metafunc.parametrize(
-        FIXTURE, pairs, indirect=True, ids=[f"{one}-{mode}" for one, mode in pairs]
+        FIXTURE, pairs, indirect=True, ids=[f"{quantity}-{mode}" for quantity, mode in pairs]
     )
 
 
-def _chosen(name: str, given: str | Sequence[str], known: Sequence[str]) -> Sequence[str]:
-    found = (given,) if isinstance(given, str) else tuple(given)
-    if not found or not set(found) <= set(known):
+def _chosen(name: str, chosen: str | Sequence[str], allowed: Sequence[str]) -> Sequence[str]:
+    names = (chosen,) if isinstance(chosen, str) else tuple(chosen)
+    if not names or not set(names) <= set(allowed):
         raise pytest.UsageError(
-            f"pytest.mark.{FIXTURE}: {name} must be among {known}, got {given!r}"
+            f"pytest.mark.{FIXTURE}: {name} must be among {allowed}, got {chosen!r}"
         )
-    return found
+    return names
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -128,7 +128,7 @@ class GradientBenchmark:
         """
         import tinygrad_cg as tf
 
-        arguments = [tf.nest.map_structure(_as_tensor, one) for one in args]
+        arguments = [tf.nest.map_structure(_as_tensor, arg) for arg in args]
         if check:
             self._check(f, arguments, order, against)
         chosen = [argnums] if isinstance(argnums, int) else list(argnums)
@@ -176,9 +176,9 @@ class GradientBenchmark:
                 assert_gradients(f, *args, order=order, against=against)
             except AssertionError as error:
                 checked[key] = error
-        found = checked[key]
-        if found is not None:
-            raise found.with_traceback(None)
+        failure = checked[key]
+        if failure is not None:
+            raise failure.with_traceback(None)
 
 
 def _as_tensor(leaf: Any) -> Any:
