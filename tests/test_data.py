@@ -11,7 +11,7 @@ Dataset = tf.data.Dataset
 
 
 def listed(dataset):
-    return [one.tolist() for one in dataset.as_numpy_iterator()]
+    return [element.tolist() for element in dataset.as_numpy_iterator()]
 
 
 def test_batches_of_slices():
@@ -46,7 +46,7 @@ def test_parts_and_repetitions():
     assert listed(data.prefetch(tf.data.AUTOTUNE).cache()) == [0, 1, 2, 3, 4]
     assert int(data.reduce(np.int64(0), lambda total, x: total + x)) == 10
     sizes = [data.repeat(), data.filter(lambda x: True), data.repeat(2), data.skip(9), data.take(9)]
-    assert [int(one.cardinality()) for one in sizes] == [-1, -2, 10, 0, 5]
+    assert [int(dataset.cardinality()) for dataset in sizes] == [-1, -2, 10, 0, 5]
     assert listed(data.take(0).repeat()) == []
 
 
@@ -60,11 +60,11 @@ def test_shuffled_orders():
     same = data.shuffle(20, reshuffle_each_iteration=False)
     assert listed(same) == listed(same)
     near = listed(data.shuffle(3, seed=1))
-    assert all(value <= place + 2 for place, value in enumerate(near))
+    assert all(number <= place + 2 for place, number in enumerate(near))
     tf.random.set_seed(3)
-    one = listed(data.shuffle(20))
+    order = listed(data.shuffle(20))
     tf.random.set_seed(3)
-    assert one == listed(data.shuffle(20))
+    assert order == listed(data.shuffle(20))
 
 
 def test_a_cache_is_filled_by_a_whole_loop():
@@ -116,8 +116,10 @@ def test_generators_windows_and_padding():
     signature = {"x": spec[0], "y": spec[1]}, spec[2]
     data = Dataset.from_generator(pairs, args=[2], output_signature=signature)
     for _ in range(2):
-        found = [(one["x"].numpy().tolist(), float(one["y"]), int(i)) for one, i in data]
-        assert found == [([0, 0], 0.0, 0), ([1, 1], 1.0, 1)]
+        result = [
+            (element["x"].numpy().tolist(), float(element["y"]), int(i)) for element, i in data
+        ]
+        assert result == [([0, 0], 0.0, 0), ([1, 1], 1.0, 1)]
     assert next(iter(data))[0]["y"].dtype == tf.float32
     assert listed(Dataset.from_generator(lambda: [1, 2], tf.int32)) == [1, 2]
 
@@ -129,13 +131,13 @@ def test_generators_windows_and_padding():
         ((2, 4), [[0, 1], [4, 5]]),
         ((2, 6, 1, True), [[0, 1]]),
     ):
-        found = data.window(*options)
-        assert [listed(one) for one in found] == windows
-        assert len(found) == len(windows)
+        result = data.window(*options)
+        assert [listed(window) for window in result] == windows
+        assert len(result) == len(windows)
     two = Dataset.zip((Dataset.range(3), Dataset.range(4, 7))).window(2, 1, drop_remainder=True)
     rows = two.flat_map(lambda x, y: Dataset.zip((x.batch(2), y.batch(2))))
-    found = [(x.numpy().tolist(), y.numpy().tolist()) for x, y in rows]
-    assert found == [([0, 1], [4, 5]), ([1, 2], [5, 6])]
+    value = [(x.numpy().tolist(), y.numpy().tolist()) for x, y in rows]
+    assert value == [([0, 1], [4, 5]), ([1, 2], [5, 6])]
 
     rows = Dataset.range(1, 4).map(lambda x: tf.fill([x], x))
     assert listed(rows.padded_batch(2)) == [[[1, 0], [2, 2]], [[3, 3, 3]]]

@@ -13,17 +13,17 @@ IMAGES = np.random.default_rng(0).normal(size=(2, 4, 5, 3))
 @pytest.mark.parametrize("size", [(2, 3), (7, 5), (1, 9)])
 def test_derivatives(size, method):
     tf.assert_gradients(lambda x: tf.image.resize(x, size, method) ** 2, IMAGES, order=2)
-    one = tf.function(lambda x: tf.image.resize(x, size, method))(tf.constant(IMAGES[0]))
-    np.testing.assert_allclose(one, tf.image.resize(IMAGES, size, method)[0], rtol=1e-14)
+    resized = tf.function(lambda x: tf.image.resize(x, size, method))(tf.constant(IMAGES[0]))
+    np.testing.assert_allclose(resized, tf.image.resize(IMAGES, size, method)[0], rtol=1e-14)
 
 
 def test_sizes_and_dtypes():
     """Rows 0, 1, 2 to two: centres at .25 and 1.75 of three. From TensorFlow 2.21."""
     x = np.arange(12, dtype=np.uint8).reshape(3, 4, 1)
-    found = tf.image.resize(x, (2, 3))
-    assert found.dtype == tf.float32
+    result = tf.image.resize(x, (2, 3))
+    assert result.dtype == tf.float32
     expected = [1.1666667, 2.5, 3.8333333, 7.1666667, 8.5, 9.8333333]
-    np.testing.assert_allclose(found.numpy().ravel(), expected, rtol=1e-6)
+    np.testing.assert_allclose(result.numpy().ravel(), expected, rtol=1e-6)
     nearest = tf.image.resize(x, [2, 3], tf.image.ResizeMethod.NEAREST_NEIGHBOR)
     assert nearest.dtype == tf.uint8
     assert nearest.numpy().ravel().tolist() == [0, 2, 3, 8, 10, 11]

@@ -128,9 +128,9 @@ def imported(path: Path) -> set[str]:
 
 def run(program: str) -> str:
     """What a program prints, in a fresh process that finds the library."""
-    found = f"import sys; sys.path[:0] = {[str(ROOT), str(KERNELS)]}\n"
+    start = f"import sys; sys.path[:0] = {[str(ROOT), str(KERNELS)]}\n"
     done = subprocess.run(
-        [sys.executable, "-c", found + program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", start + program], capture_output=True, text=True, check=True
     )
     return done.stdout
 
@@ -367,7 +367,7 @@ def modules_of(folder: Path) -> dict[str, Path]:
 def imports_of(folder: Path) -> dict[str, set[str]]:
     """The modules of a package that each of its modules imports, wherever in the file."""
     modules = modules_of(folder)
-    found: dict[str, set[str]] = {}
+    arrows: dict[str, set[str]] = {}
     for module, path in modules.items():
         package = module if path.stem == "__init__" else module.rpartition(".")[0]
         targets: set[str] = set()
@@ -384,9 +384,9 @@ def imports_of(folder: Path) -> dict[str, set[str]]:
             elif isinstance(node, ast.Import):
                 targets.update(alias.name for alias in node.names)
             elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
-                targets |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
-        found[module] = targets & set(modules) - {module}
-    return found
+                targets |= {str(arg.value) for arg in node.args if isinstance(arg, ast.Constant)}
+        arrows[module] = targets & set(modules) - {module}
+    return arrows
 
 
 def room(module: str, package: str) -> str | None:
@@ -462,9 +462,9 @@ def foundations(value: Any, seen: set[int]) -> set[str]:
     for module in used:  # and what is taken from modules
         if isinstance(module, ModuleType) and module.__name__.startswith("tinygrad_cg."):
             taken = [getattr(module, name, None) for name in names]
-            used += [one for one in taken if one not in used]
+            used += [name for name in taken if name not in used]
     used += [cell.cell_contents for cell in value.__closure__ or ()]
-    return set().union(*(foundations(one, seen) for one in used))
+    return set().union(*(foundations(name, seen) for name in used))
 
 
 @pytest.mark.quick
@@ -474,9 +474,9 @@ def test_every_public_operation_has_a_record(namespace):
     for name in module.__all__:
         operation = getattr(module, name)
         if isinstance(operation, FunctionType) and name not in NOT_OPERATIONS:
-            found = foundations(operation, set())
-            assert found, f"tinygrad_cg{namespace}.{name} rests on no record"
-            assert found <= set(OPS) | set(MAKERS), name
+            bases = foundations(operation, set())
+            assert bases, f"tinygrad_cg{namespace}.{name} rests on no record"
+            assert bases <= set(OPS) | set(MAKERS), name
 
 
 def test_the_registry_knows_its_records_by_name():

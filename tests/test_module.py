@@ -38,7 +38,7 @@ class Network(tf.Module):
 def test_variables_are_found_once():
     network = Network()
     assert len(network.variables) == 7
-    assert len({id(one) for one in network.variables}) == 7
+    assert len({id(variable) for variable in network.variables}) == 7
     assert len(network.trainable_variables) == 6
     assert network.non_trainable_variables[0] is network.count
     assert set(network.submodules) == set(network.layers)
@@ -93,7 +93,9 @@ def test_gradients_by_trainable_variables():
     assert missing == [False, True, False, False, False, False]  # scales['a'] is not used
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))]
+)
 def test_copies_are_apart(copied):
     layer = Dense(2, 1)
     other = copied(layer)

@@ -240,11 +240,11 @@ def test_gradients_of_the_values_of_a_dictionary():
 def test_references_sort():
     """Keys of dictionaries by `ref()`: structures of them are flattened in one order."""
     ones = [tf.constant(1.0), tf.Variable(2.0), tf.constant(3.0)]
-    flat = tf.nest.flatten({one.ref(): one for one in ones})
-    again = tf.nest.flatten({one.ref(): one for one in reversed(ones)})
-    assert [id(one) for one in flat] == [id(one) for one in again]
-    assert {id(one) for one in flat} == {id(one) for one in ones}
-    found = tf.grad(lambda tree: sum(tree.values()))({one.ref(): one for one in ones})
-    assert set(found) == {one.ref() for one in ones}
+    flat = tf.nest.flatten({tensor.ref(): tensor for tensor in ones})
+    again = tf.nest.flatten({tensor.ref(): tensor for tensor in reversed(ones)})
+    assert [id(leaf) for leaf in flat] == [id(leaf) for leaf in again]
+    assert {id(leaf) for leaf in flat} == {id(tensor) for tensor in ones}
+    gradients = tf.grad(lambda tree: sum(tree.values()))({tensor.ref(): tensor for tensor in ones})
+    assert set(gradients) == {tensor.ref() for tensor in ones}
     with pytest.raises(TypeError, match="not supported between instances"):
         _ = ones[0].ref() < 1

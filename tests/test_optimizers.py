@@ -149,9 +149,9 @@ SCHEDULES = [
 @pytest.mark.parametrize(("text", "rates"), SCHEDULES, ids=[row[0] for row in SCHEDULES])
 def test_the_schedules_are_keras(text, rates):
     schedule = eval(text, vars(tf.keras.optimizers.schedules))
-    found = [schedule(tf.constant(step, tf.int64)) for step in (0, 2, 3, 6, 9, 10)]
-    assert {one.dtype.name for one in found} == {"float32"}
-    np.testing.assert_allclose([float(one) for one in found], rates, rtol=1e-6, atol=1e-8)
+    results = [schedule(tf.constant(step, tf.int64)) for step in (0, 2, 3, 6, 9, 10)]
+    assert {result.dtype.name for result in results} == {"float32"}
+    np.testing.assert_allclose([float(result) for result in results], rates, rtol=1e-6, atol=1e-8)
 
 
 def test_a_schedule_counts_the_steps_of_a_compiled_loop():
@@ -239,12 +239,14 @@ def test_state_belongs_to_each_variable():
     optimizer = Adam(0.1)
     optimizer.apply_gradients([(1.0, v)])
     optimizer.apply_gradients([([1.0, -1.0], w), (1.0, v)])
-    kept = [one.shape for one in optimizer.variables]
+    kept = [variable.shape for variable in optimizer.variables]
     assert kept == [(), (), (), (), (2,), (2,)]
-    assert not any(one.trainable for one in optimizer.variables)
+    assert not any(variable.trainable for variable in optimizer.variables)
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda optimizer: pickle.loads(pickle.dumps(optimizer))]
+)
 @pytest.mark.parametrize("kind", [Adam, Ftrl, Nadam])
 def test_copies_go_on_with_the_state(copied, kind):
     """A checkpoint: model and optimizer pickled together take the same further steps."""
@@ -320,7 +322,7 @@ def test_a_refused_step_changes_nothing():
     optimizer = Nadam()
     with pytest.raises(ValueError, match="gradient has shape"):
         optimizer.apply_gradients([(1.0, v), (1.0, w)])
-    assert [float(one) for one in optimizer.variables] == [0.0, np.float32(0.001), 1.0]
+    assert [float(variable) for variable in optimizer.variables] == [0.0, np.float32(0.001), 1.0]
     assert float(v) == 1.0
 
 

@@ -31,15 +31,15 @@ def test_training_goes_on_where_a_file_was_saved(tmp_path):
         step(model, optimizer)
     path = checkpoint.save(tmp_path / "deep" / "ckpt")
     step(model, optimizer)
-    wanted = [one.numpy() for one in (*model.variables, *optimizer.variables)]
+    wanted = [variable.numpy() for variable in (*model.variables, *optimizer.variables)]
 
     again, fresh = Line(), tf.optimizers.Adam()
     status = tf.train.Checkpoint(model=again, optimizer=fresh).restore(path)
     status.assert_consumed().assert_existing_objects_matched()
     step(again, fresh)
-    found = [one.numpy() for one in (*again.variables, *fresh.variables)]
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(one, other)
+    values = [variable.numpy() for variable in (*again.variables, *fresh.variables)]
+    for value, other in zip(values, wanted, strict=True):
+        np.testing.assert_array_equal(value, other)
     with np.load(f"{path}.npz") as file:
         assert "model/layers/0/kernel" in file.files
         assert "optimizer/slots/model/layers/0/kernel/momentum" in file.files

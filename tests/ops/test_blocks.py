@@ -41,15 +41,15 @@ def test_derivatives_of_attention():
 
 
 def test_sums_of_exponentials_keep_small_terms():
-    found = scans.cumulative_logsumexp([-2000.0, 0.0, 1000.0])
-    assert found.numpy().tolist() == [-2000.0, 0.0, 1000.0]
-    found = scans.cumulative_logsumexp([1.0, 2.0], exclusive=True)
-    assert found.numpy().tolist() == [-np.inf, 1.0]
+    result = scans.cumulative_logsumexp([-2000.0, 0.0, 1000.0])
+    assert result.numpy().tolist() == [-2000.0, 0.0, 1000.0]
+    result = scans.cumulative_logsumexp([1.0, 2.0], exclusive=True)
+    assert result.numpy().tolist() == [-np.inf, 1.0]
 
 
 def test_casts_stop_at_limits():
-    found = casts.saturate_cast(np.float32([-1e20, 3e9, 1e20, np.nan]), "int64")
-    assert found.numpy().tolist() == [-(2**63), 3 * 10**9, 2**63 - 1, 0]
+    result = casts.saturate_cast(np.float32([-1e20, 3e9, 1e20, np.nan]), "int64")
+    assert result.numpy().tolist() == [-(2**63), 3 * 10**9, 2**63 - 1, 0]
     assert casts.saturate_cast(np.int64([-1, 2**40]), "uint32").numpy().tolist() == [0, 2**32 - 1]
     assert casts.saturate_cast(np.float64(1e300), "float32").numpy() == np.finfo(np.float32).max
 

@@ -55,8 +55,8 @@ def test_one_dimension_is_two_with_a_height_of_one():
 def test_groups_are_convolutions_side_by_side():
     x, filters = numbers(2, 5, 5, 6), numbers(2, 2, 3, 4)
     parts = [
-        conv(one, two)
-        for one, two in zip(tf.split(x, 2, -1), tf.split(filters, 2, -1), strict=True)
+        conv(part, two)
+        for part, two in zip(tf.split(x, 2, -1), tf.split(filters, 2, -1), strict=True)
     ]
     np.testing.assert_allclose(conv(x, filters).numpy(), tf.concat(parts, -1).numpy())
 
@@ -68,8 +68,8 @@ def test_a_transposed_convolution_is_the_gradient():
         out = conv(x, filters, 2, "SAME")
     y = numbers(*out.shape)
     expected = tape.gradient(out, x, output_gradients=y)
-    found = conv_transpose(y, filters, (2, 7, 6, 3), 2, "SAME")
-    np.testing.assert_array_equal(found.numpy(), expected.numpy())
+    result = conv_transpose(y, filters, (2, 7, 6, 3), 2, "SAME")
+    np.testing.assert_array_equal(result.numpy(), expected.numpy())
     np.testing.assert_array_equal(conv_transpose(y, filters, (7, 6), 2).numpy(), expected.numpy())
 
 
@@ -91,9 +91,9 @@ def test_third_derivatives():
                 y = loss(t)
             slope = third.gradient(y, t)
         curve = second.gradient(slope, t)
-    found = first.gradient(curve, t).numpy()
+    gradient = first.gradient(curve, t).numpy()
     ends = [loss(tf.constant(float(i), tf.float64)).numpy() for i in range(4)]
-    assert found == pytest.approx(ends[3] - 3 * ends[2] + 3 * ends[1] - ends[0])
+    assert gradient == pytest.approx(ends[3] - 3 * ends[2] + 3 * ends[1] - ends[0])
 
 
 def test_complex_gradients_are_conjugates():
@@ -102,9 +102,9 @@ def test_complex_gradients_are_conjugates():
     with tf.GradientTape() as tape:
         tape.watch(filters)
         out = conv(x, filters)
-    found = tape.gradient(out, filters).numpy().ravel()
+    result = tape.gradient(out, filters).numpy().ravel()
     sums = [x.numpy()[0, :2].sum(), x.numpy()[0, 1:].sum()]
-    np.testing.assert_allclose(found, np.conj(sums))
+    np.testing.assert_allclose(result, np.conj(sums))
 
 
 def test_per_example_gradients():
@@ -117,8 +117,8 @@ def test_per_example_gradients():
             out = tf.reduce_sum(conv(image, filters) ** 2)
         return tape.gradient(out, filters)
 
-    found = vmap(slope)(images).numpy()
-    for row, image in zip(found, images.numpy(), strict=True):
+    results = vmap(slope)(images).numpy()
+    for row, image in zip(results, images.numpy(), strict=True):
         np.testing.assert_allclose(row, slope(tf.constant(image)).numpy())
 
 
@@ -182,6 +182,6 @@ def test_gradient_of_a_convolution_in_groups_of_no_images():
     with tf.GradientTape() as tape:
         tape.watch([x, filters])
         y = tf.nn.conv2d(x, filters, 1, "SAME")
-    found = tape.gradient(y, [x, filters])
-    assert [tuple(one.shape) for one in found] == [(0, 4, 4, 2), (2, 2, 1, 4)]
-    assert not found[1].numpy().any()
+    gradients = tape.gradient(y, [x, filters])
+    assert [tuple(gradient.shape) for gradient in gradients] == [(0, 4, 4, 2), (2, 2, 1, 4)]
+    assert not gradients[1].numpy().any()

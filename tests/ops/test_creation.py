@@ -43,11 +43,11 @@ def test_a_variable_that_fills_or_bounds_gets_its_gradient(function):
 
 def test_the_gradients_of_a_deviation_and_of_bounds_are_the_draws():
     draws = tf.random.normal([4], seed=1).numpy()
-    found = slope_of_sum(lambda x: tf.random.normal([4], mean=1.0, stddev=x, seed=1))
-    np.testing.assert_allclose(found, draws.sum(), rtol=1e-6)
+    result = slope_of_sum(lambda x: tf.random.normal([4], mean=1.0, stddev=x, seed=1))
+    np.testing.assert_allclose(result, draws.sum(), rtol=1e-6)
     draws = tf.random.uniform([4], seed=1).numpy()
-    found = slope_of_sum(lambda x: tf.random.uniform([4], minval=x, maxval=9.0, seed=1))
-    np.testing.assert_allclose(found, (1 - draws).sum(), rtol=1e-6)
+    result = slope_of_sum(lambda x: tf.random.uniform([4], minval=x, maxval=9.0, seed=1))
+    np.testing.assert_allclose(result, (1 - draws).sum(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -74,11 +74,11 @@ def test_gradients_flow_to_means_deviations_and_rates():
 def test_seeds_make_seeds():
     seeds = random.split([1, 2], 3).numpy()
     assert seeds.shape == (3, 2)
-    assert len({tuple(one) for one in seeds.tolist()}) == 3
+    assert len({tuple(seed) for seed in seeds.tolist()}) == 3
     assert seeds.tolist() == random.split(tf.constant([1, 2]), 3).numpy().tolist()
-    one, other = (random.fold_in([1, 2], data).numpy().tolist() for data in (0, 1))
-    assert one != other
-    assert random.fold_in([1, 2], 0).numpy().tolist() == one
+    folded, other = (random.fold_in([1, 2], data).numpy().tolist() for data in (0, 1))
+    assert folded != other
+    assert random.fold_in([1, 2], 0).numpy().tolist() == folded
     draws = [random.stateless_normal((2,), seed).numpy().tolist() for seed in seeds]
     assert draws[0] != draws[1]
 
@@ -94,7 +94,7 @@ def test_functions_draw_anew():
         return random.categorical([[0.0, 0.0]], 40), random.truncated_normal((3,)), *others
 
     (a, b, *others), (c, d, *_) = draw(), draw()
-    assert [one.shape for one in others] == [(9,), (2, 2), (3,)]
+    assert [value.shape for value in others] == [(9,), (2, 2), (3,)]
     assert a.numpy().tolist() != c.numpy().tolist()
     assert b.numpy().tolist() != d.numpy().tolist()
     assert abs(d.numpy()).max() < 2

@@ -18,7 +18,8 @@ def derivatives(function, *values):
             y = function(*xs)
         first = inner.gradient(y, xs)
     second = [
-        [float(one) for one in outer.gradient(g, xs, unconnected_gradients="zero")] for g in first
+        [float(slope) for slope in outer.gradient(g, xs, unconnected_gradients="zero")]
+        for g in first
     ]
     return float(y), [float(g) for g in first], second
 
@@ -32,8 +33,8 @@ def test_complex_division_by_zero(size, dtype):
     denominator.reshape(-1)[min(5, denominator.size - 1)] = 0
     with np.errstate(all="ignore"):
         expected = numerator / denominator
-    found = (tf.constant(numerator) / tf.constant(denominator)).numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    result = (tf.constant(numerator) / tf.constant(denominator)).numpy()
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("function", [tf.sqrt, tf.math.log], ids=["sqrt", "log"])
@@ -91,8 +92,8 @@ def test_gradient_of_an_empty_product(shape):
     ],
 )
 def test_mean_of_integers(values, dtype, mean):
-    found = tf.reduce_mean(tf.constant(np.array(values, dtype)))
-    assert (int(found), found.dtype) == (mean, dtype)
+    result = tf.reduce_mean(tf.constant(np.array(values, dtype)))
+    assert (int(result), result.dtype) == (mean, dtype)
 
 
 @pytest.mark.parametrize("size", [(), 3, 70_000])
@@ -124,8 +125,8 @@ def test_limits_that_cross_have_one_gradient():
         tape.watch([x, low, high])
         y = tf.clip_by_value(x, low, high)
     np.testing.assert_array_equal(y, high)
-    for found, wanted in zip(tape.gradient(y, [x, low, high]), (0, 0, 1), strict=True):
-        np.testing.assert_array_equal(found, [wanted] * 3)
+    for gradient, wanted in zip(tape.gradient(y, [x, low, high]), (0, 0, 1), strict=True):
+        np.testing.assert_array_equal(gradient, [wanted] * 3)
 
 
 def test_cross_entropy_with_distributions_of_more_axes():
@@ -133,25 +134,25 @@ def test_cross_entropy_with_distributions_of_more_axes():
     rng = np.random.default_rng(0)
     labels, logits = rng.dirichlet(np.ones(3), (2, 4)).swapaxes(1, 2), rng.normal(size=(3, 4))
     chances = logits - np.log(np.exp(logits).sum(0))
-    found = tf.nn.softmax_cross_entropy_with_logits(labels, logits, axis=0)
-    np.testing.assert_allclose(found, -(labels * chances).sum(1), rtol=1e-12)
+    loss = tf.nn.softmax_cross_entropy_with_logits(labels, logits, axis=0)
+    np.testing.assert_allclose(loss, -(labels * chances).sum(1), rtol=1e-12)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"softmax_cross_entropy: .*\(2,\)"):
         tf.nn.softmax_cross_entropy_with_logits(tf.zeros(2), tf.zeros(3))
 
 
 def test_bessel_functions_by_name():
     """By mpmath: besseli(0, 1.5), its derivatives, and the same of order 1."""
-    found = derivatives(tf.math.bessel_i0, 1.5)
-    np.testing.assert_allclose(found[0], 1.6467231897728904, 1e-15)
-    np.testing.assert_allclose(found[1], 0.9816664285779076, 1e-15)
-    np.testing.assert_allclose(found[2], [[0.9922789040542853]], 1e-15)
+    results = derivatives(tf.math.bessel_i0, 1.5)
+    np.testing.assert_allclose(results[0], 1.6467231897728904, 1e-15)
+    np.testing.assert_allclose(results[1], 0.9816664285779076, 1e-15)
+    np.testing.assert_allclose(results[2], [[0.9922789040542853]], 1e-15)
     value, (first,), _ = derivatives(tf.math.bessel_i1e, 800.0)
     np.testing.assert_allclose(value, 0.014098125406526997, 1e-15)
     np.testing.assert_allclose(first, -8.803057415971415e-06, 1e-10)  # of a difference
     for name, at in (("bessel_i0e", 0.0), ("bessel_i1", 0.0)):
-        found = derivatives(getattr(tf.math, name), at)
-        assert found[0] == (1 if name == "bessel_i0e" else 0)
-    assert found[1] == [0.5]
+        results = derivatives(getattr(tf.math, name), at)
+        assert results[0] == (1 if name == "bessel_i0e" else 0)
+    assert results[1] == [0.5]
 
 
 def test_ndtri_of_small_shares():
@@ -215,11 +216,11 @@ def test_bessel_functions_and_integrals_at_their_edges():
         ("spence", [nan, nan, np.pi**2 / 6, np.pi**2 / 6, nan, nan]),
     ):
         for dtype, digits in (("float64", 1e-14), ("float32", 1e-6)):
-            found = getattr(special, name)(tf.constant(x, dtype)).numpy()
-            assert found.dtype == dtype
-            np.testing.assert_allclose(found, np.array(expected, dtype), digits, err_msg=name)
+            result = getattr(special, name)(tf.constant(x, dtype)).numpy()
+            assert result.dtype == dtype
+            np.testing.assert_allclose(result, np.array(expected, dtype), digits, err_msg=name)
             if name in ("dawsn", "fresnel_cos", "fresnel_sin"):
-                np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+                np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
     assert special.bessel_j0([1, 2]).dtype == tf.float64
     with pytest.raises(TypeError):
         special.bessel_j0(1j)
@@ -341,10 +342,10 @@ def test_derivatives_keep_their_digits(name):
             if formula is None:
                 continue
             derivative = tf.grad(lambda x, f=derivative: tf.reduce_sum(f(x)))
-            found = derivative(tf.constant(at)).numpy()
+            result = derivative(tf.constant(at)).numpy()
             with mpmath.workprec(200):
                 expected = np.array([float(formula(mpmath.mpf(x))) for x in at.tolist()])
-            np.testing.assert_allclose(found, expected, 12 * np.finfo(dtype).eps, err_msg=dtype)
+            np.testing.assert_allclose(result, expected, 12 * np.finfo(dtype).eps, err_msg=dtype)
 
 
 def test_lbeta_of_many_and_of_large_numbers():
@@ -354,7 +355,7 @@ def test_lbeta_of_many_and_of_large_numbers():
         with mpmath.workprec(200):
             rows = [[mpmath.mpf(value) for value in row] for row in x.tolist()]
             exact = [sum(map(mpmath.loggamma, row)) - mpmath.loggamma(sum(row)) for row in rows]
-        found = tf.math.lbeta(x).numpy()
-        np.testing.assert_allclose(found, np.array(exact, float), 8 * np.finfo(dtype).eps)
+        result = tf.math.lbeta(x).numpy()
+        np.testing.assert_allclose(result, np.array(exact, float), 8 * np.finfo(dtype).eps)
         np.testing.assert_array_equal(tf.math.lbeta(np.ones((2, 1), dtype)), [0, 0])
         np.testing.assert_array_equal(tf.math.lbeta(np.ones((2, 0), dtype)), [-np.inf, -np.inf])

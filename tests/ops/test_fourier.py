@@ -36,13 +36,13 @@ def test_values_are_those_of_numpy(dtype):
         x = operand(name).astype(np.result_type(dtype, operand(name).dtype.type(0).real * 0j))
         x = operand(name).astype(dtype) if operand(name) is REAL else x
         expected = getattr(np.fft, name)(x, **options)
-        for found in (
+        for gradient in (
             getattr(tf.numpy.fft, name)(x, **options),
             getattr(np.fft, name)(tf.constant(x), **options),
         ):
-            assert found.dtype == expected.dtype, name
+            assert gradient.dtype == expected.dtype, name
             rtol = 1e-14 if dtype is np.float64 else 1e-6
-            np.testing.assert_allclose(found.numpy(), expected, rtol=rtol, atol=20 * rtol)
+            np.testing.assert_allclose(gradient.numpy(), expected, rtol=rtol, atol=20 * rtol)
 
 
 def test_gradients_are_finite_differences_in_all_modes():
@@ -56,7 +56,7 @@ def test_gradients_are_finite_differences_in_all_modes():
             return tf.reduce_sum(tf.math.real(y * y * y)) + tf.reduce_sum(tf.math.imag(y) ** 2)
 
         slope = tf.grad(loss)
-        expected = numeric_gradients(lambda one: loss(one).numpy(), (x,), [0], 1e-6)[0]
+        expected = numeric_gradients(lambda x: loss(x).numpy(), (x,), [0], 1e-6)[0]
         np.testing.assert_allclose(np.asarray(slope(x)), expected, rtol=1e-6, atol=1e-6)
         way = rng.normal(size=x.shape) * (1 if x.dtype == "d" else 1j)
         curved = np.asarray(slope(x + 1e-6 * way) - slope(x - 1e-6 * way)) / 2e-6
@@ -71,11 +71,11 @@ def test_gradients_are_finite_differences_in_all_modes():
 def test_batches_and_compiled_functions():
     for name, options in CALLS[::3]:
         x, function = operand(name), getattr(tf.numpy.fft, name)
-        expected = np.stack([getattr(np.fft, name)(one, **options) for one in (x, 2 * x)])
-        call = lambda one, f=function, options=options: f(one, **options)
+        expected = np.stack([getattr(np.fft, name)(signal, **options) for signal in (x, 2 * x)])
+        call = lambda x, f=function, options=options: f(x, **options)
         batch = tf.constant(np.stack([x, 2 * x]))
-        for found in (tf.vmap(call)(batch), unfused(tf.vmap(call))(batch)):
-            np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13, atol=1e-13)
+        for result in (tf.vmap(call)(batch), unfused(tf.vmap(call))(batch)):
+            np.testing.assert_allclose(result.numpy(), expected, rtol=1e-13, atol=1e-13)
 
 
 def test_frequencies():
@@ -95,23 +95,23 @@ def test_names_of_tensorflow_and_keras():
         axes, sizes = tuple(range(-count, 0)), (2, 4, 6)[-count:]
         for name in ("fft", "ifft"):
             expected = getattr(np.fft, name + "n")(COMPLEX, axes=axes)
-            found = getattr(signal, name + suffix)(COMPLEX)
-            np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+            result = getattr(signal, name + suffix)(COMPLEX)
+            np.testing.assert_allclose(result, expected, rtol=1e-13, atol=1e-13)
         expected = np.fft.rfftn(REAL, sizes, axes)
         half = getattr(signal, "rfft" + suffix)(REAL, sizes)
         np.testing.assert_allclose(half, expected, rtol=1e-13, atol=1e-13)
         expected = np.fft.irfftn(half.numpy(), sizes, axes)
-        found = getattr(signal, "irfft" + suffix)(half, tf.constant(sizes))
-        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+        result = getattr(signal, "irfft" + suffix)(half, tf.constant(sizes))
+        np.testing.assert_allclose(result, expected, rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(signal.irfftnd(signal.rfftnd(REAL)), REAL, atol=1e-14)
     np.testing.assert_allclose(signal.ifftnd(signal.fftnd(COMPLEX)), COMPLEX, atol=1e-14)
     np.testing.assert_array_equal(signal.fftshift(REAL, 1), np.fft.fftshift(REAL, 1))
     pair = COMPLEX.real, COMPLEX.imag
     for name, expected in (("fft", np.fft.fft), ("fft2", np.fft.fft2), ("ifft2", np.fft.ifft2)):
-        found = getattr(ops, name)(pair)
-        np.testing.assert_allclose(found[0] + 1j * found[1], expected(COMPLEX), atol=1e-13)
-    found = ops.rfft(REAL, 6)
-    np.testing.assert_allclose(found[0] + 1j * found[1], np.fft.rfft(REAL, 6), atol=1e-13)
+        result = getattr(ops, name)(pair)
+        np.testing.assert_allclose(result[0] + 1j * result[1], expected(COMPLEX), atol=1e-13)
+    result = ops.rfft(REAL, 6)
+    np.testing.assert_allclose(result[0] + 1j * result[1], np.fft.rfft(REAL, 6), atol=1e-13)
     np.testing.assert_allclose(ops.irfft(ops.rfft(REAL)), REAL, atol=1e-13)
 
 
@@ -155,8 +155,8 @@ def cosines(x, kind):
 @pytest.mark.quick
 def test_cosine_transforms():
     for kind in (1, 2, 3, 4):
-        found = tf.signal.dct(SIGNAL, kind)
-        np.testing.assert_allclose(found, cosines(SIGNAL, kind), rtol=1e-12, atol=1e-12)
+        result = tf.signal.dct(SIGNAL, kind)
+        np.testing.assert_allclose(result, cosines(SIGNAL, kind), rtol=1e-12, atol=1e-12)
         if kind > 1:
             both = tf.signal.idct(tf.signal.dct(SIGNAL, kind, norm="ortho"), kind, norm="ortho")
             np.testing.assert_allclose(both, SIGNAL, rtol=1e-12, atol=1e-12)
@@ -172,10 +172,10 @@ def test_cosine_transforms():
 @pytest.mark.quick
 def test_frames_and_spectra_over_time():
     signal = tf.signal
-    found = signal.frame(SIGNAL, 4, 3, pad_end=True, pad_value=7.0)
+    result = signal.frame(SIGNAL, 4, 3, pad_end=True, pad_value=7.0)
     wide = np.pad(SIGNAL, [(0, 0), (0, 4)], constant_values=7.0)
     expected = np.stack([wide[:, i : i + 4] for i in (0, 3, 6, 9)], 1)
-    np.testing.assert_array_equal(found, expected[:, :, :4])
+    np.testing.assert_array_equal(result, expected[:, :, :4])
     frames = np.stack([SIGNAL[:, i : i + 5] for i in (0, 2, 4, 6)], 1)
     np.testing.assert_array_equal(signal.frame(SIGNAL, 5, 2), frames)
     total = np.zeros((2, 11))
@@ -184,8 +184,8 @@ def test_frames_and_spectra_over_time():
     np.testing.assert_allclose(signal.overlap_and_add(frames, 2), total, rtol=1e-14)
     window = 0.5 - 0.5 * np.cos(np.pi / 2 * np.arange(4))
     expected = np.fft.rfft(np.stack([SIGNAL[:, i : i + 4] for i in (0, 2, 4, 6)], 1) * window, 8)
-    found = signal.stft(SIGNAL, 4, 2, fft_length=8)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    result = signal.stft(SIGNAL, 4, 2, fft_length=8)
+    np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-6)
     whole = signal.inverse_stft(signal.stft(SIGNAL, 4, 4, window_fn=None), 4, 4, window_fn=None)
     np.testing.assert_allclose(whole, SIGNAL[:, :8], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(signal.hamming_window(3), [0.08, 1.0, 0.08], atol=1e-6)
@@ -203,8 +203,8 @@ def test_windows_and_the_mel_scale_in_all_modes():
     expected = numeric_gradients(
         lambda ends: float(tf.reduce_sum(weights(ends) ** 3)), (ENDS,), [0], 1e-3
     )[0]
-    found = tf.grad(lambda ends: tf.reduce_sum(weights(ends) ** 3))(ENDS)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    gradient = tf.grad(lambda ends: tf.reduce_sum(weights(ends) ** 3))(ENDS)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6)
 
 
 @pytest.mark.quick
@@ -217,8 +217,8 @@ def test_signals_come_back():
     window = signal.inverse_stft_window_fn(2)
     both = signal.inverse_stft(signal.stft(x, 8, 2), 8, 2, window_fn=window)
     np.testing.assert_allclose(both[:, 6:-6], x[:, 6:-6], atol=1e-6)
-    for given in ({}, {"window": "hamming"}, {"window": np.linspace(0.5, 1, 5)}):
-        both = keras.istft(keras.stft(SIGNAL, 5, 2, 6, **given), 5, 2, 6, length=9, **given)
+    for options in ({}, {"window": "hamming"}, {"window": np.linspace(0.5, 1, 5)}):
+        both = keras.istft(keras.stft(SIGNAL, 5, 2, 6, **options), 5, 2, 6, length=9, **options)
         np.testing.assert_allclose(both, SIGNAL[:, :9], atol=1e-6)
 
 
@@ -226,9 +226,9 @@ def test_signals_come_back():
 def test_spectra_of_integers_are_those_of_floats():
     """Not those of windows that are cut to integers."""
     whole = np.arange(16)
-    found = tf.signal.stft(whole, 8, 4)
-    assert found.dtype == tf.complex128
-    np.testing.assert_array_equal(found, tf.signal.stft(whole.astype(float), 8, 4))
+    result = tf.signal.stft(whole, 8, 4)
+    assert result.dtype == tf.complex128
+    np.testing.assert_array_equal(result, tf.signal.stft(whole.astype(float), 8, 4))
     np.testing.assert_array_equal(tf.signal.mdct(whole, 8), tf.signal.mdct(whole + 0.0, 8))
 
 
@@ -270,7 +270,7 @@ def test_their_gradients_are_finite_differences():
         lambda x: keras.stft(x, 3, 2, 4, None, False)[1],
     ):
         loss = lambda x, f=function: tf.reduce_sum(f(x) ** 3)
-        expected = numeric_gradients(lambda one, f=loss: f(one).numpy(), (SIGNAL,), [0], 1e-5)[0]
-        found = np.asarray(tf.grad(loss)(SIGNAL))
+        expected = numeric_gradients(lambda x, f=loss: f(x).numpy(), (SIGNAL,), [0], 1e-5)[0]
+        result = np.asarray(tf.grad(loss)(SIGNAL))
         scale = np.abs(expected).max()
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * scale)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-8 * scale)

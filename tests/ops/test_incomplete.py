@@ -38,8 +38,8 @@ def both_gammas(a, x):
 
 
 def assert_digits(got, exact, rtol):
-    for one, wanted in zip(got, exact, strict=True):
-        assert abs(mpmath.mpf(float(one)) - wanted) <= rtol * abs(wanted) + 1e-305
+    for digits, wanted in zip(got, exact, strict=True):
+        assert abs(mpmath.mpf(float(digits)) - wanted) <= rtol * abs(wanted) + 1e-305
 
 
 def test_igamma_on_a_grid():
@@ -47,8 +47,8 @@ def test_igamma_on_a_grid():
     a, x = gamma_points()
     with mpmath.workdps(330):
         exact = [both_gammas(*pair) for pair in zip(a, x, strict=True)]
-    assert_digits(tf.math.igamma(a, x).numpy(), [one for one, _ in exact], 1e-13)
-    assert_digits(tf.math.igammac(a, x).numpy(), [one for _, one in exact], 1e-13)
+    assert_digits(tf.math.igamma(a, x).numpy(), [lower for lower, _ in exact], 1e-13)
+    assert_digits(tf.math.igammac(a, x).numpy(), [upper for _, upper in exact], 1e-13)
 
 
 def test_derivative_of_igamma_by_a_on_a_grid():
@@ -60,10 +60,10 @@ def test_derivative_of_igamma_by_a_on_a_grid():
         y = tf.math.igamma(tensor, x)
     with mpmath.workdps(60):
         exact = []
-        for one, at in zip(a.tolist(), x.tolist(), strict=True):
-            upper = at > one and at > 0.5
+        for order, at in zip(a.tolist(), x.tolist(), strict=True):
+            upper = at > order and at > 0.5
             function = upper_gamma if upper else references.lower_gamma
-            slope = mpmath.diff(lambda a: function(a, mpmath.mpf(at)), one, h=1e-12 * one)  # noqa: B023
+            slope = mpmath.diff(lambda a: function(a, mpmath.mpf(at)), order, h=1e-12 * order)  # noqa: B023
             exact.append(-slope if upper else slope)
     assert_digits(tape.gradient(y, tensor).numpy(), exact, 1.5e-13)
 
@@ -115,7 +115,7 @@ def test_betainc_far_below_one():
     got = tf.grad(lambda a: tf.reduce_sum(tf.math.betainc(a, 2.0, x)))(tf.constant(a)).numpy()
     with mpmath.workdps(40):
         # (1 + a) x**a, since x**(1 + a) is nothing next to it
-        size, logs = mpmath.mpf(1e-3), [mpmath.log(mpmath.mpf(one)) for one in x.tolist()]
+        size, logs = mpmath.mpf(1e-3), [mpmath.log(mpmath.mpf(number)) for number in x.tolist()]
         exact = [mpmath.exp(size * log) * (1 + (1 + size) * log) for log in logs]
     assert_digits(got, exact, 1e-12)
 
@@ -154,12 +154,12 @@ def test_derivatives_where_the_density_starts():
             function = tf.grad(function)
         return float(function(tf.constant(at, tf.float64)))
 
-    one, two = (tf.constant(value, tf.float64) for value in (1.0, 2.0))
-    for a, wanted in ((one, (1.0, -1.0, 1.0)), (two, (0.0, 1.0, -2.0))):
+    unit, two = (tf.constant(value, tf.float64) for value in (1.0, 2.0))
+    for a, wanted in ((unit, (1.0, -1.0, 1.0)), (two, (0.0, 1.0, -2.0))):
         for order, value in enumerate(wanted, 1):
             assert by_x(lambda x: tf.math.igamma(a, x), 0.0, order) == value  # noqa: B023
     # 1 - (1 - x)**2 and 3 x**2 - 2 x**3
-    for a, at, wanted in ((one, 0.0, (2.0, -2.0, 0.0)), (two, 1.0, (0.0, -6.0, -12.0))):
+    for a, at, wanted in ((unit, 0.0, (2.0, -2.0, 0.0)), (two, 1.0, (0.0, -6.0, -12.0))):
         for order, value in enumerate(wanted, 1):
             assert by_x(lambda x: tf.math.betainc(a, two, x), at, order) == value  # noqa: B023
 
@@ -183,15 +183,15 @@ def test_nextafter_steps_in_its_dtype(dtype):
     x = np.array([1, np.inf, 0, np.nan, 3], dtype)
     y = np.array([2, 0, -1, 1, 3], dtype)
     for function in (tf.math.nextafter, tf.keras.ops.nextafter, tf.numpy.nextafter, np.nextafter):
-        found = function(tf.constant(x), tf.constant(y))
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, np.nextafter(x, y))
+        result = function(tf.constant(x), tf.constant(y))
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result, np.nextafter(x, y))
     first, second = tf.constant(x), tf.constant(y)
     with tf.GradientTape() as tape:
         tape.watch([first, second])
         z = tf.math.nextafter(first, second)
-    one, zero = tape.gradient(z, [first, second])
-    np.testing.assert_array_equal(one, np.ones(5))
+    by_first, zero = tape.gradient(z, [first, second])
+    np.testing.assert_array_equal(by_first, np.ones(5))
     np.testing.assert_array_equal(zero, np.zeros(5))
 
 

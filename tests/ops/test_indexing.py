@@ -13,19 +13,19 @@ def test_gather_that_goes_through_axes_together(axis):
     tensor = tf.constant(x)
     with tf.GradientTape() as tape:
         tape.watch(tensor)
-        found = tf.gather(tensor, indices, axis=axis, batch_dims=1)
+        result = tf.gather(tensor, indices, axis=axis, batch_dims=1)
     expected = np.stack([np.take(x[i], indices[i], axis % 3 - 1) for i in range(2)])
-    np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal(result.numpy(), expected)
     counts = np.zeros_like(x)
     for i in range(2):
-        for one in indices[i]:
-            counts[(i, *[slice(None)] * (axis % 3 - 1), one)] += 1
-    np.testing.assert_array_equal(tape.gradient(found, tensor).numpy(), counts)
+        for index in indices[i]:
+            counts[(i, *[slice(None)] * (axis % 3 - 1), index)] += 1
+    np.testing.assert_array_equal(tape.gradient(result, tensor).numpy(), counts)
 
 
 def test_gather_through_no_elements():
-    found = tf.gather(tf.ones((0, 3, 2)), np.zeros((0, 4), np.int64), batch_dims=1)
-    assert found.shape == (0, 4, 2)
+    result = tf.gather(tf.ones((0, 3, 2)), np.zeros((0, 4), np.int64), batch_dims=1)
+    assert result.shape == (0, 4, 2)
 
 
 @pytest.mark.parametrize("count", [2, 3, -1])
@@ -61,11 +61,11 @@ def test_the_gradient_of_an_index_adds_up_what_repeats(key):
     weights = np.random.default_rng(4).normal(size=x[key].shape)
     with tf.GradientTape() as tape:
         tape.watch(tensor)
-        found = tensor[key]
+        result = tensor[key]
     expected = np.zeros_like(x)
     np.add.at(expected, key, weights)
-    np.testing.assert_array_equal(found.numpy(), x[key])
-    gradient = tape.gradient(found, tensor, output_gradients=tf.constant(weights))
+    np.testing.assert_array_equal(result.numpy(), x[key])
+    gradient = tape.gradient(result, tensor, output_gradients=tf.constant(weights))
     np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-14)
 
 
@@ -88,10 +88,10 @@ def test_lists_of_tensors_without_values_are_index_arrays():
     tensor = tf.constant(x)
     with tf.GradientTape() as tape:
         tape.watch(tensor)
-        found = f(tensor, tf.constant(t), tf.constant(u))
-        total = tf.add_n([tf.reduce_sum(y * y) for y in found])
+        parts = f(tensor, tf.constant(t), tf.constant(u))
+        total = tf.add_n([tf.reduce_sum(y * y) for y in parts])
     counts = np.zeros_like(x)
-    for key, y in zip(keys, found, strict=True):
+    for key, y in zip(keys, parts, strict=True):
         np.testing.assert_array_equal(y.numpy(), x[key(t, u)])
         np.add.at(counts, key(t, u), 2.0 * x[key(t, u)])
     np.testing.assert_array_equal(tape.gradient(total, tensor).numpy(), counts)

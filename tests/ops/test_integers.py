@@ -18,9 +18,9 @@ def test_as_in_numpy(dtype):
     x, y = np.meshgrid(values, values)
     for name in NAMES:
         expected = getattr(np, name)(x, y)
-        found = getattr(np, name)(tf.constant(x), y)
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found.numpy(), expected, name)
+        result = getattr(np, name)(tf.constant(x), y)
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(result.numpy(), expected, name)
     np.testing.assert_array_equal((~tf.constant(x)).numpy(), ~x)
 
 

@@ -55,14 +55,14 @@ def test_norms_whose_squares_overflow_or_underflow(dtype, sizes):
         slope = tf.grad(lambda x, norm=norm: tf.reduce_sum(norm(x)))
         for wrap in (lambda function: function, tf.function):
             np.testing.assert_allclose(wrap(norm)(values), expected, **tolerance)
-            found = np.moveaxis(wrap(slope)(tf.constant(values)), axis, 1)[:, :5]
+            units = np.moveaxis(wrap(slope)(tf.constant(values)), axis, 1)[:, :5]
             unit = (wide / expected[:, None])[is_normal]
-            np.testing.assert_allclose(np.asarray(found)[is_normal], unit, **tolerance)
+            np.testing.assert_allclose(np.asarray(units)[is_normal], unit, **tolerance)
     special = np.array([[np.inf, 1], [-np.inf, np.inf], [np.nan, 1], [np.inf, np.nan], [0, 0]])
     for values, axis in ((special.astype(dtype), 1), (special.T.astype(dtype), 0)):
         for wrap in (lambda function: function, tf.function):
-            found = wrap(partial(tf.norm, axis=axis))(values)
-            np.testing.assert_array_equal(found, [np.inf, np.inf, np.nan, np.nan, 0])
+            units = wrap(partial(tf.norm, axis=axis))(values)
+            np.testing.assert_array_equal(units, [np.inf, np.inf, np.nan, np.nan, 0])
     curved = tf.hessian(tf.norm)(tf.constant([3 * sizes[2], 0.0], dtype))
     np.testing.assert_allclose(curved * sizes[2], [[0, 0], [0, 1 / 3]], rtol=1e-6, atol=1e-6)
 
@@ -104,19 +104,19 @@ def test_lengths_and_their_derivatives_scale(name):
         return [function(x), slope(x), along(x), forward]
 
     exact = np.array([3.0, -1.0, 2.0, 0.5])
-    known = value_and_derivatives(tf.constant(exact * 4))
+    wide_results = value_and_derivatives(tf.constant(exact * 4))
     sizes = {"float64": (2.0**-650, 2.0**650, 4), "float32": (2.0**-96, 2.0**96, 4)}
     for dtype, scales in sizes.items():
         for scale in scales if degree else scales[1:]:  # those that are clipped
             x = tf.constant(exact * scale, dtype)
             for wrap in (lambda function: function, tf.function):
-                found = wrap(value_and_derivatives)(x)
-                for order, (one, wide) in enumerate(zip(found, known, strict=True)):
+                result = wrap(value_and_derivatives)(x)
+                for order, (narrow, wide) in enumerate(zip(result, wide_results, strict=True)):
                     wide = wide.numpy() * (scale / 4) ** (degree - min(order, 2))
                     bound = 200 * np.finfo(dtype).eps
                     least = bound * np.abs(wide).max() + np.finfo(dtype).tiny
                     limits = {"rtol": bound, "atol": least}
-                    np.testing.assert_allclose(one.numpy(), wide, err_msg=dtype, **limits)
+                    np.testing.assert_allclose(narrow.numpy(), wide, err_msg=dtype, **limits)
 
 
 def test_lengths_at_zero_and_beside_infinities():
@@ -143,16 +143,16 @@ def test_clipping_leaves_tiny_and_huge_numbers_as_they_are_where_they_fit():
         for wrap in (lambda function: function, tf.function):
             x = tf.constant(np.array(x))
             assert wrap(tf.clip_by_norm)(x, limit).numpy().tolist() == x.numpy().tolist()
-            (found,), _ = wrap(tf.clip_by_global_norm)([x], limit)
-            assert found.numpy().tolist() == x.numpy().tolist()
+            (result,), _ = wrap(tf.clip_by_global_norm)([x], limit)
+            assert result.numpy().tolist() == x.numpy().tolist()
     long = tf.constant(np.array([3e30, -4e30], np.float32))
     np.testing.assert_allclose(tf.clip_by_norm(long, 1e-12), [6e-13, -8e-13], rtol=1e-6)
     mixed = [long, tf.constant(np.array([1.2e31]))]
     np.testing.assert_allclose(tf.linalg.global_norm(mixed), 1.3e31, rtol=1e-7)
     mixed_up = [tf.constant([3e-30], tf.float32), tf.constant([4e-30j])]
     np.testing.assert_allclose(tf.linalg.global_norm(mixed_up), 5e-30, rtol=1e-7)
-    (one, two), _ = tf.clip_by_global_norm(mixed, 13.0)
-    np.testing.assert_allclose(one, [3, -4], rtol=1e-6)
+    (clipped, two), _ = tf.clip_by_global_norm(mixed, 13.0)
+    np.testing.assert_allclose(clipped, [3, -4], rtol=1e-6)
     np.testing.assert_allclose(two, [12], rtol=1e-7)
     scaled = tf.keras.utils.normalize(np.array([[3e200, 4e200], [3e-200, 4e-200]]))
     np.testing.assert_allclose(scaled, [[0.6, 0.8]] * 2, rtol=1e-15)
@@ -195,8 +195,8 @@ def test_tensordot_takes_axes_as_a_tensor_too():
 def test_the_norm_of_vectors(order):
     x = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
     expected = np.linalg.norm(x, order, axis=1, keepdims=True)
-    found = operations.norm(x, order, 1, True)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+    result = operations.norm(x, order, 1, True)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12)
 
 
 def test_the_norm_of_a_matrix_and_of_what_has_none():
@@ -210,7 +210,7 @@ def test_the_norm_of_a_matrix_and_of_what_has_none():
 def test_norm_is_that_of_numpy():
     values = np.array([[3.0, -4.0], [1.0, 2.0]])
     for options in ({}, {"axis": 1}, {"ord": 1, "axis": 0}, {"ord": np.inf, "axis": 1}):
-        found = np.linalg.norm(tf.constant(values), **options)
-        np.testing.assert_allclose(found.numpy(), np.linalg.norm(values, **options))
+        result = np.linalg.norm(tf.constant(values), **options)
+        np.testing.assert_allclose(result.numpy(), np.linalg.norm(values, **options))
     kept = np.linalg.norm(tf.constant(values), axis=0, keepdims=True)
     assert kept.shape == (1, 2)

@@ -51,10 +51,10 @@ SUMS = [
 def test_einsum_is_numpys(case):
     subscripts, *shapes = case
     operands = [numbers(*shape) for shape in shapes]
-    found = einsum(subscripts, *operands).numpy()
+    result = einsum(subscripts, *operands).numpy()
     expected = np.einsum(subscripts, *operands)
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, atol=1e-13)
+    assert result.shape == expected.shape
+    np.testing.assert_allclose(result, expected, atol=1e-13)
     transposed = [operand.copy(order="F") for operand in operands]
     np.testing.assert_allclose(einsum(subscripts, *transposed).numpy(), expected, atol=1e-13)
 
@@ -86,8 +86,8 @@ def test_second_derivatives_of_einsum():
 
 def test_einsum_in_a_batch():
     stack, other = tf.constant(numbers(4, 2, 3)), numbers(3, 2)
-    found = vmap(lambda x: einsum("ij,jk->ki", x, other))(stack).numpy()
-    np.testing.assert_allclose(found, np.einsum("bij,jk->bki", stack.numpy(), other))
+    result = vmap(lambda x: einsum("ij,jk->ki", x, other))(stack).numpy()
+    np.testing.assert_allclose(result, np.einsum("bij,jk->bki", stack.numpy(), other))
 
 
 def test_transposed_operands_are_not_copied(monkeypatch):
@@ -244,17 +244,17 @@ def test_the_largest_keep_gradients():
     x = tf.constant([[3.0, 1.0, 4.0], [1.0, 5.0, 5.0]])
     with tf.GradientTape() as tape:
         tape.watch(x)
-        found = top_k(x, 2)
-        y = tf.reduce_sum(found.values * [2.0, 1.0])
-    assert found.indices.numpy().tolist() == [[2, 0], [1, 2]]
+        result = top_k(x, 2)
+        y = tf.reduce_sum(result.values * [2.0, 1.0])
+    assert result.indices.numpy().tolist() == [[2, 0], [1, 2]]
     assert tape.gradient(y, x).numpy().tolist() == [[1.0, 0.0, 2.0], [0.0, 2.0, 1.0]]
 
 
 def test_looking_up_broadcasts():
     x = tf.constant(numbers(3, 4))
     index = [[2, 0]]
-    found = take_along_axis(x, index, 1).numpy()
-    np.testing.assert_array_equal(found, np.take_along_axis(x.numpy(), np.array(index), 1))
+    result = take_along_axis(x, index, 1).numpy()
+    np.testing.assert_array_equal(result, np.take_along_axis(x.numpy(), np.array(index), 1))
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = take_along_axis(x[:, :1], [[0] * 5] * 3, 1)

@@ -26,8 +26,8 @@ def reference(name, x):
             return np.exp(x - top) / total
         if name == "log_softmax":
             return x - top - np.log(total)
-        found = top + np.log(total)
-        return found if "kept" in name else found[..., 0]
+        result = top + np.log(total)
+        return result if "kept" in name else result[..., 0]
 
 
 def values(columns, dtype, shape=()):
@@ -42,10 +42,10 @@ class TestValues:
         x = values(columns, dtype)
         wanted = reference(name, x)
         for function in (OPERATIONS[name], tf.function(OPERATIONS[name], jit_compile=True)):
-            found = function(tf.constant(x))
-            assert found.dtype == dtype
+            result = function(tf.constant(x))
+            assert result.dtype == dtype
             eps = np.finfo(dtype).eps
-            assert_allclose(found.numpy(), wanted, rtol=8 * eps, atol=8 * eps)
+            assert_allclose(result.numpy(), wanted, rtol=8 * eps, atol=8 * eps)
 
     def test_gradients(self, name, columns, dtype):
         x = tf.constant(values(columns, dtype))
@@ -71,10 +71,10 @@ def test_special_values(name, monkeypatch):
         [1e308, -1e308, 1e308, 0],
         [np.inf, -np.inf, np.inf, 0],
     ]
-    found = OPERATIONS[name](tf.constant(x)).numpy()
+    result = OPERATIONS[name](tf.constant(x)).numpy()
     monkeypatch.setattr(narrow, "MANY", np.inf)
     wanted = OPERATIONS[name](tf.constant(x)).numpy()
-    assert_allclose(found, wanted, rtol=1e-14, atol=1e-14)
+    assert_allclose(result, wanted, rtol=1e-14, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

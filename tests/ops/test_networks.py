@@ -66,10 +66,10 @@ def test_right_in_all_modes(name):
 def test_activations_keep_the_dtype(dtype):
     x = tf.constant(X, dtype)
     for name in ("gelu", "silu", "elu", "selu", "leaky_relu", "relu6", "softsign", "hard_silu"):
-        found = getattr(ops, name)(x)
-        assert found.dtype == dtype
+        result = getattr(ops, name)(x)
+        assert result.dtype == dtype
         wide = getattr(ops, name)(tf.constant(X))
-        assert_allclose(found.numpy(), wide.numpy(), rtol=3e-3 if dtype == "float16" else 1e-6)
+        assert_allclose(result.numpy(), wide.numpy(), rtol=3e-3 if dtype == "float16" else 1e-6)
 
 
 IN_FLOAT32 = {
@@ -96,19 +96,19 @@ def test_float16_is_squared_in_float32(name, scale):
     function, x = IN_FLOAT32[name], np.array([300, -3000, 2500, 1000]) * scale
 
     def derivatives(dtype):
-        one = tf.constant(x.astype("float16"), dtype)
+        array = tf.constant(x.astype("float16"), dtype)
         weights = tf.cast(tf.constant([0.5, 1.0, -2.0, 3.0]), dtype)
 
         def total(x):
             y = function(x)
             return tf.reduce_sum(y * weights if y.ndim else y)
 
-        return function(one), tf.grad(total)(one)
+        return function(array), tf.grad(total)(array)
 
-    for found, wide in zip(derivatives("float16"), derivatives("float32"), strict=True):
-        assert found.dtype == "float16"
+    for narrow, wide in zip(derivatives("float16"), derivatives("float32"), strict=True):
+        assert narrow.dtype == "float16"
         wide = wide.numpy()
-        assert_allclose(found.numpy(), wide, rtol=2e-3, atol=2e-3 * np.abs(wide).max() + 1e-7)
+        assert_allclose(narrow.numpy(), wide, rtol=2e-3, atol=2e-3 * np.abs(wide).max() + 1e-7)
 
 
 MOMENTS = {
@@ -159,12 +159,12 @@ def test_moments_of_float16_are_computed_in_float32(name):
 
     narrow, wide = (derivatives(tf.constant(x, dtype)) for dtype in ("float16", "float32"))
     compiled = tf.function(derivatives)(tf.constant(x))
-    for found, again, known in zip(narrow, compiled, wide, strict=True):
-        assert found.dtype == again.dtype == "float16"
-        known = known.numpy()
-        limits = {"rtol": 2e-3, "atol": 2e-3 * np.abs(known).max() + 1e-7}
-        assert_allclose(found.numpy(), known, **limits)
-        assert_allclose(again.numpy(), known, **limits)
+    for result, again, reference in zip(narrow, compiled, wide, strict=True):
+        assert result.dtype == again.dtype == "float16"
+        reference = reference.numpy()
+        limits = {"rtol": 2e-3, "atol": 2e-3 * np.abs(reference).max() + 1e-7}
+        assert_allclose(result.numpy(), reference, **limits)
+        assert_allclose(again.numpy(), reference, **limits)
 
 
 def test_results_of_float16_beside_wider_operands():
@@ -209,16 +209,16 @@ def test_sparsemax_is_the_projection():
     """Example of Martins and Astudillo (2016). Keras 3.15 gives [0, 0.25, 0]."""
     assert_allclose(ops.sparsemax([0.5, 1.0, -1.0]).numpy(), [0.25, 0.75, 0.0])
     rows = np.random.default_rng(0).normal(0, 1, (3, 5, 2))
-    found = ops.sparsemax(rows, axis=1).numpy()
-    assert_allclose(found.sum(1), 1.0)
-    assert (found >= 0).all()
+    result = ops.sparsemax(rows, axis=1).numpy()
+    assert_allclose(result.sum(1), 1.0)
+    assert (result >= 0).all()
 
 
 def test_clipping_leaves_short_gradients_as_they_are():
     short = tf.constant([0.3, 0.4])
-    (one, none), length = tf.clip_by_global_norm([short, None], 1.0)
+    (clipped, none), length = tf.clip_by_global_norm([short, None], 1.0)
     assert none is None
-    assert one.numpy().tolist() == short.numpy().tolist()
+    assert clipped.numpy().tolist() == short.numpy().tolist()
     assert float(length) == pytest.approx(0.5)
     zeros, _ = tf.clip_by_global_norm([tf.zeros(2)], 1.0)
     assert zeros[0].numpy().tolist() == [0.0, 0.0]

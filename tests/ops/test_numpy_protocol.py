@@ -53,18 +53,18 @@ def test_the_command_prints_it(capsys, table):
 )
 def test_namespaces_are_covered(names, share):
     """Issue: at least 97 % of the differentiable functions of the first three."""
-    found = [coverage.of_namespace(name) for name in names]
-    present = sum(len(one.present) for one in found)
-    assert present >= share * sum(len(part) for one in found for part in one)
+    coverages = [coverage.of_namespace(name) for name in names]
+    present = sum(len(part.present) for part in coverages)
+    assert present >= share * sum(len(names) for part in coverages for names in part)
 
 
 def test_the_command_prints_a_namespace(capsys):
     coverage.main(["keras.ops"])
     summary, *lines = capsys.readouterr().out.splitlines()
-    found = coverage.of_namespace("keras.ops")
-    assert summary.startswith(f"keras.ops: {len(found.present)} of ")
-    assert [line.split()[0] for line in lines] == [*found.absent, *found.refused]
-    assert "ctc_decode" in found.refused
+    covered = coverage.of_namespace("keras.ops")
+    assert summary.startswith(f"keras.ops: {len(covered.present)} of ")
+    assert [line.split()[0] for line in lines] == [*covered.absent, *covered.refused]
+    assert "ctc_decode" in covered.refused
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def test_variables_are_recorded_too():
     v = tf.Variable([1.0, 2.0])
     with tf.GradientTape() as tape:
         y = np.sum(np.hypot(v, 1.0) * np.vstack([v, v]))
-    found = tape.gradient(y, v).numpy()
+    gradient = tape.gradient(y, v).numpy()
     x = np.array([1.0, 2.0])
-    np.testing.assert_allclose(found, 2 * (np.hypot(x, 1) + x * x / np.hypot(x, 1)), rtol=1e-6)
+    np.testing.assert_allclose(gradient, 2 * (np.hypot(x, 1) + x * x / np.hypot(x, 1)), rtol=1e-6)
 
 
 def test_the_acceptance_example():
@@ -243,16 +243,16 @@ def test_operators_leave_the_answer_to_classes_that_opted_out(method):
 @pytest.mark.quick
 def test_tensors_are_compared_with_what_pytest_approximates():
     x = tf.constant([1.0, 2.0])
-    for one, other in (
+    for tensor, other in (
         (x, pytest.approx([1.0, 2.0 + 1e-7])),
         (x, pytest.approx(np.array([1.0, 2.0]))),
         (tf.Variable(3.0), pytest.approx(3.0)),
         (tf.constant(3.0), pytest.approx(3.0)),
     ):
-        assert one == other
-        assert other == one
-        assert (one != other) is False
-        assert one + 1.0 != other
+        assert tensor == other
+        assert other == tensor
+        assert (tensor != other) is False
+        assert tensor + 1.0 != other
 
 
 @pytest.mark.parametrize(

@@ -74,11 +74,13 @@ def refuses(example: Example, dtype) -> bool:
 def with_integers(example: Example, dtype) -> Example:
     """The example on integers, which are positive wherever the operand is not near 0."""
     operands = [
-        one if i in example.fixed or one.dtype.kind in "bi" else np.clip(np.ceil(np.abs(one)), 0, 3)
-        for i, one in enumerate(example.operands)
+        operand
+        if i in example.fixed or operand.dtype.kind in "bi"
+        else np.clip(np.ceil(np.abs(operand)), 0, 3)
+        for i, operand in enumerate(example.operands)
     ]
-    found = example._replace(operands=tuple(operands))
-    return found._replace(operands=found.cast(dtype))
+    changed = example._replace(operands=tuple(operands))
+    return changed._replace(operands=changed.cast(dtype))
 
 
 @pytest.mark.quick
@@ -87,7 +89,9 @@ def test_a_record_is_complete(name):
     record = OPS[name]
     assert record.name == name
     assert examples(name)
-    assert all(np.isfinite(operand).all() for one in examples(name) for operand in one.operands)
+    assert all(
+        np.isfinite(operand).all() for example in examples(name) for operand in example.operands
+    )
     assert reference(record) is not None or record.linear, "only adjoints go without reference"
 
 
@@ -100,7 +104,7 @@ def test_values_are_the_references(name, dtype):
         if refuses(example, dtype):
             continue
         operands = example.cast(dtype)
-        wide = [one.astype(WIDE.get(one.dtype.kind, one.dtype)) for one in operands]
+        wide = [operand.astype(WIDE.get(operand.dtype.kind, operand.dtype)) for operand in operands]
         result = example.call(*map(tf.constant, operands)).numpy()
         expected = example.reference(*wide)
         assert_same(np.asarray(result), expected.astype(result.dtype), TOLERANCES[dtype])
@@ -116,7 +120,10 @@ def test_integers_where_a_record_takes_them(name, dtype):
         operands = example.operands
         result = example.run(*operands)
         if result.dtype.kind == "f":
-            operands = [one if one.dtype.kind == "c" else one.astype("d") for one in operands]
+            operands = [
+                operand if operand.dtype.kind == "c" else operand.astype("d")
+                for operand in operands
+            ]
         rtol = TOLERANCES.get(result.dtype.name, 0)
         assert_same(result, example.reference(*operands).astype(result.dtype), rtol)
 
@@ -164,14 +171,14 @@ def with_weights(example):
 
 def weights_like(x, rng):
     """Random numbers from 0.5 to 1.5, complex where `x` is."""
-    found = rng.uniform(0.5, 1.5, x.shape)
-    return found + 1j * rng.uniform(0.5, 1.5, x.shape) if x.dtype.kind == "c" else found
+    directions = rng.uniform(0.5, 1.5, x.shape)
+    return directions + 1j * rng.uniform(0.5, 1.5, x.shape) if x.dtype.kind == "c" else directions
 
 
 def normal_like(x, rng):
     """Random numbers of mean 0, complex where `x` is."""
-    found = rng.normal(size=x.shape)
-    return found + 1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else found
+    weights = rng.normal(size=x.shape)
+    return weights + 1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else weights
 
 
 def real_product(weights, values):
@@ -183,7 +190,7 @@ def real_product(weights, values):
 def test_first_derivatives_are_finite_differences(name):
     for example in examples(name):
         weights, _ = with_weights(example)
-        found = first_gradients(example, example.operands, weights)
+        gradients = first_gradients(example, example.operands, weights)
         expected = numeric_gradients(
             lambda *moved, example=example, weights=weights: real_product(
                 weights, example.run(*moved)
@@ -192,7 +199,7 @@ def test_first_derivatives_are_finite_differences(name):
             example.real(),
             1e-5,
         )
-        for actual, numeric in zip(found, expected, strict=True):
+        for actual, numeric in zip(gradients, expected, strict=True):
             assert actual.dtype in (np.float64, np.complex128)
             assert_allclose(actual, numeric, rtol=1e-6, atol=1e-7)
 
@@ -204,11 +211,13 @@ def test_second_derivatives_are_finite_differences_of_the_first(name):
 
         def slope(*moved, example=example, weights=weights, directions=directions):
             first = first_gradients(example, moved, weights)
-            return sum(real_product(way, one) for one, way in zip(first, directions, strict=True))
+            return sum(
+                real_product(way, gradient) for gradient, way in zip(first, directions, strict=True)
+            )
 
-        found = second_gradients(example, example.operands, weights, directions)
+        gradients = second_gradients(example, example.operands, weights, directions)
         expected = numeric_gradients(slope, example.operands, example.real(), 1e-5)
-        for actual, numeric in zip(found, expected, strict=True):
+        for actual, numeric in zip(gradients, expected, strict=True):
             assert_allclose(actual, numeric, rtol=2e-6, atol=2e-6)
 
 
@@ -248,12 +257,12 @@ def test_linear_records_are_linear(name):
         if len(example.fixed) == len(example.operands):
             continue
         others = [
-            one if i in example.fixed else normal_like(one, generator(example.primitive))
-            for i, one in enumerate(example.operands)
+            operand if i in example.fixed else normal_like(operand, generator(example.primitive))
+            for i, operand in enumerate(example.operands)
         ]
         mixed = [
-            one if i in example.fixed else 2 * one - 3 * other
-            for i, (one, other) in enumerate(zip(example.operands, others, strict=True))
+            operand if i in example.fixed else 2 * operand - 3 * other
+            for i, (operand, other) in enumerate(zip(example.operands, others, strict=True))
         ]
         combined = 2 * example.run(*example.operands) - 3 * example.run(*others)
         assert_allclose(example.run(*mixed), combined, rtol=1e-12, atol=1e-12)
@@ -265,8 +274,10 @@ def test_complex_derivatives_are_finite_differences(name, dtype):
     for example in alike(name):
         rng = generator(example.primitive)
         operands = tuple(
-            one if one.dtype == bool else np.asarray(one + 1j * rng.uniform(0.1, 1, one.shape))
-            for one in example.operands
+            operand
+            if operand.dtype == bool
+            else np.asarray(operand + 1j * rng.uniform(0.1, 1, operand.shape))
+            for operand in example.operands
         )
         example = example._replace(operands=operands)
         result = example.run(*operands)
@@ -274,7 +285,7 @@ def test_complex_derivatives_are_finite_differences(name, dtype):
         if result.dtype.kind == "c":
             weights = weights + 1j * rng.uniform(0.5, 1.5, result.shape)
         kept = example.run(*example.cast(dtype)).dtype
-        found = first_gradients(example, example.cast(dtype), weights.astype(kept))
+        gradients = first_gradients(example, example.cast(dtype), weights.astype(kept))
         expected = numeric_gradients(
             lambda *moved, example=example, weights=weights: np.sum(
                 np.real(np.conj(weights) * example.run(*moved))
@@ -283,7 +294,7 @@ def test_complex_derivatives_are_finite_differences(name, dtype):
             example.real(),
             1e-6,
         )
-        for actual, numeric in zip(found, expected, strict=True):
+        for actual, numeric in zip(gradients, expected, strict=True):
             assert actual.dtype == dtype
             rtol = 1e-6 if dtype == "complex128" else 1e-3
             assert_allclose(actual, numeric, rtol=rtol, atol=rtol)
@@ -300,9 +311,9 @@ def test_a_decomposition_is_the_operation(name, dtype):
     for example in examples(name):
         operands = example.cast(dtype)
         expected = example.run(*operands)
-        found = record.decomposition(ARRAYS, *operands, **example.params)
-        assert found.dtype == expected.dtype
-        assert_same(found, expected, TOLERANCES[dtype])
+        result = record.decomposition(ARRAYS, *operands, **example.params)
+        assert result.dtype == expected.dtype
+        assert_same(result, expected, TOLERANCES[dtype])
 
         parts = Decomposed(*example)
         weights, directions = with_weights(example)
@@ -336,10 +347,10 @@ def test_spellings_differ_by_their_name_alone(name):
     record, example = OPS[name], alike(name)[0]
     for spelling in record.spellings:
         index, _, last = spelling.rpartition(".")
-        found = getattr(importlib.import_module(f"tinygrad_cg.{index}"), last)
+        function = getattr(importlib.import_module(f"tinygrad_cg.{index}"), last)
         for dtype in ("float64", "float32"):
             operands = example.cast(dtype)
-            result = found(*map(tf.constant, operands))
+            result = function(*map(tf.constant, operands))
             assert_array_equal(result, record.function(*map(tf.constant, operands)))
             if index == "numpy":
                 expected = getattr(np, last)(*operands)
@@ -349,9 +360,14 @@ def test_spellings_differ_by_their_name_alone(name):
 
 def test_every_spelling_is_some_where():
     """A namespace that no table spells, or a name that stands twice, is a mistake in a record."""
-    spelled = [one for record in OPS.values() for one in record.spellings]
+    spelled = [spelling for record in OPS.values() for spelling in record.spellings]
     assert len(spelled) == len(set(spelled))
-    assert {one.rpartition(".")[0] for one in spelled} == {"bitwise", "keras.ops", "math", "numpy"}
+    assert {value.rpartition(".")[0] for value in spelled} == {
+        "bitwise",
+        "keras.ops",
+        "math",
+        "numpy",
+    }
 
 
 # Layouts and edges ---------------------------------------------------------------------------
@@ -438,7 +454,7 @@ def test_nan_and_infinity(name, dtype):
     record = OPS[name]
     values = SPECIAL.astype(dtype)
     grids = np.meshgrid(*[values] * len(record.inputs), indexing="ij")
-    for example in {str(one.params): one for one in examples(name)}.values():
+    for example in {str(example.params): example for example in examples(name)}.values():
         result = example.run(*grids)
         expected = example.reference(*grids)
         with np.errstate(all="ignore"):
@@ -489,12 +505,12 @@ def test_batches_are_loops(name):
             else:
                 stack = np.stack([np.roll(operand, shift) for shift in range(4)])
 
-            def call(one, i=i, operands=operands, example=example):
-                return example.call(*operands[:i], one, *operands[i + 1 :])
+            def call(operand, i=i, operands=operands, example=example):
+                return example.call(*operands[:i], operand, *operands[i + 1 :])
 
             result = vmap(call)(tf.constant(stack)).numpy()
-            for row, one in zip(result, stack, strict=True):
-                assert_allclose(row, call(tf.constant(one)).numpy(), rtol=1e-13, atol=1e-13)
+            for row, moved in zip(result, stack, strict=True):
+                assert_allclose(row, call(tf.constant(moved)).numpy(), rtol=1e-13, atol=1e-13)
 
 
 # Forward mode --------------------------------------------------------------------------------
@@ -518,16 +534,20 @@ def test_forward_mode_is_the_adjoint_of_reverse_mode(name):
             gradients = tape.gradient(result, sources, output_gradients=weights)
         tangent = accumulator.jvp(result, "zero").numpy()
         pairs = list(zip(gradients, ways, strict=True))
-        products = [real_product(one.numpy(), way.numpy()) for one, way in pairs if one is not None]
-        found = real_product(weights.numpy(), tangent)
-        assert_allclose(found, sum(products), rtol=1e-10, atol=1e-12)
+        products = [
+            real_product(gradient.numpy(), way.numpy())
+            for gradient, way in pairs
+            if gradient is not None
+        ]
+        product = real_product(weights.numpy(), tangent)
+        assert_allclose(product, sum(products), rtol=1e-10, atol=1e-12)
         operands = tuple(example.operands)
         directions = [way.numpy() for way in ways]
         expected = second_gradients(example, operands, weights.numpy(), directions)
-        for one, source, wanted in zip(gradients, sources, expected, strict=True):
-            found = None if one is None else accumulator.jvp(one)
-            found = np.zeros(source.shape, source.dtype) if found is None else found.numpy()
-            assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
+        for gradient, source, wanted in zip(gradients, sources, expected, strict=True):
+            product = None if gradient is None else accumulator.jvp(gradient)
+            product = np.zeros(source.shape, source.dtype) if product is None else product.numpy()
+            assert_allclose(product, wanted, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if OPS[name].inputs == ("x", "indices")])

@@ -28,7 +28,7 @@ def probability(scores, labels, blank):
     shares = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
     total = 0.0
     for path in itertools.product(range(scores.shape[1]), repeat=len(scores)):
-        read = [one for one, _ in itertools.groupby(path) if one != blank]
+        read = [label for label, _ in itertools.groupby(path) if label != blank]
         if read == list(labels):
             total += np.prod(shares[np.arange(len(path)), list(path)])
     return total
@@ -38,16 +38,16 @@ def probability(scores, labels, blank):
 @pytest.mark.parametrize("blank", [0, -1])
 def test_the_loss_is_that_of_all_paths(blank):
     labels = LABELS if blank == 0 else np.array([[1, 0, 0], [0, 2, 2], [1, 2, 1]])
-    found = nn.ctc_loss(labels, LOGITS, LENGTHS, FRAMES, blank_index=blank).numpy()
+    result = nn.ctc_loss(labels, LOGITS, LENGTHS, FRAMES, blank_index=blank).numpy()
     expected = [
         -np.log(probability(LOGITS[:n, i], labels[i, : LENGTHS[i]], blank % 3))
         for i, n in enumerate(FRAMES)
     ]
-    assert_allclose(found, expected, rtol=1e-12)
+    assert_allclose(result, expected, rtol=1e-12)
     batch_first = LOGITS.transpose(1, 0, 2)
     again = nn.ctc_loss(labels, batch_first, LENGTHS, FRAMES, False, blank_index=blank)
-    assert_array_equal(again, found)
-    assert_array_equal(ops.ctc_loss(labels, batch_first, LENGTHS, FRAMES, blank), found)
+    assert_array_equal(again, result)
+    assert_array_equal(ops.ctc_loss(labels, batch_first, LENGTHS, FRAMES, blank), result)
 
 
 @pytest.mark.quick
@@ -65,9 +65,9 @@ def test_the_loss_where_there_is_no_path():
 def test_the_loss_in_all_modes():
     assert_right_in_all_modes(lambda x: nn.ctc_loss(LABELS, x, LENGTHS, FRAMES), LOGITS)
     compiled = tf.function(nn.ctc_loss)
-    found = compiled(tf.constant(LABELS), LOGITS, tf.constant(LENGTHS), tf.constant(FRAMES))
+    result = compiled(tf.constant(LABELS), LOGITS, tf.constant(LENGTHS), tf.constant(FRAMES))
     expected = nn.ctc_loss(LABELS, LOGITS, LENGTHS, FRAMES)
-    assert_allclose(found, expected, rtol=1e-13)
+    assert_allclose(result, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("hits", [True, False])
@@ -83,12 +83,12 @@ def test_losses_by_samples_in_all_modes(loss, hits):
 def test_a_sample_of_all_classes_gives_the_whole_loss():
     """Each expected once: then the sampled softmax is the softmax."""
     everything = random.all_candidate_sampler(TRUE[:, :1], 1, 7, True)
-    found = nn.sampled_softmax_loss(
+    result = nn.sampled_softmax_loss(
         WEIGHTS, BIASES, TRUE[:, :1], INPUTS, 7, 7, sampled_values=everything
     )
     logits = INPUTS @ WEIGHTS.T + BIASES
     expected = nn.sparse_softmax_cross_entropy_with_logits(TRUE[:, 0], logits)
-    assert_allclose(found, expected, rtol=1e-12)
+    assert_allclose(result, expected, rtol=1e-12)
     rows, places, weights = nn.compute_accidental_hits(TRUE, [0, 5, 3, 4], 2)
     assert_array_equal(rows, [1, 1, 2, 3, 3])
     assert_array_equal(places, [1, 0, 0, 3, 3])
@@ -103,18 +103,18 @@ def test_samples_of_classes(name):
     shares = np.full(9, 1 / 9)
     if name == "log_uniform":
         shares = np.log((classes + 2) / (classes + 1)) / np.log(10)
-    found = sampler(classes[:, None], 1, 20000, False, size, seed=1)
-    counts = np.bincount(found.sampled_candidates.numpy(), minlength=9)
+    sample = sampler(classes[:, None], 1, 20000, False, size, seed=1)
+    counts = np.bincount(sample.sampled_candidates.numpy(), minlength=9)
     assert_allclose(counts / 20000, shares, atol=0.012)
-    assert_allclose(found.true_expected_count.numpy()[:, 0], 20000 * shares, rtol=1e-6)
+    assert_allclose(sample.true_expected_count.numpy()[:, 0], 20000 * shares, rtol=1e-6)
     assert_allclose(
-        found.sampled_expected_count, 20000 * shares[found.sampled_candidates.numpy()], rtol=1e-6
+        sample.sampled_expected_count, 20000 * shares[sample.sampled_candidates.numpy()], rtol=1e-6
     )
     drawn = [sampler(TRUE, 2, 5, True, size, seed=i) for i in range(300)]
-    assert all(len({*one.sampled_candidates.numpy().tolist()}) == 5 for one in drawn)
+    assert all(len({*draw.sampled_candidates.numpy().tolist()}) == 5 for draw in drawn)
     # What is expected, from the number of draws, is what occurs on the average.
-    occurs = np.bincount(np.concatenate([one[0].numpy() for one in drawn]), minlength=9) / 300
-    expected = np.mean([one.true_expected_count.numpy() for one in drawn], 0)
+    occurs = np.bincount(np.concatenate([draw[0].numpy() for draw in drawn]), minlength=9) / 300
+    expected = np.mean([draw.true_expected_count.numpy() for draw in drawn], 0)
     assert_allclose(occurs[TRUE], expected, atol=0.12)
     everything = sampler(TRUE, 2, 9, True, 9, seed=3)
     assert sorted(everything.sampled_candidates.numpy().tolist()) == classes.tolist()
@@ -133,13 +133,13 @@ def test_samples_are_drawn_at_each_call_of_a_program():
 def test_normal_draws_within_bounds():
     draw = random.stateless_parameterized_truncated_normal
     low, high = np.array([-1.0, 0.5, 6.0, -36.0]), np.array([2.0, 0.75, 9.0, -35.0])
-    found = draw((4000, 4), [1, 2], 0.0, 1.0, low, high).numpy()
-    assert ((found >= low) & (found <= high)).all()
+    draws = draw((4000, 4), [1, 2], 0.0, 1.0, low, high).numpy()
+    assert ((draws >= low) & (draws <= high)).all()
     grid = low + (high - low) * (np.arange(20000)[:, None] + 0.5) / 20000
     density = np.exp(-(grid**2 - grid[0] ** 2) / 2 - ((grid**2 - grid[0] ** 2) / -2).max(0))
     means = (grid * density).sum(0) / density.sum(0)
-    assert_allclose(found.mean(0), means, atol=0.05)
-    assert found.dtype == np.float64
+    assert_allclose(draws.mean(0), means, atol=0.05)
+    assert draws.dtype == np.float64
     assert draw([2], [1, 2]).dtype == tf.float32
     assert_array_equal(draw([2], [1, 2]), draw([2], [1, 2]))
     far = tf.function(lambda low: draw([2], [1, 2], 0.0, 1.0, low, low + 1.0))

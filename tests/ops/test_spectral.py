@@ -37,7 +37,9 @@ def mixed(x):
 def each(values, *others):
     """All elements in one vector, of complex ones both parts."""
     parts = [values, *others]
-    flat = [tf.reshape(part, (-1,)) for one in parts for part in (tf.math.real(one), imag(one))]
+    flat = [
+        tf.reshape(part, (-1,)) for tensor in parts for part in (tf.math.real(tensor), imag(tensor))
+    ]
     return tf.concat(flat, 0)
 
 
@@ -84,9 +86,9 @@ def test_complex_derivatives_in_all_modes(case):
     """First order by differences of values, second by those of the first, forward and reverse."""
     function, x = case
     weights = RNG.normal(size=function(tf.constant(x)).shape)
-    loss = lambda one: tf.reduce_sum(function(one) * weights)
+    loss = lambda x: tf.reduce_sum(function(x) * weights)
     slope = tf.grad(loss)
-    expected = numeric_gradients(lambda one: loss(tf.constant(one)).numpy(), (x,), [0], 1e-6)[0]
+    expected = numeric_gradients(lambda x: loss(tf.constant(x)).numpy(), (x,), [0], 1e-6)[0]
     scale = np.abs(expected).max()
     np.testing.assert_allclose(slope(tf.constant(x)).numpy(), expected, rtol=0, atol=1e-7 * scale)
     way = MIX[: x.shape[0], : x.shape[1]] + 1j * MIX.T[: x.shape[0], : x.shape[1]]
@@ -95,13 +97,13 @@ def test_complex_derivatives_in_all_modes(case):
     scale = np.abs(expected).max()
     _, forward = tf.jvp(slope, (tf.constant(x),), (tf.constant(way),))
     np.testing.assert_allclose(forward.numpy(), expected, rtol=0, atol=1e-6 * scale)
-    product = lambda one: tf.reduce_sum(tf.math.real(slope(one) * np.conj(way)))
+    product = lambda x: tf.reduce_sum(tf.math.real(slope(x) * np.conj(way)))
     reverse = tf.grad(product)(tf.constant(x)).numpy()
     np.testing.assert_allclose(reverse, forward.numpy(), rtol=0, atol=1e-9 * scale)
     batch = tf.constant(np.stack([x, x + 0.01 * way]))
-    alone = np.stack([slope(one).numpy() for one in batch])
-    for found in (tf.vmap(slope)(batch), unfused(tf.vmap(slope))(batch)):
-        np.testing.assert_allclose(found.numpy(), alone, rtol=0, atol=1e-11 * np.abs(alone).max())
+    alone = np.stack([slope(matrix).numpy() for matrix in batch])
+    for result in (tf.vmap(slope)(batch), unfused(tf.vmap(slope))(batch)):
+        np.testing.assert_allclose(result.numpy(), alone, rtol=0, atol=1e-11 * np.abs(alone).max())
 
 
 # Equal values ----------------------------------------------------------------------------------
@@ -121,12 +123,12 @@ def test_symmetric_functions_of_equal_values_have_their_gradient(x):
     for function, derivative in SYMMETRIC_FUNCTIONS:
         expected = vectors @ np.diag(derivative(values)) @ vectors.T
         for factor in (linalg.eigvalsh, lambda x: linalg.eigh(x)[0]):
-            found = tf.grad(lambda x, f=factor, g=function: g(f(x)))(tf.constant(x))
-            np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13, atol=1e-13)
+            gradient = tf.grad(lambda x, f=factor, g=function: g(f(x)))(tf.constant(x))
+            np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-13, atol=1e-13)
     left, values, right = np.linalg.svd(x)
     for factor in (lambda x: linalg.svd(x, compute_uv=False), lambda x: linalg.svd(x)[0]):
-        found = tf.grad(lambda x, f=factor: tf.reduce_sum(f(x) ** 3))(tf.constant(x))
-        np.testing.assert_allclose(found.numpy(), left * 3 * values**2 @ right, rtol=1e-12)
+        gradient = tf.grad(lambda x, f=factor: tf.reduce_sum(f(x) ** 3))(tf.constant(x))
+        np.testing.assert_allclose(gradient.numpy(), left * 3 * values**2 @ right, rtol=1e-12)
 
 
 def test_the_trace_by_eigenvalues_has_no_second_derivative():
@@ -153,7 +155,11 @@ def _in_all_modes(function, x, way):
     for mode, run in modes.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            yield mode, float(run()), any(one.category is DerivativeWarning for one in caught)
+            yield (
+                mode,
+                float(run()),
+                any(warning.category is DerivativeWarning for warning in caught),
+            )
 
 
 SPECTRA = {
@@ -182,20 +188,20 @@ def test_second_derivatives_at_equal_values(name):
         of_values |= {"eigvalsh": linalg.eigvalsh, "eigvals": linalg.eigvals}
     for kind, values in of_values.items():
         function = lambda x, values=values: tf.reduce_sum(tf.math.real(values(x) ** 2))
-        for mode, found, warned in _in_all_modes(function, x, way):
-            right = found == pytest.approx(2 * (way**2).sum(), rel=1e-6)
+        for mode, derivative, warned in _in_all_modes(function, x, way):
+            right = derivative == pytest.approx(2 * (way**2).sum(), rel=1e-6)
             if mode == "reverse over forward" and name != "different":
-                assert right or warned, (kind, mode, found)
+                assert right or warned, (kind, mode, derivative)
             else:
-                assert right, (kind, mode, found)
+                assert right, (kind, mode, derivative)
                 assert not warned, (kind, mode)
 
 
 def _trace_of_power(x, power):
-    found = x
+    product = x
     for _ in range(power - 1):
-        found = tf.matmul(found, x)
-    return tf.math.real(linalg.trace(found))
+        product = tf.matmul(product, x)
+    return tf.math.real(linalg.trace(product))
 
 
 def _gram(x):
@@ -252,7 +258,7 @@ def test_functions_of_values_have_the_derivatives_of_the_same_by_products(seed):
         way = way + way.conj().T
         kinds |= {"eigvalsh": linalg.eigvalsh, "eigvals": linalg.eigvals}
     x, v = tf.constant(x, dtype), tf.constant(way, dtype)
-    along = lambda one: tf.reduce_sum(tf.math.real(tf.math.conj(v) * one))
+    along = lambda x: tf.reduce_sum(tf.math.real(tf.math.conj(v) * x))
     derivative = lambda function: lambda x: along(tf.grad(function)(x))
     for kind, values in kinds.items():
         for of_values, of_products in OF_VALUES["svd" if kind == "svd" else "eigh"]:
@@ -263,14 +269,14 @@ def test_functions_of_values_have_the_derivatives_of_the_same_by_products(seed):
             with warnings.catch_warnings():
                 nothing = abs(expected) < 1e-12  # then all that is known of limits is rounding
                 warnings.simplefilter("ignore" if nothing else "error")
-                found = {
+                derivatives = {
                     "reverse": second(x),
                     "forward": along(tf.jvp(tf.grad(function), (x,), (v,))[1]),
                     "program": tf.function(second)(x),
                     "batch": tf.vmap(second)(tf.stack([x, x + v]))[0],
                 }
-            for mode, one in found.items():
-                assert float(one) == pytest.approx(expected, rel=1e-6, abs=1e-6), (kind, mode)
+            for mode, result in derivatives.items():
+                assert float(result) == pytest.approx(expected, rel=1e-6, abs=1e-6), (kind, mode)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 third = float(derivative(second)(x))
@@ -287,8 +293,8 @@ def test_limits_depend_on_parameters():
         slope = lambda x: tf.reduce_sum(WAY * tf.grad(function)(x))
         return tf.reduce_sum(WAY * tf.grad(slope)(tf.eye(3, dtype=tf.float64)))
 
-    found = tf.grad(curvature)(tf.constant(3.0, tf.float64))
-    np.testing.assert_allclose(found, 2 * (WAY**2).sum(), rtol=1e-12)
+    gradient = tf.grad(curvature)(tf.constant(3.0, tf.float64))
+    np.testing.assert_allclose(gradient, 2 * (WAY**2).sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -320,10 +326,10 @@ def test_second_derivatives_of_the_determinant_of_singular_matrices(rank, imagin
     points = np.exp(2j * np.pi * np.arange(8) / 8)
     expected = 2 * np.fft.fft([np.linalg.det(x + t * way) for t in points])[2].real / 8
     x, v = tf.constant(x), tf.constant(way)
-    along = lambda one: tf.reduce_sum(tf.math.real(tf.math.conj(v) * one))
+    along = lambda x: tf.reduce_sum(tf.math.real(tf.math.conj(v) * x))
     slope = lambda x: along(tf.grad(lambda x: tf.math.real(linalg.det(x)))(x))
-    for found in (along(tf.grad(slope)(x)), tf.jvp(slope, (x,), (v,))[1]):
-        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+    for derivative in (along(tf.grad(slope)(x)), tf.jvp(slope, (x,), (v,))[1]):
+        np.testing.assert_allclose(derivative, expected, rtol=1e-11, atol=1e-11)
 
 
 def test_third_derivatives_of_the_determinant_warn_at_singular_matrices():
@@ -344,8 +350,8 @@ def test_what_depends_on_the_choice_of_vectors_warns_and_is_finite():
         lambda x: tf.reduce_sum(rebuilt(x, tf.exp) * weights),
     ):
         with pytest.warns(DerivativeWarning, match="vectors of equal values"):
-            found = tf.grad(function)(tf.constant(EQUAL)).numpy()
-        assert np.isfinite(found).all()
+            gradient = tf.grad(function)(tf.constant(EQUAL)).numpy()
+        assert np.isfinite(gradient).all()
     with pytest.warns(DerivativeWarning, match="eigh: the gradient"):
         tf.jvp(lambda x: linalg.eigh(x)[1], (tf.constant(EQUAL),), (tf.constant(WAY),))
     with pytest.warns(DerivativeWarning, match="phase of a complex"):
@@ -362,10 +368,10 @@ def rebuilt(x, function):
 @pytest.mark.quick
 def test_tangents_along_what_keeps_values_equal_do_not_warn():
     way = EQUAL @ EQUAL
-    _, found = tf.jvp(lambda x: rebuilt(x, tf.exp), (tf.constant(EQUAL),), (tf.constant(way),))
+    _, tangent = tf.jvp(lambda x: rebuilt(x, tf.exp), (tf.constant(EQUAL),), (tf.constant(way),))
     values, vectors = np.linalg.eigh(EQUAL)
     expected = vectors * (np.exp(values) * values**2) @ vectors.T
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(tangent.numpy(), expected, rtol=1e-12, atol=1e-11)
 
 
 def test_functions_of_matrices_are_right_for_equal_values_and_jordan_blocks():
@@ -374,10 +380,10 @@ def test_functions_of_matrices_are_right_for_equal_values_and_jordan_blocks():
         for function in (linalg.expm, linalg.logm, linalg.sqrtm):
             loss = lambda x, f=function: tf.reduce_sum(f(x) * WAY)
             expected = numeric_gradients(
-                lambda one, f=loss: f(tf.constant(one)).numpy(), (x,), [0], 1e-5
+                lambda x, f=loss: f(tf.constant(x)).numpy(), (x,), [0], 1e-5
             )[0]
-            found = tf.grad(loss)(tf.constant(x)).numpy()
-            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+            gradient = tf.grad(loss)(tf.constant(x)).numpy()
+            np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-7)
         root = linalg.sqrtm(tf.constant(x))
         np.testing.assert_allclose(tf.matmul(root, root).numpy(), x, rtol=1e-13, atol=1e-13)
         back = linalg.expm(linalg.logm(tf.constant(x))).numpy()
@@ -389,15 +395,17 @@ def test_functions_of_large_and_of_close_matrices():
         x = scale * WAY
         values, vectors = np.linalg.eigh(x)
         expected = vectors * np.exp(values) @ vectors.T
-        found = linalg.expm(tf.constant(x)).numpy()
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+        result = linalg.expm(tf.constant(x)).numpy()
+        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
     for scale in (1e-6, 1.0, 1e6):
         x = scale * (WAY @ WAY + np.eye(3))
         values, vectors = np.linalg.eigh(x)
         for function, wanted in ((linalg.sqrtm, np.sqrt), (linalg.logm, np.log)):
             expected = vectors * wanted(values) @ vectors.T
-            found = function(tf.constant(x)).numpy()
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+            result = function(tf.constant(x)).numpy()
+            np.testing.assert_allclose(
+                result, expected, rtol=0, atol=1e-12 * np.abs(expected).max()
+            )
 
 
 @pytest.mark.quick
@@ -408,11 +416,11 @@ def test_singular_values_that_are_zero():
         slope = tf.grad(lambda x, f=values: tf.reduce_sum(f(x) ** 2))
         np.testing.assert_allclose(slope(low).numpy(), 2 * low.numpy(), rtol=1e-13)
     for order in (2, "nuc"):
-        found = tf.grad(lambda x, o=order: norms.matrix_norm(x, o))(low).numpy()
-        np.testing.assert_allclose(found, low.numpy() / 3, rtol=1e-13)
+        gradient = tf.grad(lambda x, o=order: norms.matrix_norm(x, o))(low).numpy()
+        np.testing.assert_allclose(gradient, low.numpy() / 3, rtol=1e-13)
     for order in (2, -2, "nuc", "fro"):
-        found = tf.grad(lambda x, o=order: norms.matrix_norm(x, o))(tf.zeros((2, 2)))
-        np.testing.assert_array_equal(found.numpy(), np.zeros((2, 2)))
+        gradient = tf.grad(lambda x, o=order: norms.matrix_norm(x, o))(tf.zeros((2, 2)))
+        np.testing.assert_array_equal(gradient.numpy(), np.zeros((2, 2)))
     squares = lambda x: tf.reduce_sum(linalg.svd(x, compute_uv=False) ** 2)
     curvature = tf.hessian(squares)(tf.constant(np.diag([2.0, 1.0, 0.0]))).numpy()
     np.testing.assert_allclose(curvature.reshape(9, 9), 2 * np.eye(9), atol=1e-13)
@@ -432,8 +440,8 @@ def test_the_determinant_of_singular_matrices_has_a_gradient():
                 for i in range(3)
             ]
         )
-        found = tf.grad(lambda x: tf.math.real(linalg.det(x)))(tf.constant(x)).numpy()
-        np.testing.assert_allclose(found, minors.conj(), rtol=0, atol=1e-13)
+        gradient = tf.grad(lambda x: tf.math.real(linalg.det(x)))(tf.constant(x)).numpy()
+        np.testing.assert_allclose(gradient, minors.conj(), rtol=0, atol=1e-13)
 
 
 # Edges -------------------------------------------------------------------------------------------
@@ -468,22 +476,22 @@ def test_pseudo_inverse_and_solution_of_low_rank():
     assert linalg.matrix_rank(np.stack([low, MIX[:, :3]])).numpy().tolist() == [1, 3]
     assert int(linalg.matrix_rank(MIX, tol=1e3)) == 0
     along = lambda s: linalg.pinv(s * tf.constant(low))
-    found = tf.jacobian(along)(tf.constant(2.0, dtype=tf.float64))
-    np.testing.assert_allclose(found.numpy(), -np.linalg.pinv(low) / 4, atol=1e-13)
+    result = tf.jacobian(along)(tf.constant(2.0, dtype=tf.float64))
+    np.testing.assert_allclose(result.numpy(), -np.linalg.pinv(low) / 4, atol=1e-13)
 
 
 @pytest.mark.quick
 def test_norms_of_all_orders():
     x = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
     for order in (0, 0.5, 1, 3, -1, -2, -0.5, np.inf, -np.inf):
-        found = norms.vector_norm(x, order, 1)
-        np.testing.assert_allclose(found, np.linalg.norm(x, order, axis=1), rtol=1e-13)
+        result = norms.vector_norm(x, order, 1)
+        np.testing.assert_allclose(result, np.linalg.norm(x, order, axis=1), rtol=1e-13)
     for order in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
         expected = np.linalg.norm(x, order, axis=(1, 0), keepdims=True)
-        found = norms.matrix_norm(x, order, (1, 0), True)
-        np.testing.assert_allclose(found, expected, rtol=1e-13)
-    found = tf.grad(lambda x: norms.vector_norm(x, -np.inf))(tf.constant(x)).numpy()
-    np.testing.assert_array_equal(found, [[0, 0, 0], [1, 0, 0]])
+        result = norms.matrix_norm(x, order, (1, 0), True)
+        np.testing.assert_allclose(result, expected, rtol=1e-13)
+    result = tf.grad(lambda x: norms.vector_norm(x, -np.inf))(tf.constant(x)).numpy()
+    np.testing.assert_array_equal(result, [[0, 0, 0], [1, 0, 0]])
 
 
 @pytest.mark.quick
@@ -496,8 +504,8 @@ def test_triangles_of_other_matrices_are_not_read():
         tf.numpy.linalg.eigvalsh(lower.T, "U"), np.linalg.eigvalsh(WAY), atol=1e-13
     )
     big = np.tril(RNG.normal(size=(150, 150))) / 20 + np.eye(150)
-    found = linalg.triangular_solve(big + np.triu(big.T, 1), np.eye(150))
-    np.testing.assert_allclose(found, np.linalg.inv(big), atol=1e-9)
+    result = linalg.triangular_solve(big + np.triu(big.T, 1), np.eye(150))
+    np.testing.assert_allclose(result, np.linalg.inv(big), atol=1e-9)
 
 
 @pytest.mark.quick

@@ -37,19 +37,19 @@ def test_many_and_few_systems_have_the_same_solutions(dtype):
         bands = bands + 1j * RNG.normal(size=bands.shape).astype(kind)
         bands[::2, 1, 0] = 0
     right = RNG.normal(size=(30, 6, 2)).astype(kind)
-    found = linalg.tridiagonal_solve(bands, right)
-    assert found.dtype == kind
+    result = linalg.tridiagonal_solve(bands, right)
+    assert result.dtype == kind
     tolerance = 1e-4 if kind in ("float32", "complex64") else 1e-9
     for i in range(3):
         alone = linalg.tridiagonal_solve(bands[i], right[i]).numpy()
-        np.testing.assert_allclose(found.numpy()[i], alone, rtol=tolerance / 100)
+        np.testing.assert_allclose(result.numpy()[i], alone, rtol=tolerance / 100)
     matrices = np.stack(
         [np.diag(b[1]) + np.diag(b[0, :-1], 1) + np.diag(b[2, 1:], -1) for b in bands]
     ).astype(kind.char.upper() if kind.kind == "c" else "d")
     expected = np.linalg.solve(matrices, right.astype(matrices.dtype))
-    np.testing.assert_allclose(found.numpy(), expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(
-        linalg.tridiagonal_matmul(bands, found).numpy(), right, rtol=0, atol=20 * tolerance
+        linalg.tridiagonal_matmul(bands, result).numpy(), right, rtol=0, atol=20 * tolerance
     )
 
 
@@ -60,10 +60,10 @@ def test_banded_systems(lower, adjoint):
     bands = BANDS + 1j * BANDS[::-1]
     matrix = dense(bands, lower)
     matrix = matrix.conj().T if adjoint else matrix
-    found = linalg.banded_triangular_solve(bands, RIGHT, lower, adjoint).numpy()
-    np.testing.assert_allclose(matrix @ found, RIGHT, atol=1e-11)
+    result = linalg.banded_triangular_solve(bands, RIGHT, lower, adjoint).numpy()
+    np.testing.assert_allclose(matrix @ result, RIGHT, atol=1e-11)
     many = linalg.banded_triangular_solve(np.stack([bands] * 12), RIGHT, lower, adjoint).numpy()
-    np.testing.assert_array_equal(many[7], found)
+    np.testing.assert_array_equal(many[7], result)
 
 
 FUNCTIONS = {
@@ -112,8 +112,8 @@ def test_lu_factors_give_the_matrix_back():
     np.testing.assert_allclose(linalg.lu_reconstruct(factors, order), MATRIX, atol=1e-14)
     inverse = linalg.lu_matrix_inverse(factors, order)
     np.testing.assert_allclose(inverse, np.linalg.inv(MATRIX), rtol=1e-11)
-    found = linalg.lu_solve(factors, order, RIGHT[:4])
-    np.testing.assert_allclose(found, np.linalg.solve(MATRIX, RIGHT[:4]), rtol=1e-10)
+    result = linalg.lu_solve(factors, order, RIGHT[:4])
+    np.testing.assert_allclose(result, np.linalg.solve(MATRIX, RIGHT[:4]), rtol=1e-10)
 
 
 def test_eigenvectors_of_tridiagonal_matrices():
@@ -131,12 +131,12 @@ def test_complex_numbers_have_the_parts_that_they_are_made_of():
     parts = np.array([[1.0, np.inf], [-np.inf, 2.0], [-0.0, -0.0], [np.nan, 1.0]])
     whole = parts[:, 0] + 1j * np.zeros(4)
     whole.imag, whole.real = parts[:, 1], parts[:, 0]
-    for found in (
+    for result in (
         tf.complex(parts[:, 0], parts[:, 1]),
         ops.view_as_complex(parts),
         tf.function(tf.complex)(tf.constant(parts[:, 0]), tf.constant(parts[:, 1])),
     ):
-        assert found.numpy().tobytes() == whole.tobytes()
+        assert result.numpy().tobytes() == whole.tobytes()
     angles = ops.polar(np.array([np.inf, 2.0]), np.array([0.5, np.pi])).numpy()
     assert angles[0] == complex(np.inf, np.inf)
     assert angles[1] == pytest.approx(-2.0)

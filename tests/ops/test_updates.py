@@ -78,13 +78,13 @@ def test_ids_and_indices_that_differ_between_examples():
     x = tf.constant(np.stack([X, X + 1]))
     for how in ("sum", "mean", "max", "min", "prod"):
         reduce = getattr(tf.math, f"unsorted_segment_{how}")
-        one = [reduce(x[i], ids[i], 3).numpy() for i in range(2)]
-        assert_allclose(tf.vmap(lambda x, i, r=reduce: r(x, i, 3))(x, ids).numpy(), one)
+        alone = [reduce(x[i], ids[i], 3).numpy() for i in range(2)]
+        assert_allclose(tf.vmap(lambda x, i, r=reduce: r(x, i, 3))(x, ids).numpy(), alone)
     rows = tf.constant([1, 3])
-    found = tf.vmap(lambda x, i: x.at[i].set(9.0))(x, rows).numpy()
-    assert_array_equal(found[1], tf.constant(X + 1).at[3].set(9.0).numpy())
-    found = tf.vmap(lambda x, i: tf.tensor_scatter_nd_max(x, i[None, None], X[:1]))(x, rows)
-    assert_array_equal(found[0].numpy(), np.r_[X[:1], np.maximum(X[1:2], X[:1]), X[2:]])
+    result = tf.vmap(lambda x, i: x.at[i].set(9.0))(x, rows).numpy()
+    assert_array_equal(result[1], tf.constant(X + 1).at[3].set(9.0).numpy())
+    result = tf.vmap(lambda x, i: tf.tensor_scatter_nd_max(x, i[None, None], X[:1]))(x, rows)
+    assert_array_equal(result[0].numpy(), np.r_[X[:1], np.maximum(X[1:2], X[:1]), X[2:]])
     chosen = tf.function(lambda x, i: x.at[i, 0].add(1.0))
     assert float(chosen(tf.constant(X), tf.constant(2))[2, 0]) == 0.8
 

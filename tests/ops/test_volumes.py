@@ -46,7 +46,7 @@ def naive(x, filters, steps, rooms, gaps, groups=1):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int32"])
 def test_convolution_of_volumes(dtype):
     kind = np.dtype(dtype)
-    x, filters = ((4 * one).astype(kind) for one in (VOLUME, FILTERS))
+    x, filters = ((4 * array).astype(kind) for array in (VOLUME, FILTERS))
     if kind.kind == "c":
         x, filters = x * (1 + 1j), filters * (2 - 1j)
     tolerance = 1e-4 if dtype == "float32" else 1e-12
@@ -55,16 +55,16 @@ def test_convolution_of_volumes(dtype):
         ((2, 1, 2), ((1, 0), (0, 2), (1, 1)), (1, 2, 1)),
         ((1, 3, 1), ((1, 1),) * 3, (2, 1, 2)),
     ):
-        found = nn.conv3d(x, filters, steps, rooms, dilations=gaps)
-        assert found.dtype == kind
+        result = nn.conv3d(x, filters, steps, rooms, dilations=gaps)
+        assert result.dtype == kind
         expected = naive(x, filters, steps, rooms, gaps)
-        assert_allclose(found, expected, rtol=tolerance, atol=20 * tolerance)
+        assert_allclose(result, expected, rtol=tolerance, atol=20 * tolerance)
         first = nn.conv3d(x.transpose(0, 4, 1, 2, 3), filters, steps, rooms, "NCDHW", gaps)
-        assert_array_equal(first.numpy().transpose(0, 2, 3, 4, 1), found.numpy())
+        assert_array_equal(first.numpy().transpose(0, 2, 3, 4, 1), result.numpy())
     grouped = filters[..., :1, :]
-    found = nn.conv3d(x, grouped, 1, "VALID")
+    result = nn.conv3d(x, grouped, 1, "VALID")
     expected = naive(x, grouped, (1, 1, 1), ((0, 0),) * 3, (1, 1, 1), 2)
-    assert_allclose(found, expected, rtol=tolerance, atol=20 * tolerance)
+    assert_allclose(result, expected, rtol=tolerance, atol=20 * tolerance)
 
 
 @pytest.mark.quick
@@ -89,13 +89,13 @@ def test_pooling_of_volumes():
     assert_array_equal(nn.max_pool3d(x, 2, 1, "VALID"), windows.max((-1, -2, -3)))
     x = VOLUME
     windows = np.lib.stride_tricks.sliding_window_view(x, (2, 3, 2), (1, 2, 3))
-    found = nn.avg_pool3d(x, [2, 3, 2], 1, "VALID")
-    assert_allclose(found, windows.mean((-1, -2, -3)), rtol=1e-12)
+    result = nn.avg_pool3d(x, [2, 3, 2], 1, "VALID")
+    assert_allclose(result, windows.mean((-1, -2, -3)), rtol=1e-12)
     counted = np.pad(np.ones_like(x), [(0, 0), (0, 1), (0, 1), (0, 1), (0, 0)])
     summed = np.pad(x, [(0, 0), (0, 1), (0, 1), (0, 1), (0, 0)])
     sums, counts = (
-        np.lib.stride_tricks.sliding_window_view(one, (2, 2, 2), (1, 2, 3)).sum((-1, -2, -3))
-        for one in (summed, counted)
+        np.lib.stride_tricks.sliding_window_view(array, (2, 2, 2), (1, 2, 3)).sum((-1, -2, -3))
+        for array in (summed, counted)
     )
     assert_allclose(nn.avg_pool3d(x, 2, 1, "SAME"), sums / counts, rtol=1e-11)  # without padding
     first = nn.pool(x.transpose(0, 4, 1, 2, 3), 2, "AVG", 1, "SAME", "NCDHW")
@@ -178,12 +178,12 @@ def test_in_all_modes(name):
 
 
 def test_adjoints_of_depthwise_convolutions_are_gradients():
-    for given in (
+    for case in (
         ([1, 1, 1, 1], "SAME", "NHWC", 1),
         ([1, 2, 2, 1], "VALID", "NHWC", 1),
         ([1, 1, 1, 1], [[0, 0], [0, 0], [1, 0], [0, 2]], "NCHW", [1, 1, 2, 1]),
     ):
-        strides, padding, form, gaps = given
+        strides, padding, form, gaps = case
         x = IMAGE if form == "NHWC" else IMAGE.transpose(0, 3, 1, 2)
         gaps = gaps if gaps == 1 else gaps[2:]
         run = lambda x, f, p=padding, s=strides, d=form, g=gaps: nn.depthwise_conv2d(
@@ -192,20 +192,22 @@ def test_adjoints_of_depthwise_convolutions_are_gradients():
         out, pull = tf.vjp(run, tf.constant(x), tf.constant(PLANE))
         dy = RNG.normal(size=out.shape)
         by_x, by_filter = pull(tf.constant(dy))
-        found = nn.depthwise_conv2d_backprop_input(x.shape, PLANE, dy, strides, padding, form, gaps)
-        assert_allclose(found, by_x, rtol=1e-12)
-        found = nn.depthwise_conv2d_backprop_filter(
+        result = nn.depthwise_conv2d_backprop_input(
+            x.shape, PLANE, dy, strides, padding, form, gaps
+        )
+        assert_allclose(result, by_x, rtol=1e-12)
+        result = nn.depthwise_conv2d_backprop_filter(
             x, PLANE.shape, dy, strides, padding, form, gaps
         )
-        assert_allclose(found, by_filter, rtol=1e-12)
+        assert_allclose(result, by_filter, rtol=1e-12)
 
 
 @pytest.mark.quick
 def test_dilation_of_integers_and_its_first_of_equal_sums():
     x = np.array([[3, 1], [2, -120]], np.int8)[None, :, :, None]
-    found = nn.dilation2d(x, np.full((2, 2, 1), -100, np.int8), ONES, "SAME", "NHWC", ONES)
-    assert found.dtype == tf.int8  # padding is no number that could wrap round
-    assert found.numpy()[0, 0, 0, 0] == -97
+    result = nn.dilation2d(x, np.full((2, 2, 1), -100, np.int8), ONES, "SAME", "NHWC", ONES)
+    assert result.dtype == tf.int8  # padding is no number that could wrap round
+    assert result.numpy()[0, 0, 0, 0] == -97
     slopes = tf.grad(
         lambda x: tf.reduce_sum(nn.dilation2d(x, np.zeros((2, 2, 1)), ONES, "VALID", "NHWC", ONES))
     )(np.ones((1, 2, 2, 1)))
@@ -215,24 +217,24 @@ def test_dilation_of_integers_and_its_first_of_equal_sums():
 @pytest.mark.quick
 def test_isotonic_regression_is_the_nearest():
     x = RNG.normal(size=(6, 12))
-    found, ids = nn.isotonic_regression(x)
-    assert (np.diff(found.numpy()) <= 1e-15).all()
+    result, ids = nn.isotonic_regression(x)
+    assert (np.diff(result.numpy()) <= 1e-15).all()
     assert ids.dtype == tf.int32
-    for row, near in zip(x, found.numpy(), strict=True):
+    for row, near in zip(x, result.numpy(), strict=True):
         for _ in range(50):  # no other falling sequence is nearer
             other = np.sort(near + 0.1 * RNG.normal(size=12))[::-1]
             assert ((row - near) ** 2).sum() <= ((row - other) ** 2).sum()
     rising, _ = nn.isotonic_regression(-x, decreasing=False)
-    assert_allclose(rising, -found.numpy(), rtol=1e-14)
+    assert_allclose(rising, -result.numpy(), rtol=1e-14)
 
 
 @pytest.mark.quick
 def test_positions_of_largest_elements_point_at_them():
     x = RNG.normal(size=(2, 5, 4, 3))
     for form in ("NHWC", "NCHW"):
-        given = x if form == "NHWC" else x.transpose(0, 3, 1, 2)
+        turned = x if form == "NHWC" else x.transpose(0, 3, 1, 2)
         values, places = nn.max_pool_with_argmax(
-            given, 2, 2, "SAME", form, tf.int32, include_batch_in_index=True
+            turned, 2, 2, "SAME", form, tf.int32, include_batch_in_index=True
         )
         assert_array_equal(x.ravel()[places.numpy()], values.numpy())
         assert places.dtype == tf.int32
@@ -292,18 +294,18 @@ def test_keras_takes_volumes(data_format):
     rng = np.random.default_rng(0)
     x, filters = rng.normal(size=(1, 4, 5, 3, 2)), rng.normal(size=(2, 3, 2, 2, 3))
     first = data_format == "channels_first"
-    given = np.moveaxis(x, -1, 1) if first else x
+    turned = np.moveaxis(x, -1, 1) if first else x
 
     def last(y):
         return np.moveaxis(y.numpy(), 1, -1) if first else y.numpy()
 
     keras = tf.keras.ops
-    found = keras.conv(given, filters, 2, "same", data_format)
+    result = keras.conv(turned, filters, 2, "same", data_format)
     expected = tf.nn.conv3d(x, filters, [1, 2, 2, 2, 1], "SAME")
-    np.testing.assert_allclose(last(found), expected)
-    back = keras.conv_transpose(found, filters, 2, "valid", data_format=data_format)
+    np.testing.assert_allclose(last(result), expected)
+    back = keras.conv_transpose(result, filters, 2, "valid", data_format=data_format)
     expected = tf.nn.conv_transpose(expected, filters, (1, 4, 7, 4, 2), 2, "VALID")
     np.testing.assert_allclose(last(back), expected)
     for name, other in (("max_pool", tf.nn.max_pool3d), ("average_pool", tf.nn.avg_pool3d)):
-        found = getattr(keras, name)(given, (2, 3, 1), 1, "same", data_format)
-        np.testing.assert_allclose(last(found), other(x, (2, 3, 1), 1, "SAME"))
+        result = getattr(keras, name)(turned, (2, 3, 1), 1, "same", data_format)
+        np.testing.assert_allclose(last(result), other(x, (2, 3, 1), 1, "SAME"))

@@ -130,7 +130,7 @@ def masked_derivatives(example, operands, mask, weights):
             total = tf.reduce_sum(tf.where(mask, weights * squares, 0.0))
         first = tape.gradient(total, sources, unconnected_gradients="zero")
     second = outer.gradient(first, sources, unconnected_gradients="zero")
-    return [one.numpy() for one in (*first, *second, *accumulator.jvp(first, "zero"))]
+    return [tensor.numpy() for tensor in (*first, *second, *accumulator.jvp(first, "zero"))]
 
 
 def check_masked(example, i, line, bad, good):
@@ -139,8 +139,8 @@ def check_masked(example, i, line, bad, good):
     moved[line] += generator(example.primitive).uniform(0.01, 0.02, moved[line].shape)
     spoiled[line] = bad
     results = [
-        example.run(*example.operands[:i], one, *example.operands[i + 1 :])
-        for one in (moved, spoiled)
+        example.run(*example.operands[:i], operand, *example.operands[i + 1 :])
+        for operand in (moved, spoiled)
     ]
     value = example.run(*example.operands)
     mask = (results[0] == value) & (results[1] == value)
@@ -149,8 +149,8 @@ def check_masked(example, i, line, bad, good):
     if key not in good:
         good[key] = masked_derivatives(example, example.operands, mask, weights)
     operands = (*example.operands[:i], spoiled, *example.operands[i + 1 :])
-    found = masked_derivatives(example, operands, mask, weights)
-    for actual, expected in zip(found, good[key], strict=True):
+    derivatives = masked_derivatives(example, operands, mask, weights)
+    for actual, expected in zip(derivatives, good[key], strict=True):
         np.testing.assert_allclose(
             actual, expected, rtol=1e-9, atol=1e-12, err_msg=f"{example.params} {line} {bad}"
         )
@@ -197,7 +197,7 @@ def test_masked_rows_of_what_is_composed(name):
         def first(x, f=f):
             return tf.grad(lambda x: tf.reduce_sum(f(x) ** 2))(x)
 
-        spoiled, alone = (tf.constant(one if axis else one.T) for one in (x, x[[0] * 6]))
+        spoiled, alone = (tf.constant(matrix if axis else matrix.T) for matrix in (x, x[[0] * 6]))
         for gradient in (
             first,
             lambda x, first=first: tf.grad(lambda x: tf.reduce_sum(first(x)))(x),
@@ -351,9 +351,9 @@ def test_third_derivatives_of_masked_functions_agree_in_all_mixtures_of_modes(f,
             tf.function(gradient),
             along(tf.function(modes_of_orders[1](modes_of_orders[2](masked)))),
         ):
-            found = run(x).numpy()
-            np.testing.assert_allclose(found[:1], expected, rtol=1e-9)
-            assert not found[1:].any()
+            result = run(x).numpy()
+            np.testing.assert_allclose(result[:1], expected, rtol=1e-9)
+            assert not result[1:].any()
 
 
 def test_zeros_of_an_upstream_that_moves_are_no_masks():
@@ -380,7 +380,7 @@ def test_masked_functions_of_complex_numbers_in_forward_mode():
     def first(x):
         return tf.grad(lambda x: tf.reduce_sum(tf.math.real(tf.where(mask, tf.sqrt(x), 0.0))))(x)
 
-    found = along(first)(x).numpy()
+    result = along(first)(x).numpy()
     alone = along(tf.grad(lambda x: tf.reduce_sum(tf.math.real(tf.sqrt(x)))))(x[:1])
-    np.testing.assert_allclose(found[:1], alone, rtol=1e-9)
-    assert found[1] == 0
+    np.testing.assert_allclose(result[:1], alone, rtol=1e-9)
+    assert result[1] == 0

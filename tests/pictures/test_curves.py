@@ -65,10 +65,12 @@ def test_one_panel_an_order(pyplot):
         assert labels[-1].startswith("f" + "'" * n)
         np.testing.assert_allclose(axes.lines[-1].get_ydata(), np.exp(np.linspace(0, 1, 11)))
     assert [bool(axes.get_xlabel()) for axes in figure.axes] == [False, False, True]
-    _, given = pyplot.subplots(2)
-    assert tf.plot_derivatives(tf.sin, 0.0, 1.0, order=1, axes=given, panels=True).axes == [*given]
+    _, panels = pyplot.subplots(2)
+    assert tf.plot_derivatives(tf.sin, 0.0, 1.0, order=1, axes=panels, panels=True).axes == [
+        *panels
+    ]
     with pytest.raises(ValueError, match=r"plot_derivatives: needs 3 axes \(one an order\), got 2"):
-        tf.plot_derivatives(tf.sin, 0.0, 1.0, axes=given, panels=True)
+        tf.plot_derivatives(tf.sin, 0.0, 1.0, axes=panels, panels=True)
 
 
 def test_a_symmetric_log_axis_shows_curves_of_different_size(pyplot):

@@ -24,7 +24,7 @@ def test_one_tape():
     assert y_item.operation == "multiply"
     assert y_item.shape == (2,)
     assert y_item.dtype == "float32"
-    assert [one.operation or one.name for one in y_item.operands] == ["exp", "w"]
+    assert [operand.operation or operand.name for operand in y_item.operands] == ["exp", "w"]
     assert find(picture, name="w").value == "3"
     (only,) = picture.frames
     assert (only.name, only.order, only.items) == ("tape", 1, frozenset(picture.items))
@@ -118,8 +118,8 @@ def test_a_step_of_an_outer_computation_is_of_the_first_order_each_time():
             z = z - value / step.gradient(value, z)
     picture = tf.show(z, fold=False)
     assert frame(picture, "tape outer").order == 2
-    steps = [one for one in picture.frames if one.name != "tape outer"]
-    assert [one.order for one in steps] == [1] * 4
+    steps = [frame for frame in picture.frames if frame.name != "tape outer"]
+    assert [step.order for step in steps] == [1] * 4
 
 
 def test_orders_after_more_sweeps_than_are_noted():
@@ -134,7 +134,7 @@ def test_orders_after_more_sweeps_than_are_noted():
             second = inner.gradient(y, x)
     assert frame(tf.show(second), "tape outer").order == 2
     picture = tf.show(early, second)  # nobody knows any more where early is from
-    assert [one.order for one in picture.frames] == [None, None]
+    assert [frame.order for frame in picture.frames] == [None, None]
     assert "order unknown" in str(picture)
 
 
@@ -174,7 +174,7 @@ def test_tapes_that_overlap():
         right.watch(v)
         r = tf.exp(u) * tf.sin(v)
     picture = tf.show(r)
-    assert {one.parent for one in picture.frames} == {None}
+    assert {frame.parent for frame in picture.frames} == {None}
     item = find(picture, name="r")
     assert item in frame(picture, "tape left").items & frame(picture, "tape right").items
     assert "<circle" in picture.svg  # r is drawn in one of the frames

@@ -31,7 +31,7 @@ def test_a_long_chain_is_one_item():
     picture = tf.show(y)
     item = find(picture, name="y")
     assert item.title == "y = multiply \u00d71,000"
-    assert {one.name for one in item.operands} == {"x", "w"}
+    assert {operand.name for operand in item.operands} == {"x", "w"}
     assert len(picture.items) == 3
     assert len(tf.show(y, fold=False).items) <= 125
 
@@ -47,8 +47,8 @@ def test_the_body_of_a_loop_is_a_frame():
                 y = tf.tanh(y * w) + w
         g = inner.gradient(y, x)
     picture = tf.show(y, g)
-    repeats = [one for one in picture.frames if one.kind == "repeat"]
-    forward = next(one for one in repeats if find(picture, name="y") in one.items)
+    repeats = [frame for frame in picture.frames if frame.kind == "repeat"]
+    forward = next(repeat for repeat in repeats if find(picture, name="y") in repeat.items)
     assert forward.count == 50
     assert forward.parent.name == "tape inner"
     assert sorted(item.operation for item in forward.items) == ["add", "multiply", "tanh"]
@@ -82,7 +82,7 @@ def test_loops_in_loops():
                 y = tf.sin(y)
             y = tf.exp(y)
     picture = tf.show(y)
-    (repeat,) = [one for one in picture.frames if one.kind == "repeat"]
+    (repeat,) = [frame for frame in picture.frames if frame.kind == "repeat"]
     assert repeat.count == 10
     assert {item.title for item in repeat.items} == {"sin \u00d76", "y = exp"}
 
@@ -156,7 +156,7 @@ def nasty():
 
 def test_svg_is_well_formed_whatever_the_names(nasty):
     root = ElementTree.fromstring(nasty.svg)
-    texts = ["".join(one.itertext()) for one in root.iter(f"{SVG}text")]
+    texts = ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
     assert NASTY in texts
     assert not list(root.iter(f"{SVG}script"))
     assert "<script" not in nasty.svg + nasty._repr_mimebundle_()["text/html"]
@@ -191,8 +191,8 @@ def test_plain_text():
 
 def test_boxes_lie_in_their_frames_and_do_not_overlap():
     picture = nested(wrapped)
-    found = boxes(picture)
-    frames, items = found[:3], found[3 : 3 + len(picture.items)]
+    shapes = boxes(picture)
+    frames, items = shapes[:3], shapes[3 : 3 + len(picture.items)]
     outer, inner, backward = frames
 
     assert lies_in(inner, outer)
@@ -246,9 +246,9 @@ def test_any_record_can_be_drawn(seed):
         for item, around in picture._sketch.home.items():
             if around is not None:
                 assert lies_in(layout.boxes[item], layout.boxes[around])
-        for one in picture.frames:
-            if one.parent is not None and one in layout.boxes:
-                assert lies_in(layout.boxes[one], layout.boxes[one.parent])
+        for group in picture.frames:
+            if group.parent is not None and group in layout.boxes:
+                assert lies_in(layout.boxes[group], layout.boxes[group.parent])
         things = [layout.boxes[item] for item in picture.items]
         assert not any(overlap(a, b) for i, a in enumerate(things) for b in things[:i])
         for source, target, _, points in layout.paths:

@@ -46,7 +46,7 @@ def test_operands_that_no_tape_watches_are_constants():
     assert constants(find(picture, name="power")) == ["3"]
     assert constants(find(picture, name="twice")) == ["2.5"]
     assert constants(find(picture, name="moved")) == ["constant"]  # a rule of + needs no value
-    (scale_item,) = [one for one in picture.items if one.title == "scale"]
+    (scale_item,) = [item for item in picture.items if item.title == "scale"]
     assert scale_item.detail == "float32 (2,)"
     assert "twice = multiply(2.5, power)" in str(picture)
     assert "moved = add(twice, constant)" in str(picture)
@@ -64,9 +64,9 @@ def test_one_constant_is_drawn_once_and_lies_where_all_that_uses_it_does():
             z = tf.sin(y) ** 2
         g = inner.gradient(z, x)
     picture = tf.show(z, g)
-    (found,) = [one for one in picture.items if one.title == "w"]
-    assert picture._sketch.home[found] is frame(picture, "tape outer")
-    (two,) = [one for one in find(picture, name="z").operands if one.kind == "constant"]
+    (w_item,) = [item for item in picture.items if item.title == "w"]
+    assert picture._sketch.home[w_item] is frame(picture, "tape outer")
+    (two,) = [operand for operand in find(picture, name="z").operands if operand.kind == "constant"]
     assert picture._sketch.home[two] is frame(picture, "tape inner")
 
 
@@ -98,7 +98,7 @@ def test_a_backward_pass_is_a_group_and_its_result_a_derivative():
     assert {g, find(picture, "slope")} <= band.items
     assert z not in band.items
     assert g.derivative_of == {z: "dz/dx"}
-    texts = [one.text for one in ElementTree.fromstring(picture.svg).iter(f"{SVG}text")]
+    texts = [element.text for element in ElementTree.fromstring(picture.svg).iter(f"{SVG}text")]
     assert "dz/dx" in texts
     assert "backward pass of inner" in texts
     assert re.search(r'n\d+ == "dz#47;dx" ==> n\d+\n', picture.mermaid)
@@ -121,7 +121,7 @@ def test_derivatives_by_several_sources_and_of_several_orders():
         item.name: list(item.derivative_of.values()) for item in picture.items if item.derivative_of
     }
     assert labels == {"du": ["d(loss)/du"], "dv": ["d(loss)/dv"], "duv": ["d(du)/dv"]}
-    titles = {one.title for one in groups(picture, "backward")}
+    titles = {group.title for group in groups(picture, "backward")}
     assert titles == {"backward pass of third", "backward pass of second"}
 
 
@@ -212,17 +212,19 @@ def trained():
 def test_modules_are_groups(trained):
     net, tape, loss, _ = trained  # noqa: RUF059 - its name is in the picture
     picture = tf.show(loss, tape)
-    found = {one.name: one for one in groups(picture, "module")}
-    assert set(found) == {"net", "net.layers[0]", "net.layers[1]", "net.last"}
-    assert {one.remark for one in found.values()} == {"Network", "Dense"}
-    made = {name: {item.operation for item in one.items} - {""} for name, one in found.items()}
-    assert made["net.layers[0]"] == {"matmul", "add", "tanh"}  # tanh leads to the next layer
-    assert made["net.last"] == {"matmul", "add"}  # what follows may be the loss's
-    assert made["net"] == {"matmul", "add", "tanh", "exp"}
-    assert found["net.last"].parent is found["net"]
-    assert found["net"].parent is frame(picture, "tape")
-    assert find(picture, name="net.last.b") in found["net.last"].items
-    assert find(picture, "mean") not in found["net"].items
+    modules = {group.name: group for group in groups(picture, "module")}
+    assert set(modules) == {"net", "net.layers[0]", "net.layers[1]", "net.last"}
+    assert {module.remark for module in modules.values()} == {"Network", "Dense"}
+    operations = {
+        name: {item.operation for item in module.items} - {""} for name, module in modules.items()
+    }
+    assert operations["net.layers[0]"] == {"matmul", "add", "tanh"}  # tanh leads to the next layer
+    assert operations["net.last"] == {"matmul", "add"}  # what follows may be the loss's
+    assert operations["net"] == {"matmul", "add", "tanh", "exp"}
+    assert modules["net.last"].parent is modules["net"]
+    assert modules["net"].parent is frame(picture, "tape")
+    assert find(picture, name="net.last.b") in modules["net.last"].items
+    assert find(picture, "mean") not in modules["net"].items
     assert "net.last" in picture.svg
 
 
@@ -237,7 +239,7 @@ def test_the_last_step_of_an_optimizer(trained):
     (step,) = groups(picture, "step")
     assert step.title == "SGD"
     assert step.detail == "learning rate 0.25, 1 step done"
-    names = [path for path, one in net.named_variables.items()]
+    names = [path for path, variable in net.named_variables.items()]
     assert sorted(item.name for item in step.items) == sorted(f"net.{name}" for name in names[:-1])
     loss_item = find(picture, name="loss")
     assert all(list(item.derivative_of) == [loss_item] for item in step.items)
@@ -271,7 +273,7 @@ def test_no_line_crosses_the_title_of_a_frame(draw):
     drawing = Drawing(picture._sketch)
     layout = drawing.layout
     texts = ElementTree.fromstring(picture.svg).iter(f"{SVG}text")
-    places = {(one.text, float(one.get("y"))): float(one.get("x")) for one in texts}
+    places = {(text.text, float(text.get("y"))): float(text.get("x")) for text in texts}
     for region in picture._sketch.frames:
         _, y, _, _ = layout.boxes[region]
         width, _ = drawing._heading(region)
@@ -296,25 +298,25 @@ def test_lines_of_the_nesting_examples_cross_nowhere(op):
         if source.kind != "constant"
     ]
     starts = [source for source, *_ in layout.paths if source.kind != "constant"]
-    for i, one in enumerate(lines):
+    for i, line in enumerate(lines):
         for j, other in enumerate(lines[:i]):
             if starts[i] is starts[j]:
                 continue
-            for (x0, y0), (x1, y1) in ((a[k], a[k + 1]) for a in one for k in range(39)):
+            for (x0, y0), (x1, y1) in ((a[k], a[k + 1]) for a in line for k in range(39)):
                 for part in other:
                     for (u0, v0), (u1, v1) in pairwise(part):
                         assert not _cross((x0, y0, x1, y1), (u0, v0, u1, v1))
 
 
-def _cross(one, other):
+def _cross(line, other):
     """Whether two straight lines cross, apart from common ends."""
 
     def side(line, x, y):
         return (line[2] - line[0]) * (y - line[1]) - (line[3] - line[1]) * (x - line[0])
 
     return (
-        side(one, *other[:2]) * side(one, *other[2:]) < 0
-        and side(other, *one[:2]) * side(other, *one[2:]) < 0
+        side(line, *other[:2]) * side(line, *other[2:]) < 0
+        and side(other, *line[:2]) * side(other, *line[2:]) < 0
     )
 
 
@@ -333,7 +335,7 @@ def test_results_that_a_loop_carries_share_a_line_and_stay_clear_of_boxes():
         if body is not None:
             columns.setdefault((body, source), set()).add(round(points[2][0], 3))
     assert len(layout.loops) > len(columns)  # one result is used twice
-    assert all(len(found) == 1 for found in columns.values())
+    assert all(len(places) == 1 for places in columns.values())
     for source, target, _, points in layout.loops:
         for item, (x, y, width, height) in layout.boxes.items():
             if item in (source, target) or item not in picture.items:
@@ -363,7 +365,7 @@ def test_the_updates_of_a_step_stand_in_rows():
     (step,) = groups(picture, "step")
     boxes = Drawing(picture._sketch).layout.boxes
     rows = [round(boxes[item][1]) for item in picture.items if item in step.items]
-    assert [rows.count(one) for one in sorted(set(rows))] == [2, 2, 2]
+    assert [rows.count(row) for row in sorted(set(rows))] == [2, 2, 2]
 
 
 # Options --------------------------------------------------------------------------------------
@@ -441,7 +443,7 @@ def test_bad_direction():
 def test_pictures_of_the_readme_are_up_to_date(name, draw):
     def content(svg):
         root = ElementTree.fromstring(svg)
-        return [one.text for one in root.iter(f"{SVG}text")], len(list(root.iter()))
+        return [element.text for element in root.iter(f"{SVG}text")], len(list(root.iter()))
 
     kept = Path(__file__).resolve().parents[2] / "examples" / f"{name}.svg"
     assert content(draw().svg) == content(kept.read_text(encoding="utf-8"))

@@ -50,7 +50,7 @@ def test_each_path_in_the_architecture_exists():
     text = (ROOT / "docs/architecture.md").read_text()
     library = ROOT / "tinygrad_cg"
     homes = (ROOT, library, library / "_function", ROOT / "kernels/tinygrad_cg_kernels")
-    paths = {one for one in re.findall(r"`([\w./*]+)`", text) if "/" in one or ".py" in one}
+    paths = {path for path in re.findall(r"`([\w./*]+)`", text) if "/" in path or ".py" in path}
     assert len(paths) > 60
     for path in paths:
         assert any([*home.glob(path.rstrip("/"))] for home in homes), path

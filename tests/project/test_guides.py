@@ -38,12 +38,12 @@ def assert_as_tensorflow(name, printed):
     """Compare words exactly, numbers up to an error and to a unit of the last decimal."""
     expected = (ROOT / "tests" / "project" / "guides" / f"{name}.txt").read_text("utf-8")
     assert NUMBER.sub("#", printed) == NUMBER.sub("#", expected)
-    found, wanted = NUMBER.findall(printed), NUMBER.findall(expected)
+    result, wanted = NUMBER.findall(printed), NUMBER.findall(expected)
     assert len(wanted) >= 8
-    for one, other in zip(found, wanted, strict=True):
+    for number, other in zip(result, wanted, strict=True):
         decimals = len(other.partition("e")[0].partition(".")[2])
         unit = 1.01 * 10.0**-decimals if decimals else 0.0
-        assert float(one) == pytest.approx(float(other), rel=PROGRAMS[name], abs=unit), printed
+        assert float(number) == pytest.approx(float(other), rel=PROGRAMS[name], abs=unit), printed
 
 
 def test_every_program_is_run():

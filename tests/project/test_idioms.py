@@ -39,7 +39,7 @@ def value_of(code, space):
 def numbers(value):
     """Return a value as what is compared and shown: arrays, in lists, or plain objects."""
     if isinstance(value, (list, tuple)):
-        return [numbers(one) for one in value]
+        return [numbers(part) for part in value]
     if value is None or isinstance(value, (bool, str, type)):
         return value
     if hasattr(value, "detach"):
@@ -58,15 +58,15 @@ def shown(value):
     return str(value)
 
 
-def assert_same(found, wanted, where):
+def assert_same(results, wanted, where):
     if isinstance(wanted, list):
-        assert len(found) == len(wanted), where
-        for one, other in zip(found, wanted, strict=True):
-            assert_same(one, other, where)
+        assert len(results) == len(wanted), where
+        for number, other in zip(results, wanted, strict=True):
+            assert_same(number, other, where)
     elif isinstance(wanted, np.ndarray):
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=str(where))
+        np.testing.assert_allclose(results, wanted, rtol=1e-5, atol=1e-6, err_msg=str(where))
     else:
-        assert found == wanted, where
+        assert results == wanted, where
 
 
 def test_there_is_a_page_for_each_library():
@@ -99,5 +99,5 @@ def test_the_other_library_gives_the_same(name):
         ours, other = {}, {}
         exec(setup, ours)
         exec(theirs, other)
-        found, wanted = value_of(here, ours), value_of(there, other)
-        assert_same(numbers(found), numbers(wanted), (name, there, here))
+        result, wanted = value_of(here, ours), value_of(there, other)
+        assert_same(numbers(result), numbers(wanted), (name, there, here))

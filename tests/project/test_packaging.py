@@ -66,11 +66,13 @@ def test_the_version_is_the_same_everywhere():
 
 def test_the_conda_recipe_needs_what_the_package_needs():
     recipe = yaml().safe_load(read(".conda/recipe.yaml"))
-    needed = [one.replace(" ", "") for one in recipe["requirements"]["run"]]
+    needed = [requirement.replace(" ", "") for requirement in recipe["requirements"]["run"]]
     assert sorted(needed[1:]) == sorted(PROJECT["project"]["dependencies"])
     assert f">={recipe['context']['python_min']}" == PROJECT["project"]["requires-python"]
     backend = PROJECT["build-system"]["requires"]
-    assert backend[0] in [one.replace(" ", "") for one in recipe["requirements"]["host"]]
+    assert backend[0] in [
+        requirement.replace(" ", "") for requirement in recipe["requirements"]["host"]
+    ]
 
 
 def test_the_citation_and_the_workflows_are_read():

@@ -59,7 +59,9 @@ def test_the_site_has_each_page_once():
 
 
 def test_modules_that_pages_tell_to_run_are_there():
-    commands = {one for text in PAGES.values() for one in re.findall(r"python3? -m ([\w.]+)", text)}
+    commands = {
+        command for text in PAGES.values() for command in re.findall(r"python3? -m ([\w.]+)", text)
+    }
     assert len(commands) > 8
     for name in commands - {"venv"}:
         assert find_spec(name) is not None, name

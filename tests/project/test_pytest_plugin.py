@@ -84,10 +84,13 @@ def test_a_test_is_timed_for_each_derivative_and_mode(pytester, monkeypatch):
     )  # fmt: skip
     result.assert_outcomes(passed=12 + 2 + 6 + 1, failed=2)
     result.stdout.fnmatch_lines(["*GradientError*", "*wrong*"])
-    found = {one["name"]: one for one in json.loads(Path("out.json").read_text())["benchmarks"]}
-    one = found["test_energy[hvp-compiled-40]"]
-    assert one["group"] == "test_energy: hvp"
-    assert one["extra_info"] == {
+    benchmarks = {
+        benchmark["name"]: benchmark
+        for benchmark in json.loads(Path("out.json").read_text())["benchmarks"]
+    }
+    hvp = benchmarks["test_energy[hvp-compiled-40]"]
+    assert hvp["group"] == "test_energy: hvp"
+    assert hvp["extra_info"] == {
         "function": "energy",
         "derivative": "hvp",
         "order": 2,
@@ -95,11 +98,11 @@ def test_a_test_is_timed_for_each_derivative_and_mode(pytester, monkeypatch):
         "elements": 40,
         "dtype": "float64",
     }
-    assert found["test_energy[value-eager-3]"]["extra_info"]["order"] == 0
-    assert found["test_group[hvp-eager]"]["group"] == "mine: hvp"
-    assert found["test_group[hvp-eager]"]["extra_info"]["elements"] == 5
-    assert found["test_another"]["group"] is None
-    assert not any("wrong" in name for name in found)
+    assert benchmarks["test_energy[value-eager-3]"]["extra_info"]["order"] == 0
+    assert benchmarks["test_group[hvp-eager]"]["group"] == "mine: hvp"
+    assert benchmarks["test_group[hvp-eager]"]["extra_info"]["elements"] == 5
+    assert benchmarks["test_another"]["group"] is None
+    assert not any("wrong" in name for name in benchmarks)
     again = pytester.runpytest_subprocess(
         *OPTIONS, *QUICK, "--benchmark-storage=stored", "--benchmark-compare", "--benchmark-only",
         "-k", "energy and 40",

@@ -42,10 +42,10 @@ def functions():
     """Yield the library's own public functions and classes, with their module and name."""
     for name in reference.modules():
         module = importlib.import_module(name)
-        for one in module.__all__:
-            value = getattr(module, one)
+        for public in module.__all__:
+            value = getattr(module, public)
             if reference._kind(value) in ("Functions", "Classes") and reference._is_own(value):
-                yield module, one, value
+                yield module, public, value
 
 
 def documented():
@@ -53,8 +53,8 @@ def documented():
     seen = set()
     for module, name, value in functions():
         members = reference._methods(value) if inspect.isclass(value) else {}
-        for label, one in [(name, value), *((f"{name}.{k}", v) for k, v in members.items())]:
-            text = inspect.getdoc(one) or ""
+        for label, member in [(name, value), *((f"{name}.{k}", v) for k, v in members.items())]:
+            text = inspect.getdoc(member) or ""
             if ">>> " in text and text not in seen:
                 seen.add(text)
                 yield module, f"{module.__name__}.{label}", text
@@ -67,7 +67,7 @@ def test_examples_of_docstrings_run(tmp_path, monkeypatch):
     wrong: list[str] = []
     count = 0
     for module, label, text in documented():
-        own = {name: one for name, one in vars(module).items() if not hasattr(builtins, name)}
+        own = {name: value for name, value in vars(module).items() if not hasattr(builtins, name)}
         names = {**own, "tf": tf, "np": np}
         runner.run(parser.get_doctest(text, names, label, None, 0), out=wrong.append)
         count += 1
@@ -77,16 +77,16 @@ def test_examples_of_docstrings_run(tmp_path, monkeypatch):
 
 def test_each_function_of_arrays_has_an_example():
     """The site computes what the lines of examples.txt return, and fails where one raises."""
-    known = reference.examples()
+    examples = reference.examples()
     lines = (SITE / "examples.txt").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == len(known)  # one for each function
+    assert len(lines) == len(examples)  # one for each function
     missing = {
         f"{module.__name__.removeprefix('tinygrad_cg').lstrip('.')}.{name}".lstrip(".")
         for module, name, value in functions()
-        if module.__name__ in {f"tinygrad_cg{one}" for one in OF_ARRAYS}
+        if module.__name__ in {f"tinygrad_cg{suffix}" for suffix in OF_ARRAYS}
         and not inspect.isclass(value)
         and ">>> " not in (inspect.getdoc(value) or "")
-        and id(value) not in known
+        and id(value) not in examples
     }
     assert missing == {*WITHOUT.split()}
 
@@ -94,8 +94,8 @@ def test_each_function_of_arrays_has_an_example():
 @pytest.mark.parametrize("name", ["tinygrad_cg.nest", "tinygrad_cg.errors"])
 def test_a_page_has_each_name_of_its_module(name):
     page = reference.page(name)
-    for one in importlib.import_module(name).__all__:
-        assert one.startswith("__") or f"### {one}\n" in page or f"`{one}`" in page, one
+    for public in importlib.import_module(name).__all__:
+        assert public.startswith("__") or f"### {public}\n" in page or f"`{public}`" in page, public
     assert "\n>>> " in page or name != "tinygrad_cg.nest"
 
 

@@ -67,11 +67,11 @@ def test_each_module_whose_names_are_computed_has_a_stub():
 def test_tensors_declare_the_methods_that_a_table_puts_on_them():
     assert tinygrad_cg.numpy.sum is ArrayLike.sum  # once loaded; before, what loads it
     tree = ast.parse(inspect.getsource(ArrayLike))
-    block = next(one for one in tree.body[0].body if isinstance(one, ast.If))
-    declared = {one.name: one for one in block.body if isinstance(one, ast.FunctionDef)}
-    for one in block.body:
-        if isinstance(one, ast.Assign):
-            declared |= {target.id: declared[one.value.id] for target in one.targets}
+    block = next(node for node in tree.body[0].body if isinstance(node, ast.If))
+    declared = {node.name: node for node in block.body if isinstance(node, ast.FunctionDef)}
+    for node in block.body:
+        if isinstance(node, ast.Assign):
+            declared |= {target.id: declared[node.value.id] for target in node.targets}
     for name in list(vars(ArrayLike)):
         value = getattr(ArrayLike, name, None)  # what the first use loads is there then
         function = value.fget if isinstance(value, property) else value
@@ -79,11 +79,11 @@ def test_tensors_declare_the_methods_that_a_table_puts_on_them():
             if name.startswith("__array_"):  # for NumPy alone
                 continue
             taken = declared.pop(name).args
-            names = [one.arg for one in (*taken.args, *([taken.vararg] if taken.vararg else []))]
+            names = [arg.arg for arg in (*taken.args, *([taken.vararg] if taken.vararg else []))]
             parameters = inspect.signature(function).parameters.values()
             if not name.startswith("__"):
-                assert names[1:] == [one.name for one in parameters][1 : len(names)]
-            needed = [one for one in parameters if one.default is one.empty]
+                assert names[1:] == [parameter.name for parameter in parameters][1 : len(names)]
+            needed = [parameter for parameter in parameters if parameter.default is parameter.empty]
             assert len(names) >= len(needed)
     assert not declared
 
@@ -91,11 +91,11 @@ def test_tensors_declare_the_methods_that_a_table_puts_on_them():
 @pytest.mark.parametrize("name", PUBLIC)
 def test_dir_shows_public_names_only(name):
     module = importlib.import_module(f"tinygrad_cg{name}")
-    shown = [one for one in dir(module) if not one.startswith("_")]
-    assert shown == sorted(one for one in module.__all__ if not one.startswith("_"))
+    shown = [name for name in dir(module) if not name.startswith("_")]
+    assert shown == sorted(name for name in module.__all__ if not name.startswith("_"))
 
 
-@pytest.mark.parametrize("program", typed_program.PROGRAMS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("program", typed_program.PROGRAMS, ids=lambda value: value.__name__)
 def test_the_typed_program_runs(program):
     program()
 

@@ -17,7 +17,7 @@ def words(text):
     """What a program prints: its words, and its numbers."""
     for theirs, ours in OURS.items():
         text = text.replace(theirs, ours)
-    return NUMBER.sub("#", text).split(), [float(one) for one in NUMBER.findall(text)]
+    return NUMBER.sub("#", text).split(), [float(number) for number in NUMBER.findall(text)]
 
 
 def test_there_are_24():
@@ -32,7 +32,7 @@ def test_a_program_of_tensorflow_runs_with_the_import_swapped(path):
     with contextlib.redirect_stdout(printed), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(compile(program, str(path), "exec"), {"__name__": "__main__"})
-    found, numbers = words(printed.getvalue())
+    text, numbers = words(printed.getvalue())
     wanted, references = words(re.sub("^# ", "", expected, flags=re.MULTILINE))
-    assert found == wanted
+    assert text == wanted
     assert numbers == pytest.approx(references, rel=2e-4, abs=2e-4)

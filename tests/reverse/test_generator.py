@@ -14,9 +14,9 @@ Generator = tf.random.Generator
 def test_a_seed_gives_the_same_numbers_and_draws_move_on():
     first, second = Generator.from_seed(3), Generator.from_seed(3)
     drawn = [first.normal([3]).numpy() for _ in range(3)]
-    assert len({one.tobytes() for one in drawn}) == 3
-    for one in drawn:
-        np.testing.assert_array_equal(second.normal([3]), one)
+    assert len({numbers.tobytes() for numbers in drawn}) == 3
+    for numbers in drawn:
+        np.testing.assert_array_equal(second.normal([3]), numbers)
     other = Generator.from_seed(4)
     assert other.normal([3]).numpy().tolist() != drawn[0].tolist()
     third = Generator.from_seed(3)
@@ -48,11 +48,11 @@ def test_the_state_can_be_kept_and_given_back():
 def test_a_program_draws_other_numbers_at_each_call():
     generator = Generator.from_seed(7)
     compiled = tf.function(lambda x: x * generator.normal([2]) + generator.uniform([]))
-    found = [compiled(2.0).numpy() for _ in range(3)]
+    draws = [compiled(2.0).numpy() for _ in range(3)]
     generator.reset_from_seed(7)
-    for one in found:
+    for draw in draws:
         expected = 2.0 * generator.normal([2]) + generator.uniform([])
-        np.testing.assert_allclose(one, expected, rtol=1e-6)
+        np.testing.assert_allclose(draw, expected, rtol=1e-6)
 
 
 def test_draws():

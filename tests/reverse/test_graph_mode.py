@@ -36,9 +36,9 @@ def repeated(function, value, order):
     x = tf.constant(value)
     result = function(x)
     for _ in range(order):
-        found = tf.gradients(result, x)
-        assert isinstance(found, list)
-        (result,) = found
+        gradients = tf.gradients(result, x)
+        assert isinstance(gradients, list)
+        (result,) = gradients
     return float(result)
 
 
@@ -148,9 +148,9 @@ def test_several_targets_are_summed(graph):
 def test_a_list_comes_back_for_one_source_too(graph, wrap):
     """2.2: always a list."""
     x = tf.constant(2.0)
-    found = tf.gradients(x * x * x, wrap(x))
-    assert isinstance(found, list)
-    assert numbers(found) == [12.0]
+    gradients = tf.gradients(x * x * x, wrap(x))
+    assert isinstance(gradients, list)
+    assert numbers(gradients) == [12.0]
 
 
 def test_non_scalar_targets_are_summed_over_their_elements(graph):

@@ -51,28 +51,28 @@ def without(monkeypatch, run):
 @pytest.fixture
 def overwritten(monkeypatch):
     """Collect whether each rule on a large array could overwrite its upstream gradient."""
-    found = []
+    reused = []
     call = fused_rules.InPlaceRule.__call__
 
     def watched(self, owned, *operands):
         array = operands[0]._data
         out = call(self, owned, *operands)
-        found.append(out._data is array)
+        reused.append(out._data is array)
         del array
         return out
 
     monkeypatch.setattr(fused_rules.InPlaceRule, "__call__", watched)
-    return found
+    return reused
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", CHAINS)
 def test_the_same_bits(name, dtype, monkeypatch):
     x = tf.constant(VALUES.astype(dtype))
-    found = gradient(CHAINS[name], x)
+    result = gradient(CHAINS[name], x)
     wanted = without(monkeypatch, lambda: gradient(CHAINS[name], x))
-    assert found.dtype == dtype
-    assert_array_equal(found.numpy(), wanted.numpy())
+    assert result.dtype == dtype
+    assert_array_equal(result.numpy(), wanted.numpy())
     assert_array_equal(x.numpy(), VALUES.astype(dtype))
 
 
@@ -98,13 +98,13 @@ def test_gradients_of_intermediates_stay():
         a = tf.sin(x)
         b = tf.exp(a)
         c = tf.tanh(b)
-    found = tape.gradient(c, [c, b, a, x])
+    gradients = tape.gradient(c, [c, b, a, x])
     slopes = 1 - c.numpy() ** 2
-    assert_array_equal(found[0].numpy(), np.ones(SIZE))
-    np.testing.assert_allclose(found[1].numpy(), slopes, rtol=1e-12)
-    np.testing.assert_allclose(found[2].numpy(), slopes * b.numpy(), rtol=1e-12)
+    assert_array_equal(gradients[0].numpy(), np.ones(SIZE))
+    np.testing.assert_allclose(gradients[1].numpy(), slopes, rtol=1e-12)
+    np.testing.assert_allclose(gradients[2].numpy(), slopes * b.numpy(), rtol=1e-12)
     expected = slopes * b.numpy() * np.cos(VALUES)
-    np.testing.assert_allclose(found[3].numpy(), expected, rtol=1e-12)
+    np.testing.assert_allclose(gradients[3].numpy(), expected, rtol=1e-12)
 
 
 def test_output_gradients_stay():
@@ -162,9 +162,9 @@ def test_one_upstream_gradient_for_two_operands():
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.exp(tf.sin(x) + tf.tanh(x))
-    found = tape.gradient(y, x).numpy()
+    gradient = tape.gradient(y, x).numpy()
     expected = y.numpy() * (np.cos(VALUES) + 1 - np.tanh(VALUES) ** 2)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-12)
 
 
 def test_while_somebody_observes(monkeypatch):

@@ -34,8 +34,8 @@ def gradients(function, *sources, watch=(), **options):
     with tf.GradientTape(**options) as tape:
         tape.watch([x, *watch])
         y = function(x)
-    found = tape.gradient(y, [x, *sources])
-    return [None if gradient is None else gradient.numpy() for gradient in found]
+    gradients = tape.gradient(y, [x, *sources])
+    return [None if gradient is None else gradient.numpy() for gradient in gradients]
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ class TestHeard:
 
     def test_by_the_rule(self, body):
         v, seen = tf.Variable(2.0), []
-        found = gradients(recording(lambda x: body(x, v), seen), v)
-        assert found == [10.0, 20.0]
+        results = gradients(recording(lambda x: body(x, v), seen), v)
+        assert results == [10.0, 20.0]
         assert len(seen[0]) == 1
         assert seen[0][0] is v
 
@@ -94,8 +94,8 @@ def test_order_of_creation():
     """1.7: the order of `variables`."""
     a, b, c = tf.Variable(1.0), tf.Variable(2.0), tf.Variable(3.0)
     seen = []
-    found = gradients(recording(lambda x: x * c * a * b * a, seen, 3), a, b, c)
-    assert found == [10.0, 20.0, 20.0, 20.0]
+    results = gradients(recording(lambda x: x * c * a * b * a, seen, 3), a, b, c)
+    assert results == [10.0, 20.0, 20.0, 20.0]
     assert [variable is own for variable, own in zip(seen[0], (a, b, c), strict=True)] == [True] * 3
 
 

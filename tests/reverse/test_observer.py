@@ -9,7 +9,7 @@ from tinygrad_cg._reverse.observer import NOTED, Observer, order_of
 
 def test_nodes_know_the_order_of_the_sweep_that_recorded_them():
     x = tf.constant(2.0)
-    found = []
+    orders = []
     with tf.GradientTape() as first:
         first.watch(x)
         with tf.GradientTape() as second:
@@ -19,8 +19,8 @@ def test_nodes_know_the_order_of_the_sweep_that_recorded_them():
                 values = [tf.exp(x * x)]
             values.append(third.gradient(values[-1], x))
         values.append(second.gradient(values[-1], x))
-        found = [order_of(find(one._rec, first._token)) for one in values]
-    assert found == [0, 1, 2]
+        orders = [order_of(find(tensor._rec, first._token)) for tensor in values]
+    assert orders == [0, 1, 2]
 
 
 def test_a_sweep_inside_a_rule_is_part_of_it():
@@ -49,7 +49,8 @@ def test_a_target_that_needs_no_earlier_sweep_is_of_the_first_order():
             other = tf.exp(z)
         curvature, unobserved = outer.gradient(slope, x), outer.gradient(other, z)
         orders = [
-            order_of(find(one._rec, outermost._token)) for one in (slope, curvature, unobserved)
+            order_of(find(tensor._rec, outermost._token))
+            for tensor in (slope, curvature, unobserved)
         ]
     assert orders == [1, 2, 1]
 
@@ -63,7 +64,7 @@ def test_forgotten_sweeps_are_of_unknown_order():
             y = tf.exp(x)
         slopes = [inner.gradient(y, x) for _ in range(NOTED + 3)]
         token = outer._token
-        orders = [order_of(find(one._rec, token)) for one in (y, slopes[0], slopes[-1])]
+        orders = [order_of(find(tensor._rec, token)) for tensor in (y, slopes[0], slopes[-1])]
     assert orders == [0, None, 1]
     assert len(token.noted) == NOTED
 

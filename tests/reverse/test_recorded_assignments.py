@@ -46,7 +46,7 @@ def test_what_was_assigned_has_the_gradient():
     after = tf.Variable(v)
     with tf.GradientTape() as tape:
         y = after * v
-    assert [float(one) for one in tape.gradient(y, [after, v])] == [8.0, 8.0]
+    assert [float(gradient) for gradient in tape.gradient(y, [after, v])] == [8.0, 8.0]
 
 
 def test_slices():
@@ -82,8 +82,8 @@ def test_lists_of_tensors_are_assigned_as_one_tensor(dtype):
             y = tf.reduce_sum(change(v, x) ** 2)
         assert (float(y), float(tape.gradient(y, x))) == (45.0, 30.0), name
     u = tf.Variable([1.0, 1.0])
-    found = tf.function(lambda x: (u.assign([x, 2.0 * x]), u[:1].assign_sub([x]), u * 1.0)[-1])
-    assert found(tf.constant(3.0)).numpy().tolist() == u.numpy().tolist() == [0.0, 6.0]
+    assigned = tf.function(lambda x: (u.assign([x, 2.0 * x]), u[:1].assign_sub([x]), u * 1.0)[-1])
+    assert assigned(tf.constant(3.0)).numpy().tolist() == u.numpy().tolist() == [0.0, 6.0]
     assert u.assign([tf.constant(1, tf.int64), 2]).numpy().tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match=r"use cast\(tensor, variable.dtype\)"):
         tf.Variable([1, 2]).assign([tf.constant(2**40), 2])
@@ -127,8 +127,8 @@ def test_meta_learning_by_variables(make):
         assert int(optimizer.iterations) == 0
     value, gradients = by_hand(make, 0.05)
     assert_allclose(float(z), float(value), rtol=1e-12)
-    for found, expected in zip(outer.gradient(z, [v, rate]), gradients, strict=True):
-        assert_allclose(found.numpy(), expected.numpy(), rtol=1e-9)
+    for gradient, expected in zip(outer.gradient(z, [v, rate]), gradients, strict=True):
+        assert_allclose(gradient.numpy(), expected.numpy(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("make", [tf.optimizers.SGD, tf.optimizers.Adam])
@@ -136,7 +136,7 @@ def test_meta_learning_by_values(make):
     v, rate = tf.Variable(START), tf.Variable(0.05, dtype=tf.float64)
     optimizer = make(rate)
     optimizer.build([v])
-    before = [one.numpy() for one in optimizer.variables]
+    before = [variable.numpy() for variable in optimizer.variables]
 
     def steps(w):
         own = optimizer.variables
@@ -150,8 +150,8 @@ def test_meta_learning_by_values(make):
     tangent = tf.jvp(steps, (tf.constant(START),), (tf.ones_like(START),))[1]
     assert_allclose(float(tangent), float(tf.reduce_sum(gradients[0])), rtol=1e-9)
     assert v.numpy().tolist() == START.tolist()
-    for one, old in zip(optimizer.variables, before, strict=True):
-        assert np.array_equal(one, old)
+    for variable, old in zip(optimizer.variables, before, strict=True):
+        assert np.array_equal(variable, old)
     with pytest.raises(ValueError, match="grads has 0 values, the optimizer was built for 1"):
         optimizer.stateless_apply(optimizer.variables, [], [START])
 
@@ -205,7 +205,7 @@ def test_a_function_that_assigns_is_recorded_when_it_is_called():
             with recorded(restore=True):
                 step(x)
                 y = v * v
-        assert [float(one) for one in tape.gradient(y, [x, v])] == [24.0, 36.0]
+        assert [float(gradient) for gradient in tape.gradient(y, [x, v])] == [24.0, 36.0]
         assert float(v) == 2.0
     for _ in range(2):
         step(x)

@@ -22,9 +22,11 @@ def _gradients(call, read):
     with tf.GradientTape() as tape:
         tape.watch(parts)
         results = tf.nest.flatten(call(read([parts[0], 2 * parts[1]])))
-        found = [one for one in results if tf.is_tensor(one) and one.dtype.kind == "f"]
-    slopes = tape.gradient(found, parts) if found else []
-    return [one.numpy() for one in (*found, *(one for one in slopes if one is not None))]
+        floats = [result for result in results if tf.is_tensor(result) and result.dtype.kind == "f"]
+    slopes = tape.gradient(floats, parts) if floats else []
+    return [
+        tensor.numpy() for tensor in (*floats, *(slope for slope in slopes if slope is not None))
+    ]
 
 
 @pytest.mark.parametrize("namespace", [tnp, tnp.linalg, keras.ops, tf.math, tf.nn, tf])
@@ -41,10 +43,10 @@ def test_lists_of_tensors_stay_on_the_tape(namespace):
             continue  # needs other arguments
         if not expected:
             continue
-        found = _gradients(call, list)
-        assert len(found) == len(expected), name
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(one.ravel(), other.ravel(), err_msg=name)
+        gradients = _gradients(call, list)
+        assert len(gradients) == len(expected), name
+        for gradient, other in zip(gradients, expected, strict=True):
+            np.testing.assert_array_equal(gradient.ravel(), other.ravel(), err_msg=name)
         checked += 1
     assert checked >= {"tinygrad_cg.numpy": 110}.get(namespace.__name__, 7)
 
@@ -184,16 +186,16 @@ def test_what_is_joined_in_brackets(name, key):
         with pytest.raises(ValueError, match="concatenate"):
             eval(case, arrays | {"np": tnp, "numpy": np})
         return
-    tensors = {one: tf.constant(value) for one, value in arrays.items()}
+    tensors = {name: tf.constant(value) for name, value in arrays.items()}
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(tensors)
-        found = eval(case, tensors | {"np": tnp, "numpy": np})
-        total = tf.reduce_sum(tf.cast(found, tf.float64))
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
-    for one, tensor in tensors.items():
+        result = eval(case, tensors | {"np": tnp, "numpy": np})
+        total = tf.reduce_sum(tf.cast(result, tf.float64))
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)
+    for name, tensor in tensors.items():
         slope = tape.gradient(total, tensor)
-        assert (slope is None) == (one not in key)
+        assert (slope is None) == (name not in key)
 
 
 @pytest.mark.quick
@@ -216,10 +218,10 @@ def test_cross_products_of_vectors_in_the_plane():
         return tnp.sum(tnp.cross(a, b) ** 2)
 
     for a, b in ((plane, plane[::-1]), (plane, space), (space, plane)):
-        found = tf.value_and_grad(total, (0, 1))(a, b)
+        results = tf.value_and_grad(total, (0, 1))(a, b)
         expected = tf.value_and_grad(lambda a, b: total(in_space(a), in_space(b)), (0, 1))(a, b)
-        for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-12)
+        for part, other in zip(tf.nest.flatten(results), tf.nest.flatten(expected), strict=True):
+            np.testing.assert_allclose(part, other, rtol=1e-12)
     assert tnp.cross(plane[0], plane[1]).shape == ()
     with pytest.raises(ValueError, match="must have 3 elements"):
         tnp.linalg.cross(plane, plane)

@@ -17,10 +17,10 @@ def test_polyfit():
     for y in (Y, np.stack([Y, Y**2], 1)):
         for w in (None, W):
             for cov in (True, "unscaled"):
-                found = np.polyfit(X, tf.constant(y), 2, w=w, cov=cov)
+                fit = np.polyfit(X, tf.constant(y), 2, w=w, cov=cov)
                 expected = np.polyfit(X, y, 2, w=w, cov=cov)
-                for one, other in zip(found, expected, strict=True):
-                    assert_allclose(one, np.broadcast_to(other, one.shape), rtol=1e-10)
+                for part, other in zip(fit, expected, strict=True):
+                    assert_allclose(part, np.broadcast_to(other, part.shape), rtol=1e-10)
     assert_right_in_all_modes(lambda y: tnp.polyfit(X, y * y, 2), tf.constant(Y))
     assert_right_in_all_modes(lambda x: tnp.polyfit(x, Y, 1, w=W), tf.constant(X))
     for call, text in (
@@ -35,9 +35,11 @@ def test_polyfit():
 
 
 def test_zeros_and_coefficients():
-    given = np.array([0.0, 2.0, -3.0, 1.0, 5.0, 0.0])
+    polynomial = np.array([0.0, 2.0, -3.0, 1.0, 5.0, 0.0])
     assert_allclose(
-        np.sort_complex(tnp.roots(given).numpy()), np.sort_complex(np.roots(given)), atol=1e-12
+        np.sort_complex(tnp.roots(polynomial).numpy()),
+        np.sort_complex(np.roots(polynomial)),
+        atol=1e-12,
     )
     assert tnp.roots([0.0, 0.0]).shape == tnp.roots([3.0]).shape == (0,)
     assert_allclose(np.poly(tf.constant([1.0, -2.0, 0.5])), np.poly([1.0, -2.0, 0.5]))
@@ -55,8 +57,8 @@ def test_zeros_and_coefficients():
         ([1.0, 2.0], [1.0, 2.0, 3.0]),
         ([1.0, 3, 2], [1.0, 1]),
     ):
-        for one, other in zip(np.polydiv(tf.constant(u), v), np.polydiv(u, v), strict=True):
-            assert_allclose(one, other, atol=1e-12)
+        for part, other in zip(np.polydiv(tf.constant(u), v), np.polydiv(u, v), strict=True):
+            assert_allclose(part, other, atol=1e-12)
     for name in ("roots", "poly"):
         with pytest.raises(ValueError, match=f"{name}: needs a vector"):
             getattr(tnp, name)(np.ones((2, 3)))
@@ -69,8 +71,8 @@ def test_geometric_steps():
         ([1.0, 2.0], 64.0, {"num": 3, "axis": -1}),
         (1, 256, {"num": 9, "dtype": "float32"}),
     ):
-        found = np.geomspace(tf.constant(np.asarray(start)), stop, **options)
-        assert_allclose(found, np.geomspace(start, stop, **options), rtol=1e-14)
+        result = np.geomspace(tf.constant(np.asarray(start)), stop, **options)
+        assert_allclose(result, np.geomspace(start, stop, **options), rtol=1e-14)
     assert_right_in_all_modes(lambda x: tnp.geomspace(x[0], x[1], 4), tf.constant([1.5, 3.0]))
     with pytest.raises(TypeError, match="complex ends"):
         tnp.geomspace(1j, 2.0)
@@ -112,11 +114,11 @@ def test_counts_on_a_grid():
         {"bins": edges, "range": None},
         {"bins": (2, 3), "range": [[-1, 1], [0, 2]]},
     ):
-        found = np.histogram2d(tf.constant(x), y, **options)
-        for one, other in zip(found, np.histogram2d(x, y, **options), strict=True):
-            assert_allclose(one, other)
-    found, limits = tnp.histogramdd(points, 3)
-    assert_array_equal(found, np.histogramdd(points, 3)[0])
+        histogram = np.histogram2d(tf.constant(x), y, **options)
+        for part, other in zip(histogram, np.histogram2d(x, y, **options), strict=True):
+            assert_allclose(part, other)
+    histogram, limits = tnp.histogramdd(points, 3)
+    assert_array_equal(histogram, np.histogramdd(points, 3)[0])
     assert len(limits) == 2
     slope = tf.grad(lambda w: tnp.histogram2d(x, y, 2, weights=w)[0][0, 0])(tf.constant(weights))
     expected = (x < (x.min() + x.max()) / 2) & (y < (y.min() + y.max()) / 2)

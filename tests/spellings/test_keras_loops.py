@@ -41,8 +41,8 @@ def test_scan_is_a_loop_in_all_modes():
         lambda f: lambda x: tf.vmap(f)(tf.stack([x, 2 * x])),
         lambda f: lambda x: tf.jvp(f, (x,), (tf.ones_like(x),))[1],
     ):
-        found, expected = (transform(f)(x) for f in (scanned, written_out))
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        result, expected = (transform(f)(x) for f in (scanned, written_out))
+        np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 @pytest.mark.quick
@@ -117,18 +117,18 @@ def affine(a, b):  # apply one affine map after the other
 
 def associated(x, axis=0, reverse=False):
     elems = {"w": x + 0.5, "c": tf.sin(x)}
-    found = ops.associative_scan(affine, elems, reverse, axis)
-    return tf.stack([found["w"], found["c"]])
+    composed = ops.associative_scan(affine, elems, reverse, axis)
+    return tf.stack([composed["w"], composed["c"]])
 
 
 def one_after_the_other(x, axis=0, reverse=False):
-    elems = [{"w": one + 0.5, "c": tf.sin(one)} for one in tf.unstack(x, axis=axis)]
+    elems = [{"w": row + 0.5, "c": tf.sin(row)} for row in tf.unstack(x, axis=axis)]
     elems = elems[::-1] if reverse else elems
-    found = elems[:1]
-    for one in elems[1:]:
-        found.append(affine(found[-1], one))
-    found = found[::-1] if reverse else found
-    return tf.stack([tf.stack([one[key] for one in found], axis) for key in ("w", "c")])
+    composed = elems[:1]
+    for elem in elems[1:]:
+        composed.append(affine(composed[-1], elem))
+    composed = composed[::-1] if reverse else composed
+    return tf.stack([tf.stack([elem[key] for elem in composed], axis) for key in ("w", "c")])
 
 
 def derivatives(run, x, weights):
@@ -151,8 +151,8 @@ def test_associative_scan_has_the_results_and_derivatives_of_a_loop(size):
         weights = tf.constant(np.random.default_rng(0).uniform(-1, 1, (2, *x.shape)))
         ours = derivatives(partial(associated, axis=options[0], reverse=options[1]), x, weights)
         loop = partial(one_after_the_other, axis=options[0], reverse=options[1])
-        for one, other in zip(ours, derivatives(loop, x, weights), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13)
+        for result, other in zip(ours, derivatives(loop, x, weights), strict=True):
+            np.testing.assert_allclose(result, other, rtol=1e-12, atol=1e-13)
 
 
 def test_associative_scan_of_complex_numbers_of_nothing_and_what_it_refuses():

@@ -37,13 +37,13 @@ LOSSES = [
 @pytest.mark.parametrize(("name", "y_true", "numbers"), LOSSES, ids=[row[0] for row in LOSSES])
 def test_losses_are_kerass(name, y_true, numbers):
     make = getattr(tf.keras.losses, name)
-    found = [
+    losses = [
         make()(y_true, P),
         make(reduction="sum")(y_true, P),
         make()(y_true, P, sample_weight=W),
         make(reduction="mean_with_sample_weight")(y_true, P, sample_weight=W),
     ]
-    assert_allclose([float(one) for one in found], numbers, rtol=1e-6)
+    assert_allclose([float(value) for value in losses], numbers, rtol=1e-6)
     assert make(reduction=None)(y_true, P).shape == (3,)
 
 
@@ -61,8 +61,8 @@ def test_a_vector_and_a_column_are_examples_of_one_number(name, numbers):
     """So each has a weight of its own, whichever of labels and predictions is the column."""
     labels, column = tf.constant([1.0, 0.0, 1.0, 1.0]), tf.constant([[0.2], [0.4], [0.9], [0.6]])
     weights, loss = tf.constant([1.0, 2.0, 0.0, 0.5]), getattr(tf.keras.losses, name)
-    found = [loss()(labels, column, weights), loss()(column, labels, weights)]
-    assert_allclose(found, numbers, rtol=2e-5)
+    losses = [loss()(labels, column, weights), loss()(column, labels, weights)]
+    assert_allclose(losses, numbers, rtol=2e-5)
     assert loss(reduction=None)(labels, column).shape == (4,)
 
 
@@ -177,8 +177,8 @@ MEANS = [
 @pytest.mark.parametrize(("text", "labels", "numbers"), MEANS, ids=[row[0] for row in MEANS])
 def test_means_of_losses_are_kerass(text, labels, numbers):
     metric, other = (eval(f"metrics.{text}", {"metrics": tf.keras.metrics}) for _ in range(2))
-    found = [metric(labels, P), metric(labels, P, sample_weight=W), other(labels, P, W)]
-    assert_allclose([float(one) for one in found], numbers, rtol=1e-6)
+    values = [metric(labels, P), metric(labels, P, sample_weight=W), other(labels, P, W)]
+    assert_allclose([float(value) for value in values], numbers, rtol=1e-6)
     assert metric.result().dtype == ("float64" if "float64" in text else "float32")
 
 
@@ -328,8 +328,8 @@ def test_a_metric_of_ones_own_has_its_state_by_add_weight():
 
 
 def test_a_determinant_has_named_parts():
-    sign, log = found = tf.linalg.slogdet(tf.constant([[2.0, 0.0], [0.0, -3.0]]))
-    assert (found.sign, found.log_abs_determinant) == (sign, log)
+    sign, log = result = tf.linalg.slogdet(tf.constant([[2.0, 0.0], [0.0, -3.0]]))
+    assert (result.sign, result.log_abs_determinant) == (sign, log)
     assert_allclose([float(sign), float(log)], [-1, np.log(6)], rtol=1e-6)
 
 
@@ -359,8 +359,8 @@ def test_names_of_variables_have_scopes():
 def test_labels_become_rows():
     rows = tf.keras.utils.to_categorical
     for labels in ([0, 2], [[0.0], [2.0]], np.array([0, 2], np.uint8)):
-        found = rows(labels)
-        assert (found.tolist(), found.dtype) == ([[1, 0, 0], [0, 0, 1]], "float64")
+        result = rows(labels)
+        assert (result.tolist(), result.dtype) == ([[1, 0, 0], [0, 0, 1]], "float64")
     assert rows([[0, 1]], 2).tolist() == [[[1, 0], [0, 1]]]
     assert rows([], 3).shape == (0, 3)
     compiled = tf.function(lambda x: rows(x, 3), jit_compile=False)(tf.constant([[2], [0]]))

@@ -33,11 +33,11 @@ def dot(a, b):
 )
 def test_vectorize_is_numpys(f, options, args):
     expected = np.vectorize(f, **options)(*args)
-    found = tnp.vectorize(f, **options)(*[tf.constant(args[0]), *args[1:]])
-    assert isinstance(found, tuple) == isinstance(expected, tuple)
-    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_allclose(one, other, rtol=1e-15)
+    results = tnp.vectorize(f, **options)(*[tf.constant(args[0]), *args[1:]])
+    assert isinstance(results, tuple) == isinstance(expected, tuple)
+    for result, other in zip(tf.nest.flatten(results), tf.nest.flatten(expected), strict=True):
+        assert result.dtype == other.dtype
+        np.testing.assert_allclose(result, other, rtol=1e-15)
 
 
 def test_derivatives_of_vectorized_functions():

@@ -254,10 +254,10 @@ np.random.uniform(1.0, [2.0, 3.0]).shape
 def test_as_in_numpy(case):
     ours = eval(case, {"np": tf.numpy, "numpy": numpy})
     theirs = eval(case, {"np": numpy, "numpy": numpy})
-    for found, expected in zip(arrays(ours), arrays(theirs), strict=True):
-        assert found.dtype == expected.dtype
-        precision = numpy.finfo(found.dtype).eps if found.dtype.kind in "fc" else 0
-        numpy.testing.assert_allclose(found, expected, rtol=4 * precision)
+    for result, expected in zip(arrays(ours), arrays(theirs), strict=True):
+        assert result.dtype == expected.dtype
+        precision = numpy.finfo(result.dtype).eps if result.dtype.kind in "fc" else 0
+        numpy.testing.assert_allclose(result, expected, rtol=4 * precision)
 
 
 def arrays(value):

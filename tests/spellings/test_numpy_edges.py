@@ -16,8 +16,8 @@ def test_fmod_of_integers(dtype):
         limits = np.iinfo(dtype)
         x = np.array([limits.min, limits.min, limits.max, 7, limits.min], dtype)
         y = np.array([3, limits.max, 5, limits.min or 4, limits.min or 1], dtype)
-    found = tf.numpy.fmod(tf.constant(x), tf.constant(y))
-    np.testing.assert_array_equal(found.numpy(), np.fmod(x, y), strict=True)
+    result = tf.numpy.fmod(tf.constant(x), tf.constant(y))
+    np.testing.assert_array_equal(result.numpy(), np.fmod(x, y), strict=True)
 
 
 def test_half_precision_counts_nan_free_elements():
@@ -27,17 +27,17 @@ def test_half_precision_counts_nan_free_elements():
     x[1::7] = 5
     wide = x.astype("d")
     for name in ("nanmean", "nanvar", "nanstd"):
-        found = getattr(tf.numpy, name)(tf.constant(x))
-        assert found.dtype == "float16"
-        np.testing.assert_allclose(found, getattr(np, name)(wide), rtol=1e-3)
+        result = getattr(tf.numpy, name)(tf.constant(x))
+        assert result.dtype == "float16"
+        np.testing.assert_allclose(result, getattr(np, name)(wide), rtol=1e-3)
 
 
 @pytest.mark.parametrize("size", [5_001, 70_001])
 def test_median_of_many_small_floats(size):
     x = np.minimum(np.arange(size), 60_000).astype(np.float16)
     for share in (0.5, 0.3):
-        found = tf.numpy.quantile(tf.constant(x), share)
-        assert (found.numpy(), found.dtype) == (np.quantile(x.astype("d"), share), "float16")
+        result = tf.numpy.quantile(tf.constant(x), share)
+        assert (result.numpy(), result.dtype) == (np.quantile(x.astype("d"), share), "float16")
 
 
 @pytest.mark.parametrize(
@@ -65,55 +65,55 @@ def test_quantiles_beside_infinities(values, share, expected):
 def test_triangles_of_bools_are_masks(name):
     """As integers they would be indices."""
     x = np.array([True, False, True])
-    found = getattr(tf.numpy, name)(tf.constant(x))
-    np.testing.assert_array_equal(found.numpy(), getattr(np, name)(x), strict=True)
+    result = getattr(tf.numpy, name)(tf.constant(x))
+    np.testing.assert_array_equal(result.numpy(), getattr(np, name)(x), strict=True)
 
 
 def test_vecdot_of_bools_is_whether_any_holds():
     x = np.array([[True, True], [False, True]])
-    found = tf.numpy.vecdot(tf.constant(x), tf.constant(~x[:1]))
-    np.testing.assert_array_equal(found.numpy(), np.vecdot(x, ~x[:1]), strict=True)
+    result = tf.numpy.vecdot(tf.constant(x), tf.constant(~x[:1]))
+    np.testing.assert_array_equal(result.numpy(), np.vecdot(x, ~x[:1]), strict=True)
 
 
 def test_gradient_keeps_the_order_of_its_axes():
     x = np.random.default_rng(0).normal(size=(3, 4, 5))
     for axes, spacing in (((1, 0), (2.0, 3.0)), ((-1, 0, 1), (2.0, 3.0, np.arange(4.0) ** 2))):
-        found = tf.numpy.gradient(tf.constant(x), *spacing, axis=axes)
-        for one, wanted in zip(found, np.gradient(x, *spacing, axis=axes), strict=True):
-            np.testing.assert_allclose(one, wanted, rtol=1e-12, atol=1e-14)
+        slopes = tf.numpy.gradient(tf.constant(x), *spacing, axis=axes)
+        for slope, wanted in zip(slopes, np.gradient(x, *spacing, axis=axes), strict=True):
+            np.testing.assert_allclose(slope, wanted, rtol=1e-12, atol=1e-14)
 
 
 def test_no_difference_takes_no_edges():
     x = np.arange(3.0)
-    found = tf.numpy.diff(tf.constant(x), 0, prepend=1.0, append=[1.0, 2.0])
-    np.testing.assert_array_equal(found, np.diff(x, 0, prepend=1.0, append=[1.0, 2.0]))
+    result = tf.numpy.diff(tf.constant(x), 0, prepend=1.0, append=[1.0, 2.0])
+    np.testing.assert_array_equal(result, np.diff(x, 0, prepend=1.0, append=[1.0, 2.0]))
 
 
 def test_integral_of_large_integers():
     y = np.array([2**40 + 1, 2**40 + 3, 2**40 + 7])
-    found = tf.numpy.trapezoid(tf.constant(y))
-    np.testing.assert_array_equal(found.numpy(), np.trapezoid(y), strict=True)
+    result = tf.numpy.trapezoid(tf.constant(y))
+    np.testing.assert_array_equal(result.numpy(), np.trapezoid(y), strict=True)
 
 
 def test_covariance_of_one_observation_of_several_variables():
     x = np.array([[1.0, 2.0, 4.0]])
-    found = tf.numpy.cov(tf.constant(x), rowvar=False, bias=True)
-    np.testing.assert_array_equal(found, np.zeros((3, 3)))
+    result = tf.numpy.cov(tf.constant(x), rowvar=False, bias=True)
+    np.testing.assert_array_equal(result, np.zeros((3, 3)))
 
 
 def test_each_nan_is_an_element_or_all_are_one():
     """Of `unique` all are one by default; of the array API's functions each is one, as in NumPy."""
     x = np.array([3.0, np.nan, 1.0, np.nan, 3.0])
     for equal in (True, False):
-        found = tf.numpy.unique(tf.constant(x), True, True, True, equal_nan=equal)
+        results = tf.numpy.unique(tf.constant(x), True, True, True, equal_nan=equal)
         expected = np.unique(x, True, True, True, equal_nan=equal)
-        for one, wanted in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(one, wanted)
+        for result, wanted in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result, wanted)
     np.testing.assert_array_equal(tf.numpy.unique_values(x), np.unique_values(x))
     for name in ("unique_all", "unique_counts", "unique_inverse"):
         pairs = zip(getattr(tf.numpy, name)(x), getattr(np, name)(x), strict=True)
-        for one, wanted in pairs:
-            np.testing.assert_array_equal(one, wanted)
+        for result, wanted in pairs:
+            np.testing.assert_array_equal(result, wanted)
 
 
 @pytest.mark.parametrize(
@@ -142,11 +142,11 @@ def test_extrema_of_complex_numbers_are_by_real_and_then_imaginary_parts():
         x = (rng.integers(-2, 3, (3, 4)) + 1j * rng.integers(-2, 3, (3, 4))).astype(dtype)
         x[1, 2] = special
         for function, axis in itertools.product((np.max, np.min), (None, 0, 1)):
-            found, expected = function(tf.constant(x), axis), function(x, axis)
-            assert found.dtype == dtype
+            result, expected = function(tf.constant(x), axis), function(x, axis)
+            assert result.dtype == dtype
             is_number = ~np.isnan(expected)
-            np.testing.assert_array_equal(~np.isnan(found.numpy()), is_number)
-            np.testing.assert_array_equal(found.numpy()[is_number], expected[is_number])
+            np.testing.assert_array_equal(~np.isnan(result.numpy()), is_number)
+            np.testing.assert_array_equal(result.numpy()[is_number], expected[is_number])
     x = tf.constant([1 + 9j, 3 + 1j, 3 + 4j])
     gradient = tf.grad(lambda x: tf.math.real(np.max(x)) + 2 * tf.math.imag(np.max(x)))
     assert gradient(x).numpy().tolist() == [0, 0, 1 + 2j]

@@ -509,20 +509,20 @@ def constants():
     + [(case, tf.numpy) for case in CASES + QUESTIONS],
 )
 def test_values_are_numpys(case, module):
-    found = flat(evaluate(case, module, constants()))
+    results = flat(evaluate(case, module, constants()))
     with numpy.errstate(all="ignore"):
         expected = flat(evaluate(case, numpy, VALUES))
-    for one, theirs in zip(found, expected, strict=True):
-        assert one.dtype == theirs.dtype
-        assert one.shape == theirs.shape
-        numpy.testing.assert_allclose(one, theirs, rtol=1e-12, atol=1e-12)
+    for result, theirs in zip(results, expected, strict=True):
+        assert result.dtype == theirs.dtype
+        assert result.shape == theirs.shape
+        numpy.testing.assert_allclose(result, theirs, rtol=1e-12, atol=1e-12)
 
 
 def weighted(case, values, weights):
     """One number of all that a case gives; the weights distinguish its parts."""
     parts = evaluate(case, numpy, values)
     parts = parts if isinstance(parts, (tuple, list)) else [parts]
-    return sum(tf.reduce_sum(part * one) for part, one in zip(parts, weights, strict=True))
+    return sum(tf.reduce_sum(part * weight) for part, weight in zip(parts, weights, strict=True))
 
 
 def gradients(case, names, values, weights):
@@ -568,15 +568,15 @@ def test_derivatives(case):
 
     second = directional(case, names, values, weights, directions)
     after, before = (gradients(case, names, side, weights) for side in (ahead, behind))
-    for found, high, low in zip(second, after, before, strict=True):
+    for second_derivative, high, low in zip(second, after, before, strict=True):
         expected = (high.numpy() - low.numpy()) / (2 * step)
-        numpy.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-5)
+        numpy.testing.assert_allclose(second_derivative.numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
 def inner_names(code):
     """The names that functions inside a case use."""
-    inside = [one for one in code.co_consts if hasattr(one, "co_names")]
-    return tuple(name for one in inside for name in one.co_names)
+    inside = [const for const in code.co_consts if hasattr(const, "co_names")]
+    return tuple(name for code in inside for name in code.co_names)
 
 
 IN_TEST_QUANTILES = {

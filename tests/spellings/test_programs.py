@@ -22,16 +22,16 @@ def test_names_of_devices():
 
 
 def test_what_is_known_of_tensors():
-    found = []
+    answers = []
 
     @tf.function
     def traced(x):
-        found.append((tf.inside_function(), tf.is_symbolic_tensor(x), tf.get_static_value(x)))
+        answers.append((tf.inside_function(), tf.is_symbolic_tensor(x), tf.get_static_value(x)))
         return x
 
     x = tf.constant([1.0, 2.0])
     traced(x)
-    assert found == [(True, True, None)]
+    assert answers == [(True, True, None)]
     assert not tf.inside_function()
     assert not tf.is_symbolic_tensor(x)
     assert not tf.is_symbolic_tensor(3)

@@ -45,8 +45,8 @@ OPERATIONS = {
 def public(namespace):
     """The functions that a module offers, by name."""
     module = importlib.import_module(f"tinygrad_cg{namespace}")
-    found = {name: getattr(module, name) for name in module.__all__}
-    return {name: one for name, one in found.items() if isinstance(one, FunctionType)}
+    public = {name: getattr(module, name) for name in module.__all__}
+    return {name: value for name, value in public.items() if isinstance(value, FunctionType)}
 
 
 @pytest.mark.parametrize("namespace", NAMESPACES)
@@ -62,10 +62,10 @@ def test_every_function_says_what_it_does(namespace):
 @pytest.mark.parametrize("namespace", NAMESPACES)
 def test_texts_speak_of_parameters_that_there_are(namespace):
     for name, function in public(namespace).items():
-        made = function.__module__ == f"tinygrad_cg{namespace}"
+        is_own = function.__module__ == f"tinygrad_cg{namespace}"
         mentioned = set(re.findall(r"(?<!`)`([a-z_]\w*)`(?!`)", function.__doc__ or ""))
-        known = OPERATIONS | set(inspect.signature(function).parameters)
-        assert not made or mentioned <= known, f"{namespace}.{name}: {mentioned - known}"
+        names = OPERATIONS | set(inspect.signature(function).parameters)
+        assert not is_own or mentioned <= names, f"{namespace}.{name}: {mentioned - names}"
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_each_numpy_function_that_is_spelled_here_is_recorded():
     for name, function in public(".numpy").items():
         theirs = getattr(np, name, None)
         if theirs is not None:
-            known = (
+            is_same = (
                 theirs in ufuncs if isinstance(theirs, np.ufunc) else theirs in ANSWERED_BY_NUMPY
             )
-            assert known or functions[theirs] is function
+            assert is_same or functions[theirs] is function
     assert np.linalg.norm in functions

@@ -30,8 +30,8 @@ def test_methods_are_numpys(method):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 expected = getattr(np, name)(x, Q, axis, method=method, keepdims=axis == 0)
-            found = getattr(np, name)(tf.constant(x), Q, axis, method=method, keepdims=axis == 0)
-            assert_allclose(found.numpy(), expected, rtol=1e-13, atol=1e-15, err_msg=name)
+            result = getattr(np, name)(tf.constant(x), Q, axis, method=method, keepdims=axis == 0)
+            assert_allclose(result.numpy(), expected, rtol=1e-13, atol=1e-15, err_msg=name)
 
 
 @pytest.mark.parametrize("method", ["linear", "weibull", "nearest", "midpoint"])
@@ -56,8 +56,8 @@ def test_others_without_nan():
         assert_allclose(np.nanpercentile(x, 30, 0).numpy(), np.nanpercentile(EMPTY, 30, 0))
     for name in ("nanargmax", "nanargmin"):
         for axis in (None, 0, 1):
-            found = getattr(tnp, name)(GAPS, axis).numpy()
-            assert_array_equal(found, getattr(np, name)(GAPS, axis))
+            result = getattr(tnp, name)(GAPS, axis).numpy()
+            assert_array_equal(result, getattr(np, name)(GAPS, axis))
         with pytest.raises(ValueError, match="All-NaN slice"):
             getattr(tnp, name)(EMPTY, 1)
     infinite = [np.nan, -np.inf, np.inf, np.nan]
@@ -93,8 +93,8 @@ def test_the_deviation_of_one_element_has_the_gradient_0():
 def test_signbit_of_nan():
     x = np.array([np.copysign(np.nan, -1), np.nan, -0.0, 0.0, -np.inf])
     for dtype in ("float16", "float32", "float64"):
-        found = np.signbit(tf.constant(x.astype(dtype)))
-        assert found.numpy().tolist() == [True, False, True, False, True]
+        result = np.signbit(tf.constant(x.astype(dtype)))
+        assert result.numpy().tolist() == [True, False, True, False, True]
 
 
 def test_no_nan_functions():
@@ -111,7 +111,7 @@ def test_no_nan_functions():
         (tf.math.xlog1py, (zero, -1 + zero)),
     ):
         gradients = tf.grad(lambda *two, f=function: tf.reduce_sum(f(*two)), argnums=(0, 1))(*at)
-        assert [float(one[0]) for one in gradients] == [0.0, 0.0]
+        assert [float(gradient[0]) for gradient in gradients] == [0.0, 0.0]
     assert float(tf.grad(tf.math.reciprocal_no_nan)(tf.constant(0.0))) == 0.0
 
 
@@ -139,10 +139,10 @@ def test_weighted_quantiles_in_programs_and_batches():
 
 @pytest.mark.parametrize("name", ["unique", "intersect1d", "setdiff1d", "trim_zeros", "nonzero"])
 def test_results_whose_size_depends_on_values_say_so(name):
-    given = [1.0] if name in ("intersect1d", "setdiff1d") else []
+    args = [1.0] if name in ("intersect1d", "setdiff1d") else []
 
     def run(x):
-        return getattr(tnp, name)(x, *given)
+        return getattr(tnp, name)(x, *args)
 
     x = tf.constant([[1.0, 2.0, 0.0]])
     for transform, operand in ((tf.function, x[0]), (tf.vmap, x)):

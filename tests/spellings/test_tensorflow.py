@@ -699,10 +699,10 @@ def test_top_level_names(name):
 
 @pytest.mark.parametrize("path", OTHERS.split())
 def test_other_names(path):
-    found = tf
+    value = tf
     for name in path.split("."):
-        assert name in dir(found)
-        found = getattr(found, name)
+        assert name in dir(value)
+        value = getattr(value, name)
 
 
 @pytest.mark.parametrize("name", [name for name in tf.math.__all__ if hasattr(tf, name)])

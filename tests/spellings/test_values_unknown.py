@@ -66,10 +66,10 @@ def test_the_numbers_are_those_of_eager_execution(name):
         compare(tf.vectorized_map(tf.function(function), x), expected)
         return expected
 
-    found = compare_modes(f)
-    if found.dtype.kind != "f" or name == "density":
+    results = compare_modes(f)
+    if results.dtype.kind != "f" or name == "density":
         return
-    weights = np.cos(np.arange(found[0].size)).reshape(found[0].shape)
+    weights = np.cos(np.arange(results[0].size)).reshape(results[0].shape)
     slope = tf.grad(lambda x: tf.reduce_sum(tf.where(tf.math.is_nan(f(x)), 0.0, weights * f(x))))
     slopes = compare_modes(slope)
     compare_modes(tf.grad(lambda x: tf.reduce_sum(slope(x) * np.arange(6.0))))
@@ -89,10 +89,10 @@ def test_the_numbers_are_those_of_numpy():
             np.testing.assert_allclose(tnp.unwrap(values, discont, period=period), expected)
     for bins in (4, [-3.0, 0.0, 1.0, 2.0]):
         for options in ({}, {"weights": x}, {"weights": x * x, "density": True}):
-            for one, other in zip(
+            for value, other in zip(
                 tnp.histogram(x, bins, **options), np.histogram(x, bins, **options), strict=True
             ):
-                np.testing.assert_allclose(one, other)
+                np.testing.assert_allclose(value, other)
     for element, among in (
         ([1, 2, 3], [2.0]),
         ([1 + 1j, np.nan], [np.nan, 1 + 1j]),
@@ -102,8 +102,8 @@ def test_the_numbers_are_those_of_numpy():
         (np.arange(4, dtype=np.uint8), np.array([-1, 3])),
     ):
         for invert in (False, True):
-            found = tnp.isin(element, among, invert=invert)
-            np.testing.assert_array_equal(found, np.isin(element, among, invert=invert))
+            result = tnp.isin(element, among, invert=invert)
+            np.testing.assert_array_equal(result, np.isin(element, among, invert=invert))
 
 
 def test_wrong_arguments_are_refused():

@@ -148,7 +148,7 @@ def test_ctrl_c_while_modules_are_loaded_ends_quietly(tmp_path):
     (tmp_path / "llvmlite.py").write_text("raise KeyboardInterrupt")
     paths = os.pathsep.join([str(tmp_path), str(ROOT), str(ROOT / "kernels")])
     env = {**os.environ, "PYTHONPATH": paths}
-    found = {}
+    outputs = {}
     for name, command in (
         ("tour", ["-m", "tinygrad_cg"]),
         ("import", ["-c", "import tinygrad_cg"]),
@@ -157,9 +157,9 @@ def test_ctrl_c_while_modules_are_loaded_ends_quietly(tmp_path):
             [sys.executable, *command], env=env, capture_output=True, text=True, check=False
         )
         assert run.returncode != 0
-        found[name] = run.stdout + run.stderr
-    assert found["tour"] == "\n"
-    assert "KeyboardInterrupt" in found["import"]  # a program's own is Python's to show
+        outputs[name] = run.stdout + run.stderr
+    assert outputs["tour"] == "\n"
+    assert "KeyboardInterrupt" in outputs["import"]  # a program's own is Python's to show
 
 
 def test_the_first_run_says_that_kernels_are_compiled(tmp_path):
@@ -217,8 +217,8 @@ def test_softplus_is_right_at_every_order():
 def test_derivatives_of_the_loss_against_paper(problem):
     for weights in (problem.start, np.full(problem.start.size, 1e-4)):
         moved = logistic.LogisticProblem(problem.fitted, problem.held_out, problem.ridge, weights)
-        for found in (speed.newton_by_tape(moved), speed.newton_by_function(moved)()):
-            for got, wanted in zip(found, speed.newton_by_hand(moved), strict=True):
+        for root in (speed.newton_by_tape(moved), speed.newton_by_function(moved)()):
+            for got, wanted in zip(root, speed.newton_by_hand(moved), strict=True):
                 np.testing.assert_allclose(got, wanted, rtol=1e-9)
 
 

@@ -65,9 +65,9 @@ def central_differences(gradient, x, step=1e-6):
     return np.stack([column.numpy() for column in columns], 1) / (2 * step)
 
 
-def assert_close(found, expected, rtol=1e-10):
+def assert_close(result, expected, rtol=1e-10):
     scale = np.abs(expected).max(initial=1.0)
-    assert_allclose(found, expected, rtol=rtol, atol=rtol * scale)
+    assert_allclose(result, expected, rtol=rtol, atol=rtol * scale)
 
 
 @pytest.mark.parametrize("name", TRUE)
@@ -170,13 +170,13 @@ def test_narrow_dtypes(name, dtype):
     f, x, way = TRUE[name], tf.constant(POINT.astype(dtype)), tf.cast(WAY, dtype)
     wide = gradient_function(f)(tf.constant(POINT)).numpy()
     rtol = 1e-5 if dtype == "float32" else 3e-2
-    for found in (
+    for result in (
         tf.grad(f)(x),
         tf.jacobian(f, mode="forward")(x),
         tf.vmap(tf.grad(f))(x[None])[0],
     ):
-        assert found.dtype == dtype
-        assert_close(found.numpy().astype("float64"), wide, rtol)
+        assert result.dtype == dtype
+        assert_close(result.numpy().astype("float64"), wide, rtol)
     for tangent in (tf.jvp(f, (x,), (way,))[1], tf.linearize(f, x)[1](way)):
         assert tangent.dtype == dtype
         assert_close(float(tangent), wide @ WAY.numpy(), rtol)

@@ -46,8 +46,8 @@ def test_transforms_take_argnum_and_python_floats_as_float64():
     def f(a, b):
         return a**2 * np.sin(b)
 
-    found = grad(f, argnum=(0, 1))(2.0, 0.5)
-    np.testing.assert_allclose(found, (4 * math.sin(0.5), 4 * math.cos(0.5)), rtol=1e-14)
+    gradients = grad(f, argnum=(0, 1))(2.0, 0.5)
+    np.testing.assert_allclose(gradients, (4 * math.sin(0.5), 4 * math.cos(0.5)), rtol=1e-14)
     value, gradient = value_and_grad(f, argnum=1)(2.0, 0.5)
     np.testing.assert_allclose((value, gradient), (f(2.0, 0.5), 4 * math.cos(0.5)), rtol=1e-14)
     np.testing.assert_allclose(grad(grad(np.sin))(1.0), -math.sin(1.0), rtol=1e-14)
@@ -122,7 +122,7 @@ def test_flatten_goes_there_and_back():
 )
 def test_optimizers_step_and_call_back(optimizer, options, expected):
     seen = []
-    found = optimizer(
+    optimum = optimizer(
         lambda params, i: grad(lambda p: (p["x"] ** 2).sum())(params),
         {"x": np.array([1.0])},
         lambda params, i, g: seen.append((i, float(params["x"][0]), float(g["x"][0]))),
@@ -139,7 +139,7 @@ def test_optimizers_step_and_call_back(optimizer, options, expected):
         expected = (first, first - 0.5 * m / (math.sqrt(v / (1 - 0.999**2)) + 1e-8))
     assert seen[0] == (0, 1.0, 2.0)
     assert seen[1][0] == 1
-    np.testing.assert_allclose((seen[1][1], found["x"][0]), expected, rtol=1e-12)
+    np.testing.assert_allclose((seen[1][1], optimum["x"][0]), expected, rtol=1e-12)
 
 
 def test_fixed_points_have_the_gradient_of_the_implicit_function():
@@ -148,8 +148,8 @@ def test_fixed_points_have_the_gradient_of_the_implicit_function():
             lambda a: lambda x: x - 0.05 * (x**2 - a), a, 10.0, lambda x, y: abs(x - y), 1e-12
         )
 
-    found = [root(2.0), grad(root)(2.0), grad(grad(root))(2.0)]
-    np.testing.assert_allclose(found, [2**0.5, 0.5 * 2**-0.5, -0.25 * 2**-1.5], rtol=1e-9)
+    derivatives = [root(2.0), grad(root)(2.0), grad(grad(root))(2.0)]
+    np.testing.assert_allclose(derivatives, [2**0.5, 0.5 * 2**-0.5, -0.25 * 2**-1.5], rtol=1e-9)
 
 
 def test_check_grads_finds_a_wrong_gradient():
@@ -191,7 +191,7 @@ SMOOTH = {
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_functions(name):
     ours, operands = getattr(special, name), SPECIAL[name]
-    check_grads(ours)(*(np.clip(one, -3, 3) for one in operands))
+    check_grads(ours)(*(np.clip(operand, -3, 3) for operand in operands))
     theirs = getattr(pytest.importorskip("scipy.special"), name)
     np.testing.assert_allclose(ours(*operands), theirs(*operands), rtol=1e-12)
 
@@ -286,10 +286,10 @@ NUMBERS_OF_SCIPY = [  # SciPy 1.16's
 @pytest.mark.parametrize(
     ("function", "operands", "expected"),
     NUMBERS_OF_SCIPY,
-    ids=[f"{one[0].__module__.rpartition('.')[2]}-{one[0].__name__}" for one in NUMBERS_OF_SCIPY],
+    ids=[f"{row[0].__module__.rpartition('.')[2]}-{row[0].__name__}" for row in NUMBERS_OF_SCIPY],
 )
 def test_numbers_of_scipy(function, operands, expected):
-    operands = [np.array(one) if isinstance(one, list) else one for one in operands]
+    operands = [np.array(operand) if isinstance(operand, list) else operand for operand in operands]
     np.testing.assert_allclose(function(*operands), expected, rtol=2e-13)
     if function is stats.poisson.cdf:
         check_grads(lambda mu: function(operands[0], mu))(2.5)
@@ -299,10 +299,10 @@ def test_numbers_of_scipy(function, operands, expected):
 
 def test_log_ndtr_keeps_the_digits_of_float32():
     x = np.array([-1e5, -40, -20, -13.5, -10.01, -9.99, -5, -1, 0, 1, 5, 12], np.float32)
-    found = special.log_ndtr(x)
-    assert np.asarray(found).dtype == np.float32
-    np.testing.assert_allclose(found, special.log_ndtr(x.astype("d")), rtol=4e-7)
-    slopes = [grad(lambda x: np.sum(special.log_ndtr(x)))(x.astype(one)) for one in "fd"]
+    result = special.log_ndtr(x)
+    assert np.asarray(result).dtype == np.float32
+    np.testing.assert_allclose(result, special.log_ndtr(x.astype("d")), rtol=4e-7)
+    slopes = [grad(lambda x: np.sum(special.log_ndtr(x)))(x.astype(dtype)) for dtype in "fd"]
     np.testing.assert_allclose(*slopes, rtol=1e-5)
 
 
@@ -313,8 +313,8 @@ def test_the_distribution_function_of_t_is_smooth_in_the_middle():
     def cdf(x):
         return stats.t.cdf(x, df)
 
-    found = [grad(cdf)(0.0), grad(grad(cdf))(0.0), grad(grad(grad(cdf)))(0.0)]
-    np.testing.assert_allclose(found, [0.375, 0.0, -1.25 * 0.375], rtol=1e-13, atol=1e-15)
+    derivatives = [grad(cdf)(0.0), grad(grad(cdf))(0.0), grad(grad(grad(cdf)))(0.0)]
+    np.testing.assert_allclose(derivatives, [0.375, 0.0, -1.25 * 0.375], rtol=1e-13, atol=1e-15)
 
 
 def test_signs_of_gamma():
@@ -376,11 +376,11 @@ def test_numpy_gives_arrays_for_arrays_and_tensors_for_tensors():
 
 def test_draws_are_numpys():
     tnp.random.seed(3)
-    found = [tnp.random.randn(2), tnp.random.rand(), tnp.random.randint(0, 9, 4)]
+    draws = [tnp.random.randn(2), tnp.random.rand(), tnp.random.randint(0, 9, 4)]
     again = np.random.RandomState(3)
     expected = [again.randn(2), again.rand(), again.randint(0, 9, 4)]
-    for one, same in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, same)
+    for draw, same in zip(draws, expected, strict=True):
+        np.testing.assert_array_equal(draw, same)
     assert tnp.random.RandomState is np.random.RandomState
     np.testing.assert_array_equal(
         tnp.random.default_rng(1).normal(size=3), np.random.default_rng(1).normal(size=3)
@@ -419,7 +419,7 @@ def test_convolution_over_chosen_axes(mode):
     rng = np.random.default_rng(0)
     images, filters = rng.normal(size=(2, 3, 5, 6)), rng.normal(size=(3, 4, 3, 2))
     axes, dot_axes = ([2, 3], [2, 3]), ([1], [0])
-    found = signal.convolve(images, filters, axes, dot_axes, mode)
+    result = signal.convolve(images, filters, axes, dot_axes, mode)
     swapped = signal.convolve(filters, images, axes, dot_axes[::-1], mode)
     expected = np.zeros((2, 4, 7, 7))
     for i in range(3):
@@ -427,11 +427,11 @@ def test_convolution_over_chosen_axes(mode):
             parts = np.einsum("nchw,cd->ndhw", images, filters[:, :, i, j])
             expected[:, :, i : i + 5, j : j + 6] += parts
     cut = {"full": np.s_[:, :], "same": np.s_[:, :, 1:6, 0:6], "valid": np.s_[:, :, 2:5, 1:6]}
-    np.testing.assert_allclose(found, expected[cut[mode]], atol=1e-12)
+    np.testing.assert_allclose(result, expected[cut[mode]], atol=1e-12)
     if mode == "same":
         assert swapped.shape == (4, 2, 3, 2)
     else:
-        np.testing.assert_allclose(swapped, np.swapaxes(found, 0, 1), atol=1e-12)
+        np.testing.assert_allclose(swapped, np.swapaxes(result, 0, 1), atol=1e-12)
     x, y = np.array([1.0, 2.0, 0.5]), np.array([0.0, 1.0, 0.5, -1.0])
     if mode != "valid":
         np.testing.assert_allclose(signal.convolve(y, x, mode=mode), np.convolve(y, x, mode))
@@ -504,11 +504,11 @@ def test_solutions_of_differential_equations():
         return anp.array([y[1], -a * anp.sin(y[0])])
 
     times, start = np.array([0.0, 1.0, 1.0, 2.0]), np.array([1.0, 0.2])
-    found = integrate.odeint(pendulum, start, times, (2.0,))
+    result = integrate.odeint(pendulum, start, times, (2.0,))
     expected = [[1, 0.2], [0.4047145245837089, -1.2472570488980512]]
     expected += [expected[1], [-0.8122142499025892, -0.7939538659420916]]
-    np.testing.assert_allclose(found, expected, atol=2e-7)
-    back = integrate.odeint(pendulum, found[-1], times[::-1], (2.0,))
+    np.testing.assert_allclose(result, expected, atol=2e-7)
+    back = integrate.odeint(pendulum, result[-1], times[::-1], (2.0,))
     np.testing.assert_allclose(back[-1], start, atol=4e-7)
     check_grads(
         lambda y, end, a: integrate.odeint(
@@ -516,7 +516,7 @@ def test_solutions_of_differential_equations():
         )
     )(start, 1.3, 2.0)
     moved = jacobian(lambda t: integrate.odeint(pendulum, start, t, (2.0,)))(times)
-    np.testing.assert_allclose(moved[3, :, 3], pendulum(found[3], 2.0, 2.0), atol=1e-6)
+    np.testing.assert_allclose(moved[3, :, 3], pendulum(result[3], 2.0, 2.0), atol=1e-6)
 
 
 def test_differential_equations_that_cannot_be_solved():
@@ -537,18 +537,18 @@ def test_floats_are_float64_in_products_with_vectors_too():
     pushforward = make_jvp(lambda x, y: anp.sin(x) * y)(0.3, 0.1)
     hvp, slope = make_hvp(lambda x: anp.sin(x) * 0.1)(0.3)
     sine, cosine = np.sin(0.3) * 0.1, np.cos(0.3) * 0.1
-    found = [value, pullback(1.0), *pushforward(1.0), slope, hvp(1.0)]
-    for one, wanted in zip(found, [sine, cosine, sine, cosine, cosine, -sine], strict=True):
-        assert one.dtype == np.float64
-        assert abs(float(one) - wanted) < 1e-15
+    results = [value, pullback(1.0), *pushforward(1.0), slope, hvp(1.0)]
+    for result, wanted in zip(results, [sine, cosine, sine, cosine, cosine, -sine], strict=True):
+        assert result.dtype == np.float64
+        assert abs(float(result) - wanted) < 1e-15
 
 
 def test_complex_gradients_are_those_of_autograd():
     z = np.array([1 + 2j, -0.5 + 0.1j])
-    one = z[0]
-    np.testing.assert_allclose(grad(lambda z: np.real(z**3))(one), 3 * one**2)
-    np.testing.assert_allclose(holomorphic_grad(lambda z: z**3)(one), 3 * one**2)
-    np.testing.assert_allclose(grad(lambda z: np.abs(z) ** 2)(one), 2 * np.conj(one))
+    number = z[0]
+    np.testing.assert_allclose(grad(lambda z: np.real(z**3))(number), 3 * number**2)
+    np.testing.assert_allclose(holomorphic_grad(lambda z: z**3)(number), 3 * number**2)
+    np.testing.assert_allclose(grad(lambda z: np.abs(z) ** 2)(number), 2 * np.conj(number))
     np.testing.assert_allclose(value_and_grad(lambda z: anp.sum(np.real(z**2)))(z)[1], 2 * z)
     pull, _ = make_vjp(lambda z: z**2)(z)
     np.testing.assert_allclose(pull(z), 2 * z**2)
@@ -571,10 +571,10 @@ def test_more_operators():
         ValueError, match=r"grad_named: argname must be one of \['a', 'b'\], got 'c'"
     ):
         grad_named(f, "c")
-    found = multigrad_dict(f)(X)
-    assert list(found) == ["a", "b"]
-    np.testing.assert_allclose(found["a"], np.full(3, 4.0))
-    np.testing.assert_allclose(found["b"], 4 * X.sum())
+    gradients = multigrad_dict(f)(X)
+    assert list(gradients) == ["a", "b"]
+    np.testing.assert_allclose(gradients["a"], np.full(3, 4.0))
+    np.testing.assert_allclose(gradients["b"], 4 * X.sum())
     assert deriv(np.sin)(0.4) == pytest.approx(math.cos(0.4))
     np.testing.assert_allclose(grad(checkpoint(lambda x: anp.sum(x**3)))(X), 3 * X**2)
     np.testing.assert_allclose(tensor_jacobian_product(lambda x: x**2)(X, X), 2 * X**2)
@@ -610,27 +610,27 @@ def test_an_argument_without_a_maker_has_no_gradient():
 
 
 def test_builtins_see_the_value_of_a_tensor():
-    found = []
+    kinds = []
 
     def look(x):
-        found.append((builtins.isinstance(x, float), builtins.isinstance(x, np.ndarray)))
-        found.append(builtins.type(x))
+        kinds.append((builtins.isinstance(x, float), builtins.isinstance(x, np.ndarray)))
+        kinds.append(builtins.type(x))
         return anp.sum(x**2)
 
     grad(look)(3.0)
     grad(look)(X)
-    assert found == [(True, False), float, (False, True), np.ndarray]
+    assert kinds == [(True, False), float, (False, True), np.ndarray]
     assert builtins.isinstance(2, int)
     assert builtins.type([]) is builtins.list
 
 
 def test_values_of_a_differentiated_function_are_told_from_constants():
     """The names of ``autograd.tracer`` and ``autograd.numpy.numpy_boxes`` that programs import."""
-    found = []
+    kinds = []
 
     def look(x):
         value = getval(x)
-        found.append((isinstance(x, ArrayBox), isinstance(x, Box), isbox(x), type(value)))
+        kinds.append((isinstance(x, ArrayBox), isinstance(x, Box), isbox(x), type(value)))
         if not isbox(value) and np.ndim(value):
             value[0] = 7.0  # it is a copy
         return anp.sum(x * getval(x)) if getval(anp.sum(x)) > 0 else anp.sum(x)
@@ -638,7 +638,7 @@ def test_values_of_a_differentiated_function_are_told_from_constants():
     np.testing.assert_array_equal(grad(look)(X), X)
     assert grad(look)(2.0) == 2.0
     assert look(3.0) == 9.0
-    assert found == [
+    assert kinds == [
         *[(True, True, True, kind) for kind in (np.ndarray, np.float64)],
         (False, False, False, float),
     ]

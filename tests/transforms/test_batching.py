@@ -34,8 +34,8 @@ def each(function, batched):
 
 def test_values():
     w = tf.constant(W)
-    found = vmap(lambda x: loss(w, x))(tf.constant(X))
-    np.testing.assert_allclose(found.numpy(), each(lambda x: loss(w, x), X))
+    result = vmap(lambda x: loss(w, x))(tf.constant(X))
+    np.testing.assert_allclose(result.numpy(), each(lambda x: loss(w, x), X))
 
 
 @pytest.mark.parametrize("weight", [W, W[:1], W[0]], ids=["vector", "one", "scalar"])
@@ -46,25 +46,25 @@ def test_tape_inside_gives_a_gradient_for_each_example(weight):
     def per_example(x):
         return gradient(lambda w: loss(w, x), w)
 
-    found = vmap(per_example)(tf.constant(X))
-    assert found.shape == (4, *w.shape)
-    np.testing.assert_allclose(found.numpy(), each(per_example, X))
+    result = vmap(per_example)(tf.constant(X))
+    assert result.shape == (4, *w.shape)
+    np.testing.assert_allclose(result.numpy(), each(per_example, X))
 
 
 def test_tape_outside_records_what_the_batch_did():
     x = tf.constant(X)
-    found = gradient(
-        lambda w: tf.reduce_sum(vmap(lambda one: loss(w, one))(x)), w := tf.constant(W)
+    result = gradient(
+        lambda w: tf.reduce_sum(vmap(lambda row: loss(w, row))(x)), w := tf.constant(W)
     )
     expected = sum(gradient(lambda w, row=row: loss(w, tf.constant(row)), w).numpy() for row in X)
-    np.testing.assert_allclose(found.numpy(), expected)
+    np.testing.assert_allclose(result.numpy(), expected)
 
 
 def test_gradient_of_the_batched_operand():
     x, w = tf.constant(X), tf.constant(W)
-    found = gradient(lambda x: tf.reduce_sum(vmap(lambda one: loss(w, one))(x)), x)
+    result = gradient(lambda x: tf.reduce_sum(vmap(lambda row: loss(w, row))(x)), x)
     np.testing.assert_allclose(
-        found.numpy(), each(lambda row: gradient(lambda one: loss(w, one), row), X)
+        result.numpy(), each(lambda row: gradient(lambda row: loss(w, row), row), X)
     )
 
 
@@ -72,20 +72,20 @@ def test_tapes_inside_and_outside():
     """The derivative, by w, of the squared norms of the gradients of each example."""
     x, w = tf.constant(X), tf.constant(W)
 
-    def penalty(w, one):
-        return tf.reduce_sum(gradient(lambda inner: loss(inner * w, one), one * 0.0 + 1.0) ** 2)
+    def penalty(w, row):
+        return tf.reduce_sum(gradient(lambda inner: loss(inner * w, row), row * 0.0 + 1.0) ** 2)
 
-    found = gradient(lambda w: tf.reduce_sum(vmap(lambda one: penalty(w, one))(x)), w)
+    result = gradient(lambda w: tf.reduce_sum(vmap(lambda row: penalty(w, row))(x)), w)
     expected = sum(
         gradient(lambda w, row=row: penalty(w, tf.constant(row)), w).numpy() for row in X
     )
-    np.testing.assert_allclose(found.numpy(), expected)
+    np.testing.assert_allclose(result.numpy(), expected)
 
 
 def test_batch_in_batch():
     w = tf.constant(W)
-    found = vmap(lambda row: vmap(lambda one: one * one)(row) * w)(tf.constant(X))
-    np.testing.assert_allclose(found.numpy(), X * X * W)
+    result = vmap(lambda row: vmap(lambda row: row * row)(row) * w)(tf.constant(X))
+    np.testing.assert_allclose(result.numpy(), X * X * W)
 
 
 def test_custom_gradient_inside_a_batch():
@@ -93,8 +93,8 @@ def test_custom_gradient_inside_a_batch():
     def doubled(x):
         return x * 1.0, lambda dy: 2.0 * dy
 
-    found = vmap(lambda x: gradient(lambda x: tf.reduce_sum(doubled(x) * x), x))(tf.constant(X))
-    np.testing.assert_allclose(found.numpy(), 2.0 * X + X)
+    result = vmap(lambda x: gradient(lambda x: tf.reduce_sum(doubled(x) * x), x))(tf.constant(X))
+    np.testing.assert_allclose(result.numpy(), 2.0 * X + X)
 
 
 def test_level_ends_with_an_exception():
@@ -117,31 +117,31 @@ class TestAxes:
 
     @pytest.mark.parametrize(("axis", "dim"), [(0, 0), (1, 1), (-1, 2), (2, 2), (-3, 0)])
     def test_in_axes(self, axis, dim):
-        found = vmap(lambda a: tf.reduce_sum(a * a, 0), in_axes=axis)(tf.constant(self.A))
-        expected = [np.sum(one**2, 0) for one in np.moveaxis(self.A, dim, 0)]
-        assert_array_equal(found.numpy(), expected)
+        result = vmap(lambda a: tf.reduce_sum(a * a, 0), in_axes=axis)(tf.constant(self.A))
+        expected = [np.sum(part**2, 0) for part in np.moveaxis(self.A, dim, 0)]
+        assert_array_equal(result.numpy(), expected)
 
     def test_one_for_each_argument(self):
         f = lambda a, b, c: a[:, 0] * c + b
-        found = vmap(f, in_axes=(0, 1, None))(tf.constant(self.A), tf.constant(self.B), 10.0)
+        result = vmap(f, in_axes=(0, 1, None))(tf.constant(self.A), tf.constant(self.B), 10.0)
         expected = self.A[:, :, 0] * 10.0 + self.B.T
-        assert_array_equal(found.numpy(), expected)
+        assert_array_equal(result.numpy(), expected)
 
     def test_nested_arguments(self):
         def f(p, q):
             return p["a"] * p["b"][0] + q
 
         p = {"a": tf.constant(self.A[:, :, 0]), "b": [tf.constant(self.B)]}
-        found = vmap(f, in_axes=({"a": 0, "b": [1]}, None))(p, 1.0)
-        assert_array_equal(found.numpy(), self.A[:, :, 0] * self.B.T + 1.0)
+        result = vmap(f, in_axes=({"a": 0, "b": [1]}, None))(p, 1.0)
+        assert_array_equal(result.numpy(), self.A[:, :, 0] * self.B.T + 1.0)
 
     def test_keyword_arguments_are_batched_first(self):
-        found = vmap(lambda x, *, y: x * y)(tf.constant([1.0, 2.0]), y=tf.constant([3.0, 4.0]))
-        assert numbers(found) == [3.0, 8.0]
+        result = vmap(lambda x, *, y: x * y)(tf.constant([1.0, 2.0]), y=tf.constant([3.0, 4.0]))
+        assert numbers(result) == [3.0, 8.0]
 
     def test_none_stays_none(self):
-        found = vmap(lambda x, y, z: x if y is None else x * 2.0)(tf.constant([1.0]), None, [])
-        assert numbers(found) == [1.0]
+        result = vmap(lambda x, y, z: x if y is None else x * 2.0)(tf.constant([1.0]), None, [])
+        assert numbers(result) == [1.0]
 
     def test_what_converts(self):
         assert numbers(vmap(lambda x: x * 2.0)(np.array([1.0, 2.0]))) == [2.0, 4.0]
@@ -149,9 +149,9 @@ class TestAxes:
 
     @pytest.mark.parametrize(("axis", "shape"), [(0, (4, 3, 2)), (1, (3, 4, 2)), (-1, (3, 2, 4))])
     def test_out_axes(self, axis, shape):
-        found = vmap(lambda a: a * 2.0, out_axes=axis)(tf.constant(self.A))
-        assert found.shape == shape
-        assert_array_equal(found.numpy(), np.moveaxis(self.A * 2.0, 0, axis))
+        result = vmap(lambda a: a * 2.0, out_axes=axis)(tf.constant(self.A))
+        assert result.shape == shape
+        assert_array_equal(result.numpy(), np.moveaxis(self.A * 2.0, 0, axis))
 
     def test_results_of_all_kinds(self):
         w = tf.constant([5.0, 6.0])
@@ -160,10 +160,10 @@ class TestAxes:
             return {"twice": x * 2.0, "which": tf.argmax(x), "none": None, "same": (w, 3)}
 
         x = tf.constant([[1.0, 2.0], [4.0, 3.0], [5.0, 6.0]])
-        found = vmap(f)(x)
-        assert (numbers(found["twice"]), found["none"]) == ((2.0 * x.numpy()).tolist(), None)
-        assert numbers(found["which"]) == [1, 0, 1]
-        assert numbers(found["same"]) == [[[5.0, 6.0]] * 3, [3, 3, 3]]
+        result = vmap(f)(x)
+        assert (numbers(result["twice"]), result["none"]) == ((2.0 * x.numpy()).tolist(), None)
+        assert numbers(result["which"]) == [1, 0, 1]
+        assert numbers(result["same"]) == [[[5.0, 6.0]] * 3, [3, 3, 3]]
         axes = {"twice": 1, "which": 0, "none": 0, "same": (None, 0)}
         nested = vmap(f, out_axes=axes)(x)
         assert numbers(nested["twice"]) == (2.0 * x.numpy()).T.tolist()
@@ -173,17 +173,17 @@ class TestAxes:
     def test_small_batches(self, size):
         x = tf.constant(np.ones((size, 3)))
         f = lambda x: (tf.reduce_sum(tf.tanh(x)), x[None], tf.grad(loss, 1)(tf.constant(W), x))
-        found = vmap(f)(x)
-        assert [one.shape for one in found] == [(size,), (size, 1, 3), (size, 3)]
+        result = vmap(f)(x)
+        assert [result.shape for result in result] == [(size,), (size, 1, 3), (size, 3)]
         assert vmap(tf.jacobian(tf.sin))(x).shape == (size, 3, 3)
         assert vmap(tf.jacobian(tf.sin, mode="forward"))(x).shape == (size, 3, 3)
 
     @pytest.mark.parametrize("dtype", ["float16", "float32", "int32", "bool", "complex64"])
     def test_dtypes(self, dtype):
         x = np.array([[0, 1], [1, 1]]).astype(dtype)
-        found = vmap(lambda x: x[::-1])(tf.constant(x))
-        assert found.dtype == dtype
-        assert_array_equal(found.numpy(), x[:, ::-1])
+        result = vmap(lambda x: x[::-1])(tf.constant(x))
+        assert result.dtype == dtype
+        assert_array_equal(result.numpy(), x[:, ::-1])
 
     def test_batches_in_batches(self):
         a, b = tf.constant([1.0, 2.0, 3.0]), tf.constant([10.0, 20.0])
@@ -207,16 +207,16 @@ class TestAxes:
 class TestVectorizedMap:
     def test_structures_and_broadcasting(self):
         elems = {"a": tf.constant([1.0, 2.0]), "b": (tf.constant([[10.0, 20.0]]),)}
-        found = tf.vectorized_map(lambda e: e["a"] * e["b"][0], elems)
-        assert numbers(found) == [[10.0, 20.0], [20.0, 40.0]]
+        result = tf.vectorized_map(lambda e: e["a"] * e["b"][0], elems)
+        assert numbers(result) == [[10.0, 20.0], [20.0, 40.0]]
 
     @pytest.mark.parametrize("size", [0, 1, 3])
     def test_sizes(self, size):
         assert tf.vectorized_map(lambda x: x * 2.0, tf.ones((size, 2))).shape == (size, 2)
 
     def test_other_arguments(self):
-        found = tf.vectorized_map(tf.square, tf.constant([2.0]), fallback_to_while_loop=False)
-        assert numbers(found) == [4.0]
+        result = tf.vectorized_map(tf.square, tf.constant([2.0]), fallback_to_while_loop=False)
+        assert numbers(result) == [4.0]
 
     def test_errors(self):
         with pytest.raises(ValueError, match=r"argument 0\[0\] has 2, argument 0\[1\] has 3"):
@@ -273,22 +273,22 @@ class TestErrors:
         kept = []
         vmap(lambda x: kept.append(x) or x)(tf.constant(stack))
         (leaked,) = kept
-        one = tf.constant(np.ones(stack.shape[1:]))
+        ones = tf.constant(np.ones(stack.shape[1:]))
         for use in (
             tf.sin,
             lambda x: x * 2.0,
             lambda x: 2.0 - x,
-            lambda x: x + one,
-            lambda x: one + x,
+            lambda x: x + ones,
+            lambda x: ones + x,
             lambda x: x > 0,
             tf.identity,
             tf.reduce_sum,
             lambda x: x[None],
             lambda x: tf.reshape(x, (-1,)),
             lambda x: tf.stack([x, x]),
-            lambda x: tf.where(one > 0, x, one),
+            lambda x: tf.where(ones > 0, x, ones),
             lambda x: vmap(lambda y: x * y)(tf.constant(X)),
-            lambda x: tf.grad(lambda y: tf.reduce_sum(x * y))(one),
+            lambda x: tf.grad(lambda y: tf.reduce_sum(x * y))(ones),
         ):
             self.refused(TypeError, "of a vmap was used outside", lambda use=use: use(leaked))
         self.refused(TypeError, "no values yet", lambda: leaked.numpy())
@@ -326,8 +326,8 @@ class TestCustomGradients:
             with tf.GradientTape() as tape:
                 tape.watch([w, *tensors])
                 y = total()
-            found = tape.gradient(y, [w, *tensors], unconnected_gradients="zero")
-            return [one.numpy() for one in found]
+            gradients = tape.gradient(y, [w, *tensors], unconnected_gradients="zero")
+            return [gradient.numpy() for gradient in gradients]
 
         def loop(g):
             rows = zip(*[tf.unstack(tensor) for tensor in tensors], strict=True)
@@ -335,18 +335,18 @@ class TestCustomGradients:
 
         outside = both(lambda: tf.reduce_sum(vmap(lambda *row: f(w, *row))(*tensors)))
         expected = both(lambda: tf.reduce_sum(tf.stack(loop(lambda *row: f(w, *row)))))
-        for one, other in zip(outside, expected, strict=True):
-            assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        for result, other in zip(outside, expected, strict=True):
+            assert_allclose(result, other, rtol=1e-12, atol=1e-12)
 
         def inside(*row):
             return tf.grad(lambda w: tf.reduce_sum(f(w, *row)))(w)
 
-        found = vmap(inside)(*tensors).numpy()
-        assert_allclose(found, np.stack(loop(inside)), rtol=1e-12, atol=1e-12)
+        actual = vmap(inside)(*tensors).numpy()
+        assert_allclose(actual, np.stack(loop(inside)), rtol=1e-12, atol=1e-12)
         twice = both(lambda: tf.reduce_sum(vmap(inside)(*tensors) ** 2))
         expected = both(lambda: tf.reduce_sum(tf.stack(loop(inside)) ** 2))
-        for one, other in zip(twice, expected, strict=True):
-            assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        for result, other in zip(twice, expected, strict=True):
+            assert_allclose(result, other, rtol=1e-12, atol=1e-12)
         way = tf.constant(W[::-1].copy())
         with ForwardAccumulator(w, way) as around:
             y = vmap(lambda *row: f(w, *row))(*tensors)
@@ -412,8 +412,8 @@ class TestCustomGradients:
             return x * w, lambda dy: (None, tf.ones_like(w))
 
         w = tf.constant(W)
-        found = tf.grad(lambda w: tf.reduce_sum(vmap(lambda x: constant(x, w))(X)))(w)
-        assert numbers(found) == [4.0, 4.0, 4.0]
+        gradient = tf.grad(lambda w: tf.reduce_sum(vmap(lambda x: constant(x, w))(X)))(w)
+        assert numbers(gradient) == [4.0, 4.0, 4.0]
 
     def test_variables_keywords_and_structures(self):
         v = tf.Variable(W * 2.0)
@@ -431,9 +431,9 @@ class TestCustomGradients:
             return tape.gradient(y, v).numpy()
 
         x, w = tf.constant(X), tf.constant(W)
-        found = total(lambda: tf.reduce_sum(vmap(lambda x: f([x, x], k=w)["a"])(x)))
+        result = total(lambda: tf.reduce_sum(vmap(lambda x: f([x, x], k=w)["a"])(x)))
         expected = total(lambda: sum(tf.reduce_sum(f([row, row], k=w)["a"]) for row in x))
-        assert_allclose(found, expected)
+        assert_allclose(result, expected)
         self.agree(lambda w, x: f([x, w], k=w)["a"] * f([w, x], k=x)["b"], X)
 
     def test_recomputed_functions(self):
@@ -443,9 +443,9 @@ class TestCustomGradients:
         @tf.custom_gradient
         def squares(x):
             def grad(dy):
-                return vmap(lambda d, one: 2.0 * d * one)(dy, x)
+                return vmap(lambda d, row: 2.0 * d * row)(dy, x)
 
-            return vmap(lambda one: one * one)(x), grad
+            return vmap(lambda row: row * row)(x), grad
 
         self.agree(lambda w, x: squares(w * x), X)
 
@@ -483,8 +483,8 @@ def test_an_operation_is_carried_out_once_for_a_batch(name, monkeypatch):
         operands = list(map(tf.constant, example.operands))
         for i, operand in enumerate(example.operands):
 
-            def call(one, i=i, operands=operands, params=example.params):
-                return primitive(*operands[:i], one, *operands[i + 1 :], **params)
+            def call(operand, i=i, operands=operands, params=example.params):
+                return primitive(*operands[:i], operand, *operands[i + 1 :], **params)
 
             calls.clear()
             vmap(call)(np.stack([operand] * 5))
@@ -515,8 +515,8 @@ class TestAUsersOperation:
 
     def test_values_and_calls(self, cube, calls):
         x, w = tf.constant(np.vstack([X, X[:1]])), tf.constant(W)
-        found = vmap(lambda x: cube(x, w))(x)
-        assert_allclose(found.numpy(), x.numpy() ** 3 * W, rtol=1e-15)
+        result = vmap(lambda x: cube(x, w))(x)
+        assert_allclose(result.numpy(), x.numpy() ** 3 * W, rtol=1e-15)
         assert calls == [(3,)] * 5
 
     def test_an_empty_batch(self, cube):
@@ -536,7 +536,7 @@ def test_a_rule_serves_tapes_outside_a_batch_too():
         return x * 1.0, lambda dy: 3.0 * dy
 
     w, rows = tf.constant([1.0, 2.0]), tf.constant([[1.0, 1.0], [2.0, 2.0]])
-    found = slope(lambda w: tf.reduce_sum(tf.vmap(lambda row: tripled(w) * row)(rows)), w)
-    assert found.numpy().tolist() == [9.0, 9.0]
-    found = slope(lambda w: tf.reduce_sum(tf.vmap(lambda row: tripled(w * row))(rows)), w)
-    assert found.numpy().tolist() == [9.0, 9.0]
+    result = slope(lambda w: tf.reduce_sum(tf.vmap(lambda row: tripled(w) * row)(rows)), w)
+    assert result.numpy().tolist() == [9.0, 9.0]
+    result = slope(lambda w: tf.reduce_sum(tf.vmap(lambda row: tripled(w * row))(rows)), w)
+    assert result.numpy().tolist() == [9.0, 9.0]

@@ -99,14 +99,14 @@ def test_maps_over_nothing(run):
     def pairs(x):
         return tf.map_fn(lambda row: {"pair": tf.stack([row, row]), "is": row[0] > 0}, x)
 
-    found = run(pairs)(nothing)
-    assert {name: tuple(one.shape) for name, one in found.items()} == {
+    results = run(pairs)(nothing)
+    assert {name: tuple(tensor.shape) for name, tensor in results.items()} == {
         "pair": (0, 2, 3),
         "is": (0,),
     }
-    assert (found["pair"].dtype, found["is"].dtype) == (tf.float32, tf.bool)
+    assert (results["pair"].dtype, results["is"].dtype) == (tf.float32, tf.bool)
     assert run(lambda x: tf.keras.ops.map(lambda row: row[:2], x))(nothing).shape == (0, 2)
-    two = run(lambda x, y: tf.map_fn(lambda one: one[0] @ one[1], (x, y)))
+    two = run(lambda x, y: tf.map_fn(lambda row: row[0] @ row[1], (x, y)))
     assert two(tf.ones([0, 2, 3]), tf.ones([0, 3, 4])).shape == (0, 2, 4)
     squares = run(lambda x: tf.map_fn(lambda row: row * row, x))
     assert [tuple(squares(tf.ones([n, 2])).shape) for n in (0, 1, 3, 0)] == [
@@ -131,11 +131,11 @@ def test_maps_over_nothing(run):
 @pytest.mark.parametrize("run", [lambda f: f, tf.function])
 def test_states_that_grow(run):
     """The error names the loop, both shapes and what to do."""
-    x, one = tf.ones(3), tf.ones([1])
+    x, start = tf.ones(3), tf.ones([1])
     loops = {
-        "scan": lambda x: tf.scan(lambda a, _: tf.concat([a, a], 0), x, one),
-        "foldl": lambda x: tf.foldl(lambda a, _: tf.concat([a, a], 0), x, one),
-        "keras": lambda x: tf.keras.ops.scan(lambda a, _: (tf.concat([a, a], 0), a), one, x),
+        "scan": lambda x: tf.scan(lambda a, _: tf.concat([a, a], 0), x, start),
+        "foldl": lambda x: tf.foldl(lambda a, _: tf.concat([a, a], 0), x, start),
+        "keras": lambda x: tf.keras.ops.scan(lambda a, _: (tf.concat([a, a], 0), a), start, x),
     }
     if run is not tf.function:
         assert run(loops.pop("foldl"))(x).shape == (8,)  # Python's own loop
@@ -161,8 +161,8 @@ def test_what_a_map_over_nothing_needs_values_for():
 
     with pytest.raises(ValueError, match=r"map_fn: `elems` has no slices .*tf.TensorSpec\("):
         tf.map_fn(count, nothing)
-    found = tf.map_fn(count, nothing, fn_output_signature=tf.TensorSpec([5], tf.int32))
-    assert (tuple(found.shape), found.dtype) == ((0, 5), tf.int32)
+    result = tf.map_fn(count, nothing, fn_output_signature=tf.TensorSpec([5], tf.int32))
+    assert (tuple(result.shape), result.dtype) == ((0, 5), tf.int32)
     with pytest.raises(ZeroDivisionError):
         tf.map_fn(lambda row: 1 / 0, nothing)
 
@@ -173,7 +173,7 @@ def test_scans_over_nothing(run):
     """Stacks without rows: as tf.scan with an initializer gives, and jax.lax.scan."""
     nothing = tf.zeros([0, 3])
     states = run(lambda c: tf.scan(lambda c, x: (c[0] + x, c[1]), nothing, (c, 1.0)))(tf.ones(3))
-    assert [tuple(one.shape) for one in states] == [(0, 3), (0,)]
+    assert [tuple(state.shape) for state in states] == [(0, 3), (0,)]
     with pytest.raises(ValueError, match="no slices"):
         run(lambda x: tf.scan(lambda c, x: c + x, x))(nothing)
     total = tf.Variable(0.0)

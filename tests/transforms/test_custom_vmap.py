@@ -29,8 +29,8 @@ A, B = np.array([0.5, 1.0, 1.5]), np.array([2.0, 3.0, 4.0])
 
 def both(axes=(0, 0)):
     """The arguments of a batch, or those of its first example."""
-    values = [one if axis == 0 else one[0] for one, axis in zip((A, B), axes, strict=True)]
-    return [tf.constant(one, tf.float64) for one in values]
+    values = [array if axis == 0 else array[0] for array, axis in zip((A, B), axes, strict=True)]
+    return [tf.constant(value, tf.float64) for value in values]
 
 
 def test_outside_of_a_batch_it_is_the_function():
@@ -69,9 +69,9 @@ def test_gradients_inside(wrap, argnum, axes, order):
         return f
 
     a, b = both(axes)
-    found = wrap(tf.vmap(derivative(product(calls)), axes))(a, b)
+    result = wrap(tf.vmap(derivative(product(calls)), axes))(a, b)
     expected = tf.vmap(derivative(lambda a, b: tf.sin(a) * b), axes)(a, b)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    np.testing.assert_allclose(result, expected, atol=1e-12)
     assert "one" not in calls
 
 
@@ -92,9 +92,9 @@ def test_gradients_outside(wrap, argnum, axes, order):
         return g
 
     calls = []
-    found = wrap(derivative(product(calls)))(a, b)
+    result = wrap(derivative(product(calls)))(a, b)
     expected = derivative(lambda a, b: tf.sin(a) * b)(a, b)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
     assert "one" not in calls
 
 
@@ -105,9 +105,9 @@ def test_gradients_inside_and_outside_together():
     a, b = both((0, None))
     calls = []
     for argnum in (0, 1):
-        found = tf.grad(loss(product(calls)), argnum)(a, b)
+        gradient = tf.grad(loss(product(calls)), argnum)(a, b)
         expected = tf.grad(loss(lambda a, b: tf.sin(a) * b), argnum)(a, b)
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-12)
     assert "one" not in calls
 
 
@@ -145,11 +145,11 @@ def test_jacobians_inside_where_the_rows_are_a_batch_of_their_own():
 
     xs, w = tf.constant(np.arange(6.0).reshape(2, 3)), tf.constant([1.0, -1.0, 0.5], tf.float64)
     natural = lambda x, w: x * tf.reduce_sum(x * w)
-    found = tf.vmap(tf.jacobian(scaled), (0, None))(xs, w)
-    np.testing.assert_allclose(found, tf.vmap(tf.jacobian(natural), (0, None))(xs, w))
+    result = tf.vmap(tf.jacobian(scaled), (0, None))(xs, w)
+    np.testing.assert_allclose(result, tf.vmap(tf.jacobian(natural), (0, None))(xs, w))
     total = lambda f: lambda x, w: tf.reduce_sum(f(x, w) ** 2)
-    found = tf.vmap(tf.hessian(total(scaled)), (0, None))(xs, w)
-    np.testing.assert_allclose(found, tf.vmap(tf.hessian(total(natural)), (0, None))(xs, w))
+    result = tf.vmap(tf.hessian(total(scaled)), (0, None))(xs, w)
+    np.testing.assert_allclose(result, tf.vmap(tf.hessian(total(natural)), (0, None))(xs, w))
     assert "one" not in calls
 
 
@@ -158,8 +158,8 @@ def test_two_batches_ask_once_for_each():
     a = tf.constant(np.arange(6.0).reshape(2, 3))
     b = tf.constant(B)
     f = product(calls)
-    found = tf.vmap(tf.vmap(f), (0, None))(a, b)
-    np.testing.assert_allclose(found, np.sin(a) * B)
+    result = tf.vmap(tf.vmap(f), (0, None))(a, b)
+    np.testing.assert_allclose(result, np.sin(a) * B)
     assert calls == [(3, (True, True))]
 
     calls.clear()
@@ -202,9 +202,9 @@ def test_numpy_code_for_all_examples_at_once():
     generator = np.random.default_rng(0)
     a = generator.normal(size=(5, 3, 3)) + 3 * np.eye(3)
     b = generator.normal(size=3)
-    found = tf.vmap(solve, (0, None))(tf.constant(a), tf.constant(b))
+    result = tf.vmap(solve, (0, None))(tf.constant(a), tf.constant(b))
     np.testing.assert_allclose(
-        found, np.linalg.solve(a, np.broadcast_to(b, (5, 3))[..., None])[..., 0]
+        result, np.linalg.solve(a, np.broadcast_to(b, (5, 3))[..., None])[..., 0]
     )
     assert calls == [(5, 3, 3)]
 
@@ -225,15 +225,15 @@ def test_a_custom_gradient_has_its_rule_in_the_batch_too():
     """The rule of the examples' function is not that of its batches: here 10 dy and 100 dy."""
 
     @tf.custom_gradient
-    def one(x):
+    def of_example(x):
         return x * 1.0, lambda dy: 10.0 * dy
 
     @tf.custom_gradient
-    def many(x):
+    def of_batch(x):
         return x * 1.0, lambda dy: 100.0 * dy
 
-    f = tf.custom_vmap(one)
-    f.def_vmap(lambda size, batched, x: (many(x), True))
+    f = tf.custom_vmap(of_example)
+    f.def_vmap(lambda size, batched, x: (of_batch(x), True))
     x = tf.constant([1.0, 2.0])
     assert float(tf.grad(f)(tf.constant(1.0))) == 10.0
     assert tf.vmap(tf.grad(f))(x).numpy().tolist() == [100.0, 100.0]
@@ -258,10 +258,10 @@ def test_structures_integers_statics_and_results_that_are_the_same_for_all():
     def call(x, n):
         return f({"x": x, "y": 5.0, "n": n}, "mode", count=7)
 
-    found = tf.vmap(call)(x, n)
-    assert found["sum"].numpy().tolist() == [6.0, 7.0]
-    assert found["count"].numpy().tolist() == [7, 7]
-    assert found["n"].numpy().tolist() == [6, 8]
+    result = tf.vmap(call)(x, n)
+    assert result["sum"].numpy().tolist() == [6.0, 7.0]
+    assert result["count"].numpy().tolist() == [7, 7]
+    assert result["n"].numpy().tolist() == [6, 8]
     assert seen == [([{"x": True, "y": False, "n": True}, False, False], "mode", 7)]
     gradient = tf.vmap(lambda x, n: tf.grad(lambda x: call(x, n)["sum"])(x))(x, n)
     assert gradient.numpy().tolist() == [1.0, 1.0]
@@ -383,8 +383,8 @@ def test_a_declared_jvp_serves_all_examples_in_one_call(way, declares_vjp):
     jvp, pushed = counted(lambda way, x: tf.constant(way.numpy() * np.cos(x.numpy())))
     vjp, pulled = counted(lambda dy, x: tf.constant(dy.numpy() * np.cos(x.numpy())))
     f = in_numpy(jvp, vjp if declares_vjp else None)
-    found = WAYS_TO_PUSH[way](f, BATCH, 2.0 * BATCH)
-    np.testing.assert_allclose(found, 2.0 * BATCH.numpy() * np.cos(BATCH), rtol=1e-12)
+    result = WAYS_TO_PUSH[way](f, BATCH, 2.0 * BATCH)
+    np.testing.assert_allclose(result, 2.0 * BATCH.numpy() * np.cos(BATCH), rtol=1e-12)
     assert (len(pushed), len(pulled)) == (1, 0)
 
 
@@ -392,7 +392,7 @@ def test_a_declared_vjp_alone_is_called_for_the_elements_of_one_example():
     """Not for those of all examples, 15, though the rule computes them together."""
     vjp, pulled = counted(lambda dy, x: tf.constant(dy.numpy() * np.cos(x.numpy())))
     f = in_numpy(None, vjp)
-    found = WAYS_TO_PUSH["tangent of each"](f, BATCH, 2.0 * BATCH)
-    np.testing.assert_allclose(found, 2.0 * BATCH.numpy() * np.cos(BATCH), rtol=1e-12)
+    result = WAYS_TO_PUSH["tangent of each"](f, BATCH, 2.0 * BATCH)
+    np.testing.assert_allclose(result, 2.0 * BATCH.numpy() * np.cos(BATCH), rtol=1e-12)
     pulled_by = [dy.numpy() for dy, _ in pulled if np.count_nonzero(dy) == 5]
     assert len(pulled_by) == 3  # the unit vectors; the others ask whether it is linear

@@ -112,18 +112,18 @@ class TestAgainstRows:
     def test_a_jacobian(self, function, at):
         x = tf.constant(at)
         wanted = by_rows(function, x).numpy()
-        for found in (
+        for result in (
             on_tape(function, x),
             tf.jacobian(function)(x),
             tf.function(lambda x: on_tape(function, x))(x),
         ):
-            assert_allclose(found.numpy(), wanted, rtol=1e-12, atol=1e-14)
+            assert_allclose(result.numpy(), wanted, rtol=1e-12, atol=1e-14)
 
     def test_the_gradient_of_a_jacobian(self, function, at):
         x = tf.constant(at)
         wanted = tf.grad(of_sum(by_rows, function))(x).numpy()
-        found = tf.grad(of_sum(on_tape, function))(x).numpy()
-        assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
+        gradient = tf.grad(of_sum(on_tape, function))(x).numpy()
+        assert_allclose(gradient, wanted, rtol=1e-10, atol=1e-12)
 
     def test_a_hessian(self, function, at):
         x = tf.constant(at)
@@ -138,8 +138,8 @@ class TestAgainstRows:
     def test_a_batch_of_jacobians(self, function, at):
         points = tf.constant(np.stack([at, 2 * at, at + 0.5]))
         wanted = np.stack([by_rows(function, x).numpy() for x in points])
-        found = tf.vmap(lambda x: on_tape(function, x))(points)
-        assert_allclose(found.numpy(), wanted, rtol=1e-12, atol=1e-14)
+        result = tf.vmap(lambda x: on_tape(function, x))(points)
+        assert_allclose(result.numpy(), wanted, rtol=1e-12, atol=1e-14)
 
 
 FORWARD = [case for case in CASES if case.id != "vector not linear"]
@@ -149,8 +149,8 @@ FORWARD = [case for case in CASES if case.id != "vector not linear"]
 def test_columns(function, at):
     x = tf.constant(at)
     wanted = by_rows(function, x).numpy()
-    found = tf.jacobian(function, mode="forward")(x)
-    assert_allclose(found.numpy(), wanted, rtol=1e-10, atol=1e-12)
+    result = tf.jacobian(function, mode="forward")(x)
+    assert_allclose(result.numpy(), wanted, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -159,9 +159,9 @@ def test_dtypes(name, dtype):
     x = tf.constant(VECTOR.astype(dtype))
     weights = tf.constant(WEIGHTS.astype(dtype))
     function = (lambda x: tf.tanh(x @ weights)) if name == "row" else VECTORS[name]
-    found, wanted = on_tape(function, x), by_rows(function, x)
-    assert found.dtype == dtype
-    assert_allclose(found.numpy(), wanted.numpy(), rtol=8 * np.finfo(dtype).eps)
+    result, wanted = on_tape(function, x), by_rows(function, x)
+    assert result.dtype == dtype
+    assert_allclose(result.numpy(), wanted.numpy(), rtol=8 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize(
@@ -177,10 +177,10 @@ def test_several_sources():
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([x, w, b])
         y = tf.nn.relu(x @ w + b)
-    found = tape.jacobian(y, [x, w, b])
+    jacobians = tape.jacobian(y, [x, w, b])
     wanted = tape.jacobian(y, [x, w, b], experimental_use_pfor=False)
-    for one, other in zip(found, wanted, strict=True):
-        assert_allclose(one.numpy(), other.numpy(), rtol=1e-13)
+    for jacobian, other in zip(jacobians, wanted, strict=True):
+        assert_allclose(jacobian.numpy(), other.numpy(), rtol=1e-13)
 
 
 def test_a_target_that_is_the_source():
@@ -197,13 +197,13 @@ def test_infinite_slopes_stay_on_the_diagonal():
 
     x = tf.constant([0.0, 0.25, 1.0, 4.0])
     for function in (tf.sqrt, root):
-        found = on_tape(function, x).numpy()
-        assert_array_equal(found, np.diag([np.inf, 1.0, 0.5, 0.25]))
-    found = on_tape(lambda x: root(x)[1:] + root(x)[:3] * 2.0, x).numpy()
+        result = on_tape(function, x).numpy()
+        assert_array_equal(result, np.diag([np.inf, 1.0, 0.5, 0.25]))
+    result = on_tape(lambda x: root(x)[1:] + root(x)[:3] * 2.0, x).numpy()
     wanted = np.zeros((3, 4))
     wanted[range(3), range(1, 4)] = [1.0, 0.5, 0.25]
     wanted[range(3), range(3)] = [np.inf, 2.0, 1.0]
-    assert_array_equal(found, wanted)
+    assert_array_equal(result, wanted)
 
 
 def test_a_sum_of_too_many_terms(monkeypatch):
@@ -219,13 +219,13 @@ def test_no_array_of_all_rows_is_made(monkeypatch):
     run = diagonal.run
 
     def watched(primitive, inputs, params, size):
-        found = run(primitive, inputs, params, size)
-        sizes.append((primitive.name, found is not None))
-        return found
+        diagonal = run(primitive, inputs, params, size)
+        sizes.append((primitive.name, diagonal is not None))
+        return diagonal
 
     monkeypatch.setattr(diagonal, "run", watched)
     on_tape(VECTORS["matvec"], tf.constant(VECTOR))
-    assert all(known for _, known in sizes), sizes
+    assert all(kept for _, kept in sizes), sizes
     assert sizes[-1][0] == "matvec"
 
 

@@ -23,13 +23,13 @@ def case(*words):
     return add
 
 
-def made():
+def three():
     return tf.constant(3.0)
 
 
 @case("`x` was never watched: call tape.watch() on it")
 def never_watched():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         y = x * x
     assert tape.gradient(y, x) is None
@@ -38,7 +38,7 @@ def never_watched():
 
 @case("`x` was never watched by this tape, only by another one")
 def watched_by_another():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape, tf.GradientTape() as other:
         other.watch(x)
         y = x * x
@@ -48,7 +48,7 @@ def watched_by_another():
 
 @case("`y = x * x` is computed before tape.watch is called, at line")
 def watched_too_late():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         y = x * x
         tape.watch(x)
@@ -58,7 +58,7 @@ def watched_too_late():
 
 @case("`y` was computed before `x` was watched")
 def watched_too_late_with_another_source():
-    x, z = made(), made()
+    x, z = three(), three()
     with tf.GradientTape() as tape:
         tape.watch(z)
         y = x * z
@@ -69,7 +69,7 @@ def watched_too_late_with_another_source():
 
 @case("`y = x * x` is computed before the tape records")
 def computed_before():
-    x = made()
+    x = three()
     y = x * x
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -79,7 +79,7 @@ def computed_before():
 
 @case("`y = x * x` is computed inside tape.stop_recording()")
 def computed_in_a_pause():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         with tape.stop_recording():
@@ -90,7 +90,7 @@ def computed_in_a_pause():
 
 @case("`y` has the dtype int32, and integers and bools have no gradient")
 def integer_target():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.cast(x, tf.int32)
@@ -100,7 +100,7 @@ def integer_target():
 
 @case("`tf.cast(x, tf.int32)` has the dtype int32, which has no gradient")
 def integer_on_the_way():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         count = tf.cast(x, tf.int32)
@@ -111,7 +111,7 @@ def integer_on_the_way():
 
 @case("`x.astype(int)` has the dtype int")
 def integer_by_a_method():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = x.astype(int) * 2.0
@@ -121,7 +121,7 @@ def integer_by_a_method():
 
 @case("`x > 0` is a comparison, which has no derivative")
 def comparison():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.cast(x > 0, tf.float32)
@@ -131,7 +131,7 @@ def comparison():
 
 @case("`tf.round(2.0 * x)` has no derivative")
 def rounded():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.round(2.0 * x)
@@ -141,7 +141,7 @@ def rounded():
 
 @case("`tf.stop_gradient(a)` detaches its result")
 def detached():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         a = x * 2.0
@@ -153,7 +153,7 @@ def detached():
 
 @case("`tf.stop_gradient(z)` detaches its result")
 def detached_beside_another_way():
-    x, w = made(), made()
+    x, w = three(), three()
     with tf.GradientTape() as tape:
         tape.watch([x, w])
         z = x * x
@@ -164,7 +164,7 @@ def detached_beside_another_way():
 
 @case("`x.numpy()` takes the value out of what is recorded")
 def by_numpy():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.constant(x.numpy()) ** 2
@@ -174,7 +174,7 @@ def by_numpy():
 
 @case("`float(x)` takes the value out of what is recorded")
 def by_float_in_a_loop():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         total = tf.constant(0.0)
@@ -187,7 +187,7 @@ def by_float_in_a_loop():
 
 @case("`math.sin(x)` takes the value as a number")
 def by_math():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.constant(1.0) * math.sin(x)
@@ -197,7 +197,7 @@ def by_math():
 
 @case("`np.asarray(x)` takes the value as a NumPy array")
 def by_asarray():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.constant(1.0) * np.asarray(x)
@@ -207,7 +207,7 @@ def by_asarray():
 
 @case("`out[i] = x * i` writes values into the NumPy array `out`")
 def written_into_an_array():
-    x = made()
+    x = three()
     out = np.zeros(3)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -220,7 +220,7 @@ def written_into_an_array():
 
 @case("`v.assign(x * 2.0)` assigns to the Variable `v`, which is not differentiated")
 def assigned_to_a_variable():
-    x, v = made(), tf.Variable(0.0)
+    x, v = three(), tf.Variable(0.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
         v.assign(x * 2.0)
@@ -248,12 +248,12 @@ def attribute():
 
 @case("`tf.stop_gradient(one)` detaches its result")
 def element_of_a_list():
-    xs = [made(), made()]
+    xs = [three(), three()]
     with tf.GradientTape() as tape:
         tape.watch(xs)
         outs = []
-        for one in xs:
-            outs.append(tf.stop_gradient(one))
+        for element in xs:
+            outs.append(tf.stop_gradient(element))
         y = tf.stack(outs)
     assert tape.gradient(y, xs[0]) is None
     return tape.explain(y, xs[0])
@@ -295,7 +295,7 @@ def in_a_method_of_an_object():
 
 @case("`np.floor(x)` has no derivative")
 def by_a_function_of_numpy():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = np.floor(x) * 2.0
@@ -305,7 +305,7 @@ def by_a_function_of_numpy():
 
 @case("`x` was never watched: call")
 def reset():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = x * x
@@ -322,7 +322,7 @@ def helper(a, scale=2.0):
 
 @case("`b.numpy()` takes the value out of what is recorded")
 def in_a_function_of_the_users():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = helper(x, scale=3.0) * 2.0
@@ -336,7 +336,7 @@ def in_a_compiled_function():
     def rounded_down(a):
         return tf.cast(tf.cast(a, "int32"), "float32")
 
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = rounded_down(x) * 2.0
@@ -377,7 +377,7 @@ def none_from_a_rule():
     def weighted(a, b):
         return a * b, lambda dy: (dy * b, None)
 
-    x = made()
+    x = three()
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
         y = weighted(tf.constant(1.0), x * x)
@@ -387,13 +387,13 @@ def none_from_a_rule():
 
 @case("`inside` captures it, as `w`", "pass it as an argument")
 def captured_by_a_rule():
-    w = made()
+    w = three()
 
     @tf.custom_gradient
     def inside(a):
         return a * w, lambda dy: dy * w
 
-    x = made()
+    x = three()
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([x, w])
         y = inside(x)
@@ -410,7 +410,7 @@ def raised_by_a_rule():
 
         return a * 1.0, grad
 
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = failing(x)
@@ -419,7 +419,7 @@ def raised_by_a_rule():
 
 @case("no operation that this tape recorded leads from `x` to `y`, which depends on `z`")
 def unrelated():
-    x, z = made(), made()
+    x, z = three(), three()
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([x, z])
         y = z * z
@@ -429,7 +429,7 @@ def unrelated():
 
 @case("`g` is itself a gradient, and does not depend on `x`")
 def second_order_of_a_line():
-    x = made()
+    x = three()
     with tf.GradientTape() as outer:
         outer.watch(x)
         with tf.GradientTape() as inner:
@@ -442,7 +442,7 @@ def second_order_of_a_line():
 
 @case("`tf.stop_gradient(g)` detaches its result")
 def second_order_detached():
-    x = made()
+    x = three()
     with tf.GradientTape() as outer:
         outer.watch(x)
         with tf.GradientTape() as inner:
@@ -456,7 +456,7 @@ def second_order_detached():
 
 @case("There is a gradient of `y` by `x`: it is not None.")
 def connected():
-    x = made()
+    x = three()
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
         y = x * tf.stop_gradient(x)
@@ -466,7 +466,7 @@ def connected():
 
 @case("There is a gradient of `g` by `x`: it is not None.")
 def connected_at_second_order():
-    x = made()
+    x = three()
     with tf.GradientTape() as outer:
         outer.watch(x)
         with tf.GradientTape() as inner:
@@ -478,7 +478,7 @@ def connected_at_second_order():
 
 @case("`x` is the source itself: its gradient is 1.")
 def itself():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
     return tape.explain(x, x)
@@ -486,7 +486,7 @@ def itself():
 
 @case("Whether `y` has a gradient by `x` is not known any more: gradient() has freed")
 def asked_after_the_record_was_freed():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = x * x
@@ -500,15 +500,15 @@ def test_the_reason(name):
     compute, words = CASES[name]
     text = compute()
     assert "\n" not in text
-    for one in words:
-        assert one in text, text
+    for word in words:
+        assert word in text, text
     if "(File" in text:
         assert f'File "{__file__}", line ' in text
     assert_next_gradient_is_right()
 
 
 def test_the_line_is_the_right_one():
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         a = x * 2.0
@@ -521,7 +521,7 @@ def test_the_line_is_the_right_one():
 
 
 def test_a_line_for_each_pair():
-    x, z = made(), made()
+    x, z = three(), three()
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = x * z
@@ -606,7 +606,7 @@ def test_the_cells_of_a_notebook_are_read_in_their_order():
 
 def test_asking_changes_nothing():
     """Neither the record nor what outer tapes have of it."""
-    x = made()
+    x = three()
     with tf.GradientTape() as outer:
         outer.watch(x)
         with tf.GradientTape() as tape:
@@ -621,7 +621,7 @@ def test_asking_changes_nothing():
 
 def test_the_warning_says_where():
     """Decision 23, and 4.2: a target that was computed too late."""
-    x = made()
+    x = three()
     with tf.GradientTape() as tape:
         tape.watch(x)
     y = x * x
@@ -644,4 +644,4 @@ def test_what_is_no_tensor_is_refused(target, source, words):
 
 def test_a_tape_that_never_recorded_has_nothing_to_say():
     with pytest.raises(RuntimeError, match="recorded nothing"):
-        tf.GradientTape().explain(made(), made())
+        tf.GradientTape().explain(three(), three())

@@ -255,11 +255,11 @@ def batched(explain: Callable[..., str]) -> str:
     said: list[str] = []
     variable = tf.Variable(0.0)
 
-    def one(x: Any) -> Any:
+    def identity(x: Any) -> Any:
         said.append(explain(x, variable))
         return x
 
-    tf.vmap(one)(tf.constant([1.5, 2.5]))
+    tf.vmap(identity)(tf.constant([1.5, 2.5]))
     return said[0]
 
 

@@ -48,9 +48,9 @@ class TestTheDocumentation:
         assert numbers([backward, accumulator.jvp(backward)]) == [[3.0, 12.0], [6.0, 0.0]]
 
     def test_accumulators_nest(self):
-        x, one = tf.constant(2.0), tf.constant(1.0)
-        with ForwardAccumulator(x, one) as outer:
-            with ForwardAccumulator(x, one) as inner:
+        x, unit = tf.constant(2.0), tf.constant(1.0)
+        with ForwardAccumulator(x, unit) as outer:
+            with ForwardAccumulator(x, unit) as inner:
                 y = x**3
             first = inner.jvp(y)
         assert numbers([first, outer.jvp(first), outer.jvp(y)]) == [12.0, 12.0, 12.0]
@@ -187,18 +187,18 @@ class TestOperations:
             (tf.sin, np.cos),
             (lambda z: tf.reduce_prod(z) * z, None),
         ):
-            found = tf.jvp(function, (z,), (way,))[1].numpy()
+            tangent = tf.jvp(function, (z,), (way,))[1].numpy()
             again = tf.linearize(function, z)[1](way).numpy()
             pulled = tf.vjp(function, z)[1](tf.constant(np.conj(way.numpy())))[0].numpy()
-            assert_allclose(again, found, rtol=1e-12)
+            assert_allclose(again, tangent, rtol=1e-12)
             if slope is not None:
-                assert_allclose(found, slope(z.numpy()) * way.numpy(), rtol=1e-12)
-                assert_allclose(np.conj(pulled), found, rtol=1e-12)
+                assert_allclose(tangent, slope(z.numpy()) * way.numpy(), rtol=1e-12)
+                assert_allclose(np.conj(pulled), tangent, rtol=1e-12)
 
     def test_complex_to_real(self):
         z, way = tf.constant([0.4 - 0.3j]), tf.constant([0.2 + 1.0j])
-        found = tf.jvp(lambda z: tf.abs(z) ** 2, (z,), (way,))[1].numpy()
-        assert_allclose(found, 2 * np.real(np.conj(z.numpy()) * way.numpy()), rtol=1e-12)
+        tangent = tf.jvp(lambda z: tf.abs(z) ** 2, (z,), (way,))[1].numpy()
+        assert_allclose(tangent, 2 * np.real(np.conj(z.numpy()) * way.numpy()), rtol=1e-12)
 
     def test_empty_tensors(self):
         assert pushed(lambda x: tf.reduce_sum(x * x), np.zeros((0, 3))) == 0.0
@@ -269,14 +269,14 @@ class TestCustomGradients:
 
             return x**3, first_order
 
-        x, one = tf.constant(2.0), tf.constant(1.0)
+        x, unit = tf.constant(2.0), tf.constant(1.0)
         f = lambda x: op(x) ** power
-        found = [
+        results = [
             outer(lambda x, inner=inner: inner(tf.identity(x)))(x)
-            for outer in (gradient_function, lambda f: tangent_function(f, one))
-            for inner in (gradient_function(f), tangent_function(f, one))
+            for outer in (gradient_function, lambda f: tangent_function(f, unit))
+            for inner in (gradient_function(f), tangent_function(f, unit))
         ]
-        assert numbers(found) == [expected] * 4
+        assert numbers(results) == [expected] * 4
 
     @pytest.mark.parametrize(("factor", "expected"), [(12.0, 288.0), (1000.0, 480.0)])
     def test_example_1_reverse_over_forward(self, factor, expected):
@@ -284,11 +284,11 @@ class TestCustomGradients:
         by the operations of op2, whose derivative is the true one. Not in silence (decision 5).
         """
         op = nested(lambda x, d: factor * d)
-        x, one = tf.constant(2.0), tf.constant(1.0)
+        x, unit = tf.constant(2.0), tf.constant(1.0)
         with custom_gradient_warnings() as texts:
-            tangent = tangent_function(lambda x: op(x) ** 2, one)
-            found = gradient_function(lambda x: tangent(tf.identity(x)))(x)
-        assert found.numpy() == expected
+            tangent = tangent_function(lambda x: op(x) ** 2, unit)
+            gradient = gradient_function(lambda x: tangent(tf.identity(x)))(x)
+        assert gradient.numpy() == expected
         assert len(texts) == 1
         assert "custom gradient of `grad` is not used on a tape that watches none" in texts[0]
 
@@ -380,8 +380,8 @@ class TestRulesThatAreNotLinear:
     def test_reverse_mode_takes_it(self, change):
         x = tf.constant([0.5, -1.0, 2.0])
         upstream = tf.constant([3.0, 0.5, -4.0])
-        (found,) = tf.vjp(self.changed(change), x)[1](upstream)
-        assert numbers(found) == numbers(change(upstream))
+        (gradient,) = tf.vjp(self.changed(change), x)[1](upstream)
+        assert numbers(gradient) == numbers(change(upstream))
 
 
 def test_a_users_operation_with_several_outputs():

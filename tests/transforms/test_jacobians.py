@@ -21,18 +21,18 @@ class TestJacobian:
     def test_the_shape_is_the_targets_and_the_sources(self):
         x = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
         tape, y = recorded(tf.transpose, x)
-        found = tape.jacobian(y, x)
-        assert found.shape == (3, 2, 2, 3)
+        jacobian = tape.jacobian(y, x)
+        assert jacobian.shape == (3, 2, 2, 3)
         expected = np.einsum("ad,bc->abcd", np.eye(3), np.eye(2))
-        assert_array_equal(found.numpy(), expected)
+        assert_array_equal(jacobian.numpy(), expected)
 
     def test_structures_of_sources(self):
         y = tf.constant([3.0])
         with tf.GradientTape() as tape:
             tape.watch([X, y])
             z = X * y
-        found = tape.jacobian(z, {"a": X, "b": [y, X]})
-        assert numbers(found) == {"a": [[3, 0], [0, 3]], "b": [[[1], [2]], [[3, 0], [0, 3]]]}
+        jacobians = tape.jacobian(z, {"a": X, "b": [y, X]})
+        assert numbers(jacobians) == {"a": [[3, 0], [0, 3]], "b": [[[1], [2]], [[3, 0], [0, 3]]]}
 
     def test_unconnected(self):
         other = tf.constant([[1.0, 2.0, 3.0]])
@@ -56,8 +56,8 @@ class TestJacobian:
         with pytest.raises(RuntimeError, match=match):
             tape.jacobian(y, X, experimental_use_pfor=False)
         tape, y = recorded(lambda x: x * x, persistent=True)
-        found = tape.jacobian(y, X, experimental_use_pfor=False)
-        assert numbers(found) == [[2.0, 0.0], [0.0, 4.0]]
+        jacobian = tape.jacobian(y, X, experimental_use_pfor=False)
+        assert numbers(jacobian) == [[2.0, 0.0], [0.0, 4.0]]
 
     @pytest.mark.parametrize("pfor", [True, False])
     def test_hessian_by_the_jacobian_of_a_gradient(self, pfor):
@@ -67,15 +67,15 @@ class TestJacobian:
                 tape.watch(X)
                 y = X[0] ** 2 * X[1]
             slope = tape.gradient(y, X)
-        found = outer.jacobian(slope, X, experimental_use_pfor=pfor)
-        assert numbers(found) == [[4.0, 2.0], [2.0, 0.0]]
+        jacobian = outer.jacobian(slope, X, experimental_use_pfor=pfor)
+        assert numbers(jacobian) == [[4.0, 2.0], [2.0, 0.0]]
 
     def test_variables_and_other_dtypes(self):
         v = tf.Variable([1.0, 2.0])
         with tf.GradientTape() as tape:
             y = tf.cast(v, "float64") * 3.0
-        found = tape.jacobian(y, v)
-        assert (found.dtype, numbers(found)) == ("float32", [[3.0, 0.0], [0.0, 3.0]])
+        jacobian = tape.jacobian(y, v)
+        assert (jacobian.dtype, numbers(jacobian)) == ("float32", [[3.0, 0.0], [0.0, 3.0]])
 
     @pytest.mark.parametrize("shape", [(0,), (2, 0)])
     def test_empty_targets_and_sources(self, shape):
@@ -148,8 +148,8 @@ class TestCustomRules:
             return x * 2.0, lambda dy: calls.append(dy) or dy * 10.0 * x
 
         tape, y = recorded(fake, persistent=True)
-        found = tape.jacobian(y, X, experimental_use_pfor=pfor)
-        assert numbers(found) == [[10.0, 0.0], [0.0, 20.0]]
+        jacobian = tape.jacobian(y, X, experimental_use_pfor=pfor)
+        assert numbers(jacobian) == [[10.0, 0.0], [0.0, 20.0]]
         assert len(calls) == (1 if pfor else 2)
 
     def test_a_rule_in_numpy(self):
@@ -163,8 +163,8 @@ class TestCustomRules:
         tape, y = recorded(in_numpy, persistent=True)
         for pfor in (True, False):
             calls.clear()
-            found = tape.jacobian(y, X, experimental_use_pfor=pfor)
-            assert numbers(found) == [[5.0, 0.0], [0.0, 5.0]]
+            jacobian = tape.jacobian(y, X, experimental_use_pfor=pfor)
+            assert numbers(jacobian) == [[5.0, 0.0], [0.0, 5.0]]
             assert len(calls) == 2
             assert_clean_state()
 
@@ -183,9 +183,9 @@ class TestCustomRules:
             first, second = both(X)
         for target, by_x, by_v in ((first, 10.0, 7.0), (second, 100.0, 0.0)):
             for pfor in (True, False):
-                found = tape.jacobian(target, [X, v], experimental_use_pfor=pfor)
-                assert_array_equal(found[0].numpy(), by_x * np.eye(2))
-                assert_array_equal(found[1].numpy(), by_v * np.eye(2))
+                jacobians = tape.jacobian(target, [X, v], experimental_use_pfor=pfor)
+                assert_array_equal(jacobians[0].numpy(), by_x * np.eye(2))
+                assert_array_equal(jacobians[1].numpy(), by_v * np.eye(2))
 
 
 class TestBatchJacobian:
@@ -193,17 +193,17 @@ class TestBatchJacobian:
         x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
         tape, y = recorded(lambda x: x * x, x, persistent=True)
         for pfor in (True, False):
-            found = tape.batch_jacobian(y, x, experimental_use_pfor=pfor)
-            assert numbers(found) == [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
+            jacobian = tape.batch_jacobian(y, x, experimental_use_pfor=pfor)
+            assert numbers(jacobian) == [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
 
     def test_more_dimensions(self):
         x = tf.constant(np.random.default_rng(0).normal(size=(4, 2, 3)))
         w = tf.constant(np.random.default_rng(1).normal(size=(3, 5)))
         tape, y = recorded(lambda x: tf.tanh(x @ w), x)
-        found = tape.batch_jacobian(y, x).numpy()
-        expected = [tf.jacobian(lambda x: tf.tanh(x @ w))(one).numpy() for one in x]
-        assert found.shape == (4, 2, 5, 2, 3)
-        assert_allclose(found, np.stack(expected), rtol=1e-12, atol=1e-14)
+        jacobian = tape.batch_jacobian(y, x).numpy()
+        expected = [tf.jacobian(lambda x: tf.tanh(x @ w))(row).numpy() for row in x]
+        assert jacobian.shape == (4, 2, 5, 2, 3)
+        assert_allclose(jacobian, np.stack(expected), rtol=1e-12, atol=1e-14)
 
     @pytest.mark.parametrize(
         ("target", "source"), [(X, X[None]), (X[None], X), (X[0], X[None])], ids=str
@@ -223,8 +223,8 @@ class TestBatchJacobian:
     @pytest.mark.parametrize("choice", ["none", "zero"])
     def test_unconnected_is_zeros(self, choice):
         tape, y = recorded(lambda x: x * x, tf.ones((2, 3)))
-        found = tape.batch_jacobian(y, tf.ones((2, 4)), unconnected_gradients=choice)
-        assert_array_equal(found.numpy(), np.zeros((2, 3, 4)))
+        jacobian = tape.batch_jacobian(y, tf.ones((2, 4)), unconnected_gradients=choice)
+        assert_array_equal(jacobian.numpy(), np.zeros((2, 3, 4)))
 
     @pytest.mark.parametrize("shape", [(1, 0), (0, 2), (0, 0)])
     def test_empty(self, shape):
@@ -249,11 +249,11 @@ class TestHessians:
     def test_values(self):
         with tf.Graph().as_default():
             x = tf.constant([1.0, 2.0])
-            found = tf.hessians(tf.reduce_sum(x**3) + x[0] * x[1], x)
+            hessians = tf.hessians(tf.reduce_sum(x**3) + x[0] * x[1], x)
             other = tf.constant([3.0])
             blocks = tf.hessians(tf.reduce_sum(x**3) * tf.reduce_sum(other**2), [x, other])
             none = tf.hessians(tf.reduce_sum(x**3), [other])
-        assert numbers(found) == [[[6.0, 1.0], [1.0, 12.0]]]
+        assert numbers(hessians) == [[[6.0, 1.0], [1.0, 12.0]]]
         assert numbers(blocks) == [[[54.0, 0.0], [0.0, 108.0]], [[18.0]]]
         assert none == [None]
 
@@ -270,9 +270,9 @@ class TestHessians:
     def test_matrices(self):
         with tf.Graph().as_default():
             x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
-            (found,) = tf.hessians(tf.reduce_sum(x**3), x)
+            (hessian,) = tf.hessians(tf.reduce_sum(x**3), x)
         expected = np.einsum("ab,ac,bd->abcd", 6 * x.numpy(), np.eye(2), np.eye(2))
-        assert_array_equal(found.numpy(), expected)
+        assert_array_equal(hessian.numpy(), expected)
 
 
 class TestComputeGradient:
@@ -282,10 +282,10 @@ class TestComputeGradient:
         theoretical, numerical = tf.test.compute_gradient(
             lambda x, y: tf.tanh(x[:, None] * y), [X, tf.constant([0.5, -1.0, 0.1])]
         )
-        assert [one.shape for one in theoretical] == [(6, 2), (6, 3)]
-        for one, other in zip(theoretical, numerical, strict=True):
-            assert one.dtype == other.dtype == np.float32
-            assert_allclose(one, other, atol=1e-3)
+        assert [jacobian.shape for jacobian in theoretical] == [(6, 2), (6, 3)]
+        for jacobian, other in zip(theoretical, numerical, strict=True):
+            assert jacobian.dtype == other.dtype == np.float32
+            assert_allclose(jacobian, other, atol=1e-3)
 
     def test_a_wrong_rule_is_seen(self):
         @tf.custom_gradient

@@ -113,7 +113,7 @@ def on_values(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*tensors):
-        return tf.constant(function(*[np.asarray(one.numpy()) for one in tensors]))
+        return tf.constant(function(*[np.asarray(tensor.numpy()) for tensor in tensors]))
 
     return call
 
@@ -126,7 +126,7 @@ def as_operation(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def by_products(wrap: Callable[..., Any], **products: Any) -> Callable[..., Any]:
-    wrapped = {name: [wrap(one) for one in given] for name, given in products.items()}
+    wrapped = {name: [wrap(part) for part in parts] for name, parts in products.items()}
     return tf.custom_derivatives(wrap(array_cubic), **wrapped)
 
 
@@ -233,8 +233,8 @@ def test_outside_code_of_each_kind_under_each_transform(kind, way, mode):
     with warnings.catch_warnings():
         if "rules in NumPy" in kind:  # which say that a derivative of theirs would be lost
             warnings.simplefilter("ignore", tf.errors.CustomGradientWarning)
-        found = MODES[mode](way, KINDS[kind]())
-    assert_allclose(found, MODES[mode](way, cubic), rtol=1e-9, atol=1e-9)
+        result = MODES[mode](way, KINDS[kind]())
+    assert_allclose(result, MODES[mode](way, cubic), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.quick
@@ -354,8 +354,8 @@ def test_stateful_code_is_called_in_order_and_never_left_out():
     for k in range(3):
         log.clear()
         assert float(program(tf.constant(float(k)))) == k + 1
-        found = [one for one in log if one != "pure"]
-        assert found == [("a", k), ("b", 2 * k), ("c", k)]
+        events = [event for event in log if event != "pure"]
+        assert events == [("a", k), ("b", 2 * k), ("c", k)]
         assert log.count("pure") == (k == 0)  # to learn its shape, and never again
 
 
@@ -368,9 +368,9 @@ def test_code_without_operands_gives_the_next_value_at_each_call():
 def test_calls_in_a_batch_are_one_for_each_example():
     code, calls = counted(np.cumsum)
     batch = np.arange(6.0).reshape(3, 2)
-    found = tf.vmap(lambda x: tf.numpy_function(code, [x], tf.float64))(batch)
-    assert_allclose(found, np.cumsum(batch, 1))
-    assert [one.shape for (one,) in calls] == [(2,)] * 3
+    result = tf.vmap(lambda x: tf.numpy_function(code, [x], tf.float64))(batch)
+    assert_allclose(result, np.cumsum(batch, 1))
+    assert [array.shape for (array,) in calls] == [(2,)] * 3
     empty = tf.vmap(lambda x: tf.numpy_function(np.cumsum, [x], tf.float64))(np.zeros((0, 2)))
     assert (empty.shape, empty.dtype) == ((0, 2), np.float64)
 
@@ -384,14 +384,14 @@ def test_results_of_numpy_function():
         x += 1  # a copy
         return x, [1, 2], float(y)
 
-    found = tf.numpy_function(both, [POINT, 2.5], [tf.float64, tf.int32, tf.float32])
-    assert isinstance(found, list)
-    assert [one.dtype for one in found] == [np.float64, np.int32, np.float32]
-    assert_allclose(found[0], POINT.numpy() + 1)
-    assert found[2].numpy() == 2.5
+    results = tf.numpy_function(both, [POINT, 2.5], [tf.float64, tf.int32, tf.float32])
+    assert isinstance(results, list)
+    assert [result.dtype for result in results] == [np.float64, np.int32, np.float32]
+    assert_allclose(results[0], POINT.numpy() + 1)
+    assert results[2].numpy() == 2.5
     assert_allclose(POINT, [0.7, -1.2, 1.9])
-    one = tf.numpy_function(func=np.sum, inp=[POINT], Tout=tf.float64, stateful=False, name="sum")
-    assert one.shape == ()
+    total = tf.numpy_function(func=np.sum, inp=[POINT], Tout=tf.float64, stateful=False, name="sum")
+    assert total.shape == ()
     assert isinstance(tf.numpy_function(np.sum, [POINT], [tf.float64]), list)
     view = tf.numpy_function(lambda x: x.T, [tf.ones((2, 3))], tf.float32)
     assert view.shape == (3, 2)
@@ -495,8 +495,8 @@ def test_forward_mode_of_a_rule_in_numpy():
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = tf.jvp(apply, (POINT,), (TANGENT,))[1]
-        assert_allclose(found, matrix @ TANGENT.numpy(), rtol=1e-12)
+        tangent = tf.jvp(apply, (POINT,), (TANGENT,))[1]
+        assert_allclose(tangent, matrix @ TANGENT.numpy(), rtol=1e-12)
         assert_allclose(tf.linearize(apply, POINT)[1](TANGENT), matrix @ TANGENT.numpy())
     factor = 2.0 - 3.0j
     scale = tf.custom_derivatives(
@@ -547,8 +547,8 @@ def test_a_registered_gradient_in_numpy(way, mode):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = MODES[mode](way, cube)
-    assert_allclose(found, MODES[mode](way, lambda x: x**3), rtol=1e-9, atol=1e-9)
+        result = MODES[mode](way, cube)
+    assert_allclose(result, MODES[mode](way, lambda x: x**3), rtol=1e-9, atol=1e-9)
 
 
 def test_values_of_a_captured_tensor():
@@ -575,9 +575,9 @@ def test_an_elementwise_kernel_takes_a_batch_at_once(way, mode):
         x, y = op.inputs
         return 2.0 * x * y * dy, x * x * dy
 
-    found = MODES[mode](way, lambda x: square(x, 2.0) + square(x[0], x))
+    result = MODES[mode](way, lambda x: square(x, 2.0) + square(x[0], x))
     expected = MODES[mode](way, lambda x: 2.0 * x**2 + x[0] ** 2 * x)
-    assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert_allclose(result, expected, rtol=1e-9, atol=1e-9)
 
 
 def unit_vectors(calls: list) -> int:
@@ -599,13 +599,13 @@ def test_an_elementwise_kernel_needs_no_unit_vectors():
     other = tf.constant([2.0, 3.0, 5.0], tf.float64)
     for f in (times, unfused(times)):
         pulled.clear()
-        found = tf.jvp(f, (POINT, other), (TANGENT, POINT))[1]
-        assert_allclose(found, TANGENT.numpy() * other.numpy() + POINT.numpy() ** 2, rtol=1e-12)
+        tangent = tf.jvp(f, (POINT, other), (TANGENT, POINT))[1]
+        assert_allclose(tangent, TANGENT.numpy() * other.numpy() + POINT.numpy() ** 2, rtol=1e-12)
         assert unit_vectors(pulled) == 0
     pulled.clear()
-    one, few = tf.constant(2.0, tf.float64), tf.constant(3.0, tf.float64)
-    found = tf.jvp(times, (POINT, one), (TANGENT, few))[1]  # broadcast: not diagonal
-    assert_allclose(found, TANGENT.numpy() * 2 + 3 * POINT.numpy(), rtol=1e-12)
+    scalar, few = tf.constant(2.0, tf.float64), tf.constant(3.0, tf.float64)
+    tangent = tf.jvp(times, (POINT, scalar), (TANGENT, few))[1]  # broadcast: not diagonal
+    assert_allclose(tangent, TANGENT.numpy() * 2 + 3 * POINT.numpy(), rtol=1e-12)
     assert unit_vectors(pulled) == 3
 
 
@@ -616,8 +616,8 @@ def test_tangents_of_py_function_are_one_more_call():
         return tf.py_function(python, [x], tf.float64)
 
     xs = tf.stack([POINT, 2 * POINT])
-    found = tf.vmap(lambda x: tf.jvp(f, (x,), (TANGENT,))[1])(xs)
-    assert_allclose(found[1], array_jvp(TANGENT.numpy(), 2 * POINT.numpy()), rtol=1e-12)
+    result = tf.vmap(lambda x: tf.jvp(f, (x,), (TANGENT,))[1])(xs)
+    assert_allclose(result[1], array_jvp(TANGENT.numpy(), 2 * POINT.numpy()), rtol=1e-12)
     assert len(calls) == 4
 
 
@@ -656,10 +656,10 @@ def test_threads_call_the_code_once_for_each_call():
         lambda x: tf.numpy_function(lambda x: calls.append(1) or x + 1, [x], tf.float64)
     )
     threads = [threading.Thread(target=lambda: [program(POINT) for _ in range(20)]) for _ in "123"]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert 60 <= len(calls) <= 62  # those that trace at the same time learn the shape each
 
 

@@ -154,7 +154,7 @@ NOT_SEEN = {"numpy_function", "rule in NumPy", "value and rule in NumPy"}
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_under_each_transform(kind, transform):
-    make, known = KINDS[kind]
+    make, cubic = KINDS[kind]
     run, expected = TRANSFORMS[transform]
     if transform == "grad of jvp" and kind in NOT_SEEN:
         with pytest.warns(tf.errors.CustomGradientWarning, match="derivatives do not see them"):
@@ -164,8 +164,8 @@ def test_each_kind_under_each_transform(kind, transform):
         warnings.simplefilter("ignore", tf.errors.CustomGradientWarning)
         compute = run(make())
         for x in (POINT, 0.3 * POINT):  # a program's first call, and a later one
-            found = compute(tf.constant(x))
-            assert_allclose(found, expected(known, x), rtol=1e-9, atol=1e-12)
+            result = compute(tf.constant(x))
+            assert_allclose(result, expected(cubic, x), rtol=1e-9, atol=1e-12)
 
 
 # Where nobody declared a derivative ------------------------------------------------------------
@@ -226,6 +226,6 @@ def test_numpy_function_without_a_rule_warns(transform):
         assert_allclose(compute(tf.constant(POINT)), expected(SINE, POINT))
         return
     with pytest.warns(tf.errors.CustomGradientWarning, match="numpy_function.*custom_gradient"):
-        found = compute(tf.constant(POINT))
-    assert not np.any(found)  # as in the original
+        result = compute(tf.constant(POINT))
+    assert not np.any(result)  # as in the original
     assert_clean_state()

@@ -42,8 +42,8 @@ def test_gradients_have_the_shapes_of_their_sources(data):
     with tf.GradientTape() as tape:
         tape.watch([x, y])
         z = x * y
-    found = tape.gradient(z, [x, y])
-    for gradient, own, other in zip(found, (a, b), (b, a), strict=True):
+    gradients = tape.gradient(z, [x, y])
+    for gradient, own, other in zip(gradients, (a, b), (b, a), strict=True):
         assert gradient.shape == own.shape
         expected = np.broadcast_to(other, shapes.result_shape)
         extra = expected.ndim - own.ndim
@@ -80,9 +80,9 @@ def test_reductions_agree_with_numpy_over_any_axes(data):
     axes = tuple(data.draw(st.sets(st.integers(0, array.ndim - 1)))) if array.ndim else ()
     keepdims = data.draw(st.booleans())
     x = tf.constant(array)
-    found = tf.reduce_sum(x, axes, keepdims)
+    result = tf.reduce_sum(x, axes, keepdims)
     np.testing.assert_allclose(
-        found.numpy(), np.sum(array, axes, keepdims=keepdims), atol=1e-12, strict=True
+        result.numpy(), np.sum(array, axes, keepdims=keepdims), atol=1e-12, strict=True
     )
 
 

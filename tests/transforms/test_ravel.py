@@ -23,7 +23,7 @@ def test_there_and_back():
     back = unravel(vector * 2.0)
     assert list(back) == ["w", "b", "a"]
     assert back["w"].numpy().tolist() == [[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]
-    assert [one.dtype.name for one in tf.nest.flatten(back)] == [
+    assert [leaf.dtype.name for leaf in tf.nest.flatten(back)] == [
         *("float32", "int32", "float32", "float32", "float64"),
     ]
     assert isinstance(back["a"], tuple)
@@ -87,6 +87,6 @@ def test_scipy_minimizes_a_tree():
             value = (1 - x) ** 2 + 100 * (y - x * x) ** 2
         return float(value), tape.gradient(value, point).numpy()
 
-    found = optimize.minimize(loss, vector.numpy(), jac=True)
-    assert found.success
-    np.testing.assert_allclose(found.x, [1.0, 1.0], rtol=1e-4)
+    optimum = optimize.minimize(loss, vector.numpy(), jac=True)
+    assert optimum.success
+    np.testing.assert_allclose(optimum.x, [1.0, 1.0], rtol=1e-4)

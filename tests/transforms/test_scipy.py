@@ -28,12 +28,12 @@ def test_minimize(f, method):
     ours, theirs = {"jac": tf.grad(f)}, {"jac": optimize.rosen_der}
     if method not in OF_FIRST_ORDER:
         ours["hess"], theirs["hess"] = tf.hessian(f), optimize.rosen_hess
-    found = optimize.minimize(f, START, method=method, **ours)
+    optimum = optimize.minimize(f, START, method=method, **ours)
     expected = optimize.minimize(optimize.rosen, START, method=method, **theirs)
-    assert type(found.x) is np.ndarray
-    assert found.success
-    np.testing.assert_allclose(found.x, 1.0, atol=2e-3)
-    np.testing.assert_allclose(found.x, expected.x, atol=1e-5)
+    assert type(optimum.x) is np.ndarray
+    assert optimum.success
+    np.testing.assert_allclose(optimum.x, 1.0, atol=2e-3)
+    np.testing.assert_allclose(optimum.x, expected.x, atol=1e-5)
 
 
 @EITHER
@@ -63,11 +63,11 @@ def test_constraints(method):
     if method == "trust-constr":
         options["hess"], bent["hess"] = tf.hessian(tf.reduce_sum), bend
     disk = optimize.NonlinearConstraint(square, -np.inf, 1.0, jac=tf.grad(square), **bent)
-    found = optimize.minimize(
+    optimum = optimize.minimize(
         *(tf.reduce_sum, np.array([0.3, -0.2]), (), method, tf.grad(tf.reduce_sum)),
         **{"constraints": disk, **options},
     )
-    np.testing.assert_allclose(found.x, -np.sqrt(0.5), atol=1e-4)
+    np.testing.assert_allclose(optimum.x, -np.sqrt(0.5), atol=1e-4)
 
 
 def of_numpy(x):
@@ -82,12 +82,12 @@ def of_ours(x):
 def test_residuals_and_roots(f):
     optimize = pytest.importorskip("scipy.optimize")
     for method in ("trf", "dogbox", "lm"):
-        found = optimize.least_squares(f, [2.0, 2.0], jac=tf.jacobian(f), method=method)
-        assert type(found.x) is type(found.jac) is np.ndarray
-        np.testing.assert_allclose(found.x, 1.0, rtol=1e-8)
+        optimum = optimize.least_squares(f, [2.0, 2.0], jac=tf.jacobian(f), method=method)
+        assert type(optimum.x) is type(optimum.jac) is np.ndarray
+        np.testing.assert_allclose(optimum.x, 1.0, rtol=1e-8)
     for method in ("hybr", "lm"):
-        found = optimize.root(f, [2.0, 2.0], jac=tf.jacobian(f), method=method)
-        np.testing.assert_allclose(found.x, 1.0, rtol=1e-8)
+        optimum = optimize.root(f, [2.0, 2.0], jac=tf.jacobian(f), method=method)
+        np.testing.assert_allclose(optimum.x, 1.0, rtol=1e-8)
     np.testing.assert_allclose(optimize.fsolve(f, [2.0, 2.0], fprime=tf.jacobian(f)), 1.0)
 
 
@@ -116,10 +116,10 @@ def test_stiff_differential_equations(stack):
 
     for method in ("Radau", "BDF", "LSODA"):
         options = {"t_span": (0.0, 3.0), "y0": [2.0, 0.0], "method": method}
-        found = integrate.solve_ivp(slope, jac=tf.jacobian(slope, argnums=1), **options)
+        solution = integrate.solve_ivp(slope, jac=tf.jacobian(slope, argnums=1), **options)
         expected = integrate.solve_ivp(slope, jac=by_hand, **options)
-        assert type(found.y) is np.ndarray
-        np.testing.assert_allclose(found.y, expected.y, rtol=1e-10)
+        assert type(solution.y) is np.ndarray
+        np.testing.assert_allclose(solution.y, expected.y, rtol=1e-10)
 
 
 # Where arrays come back ----------------------------------------------------------------------
@@ -136,23 +136,23 @@ def test_arrays_for_arrays():
     same, push = tf.linearize(f, x)
     first, tangent = tf.jvp(f, (x,), (x,))
     assert [output, same, first] == [36.0] * 3
-    assert [type(one) for one in (output, same, first, tangent, push(x))] == [np.float64] * 5
+    assert [type(value) for value in (output, same, first, tangent, push(x))] == [np.float64] * 5
     assert tangent == push(x) == 108.0
-    for found in (tf.grad(f)(x), gradient, pullback(1.0)[0], tf.elementwise_grad(tf.exp)(x)):
-        assert type(found) is np.ndarray
-        found += 1.0
-    for found in (tf.hessian(f)(x), tf.jacobian(tf.exp)(x), tf.jacobian(tf.grad(f))(x)):
-        assert type(found) is np.ndarray
-        assert found.shape == (3, 3)
+    for result in (tf.grad(f)(x), gradient, pullback(1.0)[0], tf.elementwise_grad(tf.exp)(x)):
+        assert type(result) is np.ndarray
+        result += 1.0
+    for result in (tf.hessian(f)(x), tf.jacobian(tf.exp)(x), tf.jacobian(tf.grad(f))(x)):
+        assert type(result) is np.ndarray
+        assert result.shape == (3, 3)
     np.testing.assert_array_equal(tf.hvp(f)(x, x), 6.0 * x * x)
     tree = {"w": x, "b": [np.float32(2.0), 1.5]}
-    found = tf.grad(lambda p: f(p["w"]) * p["b"][0] * p["b"][1])(tree)
-    assert type(found["w"]) is np.ndarray
-    assert [type(one) for one in found["b"]] == [np.float32, np.float32]
-    (one, aux), found = tf.value_and_grad(lambda x: (f(x), {"x": x}), has_aux=True)(x)
-    assert type(one) is np.float64
+    result = tf.grad(lambda p: f(p["w"]) * p["b"][0] * p["b"][1])(tree)
+    assert type(result["w"]) is np.ndarray
+    assert [type(leaf) for leaf in result["b"]] == [np.float32, np.float32]
+    (value, aux), result = tf.value_and_grad(lambda x: (f(x), {"x": x}), has_aux=True)(x)
+    assert type(value) is np.float64
     assert isinstance(aux["x"], tf.Tensor)
-    np.testing.assert_array_equal(found, 3.0 * x * x)
+    np.testing.assert_array_equal(result, 3.0 * x * x)
     np.testing.assert_array_equal(x, [1.0, 2.0, 3.0])
 
 
@@ -164,7 +164,7 @@ def test_tensors_for_tensors_and_where_something_records():
     assert isinstance(tf.grad(lambda x: x * x)(3.0), tf.Tensor)
     assert isinstance(tf.grad(lambda v: tf.reduce_sum(v * x))(w), tf.Tensor)
     mixed = tf.grad(lambda x, v: tf.reduce_sum(x * v), argnums=(0, 1))(x, w)
-    assert all(isinstance(one, tf.Tensor) for one in mixed)
+    assert all(isinstance(tensor, tf.Tensor) for tensor in mixed)
     with tf.GradientTape() as tape:
         total = tf.reduce_sum(gradient(x))
     assert tape.gradient(total, w).numpy().tolist() == [2.0, 4.0]
@@ -231,8 +231,8 @@ def test_matplotlib():
         pyplot.close(figure)
         return picture
 
-    given = (x, y, z, np.float64(0.5))
-    expected, tensors = drawn(*given), [tf.constant(one) for one in given]
+    args = (x, y, z, np.float64(0.5))
+    expected, tensors = drawn(*args), [tf.constant(arg) for arg in args]
     np.testing.assert_array_equal(drawn(*tensors), expected)
     with tf.GradientTape() as tape:  # recorded ones as well
         tape.watch(tensors)

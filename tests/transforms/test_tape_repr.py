@@ -107,4 +107,4 @@ def test_in_a_batch_and_in_a_trace():
 
     tf.vmap(f)(tf.constant([1.0, 2.0]))
     tf.function(f)(tf.constant(1.0))
-    assert all("watches float32 of shape ()" in one and "1 multiply" in one for one in seen)
+    assert all("watches float32 of shape ()" in text and "1 multiply" in text for text in seen)

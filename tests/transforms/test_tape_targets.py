@@ -415,27 +415,29 @@ def test_wrong_number_of_upstreams(upstreams, targets, words):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "upstream_value",
     ["text", object(), np.array(["a", "b"]), np.array([1.0, None], object), [[1.0], [1.0, 2.0]]],
     ids=["str", "object", "strings", "object array", "ragged"],
 )
-def test_upstreams_that_are_no_numbers(given):
+def test_upstreams_that_are_no_numbers(upstream_value):
     """4.2, other cotangents: an error at once."""
     with pytest.raises((TypeError, ValueError)):
-        upstream(given)
+        upstream(upstream_value)
     assert_next_gradient_is_right()
 
 
-@pytest.mark.parametrize("given", [np.array([10, 100]), tf.constant([10, 100]), [True, True]])
-def test_upstreams_of_integers_are_cast(given):
+@pytest.mark.parametrize(
+    "upstream_value", [np.array([10, 100]), tf.constant([10, 100]), [True, True]]
+)
+def test_upstreams_of_integers_are_cast(upstream_value):
     """4.2: cast to the target's dtype."""
     x = tf.constant([1.0, 2.0])
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = x * x
-    slope = tape.gradient(y, x, output_gradients=np.asarray(given))
+    slope = tape.gradient(y, x, output_gradients=np.asarray(upstream_value))
     assert slope.dtype == tf.float32
-    assert numbers(slope) == (np.asarray(given) * [2.0, 4.0]).tolist()
+    assert numbers(slope) == (np.asarray(upstream_value) * [2.0, 4.0]).tolist()
 
 
 def test_what_has_no_gradient_is_not_called_late():

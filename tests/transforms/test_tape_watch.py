@@ -164,7 +164,7 @@ class TestWatchedVariables:
             y = c * a + b * a
         watched = tape.watched_variables()
         assert isinstance(watched, tuple)
-        assert [one.name for one in watched] == ["a:0", "b:0", "c:0"]
+        assert [variable.name for variable in watched] == ["a:0", "b:0", "c:0"]
         assert watched[0] is a
         assert values(tape.gradient(y, watched)) == (5.0, 1.0, 1.0)
         assert names(tape) == ["a:0", "b:0", "c:0"]

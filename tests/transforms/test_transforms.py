@@ -28,15 +28,15 @@ class TestGrad:
         [(2.0, "float32"), (np.float64(2.0), "float64"), (np.array([2.0]), "float64")],
     )
     def test_python_numbers_and_arrays(self, value, dtype):
-        found = tf.grad(cubes)(value)
-        assert found.dtype == dtype
-        assert np.all(np.asarray(found) == 12.0)
-        assert isinstance(found, tf.Tensor if type(value) is float else type(value))
+        gradient = tf.grad(cubes)(value)
+        assert gradient.dtype == dtype
+        assert np.all(np.asarray(gradient) == 12.0)
+        assert isinstance(gradient, tf.Tensor if type(value) is float else type(value))
 
     def test_variables(self):
         v, w = tf.Variable([2.0]), tf.Variable(5.0)
-        found = tf.grad(lambda v, w: tf.reduce_sum(v * v) * w, argnums=(0, 1))(v, w)
-        assert numbers(found) == [[20.0], 4.0]
+        gradients = tf.grad(lambda v, w: tf.reduce_sum(v * v) * w, argnums=(0, 1))(v, w)
+        assert numbers(gradients) == [[20.0], 4.0]
 
     def test_a_variable_that_the_function_reads_is_the_tapes(self):
         v = tf.Variable(3.0)
@@ -52,9 +52,9 @@ class TestGrad:
         assert numbers(tf.grad(f)(*args)) == [8.0, 18.0, 32.0]
         assert numbers(tf.grad(f, argnums=1)(*args)) == [8.0, 24.0, 48.0]
         assert numbers(tf.grad(f, argnums=-1)(*args)) == 4.0 + 18.0 + 48.0
-        found = tf.grad(f, argnums=(2, 0))(*args)
-        assert isinstance(found, tuple)
-        assert numbers(found) == [70.0, [8.0, 18.0, 32.0]]
+        gradients = tf.grad(f, argnums=(2, 0))(*args)
+        assert isinstance(gradients, tuple)
+        assert numbers(gradients) == [70.0, [8.0, 18.0, 32.0]]
         assert len(tf.grad(f, argnums=[1])(*args)) == 1
         assert tf.grad(f, argnums=())(*args) == ()
 
@@ -64,8 +64,8 @@ class TestGrad:
             return tf.reduce_sum(p["w"] * p["b"][0]) * scale
 
         p = {"w": X, "b": [X * 2.0, tf.ones(2)]}
-        found = tf.grad(f)(p, scale=3.0)
-        assert numbers(found) == {
+        gradients = tf.grad(f)(p, scale=3.0)
+        assert numbers(gradients) == {
             "w": [6.0, 12.0, 18.0],
             "b": [[3.0, 6.0, 9.0], [0.0, 0.0]],
         }
@@ -81,11 +81,11 @@ class TestGrad:
         def f(x):
             return cubes(x), {"twice": x * 2.0, "name": "aux", "none": None}
 
-        found, aux = tf.grad(f, has_aux=True)(X)
-        assert numbers(found) == [3.0, 12.0, 27.0]
+        gradient, aux = tf.grad(f, has_aux=True)(X)
+        assert numbers(gradient) == [3.0, 12.0, 27.0]
         assert (numbers(aux["twice"]), aux["name"], aux["none"]) == ([2.0, 4.0, 6.0], "aux", None)
-        (value, aux), found = tf.value_and_grad(f, has_aux=True)(X)
-        assert numbers([value, found]) == [36.0, [3.0, 12.0, 27.0]]
+        (value, aux), gradient = tf.value_and_grad(f, has_aux=True)(X)
+        assert numbers([value, gradient]) == [36.0, [3.0, 12.0, 27.0]]
 
     def test_what_is_not_connected_is_zero(self):
         assert numbers(tf.grad(lambda x: tf.constant(3.0))(X)) == [0.0, 0.0, 0.0]
@@ -109,8 +109,8 @@ class TestGrad:
         """No confusion of perturbations: d/dx (x d/dy (x + y)) is 1."""
         for inner in (tf.grad, lambda f: lambda y: tf.jvp(f, (y,), (1.0,))[1]):
             for outer in (tf.grad, lambda f: lambda x: tf.jvp(f, (x,), (1.0,))[1]):
-                found = outer(lambda x, inner=inner: x * inner(lambda y: x + y)(1.0))(1.0)
-                assert found.numpy() == 1.0
+                result = outer(lambda x, inner=inner: x * inner(lambda y: x + y)(1.0))(1.0)
+                assert result.numpy() == 1.0
 
     def test_tapes_around_and_inside(self):
         x = tf.constant(2.0)
@@ -139,14 +139,14 @@ class TestGrad:
             gc.enable()
 
     def test_float16(self):
-        found = tf.grad(cubes)(tf.cast(X, "float16"))
-        assert (found.dtype, numbers(found)) == ("float16", [3.0, 12.0, 27.0])
+        gradient = tf.grad(cubes)(tf.cast(X, "float16"))
+        assert (gradient.dtype, numbers(gradient)) == ("float16", [3.0, 12.0, 27.0])
 
     def test_complex_argument(self):
         """The original's convention: conj(dL/dRe - i dL/dIm)."""
         z = tf.constant([1.0 + 2.0j])
-        found = tf.grad(lambda z: tf.reduce_sum(tf.abs(z) ** 2))(z)
-        assert_allclose(found.numpy(), [2.0 + 4.0j], rtol=1e-12)
+        gradient = tf.grad(lambda z: tf.reduce_sum(tf.abs(z) ** 2))(z)
+        assert_allclose(gradient.numpy(), [2.0 + 4.0j], rtol=1e-12)
 
 
 def _by_tape(function, x):
@@ -162,8 +162,8 @@ class TestElementwiseGrad:
         assert numbers(tf.elementwise_grad(tf.elementwise_grad(lambda x: x**3))(X)) == [6, 12, 18]
 
     def test_structures(self):
-        found = tf.elementwise_grad(lambda x, y: {"a": x * y, "b": y}, argnums=(0, 1))(X, X)
-        assert numbers(found) == [[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]
+        gradients = tf.elementwise_grad(lambda x, y: {"a": x * y, "b": y}, argnums=(0, 1))(X, X)
+        assert numbers(gradients) == [[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]
 
 
 class TestVjp:
@@ -176,8 +176,8 @@ class TestVjp:
     def test_cotangents_are_repeated_and_cast(self):
         _, pull = tf.vjp(lambda x: x * x, X)
         assert numbers(pull(2.0)) == [[4.0, 8.0, 12.0]]
-        (found,) = pull(np.array([1.0, 0.0, 1.0]))
-        assert (found.dtype, numbers(found)) == ("float32", [2.0, 0.0, 6.0])
+        (gradient,) = pull(np.array([1.0, 0.0, 1.0]))
+        assert (gradient.dtype, numbers(gradient)) == ("float32", [2.0, 0.0, 6.0])
 
     def test_it_is_differentiated(self):
         def f(x):
@@ -191,8 +191,8 @@ class TestVjp:
 
     def test_complex(self):
         z = tf.constant([1.0 + 2.0j])
-        (found,) = tf.vjp(lambda z: z * z, z)[1](tf.constant([1.0 + 0.0j]))
-        assert_allclose(found.numpy(), [2.0 - 4.0j])
+        (gradient,) = tf.vjp(lambda z: z * z, z)[1](tf.constant([1.0 + 0.0j]))
+        assert_allclose(gradient.numpy(), [2.0 - 4.0j])
 
 
 class TestForward:
@@ -229,8 +229,8 @@ class TestForward:
         def f(x, way):
             return tf.linearize(lambda x: x**3, x)[1](way)
 
-        found = tf.grad(f, argnums=(0, 1))(2.0, 5.0)
-        assert numbers(found) == [60.0, 12.0]
+        gradients = tf.grad(f, argnums=(0, 1))(2.0, 5.0)
+        assert numbers(gradients) == [60.0, 12.0]
 
     def test_the_argument_itself_and_constants(self):
         for push in (
@@ -465,9 +465,9 @@ def test_what_stays_of_a_function_is_what_the_derivative_needs(transform):
 
     captured, x = Data(), np.array([1.0, 2.0])
     references = weakref.ref(captured), weakref.ref(x)
-    _, derivative = transform(lambda x, one=captured: tf.reduce_sum(x * x), x)
+    _, derivative = transform(lambda x, default=captured: tf.reduce_sum(x * x), x)
     del captured, x
     gc.collect()
     assert [reference() for reference in references] == [None, None]
-    found = derivative(1.0)[0] if transform is tf.vjp else derivative(np.ones(2))
-    np.testing.assert_array_equal(found, [2.0, 4.0] if transform is tf.vjp else 6.0)
+    result = derivative(1.0)[0] if transform is tf.vjp else derivative(np.ones(2))
+    np.testing.assert_array_equal(result, [2.0, 4.0] if transform is tf.vjp else 6.0)

@@ -28,7 +28,7 @@ def ignore_warnings():
 
 def loop(f: Any, *args: Any) -> np.ndarray:
     """Return f of each example, one after the other."""
-    return np.stack([f(*[one[i] for one in args]) for i in range(len(args[0]))])
+    return np.stack([f(*[arg[i] for arg in args]) for i in range(len(args[0]))])
 
 
 # How often rules are called --------------------------------------------------------------------
@@ -42,9 +42,9 @@ def counted() -> tuple[Any, list]:
         def rule(dy):
             calls.append("before")
             slope = 3.0 * x**2
-            found = tf.constant(slope.numpy() * dy.numpy())
+            product = tf.constant(slope.numpy() * dy.numpy())
             calls.append("after")
-            return found
+            return product
 
         return x**3, rule
 
@@ -130,11 +130,11 @@ def test_a_rule_that_branches(order, wrap):
     f, above, below = kinked, lambda x: x**2, lambda x: x**3
     for _ in range(order):
         f, above, below = tf.grad(f), tf.grad(above), tf.grad(below)
-    expected = [float(above(one) if float(one) > 0.0 else below(one)) for one in X]
+    expected = [float(above(x) if float(x) > 0.0 else below(x)) for x in X]
     assert_allclose(wrap(tf.vmap(f))(X), expected)
     program = wrap(f)
-    for one, value in zip(X, expected, strict=True):
-        assert_allclose(program(one), value)
+    for x, value in zip(X, expected, strict=True):
+        assert_allclose(program(x), value)
 
 
 def test_branches_that_capture_different_tensors():
@@ -253,11 +253,11 @@ TAKES = {
     "asarray": lambda t: tf.constant(np.asarray(t)),
     "array": lambda t: np.array(t, np.float64),
     "tolist": lambda t: tf.constant(t.tolist(), tf.float64),
-    "items": lambda t: tf.stack([tf.constant(one.item(), tf.float64) for one in t]),
-    "floats": lambda t: tf.constant([float(one) for one in t], tf.float64),
+    "items": lambda t: tf.stack([tf.constant(element.item(), tf.float64) for element in t]),
+    "floats": lambda t: tf.constant([float(element) for element in t], tf.float64),
     "solve": lambda t: tf.constant(np.linalg.solve(np.eye(3), t.numpy())),
     "dlpack": lambda t: tf.constant(np.from_dlpack(t)),
-    "bool": lambda t: t if all(bool(one == one) for one in t) else None,
+    "bool": lambda t: t if all(bool(element == element) for element in t) else None,
 }
 
 
@@ -327,14 +327,14 @@ def test_several_outputs_and_structures():
         return {"x": a**2, "y": a * b}, rule
 
     def f(a, b):
-        found = both({"a": a, "b": b})
-        return found["x"] + 3.0 * found["y"]
+        results = both({"a": a, "b": b})
+        return results["x"] + 3.0 * results["y"]
 
     jacobians = tf.jacobian(f, (0, 1))
     for wrap in (lambda f: f, unfused):
-        found = wrap(jacobians)(X, W)
-        assert_allclose(found[0], np.diag(2 * X.numpy() + 3 * W.numpy()))
-        assert_allclose(found[1], np.diag(3 * X.numpy()))
+        result = wrap(jacobians)(X, W)
+        assert_allclose(result[0], np.diag(2 * X.numpy() + 3 * W.numpy()))
+        assert_allclose(result[1], np.diag(3 * X.numpy()))
 
 
 def test_rows_without_a_gradient():
@@ -343,9 +343,9 @@ def test_rows_without_a_gradient():
         return x + y, lambda dy: (dy, dy * 5.0 if float(y) > 0.0 else None)
 
     for wrap in (lambda f: f, unfused):
-        found = wrap(tf.vmap(tf.grad(f, (0, 1))))(X, X)
-        assert_allclose(found[0], np.ones(3))
-        assert_allclose(found[1], [5.0, 0.0, 5.0])
+        gradients = wrap(tf.vmap(tf.grad(f, (0, 1))))(X, X)
+        assert_allclose(gradients[0], np.ones(3))
+        assert_allclose(gradients[1], [5.0, 0.0, 5.0])
         assert_allclose(wrap(tf.vmap(tf.grad(f, (0, 1))))(X, -X)[1], [0.0, 5.0, 0.0])
 
 
@@ -410,18 +410,18 @@ def test_forward_mode():
 
 def test_threads():
     cube, _ = counted()
-    found = [np.zeros(())] * 4
+    jacobians = [np.zeros(())] * 4
 
     def work(i):
-        found[i] = tf.jacobian(cube)(X * float(i)).numpy()
+        jacobians[i] = tf.jacobian(cube)(X * float(i)).numpy()
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     for i in range(4):
-        assert_allclose(found[i], np.diag(3 * (i * X.numpy()) ** 2))
+        assert_allclose(jacobians[i], np.diag(3 * (i * X.numpy()) ** 2))
 
 
 # Errors ----------------------------------------------------------------------------------------
@@ -456,7 +456,7 @@ def test_values_of_a_batch_inside_the_rule_are_refused():
 
     @tf.custom_gradient
     def f(x):
-        return x * 2.0, lambda dy: tf.vmap(lambda one: one * float(one))(dy)
+        return x * 2.0, lambda dy: tf.vmap(lambda row: row * float(row))(dy)
 
     for run in (lambda: tf.jacobian(f)(X), lambda: tf.grad(lambda x: tf.reduce_sum(f(x)))(X)):
         with pytest.raises(TypeError, match="no values yet"):
