@@ -38,14 +38,14 @@ COMPILED = [tf.function(program, jit_compile=False) for program in EAGER]
 
 
 class Nest:
-    """Calls under tapes, all chosen by one seed; what they give is in `found`."""
+    """Calls under tapes, all chosen by one seed; what they give is in `results`."""
 
     def __init__(self, functions, seed):
         self.functions, self.choose = functions, random.Random(seed)
         self.x, self.y = tf.constant(X), tf.constant(2 * X)
         v.assign(1.5 * X)
         w.assign(0.7)
-        self.found = []
+        self.results = []
         for _ in range(2):
             self.tensors = [self.x, self.y, c]
             self.differentiate(self.choose.randrange(1, 4))
@@ -54,7 +54,7 @@ class Nest:
         return self.choose.random() < probability
 
     def keep(self, tensors):
-        self.found += [None if tensor is None else tensor.numpy() for tensor in tensors]
+        self.results += [None if tensor is None else tensor.numpy() for tensor in tensors]
 
     def call(self):
         function = self.functions[self.choose.randrange(len(self.functions))]
@@ -92,9 +92,9 @@ class Nest:
 @pytest.mark.parametrize("seed", range(60))
 def test_nests_of_tapes(seed):
     """None eagerly may be zeros: all outputs of a compiled function are those of one operation."""
-    expected = Nest(EAGER, seed).found
+    expected = Nest(EAGER, seed).results
     for _ in range(2):  # the second time by the short ways
-        for result, other in zip(Nest(COMPILED, seed).found, expected, strict=True):
+        for result, other in zip(Nest(COMPILED, seed).results, expected, strict=True):
             if result is None or other is None:
                 assert other is None
                 assert result is None or not np.any(result)

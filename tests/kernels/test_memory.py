@@ -525,25 +525,25 @@ import numpy as np
 import tinygrad_cg as tf
 from tinygrad_cg_kernels.runtime import memory
 
-def made():
+def array():
     return memory.empty((200_000,), np.dtype(float))
 
-kept = made()
+kept = array()
 tensor = tf.exp(tf.zeros(300_000))
 here = threading.local()
-here.array = made()
-cycle = [made()]
+here.array = array()
+cycle = [array()]
 cycle.append(cycle)
 module = types.ModuleType("module")
-module.array = made()
+module.array = array()
 sys.modules["module"] = module
-sys.array = made()
-tf.array = np.array = memory.array = made()
-memory._BufferOwner.array = made()
-generator = (one for one in [made(), made()])
+sys.array = array()
+tf.array = np.array = memory.array = array()
+memory._BufferOwner.array = array()
+generator = (item for item in [array(), array()])
 next(generator)
-def quit(array=made()):
-    return made()
+def quit(kept=array()):
+    return array()
 import atexit
 atexit.register(quit)
 print("done")

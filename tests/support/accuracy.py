@@ -223,7 +223,7 @@ def worst(name: str, dtype: np.dtype, count: int, function: Any = None) -> Worst
     parts = range(0, operands[0].size, CHUNK)
     got = [function(*[x[start : start + CHUNK] for x in operands]) for start in parts]
     results = np.concatenate(got).tolist()
-    found = Worst(0.0, ())
+    largest = Worst(0.0, ())
     with mpmath.workprec(PRECISION):
         for result, *values in zip(results, *[x.tolist() for x in operands], strict=True):
             numbers = [mpmath.mpf(value) for value in values]
@@ -232,9 +232,9 @@ def worst(name: str, dtype: np.dtype, count: int, function: Any = None) -> Worst
                 continue
             scale = exact if scaled is None else scaled(*numbers)
             error = _ulps(result, exact, scale, np.finfo(dtype))
-            if not error <= found.error:
-                found = Worst(error, tuple(values))
-    return found
+            if not error <= largest.error:
+                largest = Worst(error, tuple(values))
+    return largest
 
 
 def _ulps(result: Any, exact: Any, scale: Any, info: np.finfo) -> float:

@@ -72,7 +72,7 @@ def _squeeze(x, dim=None):
     if not tf.rank(x):
         return x
     rank = len(x.shape)
-    return tnp.squeeze(x, tuple(one for one in dims if x.shape[one % rank] == 1))
+    return tnp.squeeze(x, tuple(dim for dim in dims if x.shape[dim % rank] == 1))
 
 
 def _softmax(function: Function) -> Function:
@@ -159,10 +159,10 @@ def _eigh(a, UPLO="L"):
 def _fft(name: str) -> Function:
     several = name[-1] in "2n"
 
-    def transform(x, *given, dim=None, **named):
+    def transform(x, *args, dim=None, **named):
         if dim is not None:
             named["axes" if several else "axis"] = [dim] if several and np.ndim(dim) == 0 else dim
-        return getattr(tnp.fft, name)(x, *given, **named)
+        return getattr(tnp.fft, name)(x, *args, **named)
 
     return transform
 
@@ -197,9 +197,9 @@ def _index_select(x, dim, index):
 
 
 def _conv(rank: int) -> Function:
-    def each(given: Any) -> list[Any]:
-        given = [given] if np.ndim(given) == 0 else [*given]
-        return given * (rank // len(given))
+    def each(value: Any) -> list[Any]:
+        value = [value] if np.ndim(value) == 0 else [*value]
+        return value * (rank // len(value))
 
     def conv(x, w, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
         strides, dilations = each(stride), each(dilation)
@@ -211,7 +211,7 @@ def _conv(rank: int) -> Function:
                 for d, k in zip(dilations, sizes, strict=True)
             ]
         else:
-            pads = [(one, one) for one in each(0 if padding == "valid" else padding)]
+            pads = [(amount, amount) for amount in each(0 if padding == "valid" else padding)]
         batched = len(x.shape) == rank + 2
         x = x if batched else x[None]
         x = tnp.transpose(tnp.pad(x, [(0, 0), (0, 0), *pads]), first)
@@ -249,26 +249,26 @@ _OF_NN = "relu relu6 selu silu softsign"
 
 
 def _table() -> dict[str, Function]:
-    found: dict[str, Function] = {}
+    functions: dict[str, Function] = {}
     for pair in _SAME.split():
         ours, _, theirs = pair.partition(":")
         module: Any = tnp
         for part in ours.split("."):
             module = getattr(module, part, None)
         if module is not None:
-            found[theirs or ours] = module
+            functions[theirs or ours] = module
     for pair in _OF_MATH.split():
         theirs, _, ours = pair.partition(":")
         if hasattr(tf.math, ours or theirs):
-            found[theirs] = getattr(tf.math, ours or theirs)
+            functions[theirs] = getattr(tf.math, ours or theirs)
     for name in _OF_NN.split():
         if hasattr(tf.nn, name):
-            found[f"nn.functional.{name}"] = getattr(tf.nn, name)
+            functions[f"nn.functional.{name}"] = getattr(tf.nn, name)
     transforms = "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn"
     for name in transforms.split():
-        found[f"fft.{name}"] = _fft(name)
+        functions[f"fft.{name}"] = _fft(name)
     nn = "nn.functional."
-    found |= {
+    functions |= {
         "add": _scaled(tnp.add),
         "sub": _scaled(tnp.subtract),
         "rsub": lambda x, y, alpha=1: y - alpha * x,
@@ -417,7 +417,7 @@ def _table() -> dict[str, Function]:
             for n in range(5)
         },
     }
-    return found
+    return functions
 
 
 def _plus(x: Any, y: Any) -> Any:
@@ -453,57 +453,57 @@ class Sample:
 
     def __init__(self, torch: Any, operation: Any, function: Function, sample: Any):
         self.torch = torch
-        given = (sample.input, sample.args, sample.kwargs)
+        arguments = (sample.input, sample.args, sample.kwargs)
         self.leaves: list[Any] = []
-        self._marked = self._map(given, self._mark)
+        self._marked = self._map(arguments, self._mark)
         self._converted = self._map(self._marked, self._plain)
         self._theirs, self._ours = operation, function
-        self.arrays = [one.detach().numpy() for one in self.leaves]
+        self.arrays = [leaf.detach().numpy() for leaf in self.leaves]
 
-    def _map(self, given: Any, change: Function) -> Any:
-        if isinstance(given, (tuple, list)):
-            made = [self._map(one, change) for one in given]
-            return made if isinstance(given, list) else tuple(made)
-        if isinstance(given, dict):
-            return {key: self._map(one, change) for key, one in given.items()}
-        return change(given)
+    def _map(self, value: Any, change: Function) -> Any:
+        if isinstance(value, (tuple, list)):
+            parts = [self._map(part, change) for part in value]
+            return parts if isinstance(value, list) else tuple(parts)
+        if isinstance(value, dict):
+            return {key: self._map(part, change) for key, part in value.items()}
+        return change(value)
 
-    def _mark(self, one: Any) -> Any:
-        if isinstance(one, self.torch.Tensor) and one.requires_grad:
-            self.leaves.append(one)
+    def _mark(self, value: Any) -> Any:
+        if isinstance(value, self.torch.Tensor) and value.requires_grad:
+            self.leaves.append(value)
             return _Place(len(self.leaves) - 1)
-        return one
+        return value
 
-    def _plain(self, one: Any) -> Any:
-        return one.detach().numpy() if isinstance(one, self.torch.Tensor) else one
+    def _plain(self, value: Any) -> Any:
+        return value.detach().numpy() if isinstance(value, self.torch.Tensor) else value
 
     def theirs(self, *leaves: Any) -> list[Any]:
-        x, args, named = self._map(self._marked, lambda one: _put(one, leaves))
+        x, args, named = self._map(self._marked, lambda value: _put(value, leaves))
         if self._theirs.name in ("linalg.eigh", "linalg.eigvalsh"):
             x = _symmetric(x)
-        found = self._theirs(x, *args, **named)
+        results = self._theirs(x, *args, **named)
         if self._theirs.name == "linalg.eigh":
-            found = found[0], found[1].abs()
-        return self._floats(found)
+            results = results[0], results[1].abs()
+        return self._floats(results)
 
     def ours(self, *leaves: Any) -> list[Any]:
-        x, args, named = self._map(self._converted, lambda one: _put(one, leaves))
-        found = self._ours(x, *args, **named)
-        found = list(found) if isinstance(found, (tuple, list)) else [found]
-        found = [tf.convert_to_tensor(one) for one in found]
-        return [one for one in found if np.issubdtype(one.dtype, np.inexact)]
+        x, args, named = self._map(self._converted, lambda value: _put(value, leaves))
+        results = self._ours(x, *args, **named)
+        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        results = [tf.convert_to_tensor(result) for result in results]
+        return [result for result in results if np.issubdtype(result.dtype, np.inexact)]
 
-    def _floats(self, found: Any) -> list[Any]:
-        found = list(found) if isinstance(found, (tuple, list)) else [found]
-        return [one for one in found if one.is_floating_point() or one.is_complex()]
+    def _floats(self, results: Any) -> list[Any]:
+        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        return [result for result in results if result.is_floating_point() or result.is_complex()]
 
 
 class _Place(int):
     """The position of an argument that is differentiated."""
 
 
-def _put(one: Any, leaves: Any) -> Any:
-    return leaves[one] if isinstance(one, _Place) else one
+def _put(value: Any, leaves: Any) -> Any:
+    return leaves[value] if isinstance(value, _Place) else value
 
 
 def _weights(shape: tuple[int, ...], seed: int) -> np.ndarray:
@@ -512,41 +512,42 @@ def _weights(shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 def by_torch(torch: Any, sample: Sample) -> list[list[np.ndarray]]:
     """Return values, gradients and gradients of a weighted sum of the gradients."""
-    leaves = [torch.tensor(one, requires_grad=True) for one in sample.arrays]
+    leaves = [torch.tensor(array, requires_grad=True) for array in sample.arrays]
     values = sample.theirs(*leaves)
     loss = sum(
-        (_real(one) * torch.tensor(_weights(tuple(one.shape), k))).sum()
-        for k, one in enumerate(values)
+        (_real(value) * torch.tensor(_weights(tuple(value.shape), k))).sum()
+        for k, value in enumerate(values)
     )
     first = _grad(torch, loss, leaves)
     total = sum(
-        (one * torch.tensor(_weights(tuple(one.shape), k))).sum() for k, one in enumerate(first)
+        (value * torch.tensor(_weights(tuple(value.shape), k))).sum()
+        for k, value in enumerate(first)
     )
     second = _grad(torch, total, leaves)
     return [
-        [one.detach().resolve_conj().numpy(force=True) for one in part]
+        [value.detach().resolve_conj().numpy(force=True) for value in part]
         for part in (values, first, second)
     ]
 
 
 def _grad(torch: Any, loss: Any, leaves: list[Any]) -> list[Any]:
     if not getattr(loss, "requires_grad", False):
-        return [torch.zeros_like(one) for one in leaves]
-    found = torch.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
-    return [torch.zeros_like(x) if g is None else g for g, x in zip(found, leaves, strict=True)]
+        return [torch.zeros_like(leaf) for leaf in leaves]
+    gradients = torch.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
+    return [torch.zeros_like(x) if g is None else g for g, x in zip(gradients, leaves, strict=True)]
 
 
-def _real(one: Any) -> Any:
-    return one.real + one.imag if one.is_complex() else one
+def _real(tensor: Any) -> Any:
+    return tensor.real + tensor.imag if tensor.is_complex() else tensor
 
 
 def _loss_of(sample: Sample) -> Function:
     def loss(*leaves):
         total = tf.constant(0.0, "float64")
-        for k, one in enumerate(sample.ours(*leaves)):
-            if np.iscomplexobj(one):
-                one = tf.math.real(one) + tf.math.imag(one)
-            total += tf.reduce_sum(tf.cast(one, "float64") * _weights(tuple(one.shape), k))
+        for k, tensor in enumerate(sample.ours(*leaves)):
+            if np.iscomplexobj(tensor):
+                tensor = tf.math.real(tensor) + tf.math.imag(tensor)
+            total += tf.reduce_sum(tf.cast(tensor, "float64") * _weights(tuple(tensor.shape), k))
         return total
 
     return loss
@@ -554,10 +555,10 @@ def _loss_of(sample: Sample) -> Function:
 
 def modes(sample: Sample) -> Iterator[tuple[str, Callable[[], list[list[Any]]]]]:
     """Yield how derivatives are found, and a function that finds what `by_torch` returns."""
-    leaves = [tf.constant(one) for one in sample.arrays]
+    leaves = [tf.constant(array) for array in sample.arrays]
     places = tuple(range(len(leaves)))
     loss = _loss_of(sample)
-    weights = [_weights(one.shape, k) for k, one in enumerate(sample.arrays)]
+    weights = [_weights(array.shape, k) for k, array in enumerate(sample.arrays)]
 
     def first(*xs):
         return tf.grad(loss, places)(*xs)
@@ -577,14 +578,14 @@ def modes(sample: Sample) -> Iterator[tuple[str, Callable[[], list[list[Any]]]]]
     yield "forward over reverse", forward
 
     def batched():
-        twice = [tf.stack([one, one]) for one in leaves]
-        found = [tf.vmap(one)(*twice) for one in (sample.ours, first, second)]
-        return [[one[1] for one in part] for part in found]
+        twice = [tf.stack([leaf, leaf]) for leaf in leaves]
+        results = [tf.vmap(function)(*twice) for function in (sample.ours, first, second)]
+        return [[result[1] for result in part] for part in results]
 
     yield "batched", batched
     yield (
         "compiled",
-        lambda: [tf.function(one)(*leaves) for one in (sample.ours, first, second)],
+        lambda: [tf.function(function)(*leaves) for function in (sample.ours, first, second)],
     )
 
 
@@ -592,12 +593,12 @@ def compare(wanted: list[list[np.ndarray]], got: list[list[Any]]) -> str:
     for name, theirs, ours in zip(("value", "gradient", "second"), wanted, got, strict=True):
         if len(theirs) != len(ours):
             return f"{name}: {len(theirs)} results, {len(ours)} here"
-        for one, other in zip(theirs, ours, strict=True):
+        for result, other in zip(theirs, ours, strict=True):
             other = np.asarray(other)
-            if one.shape != other.shape:
-                return f"{name}: shape {one.shape}, {other.shape} here"
-            if not np.allclose(one, other, TOLERANCE, TOLERANCE, equal_nan=True):
-                return f"{name}: {one.ravel()[:4]}, {other.ravel()[:4]} here"
+            if result.shape != other.shape:
+                return f"{name}: shape {result.shape}, {other.shape} here"
+            if not np.allclose(result, other, TOLERANCE, TOLERANCE, equal_nan=True):
+                return f"{name}: {result.ravel()[:4]}, {other.ravel()[:4]} here"
     return ""
 
 
@@ -617,9 +618,9 @@ def main(wanted: list[str]) -> None:
         operations += 1
         samples = list(operation.sample_inputs("cpu", torch.float64, requires_grad=True))
         samples = samples[:: max(1, len(samples) // SAMPLES)][:SAMPLES]
-        for k, given in enumerate(samples):
-            sample = Sample(torch, operation, functions[name], given)
-            if not sample.leaves or not all(one.dtype == np.float64 for one in sample.arrays):
+        for k, raw in enumerate(samples):
+            sample = Sample(torch, operation, functions[name], raw)
+            if not sample.leaves or not all(array.dtype == np.float64 for array in sample.arrays):
                 continue
             try:
                 theirs = by_torch(torch, sample)
@@ -635,12 +636,8 @@ def main(wanted: list[str]) -> None:
                     difference = f"{type(error).__name__}: {lines[0][:150]}"
                 agreed += not difference
                 if difference:
-                    shapes = [one.shape for one in sample.arrays]
-                    print(
-                        f"{name} {k} {mode} {shapes} {given.args} {given.kwargs}: {difference}"[
-                            :330
-                        ]
-                    )
+                    shapes = [array.shape for array in sample.arrays]
+                    print(f"{name} {k} {mode} {shapes} {raw.args} {raw.kwargs}: {difference}"[:330])
         tf.clear_cache()
     print(f"{operations} operations: {agreed} of {count} agreed")
 

@@ -12,14 +12,14 @@ unfused = functools.partial(tf.function, jit_compile=False)
 """Runs operation by operation, and compiles nothing: function/test_fused compiles."""
 
 
-def same(found: Any, expected: Any, rtol: float = 1e-10) -> None:
+def same(results: Any, expected: Any, rtol: float = 1e-10) -> None:
     """Check that two structures of tensors have the same dtypes and nearly the same values."""
-    tf.nest.assert_same_structure(found, expected)
-    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
-        assert (one is None) == (other is None)
-        if one is not None:
-            assert one.dtype == other.dtype
-            np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-12)
+    tf.nest.assert_same_structure(results, expected)
+    for result, other in zip(tf.nest.flatten(results), tf.nest.flatten(expected), strict=True):
+        assert (result is None) == (other is None)
+        if result is not None:
+            assert result.dtype == other.dtype
+            np.testing.assert_allclose(result, other, rtol=rtol, atol=1e-12)
 
 
 def orders(function: Callable[..., Any], x: Any, count: int = 3) -> list[Any]:
@@ -28,8 +28,8 @@ def orders(function: Callable[..., Any], x: Any, count: int = 3) -> list[Any]:
         return [function(x)]
     with tf.GradientTape() as tape:
         tape.watch(x)
-        found = orders(function, x, count - 1)
-    return [*found, None if found[-1] is None else tape.gradient(found[-1], x)]
+        derivatives = orders(function, x, count - 1)
+    return [*derivatives, None if derivatives[-1] is None else tape.gradient(derivatives[-1], x)]
 
 
 def differentiated(example: Any, weights: tf.Tensor, part: Callable[..., Any]) -> Callable:
@@ -46,7 +46,7 @@ def differentiated(example: Any, weights: tf.Tensor, part: Callable[..., Any]) -
                 tape.watch(sources)
                 y = example.call(*tensors)
             first = tape.gradient(y, sources, output_gradients=weights)
-            parts = [tf.reduce_sum(part(one)) for one in first if one is not None]
+            parts = [tf.reduce_sum(part(gradient)) for gradient in first if gradient is not None]
         return y, first, outer.gradient(parts, sources) if parts else None
 
     return derivatives

@@ -53,11 +53,11 @@ class Writer:
         self.count += 1
         return f"{letter}{self.count}"
 
-    def one(self):
+    def expression(self):
         return self.draw.choice([*NAMES, "o.h", "d[0]", "(v + 0.0)", "x"])
 
     def value(self):
-        one, other = self.one(), self.one()
+        left, right = self.expression(), self.expression()
         forms = [
             "tf.sin({0}) * {1}",
             "0.5 * {0} + {1} * 0.4",
@@ -65,17 +65,17 @@ class Writer:
             "tf.tanh({0} * {1})",
         ]
         forms += ["bent({0})", "0.5 * chosen({0})", "({0} if {1} > 0.2 else {1} * 0.5)"]
-        return self.draw.choice(forms).format(one, other)
+        return self.draw.choice(forms).format(left, right)
 
     def test(self):
         form = self.draw.choice(["{} > 0.1", "{} < 0.4", "{} > 0.0 and {} < 0.8", "not {} > 0.3"])
-        return form.format(self.one(), self.one())
+        return form.format(self.expression(), self.expression())
 
     def block(self, indent, depth, in_loop):
-        found = []
+        lines = []
         for _ in range(self.draw.randint(1, 2)):
-            found += self.statement(indent, depth, in_loop)
-        return found
+            lines += self.statement(indent, depth, in_loop)
+        return lines
 
     def statement(self, indent, depth, in_loop):
         kinds = ["assign", "assign"]
@@ -99,17 +99,17 @@ class Writer:
         return [f"{'    ' * indent}if {self.test()}: {jump}"]
 
     def return_(self, indent):
-        return f"{'    ' * indent}return {self.one()} * 0.9 + a"
+        return f"{'    ' * indent}return {self.expression()} * 0.9 + a"
 
     def finish(self, indent, depth, in_loop):
         return [f"{'    ' * indent}if {self.test()}:", self.return_(indent + 1)]
 
     def if_(self, indent, depth, in_loop):
         space = "    " * indent
-        found = [f"{space}if {self.test()}:", *self.block(indent + 1, depth + 1, in_loop)]
+        lines = [f"{space}if {self.test()}:", *self.block(indent + 1, depth + 1, in_loop)]
         if self.draw.random() < 0.6:
-            found += [f"{space}else:", *self.block(indent + 1, depth + 1, in_loop)]
-        return found
+            lines += [f"{space}else:", *self.block(indent + 1, depth + 1, in_loop)]
+        return lines
 
     def while_(self, indent, depth, in_loop):
         space, n = "    " * indent, self.fresh("n")
@@ -213,13 +213,13 @@ def compare(seed, order=3, points=POINTS):
         x = tf.constant(point, tf.float64)
         expected = derivatives(f, x, order if k == 0 else 1)
         try:
-            found = derivatives(compiled, x, order if k == 0 else 1)
+            actual = derivatives(compiled, x, order if k == 0 else 1)
         except AutographError as error:
             return f"refused: {error}", text
         except Exception as error:  # whatever it is, it is a finding
             return f"{type(error).__name__}: {error}", text
-        if not np.allclose(found, expected, rtol=1e-6, atol=1e-8, equal_nan=True):
-            return f"at {point} it gives {found} for {expected}", text
+        if not np.allclose(actual, expected, rtol=1e-6, atol=1e-8, equal_nan=True):
+            return f"at {point} it gives {actual} for {expected}", text
     return "", text
 
 

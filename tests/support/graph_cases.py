@@ -46,10 +46,10 @@ def of_call(primitive: Any, operands: Sequence[np.ndarray], params: dict) -> Fun
 
 def log1pexp(n: int, dtype: Any = FLOAT64) -> FuncGraph:
     """sum(log(1 + exp(x))) and its gradient, by the rule that is exact for large x."""
-    x, one = parameter((n,), dtype), number(1, dtype)
+    x, unit = parameter((n,), dtype), number(1, dtype)
     power = apply("exp", x)
-    upstream = apply("broadcast_to", one, shape=(n,))
-    slope = apply("subtract", one, apply("divide", one, apply("add", one, power)))
+    upstream = apply("broadcast_to", unit, shape=(n,))
+    slope = apply("subtract", unit, apply("divide", unit, apply("add", unit, power)))
     return FuncGraph([x], [total(apply("log1p", power)), apply("multiply", upstream, slope)])
 
 
@@ -137,7 +137,7 @@ def random_graph(choose: Callable[[int], int], shape: tuple[int, int], steps: in
     rows, columns = shape
     dtype = (FLOAT64, np.dtype(np.float32))[choose(2)]
     shapes = [shape, (columns,), (rows, 1), (), shape, (rows,)]
-    inputs = [parameter(one, dtype) for one in shapes]
+    inputs = [parameter(shape, dtype) for shape in shapes]
     values = list(inputs)
     for _ in range(steps):
         values.append(_step(choose, values, dtype))
@@ -150,8 +150,8 @@ def _step(choose: Callable[[int], int], values: list[Value], dtype: np.dtype) ->
         return values[-1 - choose(len(values))]
 
     def fitting(x: Value) -> Value:
-        found = [one for one in values if _broadcast(one.shape, x.shape)]
-        return found[-1 - choose(len(found))]
+        fitting = [value for value in values if _broadcast(value.shape, x.shape)]
+        return fitting[-1 - choose(len(fitting))]
 
     x, kind = pick(), choose(10)
     if kind <= 1:
@@ -223,15 +223,15 @@ def assert_same(
 ) -> None:
     """The program's outputs are the interpreter's, to rounding, and arrays of their own."""
     before = [array.copy() for array in arrays]
-    found, wanted = program(arrays), interpreter(graph)(arrays)
-    for one, other in zip(found, wanted, strict=True):
-        assert (one.shape, one.dtype) == (other.shape, other.dtype)
-        assert one.flags.c_contiguous
-        assert one.flags.writeable
-        assert not any(np.may_share_memory(one, array) for array in arrays)
+    result, wanted = program(arrays), interpreter(graph)(arrays)
+    for actual, other in zip(result, wanted, strict=True):
+        assert (actual.shape, actual.dtype) == (other.shape, other.dtype)
+        assert actual.flags.c_contiguous
+        assert actual.flags.writeable
+        assert not any(np.may_share_memory(actual, array) for array in arrays)
         tolerance = scale * (1e-11 if other.dtype == np.float64 else 2e-4)
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
-    for index, one in enumerate(found):
-        assert not any(np.may_share_memory(one, other) for other in found[:index])
+        np.testing.assert_allclose(actual, other, rtol=tolerance, atol=tolerance)
+    for index, actual in enumerate(result):
+        assert not any(np.may_share_memory(actual, other) for other in result[:index])
     for array, copy in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)

@@ -196,8 +196,8 @@ def rule_of(way, result=lambda dy: dy):
 
 
 def keep_all(*gradients):
-    for one in gradients:
-        keep(one, lambda dy: dy)
+    for gradient in gradients:
+        keep(gradient, lambda dy: dy)
 
 
 def results_of_two_sweeps(x):
@@ -240,10 +240,10 @@ def two_inputs_get_one_array(x):
         tape.watch(x)
         a, b = tf.sin(x), tf.tanh(x)
         y = tf.reduce_sum(tf.exp(op(a, b)))
-    found = tape.gradient(y, [a, b])
-    keep_all(*found)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_allclose(found[0], np.exp(np.sin(x) + np.tanh(x)), 1e-12)
+    gradients = tape.gradient(y, [a, b])
+    keep_all(*gradients)
+    np.testing.assert_array_equal(gradients[0], gradients[1])
+    np.testing.assert_allclose(gradients[0], np.exp(np.sin(x) + np.tanh(x)), 1e-12)
 
 
 def fan_out(x):
@@ -334,20 +334,20 @@ WAYS = {
 def changed() -> tuple[int, list[str]]:
     """Return the number of arrays kept, and the ways that keep one which has changed."""
     x = tf.constant(np.linspace(-2, 2, SIZE))
-    count, found = 0, []
+    count, names = 0, []
     for name, way in WAYS.items():
         KEPT.clear()
         way(x)
         assert KEPT, name
         count += len(KEPT)
         if any(not np.array_equal(array, before) for _, array, before in KEPT):
-            found.append(name)
-    return count, found
+            names.append(name)
+    return count, names
 
 
 if __name__ == "__main__":
     if MODE == "setprofile":
         start()  # the others only watch the import: all of it takes minutes under a tracer
-    count, found = changed()
-    print(f"{MODE}: {len(WAYS)} ways, {count} arrays kept, changed: {found}")
-    sys.exit(bool(found))
+    count, names = changed()
+    print(f"{MODE}: {len(WAYS)} ways, {count} arrays kept, changed: {names}")
+    sys.exit(bool(names))

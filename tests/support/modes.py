@@ -26,27 +26,29 @@ def assert_right_in_all_modes(function: Callable[..., Any], *arrays: Any) -> Non
         return tf.reduce_sum(tf.multiply(function(*operands), weights))
 
     def first(*operands):
-        found = tf.grad(loss, argnums=tuple(range(len(arrays))))(*operands)
-        return [np.asarray(one) for one in found]
+        gradients = tf.grad(loss, argnums=tuple(range(len(arrays))))(*operands)
+        return [np.asarray(gradient) for gradient in gradients]
 
     def slope(*operands):
-        found = tf.grad(loss, argnums=tuple(range(len(arrays))))(*operands)
-        return sum(tf.reduce_sum(one * way) for one, way in zip(found, ways, strict=True))
+        gradients = tf.grad(loss, argnums=tuple(range(len(arrays))))(*operands)
+        return sum(
+            tf.reduce_sum(gradient * way) for gradient, way in zip(gradients, ways, strict=True)
+        )
 
     positions = list(range(len(arrays)))
     tensors = [tf.constant(array) for array in arrays]
     gradients = first(*tensors)
     value = lambda *moved: float(loss(*map(tf.constant, moved)))
-    for found, expected in zip(
+    for actual, expected in zip(
         gradients, numeric_gradients(value, arrays, positions, 1e-5), strict=True
     ):
-        assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+        assert_allclose(actual, expected, rtol=1e-6, atol=1e-8)
     second = tf.grad(slope, argnums=tuple(positions))(*tensors)
     way = lambda *moved: float(slope(*map(tf.constant, moved)))
-    for found, expected in zip(
+    for actual, expected in zip(
         second, numeric_gradients(way, arrays, positions, 1e-5), strict=True
     ):
-        assert_allclose(np.asarray(found), expected, rtol=2e-6, atol=2e-7)
+        assert_allclose(np.asarray(actual), expected, rtol=2e-6, atol=2e-7)
     primals, tangents = tuple(tensors), tuple(map(tf.constant, ways))
     out, tangent = tf.jvp(loss, primals, tangents)
     assert_allclose(float(tangent), float(slope(*tensors)), rtol=1e-12)
@@ -56,10 +58,10 @@ def assert_right_in_all_modes(function: Callable[..., Any], *arrays: Any) -> Non
     with tf.GradientTape() as tape:
         tape.watch(tensors)
         out = tf.reduce_sum(compiled(*tensors) * weights)
-    for found, one in zip(tape.gradient(out, tensors), gradients, strict=True):
-        assert_allclose(np.asarray(found), one, rtol=1e-12, atol=1e-14)
+    for actual, expected_gradient in zip(tape.gradient(out, tensors), gradients, strict=True):
+        assert_allclose(np.asarray(actual), expected_gradient, rtol=1e-12, atol=1e-14)
     stacked = [tf.constant(np.stack([array, array * 0.75])) for array in arrays]
     batched = np.asarray(tf.vmap(function)(*stacked))
     for i in range(2):
-        one = np.asarray(function(*[x[i] for x in stacked]))
-        assert_allclose(batched[i], one, rtol=1e-12, atol=1e-14)
+        expected_gradient = np.asarray(function(*[x[i] for x in stacked]))
+        assert_allclose(batched[i], expected_gradient, rtol=1e-12, atol=1e-14)

@@ -100,9 +100,9 @@ def examples(name: str) -> list[Example]:
         return [_example(primitive, rng, case) for case in primitive.samples]
     domains, params = _split(primitive)
     return [
-        elementwise_example(primitive, rng, shapes, one)
+        elementwise_example(primitive, rng, shapes, options)
         for shapes in ELEMENTWISE_SHAPES[len(domains)]
-        for one in params
+        for options in params
     ]
 
 
@@ -166,10 +166,10 @@ def first_gradients(example: Example, operands: tuple, weights: np.ndarray) -> l
         tape.watch([tensors[i] for i in example.real()])
         result = example.call(*tensors)
     sources = [tensors[i] for i in example.real()]
-    found = tape.gradient(result, sources, output_gradients=tf.constant(weights))
+    gradients = tape.gradient(result, sources, output_gradients=tf.constant(weights))
     return [
-        np.zeros(source.shape, source.dtype) if one is None else one.numpy()
-        for one, source in zip(found, sources, strict=True)
+        np.zeros(source.shape, source.dtype) if gradient is None else gradient.numpy()
+        for gradient, source in zip(gradients, sources, strict=True)
     ]
 
 
@@ -187,14 +187,14 @@ def second_gradients(
         first = tape.gradient(result, sources, output_gradients=tf.constant(weights))
         pairs = zip(first, directions, strict=True)
         parts = [
-            tf.reduce_sum(tf.math.real(tf.multiply(one, np.conj(way))))
-            for one, way in pairs
-            if one is not None
+            tf.reduce_sum(tf.math.real(tf.multiply(gradient, np.conj(way))))
+            for gradient, way in pairs
+            if gradient is not None
         ]
-    found = outer.gradient(parts, sources) if parts else [None] * len(sources)
+    gradients = outer.gradient(parts, sources) if parts else [None] * len(sources)
     return [
-        np.zeros(source.shape, source.dtype) if one is None else one.numpy()
-        for one, source in zip(found, sources, strict=True)
+        np.zeros(source.shape, source.dtype) if gradient is None else gradient.numpy()
+        for gradient, source in zip(gradients, sources, strict=True)
     ]
 
 

@@ -69,11 +69,11 @@ def slope_of_sum(function: Callable[..., Any], at: float = 3.0) -> Any:
 
 def run_in_a_thread(function: Callable[[], Any]) -> Any:
     """Return the result of a function that runs in another thread."""
-    found = []
-    thread = threading.Thread(target=lambda: found.append(function()))
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()))
     thread.start()
     thread.join()
-    return found[0]
+    return results[0]
 
 
 def assert_raises(
@@ -100,9 +100,9 @@ def assert_nothing_is_kept_alive(function: Callable[..., Any], value: Any) -> No
                 y = function(x)
             first = tape.gradient(y, x)
         outer.gradient(first, x)
-        references = [weakref.ref(one) for one in (x, y, first)]
+        references = [weakref.ref(tensor) for tensor in (x, y, first)]
         del x, y, first, tape, outer
-        assert [one() for one in references] == [None] * 3
+        assert [reference() for reference in references] == [None] * 3
     finally:
         gc.enable()
 

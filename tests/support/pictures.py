@@ -98,23 +98,23 @@ def network():
 
 def find(picture, operation=None, name=None):
     """The one item with this operation, or name."""
-    found = [
+    items = [
         item
         for item in picture.items
         if operation in (None, item.operation) and name in (None, item.name)
     ]
-    assert len(found) == 1, found
-    return found[0]
+    assert len(items) == 1, items
+    return items[0]
 
 
 def frame(picture, name):
-    (found,) = [one for one in picture.frames if one.name == name]
-    return found
+    (group,) = [frame for frame in picture.frames if frame.name == name]
+    return group
 
 
 def constants(item):
-    return [one.title for one in item.operands if one.kind == "constant"]
+    return [operand.title for operand in item.operands if operand.kind == "constant"]
 
 
 def groups(picture, kind):
-    return [one for one in picture.groups if one.kind == kind]
+    return [group for group in picture.groups if group.kind == kind]

@@ -67,8 +67,8 @@ def run(shared, count, array, kernel, step, first=0, units=None):
     """Do one task: the kernel on an array, in blocks of `step`; how many the caller did."""
     table = np.array([0, array.size - 1], np.int64)
     units = array.size if units is None else units
-    given = (array,), kernel, table.ctypes.data, first, units, step
-    return shared.share(shared.address, count, *given)
+    task = (array,), kernel, table.ctypes.data, first, units, step
+    return shared.share(shared.address, count, *task)
 
 
 def many_tasks(shared, kernel, seed, tasks, most=4):

@@ -136,23 +136,23 @@ def files(count: int) -> tuple[int, int]:
             paths = [path for path in Path(folder).rglob("*") if path.suffix == ".code"]
             kind = rng.choice(("exchange", "rename", "flip", "cut"))
             for _ in range(max(2, len(paths) // 4)):
-                one, other = rng.sample(paths, 2)
-                if not (one.exists() and other.exists()):
+                first, other = rng.sample(paths, 2)
+                if not (first.exists() and other.exists()):
                     continue
                 if kind == "exchange":
-                    data = one.read_bytes()
-                    one.write_bytes(other.read_bytes())
+                    data = first.read_bytes()
+                    first.write_bytes(other.read_bytes())
                     other.write_bytes(data)
                 elif kind == "rename":
-                    os.replace(one, other)
+                    os.replace(first, other)
                 else:
-                    data = bytearray(one.read_bytes())
+                    data = bytearray(first.read_bytes())
                     at = rng.randrange(len(data))
                     data[at] ^= 1 << rng.randrange(8)
-                    one.write_bytes(data[:at] if kind == "cut" else data)
-            found = values()
-            crashed += found is None
-            wrong += found is not None and found != expected
+                    first.write_bytes(data[:at] if kind == "cut" else data)
+            result = values()
+            crashed += result is None
+            wrong += result is not None and result != expected
     return wrong, crashed
 
 

@@ -74,8 +74,8 @@ INTEGERS = [0, 1, -1, 7, -8, 255, 2**31, -(2**63)]
 
 def function(lines: list[str], helpers: str = "") -> str:
     """Return the text of a function of these lines."""
-    given = ", ".join([*PARAMETERS, *RESULTS, "sizes"])
-    return "\n".join([HEAD, helpers, f"\ndef run({given}):", *lines, "    return True", ""])
+    arguments = ", ".join([*PARAMETERS, *RESULTS, "sizes"])
+    return "\n".join([HEAD, helpers, f"\ndef run({arguments}):", *lines, "    return True", ""])
 
 
 class Writer:
@@ -278,7 +278,7 @@ def _dtype(kind: str) -> np.dtype:
     return np.dtype("?" if kind == "b1" else f"{kind[0]}{int(kind[1:]) // 8}")
 
 
-SIGNATURE = signatures.program([(one.dtype, 1) for one in operands(0)[:-1]])
+SIGNATURE = signatures.program([(operand.dtype, 1) for operand in operands(0)[:-1]])
 
 
 def by_front_end(text: str, signature: Any = SIGNATURE) -> Callable:
@@ -307,36 +307,38 @@ def differences(text: str, seed: int) -> list[str]:
     """Return an array in which the front end's function and Numba's differ, and the text."""
     runs = by_front_end(text), by_numba(text)
     for other in range(3):
-        found = []
+        results = []
         for run in runs:
             arrays = operands(3 * seed + other)
             assert run(*arrays) is True
-            found.append(arrays)
-        for name, mine, its in zip([*PARAMETERS, *RESULTS], *found, strict=False):
+            results.append(arrays)
+        for name, mine, its in zip([*PARAMETERS, *RESULTS], *results, strict=False):
             if not same_bits(mine, its):
                 return [name, f"{mine} {its}", text]
     return []
 
 
-def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
-    if one.dtype.kind != "f":
-        return bool((one == other).all())
-    nan = np.isnan(one)
-    word = f"i{one.itemsize}"
-    return bool((nan == np.isnan(other)).all() and (one.view(word) == other.view(word))[~nan].all())
+def same_bits(first: np.ndarray, other: np.ndarray) -> bool:
+    if first.dtype.kind != "f":
+        return bool((first == other).all())
+    nan = np.isnan(first)
+    word = f"i{first.itemsize}"
+    return bool(
+        (nan == np.isnan(other)).all() and (first.view(word) == other.view(word))[~nan].all()
+    )
 
 
 def main(first: int, count: int) -> None:
     compared, refused = 0, []
     for seed in range(first, first + count):
         try:
-            found = differences(Writer(seed).text(), seed)
+            different = differences(Writer(seed).text(), seed)
         except Untranslatable as error:
             refused.append(f"{seed}: {error}")
             continue
         compared += 1
-        if found:
-            print(seed, *found, sep="\n")
+        if different:
+            print(seed, *different, sep="\n")
             sys.exit(1)
     print(f"{compared} functions have Numba's bits, {len(refused)} were refused", *refused[:5])
 

@@ -35,10 +35,10 @@ def exact_function(name: str) -> Callable[..., Any]:
 
 
 def _with_row(x: Any, value: Any, index: Any, batch_dims: int) -> np.ndarray:
-    made = np.array(x)
-    for place in np.ndindex(made.shape[:batch_dims]):
-        made[(*place, index[place])] = value[place]
-    return made
+    result = np.array(x)
+    for place in np.ndindex(result.shape[:batch_dims]):
+        result[(*place, index[place])] = value[place]
+    return result
 
 
 # Special functions ---------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def beta_density(a: float, b: float, x: float, orders: tuple[int, int]) -> float
 @cache
 def gamma_transport(a: float, base: float, x: float) -> float:
     """y with P(a, y) = P(base, x), by halving an interval of logarithms."""
-    if not all(0 < one < math.inf for one in (a, base, x)):
+    if not all(0 < number < math.inf for number in (a, base, x)):
         return math.nan
     if a == base:
         return x
@@ -456,8 +456,8 @@ def _segment_extremum(
     if batch_dims:
         return np.stack(
             [
-                _segment_extremum(one, where, size, largest, batch_dims - 1)
-                for one, where in zip(x, indices, strict=True)
+                _segment_extremum(rows, where, size, largest, batch_dims - 1)
+                for rows, where in zip(x, indices, strict=True)
             ]
         )
     if x.dtype.kind == "f":
@@ -509,8 +509,8 @@ def _cofactor_change(x: np.ndarray, way: np.ndarray) -> np.ndarray:
 
 
 def _of_each(x: np.ndarray, function: Callable, rank: int = 2) -> np.ndarray:
-    found = [function(one) for one in x.reshape(-1, *x.shape[-2:])]
-    return np.reshape(found, x.shape[: x.ndim - 2 + rank])
+    results = [function(matrix) for matrix in x.reshape(-1, *x.shape[-2:])]
+    return np.reshape(results, x.shape[: x.ndim - 2 + rank])
 
 
 def _by_mpmath(function: Callable, x: np.ndarray) -> np.ndarray:
@@ -648,8 +648,8 @@ def _first_largest(x: np.ndarray, window: Window) -> np.ndarray:
     pairs = np.stack([x, indices], -4)
 
     def reduce(part: np.ndarray) -> np.ndarray:
-        values, found = part[..., 0, :, :], part[..., 1, :, :]
-        return np.take_along_axis(found, values.argmax(-2, keepdims=True), -2)[..., 0, :]
+        values, indices = part[..., 0, :, :], part[..., 1, :, :]
+        return np.take_along_axis(indices, values.argmax(-2, keepdims=True), -2)[..., 0, :]
 
     return _pool(reduce)(pairs, window).astype(np.int64)
 
@@ -707,9 +707,11 @@ def _candidates(seed: np.ndarray, sampler: str, count: int, size: int, unique: b
     generator, kept, tries = np.random.Generator(np.random.Philox(int(seed))), [], 0
     while len(kept) < count:
         share, tries = generator.random(), tries + 1
-        one = int(share * size) if sampler == "uniform" else int(np.expm1(share * np.log1p(size)))
-        if not unique or one not in kept:
-            kept.append(one)
+        drawn_class = (
+            int(share * size) if sampler == "uniform" else int(np.expm1(share * np.log1p(size)))
+        )
+        if not unique or drawn_class not in kept:
+            kept.append(drawn_class)
     return np.array([*kept, tries])
 
 
@@ -725,26 +727,26 @@ def _isotonic_blocks(x: np.ndarray, decreasing: bool) -> np.ndarray:
     The value at i is the least over ends j before i of the largest mean from there to an end k.
     """
     sign, size = (1 if decreasing else -1), x.shape[-1]
-    found = []
+    boundaries = []
     for row in x.reshape(-1, size).astype(float) * sign:
         values = [
             min(max(row[j : k + 1].mean() for k in range(i, size)) for j in range(i + 1))
             for i in range(size)
         ]
         breaks = ~np.isclose(values[1:], values[:-1], rtol=1e-12, atol=1e-12)
-        found.append(np.r_[0, np.cumsum(breaks)])
-    return np.array(found).reshape(x.shape)
+        boundaries.append(np.r_[0, np.cumsum(breaks)])
+    return np.array(boundaries).reshape(x.shape)
 
 
 def _banded(bands: np.ndarray, first: int) -> np.ndarray:
     """Return matrices with the first row of `bands` on diagonal `first`, the others below it."""
     size = bands.shape[-1]
     places = np.arange(size)
-    found = np.zeros((*bands.shape[:-2], size, size), bands.dtype)
+    matrix = np.zeros((*bands.shape[:-2], size, size), bands.dtype)
     for row, k in enumerate(range(first, first - bands.shape[-2], -1)):
         inside = places[(places + k >= 0) & (places + k < size)]
-        found[..., inside, inside + k] = bands[..., row, inside]
-    return found
+        matrix[..., inside, inside + k] = bands[..., row, inside]
+    return matrix
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
@@ -920,9 +922,9 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "eigvals": np.linalg.eigvals,
     "lu": lambda x: _of_each(x, _lu_by_determinants),
     "lu_order": lambda x: _of_each(x, _order_of_pivots, 1),
-    "expm": lambda x: _of_each(x, lambda one: _by_mpmath(mpmath.expm, one)),
-    "sqrtm": lambda x: _of_each(x, lambda one: _by_mpmath(mpmath.sqrtm, one)),
-    "logm": lambda x: _of_each(x, lambda one: _by_mpmath(mpmath.logm, one)),
+    "expm": lambda x: _of_each(x, lambda matrix: _by_mpmath(mpmath.expm, matrix)),
+    "sqrtm": lambda x: _of_each(x, lambda matrix: _by_mpmath(mpmath.sqrtm, matrix)),
+    "logm": lambda x: _of_each(x, lambda matrix: _by_mpmath(mpmath.logm, matrix)),
     "pinv": np.linalg.pinv,
     "lstsq": lambda x, y, rcond: np.linalg.pinv(x) @ y,
     "conv": _conv,

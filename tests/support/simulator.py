@@ -96,7 +96,7 @@ def _waits(function: Any, seen: set[int]) -> bool:
         return True
     called = [function.__globals__.get(name) for name in names]
     called += [cell.cell_contents for cell in function.__closure__ or ()]
-    return any(_waits(one, seen) for one in called)
+    return any(_waits(function, seen) for function in called)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,9 @@ from tinygrad_cg._core.primitive import OPS
 
 def spelled_by_records(namespace):
     """The names in a namespace that records give: `test_ops` tries all of these."""
-    spellings = [one.rpartition(".") for record in OPS.values() for one in record.spellings]
+    spellings = [
+        spelling.rpartition(".") for record in OPS.values() for spelling in record.spellings
+    ]
     return {name for index, _, name in spellings if index == namespace}
 
 
@@ -30,18 +32,18 @@ def rows(table):
 def assert_gives(call, results, names):
     """The call gives the values, of the dtype and shape, that the row says."""
     names = names | {"np": np}
-    found = eval(call, names)
-    assert_annotated(eval(call.partition("(")[0], names), found)
+    result = eval(call, names)
+    assert_annotated(eval(call.partition("(")[0], names), result)
     parts = [part.rpartition(" ") for part in results.split("; ")]
-    several = found if len(parts) > 1 or isinstance(found, list) else [found]
-    for one, (values, _, dtype) in zip(several, parts, strict=True):
+    several = result if len(parts) > 1 or isinstance(result, list) else [result]
+    for tensor, (values, _, dtype) in zip(several, parts, strict=True):
         expected = ast.literal_eval(values)
         if dtype == "value":
-            assert one == (tuple(expected) if isinstance(expected, list) else expected)
+            assert tensor == (tuple(expected) if isinstance(expected, list) else expected)
         else:
-            assert one.dtype == dtype
-            assert one.shape == np.shape(expected)
-            assert np.asarray(one).tolist() == approximately(expected)
+            assert tensor.dtype == dtype
+            assert tensor.shape == np.shape(expected)
+            assert np.asarray(tensor).tolist() == approximately(expected)
 
 
 def is_written(function: FunctionType, name: str | None = None) -> bool:
@@ -52,16 +54,16 @@ def is_written(function: FunctionType, name: str | None = None) -> bool:
     return code.co_filename == file and len(names) == 1
 
 
-def assert_annotated(function, found):
+def assert_annotated(function, result):
     """The type of a result is the one that the function, or else its stub, has for it."""
     annotated = getattr(function, "__annotations__", {}).get("return", "Tensor")
     if annotated in ("Any", "Tensor | Any"):  # of a table, where nothing is said it is a Tensor
-        assert tf.is_tensor(found) or annotated != "Any" or is_written(function)
+        assert tf.is_tensor(result) or annotated != "Any" or is_written(function)
         return
     kind, _, element = annotated.removeprefix("np.").removeprefix("builtins.").partition("[")
-    assert type(found).__name__ == kind, (function, annotated)
+    assert type(result).__name__ == kind, (function, annotated)
     if element.startswith("Tensor"):
-        assert all(map(tf.is_tensor, found))
+        assert all(map(tf.is_tensor, result))
 
 
 def approximately(expected):

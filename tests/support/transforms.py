@@ -15,7 +15,7 @@ TANGENT = np.array([0.3, -1.0, 0.4])
 WEIGHTS = np.array([1.5, -0.5, 2.0])
 
 
-class Known(NamedTuple):
+class Exact(NamedTuple):
     """A function of vectors in NumPy, its Jacobian, and the array of its second derivatives."""
 
     value: Callable[[np.ndarray], np.ndarray]
@@ -29,7 +29,7 @@ def diagonal(x: np.ndarray) -> np.ndarray:
     return out
 
 
-SINE = Known(np.sin, lambda x: np.diag(np.cos(x)), lambda x: -diagonal(np.sin(x)))
+SINE = Exact(np.sin, lambda x: np.diag(np.cos(x)), lambda x: -diagonal(np.sin(x)))
 
 
 def loss(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,47 +40,47 @@ def along(gradient: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x: tf.reduce_sum(gradient(x) * tf.constant(TANGENT))
 
 
-def gradient(known: Known, x: np.ndarray) -> np.ndarray:
-    return WEIGHTS @ known.first(x)
+def gradient(exact: Exact, x: np.ndarray) -> np.ndarray:
+    return WEIGHTS @ exact.first(x)
 
 
-def hessian(known: Known, x: np.ndarray) -> np.ndarray:
-    return np.einsum("i,ijk->jk", WEIGHTS, known.second(x))
+def hessian(exact: Exact, x: np.ndarray) -> np.ndarray:
+    return np.einsum("i,ijk->jk", WEIGHTS, exact.second(x))
 
 
 def pair(x: np.ndarray) -> np.ndarray:
     return np.stack([x, -0.5 * x])
 
 
-def each(expected: Callable[[Known, np.ndarray], np.ndarray]) -> Callable[..., np.ndarray]:
-    return lambda known, x: np.stack([expected(known, one) for one in pair(x)])
+def each(expected: Callable[[Exact, np.ndarray], np.ndarray]) -> Callable[..., np.ndarray]:
+    return lambda exact, x: np.stack([expected(exact, row) for row in pair(x)])
 
 
 def tangent_of(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x: tf.jvp(function, (x,), (tf.constant(TANGENT),))[1]
 
 
-def value(known: Known, x: np.ndarray) -> np.ndarray:
-    return known.value(x)
+def value(exact: Exact, x: np.ndarray) -> np.ndarray:
+    return exact.value(x)
 
 
-def first(known: Known, x: np.ndarray) -> np.ndarray:
-    return known.first(x)
+def first(exact: Exact, x: np.ndarray) -> np.ndarray:
+    return exact.first(x)
 
 
-def tangent(known: Known, x: np.ndarray) -> np.ndarray:
-    return known.first(x) @ TANGENT
+def tangent(exact: Exact, x: np.ndarray) -> np.ndarray:
+    return exact.first(x) @ TANGENT
 
 
-def product(known: Known, x: np.ndarray) -> np.ndarray:
-    return hessian(known, x) @ TANGENT
+def product(exact: Exact, x: np.ndarray) -> np.ndarray:
+    return hessian(exact, x) @ TANGENT
 
 
 def of_pair(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x: function(tf.stack([x, -0.5 * x]))
 
 
-Transform = tuple[Callable[..., Any], Callable[[Known, np.ndarray], np.ndarray]]
+Transform = tuple[Callable[..., Any], Callable[[Exact, np.ndarray], np.ndarray]]
 TRANSFORMS: dict[str, Transform] = {
     "value": (lambda f: f, value),
     "grad": (lambda f: tf.grad(loss(f)), gradient),

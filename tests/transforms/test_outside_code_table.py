@@ -12,13 +12,13 @@ from numpy.testing import assert_allclose
 
 import tinygrad_cg as tf
 from tests.support.orders import assert_clean_state
-from tests.support.transforms import POINT, SINE, TRANSFORMS, Known
+from tests.support.transforms import POINT, SINE, TRANSFORMS, Exact
 
 MATRIX = np.array([[3.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, -0.5, 1.0]])
 INVERSE = np.linalg.inv(MATRIX)
 
 
-SOLVE = Known(
+SOLVE = Exact(
     lambda x: (INVERSE @ x) ** 3,
     lambda x: 3 * (INVERSE @ x)[:, None] ** 2 * INVERSE,
     lambda x: 6 * np.einsum("i,ij,ik->ijk", INVERSE @ x, INVERSE, INVERSE),
@@ -133,7 +133,7 @@ def solve_of_tutorial():
     return lambda b: solve(b) ** 3
 
 
-KINDS: dict[str, tuple[Callable[[], Callable[..., Any]], Known]] = {
+KINDS: dict[str, tuple[Callable[[], Callable[..., Any]], Exact]] = {
     "numpy_function": (sine_by_numpy_function, SINE),
     "py_function": (sine_by_py_function, SINE),
     "primitive": (sine_by_primitives, SINE),
@@ -154,7 +154,7 @@ NOT_SEEN = {"numpy_function", "rule in NumPy", "value and rule in NumPy"}
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_under_each_transform(kind, transform):
-    make, cubic = KINDS[kind]
+    make, exact = KINDS[kind]
     run, expected = TRANSFORMS[transform]
     if transform == "grad of jvp" and kind in NOT_SEEN:
         with pytest.warns(tf.errors.CustomGradientWarning, match="derivatives do not see them"):
@@ -165,7 +165,7 @@ def test_each_kind_under_each_transform(kind, transform):
         compute = run(make())
         for x in (POINT, 0.3 * POINT):  # a program's first call, and a later one
             result = compute(tf.constant(x))
-            assert_allclose(result, expected(cubic, x), rtol=1e-9, atol=1e-12)
+            assert_allclose(result, expected(exact, x), rtol=1e-9, atol=1e-12)
 
 
 # Where nobody declared a derivative ------------------------------------------------------------

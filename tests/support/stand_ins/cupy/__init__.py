@@ -81,10 +81,10 @@ def _check_method(ufunc: np.ufunc, method: str, array: Any) -> None:
     """Raise an error, in CuPy's words, for a method that its ufunc does not have."""
     if method not in _OF_METHODS:  # outer
         return
-    known, name = _OF_METHODS[method], ufunc.__name__
-    if name not in known:
+    supported, name = _OF_METHODS[method], ufunc.__name__
+    if name not in supported:
         raise NotImplementedError(f"`cupy_{name}.{method}` is not supported yet")
-    dtypes = known[name]
+    dtypes = supported[name]
     if dtypes is not None and array.dtype.name not in dtypes.split():
         listed = ", ".join(dtypes.split())
         raise TypeError(f"cupy.{name}.{method} only supports {listed} as data type")
@@ -240,8 +240,10 @@ class ndarray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        found = self._host.__array_interface__
-        return {name: found[name] for name in ("shape", "typestr", "data", "strides")} | {
+        interface_of_host = self._host.__array_interface__
+        return {
+            name: interface_of_host[name] for name in ("shape", "typestr", "data", "strides")
+        } | {
             "version": 3,
             "stream": None,
         }
@@ -278,8 +280,8 @@ class ndarray:
         """Return NumPy's attribute of the name: `T`, `nbytes`, `reshape`, `astype`, `sum`, ..."""
         if name.startswith("_") or name in ("ctypes", "tofile"):
             raise AttributeError(f"arrays of the device have no attribute {name!r}")
-        found = getattr(self._host, name)
-        return _lifted(found) if callable(found) else _wrap(found)
+        attribute = getattr(self._host, name)
+        return _lifted(attribute) if callable(attribute) else _wrap(attribute)
 
     def __getitem__(self, key: Any) -> Any:
         return _wrap(self._host[_unwrap(key)])
@@ -303,8 +305,8 @@ def _of_operator(name: str) -> Callable:
     def call(self: ndarray, *others: Any) -> Any:
         if isinstance(others[0] if others else None, (str, bytes, dict)):
             return NotImplemented
-        found = _lifted(getattr(self._host, name))(*others)
-        return self if type(found) is ndarray and found._host is self._host else found
+        result = _lifted(getattr(self._host, name))(*others)
+        return self if type(result) is ndarray and result._host is self._host else result
 
     return call
 
@@ -375,8 +377,8 @@ def _made(name: str) -> Callable:
 
     def call(value: Any, *arguments: Any, **named: Any) -> ndarray:
         if isinstance(value, ndarray):
-            found = make(value._host, *arguments, **named)
-            return value if found is value._host else ndarray(found)
+            result = make(value._host, *arguments, **named)
+            return value if result is value._host else ndarray(result)
         interface = getattr(value, "__cuda_array_interface__", None)
         if interface is not None:
             return ndarray(make(np.asarray(_Address(interface, value)), *arguments, **named))
@@ -403,10 +405,10 @@ def from_dlpack(array: Any) -> ndarray:
         capsule = array.__dlpack__(stream=1, max_version=(1, 0), copy=None)
     except TypeError:
         capsule = array.__dlpack__(stream=1)
-    found = np.from_dlpack(_Capsule(capsule))
-    pointer = found.__array_interface__["data"][0]
-    interface = {**found.__array_interface__, "data": (pointer, False)}  # CuPy's can be written to
-    return ndarray(np.asarray(_Address(interface, found)))
+    host = np.from_dlpack(_Capsule(capsule))
+    pointer = host.__array_interface__["data"][0]
+    interface = {**host.__array_interface__, "data": (pointer, False)}  # CuPy's can be written to
+    return ndarray(np.asarray(_Address(interface, host)))
 
 
 class _Capsule:

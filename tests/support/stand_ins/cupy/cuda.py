@@ -63,10 +63,12 @@ class Stream:
         if self._captured is None:
             kernel(*arguments)
             return
-        kept = [_Address.of(one) for one in arguments]
+        kept = [_Address.of(argument) for argument in arguments]
 
         def again() -> None:
-            kernel(*[one.read() if type(one) is _Address else one for one in kept])
+            kernel(
+                *[argument.read() if type(argument) is _Address else argument for argument in kept]
+            )
 
         self._captured.append(again)
 
@@ -102,8 +104,8 @@ class Graph:
     def launch(self, stream: Stream | None = None) -> None:
         if (stream or get_current_stream()).is_capturing():
             raise RuntimeError("a graph within a graph is not simulated")
-        for one in self._work:
-            one()
+        for work in self._work:
+            work()
 
 
 def get_current_stream() -> Stream:

@@ -41,9 +41,9 @@ def run(function: Callable, x: np.ndarray, *arguments: Any, **named: Any) -> Any
     return _without_values(function(unit, *arguments, **named))
 
 
-def _without_values(found: Any) -> Any:
+def _without_values(value: Any) -> Any:
     """Return results of the same shapes that are NaN."""
-    if isinstance(found, tuple):
-        parts = map(_without_values, found)
-        return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
-    return np.full_like(found, np.nan) if np.asarray(found).dtype.kind in "fc" else found
+    if isinstance(value, tuple):
+        parts = map(_without_values, value)
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return np.full_like(value, np.nan) if np.asarray(value).dtype.kind in "fc" else value
