@@ -18,8 +18,8 @@ from tinygrad_cg_frontend.sources import source_of
 from tinygrad_cg_frontend.values import FLOATS, NUMBERS, STORED, Formula, Function, Untranslatable
 
 LOOP = ", !llvm.loop !"
-LONG = 25
-"""Instructions: a longer formula is called, where a loop has several."""
+MIN_LONG_INSTRUCTIONS = 25
+"""A formula with at least this many instructions is long: if a loop has several, it calls them."""
 
 
 def translate_formula(
@@ -60,7 +60,11 @@ def finish_formula(
     """
     head = re.compile(rf"^define (.*@{re.escape(symbol)}\(.*)\{{$", re.M)
     formula = head.sub(r"define linkonce_odr \1alwaysinline {", text)
-    if len(kinds) > 1 or not kinds <= {*FLOATS} or _instructions(formula, symbol) < LONG:
+    if (
+        len(kinds) > 1
+        or not kinds <= {*FLOATS}
+        or _instructions(formula, symbol) < MIN_LONG_INSTRUCTIONS
+    ):
         return Formula(formula)
     widest = processor.vector_bits // int(min(kinds)[1:])
     return Formula(formula, (widest,) if kinds == {"f64"} else (widest // 2, widest), guard)

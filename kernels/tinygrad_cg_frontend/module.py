@@ -26,14 +26,15 @@ from tinygrad_cg_frontend.values import (
     constant,
 )
 
-LONG = 100
-"""Lines, of a function of numbers, from which on LLVM takes long to compute vectors by them."""
-LONG_TEXT = 50_000
-"""Characters of a block kernel: a longer formula computes for longer than LLVM needs to make better
-code of single numbers.
+MIN_LONG_LINES = 100
+"""A function of numbers with at least this many lines takes LLVM long to vectorise."""
+MIN_LONG_CHARACTERS = 50_000
+"""A block kernel with at least this many characters has long formulas. Computing them takes longer
+than LLVM needs to optimize code of single numbers.
 """
-EARLY = 8_000
-"""Characters of long formulas that another core compiles while the rest is translated."""
+MIN_EARLY_CHARACTERS = 8_000
+"""Another core begins to compile long formulas, while the rest is translated, when their text has
+this many characters."""
 _SYMBOL = re.compile(r"@([\w.]+)")
 _REORDERED = re.compile(rf" = f(add|mul) reassoc |{ANY_ORDER}")
 """What sums and extremes have whose bits depend on their order: LLVM's flags."""
@@ -124,7 +125,7 @@ class Module:
         text = "\n".join(body.lines)
         called = {*_SYMBOL.findall(text)}
         size = len(body.lines) + sum(self._sizes.get(symbol, 0) for symbol in called)
-        if SUM_LOOP in text or (elementary and size > LONG):
+        if SUM_LOOP in text or (elementary and size > MIN_LONG_LINES):
             self._apart[symbol] = body.declaration()
             if SUM_LOOP not in text:
                 self._complete.append(symbol)
@@ -143,7 +144,7 @@ class Module:
             return
         for count in range(1, len(self._complete) + 1):
             names = self._complete[:count]
-            if self._length(names, self._apart) >= EARLY:
+            if self._length(names, self._apart) >= MIN_EARLY_CHARACTERS:
                 self._begun.append(self._begin_source(self._of_baseline(names, "", level)))
                 self._elsewhere.update(names)
                 del self._complete[:count]
@@ -153,7 +154,7 @@ class Module:
         """Return LLVM's level for baseline code of at least so many characters, if these tell."""
         if not self._for_blocks:
             return BASELINE
-        return BASELINE_LONG if length >= LONG_TEXT else None
+        return BASELINE_LONG if length >= MIN_LONG_CHARACTERS else None
 
     def declare(self, name: str, text: str) -> None:
         self.declared[name] = f"declare {text}"

@@ -67,7 +67,7 @@ def _lines(function: Any, file: str, library: Library) -> list[str]:
     return lines
 
 
-CLOSING = 2  # lines that may follow the last one with code: of brackets
+MAX_CLOSING_LINES = 2  # lines of closing brackets that may follow the last line with code
 
 
 def _spans(code: Any) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
@@ -91,7 +91,7 @@ def _definition(lines: list[str], code: Any) -> ast.FunctionDef | None:
     """Return a definition, of its lines alone; None where they do not tell."""
     begin, last = code.co_firstlineno - 1, _last_line(code)
     head = "if True:\n" if lines[begin : begin + 1] and lines[begin][0].isspace() else ""
-    for count in range(last, last + CLOSING + 1) if last > begin else ():
+    for count in range(last, last + MAX_CLOSING_LINES + 1) if last > begin else ():
         try:
             definition: Any = ast.parse(head + "".join(lines[begin:count])).body[0]
         except (SyntaxError, ValueError):

@@ -52,9 +52,9 @@ from tinygrad_cg_frontend.writer import Product, Writer, holds, is_harmless
 
 SUM_LOOP = ";sums"
 """What stands where a loop ends that sums up in any order."""
-SEVERAL = 3
-"""Long formulas in a function from which on they are called, a vector at a time: fewer are inlined,
-which is quicker by up to a half and takes longer to compile."""
+MAX_INLINED = 3
+"""A function inlines its long formulas if there are at most this many, and otherwise calls them a
+vector at a time. Inlined formulas are up to twice as fast, and take longer to compile."""
 
 
 def are_inlined(formulas: int) -> bool:
@@ -62,7 +62,7 @@ def are_inlined(formulas: int) -> bool:
 
     Otherwise it calls functions of vectors, which look for themselves where a quick formula holds.
     """
-    return formulas <= SEVERAL
+    return formulas <= MAX_INLINED
 
 
 FUNCTIONS = {getattr(math, name): name for name in ("exp", "log", "sin", "cos", "pow", "sqrt")}

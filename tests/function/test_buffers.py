@@ -23,7 +23,14 @@ from tests.support.graph_cases import (
 )
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._function.codegen import buffers
-from tinygrad_cg._function.codegen.buffers import KEPT, LINE, SMALL, Scratch, Span, offsets
+from tinygrad_cg._function.codegen.buffers import (
+    LINE,
+    MAX_ARRAY_BYTES,
+    MAX_BYTES,
+    Scratch,
+    Span,
+    offsets,
+)
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.graph.values import FuncGraph
 from tinygrad_cg_kernels.runtime import memory
@@ -94,11 +101,11 @@ def test_a_program_keeps_one_set_of_its_small_arrays():
 
 
 def test_large_arrays_are_not_kept():
-    assert build(sorts(SMALL // 8)).scratch is not None
-    assert build(sorts(SMALL // 8 + 1)).scratch is None
-    many = FuncGraph([x := parameter((SMALL // 8,))], [])
+    assert build(sorts(MAX_ARRAY_BYTES // 8)).scratch is not None
+    assert build(sorts(MAX_ARRAY_BYTES // 8 + 1)).scratch is None
+    many = FuncGraph([x := parameter((MAX_ARRAY_BYTES // 8,))], [])
     powers = [apply("exp", apply("multiply", x, x))]
-    for _ in range(KEPT // SMALL):
+    for _ in range(MAX_BYTES // MAX_ARRAY_BYTES):
         powers.append(apply("exp", powers[-1]))
     many.outputs = [apply("sort", power, axis=-1, descending=False) for power in powers]
     assert build(many).scratch is None
@@ -126,7 +133,7 @@ def test_what_is_kept_is_freed_with_the_program_and_by_clear_cache():
 @pytest.fixture
 def lent(monkeypatch):
     """Keep the memory of arrays from 800,000 bytes on; what is kept, as it is now."""
-    monkeypatch.setattr(memory, "LARGE", 800_000)
+    monkeypatch.setattr(memory, "MIN_KEPT_BYTES", 800_000)
     monkeypatch.setattr(memory, "_kept", {})
     return lambda: [piece for pieces in memory._kept.values() for _, piece in pieces]
 

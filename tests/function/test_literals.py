@@ -52,7 +52,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [6, 2 * threads.THRESHOLD])
+@pytest.mark.parametrize("n", [6, 2 * threads.MIN_BLOCKED])
 def test_programs_that_differ_in_constants_compile_once(name, dtype, n):
     x = tf.constant(RNG.normal(size=n).astype(dtype))
     first, second = [PROGRAMS[name](*some) for some in ((0.1, 0.6), (0.3, -1.9))]
@@ -165,7 +165,7 @@ def test_the_call_says_what_the_numbers_are():
     assert "] = 2.5" in call
     assert "0.375" not in kernel
     assert "2.5" not in kernel
-    n = 2 * threads.THRESHOLD
+    n = 2 * threads.MIN_BLOCKED
     call, kernel = tf.function(lambda x: tf.sin(x * 0.375)).kernels(tf.constant(RNG.normal(size=n)))
     assert "# split_0_0: literals_float64[" in call
     assert "] = 0.375" in call

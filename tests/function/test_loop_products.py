@@ -288,7 +288,7 @@ def test_no_python_runs_between_rounds():
 def test_products_of_many_rounds_can_be_interrupted(monkeypatch):
     operands = normal(9, 9), normal(5, 9), normal(7, 8, 5)
     expected = bits(tf.function(recurrence)(*operands))
-    monkeypatch.setattr(rounds, "WORK", 1000)  # a round or two at a time
+    monkeypatch.setattr(rounds, "MAX_MULTIPLICATIONS", 1000)  # a round or two at a time
     assert bits(tf.function(recurrence)(*operands)) == expected
 
 

@@ -42,7 +42,7 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 exp, add = Elementwise("exp", elementary.exp, 1, "float"), Elementwise("add", elementary.add, 2)
 sin = Elementwise("sin", elementary.sin, 1, "float")
 own = Elementwise("own", lambda x: x * x + 1, 1)
-row, large = np.ones(10), np.ones(threads.THRESHOLD)
+row, large = np.ones(10), np.ones(threads.MIN_BLOCKED)
 for x in (np.ones(()), row, np.ones((4, 6))[:, ::2], large):
     exp(x), add(x, x), sin(x), own(x), reduction.sum(x, tuple(range(x.ndim)))
 add(row, row.copy(), out=row)

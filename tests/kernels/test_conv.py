@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tinygrad_cg_kernels.linear.conv import BLOCK_ROWS, Geometry, conv, conv_filter, conv_input
+from tinygrad_cg_kernels.linear.conv import MIN_BLOCK_ROWS, Geometry, conv, conv_filter, conv_input
 from tinygrad_cg_kernels.linear.pool import (
     Window,
     max_pool,
@@ -71,7 +71,7 @@ def test_convolution_and_its_transposes(geometry, size, code):
 def test_more_windows_than_a_block_holds(groups):
     geometry = Geometry((1, 1), ((1, 1), (1, 1)), (1, 1), groups)
     x, filters = numbers(3, 70, 60, 4), numbers(3, 3, 4 // groups, 4)
-    assert x.size / 4 > 10 * BLOCK_ROWS
+    assert x.size / 4 > 10 * MIN_BLOCK_ROWS
     out = conv(x, filters, geometry)
     np.testing.assert_allclose(out, slowly(x, filters, geometry), atol=1e-12)
     y = numbers(*out.shape)

@@ -283,14 +283,14 @@ def test_floating_point_never_warns():
 
 
 def test_large_arrays_take_the_same_values():
-    x = numbers(threads.THRESHOLD * 2 + 77)
+    x = numbers(threads.MIN_BLOCKED * 2 + 77)
     np.testing.assert_array_equal(add(x, x), x + x)
     np.testing.assert_array_equal(add(x, np.array(2.0)), x + 2)
     np.testing.assert_array_equal(subtract(np.array(2.0), x), 2 - x)
     np.testing.assert_allclose(sin(x), np.sin(x), rtol=1e-15)
     np.testing.assert_array_equal(clip(x, np.array(0.0), np.array(1.0)), np.clip(x, 0, 1))
     np.testing.assert_array_equal(where(x > 0, x, -x), np.abs(x))
-    matrix = x[: threads.THRESHOLD * 2].reshape(-1, 256)
+    matrix = x[: threads.MIN_BLOCKED * 2].reshape(-1, 256)
     np.testing.assert_array_equal(add(matrix, matrix[0]), matrix + matrix[0])
     a = x.copy()
     assert add(a, x, out=a) is a

@@ -19,7 +19,7 @@ from tinygrad_cg_kernels.runtime import machine, objects, service, signatures, t
 from tinygrad_cg_kernels.runtime.service import TextSource
 
 pytestmark = pytest.mark.skipif(not objects.supported, reason="arrays lie elsewhere in memory")
-X = np.random.default_rng(0).normal(size=2 * threads.THRESHOLD)
+X = np.random.default_rng(0).normal(size=2 * threads.MIN_BLOCKED)
 
 
 def several(x):
@@ -214,7 +214,7 @@ def test_compiling_leaves_no_memory_behind():
 
 def test_memory_goes_back_after_some_code_was_freed(monkeypatch):
     calls = []
-    monkeypatch.setattr(machine, "FREED", 3)
+    monkeypatch.setattr(machine, "TRIM_INTERVAL", 3)
     monkeypatch.setattr(machine, "give_back", lambda: calls.append(1))
     monkeypatch.setattr(machine.Code, "_freed", itertools.count(1))
     data = machine.compile_source(LLVMSource("define void @entry() {\n  ret void\n}"))

@@ -31,8 +31,8 @@ add = Elementwise("add", elementary.add, 2)
 @pytest.fixture(autouse=True)
 def kept(monkeypatch):
     """Nothing is kept at first; afterwards arrays from 100,000 bytes on, and 4 MiB of them."""
-    monkeypatch.setattr(memory, "LARGE", 100_000)
-    monkeypatch.setattr(memory, "LIMIT", 2**22)
+    monkeypatch.setattr(memory, "MIN_KEPT_BYTES", 100_000)
+    monkeypatch.setattr(memory, "MAX_KEPT_BYTES", 2**22)
     monkeypatch.setattr(memory, "_kept", {})
     return lambda: sum(len(pieces) for pieces in memory._kept.values())
 
@@ -67,7 +67,7 @@ def test_an_array_is_as_numpy_makes_it(shape, dtype):
     assert array.dtype is dtype
     names = ("C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE", "ALIGNED")
     assert [array.flags[name] for name in names] == [like.flags[name] for name in names]
-    if array.nbytes >= memory.LARGE:
+    if array.nbytes >= memory.MIN_KEPT_BYTES:
         assert address(array) % LINE == 0
         array.fill(1)
         assert (array == 1).all()
@@ -224,7 +224,7 @@ def test_tapes_and_what_they_gave():
 def test_results_are_the_same_without_it(monkeypatch):
     arrays = inputs(2)
     results = [references_of_a_tape(array)() for array in arrays]
-    monkeypatch.setattr(memory, "LARGE", 2**40)
+    monkeypatch.setattr(memory, "MIN_KEPT_BYTES", 2**40)
     for array, values in zip(arrays, results, strict=True):
         for result, value in zip(references_of_a_tape(array)(), values, strict=True):
             np.testing.assert_array_equal(result, value)
@@ -345,7 +345,7 @@ def test_there_is_a_limit_and_what_was_unused_for_longest_makes_way():
     for counts in ([150_000, 100_000], [150_000], [120_000, 100_000]):
         arrays = [empty((count,), FLOAT64) for count in counts]
         del arrays
-    assert sum(sizes()) <= memory.LIMIT
+    assert sum(sizes()) <= memory.MAX_KEPT_BYTES
     assert sorted(sizes()) == [pages(count) for count in (100_000, 120_000, 150_000)]
     arrays = [empty((200_000,), FLOAT64)]
     del arrays
@@ -385,7 +385,7 @@ def test_it_is_freed_on_demand(kept):
 def test_chains_are_computed_in_few_pieces(kept, monkeypatch):
     sizes = []
     fresh = np.empty
-    monkeypatch.setattr(memory, "LIMIT", 2**30)
+    monkeypatch.setattr(memory, "MAX_KEPT_BYTES", 2**30)
 
     def counted(size, dtype):
         sizes.append(size)
@@ -463,7 +463,7 @@ def test_threads(kept):
     with ThreadPoolExecutor(4) as workers:
         assert all(workers.map(work, range(4)))
     assert kept() >= 1
-    assert sum(sizes()) <= memory.LIMIT
+    assert sum(sizes()) <= memory.MAX_KEPT_BYTES
     addresses = [where for pieces in memory._kept.values() for where, _ in pieces]
     assert len(addresses) == len(set(addresses))
 

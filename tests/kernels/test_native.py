@@ -227,7 +227,7 @@ def test_the_oldest_files_go_first(tmp_path, monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TINYGRAD_CG_CACHE_LIMIT", "1")
     monkeypatch.setattr(TextSource.store, "_count", 0)
-    monkeypatch.setattr("tinygrad_cg_kernels.runtime.store.EVERY", 1)
+    monkeypatch.setattr("tinygrad_cg_kernels.runtime.store.SIZE_CHECK_INTERVAL", 1)
     for k in range(3):
         by_front_end(text(f"y[0] = x[0] + {k}.25"), [(np.dtype(float), 1)] * 2)
     assert len(list(tmp_path.rglob("programs/*.code"))) == 1

@@ -173,7 +173,7 @@ def test_sums_are_accurate():
 
 def test_integers_wrap():
     assert reduction.sum(np.full(3, 100, np.int8), (0,)).tolist() == 44
-    assert reduction.sum(np.full(threads.THRESHOLD * 2, 2**30, np.int32), (0,)) == 0
+    assert reduction.sum(np.full(threads.MIN_BLOCKED * 2, 2**30, np.int32), (0,)) == 0
 
 
 @pytest.mark.parametrize("axis", range(3))

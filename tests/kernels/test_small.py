@@ -113,9 +113,9 @@ def test_other_layouts_dtypes_and_sizes_are_refused():
         assert run(other, x) is None
         assert run(x, other) is None
     assert run(misaligned, misaligned) is None
-    large = np.ones(small.MOST + 1)
+    large = np.ones(small.MAX_SIZE + 1)
     assert run(large, large) is None
-    assert run(large[1:], large[1:]).sum() == 2 * small.MOST
+    assert run(large[1:], large[1:]).sum() == 2 * small.MAX_SIZE
 
 
 def test_boxes():
@@ -153,7 +153,7 @@ def test_totals(name, dtype):
 
 def test_totals_of_many_elements_have_the_bits_of_the_core():
     rng = np.random.default_rng(0)
-    for size in (100, 5000, small.MOST):
+    for size in (100, 5000, small.MAX_SIZE):
         x = rng.normal(size=size)
         assert reduction.sum(x, (0,)) == reduction.sum(x[None], (1,))[0]
 

@@ -17,7 +17,7 @@ from tinygrad_cg_kernels.runtime import objects, threads
 
 exp = Elementwise("exp", elementary.exp, 1, "float")
 multiply = Elementwise("multiply", elementary.multiply, 2)
-LARGE = np.random.default_rng(0).normal(size=threads.THRESHOLD * 3 + 5)
+LARGE = np.random.default_rng(0).normal(size=threads.MIN_BLOCKED * 3 + 5)
 MATRIX = np.random.default_rng(1).normal(size=(500, 700))
 KERNELS = Path(threads.__file__).parents[2]
 
@@ -43,7 +43,7 @@ def results():
 
 
 def test_the_same_bits_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(threads, "WORTH", 0)
+    monkeypatch.setattr(threads, "MIN_PARALLEL_NS", 0)
     everything = results()
     threads.set_num_threads(1)
     assert results() == everything
@@ -52,8 +52,8 @@ def test_the_same_bits_on_any_number_of_threads(monkeypatch):
 def test_the_same_bits_on_more_threads_than_cores(monkeypatch):
     """Three threads, on any machine."""
     everything = results()
-    monkeypatch.setattr(threads, "WORTH", 0)
-    monkeypatch.setattr(threads, "_MOST", 3)
+    monkeypatch.setattr(threads, "MIN_PARALLEL_NS", 0)
+    monkeypatch.setattr(threads, "_MAX_THREADS", 3)
     monkeypatch.setattr(threads._State, "pool", None)
     for count in (2, 3):
         threads.set_num_threads(count)
@@ -84,7 +84,7 @@ def test_small_work_is_not_shared(monkeypatch):
     parallel = threads._run_parallel
     monkeypatch.setattr(threads, "_run_parallel", lambda *run: (shared.append(run), parallel(*run)))
     for worth, expected in ((1e15, 0), (0, 1)):
-        monkeypatch.setattr(threads, "WORTH", worth)
+        monkeypatch.setattr(threads, "MIN_PARALLEL_NS", worth)
         for _ in range(2):  # what the first blocks take is measured, then known
             shared.clear()
             monkeypatch.setattr(threads, "_rates", {})
@@ -97,8 +97,8 @@ def test_a_pace_that_is_no_longer_true_is_measured_again(monkeypatch):
     code = pool_tasks.compiled()
     array, table = np.zeros(1000, np.int64), np.zeros(2, np.int64)
     task = threads.Task(code.address("count"), table.ctypes.data, 0, 1000, 10, 1.0)
-    monkeypatch.setattr(threads, "_rates", {task.address: (1e-9, threads.SAMPLES)})
-    monkeypatch.setattr(threads, "WORTH", 10)
+    monkeypatch.setattr(threads, "_rates", {task.address: (1e-9, threads.MIN_SAMPLES)})
+    monkeypatch.setattr(threads, "MIN_PARALLEL_NS", 10)
     monkeypatch.setattr(threads._State, "threads", 2)
     threads.carry_out(task, (array,))
     assert not threads._rates
@@ -200,7 +200,7 @@ import numpy as np
 from tinygrad_cg_kernels.reduce import reduction
 from tinygrad_cg_kernels.runtime import compile, threads
 
-threads.WORTH = 0
+threads.MIN_PARALLEL_NS = 0
 before = dict(os.environ)
 reduction.sum(np.ones((1000, 1000)), (0,))
 assert threads._State.pool.workers == threads.get_num_threads() - 1
@@ -224,8 +224,8 @@ import numpy as np
 from tinygrad_cg_kernels.reduce import reduction
 from tinygrad_cg_kernels.runtime import threads
 
-threads.WORTH = 0
-x = np.ones(threads.THRESHOLD * 2)
+threads.MIN_PARALLEL_NS = 0
+x = np.ones(threads.MIN_BLOCKED * 2)
 want = reduction.sum(x, (0,))
 child = os.fork()
 if child == 0:
@@ -251,8 +251,8 @@ from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.loops.engine import Elementwise
 
 exp = Elementwise("exp", elementary.exp, 1, "float")
-threads.WORTH = 0
-x = np.linspace(-1, 1, threads.THRESHOLD * 2)
+threads.MIN_PARALLEL_NS = 0
+x = np.linspace(-1, 1, threads.MIN_BLOCKED * 2)
 want, good = exp(x), []
 
 def work():

@@ -24,7 +24,7 @@ from tinygrad_cg_kernels.reduce import combine, moments, narrow, reduction, soft
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import machine, objects, progress, tiers
 from tinygrad_cg_kernels.runtime.entries import Blocks
-from tinygrad_cg_kernels.runtime.threads import THRESHOLD
+from tinygrad_cg_kernels.runtime.threads import MIN_BLOCKED
 
 pytestmark = pytest.mark.skipif(not objects.supported, reason="Numba compiles the kernels here")
 
@@ -78,7 +78,7 @@ def values(inputs, count, dtype):
 @pytest.mark.filterwarnings("ignore:.*encountered")
 def test_both_tiers_have_the_same_bits(name, dtype):
     kernel = unused_kernel(name)
-    operands = values(kernel.inputs, THRESHOLD, dtype)
+    operands = values(kernel.inputs, MIN_BLOCKED, dtype)
     first = kernel(*operands)
     owner = owner_of(kernel)
     assert owner.optimized.code is None
@@ -105,7 +105,7 @@ def test_both_tiers_of_branching_formulas_have_the_same_bits(name, dtype):
     assert_same_bits(kernel(*operands), first)
 
 
-@pytest.mark.parametrize("count", [100, THRESHOLD])
+@pytest.mark.parametrize("count", [100, MIN_BLOCKED])
 @pytest.mark.parametrize("name", ["betainc", "gamma_transport", "digamma"])
 def test_other_cores_begin_while_the_rest_is_translated(name, count, monkeypatch):
     """Formulas that are compiled early are part of the kernel, and have the same bits."""
@@ -114,22 +114,22 @@ def test_other_cores_begin_while_the_rest_is_translated(name, count, monkeypatch
     texts, begin = [], machine.begin
     monkeypatch.setattr(machine, "begin", lambda source: texts.append(source) or begin(source))
     monkeypatch.setattr(machine, "cores", lambda: 4)
-    monkeypatch.setattr(module, "EARLY", 1)
-    monkeypatch.setattr(module, "LONG_TEXT", 1)
+    monkeypatch.setattr(module, "MIN_EARLY_CHARACTERS", 1)
+    monkeypatch.setattr(module, "MIN_LONG_CHARACTERS", 1)
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", f"{os.environ['TINYGRAD_CG_CACHE_DIR']}/other")
     assert_same_bits(unused_kernel(name)(*operands), expected)
     assert len(texts) > 1
-    level = BASELINE_LONG if count == THRESHOLD else BASELINE
+    level = BASELINE_LONG if count == MIN_BLOCKED else BASELINE
     assert {text.level for text in texts} == {level}
 
 
-@pytest.mark.parametrize("count", [100, THRESHOLD])
+@pytest.mark.parametrize("count", [100, MIN_BLOCKED])
 def test_formulas_are_not_begun_before_their_level_is_known(count, monkeypatch):
     """That of a kernel of blocks depends on how long the whole is."""
     texts = []
     monkeypatch.setattr(machine, "begin", lambda source: texts.append(source) or source)
     monkeypatch.setattr(machine, "cores", lambda: 4)
-    monkeypatch.setattr(module, "EARLY", 1)
+    monkeypatch.setattr(module, "MIN_EARLY_CHARACTERS", 1)
     operands = values(1, count, "float64")
     unused_kernel("digamma")(*operands)
     assert bool(texts) == (count == 100)
@@ -164,7 +164,7 @@ def test_optimized_code_comes_with_work(monkeypatch):
 
 
 def test_baseline_code_is_on_disk():
-    x = np.random.default_rng(0).uniform(0.1, 9, THRESHOLD)
+    x = np.random.default_rng(0).uniform(0.1, 9, MIN_BLOCKED)
     first = unused_kernel("lgamma")(x)
     again, before = unused_kernel("lgamma"), len(build.loaded)
     np.testing.assert_array_equal(again(x), first)
@@ -489,7 +489,7 @@ def test_nothing_is_said_of_optimized_form(monkeypatch):
     monkeypatch.setattr(progress, "_row", progress._Row())
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))
     kernel = unused_kernel("lgamma")
-    kernel(*values(kernel.inputs, THRESHOLD, "float64"))
+    kernel(*values(kernel.inputs, MIN_BLOCKED, "float64"))
     assert stream.getvalue().startswith("tinygrad_cg: compiling 1 kernel ... ")
     said = stream.getvalue()
     optimized = owner_of(kernel).optimized

@@ -20,7 +20,7 @@ from tinygrad_cg_kernels.move import order
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import formulas, generated, service
 from tinygrad_cg_kernels.runtime.formulas import KERNELS
-from tinygrad_cg_kernels.runtime.threads import THRESHOLD
+from tinygrad_cg_kernels.runtime.threads import MIN_BLOCKED
 
 # Among them they use every line of the translation that elementwise kernels use. The accuracy tests
 # try the other formulas.
@@ -61,7 +61,7 @@ def test_elementwise_kernels_have_numbas_bits(name, monkeypatch):
         monkeypatch.setenv("TINYGRAD_CG_COMPILER", "llvm" if translated else "numba")
         kernel = Elementwise(original.name, original.function, original.inputs, original.kind)
         before = len(service.fallbacks)
-        for size in (1000, THRESHOLD) if original.name in SHARED else (1000,):
+        for size in (1000, MIN_BLOCKED) if original.name in SHARED else (1000,):
             dtype = "float64" if takes(record, float) else "int64"
             args = operands(original.inputs, size, dtype)
             results.append(kernel(*args))

@@ -72,7 +72,7 @@ def test_special_values(name, monkeypatch):
         [np.inf, -np.inf, np.inf, 0],
     ]
     result = OPERATIONS[name](tf.constant(x)).numpy()
-    monkeypatch.setattr(narrow, "MANY", np.inf)
+    monkeypatch.setattr(narrow, "MIN_SIZE", np.inf)
     wanted = OPERATIONS[name](tf.constant(x)).numpy()
     assert_allclose(result, wanted, rtol=1e-14, atol=1e-14)
 

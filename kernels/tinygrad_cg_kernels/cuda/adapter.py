@@ -27,9 +27,9 @@ with contextlib.suppress(ImportError), warnings.catch_warnings():
     from numba.core import config
 
 THREADS = 256  # in a block
-BLOCKS = 4096  # in a grid, at most: loops over elements take as many steps as are left
-SIMULATED_THREADS, SIMULATED_BLOCKS = 4, 2  # few, as each thread is a thread of Python
-MANY_BLOCKS = 128  # Numba warns of grids with fewer
+MAX_BLOCKS = 4096  # in a grid: a thread loops over what is left
+SIMULATED_THREADS, MAX_SIMULATED_BLOCKS = 4, 2  # each thread is a thread of Python
+MIN_QUIET_BLOCKS = 128  # Numba warns of grids with fewer blocks
 
 _launching = threading.Lock()  # the simulator runs one kernel at a time
 
@@ -192,7 +192,7 @@ def threads() -> int:
 
 def blocks_for(count: int) -> int:
     """Return how many blocks to launch for `count` elements, where threads loop over the rest."""
-    most = SIMULATED_BLOCKS if simulated() else BLOCKS
+    most = MAX_SIMULATED_BLOCKS if simulated() else MAX_BLOCKS
     return min(-(-count // threads()), most)
 
 
@@ -219,9 +219,9 @@ def _configured(kernel: Any, blocks: int, block: int, stream: Any) -> Any:
     all threads, and of the user's kernels too. So the configuration is a copy, with the right
     number of blocks, of one for a grid with many, which Numba keeps and is not to be changed.
     """
-    if blocks >= MANY_BLOCKS:
+    if blocks >= MIN_QUIET_BLOCKS:
         return kernel[blocks, block, stream]
-    large = kernel[MANY_BLOCKS, block, stream]
+    large = kernel[MIN_QUIET_BLOCKS, block, stream]
     configured = object.__new__(type(large))
     configured.__dict__.update(large.__dict__, griddim=(blocks, 1, 1))
     return configured

@@ -16,7 +16,8 @@ from weakref import WeakSet
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.runtime.locks import ForkLock, no_collection
 
-LEAST = 4  # launches that a graph has to save: each copy in or out is one, the graph's another
+MIN_SAVED_LAUNCHES = 4
+"""A graph is made if it saves this many launches. Each copy costs one launch, the graph another."""
 
 Role = Literal["read", "written", "constant"]
 """What kernels do with an array; a constant is the same array at each call."""
@@ -46,7 +47,7 @@ class Repeated:
         self._calls = 0
         self.note = f"{count} launches"
         copies = len(roles) - roles.count("constant")
-        self._refused = count - copies - 1 < LEAST
+        self._refused = count - copies - 1 < MIN_SAVED_LAUNCHES
         if self._refused:
             self.note += f": with {copies} copies a CUDA graph would save too few"
         _all.add(self)

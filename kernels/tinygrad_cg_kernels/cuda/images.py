@@ -21,8 +21,8 @@ from tinygrad_cg_kernels.move.scatter import limits
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.promotion import INT64, is_floating, loop_dtype
 
-PATCHES = 2**28
-"""The bytes that patches may take at a time."""
+MAX_PATCH_BYTES = 2**28
+"""Limit for the patches that are in memory at a time."""
 
 
 def _pad(images: Any, padding: tuple[Pair, Pair], value: Any = 0) -> Any:
@@ -71,7 +71,7 @@ def _by_group(windows: Any, groups: int) -> Any:
 def _some(images: Any, window: Pair, out: Pair) -> Iterator[slice]:
     """Return the images, some at a time."""
     size = prod(out) * prod(window) * images.shape[3] * images.dtype.itemsize
-    step = max(1, PATCHES // max(size, 1))
+    step = max(1, MAX_PATCH_BYTES // max(size, 1))
     for start in range(0, images.shape[0], step):
         yield slice(start, start + step)
 

@@ -14,7 +14,8 @@ from tinygrad_cg_kernels.cuda import adapter, launches
 from tinygrad_cg_kernels.runtime import generated
 from tinygrad_cg_kernels.runtime.texts import compiled, title_of
 
-MOST = 256  # texts whose kernels are kept
+MAX_LOADED = 256
+"""Kernels are kept for at most this many source texts."""
 
 SILENT = """
 def silent_{name}(*arguments):
@@ -45,7 +46,7 @@ def kernels(source: str, names: Sequence[str]) -> list[launches.Kernel]:
         loaded = _loaded.get(source)
         if loaded is None:
             loaded = _loaded[source] = _load(source, names)
-            if len(_loaded) > MOST:
+            if len(_loaded) > MAX_LOADED:
                 _loaded.popitem(last=False)
         _loaded.move_to_end(source)
     return [loaded[name] for name in names]

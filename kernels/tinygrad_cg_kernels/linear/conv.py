@@ -24,13 +24,13 @@ from tinygrad_cg_kernels.runtime.promotion import is_bool, loop_dtype, native, p
 
 Pair = tuple[int, int]
 
-BLOCK_BYTES = 1 << 20
-"""The bytes that the patches of a block may take: about a core's second-level cache."""
-BLOCK_ROWS = 512
-"""Windows in a block at least, so that BLAS does not repack the filters for a few rows."""
+MAX_BLOCK_BYTES = 1 << 20
+"""Limit for the patches of a block: about the size of a core's second-level cache."""
+MIN_BLOCK_ROWS = 512
+"""A block has at least this many windows, so that BLAS does not repack the filters for few rows."""
 
-FEW_BYTES = 256
-"""The bytes of one window's channels from which a loop over them is worth its start."""
+MIN_LOOP_BYTES = 256
+"""Channels are copied by a loop of their own if those of one window take at least this much."""
 
 
 class Geometry(NamedTuple):
@@ -164,7 +164,7 @@ class _Patches:
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Return the windows, some at a time, and memory for patches (groups, windows, patch)."""
         row = self.groups * self.size
-        most = max(BLOCK_ROWS, BLOCK_BYTES // max(row * self.images.itemsize, 1))
+        most = max(MIN_BLOCK_ROWS, MAX_BLOCK_BYTES // max(row * self.images.itemsize, 1))
         step = self.count if self.is_pointwise else min(most, self.count)
         memory = np.empty(step * row, self.images.dtype)
         for start in range(0, self.count, max(step, 1)):
@@ -231,8 +231,8 @@ class _Taps:
         self.images, self.taps = images, prod(window)
         channels = images.shape[3]
         repeated = self.taps * out[1] * channels * images.itemsize
-        few = channels * images.itemsize < FEW_BYTES
-        merge = few and geometry.strides[1] == 1 and repeated <= BLOCK_BYTES
+        few = channels * images.itemsize < MIN_LOOP_BYTES
+        merge = few and geometry.strides[1] == 1 and repeated <= MAX_BLOCK_BYTES
         self.merged = out[1] if merge else 1
         self.count = images.shape[0] * prod(out) // self.merged
         lines = out[0], out[1] // self.merged
@@ -294,9 +294,9 @@ def _correlate_depthwise(
     taps = _Taps(_pad(images, geometry), window, upstream.shape[1:3], geometry)
     total = np.zeros((taps.taps, taps.merged, upstream.shape[3]), images.dtype)
     part, upstream = np.empty_like(total), np.ascontiguousarray(upstream)
-    for start in range(0, taps.count, BLOCK_ROWS):  # sums of sums, for precision
+    for start in range(0, taps.count, MIN_BLOCK_ROWS):  # sums of sums, for precision
         part[...] = 0
-        taps.run(_correlate, part, upstream, slice(start, min(start + BLOCK_ROWS, taps.count)))
+        taps.run(_correlate, part, upstream, slice(start, min(start + MIN_BLOCK_ROWS, taps.count)))
         ignore_errors(np.add, total, part, total)
     return ignore_errors(np.add.reduce, total, 1).reshape(*window, 1, upstream.shape[3])
 

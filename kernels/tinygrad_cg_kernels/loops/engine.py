@@ -41,8 +41,8 @@ from tinygrad_cg_kernels.runtime.promotion import (
 from tinygrad_cg_kernels.runtime.views import address_of, into, layout, operands
 
 KINDS = ("same", "float", "compare", "logical", "real", "select")
-READY = 4096
-"""Layouts of operands that are kept ready by one kernel."""
+MAX_READY = 4096
+"""One kernel keeps bound calls for at most this many layouts of operands."""
 
 _TELLING = re.compile(r"NameError|Untyped|Unknown attribute|nsupported|not defined")
 """The lines of Numba's messages that say what is wrong with a user's function."""
@@ -380,7 +380,7 @@ class Elementwise:
         return run_converted
 
     def _keep_ready(self, key: tuple, run: Callable) -> None:
-        if len(self._ready) >= READY:
+        if len(self._ready) >= MAX_READY:
             self._ready.clear()
         self._ready[key] = run
 
@@ -595,7 +595,7 @@ class Pointwise:
         operands = tuple(map(np.asarray, operands, signature.loop))
         run = self.single._bound(operands, tuple(map(loop_dtype, results)))
         if signature.exact:
-            if len(self._ready) >= READY:
+            if len(self._ready) >= MAX_READY:
                 self._ready.clear()
             self._ready[key] = run
         return [cast(out, dtype) for out, dtype in zip(run(*operands), results, strict=True)]

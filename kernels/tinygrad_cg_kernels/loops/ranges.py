@@ -18,7 +18,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.promotion import INT64, real_float
 from tinygrad_cg_kernels.runtime.views import layout, operands, vector
 
-SPLIT = threads.THRESHOLD
+SPLIT = threads.MIN_BLOCKED
 
 
 class Ranged:

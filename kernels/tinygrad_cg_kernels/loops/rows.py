@@ -20,7 +20,8 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
 )
 from tinygrad_cg_kernels.runtime.views import interleave, parts, put, take
 
-GUARDED = 1024  # elements that are tested at a time
+GUARDED_CHUNK = 1024
+"""Elements for which one test decides whether a guarded function's quick formula holds."""
 
 
 @jitable
@@ -62,8 +63,8 @@ def _all_pass(test, ins, count):
 def run_guarded(f, test, fast, ins, outs, count):
     """Apply the fast version to each block whose elements all pass the test, else the other."""
     wide_vectors()
-    for start in range(0, count, GUARDED):
-        size = min(GUARDED, count - start)
+    for start in range(0, count, GUARDED_CHUNK):
+        size = min(GUARDED_CHUNK, count - start)
         some, target = parts(ins, start, size), parts(outs, start, size)
         if _all_pass(test, some, size):
             run(fast, test, fast, some, target, size)
@@ -90,8 +91,8 @@ def run_tried(f, test, fast, ins, outs, count):
     For tests that share most of their work with the fast version, and outputs that are no operand.
     """
     wide_vectors()
-    for start in range(0, count, GUARDED):
-        size = min(GUARDED, count - start)
+    for start in range(0, count, GUARDED_CHUNK):
+        size = min(GUARDED_CHUNK, count - start)
         some, target = parts(ins, start, size), parts(outs, start, size)
         if _try(test, fast, some, target, size):
             run(f, test, fast, some, target, size)

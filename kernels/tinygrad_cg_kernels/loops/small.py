@@ -30,8 +30,8 @@ from tinygrad_cg_kernels.runtime.objects.fields import (
 from tinygrad_cg_kernels.runtime.objects.prepare import begin, ready
 from tinygrad_cg_kernels.runtime.views import into, put, take, vector
 
-MOST = threads.THRESHOLD - 1
-"""Elements at most: they are computed under the interpreter's lock, in some 100 us at most."""
+MAX_SIZE = threads.MIN_BLOCKED - 1
+"""Most elements that a small kernel takes. It holds the interpreter's lock for at most 100 us."""
 
 
 def refuse(*operands: Any) -> None:
@@ -163,8 +163,8 @@ class SmallKernels:
     ) -> None:
         def compiled(*dtypes: np.dtype) -> service.Entry:
             title = f"{name}_in_place" if in_place else f"{name}_small"
-            begin(MOST, in_place)
-            before = partial(ready, MOST, in_place)
+            begin(MAX_SIZE, in_place)
+            before = partial(ready, MAX_SIZE, in_place)
             source = service.KernelSource(make(dtypes), title, cached)
             return service.compile(source, signatures.objects_signature(inputs), before)
 
@@ -177,7 +177,7 @@ class SmallKernels:
     ) -> np.ndarray | None:
         """Return the result, whose dtype comes last; None if no small kernel serves."""
         for array in arrays:
-            if array.size > MOST or array.flags.num & CONTIGUOUS != CONTIGUOUS:
+            if array.size > MAX_SIZE or array.flags.num & CONTIGUOUS != CONTIGUOUS:
                 return None
         if not objects.supported:
             return None

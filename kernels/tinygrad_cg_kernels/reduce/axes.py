@@ -12,8 +12,8 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from tinygrad_cg_kernels.reduce.combine import TOGETHER, column_sizes
-from tinygrad_cg_kernels.runtime.threads import BLOCK, THRESHOLD
+from tinygrad_cg_kernels.reduce.combine import MAX_ROW_BYTES, column_sizes
+from tinygrad_cg_kernels.runtime.threads import BLOCK, MIN_BLOCKED
 
 
 class Run(NamedTuple):
@@ -114,10 +114,10 @@ def _first_stage(runs: list[Run], itemsize: int) -> ReductionPlan | None:
     parts = [(run.size, run.reduced) for run in outer]
     if reduced is inner:
         length = inner.size
-        block = length if length < THRESHOLD else BLOCK
+        block = length if length < MIN_BLOCKED else BLOCK
         pieces = -(-length // block)
         sizes, units = (length, step, pieces, block, inner.step), count * pieces
-        form = "fours" if block * itemsize <= TOGETHER and units > 1 else "rows"
+        form = "fours" if block * itemsize <= MAX_ROW_BYTES and units > 1 else "rows"
         form = form if inner.step == itemsize else "strided"
     else:
         sizes = column_sizes(reduced.size, inner.size, step, reduced.step)

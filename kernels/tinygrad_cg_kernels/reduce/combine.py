@@ -20,7 +20,7 @@ from tinygrad_cg_kernels.runtime.views import span
 SPAN = 1024  # elements whose partial result is kept separately, so that rounding errors stay small
 STRIP = 2048  # columns that are accumulated at a time
 BAND = 128 * 1024  # elements of a strip that are accumulated into one partial result
-TOGETHER = 448  # bytes of a row at most, if four rows are reduced at once
+MAX_ROW_BYTES = 448  # longer rows are reduced one by one, shorter ones four at a time
 
 # --- combining two values ---------------------------------------------------------------
 

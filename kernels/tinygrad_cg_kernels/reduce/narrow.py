@@ -23,15 +23,23 @@ from tinygrad_cg_kernels.runtime.intrinsics import like, noalias, outlined
 from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64
 from tinygrad_cg_kernels.runtime.views import put, span, take
 
-COLUMNS = 16  # elements of a row at most
-MANY = 2**13  # elements at least: of fewer, a kernel that goes by rows takes less time
-CHUNK = 128  # rows that are done at a time
+MAX_COLUMNS = 16
+"""Longer rows are reduced by a kernel that goes row by row."""
+MIN_SIZE = 2**13
+"""So are smaller arrays: that kernel takes less time for them."""
+CHUNK = 128
+"""Rows that are reduced at a time."""
 
 
 def is_narrow(shape: tuple[int, ...], axes: int | tuple[int, ...]) -> bool:
     """Return whether an axis of arrays of this shape has narrow rows, and many."""
     last = len(shape) - 1
-    return last >= 1 and shape[last] <= COLUMNS and axes in (last, (last,)) and prod(shape) >= MANY
+    return (
+        last >= 1
+        and shape[last] <= MAX_COLUMNS
+        and axes in (last, (last,))
+        and prod(shape) >= MIN_SIZE
+    )
 
 
 def serves(x: np.ndarray, axes: int | tuple[int, ...]) -> bool:

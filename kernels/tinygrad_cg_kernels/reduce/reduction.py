@@ -20,7 +20,8 @@ from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
 from tinygrad_cg_kernels.runtime.promotion import BOOL, INT64, is_complex, loop_dtype, native
 
 BLOCK = 4 * threads.BLOCK  # elements: a sum takes only a microsecond for `threads.BLOCK`
-READY = 4096  # shapes whose plans are kept ready
+MAX_READY = 4096
+"""One reduction keeps plans for at most this many shapes."""
 
 
 class Reduction(Compound):
@@ -78,7 +79,7 @@ class Reduction(Compound):
         """Reduce `x` over `axes`."""
         if len(axes) == x.ndim and not keepdims:
             got = self.small_kernel[0](x)
-            if got is None and x.size <= small.MOST and self.result_dtype(x.dtype) is x.dtype:
+            if got is None and x.size <= small.MAX_SIZE and self.result_dtype(x.dtype) is x.dtype:
                 got = self._reduce_all(x)
             if got is not None:
                 return got
@@ -108,7 +109,7 @@ class Reduction(Compound):
             x = np.array(x, loop)
         elif result is loop and x.flags.c_contiguous and x.size:
             layout = plan(x.shape, axes, keepdims, x.itemsize)
-            if len(self._ready) >= READY:
+            if len(self._ready) >= MAX_READY:
                 self._ready.clear()
             ready = self._make_ready(layout, x.size, result)
             self._ready[x.shape, axes, keepdims, x.dtype] = ready

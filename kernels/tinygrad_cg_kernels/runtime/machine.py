@@ -231,9 +231,9 @@ def _library(name: str, alone: bool) -> Callable[..., Any]:
     return getattr(function, "_cfn", function) if alone else function
 
 
-FREED = 32
-"""After so many pieces of machine code that are freed the system gets unused memory back. The
-largest part is what compiling took, which glibc keeps."""
+TRIM_INTERVAL = 32
+"""Unused memory is returned to the system each time this many pieces of machine code were freed.
+Most of it was used for compiling, and glibc keeps it."""
 
 
 class Code:
@@ -261,12 +261,12 @@ class Code:
         if engine is None or sys.is_finalizing():  # a thread that stands still may have LLVM's lock
             return
         engine.close()
-        if not next(self._freed) % FREED:
+        if not next(self._freed) % TRIM_INTERVAL:
             give_back()
 
 
-NEEDED = 64 * 2**20
-"""Bytes of address space that LLVM may take for one module: without them it ends the process."""
+MIN_FREE_BYTES = 64 * 2**20
+"""LLVM may need this much address space for one module, and ends the process if there is less."""
 
 
 def _check_memory() -> None:
@@ -278,10 +278,11 @@ def _check_memory() -> None:
         return
     with contextlib.suppress(OSError):
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        if limit - used < NEEDED:
+        if limit - used < MIN_FREE_BYTES:
             raise MemoryError(
-                f"compiling needs up to {NEEDED >> 20} MiB of address space, and the limit of the "
-                f"process (ulimit -v, RLIMIT_AS) leaves {max(0, limit - used) >> 20}: raise it"
+                f"compiling needs up to {MIN_FREE_BYTES >> 20} MiB of address space, and the "
+                f"limit of the process (ulimit -v, RLIMIT_AS) leaves {max(0, limit - used) >> 20}: "
+                "raise it"
             )
 
 

@@ -18,21 +18,20 @@ from math import prod
 
 import numpy as np
 
-LARGE = 2**20
-"""Bytes of an array whose memory is kept, at least. A buffer with an owner takes 3 us more than
-`np.empty`.
+MIN_KEPT_BYTES = 2**20
+"""The memory of smaller arrays is not kept: a buffer with an owner takes 3 us more than `np.empty`.
 """
-LIMIT = 2**28
-"""Bytes that are kept at most."""
+MAX_KEPT_BYTES = 2**28
+"""Limit of the memory that is kept."""
 LINE = 64
 """Bytes that arrays are aligned to: tanh(x) @ w took 11 ms rather than 14, x of 76 MB."""
 PAGE = 4096
 """Sizes are multiples of it, so that those of x[1:] and x are the same, mostly."""
 
-MMAPPED = 2**17
-"""Bytes from which glibc's allocator hands memory back to the system, at first."""
-MOST_MMAPPED = 2**25 - 2**16
-"""Bytes of the largest piece whose size it learns from."""
+MIN_MMAPPED_BYTES = 2**17
+"""At first, glibc's allocator returns pieces of at least this size to the system."""
+MAX_LEARNT_BYTES = 2**25 - 2**16
+"""glibc's allocator raises that limit to the size of a piece that is freed, at most to this."""
 
 Piece = tuple[int, np.ndarray]
 """Where the first line begins, and the memory."""
@@ -46,8 +45,8 @@ _lock = threading.Lock()
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return an uninitialised C-contiguous array, as `np.empty` does."""
     size = prod(shape) * dtype.itemsize
-    if size < LARGE or dtype.hasobject:
-        if size >= MMAPPED:
+    if size < MIN_KEPT_BYTES or dtype.hasobject:
+        if size >= MIN_MMAPPED_BYTES:
             keep_heap()
         return np.empty(shape, dtype)
     return np.asarray(_BufferOwner(_take(size), shape, dtype))
@@ -60,7 +59,7 @@ def keep_heap() -> None:
     Any program that frees an array so large does so. In a new process the gradient of log1pexp,
     n = 60,000, took 785 us without it, and 287 with it.
     """
-    np.empty(MOST_MMAPPED, np.uint8)
+    np.empty(MAX_LEARNT_BYTES, np.uint8)
 
 
 def clear() -> None:
@@ -87,11 +86,11 @@ def _take(size: int) -> Piece:
 def _keep(piece: Piece) -> None:
     """Keep memory that nobody uses. If that is too much, sizes that were unused for longest go."""
     kept, size = _kept, piece[1].size
-    if size > LIMIT or not _lock.acquire(blocking=False):
+    if size > MAX_KEPT_BYTES or not _lock.acquire(blocking=False):
         return
     try:
         kept[size] = [*kept.pop(size, ()), piece]
-        while sum(size * len(pieces) for size, pieces in kept.items()) > LIMIT:
+        while sum(size * len(pieces) for size, pieces in kept.items()) > MAX_KEPT_BYTES:
             oldest = next(iter(kept))
             kept[oldest] = kept[oldest][1:]
             if not kept[oldest]:

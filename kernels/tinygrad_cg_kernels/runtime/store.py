@@ -91,9 +91,12 @@ def _user_cache() -> Path:
 
 
 DAY = 24 * 3600.0
-KEPT = 3  # folders of other versions that stay, however old
-LOCKS = 64  # files by which processes wait for one another
-REMOVED = 16  # at most so many are removed by one process
+MIN_KEPT_FOLDERS = 3
+"""This many folders of other versions are kept, however old they are."""
+LOCKS = 64
+"""Number of files that processes lock to wait for one another."""
+MAX_REMOVED_FOLDERS = 16
+"""One process removes at most this many folders."""
 _OURS = re.compile(r"[0-9a-f]{16}")
 _OUR_FILE = re.compile(
     rf"\.nb[ic](\.tmp\.\w+)?$|^\d+\.lock$|^{GENERATED}\w+\.(py|used)$|^[0-9a-f]{{32}}\.code$"
@@ -131,7 +134,7 @@ def _remove_stale(folder: Path) -> None:
         if path != folder and _is_cache(path)
     ]
     others.sort(reverse=True)
-    for used, stale in others[KEPT : KEPT + REMOVED]:
+    for used, stale in others[MIN_KEPT_FOLDERS : MIN_KEPT_FOLDERS + MAX_REMOVED_FOLDERS]:
         if time.time() - used > DAY:
             shutil.rmtree(stale, ignore_errors=True)
 
@@ -228,10 +231,12 @@ def warn_damaged(path: Path) -> None:
 
 MAGIC = b"tinygrad_cg code 2\n"
 DIGEST = hashlib.sha256().digest_size
-LIMIT = 256 * 2**20
-"""Bytes of the files of one kind, by default: the oldest go first."""
-HOUR = 3600.0  # after which a file that is read is marked as used
-EVERY = 64  # files that a process writes between two looks at how large the folder is
+MAX_BYTES = 256 * 2**20
+"""Default limit for the files of one kind: the oldest are removed first."""
+HOUR = 3600.0
+"""A file that is read is marked as used if its last mark is older than this."""
+SIZE_CHECK_INTERVAL = 64
+"""A process checks the size of the folder whenever it has written this many files."""
 
 
 class Store:
@@ -282,7 +287,7 @@ class Store:
         limit = size_limit()
         with contextlib.suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not self._count % EVERY:
+            if not self._count % SIZE_CHECK_INTERVAL:
                 _prune(self._files(path.parent), limit)
             self._count += 1
             data = _pack(_key(name), fields, code)
@@ -329,7 +334,7 @@ def _unpack(key: bytes, data: bytes) -> tuple[dict[str, Any], bytes] | None:
 
 def size_limit() -> int:
     """Return how many bytes of one kind of files may stay: TINYGRAD_CG_CACHE_LIMIT."""
-    chosen = os.environ.get("TINYGRAD_CG_CACHE_LIMIT") or LIMIT
+    chosen = os.environ.get("TINYGRAD_CG_CACHE_LIMIT") or MAX_BYTES
     try:
         return int(chosen)
     except ValueError:

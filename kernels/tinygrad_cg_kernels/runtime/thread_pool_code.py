@@ -61,7 +61,7 @@ WAITS = 1 << 62
 LEFT = (1 << 32) - 1
 PATIENCE = 100  # microseconds that a caller sleeps before it looks for its one worker
 CORES = 128  # bytes of a set of cores, a bit each; if the system has more, workers do not move
-MOST_BLOCKS = 1 << 31
+MAX_BLOCKS = 1 << 31
 
 
 @jitable
@@ -334,7 +334,7 @@ def share(owner, arguments, count):
     blocks = (units + step - 1) // step
     state = release_interpreter()
     parts, done = min(threads, blocks, word(pool, WORKERS) + 1), blocks
-    if parts > 1 and blocks < MOST_BLOCKS and enter(pool, parts):
+    if parts > 1 and blocks < MAX_BLOCKS and enter(pool, parts):
         publish(pool, address, table, first, units, step, blocks, parts)
         done = work(pool, 0)
         await_others(pool, blocks, parts)

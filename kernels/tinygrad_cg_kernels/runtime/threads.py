@@ -20,24 +20,25 @@ from tinygrad_cg_kernels.runtime.thread_pool import Pool, launcher
 
 BLOCK = 16384
 """Elements in a block."""
-THRESHOLD = 4 * BLOCK
-"""Elements from which work is done in blocks, by one thread or by several."""
+MIN_BLOCKED = 4 * BLOCK
+"""Elements: work of at least this size is done in blocks, by one thread or by several."""
 
-WORTH = 60_000
-"""Nanoseconds that the work must take on one thread to be shared. To wake a thread that had slept
-for 1 ms took 28 us, with a busy process on its core or without; one that is awake, 2 us. Two
-threads are not behind one from twice that. The time a kernel takes for an element is measured on
-the first blocks that it does, since 100,000 elements are 10 us of a sum and 100 of an exponential.
+MIN_PARALLEL_NS = 60_000
+"""Work is shared by several threads if one thread needs at least this time for it. Waking a thread
+that had slept for 1 ms took 28 us, whether or not another process kept its core busy; a thread that
+is awake starts after 2 us. Two threads are as fast as one from twice that time on. A kernel's time
+per element is measured on its first blocks: 100,000 elements take a sum 10 us, an exponential 100.
 """
 
-CERTAIN = 10 * WORTH
-"""Nanoseconds that work must take to be shared by a pace that one block, or one call, has shown.
-"""
+MIN_CERTAIN_NS = 10 * MIN_PARALLEL_NS
+"""Work of at least this time is shared although only one block, or one call, was measured."""
 
-PROBE = 8  # blocks that are measured at a time
-SAMPLES = 3  # calls in which they are: the first may wait for memory, or for another process
+MAX_PROBED_BLOCKS = 8
+"""A measurement takes at most this many blocks."""
+MIN_SAMPLES = 3
+"""This many calls of a kernel are measured: the first may wait for memory or another process."""
 
-_MOST = int(os.environ.get("NUMBA_NUM_THREADS") or 0) or machine.cores()
+_MAX_THREADS = int(os.environ.get("NUMBA_NUM_THREADS") or 0) or machine.cores()
 _rates: dict[int, tuple[float, int]] = {}
 """Nanoseconds for an element, the least that was measured, and in how many calls; by a kernel's
 address."""
@@ -60,9 +61,9 @@ class Task(NamedTuple):
 
 def default_threads() -> int:
     """Return TINYGRAD_CG_NUM_THREADS, or the number of threads that Numba may start."""
-    chosen = os.environ.get("TINYGRAD_CG_NUM_THREADS") or _MOST
+    chosen = os.environ.get("TINYGRAD_CG_NUM_THREADS") or _MAX_THREADS
     try:
-        return min(max(int(chosen), 1), _MOST)
+        return min(max(int(chosen), 1), _MAX_THREADS)
     except ValueError:
         raise ValueError(f"TINYGRAD_CG_NUM_THREADS={chosen!r} is not a number") from None
 
@@ -80,8 +81,8 @@ def get_num_threads() -> int:
 
 def set_num_threads(count: int) -> None:
     """Use this many threads for large kernels, at most as many as Numba may start."""
-    if not 1 <= count <= _MOST:
-        raise ValueError(f"set_num_threads: {count} is not between 1 and {_MOST}")
+    if not 1 <= count <= _MAX_THREADS:
+        raise ValueError(f"set_num_threads: {count} is not between 1 and {_MAX_THREADS}")
     _State.threads = count
 
 
@@ -96,7 +97,7 @@ at_fork(after_in_child=_enter_child)
 def _pool() -> Pool:
     if _State.pool is None:
         with service.lock:
-            _State.pool = _State.pool or Pool(_MOST)
+            _State.pool = _State.pool or Pool(_MAX_THREADS)
     return _State.pool
 
 
@@ -125,10 +126,10 @@ def _measure(arrays: tuple[np.ndarray, ...], task: Task) -> int:
     It is one block where that tells that the rest takes long.
     """
     best, samples = _rates.get(task.address, UNKNOWN)
-    size, done = min(PROBE, task.units // task.step // 2), 0
+    size, done = min(MAX_PROBED_BLOCKS, task.units // task.step // 2), 0
     for blocks in (1, size, size - 1):
         part = _after(task, done)
-        if not blocks or (done and best * part.units * task.weight >= CERTAIN):
+        if not blocks or (done and best * part.units * task.weight >= MIN_CERTAIN_NS):
             break
         start = perf_counter_ns()
         _run_serial(arrays, part._replace(units=blocks * task.step))
@@ -148,20 +149,22 @@ def carry_out(task: Task, arrays: tuple[np.ndarray, ...] = ()) -> None:
         return _run_serial(arrays, task)
     pace, samples = _rates.get(task.address, UNKNOWN)
     work = task.units * task.weight
-    if samples and samples < SAMPLES and pace * work >= CERTAIN:
+    if samples and samples < MIN_SAMPLES and pace * work >= MIN_CERTAIN_NS:
         start = perf_counter_ns()
         _run_parallel(threads, arrays, task)
         pace = min(pace, (perf_counter_ns() - start) * threads / work)
         _rates[task.address] = pace, samples + 1
         return None
-    if samples < SAMPLES:
+    if samples < MIN_SAMPLES:
         task = _after(task, _measure(arrays, task))
         pace = _rates[task.address][0]
-    if pace * task.units * task.weight >= WORTH:
+    if pace * task.units * task.weight >= MIN_PARALLEL_NS:
         return _run_parallel(threads, arrays, task)
     start = perf_counter_ns()
     _run_serial(arrays, task)
-    if perf_counter_ns() - start > 2 * WORTH:  # another kernel had this address, and was quick
+    if (
+        perf_counter_ns() - start > 2 * MIN_PARALLEL_NS
+    ):  # another kernel had this address, and was quick
         _rates.pop(task.address, None)
     return None
 
@@ -178,7 +181,7 @@ def bind(
     """
 
     words = [0] * count + list(sizes)
-    if work < THRESHOLD and objects.supported:
+    if work < MIN_BLOCKED and objects.supported:
         return launcher(np.array([address, units, *words], np.int64))
 
     _pool()  # compiled before a first call has optimized code of the kernel compiled, too

@@ -360,7 +360,7 @@ def test_convolution_of_other_dtypes(dtype, monkeypatch):
     )
     want = tf.nn.conv2d(x, filters, (2, 1), "SAME")
     for limit in (2**28, 1):  # all patches at once, and an image at a time
-        monkeypatch.setattr("tinygrad_cg_kernels.cuda.images.PATCHES", limit)
+        monkeypatch.setattr("tinygrad_cg_kernels.cuda.images.MAX_PATCH_BYTES", limit)
         result = tf.nn.conv2d(x.gpu(), filters.gpu(), (2, 1), "SAME")
         assert (result.device, result.dtype) == ("gpu:0", want.dtype)
         np.testing.assert_allclose(

@@ -35,7 +35,8 @@ DECOMPOSITIONS["log_abs_determinant"] = "slogdet"
 """Functions of matrices by LAPACK, and the ufuncs that compute them."""
 
 _UFUNCS = ufuncs.__name__
-RUNS = 4096  # of elements in an operation at most
+MAX_RUNS = 4096
+"""An operation that moves elements does so in at most this many runs."""
 
 _MOVE = '''
 @jitable
@@ -150,7 +151,7 @@ class Operations:
             return False
         arrays = (node, *operands)
         is_one_dtype = node.dtype in FUSED and all(x.dtype == node.dtype for x in arrays)
-        return is_one_dtype and all(0 < x.size < threads.THRESHOLD for x in arrays)
+        return is_one_dtype and all(0 < x.size < threads.MIN_BLOCKED for x in arrays)
 
     def _call(self, node: HostNode) -> MatrixCall:
         name, operands = self._name(node), list(map(self._operand, node.operands))
@@ -361,7 +362,7 @@ class Move:
             tables.append(own - [0, start, 0, 0])
         self._counts = [len(table) for table in tables]
         table = np.concatenate(tables).reshape(-1)
-        if len(table) > 4 * RUNS:
+        if len(table) > 4 * MAX_RUNS:
             raise UnfitError
         self._table = ArrayNode(table.shape, table.dtype, table)
 

@@ -17,10 +17,11 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime.memory import LINE
 
-SMALL = 2**17
-"""Bytes of an array that is kept between calls, at most. To make and to free one takes 0.25 us
-whatever its size: beyond, that is nothing compared with what is done with it."""
-KEPT = 2**20  # bytes that a program keeps at most
+MAX_ARRAY_BYTES = 2**17
+"""Larger arrays are not kept between calls. Making and freeing an array takes 0.25 us, whatever its
+size: that is little compared with what is done with a large one."""
+MAX_BYTES = 2**20
+"""A program keeps at most this much memory."""
 
 
 class Span(NamedTuple):

@@ -28,8 +28,8 @@ from .scalars import Scalars
 from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, modules, render
 
-MOST_PARTS = 512
-"""Blocks of a kernel that sums columns, at most: each has sums of its own in memory."""
+MAX_PARTS = 512
+"""A kernel that sums columns has at most this many blocks: each has its own sums in memory."""
 
 THREAD = "cuda.threadIdx.x"
 PART = Name("own")  # where a group's sums of columns begin
@@ -157,7 +157,7 @@ class DeviceBlock(Block):
     def blocks(self) -> int:
         """Return how many blocks run the kernel: the same for the same sizes."""
         count = adapter.blocks_for(self.rows * self.group)
-        return min(count, MOST_PARTS) if self.columns else count
+        return min(count, MAX_PARTS) if self.columns else count
 
     @property
     def groups(self) -> int:

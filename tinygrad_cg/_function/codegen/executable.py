@@ -26,7 +26,8 @@ from .segment import Segment
 from .steps import Steps
 from .target import Kinds, Target
 
-LARGEST = 2**20  # elements of a constant that is computed beforehand
+MAX_CONSTANT_SIZE = 2**20
+"""Operations on constants are run beforehand if the result has at most this many elements."""
 
 
 def build(graph: FuncGraph) -> Executable:
@@ -155,7 +156,7 @@ class Executable:
             return False
         operands = {base(operand) for operand in node.operands} - self._constants
         are_constant = all(isinstance(x, ArrayNode) and x.constant is not None for x in operands)
-        return are_constant and node.size <= LARGEST
+        return are_constant and node.size <= MAX_CONSTANT_SIZE
 
     def _run_segment(self, segment: Segment, number: int) -> None:
         if not segment.large:
@@ -171,7 +172,9 @@ class Executable:
         for node in nodes:
             name, shape = self._name(node), self._shape(node)
             texts = self._bind(f"shape_{name}", shape), self._bind(f"type_{name}", node.dtype)
-            maker = "large" if prod(shape) * node.dtype.itemsize >= memory.LARGE else "empty"
+            maker = (
+                "large" if prod(shape) * node.dtype.itemsize >= memory.MIN_KEPT_BYTES else "empty"
+            )
             self._steps.empty(name, shape, node.dtype, f"{name} = {maker}({', '.join(texts)})")
 
     def _run_small(self, segment: Segment, number: int, written: list[FusionNode]) -> None:

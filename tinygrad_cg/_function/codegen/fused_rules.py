@@ -26,8 +26,8 @@ from ..._core.tensor import Aval, Tensor
 from .expressions import number_text, scalar, scalar_function
 from .statements import Code, Name, Statement
 
-MOST_OPERANDS = 3
-"""Functions that are quick by a look at blocks of elements: in one expression they are slow."""
+MAX_OPERANDS = 3
+"""Gradient functions of more operands are not fused: small kernels take at most three."""
 
 
 class _NotElementwise(Exception):
@@ -138,7 +138,7 @@ class FusedRule:
 @cache
 def fuse(name: str, rule: Callable, names: tuple[str, ...]) -> Callable:
     """Return a function that runs `rule` as one kernel; the rule itself if it does not fuse."""
-    fits = len(names) <= MOST_OPERANDS and "dy" in names
+    fits = len(names) <= MAX_OPERANDS and "dy" in names
     if not fits or _source(rule, names, np.dtype(np.float64)) is None:
         return rule
     return FusedRule(name, rule, names).function

@@ -14,7 +14,8 @@ from .scalars import Load, Scalars
 from .segment import Segment
 from .statements import Code, Expression, Name, Statement, Suite, modules, render
 
-FEW_ELEMENTS = 64  # in a loop's arrays: its sizes are numbers in its text
+MAX_SMALL_SIZE = 64
+"""If the kernels of a loop have at most this many elements, its sizes are numbers in its text."""
 
 
 class Part(NamedTuple):
@@ -129,7 +130,7 @@ class LoopSegment(Segment):
 
         If there are few elements, sizes are in the text, and functions become part of the loop.
         """
-        few = all(block.kernel.domain.size <= FEW_ELEMENTS for block in self.blocks)
+        few = all(block.kernel.domain.size <= MAX_SMALL_SIZE for block in self.blocks)
         few = few and not self._calls
         self.sizes.in_text = few
         rounds = self._rounds(layout)

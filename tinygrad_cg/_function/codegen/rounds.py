@@ -28,12 +28,12 @@ from .segment import is_large
 from .target import contiguous
 
 Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
-AT_ONCE = 2**16
-"""Rounds of a call of machine code: Python can be interrupted between two of them."""
-SMALL = 2**13
-"""Elements of a carry, the memory of two of which may stay for one."""
-WORK = 2**26
-"""Products of numbers in such a call, where matrices are multiplied."""
+MAX_ROUNDS = 2**16
+"""One call of machine code runs at most this many rounds: Python may interrupt between calls."""
+MAX_KEPT_SIZE = 2**13
+"""Larger carries are copied when the loop ends, so that the memory of two is not kept for one."""
+MAX_MULTIPLICATIONS = 2**26
+"""One call of machine code does at most this many multiplications in products of matrices."""
 
 
 class Rounds(NamedTuple):
@@ -184,7 +184,7 @@ class CompiledLoop:
             if part.array[0] == "work"
         }
         work = operations.work if operations else 1
-        self._at_once = max(1, min(AT_ONCE, WORK // max(work, 1)))
+        self._at_once = max(1, min(MAX_ROUNDS, MAX_MULTIPLICATIONS // max(work, 1)))
         self._transposable = operations.transposable(self._first) if operations else {}
         used = {part.array for part in self._parts}
         self._inputs = sorted(k for kind, k in used if kind == "input")
@@ -258,7 +258,7 @@ class CompiledLoop:
         for k, carry in enumerate(carried):
             if self._carries[k][2][0] > 1:
                 carry = carry[(0 if body.reverse else count) if k in kept else count & 1, ...]
-                carry = carry.copy() if k in kept or carry.size > SMALL else carry
+                carry = carry.copy() if k in kept or carry.size > MAX_KEPT_SIZE else carry
             ends.append(carry)
         return [*ends, *rows] if body.length is not None else [*ends, np.array(count)]
 

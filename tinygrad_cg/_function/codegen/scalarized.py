@@ -27,11 +27,13 @@ from ..graph.loop_drafts import Body
 from ..graph.values import FuncGraph, Value, in_order
 from .array_operations import MOVING
 
-MOST = 3000  # numbers that are computed: compiling takes some 50 us each
+MAX_NUMBERS = 3000
+"""Loops on more numbers are not scalarized: compiling takes some 50 us for each."""
 _REDUCTIONS = ("all", "any", "max", "min", "prod", "sum")
 _COMBINING = {"all": kmath.logical_and, "any": kmath.logical_or, "prod": kmath.multiply}
 _COMBINING |= {"max": kmath.maximum, "min": kmath.minimum, "sum": kmath.add}
-FEW = 16  # parts of an array, of which comparisons choose the one at an index
+MAX_CHOICES = 16
+"""Comparisons choose the part of an array at an index if there are at most this many parts."""
 
 
 class _UnfitError(Exception):
@@ -57,7 +59,7 @@ def scalarize(graph: FuncGraph, steps: Sequence[tuple[int, Any]], body: Body) ->
     values = graph.values()
     if any(isinstance(value.aval, list) or value.dtype not in FUSED for value in values):
         return None
-    if sum(prod(value.shape) for value in values if value not in graph.inputs) > MOST:
+    if sum(prod(value.shape) for value in values if value not in graph.inputs) > MAX_NUMBERS:
         return None
     lowered = Lowering(graph)
     inputs = [lowered.nodes[value] for value in graph.inputs]
@@ -99,7 +101,7 @@ class _Elements:
             constant = node.constant
             if constant is not None:
                 self._arrays[node] = self.constants(constant)
-            elif node.size > MOST:
+            elif node.size > MAX_NUMBERS:
                 raise _UnfitError
             else:
                 flat = nodes.view(node, (node.size,))
@@ -120,7 +122,7 @@ class _Elements:
         """Return a function of numbers: the same node for the same operands."""
         key = function, dtype, operands
         if key not in self._nodes:
-            if len(self._nodes) > 2 * MOST:
+            if len(self._nodes) > 2 * MAX_NUMBERS:
                 raise _UnfitError
             operands = nodes.in_texts(function, operands)
             self._nodes[key] = nodes.ApplyNode(function, (), dtype, operands)
@@ -231,7 +233,7 @@ class _Elements:
         shape, parts = parts.shape[1:], parts.reshape(len(parts), -1)
         if isinstance(at, LiteralNode):
             return parts[int(at.number)].reshape(shape)
-        if len(parts) > FEW:
+        if len(parts) > MAX_CHOICES:
             raise _UnfitError
         chosen = list(parts[-1])
         for k, part in enumerate(parts[:-1]):
@@ -277,7 +279,7 @@ class _Elements:
         assert value.primitive is not None
         if any(operand.dtype != value.dtype for operand in value.inputs):
             raise _UnfitError
-        if prod(value.shape) * x.shape[-1] > MOST:
+        if prod(value.shape) * x.shape[-1] > MAX_NUMBERS:
             raise _UnfitError
         if value.primitive.name == "matvec":
             y = y[..., None]
@@ -332,7 +334,7 @@ class _Elements:
     def _put(self, value: Value, x: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Return zeros but for elements at one index that is not known."""
         axis, zero = value.params["axis"], self.number(0, value.dtype)
-        if index.size != 1 or value.params["batch_dims"] or value.shape[axis] > FEW:
+        if index.size != 1 or value.params["batch_dims"] or value.shape[axis] > MAX_CHOICES:
             raise _UnfitError
         at = self._index(index.ravel()[0], value.shape[axis])
         result = np.empty(value.shape, object)

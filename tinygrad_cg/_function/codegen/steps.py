@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .buffers import KEPT, SMALL, Scratch, Span, offsets
+from .buffers import MAX_ARRAY_BYTES, MAX_BYTES, Scratch, Span, offsets
 
 Names = Sequence[str]
 
@@ -62,8 +62,8 @@ class Steps:
             for name, (step, shape, dtype) in self._empty.items()
             if name not in returned | self._shown
         ]
-        small = [span for span in inner if span.size <= SMALL]
-        kept = small if keeps and small and offsets(small)[1] <= KEPT else []
+        small = [span for span in inner if span.size <= MAX_ARRAY_BYTES]
+        kept = small if keeps and small and offsets(small)[1] <= MAX_BYTES else []
         lines = self._lines(last, {span.name for span in kept})
         result = ", ".join(results)
         if not kept:

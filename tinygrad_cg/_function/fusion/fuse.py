@@ -26,12 +26,18 @@ from .domains import ELEMENT, ROW, SCALAR, Access, Domain, broadcasting
 from .lower import Lowering
 from .nodes import ApplyNode, FusionNode, HostNode, PadNode, ReduceNode, ViewNode, base
 
-LIMIT = 100  # the cost of a kernel's nodes: beyond, registers spill and compiling takes long
-COSTLY = 5  # the cost of a function that is a polynomial, or of a reduction
-ARRAY = 4  # the cost of an array: compiling takes as the square of their number
-CONE = 16  # nodes that are computed again at most, for one value that need not be stored for it
-STREAM = 4  # the cost of reading one more array
-PADS = 6  # paddings that are fused in a program: each may cut a kernel's range in two more
+MAX_KERNEL_COST = 100
+"""Limit for the cost of a kernel's nodes. Beyond it, registers spill and compiling takes long."""
+POLYNOMIAL_COST = 5
+"""Cost of a function that is a polynomial, or of a reduction."""
+ARRAY_COST = 4
+"""Cost of an array: the time to compile grows with the square of their number."""
+MAX_RECOMPUTED_COST = 16
+"""Limit for the cost of computing a value again, in place of storing it."""
+READ_COST = 4
+"""Cost of one more array that is read to compute a value again."""
+MAX_FUSED_PADS = 6
+"""A program with more paddings pads between kernels: each cuts a kernel's range into more parts."""
 
 
 class Home(NamedTuple):
@@ -97,7 +103,7 @@ class Fusion:
         self.outputs = lowered.outputs
         self._wanted = [*lowered.outputs, *lowered.checks]
         self.nodes: list[FusionNode] = in_order(self._wanted, "operands")
-        if sum(isinstance(node, PadNode) for node in self.nodes) > PADS:
+        if sum(isinstance(node, PadNode) for node in self.nodes) > MAX_FUSED_PADS:
             self._pad_on_host()
         self.domains = Domains(self.nodes)
         self._expand_mixed()
@@ -159,15 +165,15 @@ class Fusion:
             domain = self.domains[node]
             home = Home(self._stage(node, domain, ELEMENT), domain, ELEMENT)
         stage, domain, access = home
-        while self._weights.get((stage, domain), 0) >= LIMIT:
+        while self._weights.get((stage, domain), 0) >= MAX_KERNEL_COST:
             stage += 1
         key = (stage, domain)
-        weight = 1 if node.is_cheap else COSTLY
+        weight = 1 if node.is_cheap else POLYNOMIAL_COST
         for operand in map(base, node.operands):
             there = operand in self.homes and self.homes[operand][:2] == key
             if not (there or operand.size == 1 or (key, operand) in self._read):
                 self._read.add((key, operand))
-                weight += ARRAY
+                weight += ARRAY_COST
         self._weights[key] = self._weights.get(key, 0) + weight
         self.homes[node] = Home(stage, domain, access)
         self.available[node] = stage + 1
@@ -251,7 +257,7 @@ class Fusion:
                     first = max(first, self.available[operand])
                     if inner.per in ("element", "anywhere"):
                         arrays.add(operand)
-            if cost + STREAM * (len(arrays) - 1) > CONE:
+            if cost + READ_COST * (len(arrays) - 1) > MAX_RECOMPUTED_COST:
                 return None
         return first
 

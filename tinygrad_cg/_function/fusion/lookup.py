@@ -28,7 +28,8 @@ from . import nodes
 from .domains import pattern
 from .nodes import FusionNode, apply, base, cast, view
 
-COLUMNS = 32  # elements in a row that a loop looks up, at least: fewer are copied in less time
+MIN_COLUMNS = 32
+"""Rows with fewer elements are not looked up by loops: copying them takes less time."""
 Found = FusionNode | None
 INT32, UINT64 = np.dtype(np.int32), np.dtype(np.uint64)
 
@@ -111,7 +112,7 @@ class Lookups:
         """
         table = view(x, (prod(x.shape[: axis + 1]), *x.shape[axis + 1 :]))
         columns = prod(table.shape[1:])
-        if table.shape[0] == 1 or (columns > 1 and (columns < COLUMNS or indices.size == 1)):
+        if table.shape[0] == 1 or (columns > 1 and (columns < MIN_COLUMNS or indices.size == 1)):
             return None
         positions = self._check_positions(value, indices, x.shape[axis], prod(x.shape[:axis]))
         return nodes.LookupNode(value.shape, x.dtype, (table, positions))

@@ -29,13 +29,14 @@ from ..graph.simplify import span_along_axis
 from ..graph.values import FuncGraph, OutputItem, Value
 from . import nodes
 from .domains import pattern
-from .lookup import COLUMNS, Lookups
+from .lookup import MIN_COLUMNS, Lookups
 from .nodes import FusionNode, apply, base, cast, reduce, view
 
 FUSED = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
 """The dtypes of generated loops: Numba has no float16, and complex numbers run eagerly."""
 
-WIDEST = 8192  # columns of a transposed matrix at most, so that TILE rows of it stay in the cache
+MAX_TRANSPOSED_COLUMNS = 8192
+"""Matrices with more columns are not transposed in loops: TILE rows have to stay in the cache."""
 
 
 class Lowering:
@@ -186,7 +187,7 @@ def _transpose(value: Value, x: FusionNode) -> FusionNode | None:
         return None
     columns = prod(x.shape[axis] for axis in kept[starts[-1] :])
     rows = prod(x.shape[axis] for axis in kept[starts[-2] : starts[-1]])
-    if rows < nodes.TILE or not COLUMNS <= columns <= WIDEST:
+    if rows < nodes.TILE or not MIN_COLUMNS <= columns <= MAX_TRANSPOSED_COLUMNS:
         return None
     return nodes.TransposeNode(value.shape, x, rows, columns)
 
@@ -245,7 +246,7 @@ def _columns(value: Value, x: FusionNode) -> FusionNode | None:
     axis, first, _ = span
     rows, after = prod(shape[:axis]), prod(shape[axis + 1 :])
     start, columns = first * after, value.shape[axis] * after
-    if columns < COLUMNS:
+    if columns < MIN_COLUMNS:
         return None
     return view(nodes.ColumnsNode(rows, columns, x, start, shape[axis] * after), value.shape)
 
@@ -385,12 +386,12 @@ def _product_by_rows(
     return view(total, value.shape)
 
 
-FEW_SQUARES = 2**16
-"""Elements at most of norms that are fused: these take three sums, where a call takes one."""
+MAX_FUSED_NORM = 2**16
+"""Norms of more elements are not fused: fused ones take three sums, a call takes one."""
 
 
 def _norm(value: Value, x: FusionNode) -> FusionNode | None:
-    return _composite(value, x) if x.size <= FEW_SQUARES else None
+    return _composite(value, x) if x.size <= MAX_FUSED_NORM else None
 
 
 COMPOSITE = ["log_softmax", "log_softmax_pull", "logsumexp", "mean", "scalar_power"]
