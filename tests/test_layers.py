@@ -19,7 +19,7 @@ import tinygrad_cg
 import tinygrad_cg_frontend
 from tinygrad_cg import _ops as ops
 from tinygrad_cg._core.primitive import OPS, Primitive
-from tinygrad_cg_kernels.runtime.machine import Code
+from tinygrad_cg_kernels.runtime.machine import MachineCode
 from tinygrad_cg_kernels.runtime.signatures import PythonFunction
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -489,7 +489,7 @@ def assert_compiled(kernel: Any) -> None:
     """That a kernel is compiled; `tests/kernels/test_translation.py` has Numba compile it too."""
     assert kernel.dispatchers
     for owner in kernel.dispatchers.values():
-        assert isinstance(owner, Dispatcher | CFunc | Code | PythonFunction)
+        assert isinstance(owner, Dispatcher | CFunc | MachineCode | PythonFunction)
 
 
 def records(kind: str) -> list[Primitive]:

@@ -1,10 +1,10 @@
 """The fast front end: functions in a small part of Python, as LLVM's text.
 
-``docs/frontend.md`` specifies that part. `Module` translates functions, of a library's or of a text
-(`text_scope`), for choices of argument types; what it returns is `LLVMSource`, for whoever compiles
-it. `Untranslatable` says that a function uses anything else. The front end decides how many
-formulas are inlined, how many vectors loops compute at a time, what is compiled apart, and at which
-of LLVM's levels. It knows nothing of Numba, and runs no code.
+``docs/frontend.md`` specifies that part. `IRModule` translates functions of a library or of a text
+(`text_scope`) for given argument types. It returns an `LLVMSource`, which the caller compiles. If a
+function uses anything else, `Untranslatable` is raised. The front end decides how many formulas are
+inlined, how many vectors a loop computes at a time, what is compiled apart, and at which of LLVM's
+levels. It knows nothing of Numba, and runs no code.
 """
 
 from tinygrad_cg_frontend.formulas import (
@@ -30,7 +30,7 @@ from tinygrad_cg_frontend.intrinsics import (
 )
 from tinygrad_cg_frontend.library import Library, Processor
 from tinygrad_cg_frontend.llvm_source import BASELINE, BASELINE_LONG, OPTIMIZED, LLVMSource
-from tinygrad_cg_frontend.module import Module
+from tinygrad_cg_frontend.module import IRModule
 from tinygrad_cg_frontend.sources import source_of
 from tinygrad_cg_frontend.translate import are_inlined, text_scope
 from tinygrad_cg_frontend.values import (
@@ -41,12 +41,12 @@ from tinygrad_cg_frontend.values import (
     STORED,
     Array,
     Formula,
-    Function,
+    IRValue,
     Record,
+    ScalarFunction,
     Static,
     Unsupported,
     Untranslatable,
-    Value,
     leaf_types,
     llvm_type,
     name_of,
@@ -66,18 +66,18 @@ __all__ = [
     "STORED",
     "Array",
     "Formula",
-    "Function",
+    "IRModule",
+    "IRValue",
     "Intrinsic",
     "LLVMSource",
     "Library",
     "Mark",
-    "Module",
     "Processor",
     "Record",
+    "ScalarFunction",
     "Static",
     "Unsupported",
     "Untranslatable",
-    "Value",
     "Writer",
     "address_call",
     "are_inlined",

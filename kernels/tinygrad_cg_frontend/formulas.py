@@ -13,9 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tinygrad_cg_frontend.library import Library, Processor
 from tinygrad_cg_frontend.llvm_source import LLVMSource
-from tinygrad_cg_frontend.module import Module
+from tinygrad_cg_frontend.module import IRModule
 from tinygrad_cg_frontend.sources import source_of
-from tinygrad_cg_frontend.values import FLOATS, NUMBERS, STORED, Formula, Function, Untranslatable
+from tinygrad_cg_frontend.values import (
+    FLOATS,
+    NUMBERS,
+    STORED,
+    Formula,
+    ScalarFunction,
+    Untranslatable,
+)
 
 LOOP = ", !llvm.loop !"
 MIN_LONG_INSTRUCTIONS = 25
@@ -30,7 +37,7 @@ def translate_formula(
     processor: Processor,
 ) -> tuple[str, str]:
     """Return a scalar function as a module's text, there as a symbol, and its result's type."""
-    module = Module(library, processor, whole=True)
+    module = IRModule(library, processor, whole=True)
     source = source_of(library.version(function, arguments[0]), library)
     compiled = module.function(source, arguments)
     result = compiled.result
@@ -79,12 +86,12 @@ def _parameters(arguments: tuple[str, ...]) -> str:
     return ", ".join(f"{STORED[name]} %x{k}" for k, name in enumerate(arguments))
 
 
-def _declaration(function: Function) -> str:
+def _declaration(function: ScalarFunction) -> str:
     parameters = ", ".join(STORED[kind] for kind in function.arguments)
     return f"declare {STORED[function.result]} @{function.symbol}({parameters})"
 
 
-def number_source(function: Function, processor: Processor) -> LLVMSource:
+def number_source(function: ScalarFunction, processor: Processor) -> LLVMSource:
     """Return a module with a function of numbers. Its formula is optimised already."""
     kind = STORED[function.result]
     parameters = _parameters(function.arguments)
@@ -99,7 +106,7 @@ def number_source(function: Function, processor: Processor) -> LLVMSource:
 
 
 def vectors_source(
-    function: Function, guards: Sequence[Function], processor: Processor
+    function: ScalarFunction, guards: Sequence[ScalarFunction], processor: Processor
 ) -> LLVMSource:
     """Return a module with functions of vectors of the widths that there are.
 
@@ -118,7 +125,7 @@ def vectors_source(
     return LLVMSource("\n".join(lines), [formula.text for formula in used])
 
 
-def _vector_function(used: list[Function], width: int, attributes: str) -> list[str]:
+def _vector_function(used: list[ScalarFunction], width: int, attributes: str) -> list[str]:
     """Return the lines of the function of vectors of a width."""
     function, *guards = used
     element, count = STORED[function.result], len(function.arguments)
@@ -151,7 +158,7 @@ def _vector_function(used: list[Function], width: int, attributes: str) -> list[
     return [*lines, "end:", f"  %v = load {kind}, ptr %out", f"  ret {kind} %v", "}"]
 
 
-def _lanes(name: str, then: str, function: Function, width: int) -> Iterator[str]:
+def _lanes(name: str, then: str, function: ScalarFunction, width: int) -> Iterator[str]:
     """Yield a loop that calls a function for each lane, and keeps the results, or all of them."""
     element, result = STORED[function.arguments[0]], STORED[function.result]
     yield f"{name}:"

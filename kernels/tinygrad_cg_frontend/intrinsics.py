@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 from tinygrad_cg_frontend.values import (
     FLOATS,
     NOTHING,
+    IRValue,
     Untranslatable,
-    Value,
     llvm_type,
 )
 
@@ -74,7 +74,7 @@ def _by_rule(rule: str, text: str | Emit) -> Emit:
     left, _, result = (part.strip() for part in rule.partition("->"))
     names = left.split(", ") if left else []
 
-    def emit(body: Any, *values: Value) -> Value:
+    def emit(body: Any, *values: IRValue) -> IRValue:
         floats = {value.type for value, name in zip(values, names, strict=False) if name == "f"}
         if len(values) != len(names) or len(floats) > 1 or not floats <= {*FLOATS}:
             raise Untranslatable(f"{rule} of {[value.type for value in values]}")
@@ -88,14 +88,14 @@ def _by_rule(rule: str, text: str | Emit) -> Emit:
             written = text(body, *arguments)
         if not result:
             return NOTHING
-        if isinstance(written, Value):
+        if isinstance(written, IRValue):
             return written
-        return Value(kind if result == "f" else _RESULTS[result], written)
+        return IRValue(kind if result == "f" else _RESULTS[result], written)
 
     return emit
 
 
-def _argument(body: Any, value: Value, name: str) -> Value:
+def _argument(body: Any, value: IRValue, name: str) -> IRValue:
     if name == "word":
         return body.index(value)
     return body.cast(value, "f64") if name == "double" else value
@@ -112,14 +112,14 @@ def symbol_call(name: str, result: str = "i64") -> Emit:
     It returns a word, C's int ("i32"), which becomes a word, or nothing ("void").
     """
 
-    def emit(body: Any, *words: Value) -> str:
+    def emit(body: Any, *words: IRValue) -> str:
         text = body.call(name, result, *[("i64", word.text) for word in words])
         return body.emit(f"sext i32 {text} to i64") if result == "i32" else text
 
     return emit
 
 
-def address_call(body: Any, address: Value, *words: Value) -> None:
+def address_call(body: Any, address: IRValue, *words: IRValue) -> None:
     """Call a function of words by its address."""
     arguments = ", ".join(f"i64 {word.text}" for word in words)
     body.lines.append(f"  call void {body.pointer(address)}({arguments})")

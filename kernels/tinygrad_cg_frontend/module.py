@@ -16,13 +16,13 @@ from tinygrad_cg_frontend.llvm_source import (
     LLVMSource,
 )
 from tinygrad_cg_frontend.sources import Source
-from tinygrad_cg_frontend.translate import SUM_LOOP, Body
+from tinygrad_cg_frontend.translate import SUM_LOOP, FunctionBody
 from tinygrad_cg_frontend.values import (
     STORED,
     Array,
-    Function,
+    IRValue,
+    ScalarFunction,
     Untranslatable,
-    Value,
     constant,
 )
 
@@ -53,7 +53,7 @@ class _Contents(NamedTuple):
     """Whether they have sums that may be put together in any order."""
 
 
-class Module:
+class IRModule:
     """Functions of one translation: of a text, or of the kernels' own, with what they call.
 
     `scope` is that of the text. The kernels' scalar functions are those that `find` returns.
@@ -68,7 +68,7 @@ class Module:
         library: Library,
         processor: Processor,
         scope: dict[str, Any] | None = None,
-        find: Callable[..., Function] | None = None,
+        find: Callable[..., ScalarFunction] | None = None,
         whole: bool = False,
         begin: Begin | None = None,
         for_blocks: bool = False,
@@ -83,18 +83,18 @@ class Module:
         self.texts: dict[str, str] = {}
         self.outlined: dict[str, str] = {}
         self.declared: dict[str, str] = {}
-        self.inlined: dict[str, Function] = {}
-        self.called: dict[str, Function] = {}
+        self.inlined: dict[str, ScalarFunction] = {}
+        self.called: dict[str, ScalarFunction] = {}
         self.metadata: list[str] = []
         self._functions: dict[Any, _Function] = {}
-        self._bodies: dict[str, Body] = {}  # those whose texts are wanting
+        self._bodies: dict[str, FunctionBody] = {}  # those whose texts are wanting
         self._apart: dict[str, str] = {}  # long formulas and sums, and their declarations
         self._sizes: dict[str, int] = {}
         self._called: dict[str, set[str]] = {}
         self._contents: dict[str, _Contents] = {}
         self.is_scalar = False
         """Whether its loops compute single numbers."""
-        self._arrays: dict[int, Value] = {}
+        self._arrays: dict[int, IRValue] = {}
 
     def function(self, source: Source | str, arguments: tuple[Any, ...]) -> _Function:
         """Return the function for these types, written down now if it is not there."""
@@ -105,7 +105,7 @@ class Module:
         if key not in self._functions:
             symbol = f"{source.name.strip('<>')}_{len(self._functions)}"
             self._functions[key] = _Function(symbol, None)
-            body = Body(self, source, arguments, symbol)
+            body = FunctionBody(self, source, arguments, symbol)
             self._functions[key] = _Function(symbol, body.result)
             if self.find is None:
                 self._contents[symbol] = self._contents_of(body.lines)
@@ -119,7 +119,7 @@ class Module:
                 self._look_at(symbol, body, source)
         return self._functions[key]
 
-    def _look_at(self, symbol: str, body: Body, source: Source) -> None:
+    def _look_at(self, symbol: str, body: FunctionBody, source: Source) -> None:
         """Note what baseline code may have in modules of their own: long formulas, and sums."""
         elementary = self.library.has_formulas(source.scope.get("__name__", ""))
         text = "\n".join(body.lines)
@@ -163,13 +163,13 @@ class Module:
         """Declare what stands at a symbol's address."""
         self.declared[name] = f"@{name} = external global i8"
 
-    def inline(self, formula: Function) -> None:
+    def inline(self, formula: ScalarFunction) -> None:
         """Have a scalar function linked in."""
         self.inlined[formula.symbol] = formula
         parameters = ", ".join(STORED[kind] for kind in formula.arguments)
         self.declare(formula.symbol, f"{STORED[formula.result]} @{formula.symbol}({parameters})")
 
-    def array(self, thing: Any) -> Value:
+    def array(self, thing: Any) -> IRValue:
         """Return a constant array, of an array or a tuple of numbers."""
         if id(thing) not in self._arrays:
             items = [constant(item) for item in thing]
@@ -181,7 +181,7 @@ class Module:
             self.texts[name] = (
                 f"@{name} = internal constant [{len(items)} x {STORED[kind]}] [{stored}]"
             )
-            self._arrays[id(thing)] = Value(Array(kind), f"@{name}", str(len(items)))
+            self._arrays[id(thing)] = IRValue(Array(kind), f"@{name}", str(len(items)))
         return self._arrays[id(thing)]
 
     def sums(self, lines: list[str]) -> bool:

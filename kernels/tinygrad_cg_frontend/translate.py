@@ -34,11 +34,11 @@ from tinygrad_cg_frontend.values import (
     PARTS,
     STORED,
     Array,
-    Function,
+    IRValue,
     Record,
+    ScalarFunction,
     Static,
     Untranslatable,
-    Value,
     constant,
     dtype_of,
     itemsize,
@@ -48,7 +48,7 @@ from tinygrad_cg_frontend.values import (
     name_of,
     rebuilt,
 )
-from tinygrad_cg_frontend.writer import Product, Writer, holds, is_harmless
+from tinygrad_cg_frontend.writer import FloatProduct, Writer, holds, is_harmless
 
 SUM_LOOP = ";sums"
 """What stands where a loop ends that sums up in any order."""
@@ -103,8 +103,8 @@ def _namespace(tree: ast.Module) -> dict[str, Any]:
     return namespace
 
 
-class Body(Writer):
-    """One function for one choice of types, of a `Module` of `module`."""
+class FunctionBody(Writer):
+    """One function for one choice of types, of an `IRModule`."""
 
     def __init__(self, module: Any, source: Source, arguments: tuple, symbol: str):
         super().__init__(fuses=module.find is None and module.processor.fuses)
@@ -113,15 +113,15 @@ class Body(Writer):
         self._interleaved = 0
         self._source = source
         self._variables: dict[str, tuple[Any, list[str]]] = {}
-        self._constants: dict[str, Value] = {}
-        self._values: dict[str, Value] = {}  # variables that need not be read from memory here
+        self._constants: dict[str, IRValue] = {}
+        self._values: dict[str, IRValue] = {}  # variables that need not be read from memory here
         self._reads = 0  # operands that were not
         self._unread: set[str] = set()  # memory of variables that nothing reads
         self._work: list[str] = []  # memory to be freed
         self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
         self._returned: list[str] = []  # stack memory of the result
         self._parameters: list[str] = []
-        self._formulas: list[Function] = []  # as often as they stand here
+        self._formulas: list[ScalarFunction] = []  # as often as they stand here
         marks = [self._mark(statement) for statement in source.body]
         self.marks = {mark for mark in marks if mark is not None}
         restrict = " noalias" if noalias in self.marks else ""
@@ -132,7 +132,7 @@ class Body(Writer):
             self._assign(name, rebuilt(kind, operands))
         self._run(source.body)
         if not self.ended:
-            self._return(Value("i64", "0") if self.result is None else self._nothing_more())
+            self._return(IRValue("i64", "0") if self.result is None else self._nothing_more())
 
     def declare(self, name: str, text: str) -> None:
         self.module.declare(name, text)
@@ -143,7 +143,7 @@ class Body(Writer):
     def interleave(self) -> None:
         self._interleaved = self.INTERLEAVED
 
-    def _nothing_more(self) -> Value:
+    def _nothing_more(self) -> IRValue:
         raise Untranslatable("a function that may end without a return")
 
     def _mark(self, node: ast.stmt) -> Any:
@@ -219,7 +219,7 @@ class Body(Writer):
 
     # Variables -------------------------------------------------------------------------------
 
-    def _assign(self, name: str, value: Value) -> None:
+    def _assign(self, name: str, value: IRValue) -> None:
         if name == "_":  # which nobody reads
             return
         kind, variable = value.type, self._variables.get(name)
@@ -234,14 +234,14 @@ class Body(Writer):
             value = self.cast(value, variable[0])
         for (leaf, operand), slot in zip(leaves(value), variable[1], strict=True):
             self.lines.append(f"  store {leaf} {operand}, ptr {slot}")
-        self._values[name] = Value(variable[0], value.text, value.size)
+        self._values[name] = IRValue(variable[0], value.text, value.size)
 
-    def begin(self, label: str, values: dict[str, Value] | None = None) -> None:
+    def begin(self, label: str, values: dict[str, IRValue] | None = None) -> None:
         """Begin a block; `values` are the variables' values wherever it is reached from."""
         super().begin(label)
         self._values = {} if values is None else values
 
-    def _read(self, name: str) -> Value:
+    def _read(self, name: str) -> IRValue:
         value = self._values.get(name)
         if value is not None:
             self._reads += len(self._variables[name][1])
@@ -285,7 +285,7 @@ class Body(Writer):
         for target in node.targets:
             self._bind(target, value)
 
-    def _bind(self, target: ast.expr, value: Value) -> None:
+    def _bind(self, target: ast.expr, value: IRValue) -> None:
         if isinstance(target, ast.Name):
             self._assign(target.id, value)
         elif isinstance(target, ast.Tuple):
@@ -305,8 +305,8 @@ class Body(Writer):
         else:
             raise Untranslatable("a target")
 
-    def _fill(self, array: Value, value: Value) -> None:
-        with self._loop(Value("u64", "0"), array.size, "1", "u64") as at:
+    def _fill(self, array: IRValue, value: IRValue) -> None:
+        with self._loop(IRValue("u64", "0"), array.size, "1", "u64") as at:
             self.store(value, array.type.element, self.address(array, at))
 
     def _on_augassign(self, node: ast.AugAssign) -> None:
@@ -324,7 +324,7 @@ class Body(Writer):
             raise Untranslatable("a target")
 
     @contextmanager
-    def _loop(self, begin: Value, end: str, step: str, kind: str) -> Iterator[str]:
+    def _loop(self, begin: IRValue, end: str, step: str, kind: str) -> Iterator[str]:
         """Run what follows for each index; the operand of the index is given."""
         head, body, latch, exit_ = map(self.label, ("head", "body", "latch", "exit"))
         counter = self.slot("i64")
@@ -358,14 +358,14 @@ class Body(Writer):
         if self._static(call.func) is not range:
             raise Untranslatable("a loop")
         numbers = [self.index(self._value(part)) for part in call.args]
-        begin, end, step = Value("i64", "0"), numbers[0], Value("i64", "1")
+        begin, end, step = IRValue("i64", "0"), numbers[0], IRValue("i64", "1")
         if len(numbers) > 1:
             begin, end, *rest = numbers
             step = rest[0] if rest else step
         unsigned = [part.type == "u64" or part.integer is not None for part in numbers]
         kind = "u64" if any(part.type == "u64" for part in numbers) and all(unsigned) else "i64"
         with self._loop(begin, end.text, step.text, kind) as at:
-            self._assign(target.id, Value(kind, at))
+            self._assign(target.id, IRValue(kind, at))
             self._run(node.body)
 
     def _on_while(self, node: ast.While) -> None:
@@ -417,7 +417,7 @@ class Body(Writer):
     def _on_return(self, node: ast.Return) -> None:
         self._return(NOTHING if node.value is None else self._value(node.value))
 
-    def _return(self, value: Value) -> None:
+    def _return(self, value: IRValue) -> None:
         value = self.tuple_value(value)
         if self.result is None:
             self.result = value.type
@@ -433,7 +433,7 @@ class Body(Writer):
 
     # Expressions -----------------------------------------------------------------------------
 
-    def _value(self, node: ast.expr) -> Value:
+    def _value(self, node: ast.expr) -> IRValue:
         return _method("of", type(node))(self, node)
 
     def _static(self, node: ast.expr) -> Any:
@@ -443,13 +443,13 @@ class Body(Writer):
             raise Untranslatable("a call of a value")
         return kind.value
 
-    def _of_constant(self, node: ast.Constant) -> Value:
+    def _of_constant(self, node: ast.Constant) -> IRValue:
         return constant(node.value)
 
-    def _of_name(self, node: ast.Name) -> Value:
+    def _of_name(self, node: ast.Name) -> IRValue:
         return self._read(node.id)
 
-    def _of_attribute(self, node: ast.Attribute) -> Value:
+    def _of_attribute(self, node: ast.Attribute) -> IRValue:
         value = self._value(node.value)
         kind = value.type
         if isinstance(kind, Static):
@@ -458,9 +458,9 @@ class Body(Writer):
             return value.text[kind.cls._fields.index(node.attr)]
         if isinstance(kind, Array):
             if node.attr == "size":
-                return Value("i64", value.size)
+                return IRValue("i64", value.size)
             if node.attr == "itemsize":
-                return Value("i64", str(itemsize(kind.element)))
+                return IRValue("i64", str(itemsize(kind.element)))
             if node.attr == "dtype":
                 return constant(dtype_of(kind.element))
         if value.is_complex and node.attr in ("real", "imag"):
@@ -469,18 +469,18 @@ class Body(Writer):
             return constant(dtype_of(kind))
         raise Untranslatable(f"the attribute {node.attr}")
 
-    def _of_tuple(self, node: ast.Tuple) -> Value:
+    def _of_tuple(self, node: ast.Tuple) -> IRValue:
         parts = tuple(self._arguments(node.elts))
-        return Value(tuple(part.type for part in parts), parts)
+        return IRValue(tuple(part.type for part in parts), parts)
 
-    def _arguments(self, expressions: list[ast.expr]) -> Iterator[Value]:
+    def _arguments(self, expressions: list[ast.expr]) -> Iterator[IRValue]:
         for part in expressions:
             if isinstance(part, ast.Starred):
                 yield from self.parts(self._value(part.value))
             else:
                 yield self._value(part)
 
-    def _of_subscript(self, node: ast.Subscript) -> Value:
+    def _of_subscript(self, node: ast.Subscript) -> IRValue:
         array = self._value(node.value)
         if isinstance(array.type, Static) and isinstance(array.type.value, np.ndarray):
             array = self.module.array(array.type.value)
@@ -499,33 +499,33 @@ class Body(Writer):
             if any(k is None and end is not None for k, end in zip(bounds, ends, strict=True)):
                 raise Untranslatable("a slice of a tuple")
             parts = parts[slice(*bounds)]
-            return Value(tuple(part.type for part in parts), parts)
+            return IRValue(tuple(part.type for part in parts), parts)
         at = self._value(node.slice).integer
         if at is None:
             raise Untranslatable("an index of a tuple")
         return parts[at]
 
-    def _of_unaryop(self, node: ast.UnaryOp) -> Value:
+    def _of_unaryop(self, node: ast.UnaryOp) -> IRValue:
         value = self._value(node.operand)
         if isinstance(node.op, ast.Not):
             test = self.truth(value)
             if test in ("true", "false"):
-                return Value("b1", "false" if test == "true" else "true")
-            return Value("b1", self.emit(f"xor i1 {test}, true"))
+                return IRValue("b1", "false" if test == "true" else "true")
+            return IRValue("b1", self.emit(f"xor i1 {test}, true"))
         if isinstance(node.op, ast.USub):
             return self.opposite(value)
         if isinstance(node.op, ast.Invert) and value.type == "i64":
-            return Value("i64", self.emit(f"xor i64 {value.text}, -1"))
+            return IRValue("i64", self.emit(f"xor i64 {value.text}, -1"))
         raise Untranslatable("a sign")
 
-    def _of_boolop(self, node: ast.BoolOp) -> Value:
+    def _of_boolop(self, node: ast.BoolOp) -> IRValue:
         stops = isinstance(node.op, ast.Or)  # at the first operand that is
         word = "or" if stops else "and"
         total = self.truth(self._value(node.values[0]))
         for part in node.values[1:]:
             if total in ("true", "false"):
                 if (total == "true") is stops:
-                    return Value("b1", total)
+                    return IRValue("b1", total)
                 total = self.truth(self._value(part))
                 continue
             before, more, end = self._label_now, self.label("more"), self.label("end")
@@ -545,15 +545,15 @@ class Body(Writer):
             self.begin(end, self._values)
             decided = "true" if stops else "false"
             total = self.emit(f"phi i1 [{decided}, %{before}], [{text}, %{last}]")
-        return Value("b1", total)
+        return IRValue("b1", total)
 
-    def _of_ifexp(self, node: ast.IfExp) -> Value:
+    def _of_ifexp(self, node: ast.IfExp) -> IRValue:
         test = self.truth(self._value(node.test))
         if test in ("true", "false"):
             return self._value(node.body if test == "true" else node.orelse)
         yes, no, end = map(self.label, ("then", "else", "end"))
         before = self._label_now
-        arms: list[tuple[list[str], Value, str]] = []
+        arms: list[tuple[list[str], IRValue, str]] = []
         reads = [self._reads]
         for label, part in ((yes, node.body), (no, node.orelse)):
             with self.apart() as lines:
@@ -586,12 +586,12 @@ class Body(Writer):
         ]
         return rebuilt(kind, operands)
 
-    def _of_binop(self, node: ast.BinOp) -> Value:
+    def _of_binop(self, node: ast.BinOp) -> IRValue:
         if isinstance(node.op, ast.Pow):
             return self._power(node)
         return self._operate(type(node.op).__name__, self._term(node.left), node.right)
 
-    def _power(self, node: ast.BinOp) -> Value:
+    def _power(self, node: ast.BinOp) -> IRValue:
         if isinstance(node.left, ast.Constant) and isinstance(
             node.right, ast.Constant | ast.UnaryOp
         ):
@@ -599,41 +599,41 @@ class Body(Writer):
         x, y = self._value(node.left), self._value(node.right)
         if x.type != y.type:
             raise Untranslatable(f"Pow of {x.type} and {y.type}")
-        return Value(x.type, self.call_intrinsic("pow", x, y))
+        return IRValue(x.type, self.call_intrinsic("pow", x, y))
 
-    def _operate(self, symbol: str, x: Value | Product, right: ast.expr) -> Value:
+    def _operate(self, symbol: str, x: IRValue | FloatProduct, right: ast.expr) -> IRValue:
         y = self._term(right)
         if symbol in ("Add", "Sub"):
             return self.add(x, y, symbol)
         return self.operate(symbol, self.whole(x), self.whole(y))
 
-    def _term(self, node: ast.expr) -> Value | Product:
+    def _term(self, node: ast.expr) -> IRValue | FloatProduct:
         """Return an operand, or its factors if it is a product that a sum may take in."""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             term = self._term(node.operand)
-            if isinstance(term, Product):
-                return Product(self.opposite(term.x), term.y)
+            if isinstance(term, FloatProduct):
+                return FloatProduct(self.opposite(term.x), term.y)
             return self.opposite(term)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             return self.product(self.whole(self._term(node.left)), self._value(node.right))
         return self._value(node)
 
-    def _of_compare(self, node: ast.Compare) -> Value:
+    def _of_compare(self, node: ast.Compare) -> IRValue:
         values = [self._value(node.left)]
         if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             other, own = self._value(node.comparators[0]).type, values[0].type
             same = isinstance(own, Static) and own == other
-            return Value("b1", "true" if same is isinstance(node.ops[0], ast.Is) else "false")
+            return IRValue("b1", "true" if same is isinstance(node.ops[0], ast.Is) else "false")
         total = ""
         for symbol, right in zip(node.ops, node.comparators, strict=True):
             values.append(self._value(right))
             test = self.compare(type(symbol).__name__.lower(), values[-2], values[-1])
             total = test if not total else self.emit(f"and i1 {total}, {test}")
-        return Value("b1", total)
+        return IRValue("b1", total)
 
     # Calls -----------------------------------------------------------------------------------
 
-    def _of_call(self, node: ast.Call) -> Value:
+    def _of_call(self, node: ast.Call) -> IRValue:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "conjugate":
             return self._conjugate(self._value(node.func.value))
         target = self._static(node.func)
@@ -645,7 +645,7 @@ class Body(Writer):
         if isinstance(target, Intrinsic):
             return target.emit(self, *values)
         if target in FUNCTIONS:
-            return Value(values[0].type, self.call_intrinsic(FUNCTIONS[target], *values))
+            return IRValue(values[0].type, self.call_intrinsic(FUNCTIONS[target], *values))
         if getattr(target, "__module__", "") == "math" and target.__name__ in LIBRARY:
             return self.library(target.__name__, *values)
         target = CASTS.get(target, target) if isinstance(target, type) else target
@@ -658,12 +658,12 @@ class Body(Writer):
             return self.absolute(*values)
         if target is complex:
             kind = "c64" if {value.type for value in values} == {"f32"} else "c128"
-            return Value(kind, tuple(self.cast(part, PARTS[kind]).text for part in values))
+            return IRValue(kind, tuple(self.cast(part, PARTS[kind]).text for part in values))
         if target is len:
             (value,) = values
             if isinstance(value.type, Array):
-                return Value("i64", value.size)
-            return Value("i64", str(len(self.parts(value))))
+                return IRValue("i64", value.size)
+            return IRValue("i64", str(len(self.parts(value))))
         if target is np.empty:
             return self._empty(values[0], self.dtype(values[1]))
         if target is np.full:
@@ -673,13 +673,13 @@ class Body(Writer):
             return array
         return self.call_function(target, values)
 
-    def _conjugate(self, value: Value) -> Value:
+    def _conjugate(self, value: IRValue) -> IRValue:
         if not value.is_complex:
             raise Untranslatable(f"the conjugate of {value.type}")
         opposite = self.emit(f"fneg {llvm_type(PARTS[value.type])} {value.text[1]}")
-        return Value(value.type, (value.text[0], opposite))
+        return IRValue(value.type, (value.text[0], opposite))
 
-    def call_function(self, target: Callable, values: list[Value]) -> Value:
+    def call_function(self, target: Callable, values: list[IRValue]) -> IRValue:
         """Call a Python function of the kernels."""
         if not callable(target):
             raise Untranslatable(f"a call of {target}")
@@ -692,7 +692,7 @@ class Body(Writer):
             raise Untranslatable(f"a call of {target}")
         return self._call_own(source_of(target, library), values)
 
-    def _empty(self, count: Value, kind: str) -> Value:
+    def _empty(self, count: IRValue, kind: str) -> IRValue:
         """Return a new array, freed when the function returns."""
         if self._loops:
             raise Untranslatable("a new array in a loop")
@@ -703,9 +703,9 @@ class Body(Writer):
         self._slots.append(f"  store ptr null, ptr {slot}")
         self.lines.append(f"  store ptr {pointer}, ptr {slot}")
         self._work.append(slot)
-        return Value(Array(kind), pointer, count.text)
+        return IRValue(Array(kind), pointer, count.text)
 
-    def _call_own(self, source: Source, values: list[Value]) -> Value:
+    def _call_own(self, source: Source, values: list[IRValue]) -> IRValue:
         kinds = tuple(value.type for value in values)
         function = self.module.function(source, kinds)
         result = function.result
@@ -717,26 +717,26 @@ class Body(Writer):
             self.lines.append(f"  call void @{function.name}({arguments})")
             return NOTHING
         if not _is_structure(result):
-            return Value(result, self.emit(f"call {types[0]} @{function.name}({arguments})"))
+            return IRValue(result, self.emit(f"call {types[0]} @{function.name}({arguments})"))
         kind = f"{{ {', '.join(types)} }}"
         returned = self.emit(f"call {kind} @{function.name}({arguments})")
         operands = [self.emit(f"extractvalue {kind} {returned}, {k}") for k in range(len(types))]
         return rebuilt(result, operands)
 
-    def _call_scalar(self, find: Callable, target: Callable, values: list[Value]) -> Value:
+    def _call_scalar(self, find: Callable, target: Callable, values: list[IRValue]) -> IRValue:
         function = find(target, tuple(value.type for value in values))
         self._formulas.append(function)
         texts = [f"{STORED[value.type]} {self.stored(value)}" for value in values]
         result = self.emit(f"call {STORED[function.result]} @{function.symbol}({', '.join(texts)})")
         if function.result == "b1":
             result = self.emit(f"icmp ne i8 {result}, 0")
-        return Value(function.result, result)
+        return IRValue(function.result, result)
 
 
 @cache
-def _method(prefix: str, node: type[ast.AST]) -> Callable[[Body, Any], Any]:
+def _method(prefix: str, node: type[ast.AST]) -> Callable[[FunctionBody, Any], Any]:
     """Return what translates a node of a syntax tree: an expression's `of`, a statement's `on`."""
-    method = getattr(Body, f"_{prefix}_{node.__name__.lower()}", None)
+    method = getattr(FunctionBody, f"_{prefix}_{node.__name__.lower()}", None)
     if method is None:
         raise Untranslatable(node.__name__)
     return method

@@ -60,7 +60,7 @@ class Record(tuple[Any, ...]):
     cls: Any = None
 
 
-class Value(NamedTuple):
+class IRValue(NamedTuple):
     """A value of a function under translation.
 
     `type` is "i64", "f64", ..., an `Array`, a tuple of types, or `Static`; `text` its operand, of
@@ -99,7 +99,7 @@ class Formula(NamedTuple):
     guard: tuple[str, ...] = ()
 
 
-class Function:
+class ScalarFunction:
     """A scalar function: its symbol and types, and what `formula` returns, once it is optimised."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Function:
         return bool(self.lanes)
 
 
-NOTHING = Value(Static(None))
+NOTHING = IRValue(Static(None))
 
 
 def name_of(dtype: np.dtype) -> str:
@@ -152,7 +152,7 @@ def itemsize(kind: str) -> int:
     return 1 if kind == "b1" else int(kind[1:]) // 8  # of complex numbers both parts count
 
 
-def leaves(value: Value) -> list[tuple[str, str]]:
+def leaves(value: IRValue) -> list[tuple[str, str]]:
     """Return the LLVM types and operands that a value is made of."""
     kind = value.type
     if isinstance(kind, str):
@@ -167,17 +167,17 @@ def leaves(value: Value) -> list[tuple[str, str]]:
     return []
 
 
-def rebuilt(kind: Any, operands: list[str]) -> Value:
+def rebuilt(kind: Any, operands: list[str]) -> IRValue:
     """Return the value of a type that is made of operands, which are taken from the list."""
     if isinstance(kind, str):
         if kind in PARTS:
-            return Value(kind, (operands.pop(0), operands.pop(0)))
-        return Value(kind, operands.pop(0))
+            return IRValue(kind, (operands.pop(0), operands.pop(0)))
+        return IRValue(kind, operands.pop(0))
     if isinstance(kind, Array):
-        return Value(kind, operands.pop(0), operands.pop(0))
+        return IRValue(kind, operands.pop(0), operands.pop(0))
     if isinstance(kind, tuple):
-        return Value(kind, tuple(rebuilt(entry, operands) for entry in kind))
-    return Value(kind)
+        return IRValue(kind, tuple(rebuilt(entry, operands) for entry in kind))
+    return IRValue(kind)
 
 
 def leaf_types(kind: Any) -> list[str]:
@@ -191,27 +191,27 @@ def leaf_types(kind: Any) -> list[str]:
     return []
 
 
-def constant(thing: Any) -> Value:
+def constant(thing: Any) -> IRValue:
     """Return the value of a Python object that a function knows by a name."""
     if callable(thing):
-        return Value(Static(thing))
+        return IRValue(Static(thing))
     if isinstance(thing, (bool, np.bool_)):
-        return Value("b1", "true" if thing else "false")
+        return IRValue("b1", "true" if thing else "false")
     if isinstance(thing, int):
-        return Value("i64", str(thing))
+        return IRValue("i64", str(thing))
     if isinstance(thing, np.integer):
-        return Value(name_of(thing.dtype), str(int(thing)))
+        return IRValue(name_of(thing.dtype), str(int(thing)))
     if isinstance(thing, (float, np.floating)):
         kind = name_of(thing.dtype) if isinstance(thing, np.floating) else "f64"
-        return Value(kind, number(float(thing), kind))
+        return IRValue(kind, number(float(thing), kind))
     if isinstance(thing, (complex, np.complexfloating)):
         kind = name_of(thing.dtype) if isinstance(thing, np.complexfloating) else "c128"
-        return Value(
+        return IRValue(
             kind, tuple(number(float(part), PARTS[kind]) for part in (thing.real, thing.imag))
         )
     if isinstance(thing, list):
         thing = tuple(thing)
-    return Value(Static(thing))
+    return IRValue(Static(thing))
 
 
 def number(value: float, kind: str) -> str:

@@ -15,10 +15,10 @@ from tinygrad_cg_frontend.values import (
     PARTS,
     STORED,
     Array,
+    IRValue,
     Static,
     Unsupported,
     Untranslatable,
-    Value,
     constant,
     dtype_of,
     float_of,
@@ -35,11 +35,11 @@ _HARMFUL = ("call", "load", "store", "sdiv", "srem", "udiv", "urem", "br ", "phi
 _HARMFUL += ("cmpxchg", "fence")
 
 
-class Product(NamedTuple):
+class FloatProduct(NamedTuple):
     """The factors of a product of floats of one type."""
 
-    x: Value
-    y: Value
+    x: IRValue
+    y: IRValue
 
 
 class Writer:
@@ -98,7 +98,7 @@ class Writer:
             return ""
         return self.emit(f"call {result} @{name}({passed})")
 
-    def call_intrinsic(self, name: str, *values: Value, flags: str = "") -> str:
+    def call_intrinsic(self, name: str, *values: IRValue, flags: str = "") -> str:
         """Call one of LLVM's functions of floats of one type."""
         kind = values[0].type
         if kind not in FLOATS or any(value.type != kind for value in values):
@@ -133,15 +133,15 @@ class Writer:
 
     # Memory ----------------------------------------------------------------------------------
 
-    def pointer(self, address: Value) -> str:
+    def pointer(self, address: IRValue) -> str:
         return self.emit(f"inttoptr i64 {self.index(address).text} to ptr")
 
-    def object_address(self, name: str) -> Value:
+    def object_address(self, name: str) -> IRValue:
         """Return the address that a symbol stands for, as an integer."""
         self.declare_object(name)
-        return Value("i64", self.emit(f"ptrtoint ptr @{name} to i64"))
+        return IRValue("i64", self.emit(f"ptrtoint ptr @{name} to i64"))
 
-    def element(self, array: Value, index: Value) -> str:
+    def element(self, array: IRValue, index: IRValue) -> str:
         """Return the address of an element; negative signed indices count from the end."""
         if not isinstance(array.type, Array) or index.type not in ("i64", "u64"):
             raise Untranslatable("an index")
@@ -152,11 +152,11 @@ class Writer:
             text = self.emit(f"select i1 {below}, i64 {turned}, i64 {text}")
         return self.address(array, text)
 
-    def address(self, array: Value, index: str) -> str:
+    def address(self, array: IRValue, index: str) -> str:
         kind = STORED[array.type.element]
         return self.emit(f"getelementptr inbounds {kind}, ptr {array.text}, i64 {index}")
 
-    def index(self, value: Value) -> Value:
+    def index(self, value: IRValue) -> IRValue:
         """Return an integer as an index."""
         if value.type in ("i64", "u64"):
             return value
@@ -164,17 +164,17 @@ class Writer:
             return self.cast(value, "i64")
         raise Untranslatable(f"an index of type {value.type}")
 
-    def load(self, kind: str, address: str) -> Value:
+    def load(self, kind: str, address: str) -> IRValue:
         """Return the number of a type at an address."""
         if kind in PARTS:
             part = PARTS[kind]
             second = self.emit(f"getelementptr {STORED[part]}, ptr {address}, i64 1")
             both = (self.emit(f"load {STORED[part]}, ptr {at}") for at in (address, second))
-            return Value(kind, tuple(both))
+            return IRValue(kind, tuple(both))
         text = self.emit(f"load {STORED[kind]}, ptr {address}")
-        return Value(kind, self.emit(f"icmp ne i8 {text}, 0") if kind == "b1" else text)
+        return IRValue(kind, self.emit(f"icmp ne i8 {text}, 0") if kind == "b1" else text)
 
-    def store(self, value: Value, kind: str, address: str) -> None:
+    def store(self, value: IRValue, kind: str, address: str) -> None:
         """Write a number, cast to a type, to an address."""
         if kind in PARTS:
             word = STORED[PARTS[kind]]
@@ -185,13 +185,13 @@ class Writer:
         text = self.stored(self.cast(value, kind))
         self.lines.append(f"  store {STORED[kind]} {text}, ptr {address}")
 
-    def stored(self, value: Value) -> str:
+    def stored(self, value: IRValue) -> str:
         """Return a value's operand as memory and functions have it."""
         return self.emit(f"zext i1 {value.text} to i8") if value.type == "b1" else value.text
 
     # Tuples and what is known ----------------------------------------------------------------
 
-    def parts(self, value: Value) -> tuple[Value, ...]:
+    def parts(self, value: IRValue) -> tuple[IRValue, ...]:
         """Return the entries of a tuple."""
         if is_tuple(value.type):
             return value.text
@@ -199,14 +199,14 @@ class Writer:
             return tuple(constant(entry) for entry in value.type.value)
         raise Untranslatable(f"the parts of {value.type}")
 
-    def tuple_value(self, value: Value) -> Value:
+    def tuple_value(self, value: IRValue) -> IRValue:
         """Return a tuple of constants as a tuple of values."""
         if isinstance(value.type, Static) and isinstance(value.type.value, tuple):
             parts = self.parts(value)
-            return Value(tuple(part.type for part in parts), parts)
+            return IRValue(tuple(part.type for part in parts), parts)
         return value
 
-    def dtype(self, value: Value) -> str:
+    def dtype(self, value: IRValue) -> str:
         """Return the type that a dtype, or a type of NumPy's, stands for."""
         if not isinstance(value.type, Static):
             raise Untranslatable("a dtype that is not known")
@@ -214,7 +214,7 @@ class Writer:
 
     # Numbers ---------------------------------------------------------------------------------
 
-    def truth(self, value: Value) -> str:
+    def truth(self, value: IRValue) -> str:
         """Return the operand of a condition."""
         if value.type == "b1":
             return value.text
@@ -224,7 +224,7 @@ class Writer:
             return self.emit(f"icmp ne {llvm_type(value.type)} {value.text}, 0")
         raise Untranslatable("a condition")
 
-    def cast(self, value: Value, kind: str) -> Value:
+    def cast(self, value: IRValue, kind: str) -> IRValue:
         """Return a number in another type, as an assignment to an element or NumPy's type does."""
         own = value.type
         if own == kind:
@@ -238,11 +238,11 @@ class Writer:
         if own in FLOATS and kind in FLOATS:
             exact = float_of(value.text)
             if exact is not None:
-                return Value(kind, number(exact, kind))
+                return IRValue(kind, number(exact, kind))
             text = self.emit(f"{'fpext' if kind == 'f64' else 'fptrunc'} {x} to {to}")
         elif kind in FLOATS:
             if integer is not None and int(float(integer)) == integer:
-                return Value(kind, number(float(integer), kind))
+                return IRValue(kind, number(float(integer), kind))
             signed = own[0] == "i"
             text = self.emit(f"{'sitofp' if signed else 'uitofp'} {x} to {to}")
         elif kind == "b1":
@@ -266,24 +266,24 @@ class Writer:
             else:
                 word = "trunc" if mine > wide else "sext" if own[0] == "i" else "zext"
                 text = self.emit(f"{word} {x} to {to}")
-        return Value(kind, text)
+        return IRValue(kind, text)
 
-    def part(self, value: Value, k: int) -> Value:
+    def part(self, value: IRValue, k: int) -> IRValue:
         """Return the real part of a number, or the imaginary one."""
         if value.is_complex:
-            return Value(PARTS[value.type], value.text[k])
-        return value if k == 0 else Value("f32", number(0.0, "f32"))
+            return IRValue(PARTS[value.type], value.text[k])
+        return value if k == 0 else IRValue("f32", number(0.0, "f32"))
 
-    def _cast_complex(self, value: Value, kind: str) -> Value:
+    def _cast_complex(self, value: IRValue, kind: str) -> IRValue:
         if kind == "b1":
             tests = [self.cast(self.part(value, k), "b1").text for k in range(2)]
-            return Value("b1", self.emit(f"or i1 {tests[0]}, {tests[1]}"))
+            return IRValue("b1", self.emit(f"or i1 {tests[0]}, {tests[1]}"))
         if kind not in PARTS:
             raise Unsupported(f"{dtype_of(value.type)} numbers are not cast to {dtype_of(kind)}")
         parts = (self.cast(self.part(value, k), PARTS[kind]).text for k in range(2))
-        return Value(kind, tuple(parts))
+        return IRValue(kind, tuple(parts))
 
-    def _operate_complex(self, symbol: str, x: Value, y: Value) -> Value:
+    def _operate_complex(self, symbol: str, x: IRValue, y: IRValue) -> IRValue:
         """Return what an operator makes of complex numbers: all parts are rounded, as NumPy's."""
         kind = self._common_complex(x.type, y.type)
         x, y = self.cast(x, kind), self.cast(y, kind)
@@ -297,9 +297,9 @@ class Writer:
             parts = self._quotient(a, b, c, d)
         else:
             raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
-        return Value(kind, tuple(part.text for part in parts))
+        return IRValue(kind, tuple(part.text for part in parts))
 
-    def _quotient(self, a: Value, b: Value, c: Value, d: Value) -> tuple[Value, Value]:
+    def _quotient(self, a: IRValue, b: IRValue, c: IRValue, d: IRValue) -> tuple[IRValue, IRValue]:
         """Return the parts of (a + b i) / (c + d i) by Smith's algorithm, which scales by c or d.
 
         With c and d exchanged so that the first is the larger one, a and b are too, and the
@@ -308,29 +308,29 @@ class Writer:
         sizes = self.absolute(c), self.absolute(d)
         keep = self.compare("gte", *sizes)
 
-        def choose(x: Value, y: Value) -> Value:
+        def choose(x: IRValue, y: IRValue) -> IRValue:
             word = llvm_type(x.type)
             text = self.emit(f"select i1 {keep}, {word} {x.text}, {word} {y.text}")
-            return Value(x.type, text)
+            return IRValue(x.type, text)
 
         (a, b), (c, d) = ((choose(x, y), choose(y, x)) for x, y in ((a, b), (c, d)))
         ratio = self.operate("Div", d, c)
         under = self.operate("Add", c, self.operate("Mult", d, ratio))
         real = self.operate("Add", a, self.operate("Mult", b, ratio))
         imag = self.operate("Sub", b, self.operate("Mult", a, ratio))
-        opposite = Value(imag.type, self.emit(f"fneg {llvm_type(imag.type)} {imag.text}"))
+        opposite = IRValue(imag.type, self.emit(f"fneg {llvm_type(imag.type)} {imag.text}"))
         return self.operate("Div", real, under), self.operate("Div", choose(imag, opposite), under)
 
     def _common_complex(self, x: str, y: str) -> str:
         narrow = {"c64", "f32", "b1"}
         return "c64" if {x, y} <= narrow else "c128"
 
-    def operate(self, symbol: str, x: Value, y: Value) -> Value:
+    def operate(self, symbol: str, x: IRValue, y: IRValue) -> IRValue:
         """Return what an operator makes of two numbers."""
         if not (x.is_number and y.is_number):
             raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
         if x.type == y.type == "b1" and symbol in BITWISE:
-            return Value("b1", self.emit(f"{BITWISE[symbol]} i1 {x.text}, {y.text}"))
+            return IRValue("b1", self.emit(f"{BITWISE[symbol]} i1 {x.text}, {y.text}"))
         if x.is_complex or y.is_complex:
             return self._operate_complex(symbol, x, y)
         if x.type in FLOATS or y.type in FLOATS or symbol == "Div":
@@ -343,7 +343,7 @@ class Writer:
             x, y = self.cast(x, kind), self.cast(y, kind)
             if symbol == "Mod":
                 return self._floor_remainder(x, y)
-            return Value(kind, self.emit(f"{name} {llvm_type(kind)} {x.text}, {y.text}"))
+            return IRValue(kind, self.emit(f"{name} {llvm_type(kind)} {x.text}, {y.text}"))
         kind = "u64" if x.type[0] == y.type[0] == "u" else "i64"
         x, y = self.cast(x, kind), self.cast(y, kind)
         if symbol in ("FloorDiv", "Mod"):
@@ -354,10 +354,10 @@ class Writer:
             raise Untranslatable(symbol)
         if x.integer is not None and y.integer is not None and symbol in ARITHMETIC:
             a, b = x.integer, y.integer
-            return Value(kind, str({"add": a + b, "sub": a - b, "mul": a * b}[name]))
-        return Value(kind, self.emit(f"{name} i64 {x.text}, {y.text}"))
+            return IRValue(kind, str({"add": a + b, "sub": a - b, "mul": a * b}[name]))
+        return IRValue(kind, self.emit(f"{name} i64 {x.text}, {y.text}"))
 
-    def product(self, x: Value, y: Value) -> Value | Product:
+    def product(self, x: IRValue, y: IRValue) -> IRValue | FloatProduct:
         """Return a product, as its factors where a sum may take it in."""
         floats = {x.type, y.type} & {*FLOATS}
         if not (self._fuses and floats and all(factor.is_number for factor in (x, y))):
@@ -365,46 +365,48 @@ class Writer:
         if x.is_complex or y.is_complex or "b1" in (x.type, y.type):
             return self.operate("Mult", x, y)
         kind = x.type if x.type == y.type else "f64"
-        return Product(self.cast(x, kind), self.cast(y, kind))
+        return FloatProduct(self.cast(x, kind), self.cast(y, kind))
 
-    def whole(self, term: Value | Product) -> Value:
-        return self.operate("Mult", *term) if isinstance(term, Product) else term
+    def whole(self, term: IRValue | FloatProduct) -> IRValue:
+        return self.operate("Mult", *term) if isinstance(term, FloatProduct) else term
 
-    def add(self, x: Value | Product, y: Value | Product, symbol: str = "Add") -> Value:
+    def add(
+        self, x: IRValue | FloatProduct, y: IRValue | FloatProduct, symbol: str = "Add"
+    ) -> IRValue:
         """Return a sum or a difference. A product of its type in it is not rounded: one of two."""
         for term, other in ((x, y), (y, x)):
-            own = other.x.type if isinstance(other, Product) else other.type
-            if not isinstance(term, Product) or not isinstance(own, str):
+            own = other.x.type if isinstance(other, FloatProduct) else other.type
+            if not isinstance(term, FloatProduct) or not isinstance(own, str):
                 continue
             kind = term.x.type
             if own == kind or (kind == "f64" and own not in PARTS and own != "b1"):
                 (a, b), c = term, self.cast(self.whole(other), kind)
                 if symbol == "Sub":
                     b, c = (b, self.opposite(c)) if term is x else (self.opposite(b), c)
-                return Value(kind, self.call_intrinsic("fma", a, b, c))
+                return IRValue(kind, self.call_intrinsic("fma", a, b, c))
         return self.operate(symbol, self.whole(x), self.whole(y))
 
-    def remainder(self, x: Value, y: Value) -> Value:
+    def remainder(self, x: IRValue, y: IRValue) -> IRValue:
         """Return C's remainder of floats of one type."""
-        return Value(x.type, self.emit(f"frem {llvm_type(x.type)} {x.text}, {y.text}"))
+        return IRValue(x.type, self.emit(f"frem {llvm_type(x.type)} {x.text}, {y.text}"))
 
-    def _floor_remainder(self, x: Value, y: Value) -> Value:
+    def _floor_remainder(self, x: IRValue, y: IRValue) -> IRValue:
         """Return the remainder of floats, which has the sign of the divisor."""
         word, zero = llvm_type(x.type), number(0.0, x.type)
         rest = self.remainder(x, y).text
         exact = self.emit(f"fcmp oeq {word} {rest}, {zero}")
-        none = self.call_intrinsic("copysign", Value(x.type, zero), y)
+        none = self.call_intrinsic("copysign", IRValue(x.type, zero), y)
         below = [self.emit(f"fcmp olt {word} {text}, {zero}") for text in (rest, y.text)]
         differ = self.emit(f"xor i1 {below[0]}, {below[1]}")
         more = self.emit(f"fadd {word} {rest}, {y.text}")
         other = self.emit(f"select i1 {differ}, {word} {more}, {word} {rest}")
-        return Value(x.type, self.emit(f"select i1 {exact}, {word} {none}, {word} {other}"))
+        return IRValue(x.type, self.emit(f"select i1 {exact}, {word} {none}, {word} {other}"))
 
-    def _divided(self, x: Value, y: Value, symbol: str, kind: str) -> Value:
+    def _divided(self, x: IRValue, y: IRValue, symbol: str, kind: str) -> IRValue:
         """Return a quotient rounded down, or its remainder; the divisor is not 0."""
         if kind == "u64":
             name = "urem" if symbol == "Mod" else "udiv"
-            return Value(kind, self.emit(f"{name} i64 {x.text}, {y.text}"))
+            return IRValue(kind, self.emit(f"{name} i64 {x.text}, {y.text}"))
         rest = self.emit(f"srem i64 {x.text}, {y.text}")
         signs = self.emit(f"xor i64 {rest}, {y.text}")
         differ = self.emit(f"icmp slt i64 {signs}, 0")
@@ -412,12 +414,12 @@ class Writer:
         below = self.emit(f"and i1 {differ}, {inexact}")
         if symbol == "Mod":
             more = self.emit(f"add i64 {rest}, {y.text}")
-            return Value("i64", self.emit(f"select i1 {below}, i64 {more}, i64 {rest}"))
+            return IRValue("i64", self.emit(f"select i1 {below}, i64 {more}, i64 {rest}"))
         quotient = self.emit(f"sdiv i64 {x.text}, {y.text}")
         less = self.emit(f"sub i64 {quotient}, 1")
-        return Value("i64", self.emit(f"select i1 {below}, i64 {less}, i64 {quotient}"))
+        return IRValue("i64", self.emit(f"select i1 {below}, i64 {less}, i64 {quotient}"))
 
-    def compare(self, symbol: str, x: Value, y: Value) -> str:
+    def compare(self, symbol: str, x: IRValue, y: IRValue) -> str:
         if symbol not in COMPARED:
             raise Untranslatable(symbol)
         if not (x.is_number and y.is_number) or "object" in (x.type, y.type):
@@ -454,7 +456,7 @@ class Writer:
         word = sign + name[symbol] if symbol in name else {"eq": "eq", "noteq": "ne"}[symbol]
         return self.emit(f"icmp {word} {llvm_type(kind)} {x.text}, {y.text}")
 
-    def _alike(self, x: Value, y: Value) -> tuple[Value, Value]:
+    def _alike(self, x: IRValue, y: IRValue) -> tuple[IRValue, IRValue]:
         """Return two integers of different types in one that has both."""
         if x.type[0] == y.type[0] == "i":
             return self.cast(x, "i64"), self.cast(y, "i64")
@@ -462,18 +464,18 @@ class Writer:
             if b.integer is not None and b.integer >= 0 and a.type[0] in "ub":
                 if a.type == "b1" and b.integer > 1:
                     break
-                other = Value("b1", str(bool(b.integer)).lower()) if a.type == "b1" else None
+                other = IRValue("b1", str(bool(b.integer)).lower()) if a.type == "b1" else None
                 other = other or self.cast(b, a.type)
                 return (a, other) if a is x else (other, a)
         raise Untranslatable(f"a comparison of {x.type} and {y.type}")
 
-    def extremum(self, target: Callable, values: list[Value]) -> Value:
+    def extremum(self, target: Callable, values: list[IRValue]) -> IRValue:
         if len(values) == 2 and values[0].type == values[1].type in FLOATS:
             first, other = values  # as Python has it: the first one where they do not compare
             word = llvm_type(first.type)
             test = self.compare("lt" if target is min else "gt", other, first)
             both = f"select i1 {test}, {word} {other.text}, {word} {first.text}"
-            return Value(first.type, self.emit(both))
+            return IRValue(first.type, self.emit(both))
         if any(not value.is_number or value.type[0] != "i" for value in values):
             raise Untranslatable(f"the extremum of {[value.type for value in values]}")
         kind = values[0].type if len({value.type for value in values}) == 1 else "i64"
@@ -482,45 +484,45 @@ class Writer:
         for other in others:
             test = self.emit(f"icmp {order} {word} {total.text}, {other.text}")
             both = f"select i1 {test}, {word} {total.text}, {word} {other.text}"
-            total = Value(kind, self.emit(both))
+            total = IRValue(kind, self.emit(both))
         return total
 
-    def library(self, name: str, *values: Value) -> Value:
+    def library(self, name: str, *values: IRValue) -> IRValue:
         """Call a function of C's library of mathematics, of floats of one type."""
         kind = values[0].type
         if kind not in FLOATS or any(value.type != kind for value in values):
             raise Untranslatable(f"{name} of {[value.type for value in values]}")
         word, symbol = STORED[kind], name if kind == "f64" else f"{name}f"
-        return Value(kind, self.call(symbol, word, *[(word, value.text) for value in values]))
+        return IRValue(kind, self.call(symbol, word, *[(word, value.text) for value in values]))
 
-    def opposite(self, value: Value) -> Value:
+    def opposite(self, value: IRValue) -> IRValue:
         kind = value.type
         if not value.is_number or kind[0] not in "iufc":
             raise Untranslatable("a sign")
         if value.is_complex:
             word = llvm_type(PARTS[kind])
-            return Value(kind, tuple(self.emit(f"fneg {word} {x}") for x in value.text))
+            return IRValue(kind, tuple(self.emit(f"fneg {word} {x}") for x in value.text))
         if kind in FLOATS:
             literal = float_of(value.text)
             if literal is not None:
-                return Value(kind, number(-literal, kind))
-            return Value(kind, self.emit(f"fneg {llvm_type(kind)} {value.text}"))
+                return IRValue(kind, number(-literal, kind))
+            return IRValue(kind, self.emit(f"fneg {llvm_type(kind)} {value.text}"))
         kind = f"{kind[0]}64"
         value = self.cast(value, kind)
         if value.integer is not None:
-            return Value(kind, str(-value.integer))
-        return Value(kind, self.emit(f"sub i64 0, {value.text}"))
+            return IRValue(kind, str(-value.integer))
+        return IRValue(kind, self.emit(f"sub i64 0, {value.text}"))
 
-    def absolute(self, value: Value) -> Value:
+    def absolute(self, value: IRValue) -> IRValue:
         if value.is_complex:
             return self.library("hypot", self.part(value, 0), self.part(value, 1))
         if value.type in FLOATS:
-            return Value(value.type, self.call_intrinsic("fabs", value))
+            return IRValue(value.type, self.call_intrinsic("fabs", value))
         value = self.cast(value, "i64")
         opposite = self.emit(f"sub i64 0, {value.text}")
         below = self.emit(f"icmp slt i64 {value.text}, 0")
         both = f"select i1 {below}, i64 {opposite}, i64 {value.text}"
-        return Value("i64", self.emit(both))
+        return IRValue("i64", self.emit(both))
 
     def common(self, x: Any, y: Any) -> Any:
         """Return the type of what has one of two types."""
@@ -539,20 +541,20 @@ class Writer:
             return tuple(self.common(a, b) for a, b in zip(x, y, strict=True))
         raise Untranslatable(f"either {x} or {y}")
 
-    def converted(self, value: Value, kind: Any) -> Value:
+    def converted(self, value: IRValue, kind: Any) -> IRValue:
         if value.type == kind:
             return value
         if isinstance(kind, str):
             return self.cast(value, kind)
         parts = tuple(self.converted(part, to) for part, to in zip(value.text, kind, strict=True))
-        return Value(kind, parts)
+        return IRValue(kind, parts)
 
 
 def is_tuple(kind: Any) -> bool:
     return isinstance(kind, tuple) and not isinstance(kind, Array)
 
 
-def holds(kind: str, value: Value) -> bool:
+def holds(kind: str, value: IRValue) -> bool:
     """Return whether a result of a type can be a number of another, as Numba unites types."""
     own = value.type
     if kind == "f64":

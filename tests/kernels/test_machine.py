@@ -216,9 +216,9 @@ def test_memory_goes_back_after_some_code_was_freed(monkeypatch):
     calls = []
     monkeypatch.setattr(machine, "TRIM_INTERVAL", 3)
     monkeypatch.setattr(machine, "give_back", lambda: calls.append(1))
-    monkeypatch.setattr(machine.Code, "_freed", itertools.count(1))
+    monkeypatch.setattr(machine.MachineCode, "_freed", itertools.count(1))
     data = machine.compile_source(LLVMSource("define void @entry() {\n  ret void\n}"))
-    held = [machine.Code(data) for _ in range(7)]
+    held = [machine.MachineCode(data) for _ in range(7)]
     assert not calls
     for count in (0, 0, 1, 1, 1, 2, 2):
         held.pop()

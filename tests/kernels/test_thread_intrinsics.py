@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.pool_tasks import compiled
-from tinygrad_cg_frontend import Intrinsic, Module, text_scope
+from tinygrad_cg_frontend import Intrinsic, IRModule, text_scope
 from tinygrad_cg_kernels.runtime import (
     machine,
     numba_backend,
@@ -131,7 +131,7 @@ def test_an_ordering_is_that_of_the_name(name):
     for ending, ordering in endings.items():
         if name.endswith(f"_{ending}"):
             scope = text_scope(text_of(LINES[name]))
-            module = Module(KERNELS, machine.processor(), scope)
+            module = IRModule(KERNELS, machine.processor(), scope)
             module.function("run", ("i64",))
             (line,) = [line for line in module.text().splitlines() if ORDERED.search(line)]
             assert f" {ordering}" in line

@@ -58,9 +58,9 @@ later:
 """
 
 
-def compiled() -> machine.Code:
+def compiled() -> machine.MachineCode:
     """The kernels as machine code."""
-    return machine.Code(machine.object_code(machine.optimised(llvm.parse_assembly(KERNELS))))
+    return machine.MachineCode(machine.object_code(machine.optimised(llvm.parse_assembly(KERNELS))))
 
 
 def run(shared, count, array, kernel, step, first=0, units=None):

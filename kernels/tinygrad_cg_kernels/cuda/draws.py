@@ -109,9 +109,9 @@ def _integer(word: Any, shift: Any, low: Any) -> Any:
 
 
 @cache
-def _kernel(source: str, function: Callable) -> launches.Kernel:
+def _kernel(source: str, function: Callable) -> launches.DeviceKernel:
     scope = {"value": adapter.device_function(function)}
-    return launches.Kernel(define(source, scope, globals()))
+    return launches.DeviceKernel(define(source, scope, globals()))
 
 
 def numbers(generator: Any, count: int, dtype: np.dtype) -> Any:
@@ -166,7 +166,9 @@ def integers(generator: Any, count: int, low: int, high: int, dtype: np.dtype) -
     return out.astype(dtype, copy=False)
 
 
-def _launch(kernel: launches.Kernel, state: Any, words: int, out: Any, rest: list[Any]) -> None:
+def _launch(
+    kernel: launches.DeviceKernel, state: Any, words: int, out: Any, rest: list[Any]
+) -> None:
     """Launch a kernel for the blocks that the next words of a generator are in."""
     used, position = divmod(state["buffer_pos"], LANES)  # 1 and 0 where the block is used up
     units = max(1, -(-(position + words) // LANES))

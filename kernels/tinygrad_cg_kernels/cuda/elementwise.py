@@ -14,8 +14,8 @@ import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter, launches
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
-from tinygrad_cg_kernels.cuda.layouts import Layout, merge, walk
-from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise, Signature
+from tinygrad_cg_kernels.cuda.layouts import DeviceLayout, merge, walk
+from tinygrad_cg_kernels.loops.engine import DtypeSignature, Elementwise, Pointwise
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes, loop_dtype, no_kernel
 from tinygrad_cg_kernels.runtime.texts import compiled, title_of
@@ -128,12 +128,12 @@ class Map:
             function = adapter.scalar_function(self._function, self._kernel)
             pairs = enumerate(zip(dtypes, loop, strict=True))
             names = {"f": function, **{f"c{k}": converter(*pair) for k, pair in pairs}}
-            kernel = self._kernels[key] = launches.Kernel(define(source, names, globals()))
+            kernel = self._kernels[key] = launches.DeviceKernel(define(source, names, globals()))
         targets = [adapter.memory(out)[0] for out in outs]
         kernel.launch(adapter.blocks_for(layout.count), _arguments(layout, parts, targets))
         return list(outs)
 
-    def _merge(self, arrays: Sequence[Any], parts: Sequence[tuple]) -> Layout:
+    def _merge(self, arrays: Sequence[Any], parts: Sequence[tuple]) -> DeviceLayout:
         try:
             return merge(
                 tuple([array.shape for array in arrays]), tuple([part[1] for part in parts])
@@ -143,7 +143,7 @@ class Map:
             raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
 
 
-def _arguments(layout: Layout, parts: Sequence[tuple], targets: Sequence[Any]) -> list[Any]:
+def _arguments(layout: DeviceLayout, parts: Sequence[tuple], targets: Sequence[Any]) -> list[Any]:
     if layout.flat is not None:
         return [layout.count, *[part[0] for part in parts], *targets]
     arguments: list[Any] = [layout.count, layout.sizes]
@@ -164,7 +164,7 @@ class DeviceElementwise:
 
     def __init__(self, kernel: Elementwise) -> None:
         self._kernel, self._map = kernel, Map(kernel.name, kernel.function, kernel)
-        self._accepted: Signature | None = None  # the last that was found to be computed
+        self._accepted: DtypeSignature | None = None  # the last that was found to be computed
 
     def __repr__(self) -> str:
         return f"<device kernel {self._kernel.name}>"

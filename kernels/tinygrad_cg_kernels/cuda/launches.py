@@ -21,7 +21,7 @@ Kind = np.dtype | int | None
 """Of an argument: the elements' dtype of memory, the length of a tuple of integers, None: one."""
 
 
-class Kernel:
+class DeviceKernel:
     """A kernel whose arguments are memory, integers, and tuples of integers."""
 
     def __init__(self, function: Any) -> None:

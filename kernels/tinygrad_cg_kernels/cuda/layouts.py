@@ -6,7 +6,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 
-class Layout(NamedTuple):
+class DeviceLayout(NamedTuple):
     """How operands are gone through together."""
 
     shape: tuple[int, ...]
@@ -22,14 +22,14 @@ class Layout(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def merge(shapes: tuple[tuple[int, ...], ...], steps: tuple[tuple[int, ...], ...]) -> Layout:
+def merge(shapes: tuple[tuple[int, ...], ...], steps: tuple[tuple[int, ...], ...]) -> DeviceLayout:
     """Return the layout of operands with these shapes and steps; ValueError if none broadcasts."""
     shape = _broadcast(shapes)
     sizes, merged = _merged(shape, _widened(shape, shapes, steps))
     flat = None
     if len(sizes) == 1 and all(row[0] in (0, 1) for row in merged):
         flat = tuple([row[0] == 1 for row in merged])
-    return Layout(shape, prod(shape), sizes, merged, flat)
+    return DeviceLayout(shape, prod(shape), sizes, merged, flat)
 
 
 def _widened(

@@ -40,7 +40,7 @@ class _Functions:
         return function
 
 
-def kernels(source: str, names: Sequence[str]) -> list[launches.Kernel]:
+def kernels(source: str, names: Sequence[str]) -> list[launches.DeviceKernel]:
     """Return the kernels of a text, of these names."""
     with _lock:
         loaded = _loaded.get(source)
@@ -55,7 +55,7 @@ def kernels(source: str, names: Sequence[str]) -> list[launches.Kernel]:
 def _load(source: str, names: Sequence[str]) -> dict[str, Any]:
     if not adapter.simulated():
         scope = generated.load(source).__dict__
-        return {name: launches.Kernel(adapter.device_kernel(scope[name])) for name in names}
+        return {name: launches.DeviceKernel(adapter.device_kernel(scope[name])) for name in names}
     scope: dict[str, Any] = {"__name__": "<tinygrad_cg device program>"}
     text = source + "\n".join([SILENT.format(name=name) for name in names])
     exec(compiled(text, title_of("device program")), scope)
@@ -63,11 +63,12 @@ def _load(source: str, names: Sequence[str]) -> dict[str, Any]:
         own = isinstance(value, ModuleType) and value is not adapter.cuda
         if own and value.__name__.startswith("tinygrad_cg_kernels."):
             scope[name] = _Functions(value)
-    return {name: launches.Kernel(adapter.device_kernel(scope[f"silent_{name}"])) for name in names}
+    kernels = {name: adapter.device_kernel(scope[f"silent_{name}"]) for name in names}
+    return {name: launches.DeviceKernel(kernel) for name, kernel in kernels.items()}
 
 
 def launch(
-    kernel: launches.Kernel, blocks: int, arrays: Sequence[Any], numbers: Sequence[int] = ()
+    kernel: launches.DeviceKernel, blocks: int, arrays: Sequence[Any], numbers: Sequence[int] = ()
 ) -> None:
     """Launch a kernel of arrays in C order, and of whole numbers after them."""
     memory = [adapter.memory(array)[0] for array in arrays]

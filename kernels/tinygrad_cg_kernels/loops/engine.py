@@ -111,7 +111,7 @@ def tile_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: 
     return block
 
 
-class Signature(NamedTuple):
+class DtypeSignature(NamedTuple):
     """The dtypes of an operation on operands of some dtypes."""
 
     loop: tuple[np.dtype, ...]
@@ -158,7 +158,7 @@ class Elementwise:
         self._check = elementary.CHECKS.get(function)
         self._scalar = build.scalar_function(function)
         cached = build.is_ours(function)
-        self._signatures: dict[tuple[np.dtype, ...], Signature] = {}
+        self._signatures: dict[tuple[np.dtype, ...], DtypeSignature] = {}
         self._refusals: dict[tuple[np.dtype, ...], str | None] = {}
         self._ready: dict[tuple, Callable] = {}
         self._small = small.SmallKernels(name, self._small_kernel, inputs, cached)
@@ -212,7 +212,7 @@ class Elementwise:
         """Return the dtype of the result for operands of these dtypes."""
         return self._signature(dtypes).result
 
-    def _signature(self, dtypes: tuple[np.dtype, ...]) -> Signature:
+    def _signature(self, dtypes: tuple[np.dtype, ...]) -> DtypeSignature:
         cached = self._signatures.get(dtypes)
         if cached is not None:
             return cached
@@ -222,7 +222,7 @@ class Elementwise:
         steps = tuple(loop_dtype(dtype) for dtype in loop)
         checked = self._check is not None and is_integer(loop[0])
         exact = not checked and steps == dtypes and all(d.isnative for d in dtypes)
-        cached = Signature(steps, loop_dtype(result), result, checked, exact)
+        cached = DtypeSignature(steps, loop_dtype(result), result, checked, exact)
         self._signatures[dtypes] = cached
         return cached
 
@@ -237,7 +237,7 @@ class Elementwise:
         return (dtype,) * len(dtypes)
 
     def check_loop(self, loop: tuple[np.dtype, ...]) -> None:
-        """Raise TypeError if the function cannot be computed in these dtypes of a `Signature`.
+        """Raise TypeError if the function cannot be computed in these dtypes of a `DtypeSignature`.
 
         A kernel says so itself where it is compiled: this is for what computes the function in
         another way, and refuses the same in the same words.
@@ -334,7 +334,7 @@ class Elementwise:
 
     def _check_operands(
         self, arrays: tuple[np.ndarray, ...]
-    ) -> tuple[Signature, tuple[np.ndarray, ...]]:
+    ) -> tuple[DtypeSignature, tuple[np.ndarray, ...]]:
         """Check the operands; return their signature, and the operands, aligned."""
         signature = self._signature(tuple([array.dtype for array in arrays]))
         if signature.checked and self._check is not None:
@@ -354,7 +354,7 @@ class Elementwise:
                 return got
         return self._run(signature, arrays)
 
-    def _run(self, signature: Signature, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
+    def _run(self, signature: DtypeSignature, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
         """Return the result by a block kernel, for operands that were checked."""
         key = _key("checked" if signature.checked else True, arrays)
         run = self._ready.get(key)
@@ -369,7 +369,9 @@ class Elementwise:
                 self._keep_ready(key, run)
         return run(*arrays)
 
-    def _make_converter(self, signature: Signature, converted: tuple[np.ndarray, ...]) -> Callable:
+    def _make_converter(
+        self, signature: DtypeSignature, converted: tuple[np.ndarray, ...]
+    ) -> Callable:
         """Return a function that casts such operands as were `converted`, and the result."""
         run = self._bound(converted, (signature.target,))
         loop, result = signature.loop, signature.result
@@ -384,7 +386,7 @@ class Elementwise:
             self._ready.clear()
         self._ready[key] = run
 
-    def _plan(self, arrays: tuple[np.ndarray, ...]) -> plans.Plan:
+    def _plan(self, arrays: tuple[np.ndarray, ...]) -> plans.LoopPlan:
         layouts = [part for array in arrays for part in (array.shape, array.strides)]
         try:
             return plans.plan(tuple([array.itemsize for array in arrays]), *layouts)
@@ -418,7 +420,7 @@ class Elementwise:
 
     def _runner(
         self,
-        plan: plans.Plan,
+        plan: plans.LoopPlan,
         dtypes: tuple[np.dtype, ...],
         targets: tuple[np.dtype, ...],
         position: int | None = None,

@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 Layouts = tuple[tuple[Shape, Shape], ...]
 
 
-class Plan(NamedTuple):
+class LoopPlan(NamedTuple):
     """The plan for operands of some shapes and strides."""
 
     shape: Shape
@@ -47,7 +47,7 @@ def _is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def plan(itemsizes: Shape, *flat_layouts: Shape) -> Plan:
+def plan(itemsizes: Shape, *flat_layouts: Shape) -> LoopPlan:
     """Return the plan for operands with these shapes and strides, one after the other.
 
     ValueError if they do not broadcast.
@@ -66,13 +66,13 @@ def plan(itemsizes: Shape, *flat_layouts: Shape) -> Plan:
         single = all(prod(layouts[k][0]) == 1 for k in values)
         if single and (len(layouts), values) in FLAT:
             steps = tuple(0 if k in values else itemsize for k, itemsize in enumerate(itemsizes))
-            return Plan(shape, True, values, steps, size)
+            return LoopPlan(shape, True, values, steps, size)
     views, steps = _coalesce(shape, layouts)
     outer, inner_shape = views[-1][:-3], views[-1][-3:]
     tiling, units = _tiling(inner_shape, steps, itemsizes)
     values = tuple(k for k, step in enumerate(steps) if not tiling[6] and not step[2])
     sizes = (*tiling, *itertools.chain(*[(*a, b) for a, b in zip(steps, itemsizes, strict=True)]))
-    return Plan(shape, False, values, sizes, units, views, outer)
+    return LoopPlan(shape, False, values, sizes, units, views, outer)
 
 
 def _tiling(

@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.reduce.combine import MAX_ROW_BYTES, column_sizes
 from tinygrad_cg_kernels.runtime.threads import BLOCK, MIN_BLOCKED
 
 
-class Run(NamedTuple):
+class AxisRun(NamedTuple):
     """Neighbouring axes that are stepped through as one; the step is in bytes."""
 
     size: int
@@ -64,7 +64,7 @@ def plan(
     strides = strides or _contiguous(shape, itemsize)
     order = sorted(range(len(shape)), key=lambda axis: (-abs(strides[axis]), axis))
     steps = [abs(step) if i in axes else step for i, step in enumerate(strides)]
-    runs = [Run(shape[i], steps[i], i in axes) for i in order]
+    runs = [AxisRun(shape[i], steps[i], i in axes) for i in order]
     if all(run.size == 1 or not run.reduced for run in runs):
         return ReductionPlan("none", result)
     stage, copied = _first_stage(runs, itemsize), False
@@ -87,21 +87,21 @@ def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def _merge_runs(runs: Iterable[Run], alike: bool) -> list[Run]:
+def _merge_runs(runs: Iterable[AxisRun], alike: bool) -> list[AxisRun]:
     """Merge neighbouring runs; with `alike` only if both are kept or both reduced."""
-    merged: list[Run] = []
+    merged: list[AxisRun] = []
     for run in runs:
         if run.size == 1:
             continue
         last = merged[-1] if merged else None
         if last and last.step == run.size * run.step and (last.reduced == run.reduced or not alike):
-            run = Run(last.size * run.size, run.step, run.reduced)
+            run = AxisRun(last.size * run.size, run.step, run.reduced)
             merged.pop()
         merged.append(run)
     return merged
 
 
-def _first_stage(runs: list[Run], itemsize: int) -> ReductionPlan | None:
+def _first_stage(runs: list[AxisRun], itemsize: int) -> ReductionPlan | None:
     """Return the plan for the innermost run of reduced axes; None if no core steps through it."""
     *outer, inner = _merge_runs(runs, alike=True)
     reduced = inner

@@ -21,7 +21,7 @@ _new_function.restype = ctypes.py_object
 _new_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
 
 
-class Method:
+class NativeFunction:
     """What Python knows of compiled code ``entry(self, arguments, count)``; it returns an object.
 
     Functions made of it need it as long as they live.

@@ -12,9 +12,9 @@ import llvmlite.binding as llvm
 
 from tinygrad_cg_frontend import (
     Formula,
-    Function,
     Library,
     LLVMSource,
+    ScalarFunction,
     Unsupported,
     Untranslatable,
     finish_formula,
@@ -30,8 +30,8 @@ from tinygrad_cg_kernels.runtime.store import Store, is_changed
 ELEMENTARY = "tinygrad_cg_kernels.elementary"
 
 _store = Store("functions")
-_functions: dict[str, Function] = {}
-_loaded: dict[str, machine.Code] = {}
+_functions: dict[str, ScalarFunction] = {}
+_loaded: dict[str, machine.MachineCode] = {}
 at_fork(after_in_child=_functions.clear)  # where no other core goes on with what it was at
 
 
@@ -61,7 +61,7 @@ class Kernels(Library):
 KERNELS = Kernels()
 
 
-def find(function: Callable, arguments: tuple[str, ...]) -> Function:
+def find(function: Callable, arguments: tuple[str, ...]) -> ScalarFunction:
     """Return a kernels' function for types of arguments; Unsupported if it is not for these."""
     symbol = _symbol(function, arguments)
     formula = load(symbol) or _translated(function, symbol, arguments)
@@ -81,7 +81,7 @@ def prepare(function: Callable, arguments: tuple[str, ...]) -> None:
         compile_with([formula], [])
 
 
-def load(symbol: str) -> Function | None:
+def load(symbol: str) -> ScalarFunction | None:
     """Return a function that was translated before."""
     if symbol not in _functions:
         cached = _store.read(symbol)
@@ -90,7 +90,7 @@ def load(symbol: str) -> Function | None:
         fields, _ = cached
         formula = Formula(fields["text"], tuple(fields["lanes"]), tuple(fields["guard"]))
         arguments = tuple(fields["arguments"])
-        _functions[symbol] = Function(symbol, fields["result"], arguments, lambda: formula)
+        _functions[symbol] = ScalarFunction(symbol, fields["result"], arguments, lambda: formula)
     return _functions[symbol]
 
 
@@ -103,7 +103,7 @@ def load_all(symbols: Iterable[str]) -> bool:
     return True
 
 
-def compile_with(called: Iterable[Function], sources: Sequence[LLVMSource]) -> list[bytes]:
+def compile_with(called: Iterable[ScalarFunction], sources: Sequence[LLVMSource]) -> list[bytes]:
     """Return the codes of modules that call long functions, compiled on all cores with these.
 
     Machine code finds the functions, and their forms for vectors, by their symbols from then on.
@@ -130,18 +130,18 @@ def compile_with(called: Iterable[Function], sources: Sequence[LLVMSource]) -> l
     return codes[: len(sources)]
 
 
-def _vectors(formula: Function) -> str:
+def _vectors(formula: ScalarFunction) -> str:
     return f"{formula.symbol} vectors"
 
 
-def _announce(formula: Function, code: bytes) -> None:
-    loaded = _loaded[formula.symbol] = machine.Code(code)
+def _announce(formula: ScalarFunction, code: bytes) -> None:
+    loaded = _loaded[formula.symbol] = machine.MachineCode(code)
     for lanes in (1, *formula.lanes):
         form = f"{formula.symbol}_v{lanes}"
         llvm.add_symbol(form, loaded.address(form))
 
 
-def _translated(function: Callable, symbol: str, arguments: tuple[str, ...]) -> Function:
+def _translated(function: Callable, symbol: str, arguments: tuple[str, ...]) -> ScalarFunction:
     """Return a function whose formula is optimised on another core."""
     processor = machine.processor()
     text, result = translate_formula(function, symbol, arguments, KERNELS, processor)
@@ -155,7 +155,9 @@ def _translated(function: Callable, symbol: str, arguments: tuple[str, ...]) -> 
         _store.write(symbol, {"result": result, "arguments": arguments, **own._asdict()}, b"")
         return own
 
-    translated = _functions[symbol] = Function(symbol, result, arguments, machine.Job(formula))
+    translated = _functions[symbol] = ScalarFunction(
+        symbol, result, arguments, machine.Job(formula)
+    )
     if {*arguments} == {result}:
         for guard in guards:
             find(guard, arguments)

@@ -12,8 +12,8 @@ from tinygrad_cg_frontend import (
     FLOATS,
     STORED,
     Intrinsic,
+    IRValue,
     Untranslatable,
-    Value,
     intrinsic,
     llvm_function,
     llvm_type,
@@ -34,7 +34,7 @@ def like(value, model):
     return np.asarray(model).dtype.type(value)
 
 
-def _by_width(body: Any, model: Value, wide: Value, narrow: Value) -> Value:
+def _by_width(body: Any, model: IRValue, wide: IRValue, narrow: IRValue) -> IRValue:
     kind = model.type
     if not model.is_number or kind[1:] not in ("64", "32"):
         raise Untranslatable(f"the width of {kind}")
@@ -42,7 +42,7 @@ def _by_width(body: Any, model: Value, wide: Value, narrow: Value) -> Value:
     if chosen.is_number:
         return body.cast(chosen, kind)
     parts = tuple(body.cast(part, kind) for part in body.parts(chosen))
-    return Value((kind,) * len(parts), parts)
+    return IRValue((kind,) * len(parts), parts)
 
 
 @intrinsic(None, _by_width)
@@ -57,12 +57,12 @@ def by_width(model, wide, narrow):
 
 
 def _reinterpreted(kinds: dict[str, str]) -> Callable:
-    def emit(body: Any, value: Value) -> Value:
+    def emit(body: Any, value: IRValue) -> IRValue:
         if value.type not in kinds:
             raise Untranslatable(f"the bits of {value.type}")
         kind = kinds[value.type]
         source = f"{llvm_type(value.type)} {value.text}"
-        return Value(kind, body.emit(f"bitcast {source} to {STORED[kind]}"))
+        return IRValue(kind, body.emit(f"bitcast {source} to {STORED[kind]}"))
 
     return emit
 
@@ -90,7 +90,7 @@ def _sum_of_powers(sum_up: Callable) -> Callable:
     LLVM does not always unroll a loop over a tuple, and would not vectorise what has it.
     """
 
-    def emit(body: Any, x: Value, coefficients: Value) -> Value:
+    def emit(body: Any, x: IRValue, coefficients: IRValue) -> IRValue:
         if x.type not in FLOATS:
             raise Untranslatable(f"a polynomial of {x.type}")
         return sum_up(body, x, [body.cast(part, x.type) for part in body.parts(coefficients)])
@@ -98,14 +98,14 @@ def _sum_of_powers(sum_up: Callable) -> Callable:
     return emit
 
 
-def _horner(body: Any, x: Value, values: list[Value]) -> Value:
+def _horner(body: Any, x: IRValue, values: list[IRValue]) -> IRValue:
     *others, total = values
     for other in reversed(others):
         total = body.add(body.product(x, total), other)
     return total
 
 
-def _estrin(body: Any, x: Value, values: list[Value]) -> Value:
+def _estrin(body: Any, x: IRValue, values: list[IRValue]) -> IRValue:
     square = body.operate("Mult", x, x)
     pairs = [_horner(body, x, values[k : k + 2]) for k in range(0, len(values), 2)]
     if len(pairs) <= 3:

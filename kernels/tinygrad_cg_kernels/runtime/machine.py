@@ -236,7 +236,7 @@ TRIM_INTERVAL = 32
 Most of it was used for compiling, and glibc keeps it."""
 
 
-class Code:
+class MachineCode:
     """Loaded machine code, of objects that may call each other; freed with this object."""
 
     _freed = itertools.count(1)

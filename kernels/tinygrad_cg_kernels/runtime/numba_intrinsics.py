@@ -20,11 +20,11 @@ from tinygrad_cg_frontend import (
     PARTS,
     Array,
     Intrinsic,
+    IRValue,
     Mark,
     Record,
     Static,
     Untranslatable,
-    Value,
     Writer,
     leaf_types,
     rebuilt,
@@ -99,7 +99,7 @@ def numba_type(kind: Any) -> Any:
     return types.void if kind == NOTHING.type else _Known(kind.value)
 
 
-class _Text(ir.Instruction):
+class _TextInstruction(ir.Instruction):
     """Lines of LLVM's text as one instruction that has no value."""
 
     def __init__(self, block: Any, lines: list[str]) -> None:
@@ -149,7 +149,7 @@ class _NumbaBody(Writer):
             loop.operands = (loop, wish)  # LLVM knows it as a loop's by this
             block.terminator.set_metadata("llvm.loop", loop)
 
-    def call_intrinsic(self, name: str, *values: Value, flags: str = "") -> str:
+    def call_intrinsic(self, name: str, *values: IRValue, flags: str = "") -> str:
         """On a GPU, NVIDIA's compiler takes few of LLVM's functions: call its own."""
         if not self._on_device or name == "fma":
             return super().call_intrinsic(name, *values, flags=flags)
@@ -157,11 +157,11 @@ class _NumbaBody(Writer):
             return self._extreme(name == "maximum", *values).text
         return self.library(f"__nv_{_LIBDEVICE.get(name, name)}", *values).text
 
-    def remainder(self, x: Value, y: Value) -> Value:
+    def remainder(self, x: IRValue, y: IRValue) -> IRValue:
         """NVIDIA's compiler computes `frem` by a quotient, inexactly."""
         return self.library("__nv_fmod", x, y) if self._on_device else super().remainder(x, y)
 
-    def _extreme(self, largest: bool, x: Value, y: Value) -> Value:
+    def _extreme(self, largest: bool, x: IRValue, y: IRValue) -> IRValue:
         """Return IEEE's maximum or minimum: nan if one is, and 0.0 is above -0.0."""
         word, kind = f"i{x.type[1:]}", "double" if x.type == "f64" else "float"
         a, b = (self.emit(f"bitcast {kind} {operand.text} to {word}") for operand in (x, y))
@@ -174,15 +174,15 @@ class _NumbaBody(Writer):
         chosen = self.emit(f"select i1 {same}, {kind} {equal}, {kind} {picked}")
         total = self.emit(f"fadd {operands}")
         text = self.emit(f"select i1 {unordered}, {kind} {total}, {kind} {chosen}")
-        return Value(x.type, text)
+        return IRValue(x.type, text)
 
     def insert(self) -> None:
         """Insert the lines into the function."""
         if self._slots:
             with self._builder.goto_entry_block():
-                self._builder._insert(_Text(self._builder.block, self._slots))
+                self._builder._insert(_TextInstruction(self._builder.block, self._slots))
         if self.lines:
-            self._builder._insert(_Text(self._builder.block, self.lines))
+            self._builder._insert(_TextInstruction(self._builder.block, self.lines))
 
 
 def _latches(function: Any) -> Iterator[Any]:
@@ -213,29 +213,29 @@ def _array_view(context: Any, builder: Any, kind: types.Array, *array: Any) -> A
     return arrayobj.make_array(kind)(context, builder, *array)
 
 
-def _unpacked(context: Any, builder: Any, kind: Any, value: Any) -> Value:
+def _unpacked(context: Any, builder: Any, kind: Any, value: Any) -> IRValue:
     """Return a value of Numba's as a translation's."""
     own = _translated_type(kind)
     if isinstance(kind, types.IntegerLiteral):
-        return Value(own, str(kind.literal_value))
+        return IRValue(own, str(kind.literal_value))
     if isinstance(kind, types.BaseTuple):
         parts = [
             _unpacked(context, builder, part, builder.extract_value(value, k))
             for k, part in enumerate(parts_of(kind))
         ]
-        return Value(own, tuple(parts))
+        return IRValue(own, tuple(parts))
     if own == "object":
         value = builder.ptrtoint(value, ir.IntType(64))
     if isinstance(own, Array):
         view = _array_view(context, builder, kind, value)
-        return Value(own, view.data.get_reference(), view.nitems.get_reference())
+        return IRValue(own, view.data.get_reference(), view.nitems.get_reference())
     if isinstance(own, str) and own in PARTS:
         both = (builder.extract_value(value, k).get_reference() for k in range(2))
-        return Value(own, tuple(both))
-    return Value(own, value.get_reference() if isinstance(own, str) else None)
+        return IRValue(own, tuple(both))
+    return IRValue(own, value.get_reference() if isinstance(own, str) else None)
 
 
-def _packed(context: Any, builder: Any, kind: Any, value: Value) -> Any:
+def _packed(context: Any, builder: Any, kind: Any, value: IRValue) -> Any:
     """Return a translation's value as one of Numba's, of a type of Numba's."""
     own = value.type
     if isinstance(kind, types.BaseTuple):
@@ -270,10 +270,10 @@ def _operand(kind: str, text: str) -> Any:
     return ir.FormattedConstant(_LLVM[kind], text)
 
 
-def _example(kind: Any) -> Value:
+def _example(kind: Any) -> IRValue:
     """Return what stands for a value of a type of Numba's, while only types matter."""
     if isinstance(kind, types.IntegerLiteral):
-        return Value("i64", str(kind.literal_value))
+        return IRValue("i64", str(kind.literal_value))
     own = _translated_type(kind)
     return rebuilt(own, ["poison"] * len(leaf_types(own)))
 

@@ -21,9 +21,9 @@ import numpy as np
 from tinygrad_cg_frontend import (
     BASELINE_LONG,
     OPTIMIZED,
-    Function,
+    IRModule,
     LLVMSource,
-    Module,
+    ScalarFunction,
     Unsupported,
     Untranslatable,
     source_of,
@@ -50,7 +50,7 @@ fallbacks: list[str] = []
 """What the front end refused, and why, in order; Numba compiled it."""
 _live: WeakValueDictionary[str, Any] = WeakValueDictionary()
 """The owners of programs' code, by their keys: programs that have a text in common share it."""
-_precompiled: dict[str, tuple[bytes, dict[str, Function]]] = {}
+_precompiled: dict[str, tuple[bytes, dict[str, ScalarFunction]]] = {}
 """What `compile_batch` has compiled, by its keys: object code, and the formulas that it calls."""
 _begun: dict[str, LLVMSource] = {}
 """What `begin` has another core compile."""
@@ -129,7 +129,7 @@ class TextSource(NamedTuple):
     def translate(self, request: _Request, scopes: dict[str, dict[str, Any]]) -> _Translated:
         """Return modules for several cores, and the formulas that they call."""
         scope = scopes.get(self.text) or scopes.setdefault(self.text, text_scope(self.text))
-        module = Module(KERNELS, machine.processor(), scope, formulas.find)
+        module = IRModule(KERNELS, machine.processor(), scope, formulas.find)
         function = module.function(self.name, request.signature.types)
         entry = request.signature.entry_text(module, function)
         main, *others = module.parts()
@@ -143,7 +143,7 @@ class TextSource(NamedTuple):
 
 
 Source = KernelSource | TextSource
-_Translated = tuple[list[LLVMSource], dict[str, Function]]
+_Translated = tuple[list[LLVMSource], dict[str, ScalarFunction]]
 """Modules, and the formulas that they call."""
 
 
@@ -283,7 +283,7 @@ class _Request:
         """Return the translation of a function of the kernels."""
         early = machine.begin if self.is_baseline else None
         blocks = self.signature.way == "blocks"
-        module = Module(KERNELS, machine.processor(), begin=early, for_blocks=blocks)
+        module = IRModule(KERNELS, machine.processor(), begin=early, for_blocks=blocks)
         with no_collection():
             body = source_of(self.source.python(), KERNELS)
             function = module.function(body, self.signature.types)
@@ -299,7 +299,7 @@ class _Request:
         return own._replace(text=tiers.with_choice(text, work, counts))
 
 
-def _load(request: _Request, before: Callable[[], object] = lambda: None) -> machine.Code:
+def _load(request: _Request, before: Callable[[], object] = lambda: None) -> machine.MachineCode:
     """Return the machine code of a request."""
 
     def translate() -> _Translated:
@@ -307,13 +307,13 @@ def _load(request: _Request, before: Callable[[], object] = lambda: None) -> mac
 
     data = _object_code(request.form, request.source, translate)
     before()
-    code = machine.Code(data)
+    code = machine.MachineCode(data)
     if request.is_baseline:
         code.optimized = tiers.OptimizedCode(code, partial(_optimized, request))
     return code
 
 
-def _optimized(request: _Request) -> machine.Code | None:
+def _optimized(request: _Request) -> machine.MachineCode | None:
     """Return the optimized code of a kernel."""
     try:
         return _load(request.optimized())

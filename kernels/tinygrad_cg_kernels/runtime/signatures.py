@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_frontend import Array, Module, Untranslatable, name_of
+from tinygrad_cg_frontend import Array, IRModule, Untranslatable, name_of
 from tinygrad_cg_kernels.runtime import machine, objects
-from tinygrad_cg_kernels.runtime.callables import Method
+from tinygrad_cg_kernels.runtime.callables import NativeFunction
 
 
 class Signature(NamedTuple):
@@ -30,7 +30,7 @@ class Signature(NamedTuple):
         """Whether Python calls the code."""
         return self.way in ("objects", "arrays", "program")
 
-    def entry_text(self, module: Module, function: Any) -> str:
+    def entry_text(self, module: IRModule, function: Any) -> str:
         """Return LLVM's text of what is called, `entry`, for a function of a module."""
         return _TEXTS[self.way](self, module, function)
 
@@ -70,9 +70,9 @@ class PythonFunction:
     The code's function `entry` is called with an object, an array of arguments, and their number.
     """
 
-    def __init__(self, code: machine.Code, name: str):
+    def __init__(self, code: machine.MachineCode, name: str):
         self.code = code
-        self._method = Method(name, code.address("entry"))
+        self._method = NativeFunction(name, code.address("entry"))
 
     def callable(self) -> Callable:
         """Return the function, which keeps its code."""
@@ -124,7 +124,7 @@ class _EntryText:
         return "\n".join([head, *self.lines, "}"])
 
 
-def _declare(module: Module) -> None:
+def _declare(module: IRModule) -> None:
     """Declare what ways in call of Python."""
     module.declare("PyEval_SaveThread", "ptr @PyEval_SaveThread()")
     module.declare("PyEval_RestoreThread", "void @PyEval_RestoreThread(ptr)")
@@ -144,7 +144,7 @@ def _result_type(function: Any) -> str:
     return kind
 
 
-def _words_text(signature: Signature, module: Module, function: Any) -> str:
+def _words_text(signature: Signature, module: IRModule, function: Any) -> str:
     parameters = ", ".join(f"i64 %x{k}" for k in range(len(signature.types)))
     kind = _result_type(function)
     word = "zext i1 %result to i64" if kind == "i1" else "add i64 0, %result"
@@ -159,7 +159,7 @@ def _words_text(signature: Signature, module: Module, function: Any) -> str:
     )
 
 
-def _objects_text(signature: Signature, module: Module, function: Any) -> str:
+def _objects_text(signature: Signature, module: IRModule, function: Any) -> str:
     """Return the function that Python calls, with an array of objects; it counts them."""
     _declare(module)
     entry, count = _EntryText(), len(signature.types)
@@ -172,7 +172,7 @@ def _objects_text(signature: Signature, module: Module, function: Any) -> str:
     return entry.text()
 
 
-def _arrays_text(signature: Signature, module: Module, function: Any) -> str:
+def _arrays_text(signature: Signature, module: IRModule, function: Any) -> str:
     _declare(module)
     entry, arguments = _EntryText(), []
     for k, kind in enumerate(signature.types):
@@ -189,7 +189,7 @@ def _arrays_text(signature: Signature, module: Module, function: Any) -> str:
     return entry.text()
 
 
-def _program_text(signature: Signature, module: Module, function: Any) -> str:
+def _program_text(signature: Signature, module: IRModule, function: Any) -> str:
     """Return the function that Python calls; it returns False where an array is not contiguous."""
     _declare(module)
     entry = _EntryText()

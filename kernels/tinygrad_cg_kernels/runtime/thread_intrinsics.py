@@ -12,7 +12,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from tinygrad_cg_frontend import Intrinsic, Value, address_call, intrinsic, symbol_call
+from tinygrad_cg_frontend import Intrinsic, IRValue, address_call, intrinsic, symbol_call
 
 # --- atomic operations --------------------------------------------------------------------
 
@@ -24,7 +24,7 @@ def _word(address: int) -> Any:
 def _atomic(text: str) -> Callable:
     """Return what writes an instruction, with a pointer and words for its operands."""
 
-    def emit(body: Any, address: Value, *words: Value) -> Any:
+    def emit(body: Any, address: IRValue, *words: IRValue) -> Any:
         operands = f"ptr {body.pointer(address)}", *(f"i64 {word.text}" for word in words)
         line = text.format(*operands)
         if line.startswith("store"):
@@ -68,9 +68,9 @@ def _update(name: str, ordering: str, after: Callable[[int, int], int]) -> Intri
 def _compare_exchange(orderings: str) -> Intrinsic:
     exchange = _atomic(f"cmpxchg {{0}}, {{1}}, {{2}} {orderings}")
 
-    def emit(body: Any, *operands: Value) -> Value:
+    def emit(body: Any, *operands: IRValue) -> IRValue:
         pair = exchange(body, *operands)
-        return Value("b1", body.emit(f"extractvalue {{ i64, i1 }} {pair}, 1"))
+        return IRValue("b1", body.emit(f"extractvalue {{ i64, i1 }} {pair}, 1"))
 
     @intrinsic("word, word, word -> truth", emit)
     def compare_exchange(address, expected, value):

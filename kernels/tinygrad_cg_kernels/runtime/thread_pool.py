@@ -34,7 +34,7 @@ import numpy as np
 from tinygrad_cg_frontend import BASELINE
 from tinygrad_cg_kernels.runtime import service, signatures
 from tinygrad_cg_kernels.runtime import thread_pool_code as code
-from tinygrad_cg_kernels.runtime.callables import Method
+from tinygrad_cg_kernels.runtime.callables import NativeFunction
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.thread_intrinsics import acquire_lock, has_cores
 
@@ -98,8 +98,8 @@ def launcher(table: np.ndarray) -> Callable[..., object]:
 
 
 @cache
-def _method(name: str) -> Method:
-    method = Method(name, _address(name))
+def _method(name: str) -> NativeFunction:
+    method = NativeFunction(name, _address(name))
     _keep_forever(method)
     return method
 

@@ -97,12 +97,14 @@ own:{(COUNTED if counts else PLAIN).format(kind=kind, parameters=parameters)}}}
 class OptimizedCode:
     """The optimized code of a kernel, made when the baseline code has done enough."""
 
-    def __init__(self, baseline: machine.Code, compiled: Callable[[], machine.Code | None]):
+    def __init__(
+        self, baseline: machine.MachineCode, compiled: Callable[[], machine.MachineCode | None]
+    ):
         self.enough = ctypes.c_int64.from_address(baseline.address(WORK)).value
         self._place = ctypes.c_int64.from_address(baseline.address(OPTIMIZED))
         self._left = ctypes.c_int64.from_address(baseline.address(LEFT))
         self._compiled = compiled
-        self.code: machine.Code | None = None
+        self.code: machine.MachineCode | None = None
         self._done = 0
         self.thread: threading.Thread | None = None
 

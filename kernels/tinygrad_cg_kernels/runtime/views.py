@@ -15,16 +15,16 @@ from tinygrad_cg_frontend import (
     FLOATS,
     NOTHING,
     Array,
+    IRValue,
     Static,
     Untranslatable,
-    Value,
     intrinsic,
 )
 from tinygrad_cg_kernels.runtime.compile import jitable
 
 
-def _vector(body: Any, address: Value, count: Value, dtype: Value) -> Value:
-    return Value(Array(body.dtype(dtype)), body.pointer(address), body.index(count).text)
+def _vector(body: Any, address: IRValue, count: IRValue, dtype: IRValue) -> IRValue:
+    return IRValue(Array(body.dtype(dtype)), body.pointer(address), body.index(count).text)
 
 
 @intrinsic(None, _vector)
@@ -35,12 +35,12 @@ def vector(address, count, dtype):
     return np.frombuffer(memory, dtype)
 
 
-def _span(body: Any, array: Value, offset: Value, count: Value) -> Value:
+def _span(body: Any, array: IRValue, offset: IRValue, count: IRValue) -> IRValue:
     # Through an integer: of pointers that LLVM knows to be apart by the same step it makes a chain
     # of sums, each of which waits for the one before (a fifth of the time of a sum of columns).
-    start = Value("i64", body.emit(f"ptrtoint ptr {array.text} to i64"))
+    start = IRValue("i64", body.emit(f"ptrtoint ptr {array.text} to i64"))
     at = body.pointer(body.operate("Add", start, body.index(offset)))
-    return Value(array.type, at, body.index(count).text)
+    return IRValue(array.type, at, body.index(count).text)
 
 
 @intrinsic(None, _span)
@@ -49,12 +49,12 @@ def span(array, offset, count):
     return section(array, offset // array.itemsize, count)
 
 
-def _section(body: Any, array: Value, start: Value, count: Value) -> Value:
+def _section(body: Any, array: IRValue, start: IRValue, count: IRValue) -> IRValue:
     # A new name for the address: how sections lie to one another, in loops around loops, took LLVM
     # a fifth of its time, and led to no better code. What aliases what it still knows.
     at = body.address(array, body.index(start).text)
     named = body.call("llvm.launder.invariant.group.p0", "ptr", ("ptr", at))
-    return Value(array.type, named, body.index(count).text)
+    return IRValue(array.type, named, body.index(count).text)
 
 
 @intrinsic(None, _section)
@@ -63,10 +63,10 @@ def section(array, start, count):
     return array.reshape(-1)[start : start + count]
 
 
-def _address_of(body: Any, array: Value) -> Value:
+def _address_of(body: Any, array: IRValue) -> IRValue:
     if not isinstance(array.type, Array):
         raise Untranslatable(f"the address of {array.type}")
-    return Value("i64", body.emit(f"ptrtoint ptr {array.text} to i64"))
+    return IRValue("i64", body.emit(f"ptrtoint ptr {array.text} to i64"))
 
 
 @intrinsic(None, _address_of)
@@ -101,10 +101,10 @@ class Into:
 _INTO = [Into(k) for k in range(3)]
 
 
-def _into(body: Any, position: Value) -> Value:
+def _into(body: Any, position: IRValue) -> IRValue:
     if position.integer is None:
         raise Untranslatable("a position that is not known")
-    return Value(Static(_INTO[position.integer]))
+    return IRValue(Static(_INTO[position.integer]))
 
 
 @intrinsic(None, _into)
@@ -118,20 +118,20 @@ def into(position):
     return _INTO[position]
 
 
-def _is_into(group: Value) -> bool:
+def _is_into(group: IRValue) -> bool:
     return isinstance(group.type, Static) and isinstance(group.type.value, Into)
 
 
-def _tuple(parts: Iterable[Value]) -> Value:
+def _tuple(parts: Iterable[IRValue]) -> IRValue:
     parts = tuple(parts)
-    return Value(tuple(part.type for part in parts), parts)
+    return IRValue(tuple(part.type for part in parts), parts)
 
 
-def _layout(body: Any, table: Value, start: Value, arrays: Value, kinds: Value) -> Value:
-    entries = Value(Array("i64"), body.pointer(table), "0")
+def _layout(body: Any, table: IRValue, start: IRValue, arrays: IRValue, kinds: IRValue) -> IRValue:
+    entries = IRValue(Array("i64"), body.pointer(table), "0")
     first, apart = body.index(start), body.index(arrays)
     cells = [
-        body.operate("Add", first, Value("i64", str(k))) for k in range(len(body.parts(kinds)))
+        body.operate("Add", first, IRValue("i64", str(k))) for k in range(len(body.parts(kinds)))
     ]
     cells += [body.operate("Add", cell, apart) for cell in cells]
     return _tuple(body.load("i64", body.address(entries, cell.text)) for cell in cells)
@@ -149,7 +149,7 @@ def layout(table, start, arrays, kinds):
     return tuple(int(words[k]) for k in (*chosen, *(k + arrays for k in chosen)))
 
 
-def _operands(body: Any, layout: Value, row: Value, count: Value, kinds: Value) -> Value:
+def _operands(body: Any, layout: IRValue, row: IRValue, count: IRValue, kinds: IRValue) -> IRValue:
     places, operands = body.parts(layout), []
     wanted = body.parts(kinds)
     for k, kind in enumerate(wanted):
@@ -176,7 +176,7 @@ def operands(layout, row, count, kinds):
     )
 
 
-def _parts(body: Any, group: Value, start: Value, count: Value) -> Value:
+def _parts(body: Any, group: IRValue, start: IRValue, count: IRValue) -> IRValue:
     if _is_into(group):
         return group
     return _tuple(
@@ -193,7 +193,7 @@ def parts(group, start, count):
     return tuple(item[start : start + count] if np.ndim(item) else item for item in group)
 
 
-def _take(body: Any, group: Value, i: Value) -> Value:
+def _take(body: Any, group: IRValue, i: IRValue) -> IRValue:
     at = body.index(i).text
     return _tuple(
         body.load(part.type.element, body.address(part, at))
@@ -209,14 +209,14 @@ def take(group, i):
     return tuple(item[i] if np.ndim(item) else item for item in group)
 
 
-def _written(body: Any, group: Value, outs: Value) -> tuple[Value, ...]:
+def _written(body: Any, group: IRValue, outs: IRValue) -> tuple[IRValue, ...]:
     """Return the rows that a loop writes."""
     if _is_into(outs):
         return (body.parts(group)[outs.type.value.position],)
     return body.parts(outs)
 
 
-def _put(body: Any, group: Value, outs: Value, i: Value, results: Value) -> Value:
+def _put(body: Any, group: IRValue, outs: IRValue, i: IRValue, results: IRValue) -> IRValue:
     values = (results,) if results.is_number else body.parts(results)
     for row, value in zip(_written(body, group, outs), values, strict=True):
         body.store(value, row.type.element, body.address(row, body.index(i).text))
@@ -231,7 +231,7 @@ def put(group, outs, i, results):
         row[i] = value
 
 
-def _interleave(body: Any, group: Value, outs: Value) -> Value:
+def _interleave(body: Any, group: IRValue, outs: IRValue) -> IRValue:
     if _written(body, group, outs)[0].type.element in FLOATS:
         body.interleave()
     return NOTHING

@@ -183,7 +183,7 @@ def test_the_driver_is_called_with_the_address_of_the_arguments(monkeypatch):
     monkeypatch.setattr(adapter, "array_module", lambda: packages)
     real = adapter.Driver(packages, packages)
     monkeypatch.setattr(adapter, "driver", lambda: real)
-    kernel = launches.Kernel(Function)
+    kernel = launches.DeviceKernel(Function)
     vector = simulated.Memory(simulated.asarray(np.arange(6.0)), 16, 3)
     for count in (3, 4):
         kernel.launch(8, [count, (1, 2), vector])

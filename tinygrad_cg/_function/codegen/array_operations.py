@@ -22,7 +22,7 @@ from ..fusion.fuse import Fusion
 from ..fusion.lower import FUSED, Lowering
 from ..fusion.nodes import ArrayNode, FusionNode, HostNode, ViewNode, base
 from .expressions import number_text
-from .loop_segment import LoopSegment, Operation
+from .loop_segment import LoopSegment, RoundOperation
 from .statements import Code, Expression, Name, Statement, Suite
 
 MOVING = {"broadcast_to", "concatenate", "expand_dims", "flip", "getitem", "gather", "reshape"}
@@ -87,7 +87,7 @@ class Operand(NamedTuple):
         return np.may_share_memory(*self.samples(transposed))
 
 
-class Operations:
+class ArrayOperations:
     """The operations on arrays of a loop's body: by their nodes, those that are work.
 
     Raises UnfitError if there is one that no loop in machine code can run.
@@ -109,7 +109,7 @@ class Operations:
         read.update(operand.base for call in self.calls for operand in call.operands)
         moves = [self._move(node) for node in hosts if node in self._moves & read]
         self._read_in_order.update(source for move in moves for source in move.sources)
-        self.by_node: dict[FusionNode, Operation] = {call.node: call for call in self.calls}
+        self.by_node: dict[FusionNode, RoundOperation] = {call.node: call for call in self.calls}
         self.by_node.update((move.node, move) for move in moves)
         self.work = sum(operation.work for operation in (*self.calls, *moves))
 
@@ -155,7 +155,7 @@ class Operations:
 
     def _call(self, node: HostNode) -> MatrixCall:
         name, operands = self._name(node), list(map(self._operand, node.operands))
-        return (Product if name in PRODUCTS else Decomposition)(node, name, operands)
+        return (MatrixProduct if name in PRODUCTS else Decomposition)(node, name, operands)
 
     def _operand(self, node: FusionNode) -> Operand:
         """Return a product's operand, as a view of what a view or a transpose is of."""
@@ -233,7 +233,7 @@ class MatrixCall:
         numbers = self._numbers(transposes)
         return [*self._loop, *numbers.starts, *numbers.sizes, *numbers.strides]
 
-    def _numbers(self, transposes: Collection[FusionNode]) -> _Numbers:
+    def _numbers(self, transposes: Collection[FusionNode]) -> _LoopArguments:
         samples = [operand.samples(operand.base in transposes) for operand in self.operands]
         operands = self._prepared(*[operand for _, operand in samples])
         if not all(operand.size for operand in operands):
@@ -248,7 +248,7 @@ class MatrixCall:
         arrays += [np.empty(batch + shape, self.node.dtype) for shape in shapes]
         count, strides = _batches(batch, arrays)
         cores = [step for array in arrays for step in array.strides[len(batch) :]]
-        return _Numbers(starts, [count, *sizes], [*strides, *cores])
+        return _LoopArguments(starts, [count, *sizes], [*strides, *cores])
 
     def _prepared(self, *operands: np.ndarray) -> Sequence[np.ndarray]:
         """Return what the ufunc is called with."""
@@ -301,7 +301,7 @@ class MatrixCall:
         return [Suite(Expression(f"for matrix in range(sizes[{count}])"), [test]), ended]
 
 
-class _Numbers(NamedTuple):
+class _LoopArguments(NamedTuple):
     """The arguments of a loop of NumPy's, but for addresses."""
 
     starts: list[int]
@@ -309,7 +309,7 @@ class _Numbers(NamedTuple):
     strides: list[int]
 
 
-class Product(MatrixCall):
+class MatrixProduct(MatrixCall):
     """A product of matrices, or of matrices and vectors."""
 
     def __init__(self, node: FusionNode, name: str, operands: Sequence[Operand]):

@@ -18,7 +18,7 @@ MAX_SMALL_SIZE = 64
 """If the kernels of a loop have at most this many elements, its sizes are numbers in its text."""
 
 
-class Part(NamedTuple):
+class Place(NamedTuple):
     """An array of one round, as a row of an array of the loop.
 
     In round i that is row ``start + ((i + shift) & mask) * step``.
@@ -31,7 +31,7 @@ class Part(NamedTuple):
     step: int = 0
 
 
-class Layout:
+class LoopLayout:
     """The arrays of a loop in machine code.
 
     Carries are in two rows, which rounds read and write in turn; where an output is the carry that
@@ -51,35 +51,35 @@ class Layout:
         self._along = (n - 1, 0, -1, -1) if body.reverse else (0, 0, -1, 1)
         self._first = body.constants
         self.parts = {
-            base(node): self._carry(k, 1) if k < count else Part(("row", k - count), *self._along)
+            base(node): self._carry(k, 1) if k < count else Place(("row", k - count), *self._along)
             for k, node in outputs.items()
         }
         self.constants: list[np.ndarray] = []
-        self.chosen: list[Part] = []  # of the segment's arrays
+        self.chosen: list[Place] = []  # of the segment's arrays
 
-    def _carry(self, k: int, shift: int) -> Part:
+    def _carry(self, k: int, shift: int) -> Place:
         if k not in self.kept:
-            return Part(("carry", k)) if self.carried else Part(("carry", k), 0, shift, 1, 1)
+            return Place(("carry", k)) if self.carried else Place(("carry", k), 0, shift, 1, 1)
         if self.body.reverse:
-            return Part(("carry", k), self.body.length or 0, shift, -1, -1)
-        return Part(("carry", k), 0, shift, -1, 1)
+            return Place(("carry", k), self.body.length or 0, shift, -1, -1)
+        return Place(("carry", k), 0, shift, -1, 1)
 
-    def _input(self, position: int) -> Part:
+    def _input(self, position: int) -> Place:
         k = position - self._first
         if 0 <= k < self.body.carries:
             return self._carry(k, 0)
-        return Part(("input", position)) if k < 0 else Part(("input", position), *self._along)
+        return Place(("input", position)) if k < 0 else Place(("input", position), *self._along)
 
-    def _constant(self, array: np.ndarray) -> Part:
+    def _constant(self, array: np.ndarray) -> Place:
         self.constants.append(np.require(array, None, ("C", "A")).reshape(-1))
-        return Part(("constant", len(self.constants) - 1))
+        return Place(("constant", len(self.constants) - 1))
 
     @property
-    def flag(self) -> Part | None:
+    def flag(self) -> Place | None:
         """Return the part of one bool by which rounds end when it is False."""
         return None if self.body.length is not None else self._carry(self.body.carries - 1, 1)
 
-    def part(self, node: FusionNode) -> Part:
+    def part(self, node: FusionNode) -> Place:
         """Return where a segment's array is, for the next of its arrays."""
         if isinstance(node, ArrayNode):
             source = node.source
@@ -87,12 +87,12 @@ class Layout:
         elif isinstance(node, LiteralNode):  # a size
             part = self._constant(np.array(node.number, node.dtype))
         else:
-            part = self.parts.get(node) or Part(("work", len(self.chosen)))
+            part = self.parts.get(node) or Place(("work", len(self.chosen)))
         self.chosen.append(part)
         return part
 
 
-class Operation(Protocol):
+class RoundOperation(Protocol):
     """An operation on arrays that runs in each round."""
 
     def write(self, segment: LoopSegment) -> Code:
@@ -106,7 +106,7 @@ class Stage(NamedTuple):
     The round is the last, unfinished, if one of the numbers in `stops` is True.
     """
 
-    operations: Sequence[Operation]
+    operations: Sequence[RoundOperation]
     blocks: Sequence[Block]
     finals: Sequence[FusionNode]
     stops: Sequence[FusionNode] = ()
@@ -125,7 +125,7 @@ class LoopSegment(Segment):
         self.calls: dict[Any, int] = {}  # where their words begin, among the sizes
         self.own_starts: list[tuple[int, int, int]] = []  # there too; elements, and steps of rows
 
-    def write_rounds(self, layout: Layout) -> None:
+    def write_rounds(self, layout: LoopLayout) -> None:
         """Write the source of a small segment, with the function `rounds`.
 
         If there are few elements, sizes are in the text, and functions become part of the loop.
@@ -157,7 +157,7 @@ class LoopSegment(Segment):
                 code += [*self._scalars.take(), Suite(test, stop)]
         return work, code
 
-    def _span(self, part: Part, elements: int) -> tuple[str, Expression]:
+    def _span(self, part: Place, elements: int) -> tuple[str, Expression]:
         """Return where an array of a round starts, and its size, with few numbers to be loaded."""
         self.own_starts.append((len(self.sizes.values), elements, part.step))
         first, size = self.sizes.element(part.start * elements), self.sizes.number(elements)
@@ -168,7 +168,7 @@ class LoopSegment(Segment):
         row = moved if part.mask == -1 else f"({moved} & {part.mask})"
         return f"{first} {'-' if part.step < 0 else '+'} {row} * {size}", size
 
-    def _rounds(self, layout: Layout) -> str:
+    def _rounds(self, layout: LoopLayout) -> str:
         """Return a function that runs the segment in rounds from plan[0] to plan[1].
 
         In each round an array is a part of one of the loop's.
@@ -210,7 +210,7 @@ class LoopSegment(Segment):
     def _in_registers(
         self,
         code: Code,
-        parts: Mapping[FusionNode, Part],
+        parts: Mapping[FusionNode, Place],
         carried: Sequence[tuple[FusionNode, FusionNode]],
     ) -> tuple[list[Statement], Code]:
         """Return statements before the rounds, and those of a round, of a loop on numbers.

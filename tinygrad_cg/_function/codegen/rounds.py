@@ -19,10 +19,10 @@ from ..fusion.lower import FUSED, Lowering
 from ..fusion.nodes import COPY, ApplyNode, ArrayNode, FusionNode, HostNode, base
 from ..graph.loop_drafts import Body
 from ..graph.values import FuncGraph
-from .array_operations import Operations, UnfitError
+from .array_operations import ArrayOperations, UnfitError
 from .blocks import Block
 from .executable import cut_stages
-from .loop_segment import Layout, LoopSegment, Operation, Stage
+from .loop_segment import LoopLayout, LoopSegment, RoundOperation, Stage
 from .scalarized import scalarize
 from .segment import is_large
 from .target import contiguous
@@ -36,7 +36,7 @@ MAX_MULTIPLICATIONS = 2**26
 """One call of machine code does at most this many multiplications in products of matrices."""
 
 
-class Rounds(NamedTuple):
+class TracedLoop(NamedTuple):
     """A loop to be compiled: its body, and the graph of what the body computes.
 
     The outputs of the body are by `steps` (see `tracing.outputs.Outputs`).
@@ -77,7 +77,7 @@ def call_rounds(body: Body, program: Callable[[], Run], library: Any = np) -> Ru
     return run
 
 
-def compile_rounds(loop: Rounds, otherwise: Run) -> CompiledLoop | None:
+def compile_rounds(loop: TracedLoop, otherwise: Run) -> CompiledLoop | None:
     """Return the same function as one in machine code; None where operations on arrays forbid it.
 
     Where there are such operations, and arrays are small, it is made of numbers. `otherwise` runs
@@ -95,7 +95,7 @@ def compile_rounds(loop: Rounds, otherwise: Run) -> CompiledLoop | None:
     numbers = scalarize(graph, loop.steps, body) if hosts or is_empty else None
     if numbers is not None:
         carried = list(zip(numbers.carried, numbers.outputs, strict=False))
-        layout = Layout(body, dict(enumerate(numbers.outputs)), {}, carried)
+        layout = LoopLayout(body, dict(enumerate(numbers.outputs)), {}, carried)
         segment = LoopSegment([Stage((), (), numbers.outputs, numbers.stops)])
         return CompiledLoop(loop, layout, segment, otherwise)
     blocks = {kernel: Block(fusion, kernel) for kernel in fusion.kernels.values()}
@@ -104,15 +104,15 @@ def compile_rounds(loop: Rounds, otherwise: Run) -> CompiledLoop | None:
     if any(node.dtype not in FUSED for node in outputs):
         return None
     try:
-        operations = Operations(lowered, fusion)
+        operations = ArrayOperations(lowered, fusion)
     except UnfitError:
         return None
     written = [k for k in range(len(loop.steps)) if k - body.carries not in kept.values()]
-    layout = Layout(body, dict(zip(written, fusion.outputs, strict=True)), kept, [])
+    layout = LoopLayout(body, dict(zip(written, fusion.outputs, strict=True)), kept, [])
     return CompiledLoop(loop, layout, _segment(fusion, blocks, operations), otherwise, operations)
 
 
-def _kept(loop: Rounds) -> dict[int, int]:
+def _kept(loop: TracedLoop) -> dict[int, int]:
     """Return carries that each round began with which are an output, and which of the rows."""
     kept: dict[int, int] = {}
     first, count = loop.body.constants, loop.body.carries
@@ -122,7 +122,7 @@ def _kept(loop: Rounds) -> dict[int, int]:
     return kept
 
 
-def _written(loop: Rounds, lowered: Lowering, kept: dict[int, int]) -> list[FusionNode]:
+def _written(loop: TracedLoop, lowered: Lowering, kept: dict[int, int]) -> list[FusionNode]:
     """Return the outputs that kernels write: what is there already is copied by them."""
     inputs = [lowered.nodes[value] for value in loop.graph.inputs]
     written: dict[FusionNode, FusionNode] = {}  # by where it is written
@@ -139,9 +139,11 @@ def _written(loop: Rounds, lowered: Lowering, kept: dict[int, int]) -> list[Fusi
     return list(written.values())
 
 
-def _segment(fusion: Fusion, blocks: dict[Kernel, Block], operations: Operations) -> LoopSegment:
+def _segment(
+    fusion: Fusion, blocks: dict[Kernel, Block], operations: ArrayOperations
+) -> LoopSegment:
     """Return the body of a loop, not yet written down."""
-    by_cut: dict[int, list[Operation]] = {}
+    by_cut: dict[int, list[RoundOperation]] = {}
     for node in fusion.nodes:
         if node in operations.by_node:
             by_cut.setdefault(fusion.available[node], []).append(operations.by_node[node])
@@ -163,11 +165,11 @@ class CompiledLoop:
 
     def __init__(
         self,
-        loop: Rounds,
-        layout: Layout,
+        loop: TracedLoop,
+        layout: LoopLayout,
         segment: LoopSegment,
         otherwise: Run,
-        operations: Operations | None = None,
+        operations: ArrayOperations | None = None,
     ):
         segment.write_rounds(layout)
         self.loop, self._layout, self._segment = loop, layout, segment

@@ -36,7 +36,7 @@ MAX_CHOICES = 16
 """Comparisons choose the part of an array at an index if there are at most this many parts."""
 
 
-class _UnfitError(Exception):
+class _NotScalarError(Exception):
     """A loop is none over small arrays of numbers that code on elements computes."""
 
 
@@ -71,7 +71,7 @@ def scalarize(graph: FuncGraph, steps: Sequence[tuple[int, Any]], body: Body) ->
             elements.constants(item) if kind == 1 else elements.of(sources[kind][item])
             for kind, item in steps
         ]
-    except _UnfitError:
+    except _NotScalarError:
         return None
     avals = [value.aval for value in body.graph.outputs]
     results = [
@@ -102,7 +102,7 @@ class _Elements:
             if constant is not None:
                 self._arrays[node] = self.constants(constant)
             elif node.size > MAX_NUMBERS:
-                raise _UnfitError
+                raise _NotScalarError
             else:
                 flat = nodes.view(node, (node.size,))
                 parts = [nodes.SliceNode(1, flat, k) for k in range(node.size)]
@@ -123,7 +123,7 @@ class _Elements:
         key = function, dtype, operands
         if key not in self._nodes:
             if len(self._nodes) > 2 * MAX_NUMBERS:
-                raise _UnfitError
+                raise _NotScalarError
             operands = nodes.in_texts(function, operands)
             self._nodes[key] = nodes.ApplyNode(function, (), dtype, operands)
         return self._nodes[key]
@@ -161,7 +161,7 @@ class _Elements:
             return self._positions(node)
         value = self._values.get(node)
         if value is None or value.primitive is None:
-            raise _UnfitError
+            raise _NotScalarError
         name = value.primitive.name
         if name == "gather" and value.inputs[1].array is None:
             return self._gather(value, *node.operands)
@@ -178,7 +178,7 @@ class _Elements:
         if value.primitive.decomposition is not None:
             return self._decompose(value, node)
         if name not in MOVING or any(operand.dtype != value.dtype for operand in value.inputs):
-            raise _UnfitError
+            raise _NotScalarError
         return self._move(value, operands)
 
     def _decompose(self, value: Value, node: nodes.HostNode) -> np.ndarray:
@@ -188,7 +188,7 @@ class _Elements:
         operands = [nodes.cast(operand, value.dtype) for operand in node.operands]
         result = value.primitive.decomposition(NODES, *operands, **value.params)
         if result is None:
-            raise _UnfitError
+            raise _NotScalarError
         for part in in_order([result], "operands"):
             if part not in self._arrays and not isinstance(part, nodes.ArrayNode):
                 self._arrays[part] = self._array(part).reshape(part.shape)
@@ -199,14 +199,14 @@ class _Elements:
         size, parts = node.run.keywords["size"], node.run.keywords["parts"]
         indices = self.of(node.operands[0])
         if parts > 1:
-            raise _UnfitError
+            raise _NotScalarError
         return _objects([self._index(at, size) for at in indices.ravel()], node.shape)
 
     def _gather(self, value: Value, table: FusionNode, index: FusionNode) -> np.ndarray:
         """Return the part of an array at one index, that of a loop for example."""
         axis = value.params["axis"]
         if index.size != 1 or value.params["batch_dims"]:
-            raise _UnfitError
+            raise _NotScalarError
         (at,) = self.of(index).ravel()
         return self._part(table, axis, self._index(at, table.shape[axis])).reshape(value.shape)
 
@@ -234,7 +234,7 @@ class _Elements:
         if isinstance(at, LiteralNode):
             return parts[int(at.number)].reshape(shape)
         if len(parts) > MAX_CHOICES:
-            raise _UnfitError
+            raise _NotScalarError
         chosen = list(parts[-1])
         for k, part in enumerate(parts[:-1]):
             chosen = [self._choose(at, k, *pair) for pair in zip(part, chosen, strict=True)]
@@ -278,9 +278,9 @@ class _Elements:
         """Return a product of matrices, or of matrices and vectors, sums in order."""
         assert value.primitive is not None
         if any(operand.dtype != value.dtype for operand in value.inputs):
-            raise _UnfitError
+            raise _NotScalarError
         if prod(value.shape) * x.shape[-1] > MAX_NUMBERS:
-            raise _UnfitError
+            raise _NotScalarError
         if value.primitive.name == "matvec":
             y = y[..., None]
         batch = promotion.broadcast_shapes(x.shape[:-2], y.shape[:-2])
@@ -314,7 +314,7 @@ class _Elements:
         assert value.primitive is not None
         shape, zero = value.shape, self.number(0, value.dtype)
         if value.inputs[0].dtype != value.dtype:
-            raise _UnfitError
+            raise _NotScalarError
         indices = np.arange(prod(shape)).reshape(shape)
         if value.primitive.name == "getitem_adjoint":
             indices = indices[value.params["key"]]
@@ -335,7 +335,7 @@ class _Elements:
         """Return zeros but for elements at one index that is not known."""
         axis, zero = value.params["axis"], self.number(0, value.dtype)
         if index.size != 1 or value.params["batch_dims"] or value.shape[axis] > MAX_CHOICES:
-            raise _UnfitError
+            raise _NotScalarError
         at = self._index(index.ravel()[0], value.shape[axis])
         result = np.empty(value.shape, object)
         rows, elements = np.moveaxis(result, axis, 0), x.reshape(np.delete(value.shape, axis))
@@ -367,4 +367,4 @@ def _moved(node: FusionNode, operands: list[np.ndarray], elements: _Elements) ->
         return x.reshape(-1, node.width)[:, node.start : node.start + node.columns]
     if isinstance(node, nodes.TransposeNode):
         return x.reshape(-1, node.columns, node.rows).swapaxes(1, 2)
-    raise _UnfitError
+    raise _NotScalarError

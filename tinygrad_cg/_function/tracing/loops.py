@@ -40,7 +40,7 @@ from ..._reverse.variable import Variable, VariableSlice, recorded_assignments, 
 from ..._rules.rebinding import asked_inputs
 from ..._transforms.batching import Batch, BatchTensor, move_axis
 from ...errors import InvalidArgumentError
-from ..codegen.rounds import Rounds, call_rounds, compile_rounds
+from ..codegen.rounds import TracedLoop, call_rounds, compile_rounds
 from ..graph.in_place import in_place
 from ..graph.interpret import device_of, is_stepwise
 from ..graph.loop_drafts import Body
@@ -141,7 +141,7 @@ class LoopProgram:
         ]
         library = np if device_of(self.build) == CPU else devices.library()
         called = call_rounds(self.body, lambda: called_outputs.run, library)
-        rounds = Rounds(outputs.graph, outputs.steps, self.body)
+        rounds = TracedLoop(outputs.graph, outputs.steps, self.body)
         compiled = None if is_stepwise(self.build) else compile_rounds(rounds, called)
         self._run = compiled or called
         self._outputs = outputs if compiled else called_outputs

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_frontend import Array, Intrinsic, Record, Value, intrinsic
+from tinygrad_cg_frontend import Array, Intrinsic, IRValue, Record, intrinsic
 from tinygrad_cg_kernels.runtime import objects
 from tinygrad_cg_kernels.runtime.objects import KIND, PREFIX
 from tinygrad_cg_kernels.runtime.objects.fields import field, incref
@@ -27,7 +27,7 @@ def box_kind():
     raise NotImplementedError("compiled code knows it by a symbol")
 
 
-def _put_number(body: Any, start: Value, value: Value, width: Value) -> None:
+def _put_number(body: Any, start: IRValue, value: IRValue, width: IRValue) -> None:
     at = body.pointer(start)
     wide = body.emit(f"icmp eq i64 {width.text}, 8")
     narrow = body.emit(f"fptrunc double {value.text} to float")
@@ -35,7 +35,7 @@ def _put_number(body: Any, start: Value, value: Value, width: Value) -> None:
     short = body.emit(f"zext i32 {bits} to i64")
     long = body.emit(f"bitcast double {value.text} to i64")
     word = body.emit(f"select i1 {wide}, i64 {long}, i64 {short}")
-    body.store(Value("i64", word), "i64", at)  # there is room for 8 bytes
+    body.store(IRValue("i64", word), "i64", at)  # there is room for 8 bytes
 
 
 @intrinsic("word, double, word ->", _put_number)
@@ -45,9 +45,9 @@ def put_number(start, value, width):
     kind.from_address(start).value = value
 
 
-def _new_array(body: Any, model: Value, ndim: Value, dtype: Value) -> str:
+def _new_array(body: Any, model: IRValue, ndim: IRValue, dtype: IRValue) -> str:
     kind, shape = (
-        body.load("i64", field(body, model, Value("i64", str(offset)))).text
+        body.load("i64", field(body, model, IRValue("i64", str(offset)))).text
         for offset in (KIND, objects.SHAPE)
     )
     incref.emit(body, dtype)  # the function takes it
@@ -63,7 +63,7 @@ def new_array(model, ndim, dtype):
     raise NotImplementedError("NumPy's function is compiled code's")
 
 
-def _new_box(body: Any, kind: Value) -> str:
+def _new_box(body: Any, kind: IRValue) -> str:
     return body.call(f"{PREFIX}new_box", "i64", ("i64", kind.text), ("i64", "0"))
 
 
@@ -73,7 +73,7 @@ def new_box(kind):
     raise NotImplementedError("Python's function is compiled code's")
 
 
-def _integer_value(body: Any, start: Value) -> str:
+def _integer_value(body: Any, start: IRValue) -> str:
     overflow = body.slot("i32")
     value = body.call(f"{PREFIX}integer", "i64", ("i64", start.text), ("ptr", overflow))
     flag = body.emit(f"load i32, ptr {overflow}")
@@ -105,16 +105,16 @@ class Prepared(NamedTuple):
 
 
 def _prepare(name: str) -> Callable:
-    def emit(body: Any, *operands: Value) -> Value:
+    def emit(body: Any, *operands: IRValue) -> IRValue:
         info = body.slot(f"[{WORDS} x i64]")
         address = body.emit(f"ptrtoint ptr {info} to i64")
         arguments = [("i64", operand.text) for operand in operands]
         status = body.call(PREFIX + name, "i64", *arguments, ("i64", address))
-        table = Value(Array("i64"), info, str(WORDS))
+        table = IRValue(Array("i64"), info, str(WORDS))
         words = [body.load("i64", body.address(table, str(k))) for k in range(WORDS - 1)]
         kind = Record(("i64",) * WORDS)
         kind.cls = Prepared
-        return Value(kind, (Value("i64", status), *words))
+        return IRValue(kind, (IRValue("i64", status), *words))
 
     return emit
 

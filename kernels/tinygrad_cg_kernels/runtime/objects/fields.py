@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_frontend import Value, intrinsic
+from tinygrad_cg_frontend import IRValue, intrinsic
 from tinygrad_cg_kernels.runtime import objects
 
 
@@ -40,7 +40,7 @@ def nothing():
     """Return None, to be returned."""
 
 
-def _incref(body: Any, start: Value) -> Value:
+def _incref(body: Any, start: IRValue) -> IRValue:
     body.call("Py_IncRef", "void", ("ptr", body.pointer(start)))
     return start
 
@@ -60,7 +60,7 @@ def decref(start):
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(_object_at(start)))
 
 
-def field(body: Any, start: Value, offset: Value) -> str:
+def field(body: Any, start: IRValue, offset: IRValue) -> str:
     """Return the operand of a field's place."""
     return body.pointer(body.operate("Add", start, offset))
 
@@ -96,7 +96,7 @@ def store(start, offset, value):
     ctypes.c_int64.from_address(start + offset).value = value
 
 
-def _dtype_address(body: Any, dtype: Value) -> Value:
+def _dtype_address(body: Any, dtype: IRValue) -> IRValue:
     return body.object_address(f"{objects.PREFIX}dtype_{dtype.type.value.name}")
 
 
