@@ -322,12 +322,12 @@ MAY_IMPORT = {  # docs/architecture.md explains it
     "_transforms": {"_core", "_ops", "_reverse", "_rules", *GROUND},
     "_derivatives": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
     "_autograph": {
-        *("_core", "_ops", "_reverse", "_rules", "_transforms", "_debugging"),
+        *("_core", "_ops", "_reverse", "_rules", "_transforms", "debugging"),
         *GROUND,
     },
     "_function": {"_core", "_ops", "_reverse", "_rules", "_transforms", "_autograph", *GROUND},
     "_check": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
-    "_debugging": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
+    "debugging": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
     "_pictures": {
         "_core",
         "_ops",

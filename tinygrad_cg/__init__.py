@@ -89,9 +89,8 @@ _LAZY = {
     "._ops.volumes": "extract_volume_patches",
     "._transforms.ravel": "ravel_tree",
     "._transforms.tensor_array": "TensorArray",
-    "._debugging.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
-    "._debugging.printing": "print",
-    ".debugging": "debug_nans",
+    ".debugging": "Assert assert_equal assert_greater assert_less assert_rank debug_nans",
+    ".debugging._printing": "print",
     ".keras": "initializers losses metrics",
     ".keras.initializers": (
         "constant_initializer ones_initializer random_normal_initializer "
@@ -114,16 +113,7 @@ __all__ = sorted([*_HOMES, "newaxis"])
 __version__ = "0.1.0"
 newaxis = None
 _numpy_dispatch.namespace = partial(import_module, f"{__name__}.numpy")
-
-
-def _draw(tape: GradientTape) -> dict[str, str]:
-    """Return the pictures that a notebook shows for a tape, by MIME type."""
-    from ._pictures.picture import tape_bundle
-
-    return tape_bundle(tape)
-
-
-GradientTape._draw = staticmethod(_draw)
+GradientTape._pictures = partial(import_module, f"{__name__}._pictures.picture")
 _shorten_tracebacks()
 
 

@@ -11,10 +11,6 @@ from tinygrad_cg._check import assert_gradients as assert_gradients
 from tinygrad_cg._check import check_gradients as check_gradients
 from tinygrad_cg._core.conversion import IndexedSlices as IndexedSlices, is_tensor as is_tensor
 from tinygrad_cg._core.tensor import Tensor as Tensor, TensorShape as TensorShape
-from tinygrad_cg._debugging.assertions import Assert as Assert, assert_equal as assert_equal
-from tinygrad_cg._debugging.assertions import assert_greater as assert_greater
-from tinygrad_cg._debugging.assertions import assert_less as assert_less, assert_rank as assert_rank
-from tinygrad_cg._debugging.printing import print as print
 from tinygrad_cg._derivatives import custom_derivatives as custom_derivatives
 from tinygrad_cg._function.tracing.function import function as function
 from tinygrad_cg._function.tracing.scans import foldl as foldl, foldr as foldr, map_fn as map_fn
@@ -111,7 +107,10 @@ from tinygrad_cg._transforms.tensor_array import TensorArray as TensorArray
 from tinygrad_cg.config.cache import clear_cache as clear_cache
 from tinygrad_cg.config.threading import get_num_threads as get_num_threads
 from tinygrad_cg.config.threading import set_num_threads as set_num_threads
-from tinygrad_cg.debugging import debug_nans as debug_nans
+from tinygrad_cg.debugging import Assert as Assert, assert_equal as assert_equal
+from tinygrad_cg.debugging import assert_greater as assert_greater, assert_less as assert_less
+from tinygrad_cg.debugging import assert_rank as assert_rank, debug_nans as debug_nans
+from tinygrad_cg.debugging._printing import print as print
 from tinygrad_cg.dtypes import DType as DType, as_dtype as as_dtype, bool as bool, cast as cast
 from tinygrad_cg.dtypes import complex128 as complex128, complex64 as complex64, double as double
 from tinygrad_cg.dtypes import float16 as float16, float32 as float32, float64 as float64

@@ -13,13 +13,12 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
-
-import tinygrad_cg_kernels
 
 __all__ = [
     "ArgumentTypeError",
@@ -49,7 +48,9 @@ __dir__ = __all__.copy  # what dir() shows
 
 IMPORTED = time.time()
 """When the library was imported."""
-_FOLDERS = [str(Path(file).parent) + os.sep for file in (__file__, tinygrad_cg_kernels.__file__)]
+_KERNELS = find_spec("tinygrad_cg_kernels")
+_FILES = (__file__, _KERNELS and _KERNELS.origin)
+_FOLDERS = [str(Path(file).parent) + os.sep for file in _FILES if file]
 _OURS = (*_FOLDERS, "<tinygrad_cg")
 
 

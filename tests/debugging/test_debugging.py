@@ -21,7 +21,7 @@ from tests.support.op_cases import examples, first_gradients, names
 from tests.support.orders import assert_clean_state, gradient, gradient_function, second_gradient
 from tinygrad_cg._core.levels import state
 from tinygrad_cg._core.primitive import OPS
-from tinygrad_cg._debugging.repeats import Repeat, collapse_repeats
+from tinygrad_cg.debugging._repeats import Repeat, collapse_repeats
 
 trace = tf.debugging.trace
 

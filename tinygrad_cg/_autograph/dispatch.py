@@ -16,7 +16,6 @@ from .. import nest
 from .._core.conversion import convert
 from .._core.levels import current_trace
 from .._core.tensor import Tensor
-from .._debugging import printing
 from .._ops.elementwise import equal, logical_and, logical_not, logical_or
 from .._ops.shape import stop_gradient
 from .._rules.outside_code import numpy_function
@@ -330,4 +329,6 @@ def show(*values: Any, **options: Any) -> None:
     options.pop("flush", None)
     stream = options.pop("file", None)
     options = {key: value for key, value in options.items() if value is not None}
-    printing.print(*values, output_stream=_Output if stream is None else stream, **options)
+    from ..debugging import _printing
+
+    _printing.print(*values, output_stream=_Output if stream is None else stream, **options)

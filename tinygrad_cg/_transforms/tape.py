@@ -66,7 +66,7 @@ class GradientTape(levels.Listener):
 
     __slots__ = ("_consumed", "_persistent", "_recording", "_token", "_watch_accessed", "_watched")
 
-    _draw: ClassVar[Callable[[Any], dict[str, str]]]  # set by the package, which knows pictures
+    _pictures: ClassVar[Callable[[], Any]]  # loads the module; set by the package
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
         self._persistent = persistent
@@ -272,7 +272,7 @@ class GradientTape(levels.Listener):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Return the picture of what this tape has recorded, for a notebook; see `show`."""
-        return GradientTape._draw(self)
+        return GradientTape._pictures().tape_bundle(self)
 
     # Gradients -------------------------------------------------------------------------------
 

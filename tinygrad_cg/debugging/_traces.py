@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .repeats import Repeat, collapse_repeats
-from .table import TableRow, html, text
-from .watcher import Site, Watcher, values
+from ._repeats import Repeat, collapse_repeats
+from ._table import TableRow, html, text
+from ._watcher import Site, Watcher, values
 
 
 class Event(NamedTuple):

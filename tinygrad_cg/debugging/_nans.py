@@ -12,8 +12,8 @@ from .._core.kinds import is_floating, is_real_number
 from .._core.levels import stack, state
 from .._core.primitive import OPS
 from ..errors import NonFiniteError, location_of
-from .table import source
-from .watcher import Line, Site, Watcher, values
+from ._table import source
+from ._watcher import Line, Site, Watcher, values
 
 
 class NaNDetector(Watcher):

@@ -7,7 +7,7 @@ import os
 from html import escape
 from typing import Any, NamedTuple
 
-from .watcher import Line, Site
+from ._watcher import Line, Site
 
 HEADERS = ("", "way", "order", "operation", "in the rule of", "operands", "result")
 HEADERS += ("norm", "us", "not finite", "line")

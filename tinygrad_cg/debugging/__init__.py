@@ -2,8 +2,8 @@
 
 from functools import partial as _partial
 
-from ._core.suggestions import refuse_name as _refuse_name
-from ._debugging.assertions import (
+from .._core.suggestions import refuse_name as _refuse_name
+from ._assertions import (
     Assert,
     assert_equal,
     assert_greater,
@@ -23,9 +23,9 @@ from ._debugging.assertions import (
     assert_shapes,
     assert_type,
 )
-from ._debugging.nans import debug_nans, disable_check_numerics, enable_check_numerics
-from ._debugging.numerics import assert_all_finite, check_numerics
-from ._debugging.traces import trace
+from ._nans import debug_nans, disable_check_numerics, enable_check_numerics
+from ._numerics import assert_all_finite, check_numerics
+from ._traces import trace
 
 __all__ = [
     "Assert",
