@@ -320,7 +320,6 @@ MAY_IMPORT = {  # docs/architecture.md explains it
     "_reverse": {"_core", "_ops", *GROUND},
     "_rules": {"_core", "_ops", "_reverse", *GROUND},
     "_transforms": {"_core", "_ops", "_reverse", "_rules", *GROUND},
-    "_derivatives": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
     "_autograph": {
         *("_core", "_ops", "_reverse", "_rules", "_transforms", "debugging"),
         *GROUND,

@@ -62,12 +62,12 @@ _LAZY = {
         "nn numpy optimizers random signal test train"
     ),
     "._check": "assert_gradients check_gradients",
-    "._derivatives": "custom_derivatives",
     "._function.tracing.function": "function",
     "._function.tracing.scans": "foldl foldr map_fn scan",
     "._function.tracing.signature": "TensorSpec type_spec_from_value",
     "._pictures.curves": "plot_derivatives",
     "._pictures.picture": "show",
+    "._transforms.custom_derivatives": "custom_derivatives",
     "._transforms.control_flow": "case cond switch_case while_loop",
     "._spellings.arrays": (
         "argsort boolean_mask broadcast_to clip_by_global_norm clip_by_norm clip_by_value concat "

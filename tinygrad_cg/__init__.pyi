@@ -11,7 +11,6 @@ from tinygrad_cg._check import assert_gradients as assert_gradients
 from tinygrad_cg._check import check_gradients as check_gradients
 from tinygrad_cg._core.conversion import IndexedSlices as IndexedSlices, is_tensor as is_tensor
 from tinygrad_cg._core.tensor import Tensor as Tensor, TensorShape as TensorShape
-from tinygrad_cg._derivatives import custom_derivatives as custom_derivatives
 from tinygrad_cg._function.tracing.function import function as function
 from tinygrad_cg._function.tracing.scans import foldl as foldl, foldr as foldr, map_fn as map_fn
 from tinygrad_cg._function.tracing.scans import scan as scan
@@ -94,6 +93,7 @@ from tinygrad_cg._transforms.control_flow import case as case, cond as cond
 from tinygrad_cg._transforms.control_flow import switch_case as switch_case
 from tinygrad_cg._transforms.control_flow import while_loop as while_loop
 from tinygrad_cg._transforms.custom_batching import custom_vmap as custom_vmap
+from tinygrad_cg._transforms.custom_derivatives import custom_derivatives as custom_derivatives
 from tinygrad_cg._transforms.functional import elementwise_grad as elementwise_grad, grad as grad
 from tinygrad_cg._transforms.functional import jvp as jvp, linearize as linearize
 from tinygrad_cg._transforms.functional import value_and_grad as value_and_grad, vjp as vjp

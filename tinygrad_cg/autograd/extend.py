@@ -12,9 +12,9 @@ from .. import nest
 from .._core.levels import state
 from .._core.suggestions import refuse_name
 from .._core.tensor import Tensor
-from .._derivatives import custom_derivatives
 from .._ops.shape import stop_gradient
 from .._rules.custom_gradient import custom_gradient
+from .._transforms.custom_derivatives import custom_derivatives
 
 __all__ = ["defjvp", "defvjp", "notrace_primitive", "primitive"]
 __dir__ = __all__.copy

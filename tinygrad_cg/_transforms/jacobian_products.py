@@ -25,9 +25,9 @@ from .._reverse.sweep import differentiate_once
 from .._rules.calls import gradients_of_function
 from .._rules.outside_runs import run_code
 from .._rules.rebinding import TransformedCall, rebind_outputs
-from .._transforms.transposition import transpose_pull
 from ..errors import InvalidArgumentError
 from .declared import Declared, detach, refuse_captured, use_of
+from .transposition import transpose_pull
 
 
 class Products(Declared):

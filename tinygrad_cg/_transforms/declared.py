@@ -13,8 +13,8 @@ from .._core.conversion import convert, is_tensor, is_weak
 from .._core.levels import Token, stack, state
 from .._core.tensor import Tensor
 from .._rules.definition import Definition, source_line
-from .._transforms.batching import BatchTensor
 from ..errors import DerivativeOrderError
+from .batching import BatchTensor
 
 
 class Declared:
