@@ -113,7 +113,7 @@ __all__ = sorted([*_HOMES, "newaxis"])
 __version__ = "0.1.0"
 newaxis = None
 _numpy_dispatch.namespace = partial(import_module, f"{__name__}.numpy")
-GradientTape._pictures = partial(import_module, f"{__name__}._pictures.picture")
+GradientTape._pictures = staticmethod(partial(import_module, f"{__name__}._pictures.picture"))
 _shorten_tracebacks()
 
 

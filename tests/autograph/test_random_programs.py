@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tinygrad_cg._autograph import convert
+from tinygrad_cg.autograph import _convert as convert
 
 NAMES = ("a", "b", "c")
 PROGRAMS = 30

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg._autograph import convert
-from tinygrad_cg._autograph.detection import has_branches
+from tinygrad_cg.autograph import _convert as convert
+from tinygrad_cg.autograph._detection import has_branches
 
 pytestmark = pytest.mark.quick
 

@@ -1,6 +1,6 @@
 """Functions that a `function` leaves as they are. After ``tf.autograph.experimental``."""
 
-from .._autograph.convert import do_not_convert
+from ._convert import do_not_convert
 
 __all__ = ["do_not_convert"]
 __dir__ = __all__.copy  # what dir() shows

@@ -179,21 +179,21 @@ class Function(Generic[P, Y]):
         if self._runs is None or transformed:
             python = self.python_function
             if self._autograph:
-                from ..._autograph.detection import has_branches
+                from ...autograph._detection import has_branches
 
                 seen, rest = python, ()
                 if isinstance(python, functools.partial) and python.func is _call_method:
                     reference, inside, owner = python.args
                     seen, rest = inside.__get__(reference(), owner), python.args
                 if transformed or has_branches(seen):
-                    from ..._autograph import convert  # most programs do without
+                    from ...autograph import _convert  # most programs do without
 
                     if rest:
-                        inside = convert.convert(rest[1])
+                        inside = _convert.convert(rest[1])
                         if inside is not rest[1]:
                             python = functools.partial(_call_method, rest[0], inside, rest[2])
                     else:
-                        python = convert.convert(python)
+                        python = _convert.convert(python)
             self._runs = python
         return self._runs
 

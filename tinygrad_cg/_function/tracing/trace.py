@@ -98,7 +98,7 @@ def _is_size() -> bool:
     while frame is not None:
         home = frame.f_globals.get("__name__", "")
         if home not in (__name__, Tensor.__module__) and not home.startswith("numpy."):
-            return is_ours(frame.f_code.co_filename) and "._autograph" not in home
+            return is_ours(frame.f_code.co_filename) and ".autograph." not in home
         frame = frame.f_back
     return False
 
@@ -150,7 +150,7 @@ def _reason() -> str:
     frame = sys._getframe(1)
     while frame.f_back is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
-    from ..._autograph.convert import reason  # for an error only
+    from ...autograph._convert import reason  # for an error only
 
     why = reason(frame.f_code)
     return f", and tensors cannot decide here: {why}" if why else ""
@@ -328,7 +328,7 @@ class FunctionTrace(Level, Listener):
     def unchanged(
         self, name: str, functions: Sequence[Any], unrolls: bool = False
     ) -> AbstractContextManager[Any]:
-        runs = sys.modules.get("tinygrad_cg._autograph.runs")  # where functions are transformed
+        runs = sys.modules.get("tinygrad_cg.autograph._runs")  # where functions are transformed
         unchanged = super().unchanged if runs is None else runs.unchanged
         return unchanged(name, functions, unrolls)
 

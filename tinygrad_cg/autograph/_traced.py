@@ -21,8 +21,8 @@ from .._rules.rebinding import asked_inputs
 from .._transforms import control_flow
 from .._transforms.batching import BatchTensor
 from ..errors import AutographError
-from .merging import undefined
-from .names import NORMAL, RETURN
+from ._merging import undefined
+from ._names import NORMAL, RETURN
 
 
 class Flow(NamedTuple):

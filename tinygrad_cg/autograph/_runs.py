@@ -37,9 +37,9 @@ from .._transforms import control_flow
 from .._transforms.tape import keep_tapes
 from .._transforms.tensor_array import GrowingArrayError
 from ..errors import AutographError, InaccessibleTensorError, OperatorNotAllowedInGraphError
-from .merging import Carried, Kept, Mismatch, Plan, plan, undefined
-from .names import CONTINUE, NORMAL, RETURN
-from .state import (
+from ._merging import Carried, Kept, Mismatch, Plan, plan, undefined
+from ._names import CONTINUE, NORMAL, RETURN
+from ._state import (
     ContainerLocation,
     ElementsLocation,
     Location,
@@ -50,7 +50,7 @@ from .state import (
     reachable,
     restoring,
 )
-from .traced import (
+from ._traced import (
     Flow,
     Outcome,
     Range,
@@ -66,7 +66,7 @@ from .traced import (
     truth,
     without,
 )
-from .units import Effects
+from ._units import Effects
 
 _HOME = __name__.rpartition(".")[0]
 _MOST_TRIALS = 4  # until the types of a loop's names have to be found

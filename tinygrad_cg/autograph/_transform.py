@@ -17,8 +17,8 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .expressions import Expressions, thunk
-from .names import (
+from ._expressions import Expressions, thunk
+from ._names import (
     BREAK,
     CONTINUE,
     LOOPS,
@@ -30,7 +30,7 @@ from .names import (
     jumps,
     may_leave_early,
 )
-from .units import (
+from ._units import (
     FLOW,
     HELPER,
     INSIDE,

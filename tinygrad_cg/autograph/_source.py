@@ -13,7 +13,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..errors import IMPORTED, location_of
-from .detection import codes_in
+from ._detection import codes_in
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from .names import (
+from ._names import (
     BREAK,
     CONTINUE,
     NONE,

@@ -16,9 +16,9 @@ from typing import Any
 
 from .._core.conversion import is_tensor
 from ..errors import is_ours
-from .runs import Run, cells_of
-from .source import NoSource, find_definition
-from .state import read_cell
+from ._runs import Run, cells_of
+from ._source import NoSource, find_definition
+from ._state import read_cell
 
 _INDEX = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.operator)
 _INDEX += (ast.unaryop, ast.expr_context)

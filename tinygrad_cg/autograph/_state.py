@@ -19,8 +19,8 @@ import numpy as np
 from .._core.conversion import Weak, is_tensor
 from .._core.tensor import Aval, Tensor
 from .._transforms.tensor_array import TensorArray
-from .merging import undefined
-from .units import Effects
+from ._merging import undefined
+from ._units import Effects
 
 _CONTAINERS = (list, dict, set, tuple, np.ndarray, TensorArray)
 _LARGEST = 1_000_000  # elements of an array that is looked at

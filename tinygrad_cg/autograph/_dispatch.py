@@ -21,13 +21,13 @@ from .._ops.shape import stop_gradient
 from .._rules.outside_code import numpy_function
 from .._transforms.tape import keep_tapes
 from ..errors import AutographError, FailedAssertion, location_of
-from .detection import codes_in
-from .merging import Mismatch, describe, plan, undefined
-from .names import BREAK, CONTINUE, NORMAL
-from .repeatable import is_repeatable
-from .runs import Loop, RangeLoop, RowsLoop, Run, cells_of, enter
-from .source import compile_tree
-from .traced import (
+from ._detection import codes_in
+from ._merging import Mismatch, describe, plan, undefined
+from ._names import BREAK, CONTINUE, NORMAL
+from ._repeatable import is_repeatable
+from ._runs import Loop, RangeLoop, RowsLoop, Run, cells_of, enter
+from ._source import compile_tree
+from ._traced import (
     Flow,
     Outcome,
     Range,
@@ -41,8 +41,8 @@ from .traced import (
     truth,
     without,
 )
-from .transform import factory, region
-from .units import HELPER, INSIDE, Unit
+from ._transform import factory, region
+from ._units import HELPER, INSIDE, Unit
 
 
 class Helper:

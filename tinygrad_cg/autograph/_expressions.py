@@ -6,7 +6,7 @@ import ast
 import copy
 from typing import Any
 
-from .units import Unit, constant, helper, located, name
+from ._units import Unit, constant, helper, located, name
 
 _DEEPEST = 5  # conditional expressions inside each other: each level doubles the text
 
