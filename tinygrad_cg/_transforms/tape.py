@@ -66,7 +66,7 @@ class GradientTape(levels.Listener):
 
     __slots__ = ("_consumed", "_persistent", "_recording", "_token", "_watch_accessed", "_watched")
 
-    _pictures: ClassVar[Callable[[], Any]]  # loads the module; set by the package
+    _pictures: ClassVar[Callable[..., Any]]  # loads the module; set by the package
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
         self._persistent = persistent
