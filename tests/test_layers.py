@@ -29,7 +29,7 @@ LIBRARY = ROOT / "tinygrad_cg"
 NAMESPACES = (
     *(
         "",
-        "._spellings.arrays",
+        "._ops.namespaces.arrays",
         ".math",
         ".linalg",
         ".nn",
@@ -267,7 +267,7 @@ import tinygrad_cg as tf
 
 later = "numpy keras optimizers test autograph _function.fusion.fuse".split()
 later += ["autograph._convert", "_function.tracing.function"]
-later += ["_spellings.arrays", *(f"_ops.{name}" for name in tf._ops._LATER.split())]
+later += ["_ops.namespaces.arrays", *(f"_ops.{name}" for name in tf._ops._LATER.split())]
 print(any(f"tinygrad_cg.{name}" in sys.modules for name in later), set(tf.__all__) <= set(dir(tf)))
 x = tf.constant([0.5, 2.5])
 print(tf.map_fn(tf.sin, tf.zeros((0, 2))).shape, end=" ")
@@ -338,7 +338,6 @@ MAY_IMPORT = {  # docs/architecture.md explains it
         "optimizers",
         *GROUND,
     },
-    "_spellings": {"_core", "_ops", *GROUND},
 }
 KERNELS_MAY_IMPORT = {
     "runtime": set(),
@@ -413,6 +412,13 @@ def test_rooms_import_only_what_they_may(folder, package, allowed):
             goal = room(target, package)
             if source in allowed and goal is not None and goal != source:
                 assert goal in allowed[source], f"{module} imports {target}"
+
+
+def test_operations_know_nothing_of_namespaces():
+    """Which name and parameters they have in other libraries."""
+    for module, targets in imports_of(LIBRARY).items():
+        if module.startswith("tinygrad_cg._ops.") and ".namespaces" not in module:
+            assert not any("._ops.namespaces" in target for target in targets), module
 
 
 @pytest.mark.parametrize("folder", [LIBRARY, FRONT_END, KERNELS / "tinygrad_cg_kernels"])

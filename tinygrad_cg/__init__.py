@@ -69,7 +69,7 @@ _LAZY = {
     "._pictures.picture": "show",
     "._transforms.custom_derivatives": "custom_derivatives",
     "._transforms.control_flow": "case cond switch_case while_loop",
-    "._spellings.arrays": (
+    "._ops.namespaces.arrays": (
         "argsort boolean_mask broadcast_to clip_by_global_norm clip_by_norm clip_by_value concat "
         "dynamic_partition dynamic_stitch expand_dims fill gather gather_nd identity linspace "
         "one_hot ones ones_like pad range rank reshape scatter_nd sequence_mask shape size slice "
@@ -77,7 +77,7 @@ _LAZY = {
         "tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update transpose unstack "
         "where zeros zeros_like"
     ),
-    "._spellings.programs": (
+    "._ops.namespaces.programs": (
         "batch_to_space bitcast broadcast_dynamic_shape broadcast_static_shape complex "
         "control_dependencies device ensure_shape get_logger get_static_value group "
         "guarantee_const histogram_fixed_width histogram_fixed_width_bins identity_n "

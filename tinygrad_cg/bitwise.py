@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._spellings.namespace import export_functions, named_by_records
+from ._ops.namespaces.namespace import export_functions, named_by_records
 
 _primitives = named_by_records("bitwise")
 globals().update({name: primitive.function for name, primitive in _primitives.items()})

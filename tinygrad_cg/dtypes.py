@@ -8,7 +8,7 @@ from ._core.annotations import DTypeLike, TensorLike
 from ._core.conversion import as_dtype
 from ._core.tensor import Tensor
 from ._ops import shape as _shape
-from ._spellings.namespace import export_functions
+from ._ops.namespaces.namespace import export_functions
 
 __all__ = ["DType", "as_dtype", "bool", "complex64", "complex128", "double", "float16", "float32"]
 __all__ += ["float64", "half", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]

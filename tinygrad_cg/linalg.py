@@ -29,8 +29,8 @@ from ._ops.decompositions import LogMatrixDeterminant
 from ._ops.define import as_shape
 from ._ops.elementwise import multiply, sqrt
 from ._ops.matrices import real_dtype
+from ._ops.namespaces.namespace import export_functions
 from ._ops.shape import broadcast_to, cast, concatenate, stack, swap_last, unstack
-from ._spellings.namespace import export_functions
 from .errors import InvalidArgumentError
 
 

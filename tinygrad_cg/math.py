@@ -20,20 +20,20 @@ from ._ops import shape as _shape
 from ._ops import sorting as _sorting
 from ._ops import special_functions as _special_functions
 from ._ops import trigonometry as _trigonometry
-from ._spellings import math_names
-from ._spellings.math_names import *  # noqa: F403
-from ._spellings.namespace import export_functions, spelled
+from ._ops.namespaces import math_names
+from ._ops.namespaces.math_names import *  # noqa: F403
+from ._ops.namespaces.namespace import export_functions, spelled
 
 if TYPE_CHECKING:
+    from ._ops.namespaces import special as special
+    from ._ops.namespaces.programs import bincount as bincount
+    from ._ops.namespaces.programs import confusion_matrix as confusion_matrix
+    from ._ops.namespaces.programs import invert_permutation as invert_permutation
+    from ._ops.namespaces.programs import is_non_decreasing as is_non_decreasing
+    from ._ops.namespaces.programs import is_strictly_increasing as is_strictly_increasing
+    from ._ops.namespaces.programs import polyval as polyval
     from ._ops.sorting import TopK
     from ._ops.statistics import ApproxTopK
-    from ._spellings import special as special
-    from ._spellings.programs import bincount as bincount
-    from ._spellings.programs import confusion_matrix as confusion_matrix
-    from ._spellings.programs import invert_permutation as invert_permutation
-    from ._spellings.programs import is_non_decreasing as is_non_decreasing
-    from ._spellings.programs import is_strictly_increasing as is_strictly_increasing
-    from ._spellings.programs import polyval as polyval
 
 # Those loaded at their first use, so that importing the library stays quick.
 _PROGRAMS = [
@@ -50,10 +50,12 @@ __all__ = ["special", *_PROGRAMS, *math_names.__all__]
 def _find(name: str) -> Any:
     """Return what is loaded at its first use."""
     if name == "special":
-        return import_module("._spellings.special", __package__)
+        return import_module("._ops.namespaces.special", __package__)
     if name not in _PROGRAMS:
         refuse_name(__name__, name)
-    globals()[name] = function = getattr(import_module("._spellings.programs", __package__), name)
+    globals()[name] = function = getattr(
+        import_module("._ops.namespaces.programs", __package__), name
+    )
     return function
 
 

@@ -13,8 +13,8 @@ from ._ops import elementwise as _elementwise
 from ._ops import reductions as _reductions
 from ._ops import sorting as _sorting
 from ._ops.elementwise import add
+from ._ops.namespaces.namespace import export_functions
 from ._ops.shape import reshape
-from ._spellings.namespace import export_functions
 from .errors import InvalidArgumentError
 from .math import (
     approx_max_k,

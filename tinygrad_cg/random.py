@@ -12,6 +12,7 @@ from ._ops import candidates as _candidates
 from ._ops import distributions as _distributions
 from ._ops.candidates import Candidates
 from ._ops.distributions import truncated_normal
+from ._ops.namespaces.namespace import export_functions, spelled
 from ._ops.sampling import normal, set_seed, uniform
 from ._reverse.generator import (
     Generator,
@@ -19,7 +20,6 @@ from ._reverse.generator import (
     get_global_generator,
     set_global_generator,
 )
-from ._spellings.namespace import export_functions, spelled
 
 __all__ = ["Generator", "create_rng_state", "get_global_generator", "set_global_generator"]
 __all__ += ["normal", "set_seed", "truncated_normal", "uniform"]

@@ -10,15 +10,15 @@ import pytest
 
 import tinygrad_cg as tf
 from tinygrad_cg import _ops as ops
+from tinygrad_cg._ops.namespaces.namespace import spelled
 from tinygrad_cg._ops.protocol import ANSWERED_BY_NUMPY, functions, ufuncs
-from tinygrad_cg._spellings.namespace import spelled
 
 pytestmark = pytest.mark.quick
 
 NAMESPACES = (
     *(
         "",
-        "._spellings.arrays",
+        "._ops.namespaces.arrays",
         ".math",
         ".linalg",
         ".nn",

@@ -6,7 +6,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.spelling_cases import IMAGES, assert_gives, rows, spelled_by_records
-from tinygrad_cg._spellings import arrays, programs
+from tinygrad_cg._ops.namespaces import arrays, programs
 
 ROWS = rows("""
 tf.abs(tf.constant([-1.5, 2.0])) -> [1.5, 2.0] float32

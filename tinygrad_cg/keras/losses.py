@@ -8,7 +8,7 @@ from .._core.annotations import Axes
 from .._core.suggestions import hides_others, refuse_call
 from .._core.tensor import Tensor
 from .._ops import losses as _losses
-from .._spellings.namespace import export_functions
+from .._ops.namespaces.namespace import export_functions
 from . import _loss_objects
 from ._identifiers import refuse_identifier
 from ._loss_objects import (

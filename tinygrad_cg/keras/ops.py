@@ -70,12 +70,7 @@ from .._ops.eigenvectors import eig
 from .._ops.factorizations import eigh
 from .._ops.indexing import getitem
 from .._ops.matrices import adjoint
-from .._ops.norms import matrix_norm, reduce_euclidean_norm, vector_norm
-from .._ops.reductions import reduce_all, reduce_max, reduce_mean, reduce_sum
-from .._ops.settings import settings
-from .._ops.sorting import TopK
-from .._rules.custom_gradient import custom_gradient
-from .._spellings.adapt import (
+from .._ops.namespaces.adapt import (
     arg_extremum,
     check_count,
     flattened,
@@ -84,7 +79,12 @@ from .._spellings.adapt import (
     taken,
     transposed_conv_sizes,
 )
-from .._spellings.namespace import export_functions, spelled
+from .._ops.namespaces.namespace import export_functions, spelled
+from .._ops.norms import matrix_norm, reduce_euclidean_norm, vector_norm
+from .._ops.reductions import reduce_all, reduce_max, reduce_mean, reduce_sum
+from .._ops.settings import settings
+from .._ops.sorting import TopK
+from .._rules.custom_gradient import custom_gradient
 from .._transforms.batching import vectorized_map
 from .._transforms.control_flow import cond
 from .._transforms.functional import jvp as _jvp

@@ -10,8 +10,8 @@ from .._core.tensor import Tensor
 from .._ops import distributions as _distributions
 from .._ops import normalizations as _normalizations
 from .._ops import sampling as _sampling
+from .._ops.namespaces.namespace import export_functions
 from .._ops.settings import settings
-from .._spellings.namespace import export_functions
 
 
 @hides_others

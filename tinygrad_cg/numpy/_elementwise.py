@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core.primitive import Primitive
 from .._core.tensor import Tensor
-from .._spellings.namespace import functions_of_records
+from .._ops.namespaces.namespace import functions_of_records
 from ._readers import _array, _pair
 
 

@@ -24,8 +24,8 @@ from .._ops import sorting as _sorting
 from .._ops import special_functions as _special_functions
 from .._ops import tapers as _tapers
 from .._ops.define import as_int
-from .._spellings.adapt import flattened, neither, taken
-from .._spellings.namespace import export_functions
+from .._ops.namespaces.adapt import flattened, neither, taken
+from .._ops.namespaces.namespace import export_functions
 from . import _manipulation, _products, _quantiles, _totals
 from ._manipulation import (
     UniqueAllResult,

@@ -15,6 +15,7 @@ from .._ops.creation import constant
 from .._ops.define import as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
 from .._ops.elementwise import divide, maximum, minimum, multiply, power, remainder, subtract, where
 from .._ops.indexing import gather, getitem
+from .._ops.namespaces.adapt import flattened, space_evenly
 from .._ops.shape import (
     broadcast_to,
     cast,
@@ -25,7 +26,6 @@ from .._ops.shape import (
     stack,
     transpose,
 )
-from .._spellings.adapt import flattened, space_evenly
 from ..errors import InvalidArgumentError
 from ._readers import (
     _array,

@@ -38,11 +38,11 @@ from .._ops.elementwise import (
     where,
 )
 from .._ops.indexing import gather
+from .._ops.namespaces.adapt import arg_extremum
 from .._ops.reductions import argmax, argmin, reduce_all, reduce_any, reduce_sum
 from .._ops.scans import cumsum
 from .._ops.shape import broadcast_to, cast, expand_dims, reshape, stop_gradient
 from .._ops.sorting import argsort, sort, take_along_axis
-from .._spellings.adapt import arg_extremum
 from ..errors import InvalidArgumentError
 from ._manipulation import moveaxis
 from ._readers import _array, _real

@@ -20,9 +20,9 @@ from .._ops.define import as_sizes, normalize_axes
 from .._ops.einsum import from_lists
 from .._ops.elementwise import minimum
 from .._ops.indexing import gather
+from .._ops.namespaces.adapt import arg_extremum
 from .._ops.shape import broadcast_to, cast, reshape, stack, stop_gradient
 from .._ops.sorting import sort
-from .._spellings.adapt import arg_extremum
 from ..errors import OperatorNotAllowedInGraphError
 
 

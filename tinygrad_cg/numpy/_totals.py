@@ -22,6 +22,7 @@ from .._ops.creation import full_like, zeros
 from .._ops.define import INTEGRAL, normalize_axes, reduced_shape
 from .._ops.elementwise import add, divide, maximum, minimum, multiply, subtract
 from .._ops.elementwise import where as choose
+from .._ops.namespaces.adapt import variance
 from .._ops.reductions import (
     reduce_all,
     reduce_any,
@@ -33,7 +34,6 @@ from .._ops.reductions import (
     root_of_variance,
 )
 from .._ops.shape import broadcast_to, cast, in_float32
-from .._spellings.adapt import variance
 from ._readers import _array, _as, _axis, _no_out, _real, _widen
 
 

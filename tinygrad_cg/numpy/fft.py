@@ -13,7 +13,7 @@ from .._core.tensor import Tensor
 from .._ops import creation as _creation
 from .._ops import elementwise as _elementwise
 from .._ops import fourier as _fourier
-from .._spellings.namespace import export_functions, spelled
+from .._ops.namespaces.namespace import export_functions, spelled
 from ._readers import _array
 
 

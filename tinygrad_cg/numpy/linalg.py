@@ -24,9 +24,9 @@ from .._ops.elementwise import absolute, add, divide, multiply
 from .._ops.indexing import getitem
 from .._ops.least_squares import relative_tolerance
 from .._ops.matrices import adjoint, band, square_matrices
+from .._ops.namespaces.namespace import export_functions
 from .._ops.reductions import reduce_sum
 from .._ops.shape import broadcast_to, cast, reshape, swap_last, transpose
-from .._spellings.namespace import export_functions
 from ..errors import InvalidArgumentError
 from . import _manipulation as moving
 from . import _products

@@ -34,8 +34,8 @@ from tinygrad_cg_kernels.runtime import promotion
 from .._core.conversion import FLOAT64
 from .._core.tensor import Tensor
 from .._ops import sampling as _sampling
+from .._ops.namespaces.namespace import export_functions
 from .._ops.sampling import set_seed
-from .._spellings.namespace import export_functions
 
 _OF_NUMPY = (  # public here as they are: arrays, which need no gradient
     "Generator RandomState beta binomial choice default_rng dirichlet exponential gamma laplace "

@@ -1,8 +1,8 @@
 """Stubs of the modules whose names are made at import, so that type checkers see them.
 
-``python -m tinygrad_cg._spellings.stubs`` writes them; a test compares them with what is committed.
-The text is derived from the live modules. What a module has from another one is imported there. A
-function that is made from a record takes tensors, or what converts to them, and returns a Tensor.
+``python -m tinygrad_cg._ops.namespaces.stubs`` writes them; a test compares them with the
+committed files. The text is derived from the live modules. Names of another module are imported
+there. A function made from a record takes tensors, or what converts to them, and returns a Tensor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 PACKAGE = str(__package__).partition(".")[0]
-MODULES = ("", "_spellings.math_names", "bitwise", "keras._pointwise", "numpy")
+MODULES = ("", "_ops.namespaces.math_names", "bitwise", "keras._pointwise", "numpy")
 MODULES += ("numpy._elementwise",)
 WIDTH = 100
 

@@ -13,29 +13,29 @@ from typing import Any, NamedTuple, Never
 
 import numpy as np
 
-from .._core import devices
-from .._core.annotations import Axes, DTypeLike, Shape, TensorLike
-from .._core.conversion import INT32, as_dtype, convert, convert_operands, is_tensor
-from .._core.levels import stack as levels_of
-from .._core.levels import state
-from .._core.suggestions import REQUIRED, hides_others, reads_own_arguments, refuse_call
-from .._core.tensor import Tensor, TensorShape
-from .._ops import blocks as _blocks
-from .._ops import casts as _casts
-from .._ops import comparison as _comparison
-from .._ops import complex_parts as _complex_parts
-from .._ops import counting as _counting
-from .._ops import elementwise as _elementwise
-from .._ops import matrix_functions as _matrix_functions
-from .._ops import searching
-from .._ops.blocks import rearrange
-from .._ops.creation import constant
-from .._ops.define import as_shape, normalize_axes, normalize_axis
-from .._ops.elementwise import add, floor_divide, multiply
-from .._ops.indexing import gather, getitem
-from .._ops.reductions import reduce_all
-from .._ops.shape import broadcast_to, cast, identity, reshape, stop_gradient
-from ..errors import InvalidArgumentError
+from ..._core import devices
+from ..._core.annotations import Axes, DTypeLike, Shape, TensorLike
+from ..._core.conversion import INT32, as_dtype, convert, convert_operands, is_tensor
+from ..._core.levels import stack as levels_of
+from ..._core.levels import state
+from ..._core.suggestions import REQUIRED, hides_others, reads_own_arguments, refuse_call
+from ..._core.tensor import Tensor, TensorShape
+from ...errors import InvalidArgumentError
+from .. import blocks as _blocks
+from .. import casts as _casts
+from .. import comparison as _comparison
+from .. import complex_parts as _complex_parts
+from .. import counting as _counting
+from .. import elementwise as _elementwise
+from .. import matrix_functions as _matrix_functions
+from .. import searching
+from ..blocks import rearrange
+from ..creation import constant
+from ..define import as_shape, normalize_axes, normalize_axis
+from ..elementwise import add, floor_divide, multiply
+from ..indexing import gather, getitem
+from ..reductions import reduce_all
+from ..shape import broadcast_to, cast, identity, reshape, stop_gradient
 from .namespace import export_functions
 
 

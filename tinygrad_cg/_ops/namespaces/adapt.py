@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import convert
-from .._core.kinds import is_integer
-from .._core.tensor import Tensor
-from .._ops.creation import linspace
-from .._ops.elementwise import floor, multiply
-from .._ops.indexing import getitem
-from .._ops.reductions import reduce_variance
-from .._ops.shape import cast, expand_dims, reshape
-from ..errors import InvalidArgumentError
+from ..._core.conversion import convert
+from ..._core.kinds import is_integer
+from ..._core.tensor import Tensor
+from ...errors import InvalidArgumentError
+from ..creation import linspace
+from ..elementwise import floor, multiply
+from ..indexing import getitem
+from ..reductions import reduce_variance
+from ..shape import cast, expand_dims, reshape
 
 
 def neither(x: Any, y: Any) -> bool:

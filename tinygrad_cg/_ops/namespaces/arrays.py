@@ -7,21 +7,21 @@ from typing import Any, Never, Protocol
 
 import numpy as np
 
-from .. import _ops
-from .._core.annotations import Axes, DTypeLike, Shape, TensorLike
-from .._core.conversion import FLOAT32, FLOAT64, INT32, convert, is_tensor
-from .._core.kinds import is_integer
-from .._core.suggestions import REQUIRED, hides_others, refuse_call
-from .._core.tensor import Aval, Tensor
-from .._ops import comparison as _comparison
-from .._ops import complex as _complex
-from .._ops import creation as _creation
-from .._ops import elementwise as _elementwise
-from .._ops import indexing as _indexing
-from .._ops import shape as _shape
-from .._ops import sorting as _sorting
-from .._ops.define import as_shape
-from ..errors import InvalidArgumentError
+from ... import _ops
+from ..._core.annotations import Axes, DTypeLike, Shape, TensorLike
+from ..._core.conversion import FLOAT32, FLOAT64, INT32, convert, is_tensor
+from ..._core.kinds import is_integer
+from ..._core.suggestions import REQUIRED, hides_others, refuse_call
+from ..._core.tensor import Aval, Tensor
+from ...errors import InvalidArgumentError
+from .. import comparison as _comparison
+from .. import complex as _complex
+from .. import creation as _creation
+from .. import elementwise as _elementwise
+from .. import indexing as _indexing
+from .. import shape as _shape
+from .. import sorting as _sorting
+from ..define import as_shape
 from .adapt import check_count, neither
 from .namespace import export_functions, spelled
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .. import _ops
-from .._core.annotations import TensorLike
-from .._core.tensor import Tensor
-from .._ops import special_functions as _special_functions
+from ... import _ops
+from ..._core.annotations import TensorLike
+from ..._core.tensor import Tensor
+from .. import special_functions as _special_functions
 from .namespace import export_functions
 
 

@@ -9,9 +9,9 @@ from functools import partial
 from types import FunctionType
 from typing import Any, TypeVar
 
-from .._core.examples import EXAMPLES, with_example, without_example
-from .._core.primitive import OPS, Primitive
-from .._core.suggestions import refuse_name
+from ..._core.examples import EXAMPLES, with_example, without_example
+from ..._core.primitive import OPS, Primitive
+from ..._core.suggestions import refuse_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a docstring
