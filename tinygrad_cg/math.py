@@ -481,11 +481,11 @@ def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Te
     return _elementwise.multiply(scalar, x)
 
 
-class _Segments(Protocol):
+class _SortedSegments(Protocol):
     def __call__(self, data: Any, segment_ids: Any, name: str | None = None) -> Tensor: ...
 
 
-def _segments(kind: str) -> _Segments:
+def _segments(kind: str) -> _SortedSegments:
     def reduce(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
         """Return the sum, mean, product or extreme of rows of `data` with equal `segment_ids`: one
         for each row, not negative and in order. A segment without rows is 0, and 1 for products.

@@ -44,14 +44,14 @@ class Weak:
         raise TypeError(f"{type(self).__name__} does not define strong()")
 
 
-class _Operations:
+class _LateOperations:
     """The operations that conversion needs; their modules, which need it, set them."""
 
     stack: Callable[[Any], Tensor]
     scatter_slices: Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]
 
 
-operations = _Operations()
+operations = _LateOperations()
 
 
 def as_dtype(dtype: Any) -> np.dtype:

@@ -424,14 +424,14 @@ class CompiledRules(dict):
     def __init__(self, primitive: Any, conjugate: Callable[[Tensor], Tensor]):
         self.primitive = primitive
         self.conjugate = conjugate
-        self.attach = _Attach(self)
+        self.attach = _Attachments(self)
 
     def __missing__(self, mask: int) -> Rule:
         self[mask] = rule = compile_rule(self.primitive, mask, self.conjugate)
         return rule
 
 
-class _Attach(dict):
+class _Attachments(dict):
     """The `attach` of each of an operation's rules."""
 
     def __init__(self, rules: CompiledRules):

@@ -34,7 +34,7 @@ def track(items: Iterable[T], label: str, total: int | None = None) -> Iterator[
             if bar is not None:
                 bar.update()
             elif time.monotonic() - began >= progress.AFTER:
-                bar = _tqdm(label, total, done) or Lines(label, total, done, began)
+                bar = _tqdm(label, total, done) or ProgressLines(label, total, done, began)
             yield item
     finally:
         if bar is not None:
@@ -53,7 +53,7 @@ def _tqdm(label: str, total: int | None, done: int) -> Any:
     return tqdm(desc=text, total=total, initial=done, leave=False, file=sys.stderr)
 
 
-class Lines:
+class ProgressLines:
     """A line of text at once, and another whenever as much time has passed again."""
 
     def __init__(self, label: str, total: int | None, done: int, began: float):

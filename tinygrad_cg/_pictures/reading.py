@@ -30,7 +30,7 @@ from .._rules.calls import Call
 from .._rules.definition import closure
 from .._rules.outside_runs import OutsideUse
 from .._rules.rebinding import TransformedCall, identity_rule
-from .._rules.user_ops import _Use
+from .._rules.user_ops import _PrimitiveCall
 from .._transforms.forward import _no_rule
 from .._transforms.tape import GradientTape
 from ..module import Module, _members, _modules
@@ -386,7 +386,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     if isinstance(saved, (Call, TransformedCall)):
         compiled = type(saved) is TransformedCall and saved.pull.__module__ == gradient.__name__
         return "operation" if compiled else "custom", saved.definition.name
-    if isinstance(saved, _Use):
+    if isinstance(saved, _PrimitiveCall):
         return "operation", saved.operation.primitive.name
     if isinstance(saved, OutsideUse):
         return "operation", saved.name

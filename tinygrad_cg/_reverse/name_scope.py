@@ -6,12 +6,12 @@ import threading
 from typing import Any
 
 
-class _Scopes(threading.local):
+class _NameScopes(threading.local):
     def __init__(self) -> None:
         self.names = [""]
 
 
-_scopes = _Scopes()
+_scopes = _NameScopes()
 
 
 class name_scope:

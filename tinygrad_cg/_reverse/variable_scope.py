@@ -41,12 +41,12 @@ class VariableScope:
         self.initializer, self.constraint = initializer, constraint
 
 
-class _Scopes(threading.local):
+class _VariableScopes(threading.local):
     def __init__(self) -> None:
         self.stack = [VariableScope("", False, True, None, None)]
 
 
-_scopes = _Scopes()
+_scopes = _VariableScopes()
 
 
 def get_variable_scope() -> VariableScope:

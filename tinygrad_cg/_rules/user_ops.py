@@ -403,7 +403,7 @@ def _own_result(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.nd
 # Gradients -----------------------------------------------------------------------------------
 
 
-class _Use(NamedTuple):
+class _PrimitiveCall(NamedTuple):
     """The residuals of a node of a user's primitive."""
 
     operation: UserOperation
@@ -413,10 +413,10 @@ class _Use(NamedTuple):
     outs: list
 
 
-def _save(operation: UserOperation, inputs: tuple, attrs: dict | None, out: Any) -> _Use:
+def _save(operation: UserOperation, inputs: tuple, attrs: dict | None, out: Any) -> _PrimitiveCall:
     outputs = out if isinstance(out, list) else [out]
     outs = [tensor._with_record(tensor._rec) for tensor in outputs]  # what others know of them
-    return _Use(operation, operation.definition, inputs, attrs or {}, outs)
+    return _PrimitiveCall(operation, operation.definition, inputs, attrs or {}, outs)
 
 
 def _rule(node: Node, dy: Any) -> list:

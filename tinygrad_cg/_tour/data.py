@@ -19,7 +19,7 @@ class DataError(Exception):
     """The error for an unusable file; its text is one line for the user."""
 
 
-class Dataset(NamedTuple):
+class Measurements(NamedTuple):
     """Measurements in their own units, and which of two classes each row belongs to."""
 
     title: str
@@ -31,7 +31,7 @@ class Dataset(NamedTuple):
     classes: tuple[str, str]
 
 
-def load_bundled() -> Dataset:
+def load_bundled() -> Measurements:
     """Return the Breast Cancer Wisconsin (Diagnostic) data, with its source and licence."""
     folder = resources.files("tinygrad_cg._tour") / "data"
     note = (folder / "breast_cancer.txt").read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def load_bundled() -> Dataset:
     return parse(text, "diagnosis", title, rest.strip("\n"))
 
 
-def load(path: str, target: str) -> Dataset:
+def load(path: str, target: str) -> Measurements:
     """Read a CSV file with a header; `target` names the column of the two classes."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -54,7 +54,7 @@ def load(path: str, target: str) -> Dataset:
         raise DataError(f"{path}: {error}") from None
 
 
-def parse(text: str, target: str, title: str, note: str) -> Dataset:
+def parse(text: str, target: str, title: str, note: str) -> Measurements:
     """Check every cell of a CSV text and make a Dataset of it."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header = [name.strip() for name in next(reader, [])]
@@ -75,7 +75,7 @@ def parse(text: str, target: str, title: str, note: str) -> Dataset:
     names = np.array(header, object)[columns]
     features, constant = tuple(names[varies]), tuple(names[~varies])
     measurements = np.ascontiguousarray(values[:, varies])
-    return Dataset(title, note, features, constant, measurements, labels, classes)
+    return Measurements(title, note, features, constant, measurements, labels, classes)
 
 
 def check_header(header: list[str], target: str) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinygrad_cg._core.tracking import track
 from tinygrad_cg._tour.custom_rules import log1pexp, naive_log1pexp, softplus
-from tinygrad_cg._tour.data import Dataset
+from tinygrad_cg._tour.data import Measurements
 from tinygrad_cg._tour.logistic import (
     LogisticProblem,
     NewtonStep,
@@ -18,7 +18,7 @@ from tinygrad_cg._tour.logistic import (
 from tinygrad_cg._tour.printing import heading, say, table
 
 
-def show(data: Dataset) -> None:
+def show(data: Measurements) -> None:
     """Print the fit, and what the other two losses do."""
     heading("4. Newton's method with a rule for every order")
     problem = make_problem(data)
@@ -28,7 +28,7 @@ def show(data: Dataset) -> None:
     show_failures(problem)
 
 
-def describe(data: Dataset, problem: LogisticProblem) -> None:
+def describe(data: Measurements, problem: LogisticProblem) -> None:
     print(f"\n{data.title}")
     if data.note:
         print(data.note)

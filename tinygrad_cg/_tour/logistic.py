@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 import tinygrad_cg as tf
-from tinygrad_cg._tour.data import Dataset
+from tinygrad_cg._tour.data import Measurements
 
 RIDGE = 1e-3
 TOLERANCE = 1e-9
@@ -54,7 +54,7 @@ class NewtonStep(NamedTuple):
         return "done" if self.decrement < TOLERANCE else "stuck"
 
 
-def make_problem(data: Dataset) -> LogisticProblem:
+def make_problem(data: Measurements) -> LogisticProblem:
     """Hold out every fourth row of each class, and start at the nearest-mean classifier.
 
     The ridge weighs each feature with its variance, so it does not depend on the units; nor

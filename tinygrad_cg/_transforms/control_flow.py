@@ -113,9 +113,8 @@ def _rounds_of_examples(
 ) -> list:
     """Return the last values in a batch: those of an example stay when its condition fails."""
     live: Any = _scalar_truth(goes_on)
-    listener, count = _NoAssignments("while_loop"), 0
-    state.listeners.append(listener)
-    try:
+    count = 0
+    with _no_assignments("while_loop"):
         while (last is None or count < last) and _any_example(live):
             old = list(map(convert, nest.flatten(values)))
             new = list(map(convert, nest.flatten(_after_round(body, values))))
@@ -130,8 +129,6 @@ def _rounds_of_examples(
             values = nest.pack_sequence_as(values, chosen)
             count += 1
             live = logical_and(live, _scalar_truth(cond(*values)))
-    finally:
-        remove_listener(listener)
     return values
 
 
@@ -492,12 +489,8 @@ def branch(name: str, index: Any, branches: list[tuple[str, Callable[[], Any]]])
 
 
 def _branches_of_examples(name: str, index: BatchTensor, functions: list[Callable[[], Any]]) -> Any:
-    listener = _NoAssignments(name)
-    state.listeners.append(listener)
-    try:
+    with _no_assignments(name):
         results = [function() for function in functions]
-    finally:
-        remove_listener(listener)
     for result in results[1:]:
         nest.assert_same_structure(results[0], result)
     leaves = [nest.flatten(result) for result in results]
@@ -512,17 +505,26 @@ def _branches_of_examples(name: str, index: BatchTensor, functions: list[Callabl
     return nest.pack_sequence_as(results[0], chosen)
 
 
-class _NoAssignments(Listener):
-    """Refuses assignments in branches of which each example takes one."""
+class NoAssignments(Listener):
+    """A context that refuses assignments to Variables, where examples of a batch differ."""
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, message: str):
+        self.message = message
+
+    def __enter__(self) -> None:
+        state.listeners.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        remove_listener(self)
 
     def variable_assigned(self, variable: Any) -> None:
-        raise ValueError(
-            f"{self.name}: a branch assigns to {variable.name!r} inside vmap, where the predicate "
-            "differs between examples: assign what the call returns"
-        )
+        message = self.message.format(repr(variable.name))
+        raise ValueError(f"{message}: assign what the call returns")
+
+
+def _no_assignments(name: str) -> NoAssignments:
+    place = "inside vmap, where the predicate differs between examples"
+    return NoAssignments(f"{name}: a branch assigns to {{}} {place}")
 
 
 class Slices(Sequence[Any]):

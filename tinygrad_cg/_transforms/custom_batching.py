@@ -134,7 +134,7 @@ class custom_vmap(Generic[P, Y]):
             structure[:] = [out]
             return outputs
 
-        call = _Call(self._definition, level, run)
+        call = _BatchedOperation(self._definition, level, run)
         results = call.apply([convert(leaves[i]) for i in positions])
         return nest.pack_sequence_as(structure[0], results)
 
@@ -190,7 +190,7 @@ def _bare(tensor: Any) -> Tensor:
     return tensor._with_record(None)
 
 
-class _Call:
+class _BatchedOperation:
     """A function of the tensors of all examples, as one operation on each example.
 
     ``run(values, batched)`` takes the physical tensors, with the batch's axis where `batched`, and
@@ -217,7 +217,7 @@ class _Call:
             if not asked:
                 return [None] * len(inputs)
             gradient = functools.partial(self._gradient, len(dys), asked)
-            call = _Call(self.definition, self.level, gradient)
+            call = _BatchedOperation(self.definition, self.level, gradient)
             gradients = dict(zip(asked, call.apply([*dys, *inputs]), strict=True))
             return [gradients.get(i) for i in range(len(inputs))]
 
@@ -226,7 +226,7 @@ class _Call:
         def push(tangents: Sequence) -> list:
             moving = [i for i, tangent in enumerate(tangents) if tangent is not None]
             run = functools.partial(self._tangent, len(inputs), moving, moved)
-            call = _Call(self.definition, self.level, run)
+            call = _BatchedOperation(self.definition, self.level, run)
             with no_unit_vectors():  # as many as the batch has elements: one example has fewer
                 results = call.apply([*inputs, *[tangents[i] for i in moving]])
             by_output = dict(zip(moved, results, strict=True))

@@ -38,7 +38,7 @@ def _is_without_rule(name: str) -> bool:
     return name in OPS and OPS[name].rules is None
 
 
-class Cut(NamedTuple):
+class DetachPoint(NamedTuple):
     """The expression that ends the way: what it does, its file, line and text."""
 
     words: str
@@ -52,7 +52,7 @@ class Cut(NamedTuple):
 
 FLOWS = "flows"  # said of an expression that depends on the source, differentiably
 GRADIENT = "gradient"  # and is itself what a tape returned
-Status = Any  # None: does not depend on the source; FLOWS; or a Cut
+Status = Any  # None: does not depend on the source; FLOWS; or a DetachPoint
 
 
 def join(statuses: Iterable[Status]) -> Status:
@@ -536,10 +536,10 @@ class _Reader:
     def _lost(self, words: str, node: Any, status: Status) -> Status:
         return self._cut(words, node) if status == FLOWS else status
 
-    def _cut(self, words: str, node: Any) -> Cut:
+    def _cut(self, words: str, node: Any) -> DetachPoint:
         text = ast.unparse(node)
         text = text if len(text) <= 60 else f"{text[:57]}..."
-        return Cut(words, *self._location(node.lineno), text)
+        return DetachPoint(words, *self._location(node.lineno), text)
 
     def _location(self, line: int) -> tuple[str, int]:
         """Return the file, or the notebook's cell, and the line there."""

@@ -49,7 +49,7 @@ class Declared:
         )
 
 
-class Use(NamedTuple):
+class CallContext(NamedTuple):
     """One call: its arguments, and the inputs among them."""
 
     args: list
@@ -58,7 +58,7 @@ class Use(NamedTuple):
     options: dict[str, Any]
 
 
-def use_of(definition: Definition, args: tuple, options: dict) -> Use:
+def context_of(definition: Definition, args: tuple, options: dict) -> CallContext:
     """Return a call's arguments, with tensors for Variables."""
     for name, option in options.items():
         if is_tensor(option):
@@ -73,7 +73,7 @@ def use_of(definition: Definition, args: tuple, options: dict) -> Use:
         if is_weak(value) or isinstance(value, (Tensor, np.ndarray))
     ]
     inputs = [values[i] if isinstance(values[i], Tensor) else None for i in positions]
-    return Use(values, positions, inputs, options)
+    return CallContext(values, positions, inputs, options)
 
 
 def detach(value: Any) -> Any:

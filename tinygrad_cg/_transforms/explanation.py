@@ -25,19 +25,19 @@ from .._reverse.sweep import sweep
 from .._reverse.variable import Variable
 from .._rules.definition import closure
 from ..errors import users_line
-from .dataflow import GRADIENT, Cut, find_cut
+from .dataflow import GRADIENT, DetachPoint, find_cut
 
 
 def explain(tape: Any, token: Token, target: Any, source: Any, frame: FrameType) -> str:
     """Return in words whether `target` has a gradient by `source` on this tape, and why not."""
-    reader = _Explanation(tape, token, target, source, frame)
+    reader = _MissingGradient(tape, token, target, source, frame)
     return reader.explain()
 
 
 _WHEN = " (after it closed, inside stop_recording(), or in another thread)"
 
 
-class _Explanation:
+class _MissingGradient:
     def __init__(self, tape: Any, token: Token, target: Any, source: Any, frame: FrameType):
         self.tape = tape
         self.token = token
@@ -125,7 +125,7 @@ class _Explanation:
 
     def _cut_reason(self) -> str:
         status = self.status
-        if isinstance(status, Cut):
+        if isinstance(status, DetachPoint):
             return str(status)
         if self.goal is None and self._is_expired(self.target):
             return f"{self.target_name} was computed when this tape did not record" + _WHEN
@@ -279,7 +279,7 @@ def reason_by_text(token: Token, target: Any, sources: list) -> str:
         tapes = [value for value in space.values() if getattr(value, "_token", None) is token]
         for source in sources if tapes else ():
             status, _ = find_cut(frame, tapes[0], target, source)
-            if isinstance(status, Cut):
+            if isinstance(status, DetachPoint):
                 return str(status)
     except Exception:  # of the user's objects: the words of a warning must not end the program
         return ""

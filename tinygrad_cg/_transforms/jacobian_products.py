@@ -26,7 +26,7 @@ from .._rules.calls import gradients_of_function
 from .._rules.outside_runs import run_code
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
-from .declared import Declared, detach, refuse_captured, use_of
+from .declared import CallContext, Declared, context_of, detach, refuse_captured
 from .transposition import transpose_pull
 
 
@@ -47,12 +47,13 @@ class Products(Declared):
                 )
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        use = use_of(self.definition, args, options)
-        y = run_code(self.definition, self.function, list(map(detach, use.args)), options, False)
+        context = context_of(self.definition, args, options)
+        detached = list(map(detach, context.args))
+        y = run_code(self.definition, self.function, detached, options, False)
         outputs = [convert(leaf) for leaf in nest.flatten(y)]
-        call = _Call(self, use, y, [_aval(output) for output in outputs])
+        call = _ProductsCall(self, context, y, [_aval(output) for output in outputs])
         push = None if self.jvps[:1] in ([], [None]) else call.push
-        results = call.rebind(outputs, use.inputs, call.pull, push)
+        results = call.rebind(outputs, context.inputs, call.pull, push)
         return nest.pack_sequence_as(y, results)
 
 
@@ -60,22 +61,22 @@ def _aval(tensor: Tensor) -> Aval:
     return Aval(tuple(tensor._data.shape), tensor._data.dtype)
 
 
-class _Call:
+class _ProductsCall:
     """One call of such a function.
 
     Upstream gradients (`dys`) are lists with a tensor for each output, ways lists with a tensor,
     or None, for each input.
     """
 
-    def __init__(self, products: Products, use: Any, structure: Any, avals: list[Aval]):
+    def __init__(self, products: Products, context: CallContext, structure: Any, avals: list[Aval]):
         self.products = products
         self.definition = products.definition
-        self.use = use
+        self.context = context
         self.structure = structure
         self.avals = avals
         self.targets = [
             None if tensor is None or not is_differentiable(tensor._data.dtype) else _aval(tensor)
-            for tensor in use.inputs
+            for tensor in context.inputs
         ]
 
     def rebind(
@@ -107,17 +108,17 @@ class _Call:
 
     def gradient(self, dys: list, ways: list[list]) -> list:
         """Return P_k, by each input: its rule is P_k, Q_k and P_(k+1)."""
-        constants = [list(map(detach, part)) for part in (dys, *ways, self.use.args)]
+        constants = [list(map(detach, part)) for part in (dys, *ways, self.context.args)]
         values = self._gradient(constants[0], constants[1:-1], constants[-1])
 
         def pull(us: list, targets: Sequence) -> list:
-            first, *others = self._split(targets, [dys, *ways, self.use.inputs])
+            first, *others = self._split(targets, [dys, *ways, self.context.inputs])
             gradients = self.tangent([*ways, us]) if _any(first) else first
             gradients = [*gradients, *self._pull_ways(others, dys, ways, us)]
             return _asked(gradients, targets)
 
         def push(tangents: Sequence) -> list:
-            first, *others = self._split(tangents, [dys, *ways, self.use.inputs])
+            first, *others = self._split(tangents, [dys, *ways, self.context.inputs])
             parts = [self.gradient(self._fill(first), ways)] if _any(first) else []
             for i, way in enumerate(others[:-1]):
                 if _any(way):
@@ -128,7 +129,7 @@ class _Call:
 
         order, vjps = len(ways), self.products.vjps
         direct = vjps[order] is not None and (order + 1 == len(vjps) or vjps[order + 1] is not None)
-        inputs = [*dys, *chain(*ways), *self.use.inputs]
+        inputs = [*dys, *chain(*ways), *self.context.inputs]
         return self.rebind(values, inputs, pull, push if direct else None)
 
     def _fill(self, dys: list) -> list:
@@ -142,15 +143,15 @@ class _Call:
 
     def tangent(self, ways: list[list]) -> list:
         """Return Q_k, of each output: its rule is P_k and P_(k+1)."""
-        constants = [list(map(detach, part)) for part in (*ways, self.use.args)]
+        constants = [list(map(detach, part)) for part in (*ways, self.context.args)]
         values = self._tangent(constants[:-1], constants[-1])
 
         def pull(dys: list, targets: Sequence) -> list:
-            parts = self._split(targets, [*ways, self.use.inputs])
+            parts = self._split(targets, [*ways, self.context.inputs])
             return _asked(self._pull_ways(parts, dys, ways), targets)
 
         def push(tangents: Sequence) -> list:
-            parts = self._split(tangents, [*ways, self.use.inputs])
+            parts = self._split(tangents, [*ways, self.context.inputs])
             results = [
                 self.tangent([*ways[:i], way, *ways[i + 1 :]])
                 for i, way in enumerate(parts[:-1])
@@ -162,7 +163,7 @@ class _Call:
 
         jvps = self.products.jvps
         direct = len(ways) < len(jvps) and None not in (jvps[len(ways) - 1], jvps[len(ways)])
-        inputs = [*chain(*ways), *self.use.inputs]
+        inputs = [*chain(*ways), *self.context.inputs]
         return self.rebind(values, inputs, pull, push if direct else None)
 
     def pull(self, dys: list, targets: Sequence) -> list:
@@ -195,8 +196,8 @@ class _Call:
 
     def _differentiate_operations(self, targets: Sequence, dys: list, ways: list[list]) -> list:
         """Return the gradient of <P_k(dys, ways[:-1]), ways[-1]>, by P_k's operations."""
-        args, fresh = list(self.use.args), []
-        for position, target in zip(self.use.positions, targets, strict=True):
+        args, fresh = list(self.context.args), []
+        for position, target in zip(self.context.positions, targets, strict=True):
             if target is not None:
                 args[position] = identity(args[position])
                 fresh.append(args[position])
@@ -224,7 +225,9 @@ class _Call:
             return _spread(gradients, self.targets)
         upstream = nest.pack_sequence_as(self.structure, dys)
         returned = self._run(vjp, upstream, *map(self._fill_way, ways), *args)
-        return gradients_of_function(vjp, self.definition, self.use.inputs, returned, self.targets)
+        return gradients_of_function(
+            vjp, self.definition, self.context.inputs, returned, self.targets
+        )
 
     def _tangent(self, ways: list[list], args: list) -> list:
         """Return Q_k, as declared, or as the transpose of P_k."""
@@ -243,7 +246,7 @@ class _Call:
         return [self._fit_tangent(jvp, *pair) for pair in zip(returned, self.avals, strict=True)]
 
     def _run(self, function: Callable[..., Any], *args: Any) -> Any:
-        return run_code(self.definition, function, args, self.use.options)
+        return run_code(self.definition, function, args, self.context.options)
 
     def _fill_way(self, way: list) -> Any:
         """Return a direction as declared functions take it: zeros for inputs at rest."""

@@ -21,7 +21,7 @@ from .._rules.custom_gradient import Bind
 from .._rules.outside_runs import run_code
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
-from .declared import Declared, Use, detach, refuse_captured, use_of
+from .declared import CallContext, Declared, context_of, detach, refuse_captured
 from .jacobian_products import Products
 
 
@@ -50,12 +50,12 @@ class PartialDerivatives(Declared):
         return function
 
     def __call__(self, *args: Any, **options: Any) -> Tensor:
-        use = use_of(self.definition, args, options)
-        return self._entries(use, 0, [()], None)[0]
+        context = context_of(self.definition, args, options)
+        return self._entries(context, 0, [()], None)[0]
 
     # Entries ---------------------------------------------------------------------------------
 
-    def _entries(self, use: Use, order: int, paths: list[tuple], y: Any) -> list:
+    def _entries(self, context: CallContext, order: int, paths: list[tuple], y: Any) -> list:
         """Return the entries at `paths`, as tensors that have rules; None for those that are none.
 
         `y` has the shape and dtype of the result of the function.
@@ -65,7 +65,7 @@ class PartialDerivatives(Declared):
         for path in paths:
             function, rest = self.functions[order], path
             while isinstance(function, (tuple, list)):
-                function, rest = self._part(use, order, function, rest[0]), rest[1:]
+                function, rest = self._part(context, order, function, rest[0]), rest[1:]
             if function is None:
                 entries.append(None)
                 continue
@@ -74,21 +74,21 @@ class PartialDerivatives(Declared):
             )  # has derivatives itself
             natural = 0 < order == self.last and (own or self.beyond == "differentiate")
             if id(function) not in values:
-                args = use.args if natural else list(map(detach, use.args))
-                values[id(function)] = run_code(self.definition, function, args, use.options)
+                args = context.args if natural else list(map(detach, context.args))
+                values[id(function)] = run_code(self.definition, function, args, context.options)
             value = values[id(function)]
             for position in rest:
-                if len(use.positions) > 1 or isinstance(value, (tuple, list)):
-                    value = None if value is None else self._part(use, order, value, position)
+                if len(context.positions) > 1 or isinstance(value, (tuple, list)):
+                    value = None if value is None else self._part(context, order, value, position)
             if value is not None:
-                value = self._fit_entry(use, order, value, y)
+                value = self._fit_entry(context, order, value, y)
                 if not natural:
-                    value = self._attach_rule(use, path, value)
+                    value = self._attach_rule(context, path, value)
             entries.append(value)
         return entries
 
-    def _part(self, use: Use, order: int, parts: Any, position: int) -> Any:
-        count = len(use.positions)
+    def _part(self, context: CallContext, order: int, parts: Any, position: int) -> Any:
+        count = len(context.positions)
         if not isinstance(parts, (tuple, list)) or len(parts) != count:
             got = len(parts) if isinstance(parts, (tuple, list)) else type(parts).__name__
             raise ValueError(
@@ -98,10 +98,10 @@ class PartialDerivatives(Declared):
             )
         return parts[position]
 
-    def _fit_entry(self, use: Use, order: int, value: Any, y: Any) -> Tensor:
+    def _fit_entry(self, context: CallContext, order: int, value: Any, y: Any) -> Tensor:
         """Return an entry as a tensor of the shape and precision of the function's result."""
         if not order:
-            return self._result(use, value)
+            return self._result(context, value)
         shape, dtype = y
         tensor = convert(value, dtype if is_weak(value) else None)
         got = tuple(tensor._data.shape)
@@ -124,7 +124,7 @@ class PartialDerivatives(Declared):
             tensor = cast(tensor, dtype)
         return tensor
 
-    def _result(self, use: Use, value: Any) -> Tensor:
+    def _result(self, context: CallContext, value: Any) -> Tensor:
         if not (is_tensor(value) or is_weak(value) or isinstance(value, np.ndarray)):
             raise TypeError(
                 f"{self.definition.name} must return one tensor to have elementwise derivatives, "
@@ -132,11 +132,11 @@ class PartialDerivatives(Declared):
                 f"({self.definition.where()})"
             )
         tensor = convert(value)
-        shapes = {tuple(getattr(use.args[i], "shape", ())) for i in use.positions}
+        shapes = {tuple(getattr(context.args[i], "shape", ())) for i in context.positions}
         if shapes != {tuple(tensor._data.shape)}:
             self._check_shape(tuple(tensor._data.shape), shapes)
         if not is_complex(tensor._data.dtype) and any(
-            tensor is not None and is_complex(tensor._data.dtype) for tensor in use.inputs
+            tensor is not None and is_complex(tensor._data.dtype) for tensor in context.inputs
         ):
             raise TypeError(
                 f"`{self.definition.name}` of complex arguments is {tensor._data.dtype}, so it is "
@@ -158,7 +158,7 @@ class PartialDerivatives(Declared):
 
     # Rules -----------------------------------------------------------------------------------
 
-    def _attach_rule(self, use: Use, path: tuple, value: Tensor) -> Tensor:
+    def _attach_rule(self, context: CallContext, path: tuple, value: Tensor) -> Tensor:
         """Return an entry whose rule is the entries of the next order."""
         refuse_captured(self.definition, value)
         if state.frame is None:
@@ -171,7 +171,7 @@ class PartialDerivatives(Declared):
             if asked and len(path) == self.last:
                 self.refuse_order()
             paths = [(*path, i) for i in asked]
-            partials = self._entries(use, len(path) + 1, paths, y) if asked else []
+            partials = self._entries(context, len(path) + 1, paths, y) if asked else []
             for i, partial in zip(asked, partials, strict=True):
                 if partial is not None:
                     gradients[i] = _product(dys[0], partial, targets[i])
@@ -182,7 +182,7 @@ class PartialDerivatives(Declared):
             if len(path) == self.last:
                 self.refuse_order()
             total = None
-            partials = self._entries(use, len(path) + 1, [(*path, i) for i in asked], y)
+            partials = self._entries(context, len(path) + 1, [(*path, i) for i in asked], y)
             for i, partial in zip(asked, partials, strict=True):
                 if partial is not None:
                     part = cast(multiply(ways[i], partial), y[1])
@@ -190,7 +190,7 @@ class PartialDerivatives(Declared):
             return [total]
 
         call = TransformedCall(self.definition, pull, None, push)
-        return rebind_outputs(state.frame, call, use.inputs, [value])[0]
+        return rebind_outputs(state.frame, call, context.inputs, [value])[0]
 
 
 def _is_declaration(function: Any) -> bool:

@@ -82,7 +82,7 @@ def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     return chain
 
 
-class _Snapshot(dict, Listener):
+class _ReadVariables(dict, Listener):
     """Listens while the function runs: the Variables it reads, by id, and their values."""
 
     def variable_read(self, variable: Variable) -> None:
@@ -96,7 +96,7 @@ def _recomputed(f: Callable[..., Any]) -> Any:
     definition = Definition(f)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        snapshot = _Snapshot()
+        snapshot = _ReadVariables()
         state.listeners.append(snapshot)
         try:
             y = f(*args, **kwargs)

@@ -25,7 +25,7 @@ from ._detection import codes_in
 from ._merging import Mismatch, describe, plan, undefined
 from ._names import BREAK, CONTINUE, NORMAL
 from ._repeatable import is_repeatable
-from ._runs import Loop, RangeLoop, RowsLoop, Run, cells_of, enter
+from ._runs import LoopRun, RangeLoopRun, RowsLoopRun, SiteRun, cells_of, enter
 from ._source import compile_tree
 from ._traced import (
     Flow,
@@ -234,16 +234,16 @@ class Helper:
 
     def if_(self, number: int, names: dict, cells: Callable, test: Any) -> Any:
         """Run an `if` that a tensor decides; return what it assigned."""
-        return Run(self, number, names, cells).branch(truth(test, "if"))
+        return SiteRun(self, number, names, cells).branch(truth(test, "if"))
 
     def guard(self, number: int, names: dict, cells: Callable, flow: Any, result: Any) -> Any:
         """Run statements unless control has left before."""
-        run = Run(self, number, names, cells, flow, result)
+        run = SiteRun(self, number, names, cells, flow, result)
         number_of = flow.number if isinstance(flow, Flow) else flow
         return run.branch(equal(number_of, NORMAL))
 
     def while_(self, number: int, names: dict, cells: Callable, *left: Any) -> Any:
-        return Loop(self, number, names, cells, *left).run()
+        return LoopRun(self, number, names, cells, *left).run()
 
     @staticmethod
     def iterate(iterable: Any, line: int) -> Any:
@@ -262,7 +262,7 @@ class Helper:
             level = current_trace()
             refused = level.calls.refused
             try:
-                loop = RowsLoop(iterable.iterable, self, number, names, cells, *left)
+                loop = RowsLoopRun(iterable.iterable, self, number, names, cells, *left)
                 if type(iterable.iterable) is range and not is_repeatable(loop, self.names):
                     return False
                 iterable.result = loop.run()
@@ -275,7 +275,7 @@ class Helper:
     def for_(self, number: int, names: dict, cells: Callable, iterable: Any, *left: Any) -> Any:
         if isinstance(iterable, Rows):
             return iterable.result
-        return RangeLoop(iterable, self, number, names, cells, *left).run()
+        return RangeLoopRun(iterable, self, number, names, cells, *left).run()
 
 
 class _Unsized:

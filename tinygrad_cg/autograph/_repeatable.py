@@ -16,7 +16,7 @@ from typing import Any
 
 from .._core.conversion import is_tensor
 from ..errors import is_ours
-from ._runs import Run, cells_of
+from ._runs import SiteRun, cells_of
 from ._source import NoSource, find_definition
 from ._state import read_cell
 
@@ -27,7 +27,7 @@ _UNKNOWN += (ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.ListComp, ast.Se
 _BUILTINS = (range, len, abs, min, max)
 
 
-def is_repeatable(run: Run, outer: Mapping[str, Any]) -> bool:
+def is_repeatable(run: SiteRun, outer: Mapping[str, Any]) -> bool:
     """Return whether all rounds of a `for` do the same; `outer` are global names."""
     site = run.site
     target = site.target.id if isinstance(site.target, ast.Name) else ""

@@ -218,7 +218,7 @@ class Packing(NamedTuple):
         return Outcome(flow, names.pop("@ret"), names)
 
 
-class Run(Watch):
+class SiteRun(Watch):
     """One run of a site, with the names of the function where it stands.
 
     If it is `strict`, all that functions change is taken for what the program has to do.
@@ -386,7 +386,7 @@ class Run(Watch):
             ) from None
 
 
-class Loop(Run):
+class LoopRun(SiteRun):
     """One run of a loop that a tensor decides."""
 
     count: Any = None
@@ -533,7 +533,7 @@ class Loop(Run):
         return key not in self.helper.unit.live.after[id(self.site.node)]
 
 
-class RangeLoop(Loop):
+class RangeLoopRun(LoopRun):
     """One run of a `for` through a range whose length a tensor decides."""
 
     def __init__(self, iterable: Range, *site: Any):
@@ -566,7 +566,7 @@ class _Unrolled(Exception):
     """A loop through rows stays Python's."""
 
 
-class RowsLoop(Loop):
+class RowsLoopRun(LoopRun):
     """One run of a `for` through the rows of a tensor, or a range, as a loop of as many rounds.
 
     It raises an exception where Python's own loop would do something else.

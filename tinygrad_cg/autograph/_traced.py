@@ -10,8 +10,7 @@ import numpy as np
 
 from .._core.conversion import BOOL, INT32, Weak, convert
 from .._core.kinds import is_bool, is_differentiable, is_inexact
-from .._core.levels import Listener, ask_for_value, current_trace, remove_listener
-from .._core.levels import state as thread
+from .._core.levels import ask_for_value, current_trace
 from .._core.primitive import Primitive, apply
 from .._core.tensor import ArrayLike, Aval, Tensor, is_zero
 from .._ops.elementwise import multiply, not_equal
@@ -154,27 +153,14 @@ def without(flow: Any, ways: set[int]) -> Any:
     return Flow(number, possible | {NORMAL} if ways & flow.possible else possible)
 
 
-class _NoAssignments(Listener):
-    """Refuses assignments in what runs for all examples of a batch, where some ask for it."""
-
-    def variable_assigned(self, variable: Any) -> None:
-        raise ValueError(
-            f"{variable.name!r} is assigned inside vmap, in a case that differs between examples: "
-            "assign what the call returns"
-        )
-
-
 @contextlib.contextmanager
 def trial() -> Iterator[None]:
     """Return a context whose operations leave no trace."""
     level = current_trace()
     if level is None:
-        listener = _NoAssignments()
-        thread.listeners.append(listener)
-        try:
+        message = "{} is assigned inside vmap, in a case that differs between examples"
+        with control_flow.NoAssignments(message):
             yield
-        finally:
-            remove_listener(listener)
     else:
         with level.trial():
             yield

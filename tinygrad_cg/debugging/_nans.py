@@ -13,7 +13,7 @@ from .._core.levels import stack, state
 from .._core.primitive import OPS
 from ..errors import NonFiniteError, location_of
 from ._table import source
-from ._watcher import Line, Site, Watcher, values
+from ._watcher import CallSite, Line, Watcher, values
 
 
 class NaNDetector(Watcher):
@@ -27,7 +27,7 @@ class NaNDetector(Watcher):
         self.infs = infs
         self._handed_on = False  # whether an infinity from outside was let pass
 
-    def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
+    def sees(self, site: Callable[[], CallSite], inputs: Sequence, outputs: Sequence, seconds: Any):
         if all(map(_finite, outputs)):
             return
         nan_in, inf_in = _any(np.isnan, inputs), _any(np.isinf, inputs)
@@ -57,7 +57,9 @@ def _any(question: Any, tensors: Sequence) -> bool:
     return any(bool(question(array).any()) for array in arrays if array is not None)
 
 
-def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Sequence) -> NoReturn:
+def _refuse(
+    site: CallSite, what: str, question: Any, inputs: Sequence, outputs: Sequence
+) -> NoReturn:
     number = next(i for i, output in enumerate(outputs) if _any(question, [output]))
     arrays = [tensor._data for tensor in (outputs[number], *inputs) if tensor is not None]
     out, *operands = map(devices.to_host, arrays)
@@ -96,7 +98,7 @@ def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Seq
     raise NonFiniteError("\n".join(lines), function=site.name, line=site.line, order=site.order)
 
 
-def _example(site: Site, index: tuple[int, ...], operands: list, out: np.ndarray) -> str:
+def _example(site: CallSite, index: tuple[int, ...], operands: list, out: np.ndarray) -> str:
     """Return the operands of an elementwise operation at an index, as text."""
     record = OPS.get(site.name)
     if site.kind != "operation" or record is None or record.kind != "elementwise":

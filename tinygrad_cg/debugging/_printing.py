@@ -55,7 +55,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
     def template(leaf: Any) -> Any:
         if isinstance(leaf, (ArrayLike, np.ndarray)):
             operands.append(stop_gradient(convert(leaf)))
-            return _Slot(len(operands) - 1)
+            return _Placeholder(len(operands) - 1)
         return leaf
 
     parts = [nest.map_structure(template, value) for value in inputs]
@@ -68,12 +68,12 @@ def print(*inputs: Any, **kwargs: Any) -> None:
     numpy_function(show, operands, [], name="print")
 
 
-class _Slot(int):
+class _Placeholder(int):
     """Stands for a tensor's value in what is printed: its index among the arrays."""
 
 
 def _text(part: Any, arrays: tuple[np.ndarray, ...], summarize: int) -> str:
-    if isinstance(part, _Slot):
+    if isinstance(part, _Placeholder):
         return format_array(arrays[part], summarize)
     if isinstance(part, dict):
         items = (f"{key!r}: {_text(part[key], arrays, summarize)}" for key in part)

@@ -7,7 +7,7 @@ import os
 from html import escape
 from typing import Any, NamedTuple
 
-from ._watcher import Line, Site
+from ._watcher import CallSite, Line
 
 HEADERS = ("", "way", "order", "operation", "in the rule of", "operands", "result")
 HEADERS += ("norm", "us", "not finite", "line")
@@ -17,7 +17,7 @@ _NUMBERS = ("order", "norm", "us")
 class TableRow(NamedTuple):
     """Events of one site in a trace: one, or one for each repeat of what `mark` holds together."""
 
-    site: Site
+    site: CallSite
     mark: str
     events: list[Any]
 

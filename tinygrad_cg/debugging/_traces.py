@@ -10,7 +10,7 @@ import numpy as np
 
 from ._repeats import Repeat, collapse_repeats
 from ._table import TableRow, html, text
-from ._watcher import Site, Watcher, values
+from ._watcher import CallSite, Watcher, values
 
 
 class Event(NamedTuple):
@@ -22,14 +22,14 @@ class Event(NamedTuple):
     operations are events of their own; that of a rule includes its operations.
     """
 
-    site: Site
+    site: CallSite
     norm: float | None
     nans: int
     infs: int
     seconds: float | None
 
     kind, name, way, order, rule, inputs, outputs, line, recorded, asked = (
-        property(attrgetter(f"site.{field}")) for field in Site._fields
+        property(attrgetter(f"site.{field}")) for field in CallSite._fields
     )
 
     @property
@@ -46,9 +46,9 @@ class PassTrace(Watcher):
     def __init__(self) -> None:
         super().__init__()
         self.events: list[Event] = []
-        self._sites: dict[Site, Site] = {}
+        self._sites: dict[CallSite, CallSite] = {}
 
-    def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
+    def sees(self, site: Callable[[], CallSite], inputs: Sequence, outputs: Sequence, seconds: Any):
         call_site = site()
         call_site = self._sites.setdefault(call_site, call_site)
         self.events.append(Event(call_site, *measure(outputs), seconds))

@@ -37,7 +37,7 @@ class Running(NamedTuple):
     tangents: int
 
 
-class Site(NamedTuple):
+class CallSite(NamedTuple):
     """The facts that are the same each time a line of the program runs.
 
     `kind` is "operation", "call" (of a custom gradient) or "rule" (of one); `way` "forward",
@@ -77,7 +77,7 @@ class Watcher(Level, Observer):
         self._running: list[Running] = []
         self._latest: Running | None = None
 
-    def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
+    def sees(self, site: Callable[[], CallSite], inputs: Sequence, outputs: Sequence, seconds: Any):
         """Learn of an operation, call or rule. `seconds` is None for a call."""
         raise TypeError(f"{type(self).__name__} does not define sees()")
 
@@ -196,10 +196,10 @@ class Watcher(Level, Observer):
                 for seen in (self._serials, self._orders, self._ends):
                     del seen[: self.remembered]
 
-        def site() -> Site:
+        def site() -> CallSite:
             rule, recorded = (running.name, running.recorded) if running else ("", None)
             ins, results = tuple(map(_type, inputs)), tuple(map(_type, outs))
-            return Site(kind, name, way, order, rule, ins, results, line, recorded, asked)
+            return CallSite(kind, name, way, order, rule, ins, results, line, recorded, asked)
 
         self.sees(site, inputs, outs, took)
 

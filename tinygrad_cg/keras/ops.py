@@ -1108,13 +1108,13 @@ def scatter_update(
     return _updates.tensor_scatter(operations[reduction], inputs, indices, updates)
 
 
-class _Segments(Protocol):
+class _SegmentReduction(Protocol):
     def __call__(
         self, data: Any, segment_ids: Any, num_segments: Any = None, sorted: bool = False
     ) -> Tensor: ...
 
 
-def _segments_of(kind: str) -> _Segments:
+def _segments_of(kind: str) -> _SegmentReduction:
     def reduce(
         data: Any, segment_ids: Any, num_segments: Any = None, sorted: bool = False
     ) -> Tensor:

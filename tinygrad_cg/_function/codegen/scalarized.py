@@ -65,7 +65,7 @@ def scalarize(graph: FuncGraph, steps: Sequence[tuple[int, Any]], body: Body) ->
     inputs = [lowered.nodes[value] for value in graph.inputs]
     carried = inputs[body.constants :][: body.carries]
     try:
-        elements = _Elements(lowered, carried)
+        elements = _ScalarElements(lowered, carried)
         sources: list[Any] = [inputs, None, lowered.outputs]
         outputs = [
             elements.constants(item) if kind == 1 else elements.of(sources[kind][item])
@@ -81,7 +81,7 @@ def scalarize(graph: FuncGraph, steps: Sequence[tuple[int, Any]], body: Body) ->
     return Scalarized(results, elements.stops, carried)
 
 
-class _Elements:
+class _ScalarElements:
     """The elements of a graph's values: arrays of nodes of one number."""
 
     def __init__(self, lowered: Lowering, carried: Sequence[FusionNode]):
@@ -352,7 +352,7 @@ def _objects(items: Iterable[Any], shape: tuple[int, ...]) -> np.ndarray:
     return array.reshape(shape)
 
 
-def _moved(node: FusionNode, operands: list[np.ndarray], elements: _Elements) -> np.ndarray:
+def _moved(node: FusionNode, operands: list[np.ndarray], elements: _ScalarElements) -> np.ndarray:
     """Return the elements of a node that moves those of its operand."""
     x = operands[0].ravel()
     if type(node) is nodes.ViewNode:

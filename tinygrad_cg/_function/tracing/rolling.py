@@ -35,7 +35,7 @@ ROUNDS = 16
 _CANDIDATES = 12  # lengths of a round that are tried
 
 
-class _UnfitError(Exception):
+class _NotALoopError(Exception):
     """A span is no loop."""
 
 
@@ -102,7 +102,7 @@ class _Sequence:
         for covered, minus, start in sorted(candidates, reverse=True)[:_CANDIDATES]:
             for more, fewer in product((0, 1), (0, 1)):  # the first or last round may differ
                 rounds = covered // -minus - more - fewer
-                with contextlib.suppress(_UnfitError):
+                with contextlib.suppress(_NotALoopError):
                     yield _RepeatedSpan(self, first + start - minus * more, -minus, rounds)
 
 
@@ -164,7 +164,7 @@ class _RepeatedSpan:
 
     def __init__(self, sequence: _Sequence, start: int, period: int, rounds: int):
         if rounds < sequence.least:
-            raise _UnfitError
+            raise _NotALoopError
         self.sequence, self.start, self.period, self.rounds = sequence, start, period, rounds
         self.end = start + period * rounds
         self.template = sequence.ops[start + (rounds // 2) * period :][:period]
@@ -174,7 +174,7 @@ class _RepeatedSpan:
             "user",
             "control",
         }:
-            raise _UnfitError
+            raise _NotALoopError
         read = np.flatnonzero(sequence.last_read[start : self.end] >= self.end) % period
         self.read = list(map(int, np.unique(read)))  # outside, of what a round computes
         self.columns = [
@@ -215,14 +215,14 @@ class _RepeatedSpan:
         shift = int(far[-1])
         which, back = shift % self.period, -(shift // self.period)
         if is_outside[-1] or not 0 <= back < self.rounds // 2 or (not back and which >= t):
-            raise _UnfitError
+            raise _NotALoopError
         if (far[back:] != shift).any() or not is_outside[:back].all():
-            raise _UnfitError
+            raise _NotALoopError
         for k in range(1, back + 1):
             value = values[back - k]
             is_known = self.starts.setdefault((which, k), value) is value
             if not is_known or _type(value) != _type(self.template[which]):
-                raise _UnfitError
+                raise _NotALoopError
             self.carries.setdefault((which, k), Value(value.aval))
         return self.carries[which, back] if back else self.inside[which]
 
