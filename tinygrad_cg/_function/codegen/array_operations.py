@@ -20,7 +20,7 @@ from tinygrad_cg_kernels.runtime.objects import ufuncs
 
 from ..fusion.fuse import Fusion
 from ..fusion.lower import FUSED, Lowering
-from ..fusion.nodes import ArrayNode, FusionNode, HostNode, ViewNode, base
+from ..fusion.nodes import ArrayNode, FusionNode, OpaqueNode, ViewNode, base
 from .expressions import number_text
 from .loop_segment import LoopSegment, RoundOperation
 from .statements import Code, Expression, Name, Statement, Suite
@@ -95,19 +95,19 @@ class ArrayOperations:
 
     def __init__(self, lowered: Lowering, fusion: Fusion):
         self._values = lowered.values()
-        hosts = [node for node in fusion.nodes if isinstance(node, HostNode)]
-        called = [node for node in hosts if self._name(node) in {*PRODUCTS, *DECOMPOSITIONS}]
-        self._moves = set(hosts) - set(called)
+        opaque = [node for node in fusion.nodes if isinstance(node, OpaqueNode)]
+        called = [node for node in opaque if self._name(node) in {*PRODUCTS, *DECOMPOSITIONS}]
+        self._moves = set(opaque) - set(called)
         if not all(map(self._is_move, self._moves)):
             raise UnfitError
         self.calls = [self._call(node) for node in called]
         read = {base(node) for node in fusion.outputs}
         for node in fusion.nodes:
-            if not isinstance(node, (HostNode, ViewNode)):
+            if not isinstance(node, (OpaqueNode, ViewNode)):
                 read.update(map(base, node.operands))
         self._read_in_order = read.copy()
         read.update(operand.base for call in self.calls for operand in call.operands)
-        moves = [self._move(node) for node in hosts if node in self._moves & read]
+        moves = [self._move(node) for node in opaque if node in self._moves & read]
         self._read_in_order.update(source for move in moves for source in move.sources)
         self.by_node: dict[FusionNode, RoundOperation] = {call.node: call for call in self.calls}
         self.by_node.update((move.node, move) for move in moves)
@@ -131,11 +131,11 @@ class ArrayOperations:
             and all(call.takes_transpose(node) for call in self.calls)
         }
 
-    def _name(self, node: HostNode) -> str:
+    def _name(self, node: OpaqueNode) -> str:
         value = self._values.get(node)
         return node.name if value is None or value.primitive is None else value.primitive.name
 
-    def _is_move(self, node: HostNode) -> bool:
+    def _is_move(self, node: OpaqueNode) -> bool:
         name, operands = self._name(node), node.operands
         if name in ("gather", "gather_adjoint"):
             index = _constant(operands[1])
@@ -153,7 +153,7 @@ class ArrayOperations:
         is_one_dtype = node.dtype in FUSED and all(x.dtype == node.dtype for x in arrays)
         return is_one_dtype and all(0 < x.size < threads.MIN_BLOCKED for x in arrays)
 
-    def _call(self, node: HostNode) -> MatrixCall:
+    def _call(self, node: OpaqueNode) -> MatrixCall:
         name, operands = self._name(node), list(map(self._operand, node.operands))
         return (MatrixProduct if name in PRODUCTS else Decomposition)(node, name, operands)
 
@@ -164,7 +164,7 @@ class ArrayOperations:
         if isinstance(node, ViewNode):
             change = own.view
         elif node in self._moves and len(node.operands) == 1:
-            assert isinstance(node, HostNode)
+            assert isinstance(node, OpaqueNode)
             change = node.run
         else:
             return own
@@ -172,7 +172,7 @@ class ArrayOperations:
         changed = inner.then(change)
         return changed if changed.is_view() else own
 
-    def _move(self, node: HostNode) -> Move:
+    def _move(self, node: OpaqueNode) -> Move:
         """Return an operation that moves elements; it does so with their positions now."""
         sources: dict[FusionNode, int] = {}  # where the elements of each begin, counted from 1
 
@@ -180,7 +180,7 @@ class ArrayOperations:
             if isinstance(source, ViewNode):
                 return positions(source.operands[0]).reshape(source.shape)
             if source in self._moves:
-                assert isinstance(source, HostNode)
+                assert isinstance(source, OpaqueNode)
                 operands = [_constant(other) for other in source.operands[1:]]
                 if self._name(source) not in ("gather", "gather_adjoint"):
                     operands = map(positions, source.operands[1:])
@@ -392,7 +392,7 @@ def _constant(node: FusionNode) -> np.ndarray | None:
     return None if constant is None else constant.reshape(node.shape)
 
 
-def _are_apart(node: HostNode, index: np.ndarray) -> bool:
+def _are_apart(node: OpaqueNode, index: np.ndarray) -> bool:
     """Return whether no two elements are added up at indices."""
     return node.run(np.ones(node.operands[0].shape, np.int64), index).max(initial=0) < 2
 

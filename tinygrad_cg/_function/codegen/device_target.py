@@ -14,7 +14,7 @@ from ..._core import devices
 from ..._core.devices import number
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
-from ..fusion.nodes import ArrayNode, FusionNode, HostNode, ReduceNode, base
+from ..fusion.nodes import ArrayNode, FusionNode, OpaqueNode, ReduceNode, base
 from ..graph.interpret import on_gpu
 from ..graph.values import FuncGraph
 from .device_blocks import THREAD, DeviceBlock, DeviceScalars, tree, write_kernel
@@ -108,7 +108,7 @@ class DeviceTarget(Target):
         """Raise TypeError: no segment is split."""
         raise TypeError("segments on a GPU are not split over threads")
 
-    def operation(self, node: HostNode) -> Callable[..., Any]:
+    def operation(self, node: OpaqueNode) -> Callable[..., Any]:
         """Return what runs an operation on arrays: its result is on the GPU, whatever it made."""
         return lambda *arrays: _place(node.on_gpu(*arrays))
 
@@ -256,8 +256,8 @@ class DeviceSegment:
 
         After this the launches are complete, and it is chosen whether they are repeated at once.
         """
-        hosts = [node for node in self.fusion.nodes if isinstance(node, HostNode)]
-        outside = [*self.fusion.outputs, *[operand for node in hosts for operand in node.operands]]
+        opaque = [node for node in self.fusion.nodes if isinstance(node, OpaqueNode)]
+        outside = [*self.fusion.outputs, *[operand for node in opaque for operand in node.operands]]
         read = {base(node) for node in outside}
         written = self._written()
         for node in [array for array in self.arrays if array in written - read - others]:

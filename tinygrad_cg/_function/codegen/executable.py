@@ -19,7 +19,7 @@ from tinygrad_cg_kernels.runtime.texts import define
 
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
-from ..fusion.nodes import ArrayNode, FusionNode, HostNode, LiteralNode, base
+from ..fusion.nodes import ArrayNode, FusionNode, LiteralNode, OpaqueNode, base
 from ..graph.values import FuncGraph
 from .scalars import Sizes
 from .segment import Segment
@@ -50,15 +50,15 @@ class Executable:
         self._shapes: dict[FusionNode, tuple[int, ...]] = {}
         for node in fusion.outputs:
             array = base(node)
-            if not array.is_input and not isinstance(array, HostNode):
+            if not array.is_input and not isinstance(array, OpaqueNode):
                 self._shapes.setdefault(array, node.shape)
         self._constants: set[FusionNode] = set()  # operations that have been run already
-        hosts = [node for node in fusion.nodes if isinstance(node, HostNode)]
-        self._read_by_hosts = {base(operand) for node in hosts for operand in node.operands}
+        opaque = [node for node in fusion.nodes if isinstance(node, OpaqueNode)]
+        self._read_by_opaque = {base(operand) for node in opaque for operand in node.operands}
         self._scope: dict[str, Any] = dict(target.names)
         self._steps = Steps()
         self._notes: list[str] = []  # the literals of kernels, for readers of the text
-        self._plan(hosts)
+        self._plan(opaque)
         names = ", ".join([f"x{position}" for position in range(inputs)])
         lines = ["def call(arrays):", *self._notes, *[f"    {names}, = arrays"] * bool(names)]
         results = [self._result(position) for position in range(len(fusion.outputs))]
@@ -80,10 +80,10 @@ class Executable:
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         return self.call(arrays)
 
-    def _plan(self, hosts: list[HostNode]) -> None:
+    def _plan(self, opaque: list[OpaqueNode]) -> None:
         """Add the steps: operations on arrays by stages, and between them segments."""
-        by_stage: dict[int, list[HostNode]] = {}
-        for node in hosts:
+        by_stage: dict[int, list[OpaqueNode]] = {}
+        for node in opaque:
             by_stage.setdefault(self._fusion.available[node], []).append(node)
         cuts = sorted(by_stage)
         stages = _cut_segments(self._fusion, self._target, cuts)
@@ -92,7 +92,7 @@ class Executable:
         ):
             for k, segments in enumerate(stages):
                 for node in by_stage[cuts[k - 1]] if k else ():
-                    self._run_host(node)
+                    self._run_opaque(node)
                 for segment in segments:
                     self.texts.append(segment.source)
                     self._run_segment(segment, len(self.texts) - 1)
@@ -124,7 +124,7 @@ class Executable:
         """Return the dtypes and ranks of the arrays that a segment's function is given."""
         return [(node.dtype, len(self._shape(node))) for node in segment.arrays]
 
-    def _run_host(self, node: HostNode) -> None:
+    def _run_opaque(self, node: OpaqueNode) -> None:
         """Add an operation on arrays; of constants alone, run it now."""
         operands = [base(operand) for operand in node.operands]
         names = [self._name(array) for array in operands]
@@ -146,11 +146,11 @@ class Executable:
             operand if shape is None else f"{operand}.reshape({shape})" for operand, shape in pairs
         ]
         text = f"{self._bind(f'run_{name}', run)}({', '.join(texts)})"
-        if node not in self._read_by_hosts and _is_strided(node):
+        if node not in self._read_by_opaque and _is_strided(node):
             text = f"contiguous({text})"
         self._steps.operation(name, f"{name} = {text}", names, node.aliases, not node.pure)
 
-    def _is_constant(self, node: HostNode) -> bool:
+    def _is_constant(self, node: OpaqueNode) -> bool:
         """Return whether an operation's result is the same in all calls, and worth keeping."""
         if not (node.is_operation and node.pure and node.operands) or node.dtype == object:
             return False
@@ -214,7 +214,7 @@ class Executable:
         name = self._name(array)
         is_repeated = array in map(base, outputs[:position])
         is_kept = is_repeated or array in self._constants
-        is_argument = array.aliases if isinstance(array, HostNode) else array.is_input
+        is_argument = array.aliases if isinstance(array, OpaqueNode) else array.is_input
         if not (is_kept or is_argument):
             return name if self._shape(array) == shape else f"{name}.reshape({shape})"
         return f"array({name}, order='C').reshape({shape})"
@@ -249,7 +249,7 @@ def _roots(segment: Segment) -> list[FusionNode]:
     return [root for block in segment.blocks for root in block.kernel.roots]
 
 
-def _is_strided(node: HostNode) -> bool:
+def _is_strided(node: OpaqueNode) -> bool:
     """Return whether an operation gives a view that kernels cannot read, as far as shapes tell."""
     if not node.is_operation or not node.aliases:
         return False

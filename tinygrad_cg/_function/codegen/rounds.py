@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.runtime import service, signatures
 
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import FUSED, Lowering
-from ..fusion.nodes import COPY, ApplyNode, ArrayNode, FusionNode, HostNode, base
+from ..fusion.nodes import COPY, ApplyNode, ArrayNode, FusionNode, OpaqueNode, base
 from ..graph.loop_drafts import Body
 from ..graph.values import FuncGraph
 from .array_operations import ArrayOperations, UnfitError
@@ -90,9 +90,9 @@ def compile_rounds(loop: TracedLoop, otherwise: Run) -> CompiledLoop | None:
     kept = _kept(loop)
     lowered.outputs = outputs = _written(loop, lowered, kept)
     fusion = Fusion(lowered)
-    hosts = [node for node in fusion.nodes if isinstance(node, HostNode)]
+    opaque = [node for node in fusion.nodes if isinstance(node, OpaqueNode)]
     is_empty = not all(prod(value.shape) for value in (*graph.inputs, *graph.outputs))
-    numbers = scalarize(graph, loop.steps, body) if hosts or is_empty else None
+    numbers = scalarize(graph, loop.steps, body) if opaque or is_empty else None
     if numbers is not None:
         carried = list(zip(numbers.carried, numbers.outputs, strict=False))
         layout = LoopLayout(body, dict(enumerate(numbers.outputs)), {}, carried)

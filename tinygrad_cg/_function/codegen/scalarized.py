@@ -129,7 +129,7 @@ class _ScalarElements:
         return self._nodes[key]
 
     def _array(self, node: FusionNode) -> np.ndarray:
-        if isinstance(node, nodes.HostNode):
+        if isinstance(node, nodes.OpaqueNode):
             return self._operation(node)
         if isinstance(node, nodes.LookupNode):
             return self._look_up(node)
@@ -156,7 +156,7 @@ class _ScalarElements:
         combine = partial(self.apply, _COMBINING[node.name], dtype=node.dtype)
         return _objects([reduce(combine, row) for row in rows], node.shape)
 
-    def _operation(self, node: nodes.HostNode) -> np.ndarray:
+    def _operation(self, node: nodes.OpaqueNode) -> np.ndarray:
         if node.name == "positions":
             return self._positions(node)
         value = self._values.get(node)
@@ -181,7 +181,7 @@ class _ScalarElements:
             raise _NotScalarError
         return self._move(value, operands)
 
-    def _decompose(self, value: Value, node: nodes.HostNode) -> np.ndarray:
+    def _decompose(self, value: Value, node: nodes.OpaqueNode) -> np.ndarray:
         """Return the elements of an operation that is a composition of others."""
         assert value.primitive is not None
         assert value.primitive.decomposition is not None
@@ -194,7 +194,7 @@ class _ScalarElements:
                 self._arrays[part] = self._array(part).reshape(part.shape)
         return self.of(result)
 
-    def _positions(self, node: nodes.HostNode) -> np.ndarray:
+    def _positions(self, node: nodes.OpaqueNode) -> np.ndarray:
         """Return indices as they count from 0, in one array that has all parts."""
         size, parts = node.run.keywords["size"], node.run.keywords["parts"]
         indices = self.of(node.operands[0])

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..fusion.domains import Access
 from ..fusion.fuse import Fusion, Kernel
-from ..fusion.nodes import FusionNode, HostNode, LiteralNode, ReduceNode, TransposeNode
+from ..fusion.nodes import FusionNode, LiteralNode, OpaqueNode, ReduceNode, TransposeNode
 from ..graph.values import in_turn
 from .expressions import number_text
 from .statements import Name
@@ -104,7 +104,7 @@ class BlockScope:
         scalar = isinstance(node, LiteralNode) or access.per == "scalar"
         if scalar or self.is_local(node, access):
             return False
-        return node.is_input or isinstance(node, HostNode) or node in self.kernel.read
+        return node.is_input or isinstance(node, OpaqueNode) or node in self.kernel.read
 
     def pass_of(self, node: FusionNode, access: Access) -> int:
         """Return the pass over the row in which a value is there, or before which, per row."""

@@ -17,7 +17,7 @@ from numpy import empty
 from tinygrad_cg_kernels.runtime import memory, service, signatures, threads
 
 from ..fusion.fuse import Fusion, Kernel
-from ..fusion.nodes import FusionNode, HostNode, ReduceNode
+from ..fusion.nodes import FusionNode, OpaqueNode, ReduceNode
 from .blocks import Block
 from .segment import Segment, cut_rows, group_blocks
 
@@ -73,7 +73,7 @@ class Target:
         source = service.TextSource(segment.source, "run")
         return service.compile(source, signatures.program(kinds))
 
-    def operation(self, node: HostNode) -> Callable[..., Any]:
+    def operation(self, node: OpaqueNode) -> Callable[..., Any]:
         """Return what runs an operation on arrays."""
         return node.run
 

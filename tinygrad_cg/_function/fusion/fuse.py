@@ -24,7 +24,7 @@ import numpy as np
 from ..graph.values import in_order
 from .domains import ELEMENT, ROW, SCALAR, Access, Domain, broadcasting
 from .lower import Lowering
-from .nodes import ApplyNode, FusionNode, HostNode, PadNode, ReduceNode, ViewNode, base
+from .nodes import ApplyNode, FusionNode, OpaqueNode, PadNode, ReduceNode, ViewNode, base
 
 MAX_KERNEL_COST = 100
 """Limit for the cost of a kernel's nodes. Beyond it, registers spill and compiling takes long."""
@@ -104,7 +104,7 @@ class Fusion:
         self._wanted = [*lowered.outputs, *lowered.checks]
         self.nodes: list[FusionNode] = in_order(self._wanted, "operands")
         if sum(isinstance(node, PadNode) for node in self.nodes) > MAX_FUSED_PADS:
-            self._pad_on_host()
+            self._pad_between_kernels()
         self.domains = Domains(self.nodes)
         self._expand_mixed()
         self.homes: dict[FusionNode, Home] = {}
@@ -117,14 +117,14 @@ class Fusion:
         self.stored: set[FusionNode] = set()
         self._find_stored()
 
-    def _pad_on_host(self) -> None:
-        """Pad arrays between kernels instead, if there are many paddings."""
+    def _pad_between_kernels(self) -> None:
+        """Pad arrays by operations between kernels."""
         substitutions: dict[FusionNode, FusionNode] = {}
         for node in self.nodes:
             node.operands = tuple([substitutions.get(x, x) for x in node.operands])
             if isinstance(node, PadNode):
                 run = partial(_pad, size=node.size, start=node.start)
-                substitutions[node] = HostNode("pad", run, node.shape, node.dtype, node.operands)
+                substitutions[node] = OpaqueNode("pad", run, node.shape, node.dtype, node.operands)
         self.outputs = [substitutions.get(output, output) for output in self.outputs]
         self._wanted = [substitutions.get(node, node) for node in self._wanted]
         self.nodes = in_order(self._wanted, "operands")
@@ -139,7 +139,7 @@ class Fusion:
                     name, cut = broadcasting(operand.shape, node.shape)
                     if name == "mixed" or (cut and cut != columns):
                         run = partial(_expand, shape=node.shape)
-                        operand = HostNode("expand", run, node.shape, operand.dtype, [operand])
+                        operand = OpaqueNode("expand", run, node.shape, operand.dtype, [operand])
                     operands.append(operand)
                 node.operands = tuple(operands)
         self.nodes = in_order(self._wanted, "operands")
@@ -149,11 +149,11 @@ class Fusion:
             self.available[node] = 0
         elif isinstance(node, ViewNode):
             self.available[node] = self.available[base(node)]
-        elif isinstance(node, HostNode):
+        elif isinstance(node, OpaqueNode):
             self.available[node] = max([self.available[x] for x in node.operands], default=0)
         elif node.size == 1 and not isinstance(node, ReduceNode):
             # A scalar: computed before the kernels of a stage, after the operations of the last.
-            ready = [self.available[x] + isinstance(base(x), HostNode) for x in node.operands]
+            ready = [self.available[x] + isinstance(base(x), OpaqueNode) for x in node.operands]
             self.available[node] = max(ready)
         else:
             self._assign_kernel(node)
@@ -270,7 +270,7 @@ class Fusion:
     def _find_stored(self) -> None:
         """Find roots: what operations, scalars and the caller read, then what kernels read."""
         for node in self.nodes:
-            if isinstance(node, HostNode):
+            if isinstance(node, OpaqueNode):
                 for operand in node.operands:
                     self._store(base(operand))
             elif node.result == "total":

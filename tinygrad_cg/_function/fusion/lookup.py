@@ -147,7 +147,7 @@ class Lookups:
         if key not in self._positions:
             check = partial(positions, name=name, size=size, parts=parts)
             on_gpu = partial(positions_on_gpu, name=name, size=size, parts=parts)
-            checked: FusionNode = nodes.HostNode(
+            checked: FusionNode = nodes.OpaqueNode(
                 "positions", check, array.shape, INT64, (array,), on_gpu=on_gpu
             )
             if constant is not None:

@@ -68,7 +68,7 @@ class Lowering:
         operands = [self.nodes[operand] for operand in value.inputs]
         if value.primitive is not None and value.primitive.name == "divide":
             operands[1] = self._divisor(operands[1], prod(value.shape))
-        return self._fuse_by_rule(value, operands) or _host(value, operands)
+        return self._fuse_by_rule(value, operands) or _opaque(value, operands)
 
     def _divisor(self, node: FusionNode, size: int) -> FusionNode:
         """Return a divisor, in the text of kernels if it is a power of 2: that multiplies instead.
@@ -102,16 +102,16 @@ class Lowering:
         return node
 
 
-def _host(value: Value, operands: list[FusionNode]) -> FusionNode:
+def _opaque(value: Value, operands: list[FusionNode]) -> FusionNode:
     if isinstance(value, OutputItem):
         select = itemgetter(value.index)
-        return nodes.HostNode("host", select, value.shape, value.dtype, operands)
+        return nodes.OpaqueNode("opaque", select, value.shape, value.dtype, operands)
     primitive = value.primitive
     assert primitive is not None
     several = isinstance(value.aval, list)
     shape, dtype = ((), np.dtype(object)) if several else (value.shape, value.dtype)
     run, on_gpu = runner(primitive, value.params), run_on_gpu(primitive, value.params)
-    return nodes.HostNode("host", run, shape, dtype, operands, primitive, on_gpu)
+    return nodes.OpaqueNode("opaque", run, shape, dtype, operands, primitive, on_gpu)
 
 
 def _read_in_order(graph: FuncGraph) -> set[Value]:

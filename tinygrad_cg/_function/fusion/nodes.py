@@ -326,7 +326,7 @@ class ElementsNode(FusionNode):
     __slots__ = ()
 
 
-class HostNode(FusionNode):
+class OpaqueNode(FusionNode):
     """A function of arrays, run between kernels: that of the record `op`, or another.
 
     `on_gpu` is the same function of arrays on a GPU. The result is a fresh array unless it
