@@ -1,9 +1,8 @@
 """Elementary functions as LLVM's text.
 
-Each scalar function is there in two forms for each choice of types: its text, to be inlined, and,
-where it is a long formula, code that takes a vector at a time. A loop that calls the scalar
-function is vectorised with calls of the vector function. Both are made from one text, so that they
-give the same bits.
+Each scalar function has two forms for given types: its text, to be inlined, and, if the formula is
+long, a function of vectors. LLVM vectorises a loop that calls the scalar function by calling the
+vector function. Both come from one text, so they give the same bits.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def translate_formula(
     library: Library,
     processor: Processor,
 ) -> tuple[str, str]:
-    """Return a scalar function as a module's text, there as a symbol, and its result's type."""
+    """Return the text of a module that defines a scalar function, and the type of its result."""
     module = IRModule(library, processor, whole=True)
     source = source_of(library.version(function, arguments[0]), library)
     compiled = module.function(source, arguments)
@@ -60,10 +59,10 @@ def translate_formula(
 def finish_formula(
     text: str, symbol: str, kinds: set[str], guard: tuple[str, ...], processor: Processor
 ) -> Formula:
-    """Return a formula, of a module's text that is optimised: all that it calls is inlined.
+    """Return the formula in the text of an optimised module, in which all calls are inlined.
 
-    `kinds` are the types of its arguments and result, `guard` the symbols of a test and of a fast
-    version.
+    `kinds` are the types of its arguments and result. `guard` has the symbols of a test and of a
+    fast version, if there are any.
     """
     head = re.compile(rf"^define (.*@{re.escape(symbol)}\(.*)\{{$", re.M)
     formula = head.sub(r"define linkonce_odr \1alwaysinline {", text)
@@ -92,7 +91,7 @@ def _declaration(function: ScalarFunction) -> str:
 
 
 def number_source(function: ScalarFunction, processor: Processor) -> LLVMSource:
-    """Return a module with a function of numbers. Its formula is optimised already."""
+    """Return a module with the function of numbers, whose formula is optimised already."""
     kind = STORED[function.result]
     parameters = _parameters(function.arguments)
     lines = [
@@ -108,10 +107,10 @@ def number_source(function: ScalarFunction, processor: Processor) -> LLVMSource:
 def vectors_source(
     function: ScalarFunction, guards: Sequence[ScalarFunction], processor: Processor
 ) -> LLVMSource:
-    """Return a module with functions of vectors of the widths that there are.
+    """Return a module with the functions of vectors, one for each width.
 
     `guards` are the test and the fast version, if there are any. Each function has a loop over its
-    lanes, of which LLVM makes vectors if it does not unroll it first.
+    lanes, which LLVM vectorises. The loop must not be unrolled before.
     """
     used = [function, *guards] if len(guards) == 2 else [function]
     lines = [_declaration(formula) for formula in used]
@@ -126,7 +125,7 @@ def vectors_source(
 
 
 def _vector_function(used: list[ScalarFunction], width: int, attributes: str) -> list[str]:
-    """Return the lines of the function of vectors of a width."""
+    """Return the lines of the function of vectors of one width."""
     function, *guards = used
     element, count = STORED[function.result], len(function.arguments)
     kind = f"<{width} x {element}>"
@@ -159,7 +158,7 @@ def _vector_function(used: list[ScalarFunction], width: int, attributes: str) ->
 
 
 def _lanes(name: str, then: str, function: ScalarFunction, width: int) -> Iterator[str]:
-    """Yield a loop that calls a function for each lane, and keeps the results, or all of them."""
+    """Yield a loop that calls a function for each lane, and stores the results or their `and`."""
     element, result = STORED[function.arguments[0]], STORED[function.result]
     yield f"{name}:"
     yield f"  br label %{name}.loop"

@@ -1,8 +1,8 @@
-"""Intrinsics: functions that compiled code has for itself, of one or a few instructions each.
+"""Intrinsics: functions of compiled code that are one or a few instructions each.
 
-A row says all of one: what it means in Python, what types it is for, and what it is in LLVM. The
-translation writes that down, and Numba's intrinsics are made of the same rows. Marks, which a
-function puts on itself, are intrinsics too.
+A row defines an intrinsic: its meaning in Python, its types, and its text in LLVM. The front end
+writes that text. Numba's intrinsics are made from the same rows. Marks, by which a function says
+how it is compiled, are intrinsics, too.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tinygrad_cg_frontend.values import (
 )
 
 Emit = Callable[..., Any]
-"""Writes down an intrinsic, from a body under translation and the arguments' values."""
+"""``emit(body, *values)`` writes an intrinsic into a function body, and returns its value."""
 
 
 class Intrinsic:
-    """A row. Called from Python it is its meaning.
+    """A row of the table of intrinsics. Called from Python, it runs its meaning.
 
-    `emit` returns its value: of the types of the arguments follows that of the result. It raises
-    Untranslatable where they are not for it.
+    ``emit(body, *values)`` returns the value. The result's type follows from the arguments' types.
+    It raises Untranslatable for types that the intrinsic does not take.
     """
 
     rows: ClassVar[list[Intrinsic]] = []
-    """All that there are."""
+    """All intrinsics."""
 
     def __init__(self, meaning: Callable, emit: Emit):
         functools.update_wrapper(self, meaning)
@@ -43,7 +43,7 @@ class Intrinsic:
 
 
 class Mark(Intrinsic):
-    """What a function says of itself: LLVM's attributes of it, and no instruction."""
+    """A statement by which a function sets its own LLVM attributes. It is no instruction."""
 
     def __init__(self, name: str, *attributes: str):
         def meaning() -> None:
@@ -55,13 +55,14 @@ class Mark(Intrinsic):
 
 
 def intrinsic(rule: str | None, text: str | Emit) -> Callable[[Callable], Intrinsic]:
-    """Return a decorator of an intrinsic's meaning in Python.
+    """Return a decorator for an intrinsic's meaning in Python.
 
-    The type rule, ``"f, f -> f"`` say, has ``f`` for a float, the same one throughout, ``word`` for
-    an integer (the result's, and an address's, has 64 bits), ``double``, ``object``, and ``any``; a
-    result may be wanting. Without a rule the types follow from what `text` does. This is the
-    instruction, with ``{0}`` and so on for operands and ``{f}`` for LLVM's name of the float, or a
-    function that writes down instructions, and returns a value or an operand.
+    A type rule is, for example, ``"f, f -> f"``. In it, ``f`` stands for a float type, the same one
+    throughout; ``word`` is an integer (64 bits in results and addresses); the others are
+    ``double``, ``object`` and ``any``. The result may be missing. Without a rule, the types follow
+    from what `text` does. `text` is an instruction, with ``{0}`` and so on for operands and ``{f}``
+    for LLVM's name of the float type, or a function that writes instructions, and returns a value
+    or an operand.
     """
     emit: Any = text if rule is None else _by_rule(rule, text)
     return lambda meaning: Intrinsic(meaning, emit)
@@ -102,14 +103,14 @@ def _argument(body: Any, value: IRValue, name: str) -> IRValue:
 
 
 def llvm_function(name: str, flags: str = "") -> Emit:
-    """Return what calls one of LLVM's functions of floats of one type."""
+    """Return the `Emit` of one of LLVM's functions of floats."""
     return lambda body, *values: body.call_intrinsic(name, *values, flags=flags)
 
 
 def symbol_call(name: str, result: str = "i64") -> Emit:
-    """Return what calls a function of words by its symbol: compiled code, or C's.
+    """Return the `Emit` of a call by symbol, of compiled code or a C function, with words.
 
-    It returns a word, C's int ("i32"), which becomes a word, or nothing ("void").
+    The function returns a word, a C int ("i32"), which becomes a word, or nothing ("void").
     """
 
     def emit(body: Any, *words: IRValue) -> str:
@@ -120,39 +121,39 @@ def symbol_call(name: str, result: str = "i64") -> Emit:
 
 
 def address_call(body: Any, address: IRValue, *words: IRValue) -> None:
-    """Call a function of words by its address."""
+    """Call a function by its address, with words as arguments."""
     arguments = ", ".join(f"i64 {word.text}" for word in words)
     body.lines.append(f"  call void {body.pointer(address)}({arguments})")
 
 
 ANY_ORDER = "nnan nsz reassoc "
-"""The flags of extremes that vectors take in any order: of 0.0 and -0.0 either may come of it."""
+"""Flags of extremes that vectors compute in any order: of 0.0 and -0.0 either may result."""
 
 WIDE, INLINE = '"prefer-vector-width"="512"', "alwaysinline"
 
-# Asked for everywhere: on one core of an EPYC 9005, 256 bits took 1.7 to 2.0 times as long for
-# elementary functions, 1.1 to 1.9 for reductions and normalisations of what is in the cache,
-# and 0.8 to 1 where memory sets the pace (additions and negation of 10^4 to 4 * 10^6 elements, long
-# sums, transposed operands).
+# All kernels use 512 bits. On one core of an EPYC 9005, 256 bits took 1.7 to 2.0 times as long for
+# elementary functions, 1.1 to 1.9 times for reductions and normalisations of data in the cache,
+# and 0.8 to 1 times where memory is the limit (additions and negation of 10^4 to 4 * 10^6 elements,
+# long sums, transposed operands).
 wide_vectors = Mark("wide_vectors", WIDE)
-"""Called in a kernel, asks LLVM for 512-bit vectors there; Numba's own functions keep theirs."""
+"""Sets the vector width of the function that calls it to 512 bits."""
 
 inlined = Mark("inlined", INLINE)
-"""Called in a helper, has it inlined wherever it is used. LLVM vectorises no loop with a call
-left in it, and its own limit on size leaves one where a formula uses several helpers."""
+"""Inlines the function that calls it, everywhere. LLVM does not vectorise a loop that contains a
+call, and it would not inline a formula with several helpers, because of its limit on size."""
 
 vectorised = Mark("vectorised", WIDE, INLINE)
-"""Both, for a helper that holds a loop: it is optimised by itself before it is inlined."""
+"""Both, for a helper that has a loop: it is optimised by itself before it is inlined."""
 
 outlined = Mark("outlined", WIDE, "noinline")
-"""Called in a function, keeps its code out of its callers."""
+"""Prevents inlining of the function that calls it."""
 
 noalias = Mark("noalias", "noalias")
-"""Declares that the array arguments of the calling function do not overlap where one is written.
+"""Declares that no array argument of the calling function overlaps one that it writes.
 
-LLVM checks at run time otherwise, and gives up where there are many arrays. The attribute is that
-of the arguments."""
+Otherwise LLVM checks this at run time, and does not vectorise if there are many arrays. The
+arguments get the attribute."""
 
 number_by_number = Mark("number_by_number")
-"""Called in a function of numbers with many branches, keeps loops of it in a library's kernel from
-being vectorised: LLVM would compute all branches for all elements."""
+"""Called in a function of numbers that has many branches. Kernel loops over it are not vectorised:
+LLVM would compute all branches for all elements."""

@@ -1,4 +1,4 @@
-"""LLVM's text with what it takes to compile it, and the levels at which that is done."""
+"""LLVM's text, with what is needed to compile it, and the levels of optimisation."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 BASELINE, BASELINE_LONG, OPTIMIZED = 0, 1, 2
-"""Levels of optimisation. Baseline code is soon replaced: its variables become registers, and
-little else is done. That of a long formula computes for a while before it is replaced: LLVM selects
-better instructions for it. All other code is optimized."""
+"""Levels of optimisation. Baseline code is soon replaced, so LLVM only moves its variables to
+registers. Baseline code of a long formula runs for longer, so LLVM also selects better
+instructions. All other code is optimized."""
 
 
 class LLVMSource(NamedTuple):
-    """The text of a module, those of modules that are linked in, and LLVM's level for it.
+    """The text of a module, the texts of modules that are linked in, and LLVM's level.
 
-    The code of `parts` is joined to its own: these call each other.
+    `parts` are further modules, which this one calls: their code is joined to its code.
     """
 
     text: str
@@ -22,7 +22,7 @@ class LLVMSource(NamedTuple):
     level: int = OPTIMIZED
     parts: Sequence[LLVMSource] = ()
     job: Any = None
-    """What another core has begun: it is called for the code, and `is_over` once that is there."""
+    """Another core's compilation of this source. Calling it returns the code."""
 
     @property
     def size(self) -> int:
@@ -30,4 +30,4 @@ class LLVMSource(NamedTuple):
 
 
 Begin = Callable[[LLVMSource], LLVMSource]
-"""Has another core compile a module, and returns the source of which it does."""
+"""A function that has another core compile a source, and returns the source with its job."""

@@ -1,4 +1,4 @@
-"""The functions of one translation, and the modules of LLVM's that they make up."""
+"""The functions of one translation, and the LLVM modules that contain them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MIN_EARLY_CHARACTERS = 8_000
 this many characters."""
 _SYMBOL = re.compile(r"@([\w.]+)")
 _REORDERED = re.compile(rf" = f(add|mul) reassoc |{ANY_ORDER}")
-"""What sums and extremes have whose bits depend on their order: LLVM's flags."""
+"""LLVM's flags of reductions whose bits depend on the order."""
 
 
 class _Function(NamedTuple):
@@ -46,21 +46,21 @@ class _Function(NamedTuple):
 
 
 class _Contents(NamedTuple):
-    """What some lines have, with the functions that they call."""
+    """Properties of some lines and of the functions that they call."""
 
     loops: bool
     reorders: bool
-    """Whether they have sums that may be put together in any order."""
+    """Whether they have sums whose terms may be added in any order."""
 
 
 class IRModule:
-    """Functions of one translation: of a text, or of the kernels' own, with what they call.
+    """Functions of one translation: of a text, or of the kernels, with the functions they call.
 
-    `scope` is that of the text. The kernels' scalar functions are those that `find` returns.
-    Without it they are translated as well, and the product of two floats becomes part of the sum
-    that it is written in: it is not rounded. With `whole`, all that the first function calls
-    becomes part of it. With `begin`, another core begins to compile long formulas of baseline code
-    while the rest is translated. A kernel `for_blocks` computes for long, or for short.
+    `scope` is the scope of the text. ``find(function, types)`` returns the kernels' scalar
+    functions. Without it, they are translated as well, and a product of two floats is contracted
+    into the sum in the same expression. With `whole`, the first function inlines everything it
+    calls. With `begin`, another core begins to compile long formulas of baseline code while the
+    rest is translated. A kernel `for_blocks` may compute for long.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class IRModule:
         self.library, self.processor = library, processor
         self.find, self.whole = find, whole
         self._begin_source, self._for_blocks = begin, for_blocks
-        self._complete: list[str] = []  # long formulas that no core has begun to compile
+        self._complete: list[str] = []  # long formulas that no other core compiles yet
         self._begun: list[LLVMSource] = []
-        self._elsewhere: set[str] = set()  # the formulas in these
+        self._elsewhere: set[str] = set()  # the formulas in `_begun`
         self.scope = scope or {}
         self.texts: dict[str, str] = {}
         self.outlined: dict[str, str] = {}
@@ -87,8 +87,8 @@ class IRModule:
         self.called: dict[str, ScalarFunction] = {}
         self.metadata: list[str] = []
         self._functions: dict[Any, _Function] = {}
-        self._bodies: dict[str, FunctionBody] = {}  # those whose texts are wanting
-        self._apart: dict[str, str] = {}  # long formulas and sums, and their declarations
+        self._bodies: dict[str, FunctionBody] = {}  # bodies whose texts are not written yet
+        self._apart: dict[str, str] = {}  # declarations of long formulas and sums
         self._sizes: dict[str, int] = {}
         self._called: dict[str, set[str]] = {}
         self._contents: dict[str, _Contents] = {}
@@ -97,7 +97,7 @@ class IRModule:
         self._arrays: dict[int, IRValue] = {}
 
     def function(self, source: Source | str, arguments: tuple[Any, ...]) -> _Function:
-        """Return the function for these types, written down now if it is not there."""
+        """Return the function for these types, translated now if needed."""
         if isinstance(source, str):
             source = self.scope[source]
         assert isinstance(source, Source)
@@ -120,7 +120,7 @@ class IRModule:
         return self._functions[key]
 
     def _look_at(self, symbol: str, body: FunctionBody, source: Source) -> None:
-        """Note what baseline code may have in modules of their own: long formulas, and sums."""
+        """Note long formulas and sums, which get modules of their own in baseline code."""
         elementary = self.library.has_formulas(source.scope.get("__name__", ""))
         text = "\n".join(body.lines)
         called = {*_SYMBOL.findall(text)}
@@ -134,7 +134,7 @@ class IRModule:
             self._sizes[symbol] = size
 
     def _begin(self) -> None:
-        """Have another core compile long formulas, if one has nothing to do and they are enough."""
+        """Have another core compile long formulas, if one is idle and their text is long enough."""
         busy = sum(part.job is not None and not part.job.is_over for part in self._begun)
         if self._begin_source is None or busy >= self.processor.cores - 1:
             return
@@ -151,7 +151,7 @@ class IRModule:
                 return
 
     def _baseline_level(self, length: int) -> int | None:
-        """Return LLVM's level for baseline code of at least so many characters, if these tell."""
+        """Return LLVM's level for baseline code of this length; None if it is not decided yet."""
         if not self._for_blocks:
             return BASELINE
         return BASELINE_LONG if length >= MIN_LONG_CHARACTERS else None
@@ -160,17 +160,17 @@ class IRModule:
         self.declared[name] = f"declare {text}"
 
     def declare_object(self, name: str) -> None:
-        """Declare what stands at a symbol's address."""
+        """Declare an object by its symbol."""
         self.declared[name] = f"@{name} = external global i8"
 
     def inline(self, formula: ScalarFunction) -> None:
-        """Have a scalar function linked in."""
+        """Link a scalar function into the module."""
         self.inlined[formula.symbol] = formula
         parameters = ", ".join(STORED[kind] for kind in formula.arguments)
         self.declare(formula.symbol, f"{STORED[formula.result]} @{formula.symbol}({parameters})")
 
     def array(self, thing: Any) -> IRValue:
-        """Return a constant array, of an array or a tuple of numbers."""
+        """Return a constant array with the numbers of an array or a tuple."""
         if id(thing) not in self._arrays:
             items = [constant(item) for item in thing]
             kinds = {item.type for item in items}
@@ -185,7 +185,7 @@ class IRModule:
         return self._arrays[id(thing)]
 
     def sums(self, lines: list[str]) -> bool:
-        """Return whether the lines of a kernel's loop are sums that LLVM makes of vectors."""
+        """Return whether the lines of a kernel's loop are a sum that LLVM vectorises."""
         if self.find is not None:  # programs have no baseline code
             return False
         contents = self._contents_of(lines)
@@ -202,22 +202,22 @@ class IRModule:
         return _Contents(loops, reorders)
 
     def loop(self, name: str, value: str) -> str:
-        """Return the mark of a loop for which LLVM has an option of this value."""
+        """Return the metadata that sets one of LLVM's options for a loop."""
         at = len(self.metadata)
         self.metadata.append(f"!{at} = distinct !{{!{at}, !{at + 1}}}")
         self.metadata.append(f'!{at + 1} = !{{!"llvm.loop.{name}", {value}}}')
         return f", !llvm.loop !{at}"
 
     def text(self) -> str:
-        """Return the module's text, but for the functions that are inlined."""
+        """Return the module's text, without the scalar functions that are linked in."""
         self._write()
         return self._with_declarations(self.texts.values())
 
     def baseline(self, symbol: str) -> LLVMSource:
-        """Return the text as several of about one length for all cores, whose code is joined.
+        """Return the text as several modules of similar length, one for each core.
 
-        Loops compute single numbers, but for sums, which have a text of their own: as vectors they
-        have the same bits.
+        Loops compute single numbers. Sums are an exception: their order of additions is that of
+        vectors, so they are vectorised, in a module of their own.
         """
         level = self._baseline_level(len(self.text()))
         level = BASELINE if level is None else level
@@ -247,21 +247,21 @@ class IRModule:
         return LLVMSource(self._with_declarations([*declared, text]), level=level)
 
     def _called_apart(self, names: list[str]) -> set[str]:
-        """Return the long formulas and sums, but for these, that functions call."""
+        """Return the long formulas and sums that functions call, without these functions."""
         own = self._used(names, self._apart)
         symbols = {name for caller in own for name in self._symbols(caller)}
         return (symbols & self._apart.keys()) - {*names}
 
     def _write(self) -> None:
-        """Write down the functions. Their formulas are optimised on other cores until now."""
+        """Write the texts of the functions, which needs the optimised formulas."""
         for symbol, body in self._bodies.items():
             self.texts[symbol] = body.text()
         self._bodies.clear()
 
     def parts(self) -> list[str]:
-        """Return the text as several, for several cores: each outlined function is one, if many.
+        """Return the text as several modules: one for each outlined function, if there are several.
 
-        What calls them comes first. They are not hidden from one another.
+        The first module has the functions that call them.
         """
         if len(self.outlined) < 2:
             return [self.text()]
@@ -276,7 +276,7 @@ class IRModule:
         return parts
 
     def _those(self, names: Container[str], public: Container[str] = ()) -> Iterator[str]:
-        """Yield the texts of functions, which other modules call where they are `public`."""
+        """Yield the texts of functions. Other modules can call those in `public`."""
         for name, text in self.texts.items():
             if name in names:
                 yield text.replace("define internal", "define", 1) if name in public else text
@@ -289,11 +289,11 @@ class IRModule:
         return symbols
 
     def _length(self, names: list[str], without: Container[str] = ()) -> int:
-        """Return how long the texts of functions are, with all that they call, `without` some."""
+        """Return the length of functions' texts, including what they call, except `without`."""
         return sum(len(self.texts[name]) for name in self._used(names, without))
 
     def _used(self, names: list[str], without: Container[str] = ()) -> set[str]:
-        """Return functions, and all that they call here or read, `without` some."""
+        """Return functions and everything in this module that they use, except `without`."""
         used, left = {*names}, [*names]
         while left:
             for name in self._symbols(left.pop()):

@@ -1,4 +1,4 @@
-"""The syntax trees of the kernels' functions, and the names that they know."""
+"""The syntax trees of the kernels' functions, and their scopes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Source(NamedTuple):
     parameters: tuple[str, ...]
     body: list[ast.stmt]
     scope: Mapping[str, Any]
-    """What its names stand for, but for its parameters and variables."""
+    """The meaning of its names, except parameters and variables."""
 
     def __hash__(self) -> int:
         return id(self.body)
@@ -32,7 +32,7 @@ class Source(NamedTuple):
 
 @cache
 def source_of(function: Callable, library: Library) -> Source:
-    """Return the source of a function of a library's; Untranslatable if it is not there."""
+    """Return the source of a library's function; Untranslatable if there is none."""
     code: Any = getattr(function, "__code__", None)
     if code is None:
         raise Untranslatable(f"a call of {function}")
@@ -50,13 +50,13 @@ def _scope(function: Any) -> Mapping[str, Any]:
 
 
 _unchanged_lines: dict[str, list[str]] = {}
-"""The lines of files that are those which were imported."""
+"""The lines of files that have not changed since they were imported."""
 
 
 def _lines(function: Any, file: str, library: Library) -> list[str]:
-    """Return the lines of a file; Untranslatable if they are not those which were imported.
+    """Return the lines of a file; Untranslatable if the file has changed since it was imported.
 
-    Where `linecache` was cleared a generated module still has its text.
+    A generated module keeps its text, in case `linecache` was cleared.
     """
     lines = linecache.getlines(file, function.__globals__)
     lines = lines or function.__globals__.get("__text__", "").splitlines(True)
@@ -71,7 +71,7 @@ MAX_CLOSING_LINES = 2  # lines of closing brackets that may follow the last line
 
 
 def _spans(code: Any) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yield where the expressions of code begin and end, also in functions that it defines."""
+    """Yield the start and end of each expression in code, and in functions that it defines."""
     for line, last, start, end in code.co_positions():
         if None not in (line, last, start, end) and end:
             yield (line, start), (last, end)
@@ -81,14 +81,14 @@ def _spans(code: Any) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
 
 
 def _last_line(code: Any) -> int:
-    """Return the last line on which something of code begins."""
+    """Return the last line on which an instruction of code begins."""
     lines = [line for _, _, line in code.co_lines() if line]
     lines += [_last_line(constant) for constant in code.co_consts if hasattr(constant, "co_lines")]
     return max(lines, default=0)
 
 
 def _definition(lines: list[str], code: Any) -> ast.FunctionDef | None:
-    """Return a definition, of its lines alone; None where they do not tell."""
+    """Return a function's definition, parsed from its lines alone; None if that fails."""
     begin, last = code.co_firstlineno - 1, _last_line(code)
     head = "if True:\n" if lines[begin : begin + 1] and lines[begin][0].isspace() else ""
     for count in range(last, last + MAX_CLOSING_LINES + 1) if last > begin else ():
@@ -103,7 +103,7 @@ def _definition(lines: list[str], code: Any) -> ast.FunctionDef | None:
 
 
 def _lambda(lines: list[str], code: Any) -> ast.Lambda | None:
-    """Return a lambda expression, where what stands between its ends gives the same code."""
+    """Return a lambda expression, if the text between its ends compiles to the same code."""
     spans = list(_spans(code))
     if not spans:
         return None

@@ -1,10 +1,9 @@
-"""Functions in a small part of Python as LLVM's intermediate representation.
+"""Translation of functions, in a small part of Python, to LLVM's intermediate representation.
 
-That part has numbers, arrays of one dimension and tuples, loops, conditions, calls, and functions
-and dtypes that are known when a function is translated. Generated kernels are written in it, and so
-are the kernels' own functions. Each function is written down once for each choice of its arguments'
-types, with the types that Numba would infer. `Untranslatable` says that one uses anything else: it
-is Numba's then.
+This part of Python has numbers, arrays of one dimension, tuples, loops, conditions, calls, and
+static functions and dtypes. Generated kernels and the library's own kernels are written in it. Each
+function is translated once for each choice of its arguments' types, with the types that Numba would
+infer. If a function uses anything else, `Untranslatable` is raised, and Numba compiles it.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ from tinygrad_cg_frontend.values import (
 from tinygrad_cg_frontend.writer import FloatProduct, Writer, holds, is_harmless
 
 SUM_LOOP = ";sums"
-"""What stands where a loop ends that sums up in any order."""
+"""Marks the latch of a loop whose sum may be reassociated."""
 MAX_INLINED = 3
 """A function inlines its long formulas if there are at most this many, and otherwise calls them a
 vector at a time. Inlined formulas are up to twice as fast, and take longer to compile."""
@@ -60,24 +59,24 @@ vector at a time. Inlined formulas are up to twice as fast, and take longer to c
 def are_inlined(formulas: int) -> bool:
     """Return whether so many long formulas become part of the function that calls them.
 
-    Otherwise it calls functions of vectors, which look for themselves where a quick formula holds.
+    Otherwise it calls vector functions, which test themselves whether a quick formula holds.
     """
     return formulas <= MAX_INLINED
 
 
 FUNCTIONS = {getattr(math, name): name for name in ("exp", "log", "sin", "cos", "pow", "sqrt")}
 FUNCTIONS[np.sqrt] = "sqrt"
-"""Functions that LLVM has for itself."""
+"""Functions that LLVM has as intrinsics."""
 LIBRARY = {
     *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "expm1", "hypot"),
     *("log1p", "sinh", "tan", "tanh"),
 }
-"""Functions of the module `math` that are C's."""
+"""Functions of the module `math` that are called in C's library."""
 CASTS = {float: np.float64, int: np.int64, bool: np.bool_}
 
 
 def text_scope(source: str) -> dict[str, Any]:
-    """Return what the names in a text stand for: what it imports, and its own functions."""
+    """Return the scope of a text: its imports and its functions."""
     tree = ast.parse(source)
     scope = _namespace(tree)
     for statement in tree.body:
@@ -88,7 +87,7 @@ def text_scope(source: str) -> dict[str, Any]:
 
 
 def _namespace(tree: ast.Module) -> dict[str, Any]:
-    """Return what a text imports, and Python's own functions."""
+    """Return the builtins, and the imports of a text."""
     namespace: dict[str, Any] = dict(vars(builtins))
     for statement in tree.body:
         if isinstance(statement, ast.Import):
@@ -104,7 +103,7 @@ def _namespace(tree: ast.Module) -> dict[str, Any]:
 
 
 class FunctionBody(Writer):
-    """One function for one choice of types, of an `IRModule`."""
+    """One function of an `IRModule`, for given types of its arguments."""
 
     def __init__(self, module: Any, source: Source, arguments: tuple, symbol: str):
         super().__init__(fuses=module.find is None and module.processor.fuses)
@@ -114,14 +113,16 @@ class FunctionBody(Writer):
         self._source = source
         self._variables: dict[str, tuple[Any, list[str]]] = {}
         self._constants: dict[str, IRValue] = {}
-        self._values: dict[str, IRValue] = {}  # variables that need not be read from memory here
-        self._reads = 0  # operands that were not
-        self._unread: set[str] = set()  # memory of variables that nothing reads
+        self._values: dict[
+            str, IRValue
+        ] = {}  # current values of variables, which need not be loaded
+        self._reads = 0  # operands that were not loaded
+        self._unread: set[str] = set()  # stack slots of variables that nothing reads
         self._work: list[str] = []  # memory to be freed
-        self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
-        self._returned: list[str] = []  # stack memory of the result
+        self._loops: list[tuple[str, str]] = []  # targets of `continue` and `break`
+        self._returned: list[str] = []  # stack slots of the result
         self._parameters: list[str] = []
-        self._formulas: list[ScalarFunction] = []  # as often as they stand here
+        self._formulas: list[ScalarFunction] = []  # each as often as it is called
         marks = [self._mark(statement) for statement in source.body]
         self.marks = {mark for mark in marks if mark is not None}
         restrict = " noalias" if noalias in self.marks else ""
@@ -191,11 +192,11 @@ class FunctionBody(Writer):
         return text
 
     def _is_lost(self, line: str) -> bool:
-        """Return whether a line writes a variable that nothing reads."""
+        """Return whether a line stores to a variable that nothing reads."""
         return line.startswith("  store ") and line.rpartition(" ")[2] in self._unread
 
     def _ending(self, kind: str) -> Iterator[str]:
-        """Free memory, and return the result."""
+        """Yield the lines that free memory and return the result."""
         for k, slot in enumerate(self._work):
             self.module.declare("PyMem_RawFree", "void @PyMem_RawFree(ptr)")
             yield f"  %work{k} = load ptr, ptr {slot}"
@@ -220,7 +221,7 @@ class FunctionBody(Writer):
     # Variables -------------------------------------------------------------------------------
 
     def _assign(self, name: str, value: IRValue) -> None:
-        if name == "_":  # which nobody reads
+        if name == "_":  # nothing reads it
             return
         kind, variable = value.type, self._variables.get(name)
         numbers = variable is not None and isinstance(variable[0], str) and value.is_number
@@ -229,7 +230,7 @@ class FunctionBody(Writer):
             variable = self._variables[name] = kind, slots
             self._unread.update(variable[1])
         elif variable[0] != kind:
-            if variable[0] != "i64" or kind[0] != "i":  # Numba's would be two variables
+            if variable[0] != "i64" or kind[0] != "i":  # Numba would make two variables
                 raise Untranslatable(f"{name} has two types")
             value = self.cast(value, variable[0])
         for (leaf, operand), slot in zip(leaves(value), variable[1], strict=True):
@@ -237,7 +238,7 @@ class FunctionBody(Writer):
         self._values[name] = IRValue(variable[0], value.text, value.size)
 
     def begin(self, label: str, values: dict[str, IRValue] | None = None) -> None:
-        """Begin a block; `values` are the variables' values wherever it is reached from."""
+        """Begin a block; `values` are variables with the same value on all ways to the block."""
         super().begin(label)
         self._values = {} if values is None else values
 
@@ -325,7 +326,7 @@ class FunctionBody(Writer):
 
     @contextmanager
     def _loop(self, begin: IRValue, end: str, step: str, kind: str) -> Iterator[str]:
-        """Run what follows for each index; the operand of the index is given."""
+        """Write a loop around the code of the `with` block; give the operand of its index."""
         head, body, latch, exit_ = map(self.label, ("head", "body", "latch", "exit"))
         counter = self.slot("i64")
         self.lines.append(f"  store i64 {begin.text}, ptr {counter}")
@@ -437,7 +438,7 @@ class FunctionBody(Writer):
         return _method("of", type(node))(self, node)
 
     def _static(self, node: ast.expr) -> Any:
-        """Return what an expression stands for that is known now."""
+        """Return the value of an expression that is static."""
         kind = self._value(node).type
         if not isinstance(kind, Static):
             raise Untranslatable("a call of a value")
@@ -519,7 +520,9 @@ class FunctionBody(Writer):
         raise Untranslatable("a sign")
 
     def _of_boolop(self, node: ast.BoolOp) -> IRValue:
-        stops = isinstance(node.op, ast.Or)  # at the first operand that is
+        stops = isinstance(
+            node.op, ast.Or
+        )  # at the first true operand; `and` stops at the first false one
         word = "or" if stops else "and"
         total = self.truth(self._value(node.values[0]))
         for part in node.values[1:]:
@@ -608,7 +611,7 @@ class FunctionBody(Writer):
         return self.operate(symbol, self.whole(x), self.whole(y))
 
     def _term(self, node: ast.expr) -> IRValue | FloatProduct:
-        """Return an operand, or its factors if it is a product that a sum may take in."""
+        """Return an operand, or the factors of a product that may be contracted into a sum."""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             term = self._term(node.operand)
             if isinstance(term, FloatProduct):
@@ -680,7 +683,7 @@ class FunctionBody(Writer):
         return IRValue(value.type, (value.text[0], opposite))
 
     def call_function(self, target: Callable, values: list[IRValue]) -> IRValue:
-        """Call a Python function of the kernels."""
+        """Call a Python function of the library."""
         if not callable(target):
             raise Untranslatable(f"a call of {target}")
         numbers = all(value.is_number and not value.is_complex for value in values)
@@ -693,7 +696,7 @@ class FunctionBody(Writer):
         return self._call_own(source_of(target, library), values)
 
     def _empty(self, count: IRValue, kind: str) -> IRValue:
-        """Return a new array, freed when the function returns."""
+        """Return a new array, which is freed when the function returns."""
         if self._loops:
             raise Untranslatable("a new array in a loop")
         size = self.emit(f"mul i64 {count.text}, {itemsize(kind)}")
@@ -735,7 +738,7 @@ class FunctionBody(Writer):
 
 @cache
 def _method(prefix: str, node: type[ast.AST]) -> Callable[[FunctionBody, Any], Any]:
-    """Return what translates a node of a syntax tree: an expression's `of`, a statement's `on`."""
+    """Return the method for a class of nodes: `of_...` for expressions, `on_...` for statements."""
     method = getattr(FunctionBody, f"_{prefix}_{node.__name__.lower()}", None)
     if method is None:
         raise Untranslatable(node.__name__)
@@ -743,5 +746,5 @@ def _method(prefix: str, node: type[ast.AST]) -> Callable[[FunctionBody, Any], A
 
 
 def _is_structure(kind: Any) -> bool:
-    """Return whether functions return a type as a structure of LLVM's."""
+    """Return whether functions return this type as an LLVM structure."""
     return isinstance(kind, tuple) or kind in tuple(PARTS)

@@ -1,4 +1,4 @@
-"""Types and values of functions under translation."""
+"""Types and values of functions that are being translated."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ NUMBERS = (*FLOATS, "b1", *PARTS, *INTEGERS)
 STORED = {"f64": "double", "f32": "float", "b1": "i8", "object": "i64"}
 STORED |= {name: f"{{ {STORED[part]}, {STORED[part]} }}" for name, part in PARTS.items()}
 STORED |= {name: f"i{name[1:]}" for name in INTEGERS}
-"""LLVM's types for them in memory, and as scalar functions pass them."""
+"""LLVM's types of numbers in memory, and as arguments of scalar functions."""
 
 
 class Untranslatable(Exception):
-    """What a function uses has no translation."""
+    """A function uses something that cannot be translated."""
 
 
 class Unsupported(Untranslatable):
-    """A function is not for such numbers: nothing else could compile it either."""
+    """A function does not take such numbers, so Numba could not compile it either."""
 
 
 class Array(NamedTuple):
@@ -35,7 +35,7 @@ class Array(NamedTuple):
 
 
 class Static:
-    """The type of what is known when a function is translated: functions, dtypes, tuples."""
+    """The type of a value that is known during translation: a function, a dtype, a tuple."""
 
     def __init__(self, value: Any):
         self.value = value
@@ -61,11 +61,11 @@ class Record(tuple[Any, ...]):
 
 
 class IRValue(NamedTuple):
-    """A value of a function under translation.
+    """A value of a function that is being translated.
 
-    `type` is "i64", "f64", ..., an `Array`, a tuple of types, or `Static`; `text` its operand, of
-    complex numbers two, of arrays the address, of tuples a tuple of values; `size` the operand of
-    an array's size.
+    `type` is "i64", "f64", ..., an `Array`, a tuple of types, or `Static`. `text` is the operand: a
+    pair for complex numbers, the address for arrays, a tuple of values for tuples. `size` is the
+    operand of an array's size.
     """
 
     type: Any
@@ -82,16 +82,16 @@ class IRValue(NamedTuple):
 
     @property
     def integer(self) -> int | None:
-        """The value, where it is an integer that is known."""
+        """The value if it is a constant integer, else None."""
         if self.is_number and self.type[0] in "iu" and self.text.lstrip("-").isdigit():
             return int(self.text)
         return None
 
 
 class Formula(NamedTuple):
-    """The text of a scalar function, and the vectors that it is there for.
+    """The text of a scalar function, and the widths of its vector functions (`lanes`).
 
-    Where it is guarded, `guard` has the symbols of the test and of the fast version.
+    If it is guarded, `guard` has the symbols of the test and of the fast version.
     """
 
     text: str
@@ -100,7 +100,7 @@ class Formula(NamedTuple):
 
 
 class ScalarFunction:
-    """A scalar function: its symbol and types, and what `formula` returns, once it is optimised."""
+    """A scalar function: its symbol and types. ``formula()`` waits until it is optimised."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class ScalarFunction:
         self.symbol, self.result, self.arguments = symbol, result, arguments
         self.formula = formula
         self.by_value = False
-        """Whether it is a derivative that shares the work of the function whose value it takes."""
+        """Whether it is a derivative that takes the function's value, and shares work with it."""
 
     @property
     def text(self) -> str:
@@ -144,7 +144,7 @@ def dtype_of(kind: str) -> np.dtype:
 
 
 def llvm_type(kind: str) -> str:
-    """Return a type as values have it; in memory a bool is a byte."""
+    """Return LLVM's type of values of a type. (In memory, a bool is a byte.)"""
     return "i1" if kind == "b1" else STORED[kind]
 
 
@@ -153,7 +153,7 @@ def itemsize(kind: str) -> int:
 
 
 def leaves(value: IRValue) -> list[tuple[str, str]]:
-    """Return the LLVM types and operands that a value is made of."""
+    """Return the LLVM types and operands that a value consists of."""
     kind = value.type
     if isinstance(kind, str):
         if kind not in PARTS:
@@ -168,7 +168,7 @@ def leaves(value: IRValue) -> list[tuple[str, str]]:
 
 
 def rebuilt(kind: Any, operands: list[str]) -> IRValue:
-    """Return the value of a type that is made of operands, which are taken from the list."""
+    """Return a value of a type from its operands, which are removed from the list."""
     if isinstance(kind, str):
         if kind in PARTS:
             return IRValue(kind, (operands.pop(0), operands.pop(0)))
@@ -192,7 +192,7 @@ def leaf_types(kind: Any) -> list[str]:
 
 
 def constant(thing: Any) -> IRValue:
-    """Return the value of a Python object that a function knows by a name."""
+    """Return a Python object as a constant value."""
     if callable(thing):
         return IRValue(Static(thing))
     if isinstance(thing, (bool, np.bool_)):
@@ -215,7 +215,7 @@ def constant(thing: Any) -> IRValue:
 
 
 def number(value: float, kind: str) -> str:
-    """Return a float as LLVM writes it: the bits of a double that has its value."""
+    """Return a float as LLVM writes it: the bits of the double with its value."""
     if kind == "f32":
         with np.errstate(all="ignore"):
             value = float(np.float32(value))
@@ -223,7 +223,7 @@ def number(value: float, kind: str) -> str:
 
 
 def float_of(text: str) -> float | None:
-    """Return the value of a float's operand, where it is known."""
+    """Return the value of a constant float's operand, else None."""
     if not text.startswith("0x"):
         return None
     return struct.unpack(">d", bytes.fromhex(text[2:]))[0]

@@ -1,4 +1,4 @@
-"""The instructions of a function under translation: numbers, memory, branches."""
+"""The instructions of a function that is being translated: numbers, memory, branches."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class FloatProduct(NamedTuple):
 
 
 class Writer:
-    """Writes down instructions, and gives their results names."""
+    """Writes instructions, and names their results."""
 
     INTERLEAVED = 4
-    """Vectors at a time, where loops ask for several. Of 2, 4, 6 and 8, measured over all
-    elementary functions on an EPYC 9005: 4 takes 0.6 to 0.95 times as long as 1, more gain little
-    and run out of registers. Of loops that call functions, one call need not wait for another's
-    result: a gradient of 40 operations took 40 ns an element with 1, 31 with 2 and 26 with 4."""
+    """Vectors that a loop computes at a time, if it asks for several. Measured over all elementary
+    functions on an EPYC 9005, 4 vectors take 0.6 to 0.95 times as long as 1; more bring little and
+    need too many registers. In loops that call functions, one call does not wait for the result of
+    another: a gradient of 40 operations took 40 ns per element with 1, 31 with 2 and 26 with 4."""
 
     def __init__(self, fuses: bool, prefix: str = ""):
         self.lines: list[str] = []
@@ -60,18 +60,18 @@ class Writer:
         self._label_now = "start"
         self._depth = 0  # of `apart`
 
-    # What a function is part of --------------------------------------------------------------
+    # The module ------------------------------------------------------------------------------
 
     def declare(self, name: str, text: str) -> None:
         """Declare a function that the module calls."""
         raise NotImplementedError
 
     def declare_object(self, name: str) -> None:
-        """Declare what stands at a symbol's address."""
+        """Declare an object by its symbol."""
         raise NotImplementedError
 
     def interleave(self) -> None:
-        """Have the function's loops compute several vectors at a time."""
+        """Let the function's loops compute several vectors at a time."""
         raise NotImplementedError
 
     # Instructions ----------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class Writer:
         return name
 
     def call(self, name: str, result: str, *arguments: tuple[str, str]) -> str:
-        """Call what a symbol stands for, with LLVM's types and operands."""
+        """Call a symbol; arguments are pairs of an LLVM type and an operand."""
         kinds = ", ".join(kind for kind, _ in arguments)
         self.declare(name, f"{result} @{name}({kinds})")
         passed = ", ".join(f"{kind} {text}" for kind, text in arguments)
@@ -111,7 +111,7 @@ class Writer:
 
     @contextmanager
     def apart(self) -> Iterator[list[str]]:
-        """Collect what is written, instead of writing it."""
+        """Collect the lines that are written meanwhile, and do not add them to the function."""
         kept, self.lines = self.lines, []
         self._depth += 1
         yield self.lines
@@ -137,7 +137,7 @@ class Writer:
         return self.emit(f"inttoptr i64 {self.index(address).text} to ptr")
 
     def object_address(self, name: str) -> IRValue:
-        """Return the address that a symbol stands for, as an integer."""
+        """Return the address of a symbol, as an integer."""
         self.declare_object(name)
         return IRValue("i64", self.emit(f"ptrtoint ptr @{name} to i64"))
 
@@ -186,10 +186,10 @@ class Writer:
         self.lines.append(f"  store {STORED[kind]} {text}, ptr {address}")
 
     def stored(self, value: IRValue) -> str:
-        """Return a value's operand as memory and functions have it."""
+        """Return a value's operand as it is stored in memory and passed to functions."""
         return self.emit(f"zext i1 {value.text} to i8") if value.type == "b1" else value.text
 
-    # Tuples and what is known ----------------------------------------------------------------
+    # Tuples and static values ----------------------------------------------------------------
 
     def parts(self, value: IRValue) -> tuple[IRValue, ...]:
         """Return the entries of a tuple."""
@@ -207,7 +207,7 @@ class Writer:
         return value
 
     def dtype(self, value: IRValue) -> str:
-        """Return the type that a dtype, or a type of NumPy's, stands for."""
+        """Return the front end's name of a static dtype or NumPy type."""
         if not isinstance(value.type, Static):
             raise Untranslatable("a dtype that is not known")
         return name_of(np.dtype(value.type.value))
@@ -215,7 +215,7 @@ class Writer:
     # Numbers ---------------------------------------------------------------------------------
 
     def truth(self, value: IRValue) -> str:
-        """Return the operand of a condition."""
+        """Return the operand of a value as a condition."""
         if value.type == "b1":
             return value.text
         if value.is_number and value.type[0] in "iu":
@@ -225,7 +225,7 @@ class Writer:
         raise Untranslatable("a condition")
 
     def cast(self, value: IRValue, kind: str) -> IRValue:
-        """Return a number in another type, as an assignment to an element or NumPy's type does."""
+        """Return a number cast to another type, as NumPy's types and assignments to elements do."""
         own = value.type
         if own == kind:
             return value
@@ -284,7 +284,7 @@ class Writer:
         return IRValue(kind, tuple(parts))
 
     def _operate_complex(self, symbol: str, x: IRValue, y: IRValue) -> IRValue:
-        """Return what an operator makes of complex numbers: all parts are rounded, as NumPy's."""
+        """Return an operator applied to complex numbers. All steps are rounded, as in NumPy."""
         kind = self._common_complex(x.type, y.type)
         x, y = self.cast(x, kind), self.cast(y, kind)
         a, b, c, d = (self.part(value, k) for value in (x, y) for k in range(2))
@@ -302,8 +302,8 @@ class Writer:
     def _quotient(self, a: IRValue, b: IRValue, c: IRValue, d: IRValue) -> tuple[IRValue, IRValue]:
         """Return the parts of (a + b i) / (c + d i) by Smith's algorithm, which scales by c or d.
 
-        With c and d exchanged so that the first is the larger one, a and b are too, and the
-        imaginary part changes its sign.
+        If d is larger than c, they are exchanged, and so are a and b. The imaginary part then
+        changes its sign.
         """
         sizes = self.absolute(c), self.absolute(d)
         keep = self.compare("gte", *sizes)
@@ -326,7 +326,7 @@ class Writer:
         return "c64" if {x, y} <= narrow else "c128"
 
     def operate(self, symbol: str, x: IRValue, y: IRValue) -> IRValue:
-        """Return what an operator makes of two numbers."""
+        """Return an operator applied to two numbers."""
         if not (x.is_number and y.is_number):
             raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
         if x.type == y.type == "b1" and symbol in BITWISE:
@@ -358,7 +358,7 @@ class Writer:
         return IRValue(kind, self.emit(f"{name} i64 {x.text}, {y.text}"))
 
     def product(self, x: IRValue, y: IRValue) -> IRValue | FloatProduct:
-        """Return a product, as its factors where a sum may take it in."""
+        """Return a product; its factors if it may be contracted into a sum."""
         floats = {x.type, y.type} & {*FLOATS}
         if not (self._fuses and floats and all(factor.is_number for factor in (x, y))):
             return self.operate("Mult", x, y)
@@ -373,7 +373,7 @@ class Writer:
     def add(
         self, x: IRValue | FloatProduct, y: IRValue | FloatProduct, symbol: str = "Add"
     ) -> IRValue:
-        """Return a sum or a difference. A product of its type in it is not rounded: one of two."""
+        """Return a sum or a difference; at most one product in it becomes a fused multiply-add."""
         for term, other in ((x, y), (y, x)):
             own = other.x.type if isinstance(other, FloatProduct) else other.type
             if not isinstance(term, FloatProduct) or not isinstance(own, str):
@@ -387,11 +387,11 @@ class Writer:
         return self.operate(symbol, self.whole(x), self.whole(y))
 
     def remainder(self, x: IRValue, y: IRValue) -> IRValue:
-        """Return C's remainder of floats of one type."""
+        """Return the remainder of floats as in C."""
         return IRValue(x.type, self.emit(f"frem {llvm_type(x.type)} {x.text}, {y.text}"))
 
     def _floor_remainder(self, x: IRValue, y: IRValue) -> IRValue:
-        """Return the remainder of floats, which has the sign of the divisor."""
+        """Return the remainder of floats as in Python, with the sign of the divisor."""
         word, zero = llvm_type(x.type), number(0.0, x.type)
         rest = self.remainder(x, y).text
         exact = self.emit(f"fcmp oeq {word} {rest}, {zero}")
@@ -457,7 +457,7 @@ class Writer:
         return self.emit(f"icmp {word} {llvm_type(kind)} {x.text}, {y.text}")
 
     def _alike(self, x: IRValue, y: IRValue) -> tuple[IRValue, IRValue]:
-        """Return two integers of different types in one that has both."""
+        """Return two integers of different types, cast to one type that can hold both."""
         if x.type[0] == y.type[0] == "i":
             return self.cast(x, "i64"), self.cast(y, "i64")
         for a, b in ((x, y), (y, x)):
@@ -471,7 +471,7 @@ class Writer:
 
     def extremum(self, target: Callable, values: list[IRValue]) -> IRValue:
         if len(values) == 2 and values[0].type == values[1].type in FLOATS:
-            first, other = values  # as Python has it: the first one where they do not compare
+            first, other = values  # as in Python: the first one if they do not compare
             word = llvm_type(first.type)
             test = self.compare("lt" if target is min else "gt", other, first)
             both = f"select i1 {test}, {word} {other.text}, {word} {first.text}"
@@ -488,7 +488,7 @@ class Writer:
         return total
 
     def library(self, name: str, *values: IRValue) -> IRValue:
-        """Call a function of C's library of mathematics, of floats of one type."""
+        """Call a function of C's math library, with floats of one type."""
         kind = values[0].type
         if kind not in FLOATS or any(value.type != kind for value in values):
             raise Untranslatable(f"{name} of {[value.type for value in values]}")
@@ -525,7 +525,7 @@ class Writer:
         return IRValue("i64", self.emit(both))
 
     def common(self, x: Any, y: Any) -> Any:
-        """Return the type of what has one of two types."""
+        """Return the type of a value that has one of two types."""
         if x == y:
             return x
         if isinstance(x, str) and isinstance(y, str):
@@ -555,7 +555,7 @@ def is_tuple(kind: Any) -> bool:
 
 
 def holds(kind: str, value: IRValue) -> bool:
-    """Return whether a result of a type can be a number of another, as Numba unites types."""
+    """Return whether a result type can hold another value, as Numba unifies types."""
     own = value.type
     if kind == "f64":
         return own == "f32" or own[0] == "i"
@@ -563,9 +563,9 @@ def holds(kind: str, value: IRValue) -> bool:
 
 
 def is_harmless(lines: list[str], reads: int) -> bool:
-    """Return whether lines may run although a condition says otherwise, and are few.
+    """Return whether lines are few, and may run although their condition is false.
 
-    They read the values of so many variables.
+    `reads` is the number of variables they read without loading them.
     """
     if len(lines) + reads > 8:
         return False

@@ -1,9 +1,9 @@
-"""Operations on arrays inside loops in machine code: functions of matrices, moves of elements.
+"""Operations on arrays inside compiled loops: functions of matrices, and moves of elements.
 
-A product calls the loop inside NumPy's `matmul`, which calls BLAS: the same routine that runs where
-a product is an operation of its own, so that results have the same bits. So do solutions of linear
-equations, inverses and determinants, by LAPACK. A transpose or a part of an array that these alone
-read is no work: they get its strides.
+A matrix product calls the inner loop of NumPy's `matmul`, which calls BLAS. An eager product runs
+the same routine, so the results have the same bits. Solutions of linear equations, inverses and
+determinants call LAPACK in the same way. If only these read a transpose or a part of an array, it
+is not computed: they get its strides.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .statements import Code, Expression, Name, Statement, Suite
 
 MOVING = {"broadcast_to", "concatenate", "expand_dims", "flip", "getitem", "gather", "reshape"}
 MOVING |= {"roll", "squeeze", "stack", "tile", "transpose"}
-"""Operations that move elements, if no index of theirs is computed."""
+"""Operations that only move elements, unless one of their indices is computed."""
 
 PRODUCTS = {"matmul", "matvec"}
 DECOMPOSITIONS = {"solve": "solve", "inverse": "inv", "determinant": "det"}
 DECOMPOSITIONS["log_abs_determinant"] = "slogdet"
-"""Functions of matrices by LAPACK, and the ufuncs that compute them."""
+"""Functions of matrices that LAPACK computes, and the names of their ufuncs."""
 
 _UFUNCS = ufuncs.__name__
 MAX_RUNS = 4096
@@ -41,7 +41,7 @@ MAX_RUNS = 4096
 _MOVE = '''
 @jitable
 def NAME(out, x, runs, first, last):
-    """Move elements by runs: where each goes, where it is from, how many, and how far apart."""
+    """Move runs of elements. A run is its target, its start, its length and its step."""
     outlined()
     noalias()
     for r in range(first, last):
@@ -59,17 +59,17 @@ def NAME(out, x, runs, first, last):
 
 
 class UnfitError(Exception):
-    """An operation on arrays is none that a loop in machine code can run."""
+    """A compiled loop cannot run an operation on arrays."""
 
 
 class Operand(NamedTuple):
-    """An operand of a product: an array, and what makes the operand from it, as a view."""
+    """An operand of a function of matrices: an array, and the function that makes a view of it."""
 
     base: FusionNode
     view: Callable[[np.ndarray], np.ndarray]
 
     def samples(self, transposed: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Return an array without values, the transpose of one perhaps, and the operand of it."""
+        """Return an uninitialised array, transposed if asked for, and the operand made of it."""
         shape, dtype = self.base.shape, self.base.dtype
         array = np.empty(shape[::-1], dtype).T if transposed else np.empty(shape, dtype)
         return array, self.view(array)
@@ -79,18 +79,18 @@ class Operand(NamedTuple):
         return self.samples()[1].ndim
 
     def then(self, change: Callable[[np.ndarray], np.ndarray]) -> Operand:
-        """Return what a function makes of the operand."""
+        """Return the operand with a function applied to its view."""
         return Operand(self.base, lambda array: change(self.view(array)))
 
     def is_view(self, transposed: bool = False) -> bool:
-        """Return whether the operand needs no memory of its own."""
+        """Return whether the operand shares its array's memory."""
         return np.may_share_memory(*self.samples(transposed))
 
 
 class ArrayOperations:
-    """The operations on arrays of a loop's body: by their nodes, those that are work.
+    """The operations on arrays in a loop's body that have to run, by their nodes.
 
-    Raises UnfitError if there is one that no loop in machine code can run.
+    Raises UnfitError if a compiled loop cannot run one of them.
     """
 
     def __init__(self, lowered: Lowering, fusion: Fusion):
@@ -114,9 +114,9 @@ class ArrayOperations:
         self.work = sum(operation.work for operation in (*self.calls, *moves))
 
     def transposable(self, constants: int) -> dict[int, FusionNode]:
-        """Return which of the loop's constants, its first inputs, may be given transposed.
+        """Return the loop's constants (its first inputs) that callers may pass transposed.
 
-        These are matrices that functions of matrices alone read.
+        These are the matrices that only functions of matrices read.
         """
         operands = {operand.base: None for call in self.calls for operand in call.operands}
         return {
@@ -158,7 +158,7 @@ class ArrayOperations:
         return (MatrixProduct if name in PRODUCTS else Decomposition)(node, name, operands)
 
     def _operand(self, node: FusionNode) -> Operand:
-        """Return a product's operand, as a view of what a view or a transpose is of."""
+        """Return an operand. If it is a view or a transpose, it is a view of the original array."""
         array_node = base(node)
         own = Operand(array_node, lambda array: array.reshape(node.shape))
         if isinstance(node, ViewNode):
@@ -173,8 +173,10 @@ class ArrayOperations:
         return changed if changed.is_view() else own
 
     def _move(self, node: OpaqueNode) -> Move:
-        """Return an operation that moves elements; it does so with their positions now."""
-        sources: dict[FusionNode, int] = {}  # where the elements of each begin, counted from 1
+        """Return a move of elements, which is found by moving their positions now."""
+        sources: dict[
+            FusionNode, int
+        ] = {}  # the position of each one's first element, counted from 1
 
         def positions(source: FusionNode) -> np.ndarray:
             if isinstance(source, ViewNode):
@@ -190,15 +192,16 @@ class ArrayOperations:
 
         try:
             return Move(node, positions(node).reshape(-1), sources)
-        except IndexError:  # it is raised when the loop runs
+        except IndexError:  # the operation raises it when it runs
             raise UnfitError from None
 
 
 class MatrixCall:
-    """A function of stacks of matrices, by the loop inside a ufunc of NumPy's.
+    """A function of stacks of matrices, computed by the inner loop of a NumPy ufunc.
 
-    `ranks` are those of a matrix, a vector or a number in each operand and result. Where there are
-    two results, the second is the node's. A `checked` loop has NaN for a matrix that is singular.
+    `ranks` has the rank of the core (matrix, vector or number) of each operand and result. If the
+    ufunc has two results, the node is the second. A `checked` ufunc returns NaN for a singular
+    matrix.
     """
 
     checked = False
@@ -215,7 +218,7 @@ class MatrixCall:
         self._sizes, self.work = len(numbers.sizes), prod(numbers.sizes)
 
     def takes_transpose(self, node: FusionNode) -> bool:
-        """Return whether an array that is given may be a transpose, as far as this reads it."""
+        """Return whether callers may pass an array transposed, as far as this function reads it."""
         if not all(operand.is_view(True) for operand in self.operands if operand.base is node):
             return False
         try:
@@ -225,10 +228,10 @@ class MatrixCall:
         return True
 
     def words(self, transposes: Collection[FusionNode] = ()) -> list[int]:
-        """Return what NumPy's loop needs, where arrays are transposes of what is given.
+        """Return the arguments of NumPy's loop; the arrays in `transposes` are passed transposed.
 
-        These are its address, what it is given, where operands begin in their arrays in bytes, the
-        number of matrices and their sizes, and strides.
+        These are the loop's address and data, the byte offset of each operand in its array, the
+        number of matrices, their sizes, and the strides.
         """
         numbers = self._numbers(transposes)
         return [*self._loop, *numbers.starts, *numbers.sizes, *numbers.strides]
@@ -251,16 +254,16 @@ class MatrixCall:
         return _LoopArguments(starts, [count, *sizes], [*strides, *cores])
 
     def _prepared(self, *operands: np.ndarray) -> Sequence[np.ndarray]:
-        """Return what the ufunc is called with."""
+        """Return the operands of the ufunc."""
         return operands
 
     def _shapes(self, *shapes: tuple[int, ...]) -> tuple[Sequence[int], Sequence[tuple[int, ...]]]:
-        """Return the sizes of matrices, and the shapes of results, from those of operands."""
+        """Return the core sizes, and the shapes of results, for operands of these core shapes."""
         results = [shapes[-1][:rank] for rank in self._ranks[len(shapes) :]]
         return shapes[-1], results
 
     def write(self, segment: LoopSegment) -> Code:
-        """Return the call of NumPy's loop, with a table of addresses."""
+        """Return the call of NumPy's loop; a table holds the addresses of its arrays."""
         segment.work["    addresses = np.empty(4, np.int64)"] = None
         words = [segment.sizes.add(word) for word in self.words()]
         segment.calls[self] = words[0]
@@ -279,7 +282,7 @@ class MatrixCall:
         return [*code, *self._check(segment, out, count)] if self.checked else code
 
     def _text(self, count: int) -> str:
-        """Return a function of the arrays, the table and words that calls NumPy's loop."""
+        """Return the text of a function that fills the table and calls NumPy's loop."""
         operands = len(self.operands)
         names = [f"x{k}" for k in range(count)]
         lines = [f"def NAME({', '.join(names)}, addresses, words):", "    outlined()"]
@@ -292,7 +295,7 @@ class MatrixCall:
         return "\n".join(["@jitable", *lines, f"    ufuncs.call_loop({arguments})", "    return 0"])
 
     def _check(self, segment: LoopSegment, out: Name, count: int) -> Code:
-        """Return statements that end the loop where a matrix was singular."""
+        """Return statements that end the loop if a matrix was singular."""
         size = segment.sizes.number(prod(self.node.shape[-self._ranks[-1] :]))
         first = Expression("{}[matrix * {}]", out, size)
         failed = Statement(Expression("plan[0]"), "-1")
@@ -302,7 +305,7 @@ class MatrixCall:
 
 
 class _LoopArguments(NamedTuple):
-    """The arguments of a loop of NumPy's, but for addresses."""
+    """The arguments of a NumPy loop, except addresses."""
 
     starts: list[int]
     sizes: list[int]
@@ -310,18 +313,18 @@ class _LoopArguments(NamedTuple):
 
 
 class MatrixProduct(MatrixCall):
-    """A product of matrices, or of matrices and vectors."""
+    """A product of matrices, or of a matrix and a vector."""
 
     def __init__(self, node: FusionNode, name: str, operands: Sequence[Operand]):
         x, y = operands
-        if name == "matvec" and x.rank == 2 <= y.rank != 1:  # as the operation does it
+        if name == "matvec" and x.rank == 2 <= y.rank != 1:  # as the eager operation does
             x, y = y, x.then(np.transpose)
         elif name == "matvec":
             y = y.then(lambda array: array[..., None])
         super().__init__(node, np.matmul, (x, y), (2, 2, 2))
 
     def _prepared(self, x: np.ndarray, y: np.ndarray) -> Sequence[np.ndarray]:
-        if y.ndim == 2 < x.ndim and x.flags.c_contiguous:  # one product in place of many
+        if y.ndim == 2 < x.ndim and x.flags.c_contiguous:  # one product instead of many
             x = x.reshape(-1, x.shape[-1])
         return x, y
 
@@ -350,7 +353,7 @@ class Move:
     """Elements of arrays in another order, and zeros."""
 
     def __init__(self, node: FusionNode, positions: np.ndarray, sources: dict[FusionNode, int]):
-        """Begin with the positions of the elements among those of all `sources`, or 0."""
+        """Take the position of each element among those of all `sources`; 0 stands for a zero."""
         self.node, self.sources, self.work = node, list(sources), node.size
         starts = np.array([0, *sources.values()])
         owners = np.searchsorted(starts, positions, "right") - 1
@@ -367,7 +370,7 @@ class Move:
         self._table = ArrayNode(table.shape, table.dtype, table)
 
     def write(self, segment: LoopSegment) -> Code:
-        """Return the calls that move the runs of each array."""
+        """Return the calls that move the runs of each source."""
         out, table = segment.array(self.node), segment.array(self._table)
         code: Code = []
         if self._filled:
@@ -393,7 +396,7 @@ def _constant(node: FusionNode) -> np.ndarray | None:
 
 
 def _are_apart(node: OpaqueNode, index: np.ndarray) -> bool:
-    """Return whether no two elements are added up at indices."""
+    """Return whether no index occurs twice, so that nothing is added up."""
     return node.run(np.ones(node.operands[0].shape, np.int64), index).max(initial=0) < 2
 
 
@@ -402,7 +405,7 @@ def _address(array: np.ndarray) -> int:
 
 
 def _batches(batch: tuple[int, ...], arrays: Sequence[np.ndarray]) -> tuple[int, list[int]]:
-    """Return the number of matrices in stacks, and the steps from one to the next."""
+    """Return the number of matrices in a stack, and each array's step from one to the next."""
     axes = [axis for axis, size in enumerate(batch) if size > 1]
     if not axes:
         return 1, [0] * len(arrays)
@@ -414,9 +417,9 @@ def _batches(batch: tuple[int, ...], arrays: Sequence[np.ndarray]) -> tuple[int,
 
 
 def _runs(positions: np.ndarray, owners: np.ndarray) -> np.ndarray:
-    """Return runs of elements that lie equally far apart in one array.
+    """Return runs of elements with one step in one array.
 
-    Each is where it goes, where it is from, how many elements it has, and how far apart they are.
+    A run is its target, its start, its length and its step.
     """
     steps, last = np.diff(positions), len(positions) - 1
     breaks = (steps[1:] != steps[:-1]) | (owners[2:] != owners[1:-1])

@@ -1,8 +1,8 @@
-"""Block functions of kernels, in Python that Numba compiles.
+"""Block functions of kernels, as source text in the kernel language.
 
-A block function goes over a range of a kernel's rows (of elements, where it is flat) and returns
-its totals. Long rows go by chunks with partial sums of their own, as in `reduce`. In a text, sizes
-and whatever else comes from shapes are parameters.
+A block function processes a range of a kernel's rows, or of its elements if the kernel is flat, and
+returns the totals of that range. Long rows are processed in chunks, each with its own partial sum,
+as in `reduce`. Sizes and other numbers that follow from shapes are parameters of the function.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIRST, LAST = Name("first"), Name("last")
 
 
 class Block(BlockScope):
-    """The block function of one kernel, and what it is called with."""
+    """The block function of one kernel, and its arguments."""
 
     def __init__(self, fusion: Fusion, kernel: Kernel):
         super().__init__(fusion, kernel)
@@ -31,7 +31,7 @@ class Block(BlockScope):
         self.imported |= modules(self.body)
 
     def text(self) -> str:
-        """Return the source of the function, and of those that it calls."""
+        """Return the source of the block function and of its helpers."""
         totals = [f"total_{self.names[node]}" for node in self.totals]
         pairs = zip(totals, self.totals, strict=True)
         starts = [f"    {name} = {identity(node)}" for name, node in pairs]
@@ -45,18 +45,18 @@ class Block(BlockScope):
         return "\n\n\n".join([*self.helpers, "\n".join(lines)])
 
     def _element_roots(self, number: int) -> list[FusionNode]:
-        """Return the roots of a pass: reductions over elements, and elements that are stored."""
+        """Return the roots of a pass: its reductions over elements, and the elements it stores."""
         roots = [node for node in self.kernel.roots if not isinstance(node, RowGatherNode)]
         roots = [node for node in roots if self.fusion.homes[node].access == ELEMENT]
         return [node for node in roots if self.pass_of(*self._find_computed(node)) == number]
 
     def _find_computed(self, node: FusionNode) -> tuple[FusionNode, Access]:
-        """Return the value that a root needs: the root, or the operand that it reduces."""
+        """Return what the pass computes for a root: the root itself, or the operand it reduces."""
         access = self.fusion.homes[node].access
         return self.operands(node, access)[0] if isinstance(node, ReduceNode) else (node, access)
 
     def _flat_body(self) -> Code:
-        """Return a loop for each range in which a padding is either zero or not."""
+        """Return loops over ranges in each of which a padding is either zero throughout or not."""
         roots = self._element_roots(0)
         size = self.kernel.domain.size
         pads = self._pads(roots)
@@ -70,14 +70,14 @@ class Block(BlockScope):
     def _flat_loop(
         self, roots: list[FusionNode], low: int, high: int, live: set[tuple[FusionNode, Access]]
     ) -> Code:
-        """Return a loop over the elements from `low` to `high`, where paddings are `live`."""
+        """Return a loop over elements `low` to `high`; paddings in `live` are not zero there."""
         begin: Any = Expression("max({}, {})", FIRST, self.offset(low)) if low else FIRST
         inside = high < self.kernel.domain.size
         end: Any = Expression("min({}, {})", LAST, self.offset(high)) if inside else LAST
         return LoopCode(self, roots, begin, end, [], live).code()
 
     def _pads(self, roots: list[FusionNode]) -> dict[tuple[FusionNode, Access], tuple[int, int]]:
-        """Return the paddings that are computed, and the ranges in which they are not zero."""
+        """Return the paddings that the kernel computes, and the range where each is not zero."""
         ranges: dict[tuple[FusionNode, Access], tuple[int, int]] = {}
         for key in reach([(root, ELEMENT) for root in roots], lambda key: self.below(*key)):
             node, access = key
@@ -95,10 +95,11 @@ class Block(BlockScope):
         return [Suite(Expression("for i in range({}, {})", FIRST, LAST), [*self._tiles(), *code])]
 
     def _row_code(self, row: RowCode) -> Code:
-        """Return passes over each row, every one after the values that it needs.
+        """Return the passes over one row. A pass follows those whose results it needs.
 
-        A row's maximum, say, is there after a first pass, the sum of exp(x - maximum) after a
-        second one. Costly elements of one pass that another one needs are saved.
+        In a softmax, for example, the first pass computes the row's maximum and the second the sum
+        of exp(x - maximum). If a later pass needs elements that are costly, the earlier one saves
+        them.
         """
         needed = map(self._find_computed, self.kernel.roots)
         last = max([self.pass_of(*key) for key in needed], default=0)
@@ -125,7 +126,7 @@ class Block(BlockScope):
         return LoopCode(self, roots, "0", COLUMNS, saved, set(), row).code()
 
     def _tiles(self) -> Code:
-        """Return every few rows, make as many rows of each transpose, and find the current one."""
+        """Return code that computes the next `TILE` rows of each transpose when it needs them."""
         if not self.transposes:
             return []
         calls: Code = []
@@ -137,13 +138,13 @@ class Block(BlockScope):
         return [Statement(TILE_ROW, row), Suite(Expression("if not {}", TILE_ROW), calls)]
 
     def _saves(self, last: int) -> list[tuple[FusionNode, Access]]:
-        """Return elements that are costly to compute and needed in a later pass than their own."""
+        """Return costly elements that a pass computes and a later pass needs."""
         saves: list[tuple[FusionNode, Access]] = []
 
         def inside(key: tuple[FusionNode, Access]) -> list[tuple[FusionNode, Access]]:
             return [key for key in self.below(*key) if key[1].per not in ("row", "scalar")]
 
-        for number in range(last, -1, -1):  # backwards: what is saved needs operands itself
+        for number in range(last, -1, -1):  # backwards: saved elements need operands, too
             roots = [(node, ELEMENT) for node in self._element_roots(number)]
             roots += [key for key in saves if self.pass_of(*key) == number]
             starts = [below for key in roots for below in inside(key)]

@@ -1,7 +1,8 @@
-"""The memory of small arrays inside programs, which nobody outside sees, is kept between calls.
+"""Memory of small arrays inside programs, kept between calls.
 
-They lie together, each program's for itself, so that a call neither makes nor frees them. Others
-are made and freed in each call, large ones by the kernels' `memory`.
+Only arrays that the caller never sees are kept. They share one piece of memory per program, so a
+call neither allocates nor frees them. All other arrays are made and freed in each call; the memory
+of large ones comes from the kernels' `memory`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MAX_BYTES = 2**20
 
 
 class Span(NamedTuple):
-    """An array, and the first and the last step at which it is used."""
+    """An array, with the first and the last step that use it."""
 
     name: str
     shape: tuple[int, ...]
@@ -35,16 +36,16 @@ class Span(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return its bytes, up to the end of a line of memory."""
+        """Return the size in bytes, rounded up to whole cache lines."""
         return -(-prod(self.shape) * self.dtype.itemsize // LINE) * LINE
 
 
 class Scratch:
-    """A program's small arrays, in one piece of memory that its calls use again.
+    """A program's small arrays, in one piece of memory that its calls reuse.
 
-    A call takes them and gives them back when it is over. One that runs meanwhile, in another
-    thread or from within, gets others; what a call that raised had taken is freed. One set is
-    kept, for as long as the program.
+    A call takes the arrays and gives them back when it ends. If another call runs meanwhile, in
+    another thread or from within, it gets a new set. A call that raises does not give its set back,
+    so that set is freed. The program keeps one set.
     """
 
     def __init__(self, spans: Sequence[Span]):
@@ -55,7 +56,7 @@ class Scratch:
         _all.add(self)
 
     def take(self) -> tuple[np.ndarray, ...]:
-        """Return the arrays, whose elements may be anything."""
+        """Return the arrays, uninitialised."""
         try:
             return self._spare.pop()
         except IndexError:
@@ -64,7 +65,7 @@ class Scratch:
     def _make_arrays(self) -> tuple[np.ndarray, ...]:
         memory = np.empty(self.size + LINE, np.uint8)
         pairs = zip(self._spans, self._offsets, strict=True)
-        start = -memory.ctypes.data % LINE  # of the first complete line
+        start = -memory.ctypes.data % LINE  # of the first whole cache line
         return tuple(np.ndarray(span.shape, span.dtype, memory, start + at) for span, at in pairs)
 
 
@@ -72,16 +73,16 @@ _all: weakref.WeakSet[Scratch] = weakref.WeakSet()
 
 
 def clear() -> None:
-    """Free what all programs keep."""
+    """Free the arrays that programs keep."""
     for scratch in list(_all):
         scratch._spare.clear()
 
 
 def offsets(spans: Sequence[Span]) -> tuple[list[int], int]:
-    """Return the byte offsets of arrays in one piece of memory, and the size of that.
+    """Return the byte offsets of arrays in one piece of memory, and the size of that memory.
 
-    Those that are used at the same time do not overlap. In the order of their first use each
-    takes the smallest piece that is free and large enough, or the largest, which then grows.
+    Arrays in use at the same time do not overlap. In order of first use, each array takes the
+    smallest free piece that is large enough. If none is, the largest free piece grows.
     """
     sizes: list[int] = []
     chosen: dict[int, int] = {}

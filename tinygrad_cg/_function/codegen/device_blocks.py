@@ -1,10 +1,10 @@
 """Kernels of a GPU: the text of one kernel, from the values that fusion assigned to it.
 
-Threads share the elements of a flat domain. In one of rows, groups of threads of a block each take
-a row, and share its columns. After a pass all of the group have its values per row: combined from
-partial results as `groups` of the kernels says. Values of earlier passes are computed again rather
-than saved. A total, and sums of columns, are partial results of blocks, which a further kernel
-combines. Which thread adds what depends on sizes alone, so results have the same bits at each run.
+Threads share the elements of a flat domain. In a domain of rows, each group of threads takes a row
+and shares its columns. After a pass, all threads of the group have the values per row, which are
+combined from partial results (see `groups` of the kernels). Values of earlier passes are computed
+again, not saved. Totals and sums of columns are partial results of blocks, which another kernel
+combines. Which thread adds what depends on sizes only, so each run gives the same bits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PART = Name("own")  # where a group's sums of columns begin
 
 
 def tree(node: ReduceNode) -> tuple[str, Expression]:
-    """Return the function that combines the values of a group of threads, and its expression."""
+    """Return the text of the function that combines a group's values, and its expression."""
     combined = combine(node, Name("value"), Name("other"))
     expression = combined if isinstance(combined, Expression) else Expression("{}", combined)
     kind = type_name(node.dtype)
@@ -47,7 +47,7 @@ def tree(node: ReduceNode) -> tuple[str, Expression]:
 
 
 class DeviceLoop(LoopCode):
-    """One pass over the elements of a row, or of a range, by the threads that share it."""
+    """One pass over a row or a range, which threads share."""
 
     block: DeviceBlock
 
@@ -56,7 +56,7 @@ class DeviceLoop(LoopCode):
         self.first, self.step = first, step
 
     def code(self) -> Code:
-        """Return the statements of the pass, and after it those of its results by row."""
+        """Return the statements of the pass, and those that combine its results per row."""
         body = self._body()
         starts: Code = [Statement(part, identity(node)) for node, part in self.parts.items()]
         head = Expression(f"for {LEFT} in range({{}}, {{}}, {self.step})", self.first, self.end)
@@ -94,7 +94,7 @@ class DeviceLoop(LoopCode):
 
 
 class DeviceRow(RowCode):
-    """Statements that all threads of a group carry out for their row; the first one stores."""
+    """Statements that all threads of a group run for their row; the first thread stores."""
 
     block: DeviceBlock
 
@@ -112,7 +112,7 @@ class DeviceRow(RowCode):
 
 
 class DeviceScalars(Scalars):
-    """Values of one element, which each thread computes, of arrays, literals and numbers."""
+    """Values of one element, which every thread computes from arrays, literals and numbers."""
 
     def __init__(self, array: Callable[[FusionNode], Name], number: Callable[[int], Name]):
         self.array, self.number = array, number
@@ -120,7 +120,7 @@ class DeviceScalars(Scalars):
         self.literals: dict[np.dtype, list[Any]] = {}
 
     def literal(self, node: LiteralNode) -> Expression:
-        """Return a literal of the program: an element of an array, so that no text has it."""
+        """Return a literal as an element of an array, so that it is not part of the text."""
         numbers = self.literals.setdefault(node.dtype, [])
         numbers.append(node.number)
         return Expression(f"literals_{node.dtype.name}[{len(numbers) - 1}]")
@@ -130,7 +130,7 @@ class DeviceScalars(Scalars):
 
 
 class DeviceBlock(Block):
-    """The text of one kernel. Its parameters are arrays, literals, and what `numbers` are."""
+    """The text of one kernel. Its parameters are arrays, literals, and the `numbers`."""
 
     def __init__(self, fusion: Fusion, kernel: Kernel):
         self.trees: dict[str, str] = {}  # by text, the names of functions
@@ -144,28 +144,28 @@ class DeviceBlock(Block):
         super().__init__(fusion, kernel)
 
     def scalar(self, node: FusionNode) -> Any:
-        """Return the name of a value of one element, or its number."""
+        """Return the variable of a value of one element, or the number itself."""
         return self.computed.value(node)
 
     def tree(self, node: ReduceNode) -> str:
-        """Return the name of the function that combines what the threads of a group have."""
+        """Return the name of the function that combines the values of a group's threads."""
         text, expression = tree(node)
         self.imported |= set(expression.modules)
         return self.trees.setdefault(text, f"tree_{len(self.trees)}")
 
     @property
     def blocks(self) -> int:
-        """Return how many blocks run the kernel: the same for the same sizes."""
+        """Return how many blocks run the kernel, which depends on sizes only."""
         count = adapter.blocks_for(self.rows * self.group)
         return min(count, MAX_PARTS) if self.columns else count
 
     @property
     def groups(self) -> int:
-        """Return how many rows are gone through at a time, by all blocks."""
+        """Return how many rows all blocks process at a time."""
         return self.blocks * (self.threads // self.group)
 
     def transposed(self, node: TransposeNode, column: Any) -> Expression:
-        """Return an element of the current row of a transpose: of a column of what it is of."""
+        """Return an element of the current row of a transpose, read from the original array."""
         rows, columns = self.offset(node.rows), Name("columns")
         text = "{}[{} // {} * ({} * {}) + {} * {} + {} % {}]"
         array = self.array(base(node.operands[0]))
@@ -201,7 +201,7 @@ class DeviceBlock(Block):
         return [Suite(Expression(text, rows), [*head, *code])]
 
     def source(self) -> tuple[str, list[Given]]:
-        """Return the text of the kernel, and what its parameters before the numbers are."""
+        """Return the text of the kernel, and its parameters, except numbers."""
         totals = {node: f"total_{self.names[node]}" for node in self.totals}
         scalars = self.computed.take()
         lines = render(scalars)
@@ -235,12 +235,13 @@ class DeviceBlock(Block):
 
     @property
     def integers(self) -> list[int]:
-        """Return the numbers that the kernel is launched with, after arrays."""
+        """Return the numbers that follow the arrays in a launch."""
         return [*([] if self.flat else [self.kernel.domain.columns, self.group]), *self.numbers]
 
 
 Given = tuple[str, Any]
-"""What a parameter is: an "array", partial sums of "columns" or of a "total", or "literals"."""
+"""The kind of a parameter ("array", "columns" or "total" for partial results, or "literals"), and
+its node or dtype."""
 
 HEAD = '''"""Generated by tinygrad_cg from a traced program, for a GPU."""
 

@@ -1,4 +1,4 @@
-"""The target of programs on a GPU: each fused kernel is a kernel of CUDA."""
+"""The target of programs on a GPU: each fused kernel is a CUDA kernel."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ build.device = devices.GPU  # pyright: ignore[reportFunctionMemberAccess]
 
 
 class DeviceExecutable(Executable):
-    """A compiled graph on arrays of a GPU; single values of the processor go along.
+    """A compiled graph on arrays of a GPU. Scalars may be in the processor's memory.
 
-    Of larger arrays in the processor's memory each operation decides for itself.
+    If a larger array is in the processor's memory, operations run one by one.
     """
 
     def __init__(self, graph: FuncGraph):
@@ -47,7 +47,7 @@ class DeviceExecutable(Executable):
 
     @property
     def sources(self) -> list[str]:
-        """Return the texts of the program, with comments on how kernels are launched."""
+        """Return the program's texts, with comments on how kernels are launched."""
         call, *kernels = self.texts
         notes = [
             f"    # segment_{k}: {segment.repeated.note}"
@@ -74,7 +74,7 @@ class DeviceExecutable(Executable):
 
 
 class DeviceTarget(Target):
-    """Kernels of CUDA, one for each kernel of the program and for the end of its totals."""
+    """CUDA kernels: one for each kernel of the program, and others that finish totals."""
 
     keeps_arrays = False  # the library of arrays has a pool
 
@@ -86,14 +86,14 @@ class DeviceTarget(Target):
     def segments(
         self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
     ) -> list[DeviceSegment]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return the kernels that run between two operations on arrays, as one segment."""
+        """Return the kernels between two operations on arrays, as one segment."""
         blocks = [DeviceBlock(fusion, kernel) for kernel in kernels]
         return [DeviceSegment(fusion, blocks, finals)] if blocks or finals else []
 
     def compile_batch(self, segments: Any) -> AbstractContextManager[None]:
-        """Return a context for compiling; kernels are compiled when they first run.
+        """Return a context that does nothing, since kernels are compiled when they first run.
 
-        What one segment alone writes and reads is its own from here on.
+        From here on, arrays that only one segment uses belong to that segment.
         """
         for segment, _ in segments:
             others = [other for other, _ in segments if other is not segment]
@@ -101,7 +101,7 @@ class DeviceTarget(Target):
         return nullcontext()
 
     def function(self, segment: Any, kinds: Kinds) -> tuple[Callable[..., Any], Any]:
-        """Return a segment's ``run(*arrays, sizes)``; its sizes are known to it."""
+        """Return a segment's ``run(*arrays, sizes)``, which knows the sizes already."""
         return segment.run, segment
 
     def splitter(self, segment: Any, k: int, shapes: Shapes) -> Callable[..., Any]:
@@ -109,7 +109,7 @@ class DeviceTarget(Target):
         raise TypeError("segments on a GPU are not split over threads")
 
     def operation(self, node: OpaqueNode) -> Callable[..., Any]:
-        """Return what runs an operation on arrays: its result is on the GPU, whatever it made."""
+        """Return the function that runs an operation on arrays, with its result on the GPU."""
         return lambda *arrays: _place(node.on_gpu(*arrays))
 
 
@@ -120,7 +120,7 @@ def _place(value: Any) -> Any:
 
 
 class _Launch:
-    """A kernel, what it is given, and how many blocks run it."""
+    """A kernel, its arguments, and the number of blocks."""
 
     def __init__(self, source: str, blocks: int, arguments: list[Any], integers: Sequence[int]):
         self.source, self.blocks, self.arguments = source, blocks, arguments
@@ -131,8 +131,8 @@ class _Launch:
 class DeviceSegment:
     """Kernels and scalars between two operations on arrays: see `segment.Segment`.
 
-    `given` of a launch are nodes, whose arrays are the segment's or its own, pairs ("parts", node)
-    of partial results, and arrays of literals.
+    The `arguments` of a launch are nodes, whose arrays come from the caller or belong to the
+    segment, pairs ("parts", node) for partial results, and arrays of literals.
     """
 
     large = False
@@ -148,7 +148,7 @@ class DeviceSegment:
         self._own: dict[Any, tuple[tuple[int, ...], np.dtype]] = {}  # arrays of its own
 
     def write(self) -> None:
-        """Write and compile the kernels, in order; totals are finished where they are needed."""
+        """Write and compile the kernels in order. Totals are finished before their first use."""
         pending: list[ReduceNode] = []
         totals = {node for block in self.blocks for node in block.totals}
         for block in self.blocks:
@@ -184,7 +184,7 @@ class DeviceSegment:
         return node
 
     def _parts(self, node: ReduceNode, groups: int, totals: set[Any]) -> Any:
-        """Return where a kernel puts partial results: a single one is the result."""
+        """Return where a kernel stores partial results. If there is one, it is the result."""
         result = self._array(node, totals)
         if groups == 1:
             return result
@@ -192,7 +192,7 @@ class DeviceSegment:
         return "parts", node
 
     def _finish_columns(self, node: ReduceNode, groups: int) -> None:
-        """Add the kernel that combines the sums of columns of all groups."""
+        """Add the kernel that combines the column sums of all groups."""
         text, expression = tree(node)
         code = _combine_parts(node, Name("total"), "parts[k * columns + column]", "count", "tree_0")
         lines = [
@@ -208,7 +208,7 @@ class DeviceSegment:
         self._add(source, blocks, [("parts", node), node], [groups, node.size])
 
     def _finish(self, totals: list[ReduceNode], finals: list[FusionNode]) -> None:
-        """Add the kernel of one block that combines totals, and computes scalars of them."""
+        """Add the kernel, of one block, that combines totals and computes scalars from them."""
         if not totals and not finals:
             return
         names = NodeNames()
@@ -252,9 +252,9 @@ class DeviceSegment:
         self._add(source, 1, list(arguments.values()), list(numbers))
 
     def keep(self, others: set[FusionNode]) -> None:
-        """Make arrays that neither `others` are, nor an operation or a result, the segment's own.
+        """Take over written arrays that no output, no operation and none of `others` uses.
 
-        After this the launches are complete, and it is chosen whether they are repeated at once.
+        After this the launches are complete, and they may become a CUDA graph.
         """
         opaque = [node for node in self.fusion.nodes if isinstance(node, OpaqueNode)]
         outside = [*self.fusion.outputs, *[operand for node in opaque for operand in node.operands]]
@@ -279,7 +279,7 @@ class DeviceSegment:
         return "constant" if node.is_input and not is_argument else "read"
 
     def run(self, *arrays: Any) -> None:
-        """Run the kernels on arrays that they read and write, after which stand sizes."""
+        """Run the kernels on the arrays that they read and write, which sizes follow."""
         own_arrays = arrays[: len(self.arrays)]
         if self.repeated is None:
             self._launch(own_arrays, self._make())
@@ -287,7 +287,7 @@ class DeviceSegment:
             self.repeated(own_arrays)
 
     def _make(self) -> dict[Any, Any]:
-        """Return new arrays that are the segment's own."""
+        """Return new arrays for the segment's own values."""
         empty = devices.library().empty
         return {key: empty(shape, dtype) for key, (shape, dtype) in self._own.items()}
 
@@ -305,7 +305,7 @@ class DeviceSegment:
 
 
 def _combine_parts(node: ReduceNode, total: Name, part: str, count: str, tree_name: str) -> Code:
-    """Return statements by which the threads of a block combine partial results."""
+    """Return the statements by which the threads of a block combine partial results."""
     body: Code = [Statement(total, combine(node, total, Name(part)))]
     loop = Suite(Expression(f"for k in range({THREAD}, {count}, cuda.blockDim.x)"), body)
     end = Statement(total, f"{tree_name}({total}, {THREAD}, cuda.blockDim.x)")

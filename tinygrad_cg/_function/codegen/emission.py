@@ -1,8 +1,8 @@
-"""Emitters: statements for each kind of node, in loops, once a row, and as single numbers.
+"""Emitters: how each kind of node is written in loops, once per row, and as a single number.
 
-An emitter returns the expression of a node's value, or a name or a number that has it already. It
-asks what is being written (`loop.LoopCode`, `loop.RowCode`, `scalars.Scalars`) for the values of
-operands. Code for another target, of LLVM say, is another table of emitters.
+An emitter returns the expression of a node's value, or a name or number that holds it already. It
+asks the code that is being written (`loop.LoopCode`, `loop.RowCode`, `scalars.Scalars`) for the
+values of the operands.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from .expressions import call, convert_expression, number_text, scalar, type_nam
 from .statements import Expression, Name
 
 COLUMNS, INDEX, LEFT, TILE_ROW = map(Name, ("columns", "i", "left", "tile_row"))
-"""Variables of block functions: the row's elements, the row, the first element of a loop's chunk,
-the first element of the current row among the rows of transposes."""
+"""Variables of block functions: the number of columns, the row, the first element of a chunk, and
+the position of the current row among the rows of transposes."""
 
 Pairs = list[tuple[FusionNode, Access]]
 
 
 class Emitter:
-    """The emitter of nodes that are loaded from memory."""
+    """Emitter of nodes that are loaded from memory, and base class of all others."""
 
     stem: str | None = None
-    """A word for names of variables in loops, if it is not the node's label."""
+    """Stem of the names of variables in loops; by default the node's label."""
 
     def emit(
         self, code: Any, node: FusionNode, access: Access, operands: Pairs, column: Any
     ) -> Any:
-        """Return the value of a row, or in a column of it: in a loop, of the element it is at."""
+        """Return the node's value per row, or in a column; in a loop, of the current element."""
         raise TypeError(f"{node!r} is computed by no loop")
 
     def scalar_operands(self, node: FusionNode) -> tuple[FusionNode, ...]:
-        """Return the operands that have to be computed before the node as scalars."""
+        """Return the operands that have to be computed, as scalars, before the node."""
         return ()
 
     def as_scalar(self, scalars: Any, node: FusionNode) -> Any:
@@ -139,7 +139,7 @@ EMITTERS: dict[type[FusionNode], Emitter] = {
     nodes.SliceNode: _Slice(),
     nodes.TransposeNode: _Transpose(),
 }
-"""By kind of node; those that are not here are loaded from memory."""
+"""Emitters by class of node. Nodes of other classes are loaded from memory."""
 _LOADED = Emitter()
 
 
@@ -165,7 +165,7 @@ _EXTREMA = {"max": kmath.maximum, "min": kmath.minimum}
 
 
 def identity(node: ReduceNode) -> str:
-    """Return the number that a reduction starts from."""
+    """Return the start value of a reduction."""
     name, dtype = node.name, node.dtype
     if name not in _EXTREMA:
         return number_text(name in ("prod", "all"), dtype)
@@ -179,7 +179,7 @@ def identity(node: ReduceNode) -> str:
 
 
 def combine(node: ReduceNode, total: Any, value: Any) -> Any:
-    """Return a total with one more value, in exactly this order."""
+    """Return the total combined with a value, in exactly this order."""
     if node.name in _EXTREMA:
         return call(_EXTREMA[node.name], (total, value))
     return convert_expression(
@@ -188,7 +188,7 @@ def combine(node: ReduceNode, total: Any, value: Any) -> Any:
 
 
 def combine_any_order(node: ReduceNode, total: Any, value: Any) -> Any:
-    """Return a total with one more value, in any order, so that LLVM vectorises the loop."""
+    """Return the total combined with a value, in any order, so that LLVM vectorises the loop."""
     if is_floating(node.dtype) and node.name in _REASSOCIATING:
         return Expression(f"{_REASSOCIATING[node.name]}({{}}, {{}})", total, value)
     return combine(node, total, value)

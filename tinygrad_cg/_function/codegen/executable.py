@@ -1,8 +1,8 @@
-"""Graphs as executables: kernels, and operations on arrays between them, in one Python function.
+"""Executables: kernels, and operations on arrays between them, in one Python function.
 
-A program is cut into segments by the operations that run on arrays. A small segment is one
-compiled function. In a large one each kernel is split over threads by its block function's address,
-whatever the number of threads, so that results have the same bits on any.
+Operations that run on whole arrays cut a program into segments. A small segment is one compiled
+function. In a large segment, threads share the blocks of each kernel. How a kernel is cut into
+blocks does not depend on the number of threads, so results have the same bits on any number.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def build(graph: FuncGraph) -> Executable:
 
 
 class Executable:
-    """A compiled graph, from arrays to fresh ones."""
+    """A compiled graph: a function of arrays that returns new arrays."""
 
     def __init__(self, fusion: Fusion, inputs: int, target: Target):
         self.texts: list[str] = []
@@ -52,12 +52,12 @@ class Executable:
             array = base(node)
             if not array.is_input and not isinstance(array, OpaqueNode):
                 self._shapes.setdefault(array, node.shape)
-        self._constants: set[FusionNode] = set()  # operations that have been run already
+        self._constants: set[FusionNode] = set()  # operations that were run beforehand
         opaque = [node for node in fusion.nodes if isinstance(node, OpaqueNode)]
         self._read_by_opaque = {base(operand) for node in opaque for operand in node.operands}
         self._scope: dict[str, Any] = dict(target.names)
         self._steps = Steps()
-        self._notes: list[str] = []  # the literals of kernels, for readers of the text
+        self._notes: list[str] = []  # comments on the literals of kernels
         self._plan(opaque)
         names = ", ".join([f"x{position}" for position in range(inputs)])
         lines = ["def call(arrays):", *self._notes, *[f"    {names}, = arrays"] * bool(names)]
@@ -74,14 +74,14 @@ class Executable:
 
     @property
     def sources(self) -> list[str]:
-        """Return the texts of the program, for readers: of its call, then of its segments."""
+        """Return the program's texts for readers: the call, then the segments."""
         return self.texts
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         return self.call(arrays)
 
     def _plan(self, opaque: list[OpaqueNode]) -> None:
-        """Add the steps: operations on arrays by stages, and between them segments."""
+        """Add the steps: segments, and between them the operations on arrays of each stage."""
         by_stage: dict[int, list[OpaqueNode]] = {}
         for node in opaque:
             by_stage.setdefault(self._fusion.available[node], []).append(node)
@@ -98,7 +98,7 @@ class Executable:
                     self._run_segment(segment, len(self.texts) - 1)
 
     def _note(self, name: str, sizes: Sizes) -> None:
-        """Say which literals are in the table of a function."""
+        """Add comments that list the literals in a function's table."""
         shown = sizes.shown()
         for start in range(0, len(shown), 2):
             self._notes.append(f"    # {name}: {', '.join(shown[start : start + 2])}")
@@ -108,7 +108,7 @@ class Executable:
         return name
 
     def _name(self, node: FusionNode) -> str:
-        """Return the name of a value's array in the call; constants are global to it."""
+        """Return the name of a value's array in the call. Constants are globals of the call."""
         name = self._names[node]
         if name not in self._scope:
             if isinstance(node, ArrayNode) and node.constant is not None:
@@ -121,14 +121,14 @@ class Executable:
         return self._shapes.get(node, node.shape)
 
     def _kinds(self, segment: Segment) -> Kinds:
-        """Return the dtypes and ranks of the arrays that a segment's function is given."""
+        """Return the dtypes and ranks of the arrays that a segment's function takes."""
         return [(node.dtype, len(self._shape(node))) for node in segment.arrays]
 
     def _run_opaque(self, node: OpaqueNode) -> None:
-        """Add an operation on arrays; of constants alone, run it now."""
+        """Add an operation on arrays. If all operands are constants, run it now instead."""
         operands = [base(operand) for operand in node.operands]
         names = [self._name(array) for array in operands]
-        views = [  # the shapes of views that are operands, where arrays have others
+        views = [  # the shapes of operands that are views of arrays of other shapes
             operand.shape if array.dtype != object and self._shape(array) != operand.shape else None
             for array, operand in zip(operands, node.operands, strict=True)
         ]
@@ -151,7 +151,7 @@ class Executable:
         self._steps.operation(name, f"{name} = {text}", names, node.aliases, not node.pure)
 
     def _is_constant(self, node: OpaqueNode) -> bool:
-        """Return whether an operation's result is the same in all calls, and worth keeping."""
+        """Return whether an operation has the same result in all calls, and a small one."""
         if not (node.is_operation and node.pure and node.operands) or node.dtype == object:
             return False
         operands = {base(operand) for operand in node.operands} - self._constants
@@ -178,7 +178,7 @@ class Executable:
             self._steps.empty(name, shape, node.dtype, f"{name} = {maker}({', '.join(texts)})")
 
     def _run_small(self, segment: Segment, number: int, written: list[FusionNode]) -> None:
-        """Add one compiled function, given the arrays it reads and new ones that it writes."""
+        """Add the call of one compiled function, after making the arrays that it writes."""
         nodes = list(segment.arrays)
         function, dispatcher = self._target.function(segment, self._kinds(segment))
         self.dispatchers.append(dispatcher)
@@ -193,7 +193,7 @@ class Executable:
         self._steps.add(test, f"    {run}({', '.join([*repaired, sizes])})", uses=names)
 
     def _run_split(self, segment: Segment, number: int, k: int) -> None:
-        """Add a kernel whose blocks run on all threads, then the blocks' totals in order."""
+        """Add a kernel whose blocks run on all threads; totals of blocks are combined in order."""
         block, nodes = segment.blocks[k], segment.tables[k]
         partial = [*block.totals, *block.columns]
         run = self._target.splitter(segment, k, self._shapes)
@@ -208,7 +208,7 @@ class Executable:
         self._steps.add(line, uses=[*results, *names], makes=results)
 
     def _result(self, position: int) -> str:
-        """Return the expression of an output's array, which nothing else refers to."""
+        """Return the expression of an output: an array that nothing else refers to."""
         outputs = self._fusion.outputs
         array, shape = base(outputs[position]), outputs[position].shape
         name = self._name(array)
@@ -221,7 +221,7 @@ class Executable:
 
 
 def cut_stages(fusion: Fusion, cuts: Sequence[int]) -> list[tuple[list[Kernel], list[FusionNode]]]:
-    """Return kernels and stored values of one element: before each cut, and after the last one."""
+    """Return the kernels and the stored scalars before each cut, and after the last one."""
     kernels: list[list[Kernel]] = [[] for _ in range(len(cuts) + 1)]
     finals: list[list[FusionNode]] = [[] for _ in range(len(cuts) + 1)]
     for kernel in sorted(fusion.kernels.values(), key=lambda kernel: kernel.stage):
@@ -233,11 +233,11 @@ def cut_stages(fusion: Fusion, cuts: Sequence[int]) -> list[tuple[list[Kernel], 
 
 
 def _cut_segments(fusion: Fusion, target: Target, cuts: Sequence[int]) -> list[list[Segment]]:
-    """Return the segments before each cut, and after the last one, written down."""
+    """Return the written segments before each cut, and after the last one."""
     wanted = {node for node in fusion.stored if node.result == "total"}
     stages = [target.segments(fusion, *parts) for parts in cut_stages(fusion, cuts)]
     for segment in reversed([segment for segments in stages for segment in segments]):
-        if not segment.large:  # it stores the totals that a later one reads
+        if not segment.large:  # it stores the totals that later segments read
             totals = [root for root in _roots(segment) if root.result == "total"]
             segment.finals += [root for root in totals if root in wanted]
         segment.write()
@@ -250,7 +250,7 @@ def _roots(segment: Segment) -> list[FusionNode]:
 
 
 def _is_strided(node: OpaqueNode) -> bool:
-    """Return whether an operation gives a view that kernels cannot read, as far as shapes tell."""
+    """Return whether an operation on arrays of these shapes returns a non-contiguous view."""
     if not node.is_operation or not node.aliases:
         return False
     result = node.run(*[np.empty(operand.shape, operand.dtype) for operand in node.operands])

@@ -1,4 +1,4 @@
-"""Scalar functions and numbers as expressions, with the dtypes of the operations run one by one."""
+"""Scalar functions and numbers as expressions, with the dtypes that the single operations have."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _BINARY |= {"not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">"}
 _BINARY |= {"greater_equal": ">="}
 SYMBOLS = {getattr(kmath, name): f"{{}} {symbol} {{}}" for name, symbol in _BINARY.items()}
 SYMBOLS |= {kmath.negative: "-{}", kmath.square: "{0} * {0}"}
-"""Functions of floats that Python's own operators compute: they need no compiled helper."""
+"""Functions that operators compute for floats, without a call."""
 
 
 def type_name(dtype: np.dtype) -> str:
-    """Return a dtype as generated code writes it."""
+    """Return the text of a dtype in generated code."""
     return f"np.{'bool_' if is_bool(dtype) else dtype.name}"
 
 
 def call(function: Callable, operands: Sequence[Any]) -> Expression:
-    """Return a call of a kernels' function."""
+    """Return a call of a function from the kernels."""
     name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
     slots = ", ".join(["{}"] * len(operands))
     return Expression(f"{name}({slots})", *operands, modules=(function.__module__,))
 
 
 def convert_expression(expression: Any, dtype: np.dtype) -> Any:
-    """Return a value in a dtype, which wider integers and literals do not keep."""
+    """Return an expression cast to a dtype: integers and literals would widen the result."""
     is_kept = dtype == np.float64
     return expression if is_kept else Expression(f"{type_name(dtype)}({{}})", expression)
 
 
 def number_text(value: Any, dtype: np.dtype) -> str:
-    """Return a number of a dtype as generated code writes it."""
+    """Return the text of a number of a dtype in generated code."""
     if is_bool(dtype):
         return repr(bool(value))
     if is_integer(dtype):
@@ -52,7 +52,7 @@ def number_text(value: Any, dtype: np.dtype) -> str:
 
 
 def scalar(function: Callable, operands: Sequence[Any], operand: np.dtype, result: np.dtype) -> Any:
-    """Return a scalar function's value, by the dtypes of its first operand and of the result."""
+    """Return a scalar function of operands, given the dtypes of the first one and the result."""
     if function in SYMBOLS and is_floating(operand):
         return Expression(SYMBOLS[function], *operands)
     return convert_expression(call(function, operands), result)

@@ -1,8 +1,8 @@
-"""The gradient functions of operations as one kernel each, for sweeps that nobody records.
+"""Gradient functions of elementwise operations as one kernel each, for sweeps that nobody records.
 
-Where no level is active, a gradient function made of some elementwise operations runs as one
-kernel. It is generated from the function, traced when the operation's rule is compiled, never
-written next to it; a function that has anything else in it stays as it is.
+If no level is active, a gradient function that consists of elementwise operations runs as one
+kernel. The kernel is generated from a trace of the function when the operation's rule is compiled.
+A function with any other operation stays as it is.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ MAX_OPERANDS = 3
 
 
 class _NotElementwise(Exception):
-    """A gradient function is more than elementwise operations."""
+    """A gradient function has an operation that is not elementwise."""
 
 
 class _Trace(Level):
-    """Writes down the elementwise operations that a gradient function does with tensors.
+    """Records the elementwise operations of a gradient function, on tensors without values.
 
-    Those have no values, and are known by their numbers: operands first, then results of `steps`.
+    Tensors are numbered: first the operands, then the results of `steps`.
     """
 
     def __init__(self, count: int, aval: Aval):
@@ -53,7 +53,7 @@ class _Trace(Level):
         return self.tensors[-1]
 
     def number(self, tensor: Tensor) -> int | np.ndarray:
-        """Return the number of a tensor, or the value of a constant."""
+        """Return the number of a tensor, or the value if it is a constant."""
         for number, recorded in enumerate(self.tensors):
             if recorded is tensor:
                 return number
@@ -64,7 +64,7 @@ class _Trace(Level):
 
 
 def _trace(rule: Callable, count: int, aval: Aval) -> _Trace | None:
-    """Return the trace of a gradient function whose result is that of its last step, or dy."""
+    """Return the trace of a gradient function; None if its result is not the last step's, or dy."""
     trace = _Trace(count, aval)
     around, state.frame = state.frame, add_level(None, trace)
     try:
@@ -77,7 +77,7 @@ def _trace(rule: Callable, count: int, aval: Aval) -> _Trace | None:
 
 
 def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | None:
-    """Return the text of `rule` as a function of scalars; None if it is not elementwise."""
+    """Return the source of `rule` as a function of scalars; None if it is not elementwise."""
     trace = _trace(rule, len(names), Aval((), dtype))
     if trace is None or len(trace.steps) < 2:
         return None
@@ -100,17 +100,17 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
 
 
 class FusedRule:
-    """A gradient function of an operation: its `function` runs as one kernel where it can."""
+    """A gradient function. Its `function` runs as one kernel if the operands allow it."""
 
     def __init__(self, name: str, rule: Callable, names: tuple[str, ...]):
         self.name, self.rule, self.names = name, rule, names
         self.kernels: dict[np.dtype, Elementwise | None] = {}
-        self.latest: list[Callable] = [refuse]  # the kernel that takes operands as they are
+        self.latest: list[Callable] = [refuse]  # the kernel that served last
         self.function: Any = unrecorded_function(len(names), self.latest, self._general)
         self.function.fused = self
 
     def _general(self, *operands: Tensor) -> Tensor:
-        """Return the result by the kernel for the operands' dtype, or else by the operations."""
+        """Return the result, by the kernel for the operands' dtype or by the operations."""
         arrays = [operand._data for operand in operands]
         dtype = arrays[0].dtype
         alike = all(type(array) is np.ndarray and array.dtype is dtype for array in arrays)
@@ -148,15 +148,15 @@ def fuse(name: str, rule: Callable, names: tuple[str, ...]) -> Callable:
 
 
 class _Step(NamedTuple):
-    """An operation of a gradient function, on arrays by their numbers, or on constants."""
+    """An operation of a gradient function. Operands are numbers of arrays, or constants."""
 
     run: Callable[..., np.ndarray]
     operands: tuple[int | np.ndarray, ...]
-    overwrites: bool  # the first operand, which nothing needs any more
+    overwrites: bool  # whether it may overwrite its first operand
 
 
 def _steps(trace: _Trace) -> list[_Step]:
-    """Return the steps of a traced function, whose operands but the first are not its own."""
+    """Return the steps of a trace. They may overwrite dy and results, but no other operand."""
     dtype, steps = trace.tensors[0]._data.dtype, []
     for position, (run, operands) in enumerate(trace.steps):
         first, *later = operands
@@ -171,21 +171,21 @@ def _steps(trace: _Trace) -> list[_Step]:
 
 
 class InPlaceRule:
-    """A gradient function on large arrays: it overwrites an upstream gradient of the sweep's own.
+    """A gradient function on large arrays, which overwrites an upstream gradient that it owns.
 
-    Memory that was not written lately has to be read first, so a result of its own takes half as
-    long again.
+    Writing to new memory has to read it first, so a new array for the result takes 1.5 times as
+    long.
     """
 
     def __init__(self, rule: Callable, plain: Callable, names: tuple[str, ...]):
         self.rule, self.plain, self.names = rule, plain, names
-        self.programs: dict[np.dtype, list[_Step] | None] = {}  # no steps: the result is dy
+        self.programs: dict[np.dtype, list[_Step] | None] = {}  # without steps the result is dy
 
     def __call__(self, mine: list[np.ndarray], *operands: Tensor) -> Tensor:
-        """Return the gradient, in the array of the upstream gradient if `mine` has that.
+        """Return the gradient, in the array of the upstream gradient if `mine` contains it.
 
-        Afterwards `mine` has the array of the result, unless the gradient function itself ran: it
-        may have handed that to somebody.
+        Afterwards `mine` contains the array of the result. It is empty if the gradient function
+        itself ran, which may have passed the array on.
         """
         owned = bool(mine) and mine[0].flags.c_contiguous
         mine.clear()
@@ -227,9 +227,9 @@ class InPlaceRule:
 
 
 def run_in_place(rule: Callable, plain: Callable, names: tuple[str, ...]) -> InPlaceRule | None:
-    """Return what runs a gradient function on large arrays; None if it does not begin with dy.
+    """Return the gradient function for large arrays; None if its first operand is not dy.
 
-    `plain` is what runs it on others.
+    `plain` is the function for other arrays.
     """
     return InPlaceRule(rule, plain, names) if names[0] == "dy" else None
 

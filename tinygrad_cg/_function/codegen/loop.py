@@ -1,4 +1,4 @@
-"""The code of one pass over a row or a range, and of what is computed once a row."""
+"""Code of one pass over a row or a range, and code that runs once per row."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from .expressions import call
 from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, modules, reads, render
 
-CHUNK = 1024  # elements with partial results of their own, so that rounding errors stay small
+CHUNK = 1024
+"""Each chunk of this many elements has its own partial result, to keep rounding errors small."""
 
 FAILED, SIZE, START = map(Name, ("failed", "size", "start"))
-"""More variables of block functions: whether a fast formula does not hold for some element of the
-chunk, the chunk's elements, the row's first element."""
+"""Variables of block functions: whether the quick formula failed for an element of the chunk, the
+size of the chunk, and the position of the row's first element."""
 
 
 class RowCode:
-    """Statements that run once a row, before the next pass over it."""
+    """Statements that run once per row, before the next pass."""
 
     def __init__(self, block: BlockScope):
         self.block = block
@@ -32,7 +33,7 @@ class RowCode:
         self._code: Code = []
 
     def take(self) -> Code:
-        """Return the statements since the last time."""
+        """Return the statements added since the last call."""
         code, self._code = self._code, []
         return code
 
@@ -40,7 +41,7 @@ class RowCode:
         return Name(f"row_{self.block.names[node]}")
 
     def value(self, node: FusionNode, access: Access, column: Any = None) -> Any:
-        """Return the name of a value of the row, or in a column of it, or its number."""
+        """Return the variable of a value per row, or of the row's value in a column."""
         block = self.block
         if access.per == "scalar" or isinstance(node, LiteralNode):
             return block.scalar(node)
@@ -71,7 +72,7 @@ class RowCode:
         return Expression("{}[{}]", array, position)
 
     def check(self, test: Callable, operands: list) -> bool:
-        """Return that no guarded function may be used for what is computed once a row."""
+        """Return False: values per row are never computed by a quick formula."""
         return False
 
     def store(self, node: FusionNode) -> None:
@@ -95,8 +96,8 @@ class RowCode:
 class LoopCode:
     """One pass over a row, or over a range of flat data, chunk by chunk.
 
-    It computes `roots`, and the values in `saved`, which it stores for a later pass. `live` are the
-    paddings that are not zero in the range.
+    The pass computes `roots`. It also computes the values in `saved` and stores them for a later
+    pass. The paddings in `live` are not zero in this range; all others are.
     """
 
     def __init__(
@@ -121,14 +122,15 @@ class LoopCode:
     def code(self) -> Code:
         """Return the statements of the pass.
 
-        Each chunk begins its partial results anew. Functions that have a quick formula for nearly
-        all arguments are first tried by it, with a flag that says whether it was right for all;
-        else the chunk is computed again, by a function of its own. Where there are several, they
-        are called a vector at a time, and look for themselves.
+        Each chunk starts new partial results. Some functions have a quick formula that holds for
+        nearly all arguments. The chunk is first computed by these formulas, with a flag that says
+        whether all of them held. If one did not, a function of its own computes the chunk again.
+        If there are too many such functions to inline, the vector functions that are called do
+        this themselves.
         """
         body = self._body()
         general: Code | None = None
-        repeats = len(self.parts) == len(self.reductions)  # it can be done twice
+        repeats = len(self.parts) == len(self.reductions)  # the chunk may be computed twice
         if repeats and self.guarded and are_inlined(self.guarded):
             general, self.fast = body, True
             body = self._body()
@@ -150,7 +152,7 @@ class LoopCode:
         return [*starts, Suite(head, chunk)]
 
     def _outline(self, code: Code) -> Statement:
-        """Return a call of a new function of statements that seldom run, to spare registers."""
+        """Move statements that seldom run to a new function, to save registers; return the call."""
         block = self.block
         words = reads(code)
         sections = [section for section in self.sections.values() if section[0] in words]
@@ -186,12 +188,12 @@ class LoopCode:
         for node, access in self.saved:
             value = self.value(node, access)
             array, in_row = block.storage_of(node, access)
-            if not in_row:  # else it is stored as a root
+            if not in_row:  # otherwise it is stored as a root
                 self._code.append(Statement(self.element(array, Expression("{}", LEFT)), value))
         return self._code
 
     def _add(self, node: ReduceNode, value: Any) -> Statement:
-        """Return the statement that adds an element to what a reduction has so far."""
+        """Return the statement that adds an element to a reduction."""
         if node in self.parts:
             part = self.parts[node]
             return Statement(part, combine_any_order(node, part, value))
@@ -199,7 +201,7 @@ class LoopCode:
         return Statement(total, combine(node, total, value))
 
     def element(self, array: Name, start: Expression) -> Expression:
-        """Return the element that the loop is at, of the section of an array from `start` on."""
+        """Return the loop's current element in the section of an array that begins at `start`."""
         section = Expression("section({}, {}, {})", array, start, SIZE)
         text = str(section)
         if text not in self.sections:
@@ -211,14 +213,14 @@ class LoopCode:
         return Expression("{}[j]", self.sections[text][0])
 
     def _index(self, access: Access) -> Expression:
-        """Return the index at which the chunk begins in an array of values with this access."""
+        """Return the index of the chunk's first element in an array with this access."""
         names = [LEFT] if self.block.flat or access.per != "element" else [START, LEFT]
         if access.shift:
             names.append(self.block.offset(access.shift))
         return Expression(" + ".join(["{}"] * len(names)), *names)
 
     def value(self, node: FusionNode, access: Access, column: Any = LEFT) -> Any:
-        """Return the name of a value, whose statement is there from then on, or its number."""
+        """Return the variable of a value, after adding the statements that compute it."""
         for key in in_turn(
             (node, access), self._operands, lambda key: self._find_known(*key) is not None
         ):
@@ -236,7 +238,7 @@ class LoopCode:
         return [] if zero else self.block.operands(*key)
 
     def _find_known(self, node: FusionNode, access: Access) -> Any:
-        """Return a value that needs no computing here, or whose statement is there; or None."""
+        """Return a value that is computed already, or only has to be read; None otherwise."""
         block = self.block
         if access.per == "scalar" or isinstance(node, LiteralNode):
             return block.scalar(node)
@@ -262,7 +264,7 @@ class LoopCode:
         return self._values[key]
 
     def check(self, test: Callable, operands: list) -> bool:
-        """Have all elements tested, and return whether a guarded function may rely on it."""
+        """Test the operands for a quick formula; return whether this pass may use the formula."""
         self.guarded += 1
         if self.fast:
             text = Expression("{} | (not {})", FAILED, call(test, operands))

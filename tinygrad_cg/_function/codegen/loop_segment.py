@@ -1,4 +1,4 @@
-"""A loop around kernels, and around operations on arrays between them, as one function."""
+"""A loop as one function: its body has kernels, and operations on arrays between them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MAX_SMALL_SIZE = 64
 
 
 class Place(NamedTuple):
-    """An array of one round, as a row of an array of the loop.
+    """Where an array of one round lies: in a row of one of the loop's arrays.
 
-    In round i that is row ``start + ((i + shift) & mask) * step``.
+    In round i it is row ``start + ((i + shift) & mask) * step``.
     """
 
     array: tuple[str, int]
@@ -32,11 +32,11 @@ class Place(NamedTuple):
 
 
 class LoopLayout:
-    """The arrays of a loop in machine code.
+    """The arrays of a compiled loop.
 
-    Carries are in two rows, which rounds read and write in turn; where an output is the carry that
-    the round began with, in as many rows as there are rounds, and one more. Of a loop on numbers
-    all others are in one row, since a round has read them before it writes any.
+    A carry has two rows. Rounds read one and write the other in turn. If an output is the carry
+    that each round began with, the carry has one row per round and one more. In a loop on numbers,
+    other carries have one row, since a round reads them all before it writes any.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LoopLayout:
             for k, node in outputs.items()
         }
         self.constants: list[np.ndarray] = []
-        self.chosen: list[Place] = []  # of the segment's arrays
+        self.chosen: list[Place] = []  # for each of the segment's arrays
 
     def _carry(self, k: int, shift: int) -> Place:
         if k not in self.kept:
@@ -76,11 +76,11 @@ class LoopLayout:
 
     @property
     def flag(self) -> Place | None:
-        """Return the part of one bool by which rounds end when it is False."""
+        """Return the place of a `while` loop's flag: the rounds end when the flag is False."""
         return None if self.body.length is not None else self._carry(self.body.carries - 1, 1)
 
     def part(self, node: FusionNode) -> Place:
-        """Return where a segment's array is, for the next of its arrays."""
+        """Return the place of the segment's next array."""
         if isinstance(node, ArrayNode):
             source = node.source
             part = self._input(source) if isinstance(source, int) else self._constant(source)
@@ -96,14 +96,14 @@ class RoundOperation(Protocol):
     """An operation on arrays that runs in each round."""
 
     def write(self, segment: LoopSegment) -> Code:
-        """Return the statements that run it."""
+        """Return the statements that run the operation."""
         ...
 
 
 class Stage(NamedTuple):
-    """A sequence of operations on arrays, then kernels, and then values of one element.
+    """Operations on arrays, then kernels, then values of one element.
 
-    The round is the last, unfinished, if one of the numbers in `stops` is True.
+    If one of the numbers in `stops` is True, the round is given up and the loop ends.
     """
 
     operations: Sequence[RoundOperation]
@@ -113,7 +113,7 @@ class Stage(NamedTuple):
 
 
 class LoopSegment(Segment):
-    """Stages of a loop's body, the rounds around them."""
+    """The stages of a loop's body, and the rounds around them."""
 
     def __init__(self, stages: Sequence[Stage]):
         super().__init__([block for stage in stages for block in stage.blocks], [])
@@ -122,13 +122,15 @@ class LoopSegment(Segment):
         self._on_numbers = not (self.blocks or self._calls)
         self._scalars = Scalars(self.sizes, self.array)
         self.work: dict[str, None] = {}  # lines before the rounds
-        self.calls: dict[Any, int] = {}  # where their words begin, among the sizes
-        self.own_starts: list[tuple[int, int, int]] = []  # there too; elements, and steps of rows
+        self.calls: dict[Any, int] = {}  # the position of their words among the sizes
+        self.own_starts: list[
+            tuple[int, int, int]
+        ] = []  # the position of a start, its elements, its step
 
     def write_rounds(self, layout: LoopLayout) -> None:
-        """Write the source of a small segment, with the function `rounds`.
+        """Write the source, with the function `rounds`.
 
-        If there are few elements, sizes are in the text, and functions become part of the loop.
+        If there are few elements, sizes are in the text, and block functions are inlined.
         """
         few = all(block.kernel.domain.size <= MAX_SMALL_SIZE for block in self.blocks)
         few = few and not self._calls
@@ -142,7 +144,7 @@ class LoopSegment(Segment):
         self._join(rounds)
 
     def _code(self) -> tuple[Code, Code]:
-        """Return statements that make arrays to work in, and those of a round."""
+        """Return the statements that make work arrays, and the statements of a round."""
         work: Code = []
         code: Code = []
         for stage in self._stages:
@@ -158,7 +160,7 @@ class LoopSegment(Segment):
         return work, code
 
     def _span(self, part: Place, elements: int) -> tuple[str, Expression]:
-        """Return where an array of a round starts, and its size, with few numbers to be loaded."""
+        """Return the expressions of where a round's array starts, and of its size."""
         self.own_starts.append((len(self.sizes.values), elements, part.step))
         first, size = self.sizes.element(part.start * elements), self.sizes.number(elements)
         if not part.mask:
@@ -169,9 +171,9 @@ class LoopSegment(Segment):
         return f"{first} {'-' if part.step < 0 else '+'} {row} * {size}", size
 
     def _rounds(self, layout: LoopLayout) -> str:
-        """Return a function that runs the segment in rounds from plan[0] to plan[1].
+        """Return the text of a function that runs the rounds from plan[0] to plan[1].
 
-        In each round an array is a part of one of the loop's.
+        In each round, an array of the segment is a part of one of the loop's arrays.
         """
         work, code = self._code()
         parts = {node: layout.part(node) for node in self.arrays}
@@ -213,10 +215,10 @@ class LoopSegment(Segment):
         parts: Mapping[FusionNode, Place],
         carried: Sequence[tuple[FusionNode, FusionNode]],
     ) -> tuple[list[Statement], Code]:
-        """Return statements before the rounds, and those of a round, of a loop on numbers.
+        """Return the statements before the rounds, and those of a round, of a loop on numbers.
 
-        Numbers that are the same in all rounds are loaded before them, and so are loop variables:
-        each round leaves them for the next.
+        Numbers that are the same in all rounds are loaded before the rounds. So are loop variables,
+        which stay in registers from round to round.
         """
         variables: dict[tuple[FusionNode, str], Any] = {}
         first: list[Statement] = []

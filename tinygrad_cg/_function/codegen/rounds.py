@@ -1,6 +1,6 @@
-"""Loops as functions of arrays: one function in machine code, where the body allows it.
+"""Loops as functions of arrays: one compiled function if the body allows it.
 
-Otherwise the body's program is called for each round.
+Otherwise the program of the body is called for each round.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_MULTIPLICATIONS = 2**26
 class TracedLoop(NamedTuple):
     """A loop to be compiled: its body, and the graph of what the body computes.
 
-    The outputs of the body are by `steps` (see `tracing.outputs.Outputs`).
+    `steps` says where the body's outputs come from (see `tracing.outputs.Outputs`).
     """
 
     graph: FuncGraph
@@ -48,9 +48,10 @@ class TracedLoop(NamedTuple):
 
 
 def call_rounds(body: Body, program: Callable[[], Run], library: Any = np) -> Run:
-    """Return the function of constants, carries and stacks: last carries, and stacks of rows.
+    """Return a function from constants, carries and stacks to the last carries and stacked rows.
 
-    It calls ``program()``, that of the body, for each round. `library` makes arrays.
+    It calls the body's program, which ``program()`` returns, for each round. `library` makes
+    arrays.
     """
     copy = library.array
     first, count = body.constants, body.carries
@@ -78,10 +79,11 @@ def call_rounds(body: Body, program: Callable[[], Run], library: Any = np) -> Ru
 
 
 def compile_rounds(loop: TracedLoop, otherwise: Run) -> CompiledLoop | None:
-    """Return the same function as one in machine code; None where operations on arrays forbid it.
+    """Return the same function compiled; None if an operation on arrays prevents that.
 
-    Where there are such operations, and arrays are small, it is made of numbers. `otherwise` runs
-    the loop where a matrix is singular, or an index outside of an array, and raises the error.
+    If the body has operations on arrays, and arrays are small, the loop computes single numbers.
+    If a matrix is singular or an index out of range, `otherwise` runs the loop and raises the
+    error.
     """
     graph, body = loop.graph, loop.body
     if not graph.outputs or body.length == 0:
@@ -113,7 +115,7 @@ def compile_rounds(loop: TracedLoop, otherwise: Run) -> CompiledLoop | None:
 
 
 def _kept(loop: TracedLoop) -> dict[int, int]:
-    """Return carries that each round began with which are an output, and which of the rows."""
+    """Return carries whose value at the start of a round is an output, with the output's row."""
     kept: dict[int, int] = {}
     first, count = loop.body.constants, loop.body.carries
     for r, (kind, item) in enumerate(loop.steps[count:]):
@@ -123,9 +125,9 @@ def _kept(loop: TracedLoop) -> dict[int, int]:
 
 
 def _written(loop: TracedLoop, lowered: Lowering, kept: dict[int, int]) -> list[FusionNode]:
-    """Return the outputs that kernels write: what is there already is copied by them."""
+    """Return the outputs that kernels write. Outputs that exist already are copied."""
     inputs = [lowered.nodes[value] for value in loop.graph.inputs]
-    written: dict[FusionNode, FusionNode] = {}  # by where it is written
+    written: dict[FusionNode, FusionNode] = {}  # by the node that is written
     for k, (kind, item) in enumerate(loop.steps):
         if k - loop.body.carries in kept.values():
             continue
@@ -142,7 +144,7 @@ def _written(loop: TracedLoop, lowered: Lowering, kept: dict[int, int]) -> list[
 def _segment(
     fusion: Fusion, blocks: dict[Kernel, Block], operations: ArrayOperations
 ) -> LoopSegment:
-    """Return the body of a loop, not yet written down."""
+    """Return the segment of a loop's body, without its text."""
     by_cut: dict[int, list[RoundOperation]] = {}
     for node in fusion.nodes:
         if node in operations.by_node:
@@ -158,9 +160,9 @@ def _segment(
 
 
 class CompiledLoop:
-    """A loop as one function in machine code, and the arrays that it is given.
+    """A loop as one compiled function, and the arrays that the function takes.
 
-    `otherwise` runs the loop where a round says that it cannot.
+    `otherwise` runs the loop if a round gives up.
     """
 
     def __init__(
@@ -209,9 +211,9 @@ class CompiledLoop:
         self._usual = self._sizes(self._length, frozenset())
 
     def _sizes_for(self, n: int, transposes: frozenset[int]) -> np.ndarray:
-        """Return the sizes for `n` rounds, where some inputs are transposes of what is given.
+        """Return the sizes for `n` rounds; the inputs in `transposes` are passed transposed.
 
-        What goes backwards begins where the rounds do.
+        Arrays that are read backwards begin at the row of the first of these rounds.
         """
         sizes = self._segment.sizes.array()
         for position, elements, step in self._segment.own_starts:
@@ -265,7 +267,7 @@ class CompiledLoop:
         return [*ends, *rows] if body.length is not None else [*ends, np.array(count)]
 
     def _run(self, arrays: list[np.ndarray], sizes: np.ndarray, n: int, flags: list) -> int:
-        """Return how many rounds have run; -1 if one could not. Without a length a flag ends it."""
+        """Run rounds; return how many, or -1 if one gave up. A flag ends a `while` loop."""
         count, plan = 0, np.empty(2, np.int64)
         until = self.loop.body.length is None
         while bool(flags[0].flat[count % flags[0].size]) if until else count < n:

@@ -1,7 +1,7 @@
-"""Bodies of loops over small arrays as functions of numbers: a node for each element.
+"""Scalarization: the body of a loop on small arrays becomes a function of single numbers.
 
-Products of small matrices, transposes and parts of arrays need no operation on arrays then: what
-moves elements is done here, and what computes becomes arithmetic on numbers, which stay in
+Each element of an array becomes a node of its own. Transposes and parts of arrays only rename
+elements, which happens here. Products of small matrices become arithmetic on numbers, which stay in
 registers from round to round.
 """
 
@@ -37,13 +37,14 @@ MAX_CHOICES = 16
 
 
 class _NotScalarError(Exception):
-    """A loop is none over small arrays of numbers that code on elements computes."""
+    """A loop cannot be scalarized, or its arrays are not small."""
 
 
 class Scalarized(NamedTuple):
-    """The body of a loop on numbers: all its outputs, and numbers that stop it if they are True.
+    """The scalarized body of a loop: its outputs, stops and carries.
 
-    Then an index is outside of an array. `carried` are the loop variables that it is given.
+    The loop is given up when one of the numbers in `stops` is True: an index is out of range.
+    `carried` are the loop variables at the start of a round.
     """
 
     outputs: list[ElementsNode]
@@ -52,9 +53,9 @@ class Scalarized(NamedTuple):
 
 
 def scalarize(graph: FuncGraph, steps: Sequence[tuple[int, Any]], body: Body) -> Scalarized | None:
-    """Return the body of a loop on numbers; None where its arrays are not small.
+    """Return the scalarized body of a loop; None if it cannot be scalarized.
 
-    The outputs are by `steps` (see `tracing.outputs.Outputs`).
+    `steps` says where the body's outputs come from (see `tracing.outputs.Outputs`).
     """
     values = graph.values()
     if any(isinstance(value.aval, list) or value.dtype not in FUSED for value in values):
@@ -82,7 +83,7 @@ def scalarize(graph: FuncGraph, steps: Sequence[tuple[int, Any]], body: Body) ->
 
 
 class _ScalarElements:
-    """The elements of a graph's values: arrays of nodes of one number."""
+    """The elements of a graph's values: object arrays of nodes, each of one number."""
 
     def __init__(self, lowered: Lowering, carried: Sequence[FusionNode]):
         self.stops: list[FusionNode] = []
@@ -95,7 +96,7 @@ class _ScalarElements:
                 self._arrays[node] = self._array(node).reshape(node.shape)
 
     def of(self, node: FusionNode) -> np.ndarray:
-        """Return the elements of a value; those of inputs when they are wanted."""
+        """Return the elements of a value. Those of inputs are made on first use."""
         if node not in self._arrays:
             assert isinstance(node, nodes.ArrayNode)
             constant = node.constant
@@ -110,7 +111,7 @@ class _ScalarElements:
         return self._arrays[node]
 
     def number(self, number: Any, dtype: np.dtype) -> FusionNode:
-        """Return a literal: the same node for the same number."""
+        """Return the literal of a number: one node for equal numbers."""
         value = np.asarray(number, dtype)
         key = dtype, value.tobytes()
         return self._nodes.setdefault(key, LiteralNode(value[()], dtype))
@@ -119,7 +120,7 @@ class _ScalarElements:
         return _objects([self.number(item, array.dtype) for item in array.ravel()], array.shape)
 
     def apply(self, function: Any, *operands: FusionNode, dtype: np.dtype) -> FusionNode:
-        """Return a function of numbers: the same node for the same operands."""
+        """Return a function of numbers: one node for equal operands."""
         key = function, dtype, operands
         if key not in self._nodes:
             if len(self._nodes) > 2 * MAX_NUMBERS:
@@ -172,7 +173,7 @@ class _ScalarElements:
             reduced = nodes.reduce(name, node.operands[0], value.params["axis"], False)
             if isinstance(reduced, nodes.ReduceNode):
                 return self._reduce(reduced, operands[0])
-            return operands[0]  # of rows of one element
+            return operands[0]  # each row has one element
         if name in ("gather_adjoint", "getitem_adjoint"):
             return self._add_up(value, operands)
         if value.primitive.decomposition is not None:
@@ -182,7 +183,7 @@ class _ScalarElements:
         return self._move(value, operands)
 
     def _decompose(self, value: Value, node: nodes.OpaqueNode) -> np.ndarray:
-        """Return the elements of an operation that is a composition of others."""
+        """Return the elements of an operation, computed by its decomposition."""
         assert value.primitive is not None
         assert value.primitive.decomposition is not None
         operands = [nodes.cast(operand, value.dtype) for operand in node.operands]
@@ -195,7 +196,7 @@ class _ScalarElements:
         return self.of(result)
 
     def _positions(self, node: nodes.OpaqueNode) -> np.ndarray:
-        """Return indices as they count from 0, in one array that has all parts."""
+        """Return the elements of indices that are counted from 0."""
         size, parts = node.run.keywords["size"], node.run.keywords["parts"]
         indices = self.of(node.operands[0])
         if parts > 1:
@@ -203,7 +204,7 @@ class _ScalarElements:
         return _objects([self._index(at, size) for at in indices.ravel()], node.shape)
 
     def _gather(self, value: Value, table: FusionNode, index: FusionNode) -> np.ndarray:
-        """Return the part of an array at one index, that of a loop for example."""
+        """Return the part of an array at one index, for example the loop's counter."""
         axis = value.params["axis"]
         if index.size != 1 or value.params["batch_dims"]:
             raise _NotScalarError
@@ -229,7 +230,7 @@ class _ScalarElements:
         return self._one_of(np.moveaxis(self.of(table), axis, 0), at)
 
     def _one_of(self, parts: np.ndarray, at: FusionNode) -> np.ndarray:
-        """Return the elements of the part at an index from 0."""
+        """Return the elements of the part at a non-negative index."""
         shape, parts = parts.shape[1:], parts.reshape(len(parts), -1)
         if isinstance(at, LiteralNode):
             return parts[int(at.number)].reshape(shape)
@@ -241,7 +242,7 @@ class _ScalarElements:
         return _objects(chosen, shape)
 
     def _index(self, at: FusionNode, size: int) -> FusionNode:
-        """Return an index as it counts from 0; 0 for one that is outside, which stops the loop."""
+        """Return an index counted from 0. If it is out of range, it is 0 and the loop stops."""
         number = partial(self.number, dtype=INT64)
         if at.dtype != INT64:
             at = self.apply(nodes.CAST, at, dtype=INT64)
@@ -256,7 +257,7 @@ class _ScalarElements:
         return self.apply(kmath.where, stop, number(0), at, dtype=INT64)
 
     def _read(self, table: FusionNode, at: FusionNode, shape: tuple[int, ...]) -> np.ndarray:
-        """Return a part of an array that stays in memory."""
+        """Return the elements of a part of an array, read from memory."""
         columns = prod(shape)
         start = self.apply(kmath.multiply, at, self.number(columns, INT64), dtype=INT64)
         parts = []
@@ -268,14 +269,14 @@ class _ScalarElements:
         return _objects(parts, shape)
 
     def _choose(self, at: FusionNode, k: int, x: FusionNode, y: FusionNode) -> FusionNode:
-        """Return one of two elements: the first where the index is k."""
+        """Return the first of two elements if the index is k, else the second."""
         if x is y:
             return x
         test = self.apply(kmath.equal, at, self.number(k, INT64), dtype=BOOL)
         return self.apply(kmath.where, test, x, y, dtype=x.dtype)
 
     def _product(self, value: Value, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return a product of matrices, or of matrices and vectors, sums in order."""
+        """Return a matrix product, with terms added in order."""
         assert value.primitive is not None
         if any(operand.dtype != value.dtype for operand in value.inputs):
             raise _NotScalarError
@@ -298,7 +299,7 @@ class _ScalarElements:
         return product.reshape(value.shape)
 
     def _move(self, value: Value, operands: list[np.ndarray]) -> np.ndarray:
-        """Return the result of an operation that moves elements: that of their numbers."""
+        """Return the result of an operation that moves elements, by moving their positions."""
         assert value.primitive is not None
         elements: list[Any] = []
         indices = []
@@ -310,7 +311,7 @@ class _ScalarElements:
         return _objects([elements[k] for k in np.asarray(moved).ravel()], value.shape)
 
     def _add_up(self, value: Value, operands: list[np.ndarray]) -> np.ndarray:
-        """Return zeros to which elements are added."""
+        """Return zeros with elements added at indices."""
         assert value.primitive is not None
         shape, zero = value.shape, self.number(0, value.dtype)
         if value.inputs[0].dtype != value.dtype:
@@ -332,7 +333,7 @@ class _ScalarElements:
         return _objects([zero if total is None else total for total in sums], shape)
 
     def _put(self, value: Value, x: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Return zeros but for elements at one index that is not known."""
+        """Return zeros, with elements at one index that is computed in the loop."""
         axis, zero = value.params["axis"], self.number(0, value.dtype)
         if index.size != 1 or value.params["batch_dims"] or value.shape[axis] > MAX_CHOICES:
             raise _NotScalarError
@@ -346,14 +347,14 @@ class _ScalarElements:
 
 
 def _objects(items: Iterable[Any], shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array of variables and numbers."""
+    """Return items as an array of objects."""
     array = np.empty(prod(shape), object)
     array[:] = list(items)
     return array.reshape(shape)
 
 
 def _moved(node: FusionNode, operands: list[np.ndarray], elements: _ScalarElements) -> np.ndarray:
-    """Return the elements of a node that moves those of its operand."""
+    """Return the elements of a node that moves the elements of its operand."""
     x = operands[0].ravel()
     if type(node) is nodes.ViewNode:
         return x

@@ -1,4 +1,4 @@
-"""Values of one element as statements, and the numbers that they read."""
+"""Statements for values of one element, and the table of numbers that generated code reads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .statements import Code, Expression, Name, Statement
 class Sizes:
     """Numbers that a function reads from an array of int64: sizes, and literals of the program.
 
-    Floats are there by their bits, and read from the same memory as an array of floats.
+    Floats are stored as bits. The function reads them through a float view of the same memory.
     """
 
     def __init__(self) -> None:
-        self.in_text = False  # whether sizes are numbers in the text instead
+        self.in_text = False  # whether sizes are written into the text instead
         self.values: list[int] = []
         self.literals: dict[int, LiteralNode] = {}  # by position
         self._own = -1
@@ -31,15 +31,15 @@ class Sizes:
         return len(self.values) - 1
 
     def number(self, value: int) -> Expression:
-        """Return a size."""
+        """Return the expression of a size."""
         return Expression(str(value)) if self.in_text else self.element(value)
 
     def element(self, value: int) -> Expression:
-        """Return a number that is never in the text."""
+        """Return the expression of a number that is never written into the text."""
         return Expression(f"sizes[{self.add(value)}]")
 
     def literal(self, node: LiteralNode) -> Expression:
-        """Return the number of a node, as its dtype."""
+        """Return the expression of a literal, in its dtype."""
         words = np.zeros(8 // node.dtype.itemsize, node.dtype)
         words[0] = node.number
         position = self.add(int(words.view(np.int64)[0]))
@@ -47,7 +47,7 @@ class Sizes:
         return Expression(f"literals_{node.dtype.name}[{position * words.size}]")
 
     def views(self, address: str) -> list[str]:
-        """Return lines that make the arrays of literals, of the memory at an address."""
+        """Return lines that define the arrays of literals, as views of the memory at an address."""
         lines, size = [], 8 * len(self.values)
         for dtype in dict.fromkeys(node.dtype for node in self.literals.values()):
             view = f"vector({address}, {size // dtype.itemsize}, {type_name(dtype)})"
@@ -55,19 +55,19 @@ class Sizes:
         return lines
 
     def own_address(self) -> str:
-        """Return the element that is the address of the array."""
+        """Return the element that holds the address of the array itself."""
         self._own = self.add(0)
         return f"sizes[{self._own}]"
 
     def shown(self) -> list[str]:
-        """Return what the literals are, as equations."""
+        """Return the literals as equations, for readers of the text."""
         return [
             f"literals_{node.dtype.name}[{8 // node.dtype.itemsize * position}] = {node.number}"
             for position, node in self.literals.items()
         ]
 
     def array(self) -> np.ndarray:
-        """Return the array."""
+        """Return the numbers as an array."""
         array = np.array(self.values, np.int64)
         if self._own >= 0:
             array[self._own] = array.__array_interface__["data"][0]
@@ -85,7 +85,7 @@ class Load(Expression):
 
 
 class Scalars:
-    """Statements that compute values of one element; `array` names the elements of an array."""
+    """Statements that compute values of one element; ``array(node)`` names a node's array."""
 
     def __init__(self, sizes: Sizes, array: Callable[[FusionNode], str]):
         self.sizes, self.array = sizes, array
@@ -94,12 +94,12 @@ class Scalars:
         self._code: Code = []
 
     def take(self) -> Code:
-        """Return the statements since the last time."""
+        """Return the statements added since the last call."""
         code, self._code = self._code, []
         return code
 
     def value(self, node: FusionNode) -> Any:
-        """Return the name of a node's value, or its number."""
+        """Return the variable of a node's value, or the number itself."""
         if isinstance(node, LiteralNode) and node.in_text:
             return number_text(node.number, node.dtype)
         for operand in in_turn(node, _operands, self._is_known):
@@ -109,7 +109,7 @@ class Scalars:
         return self.names[node]
 
     def load(self, node: FusionNode, position: Any) -> Expression:
-        """Return one element of an array."""
+        """Return an element of a node's array."""
         return Load(node, self.array(node), position)
 
     def _is_known(self, node: FusionNode) -> bool:

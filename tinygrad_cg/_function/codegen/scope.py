@@ -1,4 +1,4 @@
-"""The state that the parts of a block function share: parameters, names, reads and results."""
+"""State that the parts of a block function share: parameters, names, reads and results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .statements import Name
 
 
 class NodeNames(dict[FusionNode, Name]):
-    """Names of values by the order in which a text needs them: what is alike has one text."""
+    """Names of values, numbered by first use, so that equal kernels have equal texts."""
 
     def __missing__(self, node: FusionNode) -> Name:
         name = self[node] = Name(f"v{len(self)}")
@@ -21,13 +21,13 @@ class NodeNames(dict[FusionNode, Name]):
 
 
 class BlockScope:
-    """A kernel's block function while it is written: names, parameters, passes.
+    """Names, parameters and passes of a kernel's block function while it is written.
 
-    Each registry maps what the function is called with to the name of a parameter, in the order of
+    Each registry maps an argument of the function to the name of its parameter, in the order of
     first use.
     """
 
-    name = "NAME"  # until its segment is written
+    name = "NAME"  # a placeholder, which the segment replaces
 
     def __init__(self, fusion: Fusion, kernel: Kernel):
         self.fusion, self.kernel = fusion, kernel
@@ -35,13 +35,13 @@ class BlockScope:
         self.names = NodeNames()
         self.arrays: dict[FusionNode, Name] = {}  # read or written
         self.scalars: dict[FusionNode, Name] = {}
-        self.numbers: dict[int, Name] = {}  # offsets, which depend on shapes
+        self.numbers: dict[int, Name] = {}  # offsets that follow from shapes
         self.scratch: dict[tuple[FusionNode, Access], Name] = {}  # rows for a later pass
-        self.transposes: dict[TransposeNode, Name] = {}  # rows of them, some at a time
+        self.transposes: dict[TransposeNode, Name] = {}  # `TILE` rows at a time
         self.columns = self._reductions("column")
         self.totals = self._reductions("total")
         self.saved: dict[tuple[FusionNode, Access], tuple[Name, bool]] = {}
-        """Values that an earlier pass has stored: the array, and whether it has all rows."""
+        """Values that an earlier pass stored: the array, and whether it holds all rows."""
         self.helpers: list[str] = []  # functions that the block function calls
         self.imported: set[str] = set()
         self._passes: dict[tuple[FusionNode, Access], int] = {}
@@ -63,7 +63,7 @@ class BlockScope:
         return Name(f"{stem.lstrip('_')}_{self._count}")
 
     def scalar(self, node: FusionNode) -> Any:
-        """Return the name of a value of one element, or its number."""
+        """Return the parameter of a value of one element, or the number itself."""
         if isinstance(node, LiteralNode) and node.in_text:
             return number_text(node.number, node.dtype)
         return self.scalars.setdefault(node, Name(f"s{len(self.scalars)}"))
@@ -72,42 +72,42 @@ class BlockScope:
         return self.arrays.setdefault(node, self.names[node])
 
     def transpose(self, node: TransposeNode) -> Name:
-        """Return the name of some rows of a transpose, whose current one begins at `TILE_ROW`."""
+        """Return the array of the current rows of a transpose; this row begins at `TILE_ROW`."""
         return self.transposes.setdefault(node, Name(f"turned{len(self.transposes)}"))
 
     def offset(self, value: int) -> Name:
-        """Return the name of a number that depends on shapes."""
+        """Return the parameter of a number that follows from shapes."""
         return self.numbers.setdefault(value, Name(f"n{len(self.numbers)}"))
 
     def column_total(self, node: FusionNode) -> Name:
-        """Return the name of what a block reduces its columns to."""
+        """Return the array of a block's column totals."""
         return Name(f"columns_of_{self.names[node]}")
 
     def storage_of(self, node: FusionNode, access: Access) -> tuple[Name, bool]:
-        """Return the array in which a row is saved: the one it is stored in, or one of its own."""
+        """Return the array that saves a value for later passes, and whether it holds all rows."""
         if node in self.fusion.stored and self.is_local(node, access):
             return self.array(node), True
         name = self.scratch.setdefault((node, access), Name(f"scratch{len(self.scratch)}"))
         return name, False
 
     def operands(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:
-        """Return a node's operands and how the kernel's domain indexes them."""
+        """Return a node's operands, each with its access in the kernel's domain."""
         accesses = node.accesses(access, self.kernel.domain)
         return [(operand, inner) for operand, inner in accesses if inner is not None]
 
     def is_local(self, node: FusionNode, access: Access) -> bool:
-        """Return whether the kernel computes a value, and does so before it is needed."""
+        """Return whether the kernel itself computes a value before it is needed."""
         return self.fusion.is_local(node, access, self.kernel.stage, self.kernel.domain)
 
     def is_read(self, node: FusionNode, access: Access) -> bool:
-        """Return whether a value comes from an array."""
+        """Return whether the kernel reads a value from an array."""
         scalar = isinstance(node, LiteralNode) or access.per == "scalar"
         if scalar or self.is_local(node, access):
             return False
         return node.is_input or isinstance(node, OpaqueNode) or node in self.kernel.read
 
     def pass_of(self, node: FusionNode, access: Access) -> int:
-        """Return the pass over the row in which a value is there, or before which, per row."""
+        """Return the pass that computes a value; a value per row is computed before that pass."""
         passes = self._passes
         for key in in_turn((node, access), lambda key: self.below(*key), passes.__contains__):
             before = max([passes[below] for below in self.below(*key)], default=0)
@@ -115,7 +115,7 @@ class BlockScope:
         return passes[node, access]
 
     def below(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:
-        """Return the values that the kernel computes for a value; none for one that it reads."""
+        """Return the operands that the kernel computes for a value; none if it reads the value."""
         if access.per == "scalar" or isinstance(node, LiteralNode) or self.is_read(node, access):
             return []
         if isinstance(node, ReduceNode):

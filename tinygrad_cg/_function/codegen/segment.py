@@ -1,8 +1,8 @@
 """Segments: the kernels and scalars between two operations on arrays, as one module.
 
-A small segment is one compiled function, `run`, which goes over the blocks of each kernel in order.
-In a large one each kernel has a function that the thread splitter calls, block by block, and `run`
-computes what comes after the kernels.
+A small segment is one compiled function, `run`, which processes the blocks of each kernel in order.
+In a large segment, each kernel has a function that threads call block by block, and `run` computes
+the scalars that follow.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
 )
 '''
 
-# Rows of transposes, a few at a time: of each column of x as many elements are read together as
-# rows are made, so that each line of memory is read once: where all rows are made, by a loop that
-# LLVM unrolls. Where the rows belong to two matrices the elements are found one by one.
+# The next rows of transposes. Each column of x contributes as many neighbouring elements as there
+# are rows, so each cache line is read once. LLVM unrolls the loop for a full set of rows. If the
+# rows belong to two matrices, elements are copied one by one.
 TRANSPOSED_ROWS = f'''
 @jitable
 def transposed_rows(x, out, first, count, columns, rows):
-    """Rows of matrices' transposes, from their `first` one on: columns of x."""
+    """Copy rows of transposes, from row `first` on: columns of x."""
     outlined()
     noalias()
     start = first // rows * rows * columns + first % rows
@@ -74,7 +74,7 @@ def transposed_rows(x, out, first, count, columns, rows):
 
 
 def cut_rows(block: Block) -> tuple[int, int, int]:
-    """Return how many rows (or elements) a kernel goes over, its columns, and rows in a block."""
+    """Return a kernel's rows (or elements), its columns, and the rows in a block."""
     size, columns = block.kernel.domain
     if not columns:
         return size, 0, threads.BLOCK
@@ -83,12 +83,12 @@ def cut_rows(block: Block) -> tuple[int, int, int]:
 
 
 def is_large(blocks: Sequence[Block]) -> bool:
-    """Return whether the kernels of a segment are to be split over threads."""
+    """Return whether threads share the kernels of a segment."""
     return any(block.kernel.domain.size >= threads.MIN_BLOCKED for block in blocks)
 
 
 def group_blocks(blocks: list[Block]) -> list[list[Block]]:
-    """Return kernels by segments: a long row of small ones is cut, so that it compiles faster."""
+    """Group kernels into segments. Many small ones become several segments, to compile faster."""
     if is_large(blocks):
         return [blocks]
     groups: list[list[Block]] = [[]]
@@ -105,9 +105,9 @@ def group_blocks(blocks: list[Block]) -> list[list[Block]]:
 class Segment:
     """Kernels and scalars between two operations on arrays.
 
-    `arrays` are what `run` is given, in order; for a large segment `threads` are the functions for
-    the splitter by kernel, `tables` the arrays that each finds in its table, after the numbers in
-    `heads`. `finals` are values of one element that `run` stores.
+    `arrays` are the arguments of `run`, in order. `finals` are values of one element that `run`
+    stores. In a large segment, `threads` names the function of each kernel. Its argument is a table
+    with the numbers in `heads`, and then the addresses of the arrays in `tables`.
     """
 
     def __init__(self, blocks: list[Block], finals: list[FusionNode]):
@@ -115,7 +115,7 @@ class Segment:
         self.names = NodeNames()
         self.sizes = Sizes()
         self.arrays: dict[FusionNode, None] = {}
-        self._texts: dict[str, str] = {}  # of functions; the name of each
+        self._texts: dict[str, str] = {}  # the name of each function's text
         if any(block.transposes for block in blocks):
             self._texts[TRANSPOSED_ROWS] = "transposed_rows"
         for block in blocks:
@@ -125,15 +125,15 @@ class Segment:
         self.tables: list[list[FusionNode]] = []
         self.heads: list[Sizes] = []
         self.source = ""
-        self._written = 0  # blocks
+        self._written = 0  # how many blocks
         self._imported = {module for block in blocks for module in block.imported}
 
     def once(self, text: str, stem: str) -> str:
-        """Return the name of the function that has this text, in which it is NAME."""
+        """Return the name of the function with this text. In the text it is called NAME."""
         return self._texts.setdefault(text, f"{stem}_{len(self._texts)}")
 
     def array(self, node: FusionNode) -> Name:
-        """Return the name of the elements of an array that `run` is given."""
+        """Return the variable with the elements of an array, which becomes an argument of `run`."""
         self.arrays.setdefault(node)
         return Name(f"{self.names[node]}_")
 
@@ -150,7 +150,7 @@ class Segment:
         self.source = "\n\n".join([head, "\n\n\n".join([*texts, run]) + "\n"])
 
     def _run(self) -> str:
-        """Return the segment as one function; a large one without its kernels."""
+        """Return the text of `run`. That of a large segment does not have the kernels."""
         work, body = self._body()
         names = [self.names[node] for node in self.arrays]
         lines = [f"def run({', '.join([*names, 'sizes'])}):", "    wide_vectors()"]
@@ -160,7 +160,7 @@ class Segment:
         return "\n".join([*lines, *work, *body, "    return True"])
 
     def _body(self) -> tuple[list[str], list[str]]:
-        """Return the lines that make arrays to work in, and those that compute."""
+        """Return the lines that make work arrays, and the lines that compute."""
         scalars = Scalars(self.sizes, self.array)
         work, code = self._stage([] if self.large else self.blocks, self.finals, scalars)
         self._imported |= modules(code)
@@ -169,7 +169,7 @@ class Segment:
     def _stage(
         self, blocks: Sequence[Block], finals: Sequence[FusionNode], scalars: Scalars
     ) -> tuple[Code, Code]:
-        """Return statements that make work arrays, and that run kernels and store values."""
+        """Return the statements that make work arrays, and those that compute and store."""
         work: Code = []
         code: Code = []
         for block in blocks:
@@ -186,7 +186,7 @@ class Segment:
         return work, code
 
     def _serial(self, block: Block, scalars: Scalars, prefix: str) -> tuple[Code, Code]:
-        """Return statements that make a block's work arrays, and that run it over all blocks."""
+        """Return the statements that make a kernel's work arrays, and those that run all blocks."""
         scalar_values = [scalars.value(node) for node in block.scalars]
         code = scalars.take()
         rows, columns, step = cut_rows(block)
@@ -210,7 +210,7 @@ class Segment:
         return work, [*code, suite]
 
     def _thread(self, block: Block) -> str:
-        """Return the name of a block function for threads: a table has its sizes and arrays."""
+        """Return the name of a kernel's function for threads, which takes a table."""
         arrays: dict[FusionNode, None] = {}
         names = NodeNames()
 
@@ -256,7 +256,7 @@ def _empty(size: Any, node: FusionNode) -> Expression:
 
 
 def _work_arrays(block: Block, prefix: str, width: Expression) -> Code:
-    """Return statements that make the arrays of one row, or a few, that a block works in."""
+    """Return the statements that make the arrays of a row, or of a few rows, for a block."""
     size = Expression(f"{TILE} * {{}}", width)
     works = [(name, node, width) for (node, _), name in block.scratch.items()]
     works += [(name, node, size) for node, name in block.transposes.items()]
@@ -264,7 +264,7 @@ def _work_arrays(block: Block, prefix: str, width: Expression) -> Code:
 
 
 def _call(block: Block, prefix: str, *leading: Any, scalars: list[Any]) -> Statement:
-    """Return the call of a block function; its own arrays stand before the scalars."""
+    """Return the call of a block function; its work arrays come before the scalars."""
     works = [Name(prefix + name) for name in (*block.scratch.values(), *block.transposes.values())]
     arguments = [*leading, *works, *scalars]
     slots = ", ".join(["{}"] * len(arguments))

@@ -1,4 +1,4 @@
-"""Statements of generated functions: what they read and write is known, their text comes last."""
+"""Statements of generated functions, as objects that know what they read and write."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 
 class Name(str):
-    """A variable of a generated function, unlike a number, which is a string as well."""
+    """A variable of a generated function. Numbers are plain strings."""
 
     __slots__ = ()
 
 
 class Expression:
-    """A template with a slot for each operand: an expression, a name or a number.
+    """A template with a slot for each operand, which is an expression, a name or a number.
 
-    `modules` are those of the template's functions.
+    `modules` are the modules whose functions the template calls.
     """
 
     __slots__ = ("_modules", "operands", "template")
@@ -28,7 +28,7 @@ class Expression:
 
     @property
     def reads(self) -> list[Name]:
-        """Return the variables in it, as often as they stand there."""
+        """Return the variables in the expression, each as often as it occurs."""
         names: list[Name] = []
         for operand in self.operands:
             if isinstance(operand, Expression):
@@ -39,7 +39,7 @@ class Expression:
 
     @property
     def modules(self) -> Iterator[str]:
-        """Return the modules that it calls functions of, by their full names."""
+        """Yield the full names of the modules whose functions it calls."""
         yield from self._modules
         for operand in self.operands:
             if isinstance(operand, Expression):
@@ -47,7 +47,7 @@ class Expression:
 
 
 class Statement:
-    """``target = expression``, or the expression alone; the target is a variable or an element."""
+    """``target = expression``, where the target is a variable or an element; or an expression."""
 
     __slots__ = ("expression", "target")
 
@@ -67,7 +67,7 @@ class Statement:
 
 
 class Suite:
-    """Statements under a head: a loop or a condition."""
+    """A loop or a condition: a head line and the statements below it."""
 
     __slots__ = ("body", "head")
 
@@ -96,10 +96,10 @@ def render(code: Iterable[Statement | Suite], indent: str = "    ") -> list[str]
 
 
 def reads(code: Iterable[Statement | Suite]) -> set[Name]:
-    """Return the variables that statements read, or store elements in."""
+    """Return the variables that statements read, and the arrays in which they store elements."""
     return {name for statement in code for part in statement.parts() for name in part.reads}
 
 
 def modules(code: Iterable[Statement | Suite]) -> set[str]:
-    """Return the full names of the modules that statements call functions of."""
+    """Return the full names of the modules whose functions statements call."""
     return {module for statement in code for part in statement.parts() for module in part.modules}

@@ -1,4 +1,4 @@
-"""The steps of an executable's call: the arrays that each uses, and when their memory is free."""
+"""Steps of an executable's call: which arrays each one uses, and when their memory is free."""
 
 from __future__ import annotations
 
@@ -12,28 +12,30 @@ Names = Sequence[str]
 
 
 class Steps:
-    """Steps that compute arrays from arrays, each array under a name of its own.
+    """Steps that compute arrays from arrays. Each array has a name of its own.
 
-    Each has lines, the arrays that these name, and those of them that they bind to a new object.
+    A step has lines of code, the names they use, and the names that they bind to a new object.
     """
 
     def __init__(self) -> None:
         self.steps: list[tuple[Names, Names, Names]] = []
-        self._empty: dict[str, tuple[int, tuple[int, ...], np.dtype]] = {}  # made for kernels
-        self._views: dict[str, Names] = {}  # by name, what it may be a view of
-        self._shown: set[str] = set()  # to operations that may keep them
+        self._empty: dict[
+            str, tuple[int, tuple[int, ...], np.dtype]
+        ] = {}  # arrays that kernels fill
+        self._views: dict[str, Names] = {}  # by name, the arrays it may be a view of
+        self._shown: set[str] = set()  # arrays that an operation may keep
 
     def add(self, *lines: str, uses: Names, makes: Names = ()) -> None:
-        """Add a step that writes elements of some arrays, or makes arrays."""
+        """Add a step that writes to arrays, or makes arrays."""
         self.steps.append((lines, uses, makes))
 
     def empty(self, name: str, shape: tuple[int, ...], dtype: np.dtype, line: str) -> None:
-        """Add a step that makes an array which kernels fill."""
+        """Add a step that makes an array for kernels to fill."""
         self._empty[name] = len(self.steps), shape, dtype
         self.add(line, uses=[name], makes=[name])
 
     def operation(self, name: str, line: str, operands: Names, views: bool, keeps: bool) -> None:
-        """Add an operation on arrays; the result may be a view of them, or it may keep them."""
+        """Add an operation: its result may be a view of operands (`views`), or it may keep them."""
         self.add(line, uses=[name, *operands], makes=[name])
         if views:
             self._views[name] = operands
@@ -43,19 +45,19 @@ class Steps:
     def finish(
         self, results: Names, returned: set[str], keeps: bool
     ) -> tuple[list[str], Scratch | None]:
-        """Return the lines of a call whose `results` name arrays, and the arrays that it keeps.
+        """Return the lines of a call, and the arrays it keeps from call to call, if `keeps`.
 
-        It keeps small ones from call to call, if `keeps`.
+        `results` are the expressions of the results, which use the names in `returned`.
         """
         for name, operands in reversed(self._views.items()):
             self._shown.update(operands if name in self._shown else ())
-        last: dict[str, int] = {}  # by name the last step that uses it, in the order of first uses
+        last: dict[str, int] = {}  # the last step that uses each name, in order of first use
         for k, (_, uses, _) in enumerate(self.steps):
             last.update(dict.fromkeys(uses, k))
         last.update(dict.fromkeys(returned, len(self.steps)))
         lives = dict(last)
         for name, operands in reversed(self._views.items()):
-            for operand in operands:  # in use as long as a view of it
+            for operand in operands:  # as long as a view of it is in use
                 lives[operand] = max(lives[operand], lives[name])
         inner = [
             Span(name, shape, dtype, step, lives[name])
@@ -73,7 +75,7 @@ class Steps:
         return [*lines, f"results = [{result}]", "give(scratch)", "return results"], Scratch(kept)
 
     def _lines(self, last: dict[str, int], kept: set[str]) -> list[str]:
-        """Return the lines, and after its last use the release of each array that a step made."""
+        """Return the lines, and release each array that a step made after its last use."""
         names = {name for _, _, makes in self.steps for name in makes} - kept
         unused: dict[int, list[str]] = {}
         for name, k in last.items():

@@ -1,8 +1,8 @@
 """The device that kernels run on: it compiles segments to functions of arrays, and makes arrays.
 
-`Target` is the seam between executables and kernels. An executable knows when each kernel runs and
-which arrays it reads and writes; a target writes and compiles it. Another way to make machine code,
-or a device, is another target.
+`Target` is the interface between executables and kernels. An executable knows when each kernel runs
+and which arrays it reads and writes. A target writes and compiles the kernel. A GPU is another
+target.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .blocks import Block
 from .segment import Segment, cut_rows, group_blocks
 
 Shapes = dict[FusionNode, tuple[int, ...]]
-"""By node, the shape of its array, where that is not the node's own."""
+"""The shapes of arrays, for nodes whose array has another shape than the node."""
 
 Kinds = list[tuple[np.dtype, int]]
 """Dtypes and ranks of arrays."""
@@ -32,11 +32,11 @@ _COMBINE |= {"any": np.logical_or, "all": np.logical_and}
 
 
 class Target:
-    """Kernels as Python that Numba compiles, in blocks that all threads share."""
+    """The processor: kernels in the kernel language, in blocks that all threads share."""
 
     names: dict[str, Any]
-    """Names for the text of a call: ``empty(shape, dtype)`` and ``large(shape, dtype)`` make
-    arrays, ``array(value)`` copies, ``contiguous(array)`` gives an array that kernels can read."""
+    """Globals of a call: ``empty(shape, dtype)`` and ``large(shape, dtype)`` make arrays,
+    ``array(value)`` copies one, ``contiguous(array)`` returns one that kernels can read."""
 
     keeps_arrays = True
     """Whether programs keep the memory of small arrays between calls."""
@@ -54,7 +54,7 @@ class Target:
         return [segment for segment in segments if segment.blocks or segment.finals]
 
     def compile_batch(self, segments: list[tuple[Segment, Kinds]]) -> AbstractContextManager[None]:
-        """Return a context that compiles segments on all cores, for the methods below."""
+        """Return a context in which the methods below find the segments compiled, on all cores."""
         wanted = []
         for segment, kinds in segments:
             wanted += [(name, segment, signatures.BLOCKS) for name in segment.threads]
@@ -66,21 +66,22 @@ class Target:
         )
 
     def function(self, segment: Segment, kinds: Kinds) -> tuple[Callable[..., Any], Any]:
-        """Return a segment's ``run(*arrays, sizes)``, for dtypes and ranks, and its dispatcher.
+        """Return a segment's ``run(*arrays, sizes)`` for dtypes and ranks, and the code's owner.
 
-        It returns False, and has done nothing, where the arrays are not as kernels read them.
+        The function returns False, and does nothing, if kernels cannot read the arrays.
         """
         source = service.TextSource(segment.source, "run")
         return service.compile(source, signatures.program(kinds))
 
     def operation(self, node: OpaqueNode) -> Callable[..., Any]:
-        """Return what runs an operation on arrays."""
+        """Return the function that runs an operation on arrays."""
         return node.run
 
     def splitter(self, segment: Segment, k: int, shapes: Shapes) -> Callable[..., Any]:
-        """Return a function of the arrays of a large segment's kernel that runs it on all threads.
+        """Return a function that runs one kernel of a large segment on all threads.
 
-        It returns the kernel's totals, and sums of columns, of all blocks in order.
+        It takes the kernel's arrays. It returns the kernel's totals and column sums, with the
+        blocks combined in order.
         """
         block, nodes = segment.blocks[k], segment.tables[k]
         source = service.TextSource(segment.source, segment.threads[k])
@@ -108,13 +109,13 @@ class Target:
 
 
 def contiguous(array: np.ndarray) -> np.ndarray:
-    """Return an array as kernels take it: aligned, and in row-major order."""
+    """Return an array that kernels can read: aligned, and in row-major order."""
     flags = array.flags
     return array if flags.c_contiguous and flags.aligned else np.array(array, order="C")
 
 
 def _combine_totals(node: ReduceNode, partial: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return blocks' partial results as one, the same on any number of threads."""
+    """Combine the partial results of blocks, in an order that does not depend on threads."""
     combine = _COMBINE[node.name]
     if partial.ndim > 1:
         return combine.reduce(partial, axis=0, dtype=node.dtype).reshape(shape)

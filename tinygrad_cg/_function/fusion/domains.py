@@ -1,4 +1,4 @@
-"""Iteration domains of kernels, and how the values in them are indexed; shapes only, no nodes."""
+"""Iteration domains of kernels, and how values are indexed in them, in terms of shapes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Domain(NamedTuple):
-    """The iteration domain of a kernel; flat, one range of elements, if it has no columns."""
+    """The iteration domain of a kernel. Without columns it is flat: one range of elements."""
 
     size: int
     columns: int = 0
@@ -17,8 +17,9 @@ class Domain(NamedTuple):
 class Access(NamedTuple):
     """The map from an index of the domain to the index of a value.
 
-    `per` is "element", "row", "column" or "scalar", by what in the domain the value has a number
-    for, or "anywhere" for an array that is read at any index. `shift` is an offset in elements.
+    `per` says where the value has one number: per "element", "row" or "column" of the domain, or
+    "scalar" for all of it. "anywhere" is an array that is read at any index. `shift` is an offset
+    in elements.
     """
 
     per: str
@@ -31,7 +32,7 @@ ELEMENT, ROW, COLUMN, SCALAR, ANYWHERE = (
 
 
 def pattern(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
-    """Return the runs of reduced ("r") and kept ("k") axes; axes of size 1 do not count."""
+    """Return the runs of reduced ("r") and kept ("k") axes, without axes of size 1."""
     runs = ""
     for axis, size in enumerate(shape):
         letter = "r" if axis in axes else "k"
@@ -42,9 +43,10 @@ def pattern(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
 
 @lru_cache(4096)
 def broadcasting(shape: tuple[int, ...], result: tuple[int, ...]) -> tuple[str, int]:
-    """Return how an operand broadcasts to a result, and after how many columns it repeats.
+    """Return how an operand broadcasts to a result, and the number of columns of its domain.
 
-    "same" as the result, "one" element, one by "row" or by "column", or "mixed": any other way.
+    The operand is the "same" as the result, or has "one" element, one per "row" or one per
+    "column". Any other way is "mixed".
     """
     padded = (1,) * (len(result) - len(shape)) + shape
     pairs = [(own, size) for own, size in zip(padded, result, strict=True) if size != 1]

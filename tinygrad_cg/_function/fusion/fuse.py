@@ -1,17 +1,17 @@
 """Assignment of values to kernels, and the order of kernels.
 
-A kernel goes once over a domain of rows and columns (a flat one: one range of elements, cut in
-blocks). In a domain, a value has one number per element, per row, per column, or is a scalar.
-Programs run in stages: in each, scalars first, then operations on arrays, then kernels. What
-a kernel reduces to a scalar or to columns is there for the next stage; what it reduces to rows, for
-its own next pass over the row.
+A kernel iterates once over a domain of rows and columns, or over a flat domain: one range of
+elements. In a domain, a value has one number per element, per row or per column, or is a scalar.
+A program runs in stages. Each stage runs scalars, then operations on arrays, then kernels. If a
+kernel reduces a value to a scalar or to columns, the next stage can use it. If it reduces to rows,
+its own next pass over the row can.
 
-Cheap values are computed again wherever they are needed rather than stored, so that a kernel reads
-and writes little: a pass over memory costs as much as ten additions.
+Cheap values are computed again wherever they are needed, so that kernels read and write little: a
+pass over memory costs as much as ten additions.
 
-The steps of `Fusion`, in order: domains are shared where values are read element by element; each
-value gets the first stage in which its operands are there; from the outputs backwards, the values
-are found that have to be stored.
+The steps of `Fusion`: values that are read element by element share a domain; each value gets the
+first stage in which its operands are available; from the outputs backwards, `Fusion` finds the
+values that have to be stored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MAX_FUSED_PADS = 6
 
 
 class Home(NamedTuple):
-    """The kernel that computes a value, and its access there: for a reduction, its operand's."""
+    """The kernel that computes a value, and the value's access (a reduction's: its operand's)."""
 
     stage: int
     domain: Domain
@@ -53,20 +53,20 @@ class Kernel:
 
     def __init__(self, stage: int, domain: Domain):
         self.stage, self.domain = stage, domain
-        self.roots: list[FusionNode] = []  # what it runs for: reductions, and what is stored
-        self.read: set[FusionNode] = set()  # of other kernels, rather than computed again
+        self.roots: list[FusionNode] = []  # reductions, and values that are stored
+        self.read: set[FusionNode] = set()  # values of other kernels that it reads
 
 
 class Domains:
-    """The domain of each fused node: sets of nodes with a domain in common, by union and find.
+    """The domain of each fused node. Nodes are in disjoint sets (union-find) of one domain each.
 
-    A set takes in a node that is read element by element by one of its own, unless the two need
+    If a node reads another one element by element, their sets are joined, unless the two need
     different columns.
     """
 
     def __init__(self, nodes: list[FusionNode]):
         self._parent: dict[FusionNode, FusionNode] = {}
-        self._columns: dict[FusionNode, int] = {}  # by the root of a set; 0 if any will do
+        self._columns: dict[FusionNode, int] = {}  # of the root of each set; 0 if any number fits
         for node in nodes:
             if node.is_fused:
                 self._parent[node] = node
@@ -95,8 +95,8 @@ class Domains:
 class Fusion:
     """A lowered program cut into kernels.
 
-    `homes` says which kernel computes a fused value, `available` from which stage on kernels can
-    read a value, `stored` which values have arrays of their own.
+    `homes` maps each fused value to its kernel, and `available` each value to the first stage whose
+    kernels can read it. Values in `stored` have arrays of their own.
     """
 
     def __init__(self, lowered: Lowering):
@@ -110,8 +110,8 @@ class Fusion:
         self.homes: dict[FusionNode, Home] = {}
         self.available: dict[FusionNode, int] = {}
         self.kernels: dict[tuple[int, Domain], Kernel] = {}
-        self._weights: dict[tuple[int, Domain], int] = {}  # of the nodes in each kernel
-        self._read: set[tuple[tuple[int, Domain], FusionNode]] = set()  # what it may read
+        self._weights: dict[tuple[int, Domain], int] = {}  # the cost of each kernel's nodes
+        self._read: set[tuple[tuple[int, Domain], FusionNode]] = set()  # what each kernel may read
         for node in self.nodes:
             self._assign_stage(node)
         self.stored: set[FusionNode] = set()
@@ -130,7 +130,7 @@ class Fusion:
         self.nodes = in_order(self._wanted, "operands")
 
     def _expand_mixed(self) -> None:
-        """Have operands that broadcast in any other way expanded by an operation of their own."""
+        """Expand operands that broadcast in a "mixed" way by operations on arrays."""
         for node in self.nodes:
             if isinstance(node, ApplyNode) and node.size > 1:
                 columns = self.domains[node].columns
@@ -152,14 +152,14 @@ class Fusion:
         elif isinstance(node, OpaqueNode):
             self.available[node] = max([self.available[x] for x in node.operands], default=0)
         elif node.size == 1 and not isinstance(node, ReduceNode):
-            # A scalar: computed before the kernels of a stage, after the operations of the last.
+            # A scalar is computed before the kernels of its stage.
             ready = [self.available[x] + isinstance(base(x), OpaqueNode) for x in node.operands]
             self.available[node] = max(ready)
         else:
             self._assign_kernel(node)
 
     def _assign_kernel(self, node: FusionNode) -> None:
-        """Choose the kernel of a fused node: the first with room for it."""
+        """Choose the kernel of a fused node: the first one with room for it."""
         home = self._row_home(node)
         if home is None:
             domain = self.domains[node]
@@ -181,7 +181,7 @@ class Fusion:
             self.kernels[key] = Kernel(stage, domain)
 
     def _row_home(self, node: FusionNode) -> Home | None:
-        """Return the kernel whose rows a value per row, or a total of such values, belongs to."""
+        """Return the home of a value per row, or of a total of such values, in a kernel of rows."""
         if not node.by_row or node.result not in ("", "total"):
             return None
         for operand in node.operands:
@@ -206,7 +206,7 @@ class Fusion:
         return max([self._reach(x, inner, domain) for x, inner in operands], default=0)
 
     def is_local(self, node: FusionNode, access: Access, stage: int, domain: Domain) -> bool:
-        """Return whether a kernel computes a value, and does so before it is needed."""
+        """Return whether a kernel itself computes a value before it is needed."""
         home = self.homes.get(node)
         if home is None or (home.stage, home.domain) != (stage, domain):
             return False
@@ -215,7 +215,7 @@ class Fusion:
         return home.access == access
 
     def _reach(self, node: FusionNode, access: Access | None, domain: Domain) -> int:
-        """Return the first stage in which kernels of a domain can read or recompute a value."""
+        """Return the first stage whose kernels, of this domain, can read or recompute a value."""
         read = self.available[node]
         if access is None:
             return read
@@ -228,10 +228,10 @@ class Fusion:
     def _find_stage(
         self, node: FusionNode, access: Access, domain: Domain, stage: int | None = None
     ) -> int | None:
-        """Return the first stage in which a value can be computed again; None if it had better not.
+        """Return the first stage in which a value can be computed again; None if that costs more.
 
-        The cost counts the cheap nodes between it and others, and further arrays to read. Others
-        are computed in the same kernel if they are in its stage: in `stage`, if that is known.
+        The cost counts the cheap nodes that are computed again, and the arrays they read. Values
+        that the same kernel computes are free. With `stage`, that kernel's stage is known.
         """
         if not self._is_open(node, access, domain):
             return None
@@ -262,13 +262,13 @@ class Fusion:
         return first
 
     def _is_open(self, node: FusionNode, access: Access, domain: Domain) -> bool:
-        """Return whether a value is cheap to compute in a domain that is not its own."""
+        """Return whether a value can be computed again, cheaply, in another domain."""
         if access.per in ("scalar", "anywhere") or node not in self.homes or not node.is_cheap:
             return False
         return not node.by_element or (access.per == "element" and not domain.columns)
 
     def _find_stored(self) -> None:
-        """Find roots: what operations, scalars and the caller read, then what kernels read."""
+        """Store what operations, scalars and the caller read, and then what kernels read."""
         for node in self.nodes:
             if isinstance(node, OpaqueNode):
                 for operand in node.operands:
@@ -281,7 +281,7 @@ class Fusion:
                         self._store(base(operand))
         for node in self.outputs:
             self._store(base(node))
-        # Later kernels first: they add roots to those that they read from.
+        # Later kernels first: they add roots to the kernels that they read from.
         for kernel in sorted(self.kernels.values(), key=lambda kernel: -kernel.stage):
             self._find_reads(kernel)
         self.kernels = {key: kernel for key, kernel in self.kernels.items() if kernel.roots}
@@ -299,7 +299,7 @@ class Fusion:
             roots.append(node)
 
     def _find_reads(self, kernel: Kernel) -> None:
-        """Walk from a kernel's roots to what it reads, which is stored by earlier kernels."""
+        """Find what a kernel reads, from its roots on; earlier kernels store these values."""
         seen: set[tuple[FusionNode, Access]] = set()
         stack = [(root, self.homes[root].access) for root in kernel.roots]
         while stack:
@@ -331,7 +331,7 @@ class Fusion:
 
 
 def _pad(x: np.ndarray, size: int, start: int) -> np.ndarray:
-    """Return an array's elements between zeros, from `start` on."""
+    """Return zeros, with an array's elements from `start` on."""
     out = np.zeros_like(x, shape=(size,))
     out[start : start + x.size] = x.reshape(-1)
     return out

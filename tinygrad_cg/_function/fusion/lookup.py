@@ -1,10 +1,10 @@
-"""Gathers as reads, and scatter-adds as comparisons.
+"""Gathers as reads inside loops, and scatter-adds as comparisons.
 
-With one index for each row, the element at it is read when the row is there; the transpose, zeros
-but for that element, is ``where(column == index, g, 0)`` in whatever loop needs it. No array of
-that shape is made for either, and rows have one writer each, on any number of threads. Rows and
-elements at indices are read where they are needed as well; their transpose, in which some may
-meet, remains an operation on arrays, that adds in order.
+If each row has one index, a loop reads the element at the index when it processes the row. The
+transpose, zeros except for that element, is ``where(column == index, g, 0)`` in the loop that needs
+it. Neither makes an array of that shape, and each row has one writer on any number of threads.
+Loops also read whole rows, and single elements, at indices. The transpose of these may add several
+values in one place, so it remains an operation on arrays, which adds in order.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ INT32, UINT64 = np.dtype(np.int32), np.dtype(np.uint64)
 
 
 class Lookups:
-    """The nodes of operations at indices; those on the same indices have one check in common."""
+    """The nodes of operations at indices. Operations with the same indices share one check."""
 
     def __init__(self) -> None:
-        # Operations that run though nothing reads their results: a hvp needs right labels too.
+        # These run although nothing reads their results: a hvp, too, refuses wrong labels.
         self.checks: list[FusionNode] = []
         self._positions: dict[Any, FusionNode] = {}
         self._columns: dict[tuple[int, ...], FusionNode] = {}
@@ -84,7 +84,7 @@ class Lookups:
         return None if index is None else self._scatter(value, g, index, len(value.shape) - 1)
 
     def _one_hot(self, value: Value, indices: FusionNode) -> Found:
-        """Return ones where a column is the index, zeros elsewhere; none for an index outside."""
+        """Return ones where the column is the index; an index out of range gives no one."""
         axis, depth = value.params["axis"], value.params["depth"]
         if axis != len(indices.shape) or is_complex(value.dtype):
             return None
@@ -96,7 +96,7 @@ class Lookups:
         return cast(self._is_column(indices, value.shape, axis), value.dtype)
 
     def _read(self, value: Value, x: FusionNode, indices: FusionNode, axis: int) -> Found:
-        """Return ``x[row, indices[row]]``, which is read when the row is there."""
+        """Return ``x[row, indices[row]]``, which a loop reads when it processes the row."""
         if not _is_one_by_row(x.shape, axis, indices) or pattern(x.shape, (axis,)) != "kr":
             return None
         rows = x.shape[:axis] + x.shape[axis + 1 :]
@@ -106,9 +106,9 @@ class Lookups:
         )
 
     def _rows(self, value: Value, x: FusionNode, indices: FusionNode, axis: int = 0) -> Found:
-        """Return elements of `x` at indices, or rows that are long enough for loops.
+        """Return elements of `x` at indices, or rows, if these are long enough.
 
-        Each part of `x` that the axes before `axis` leave has its own indices.
+        The axes before `axis` are batch axes: each part of `x` has its own indices.
         """
         table = view(x, (prod(x.shape[: axis + 1]), *x.shape[axis + 1 :]))
         columns = prod(table.shape[1:])
@@ -118,7 +118,7 @@ class Lookups:
         return nodes.LookupNode(value.shape, x.dtype, (table, positions))
 
     def _scatter(self, value: Value, g: FusionNode, indices: FusionNode, axis: int) -> Found:
-        """Return the transpose of `_read`: zeros but for one element of each row."""
+        """Return the transpose of `_read`: zeros, except one element of each row."""
         shape = value.shape
         if not _is_one_by_row(shape, axis, indices) or shape[axis] == 1:
             return None
@@ -128,7 +128,7 @@ class Lookups:
         return nodes.ScatterNode((test, rows, zero), shape, axis)
 
     def _is_column(self, indices: FusionNode, shape: tuple[int, ...], axis: int) -> FusionNode:
-        """Return a mask: True where the position on an axis is the row's index."""
+        """Return a mask that is True where the position along an axis is the row's index."""
         sizes = shape[axis:]
         if sizes not in self._columns:
             numbers = np.arange(shape[axis], dtype=INT32).reshape(sizes)
@@ -139,7 +139,7 @@ class Lookups:
     def _check_positions(
         self, value: Value, indices: FusionNode, size: int, parts: int = 1
     ) -> FusionNode:
-        """Return positions from 0 to size - 1, by an operation that refuses indices outside."""
+        """Return indices counted from 0, by an operation that refuses those out of range."""
         assert value.primitive is not None
         array, name = base(indices), value.primitive.name
         constant = array.constant if isinstance(array, nodes.ArrayNode) else None
@@ -151,7 +151,7 @@ class Lookups:
                 "positions", check, array.shape, INT64, (array,), on_gpu=on_gpu
             )
             if constant is not None:
-                with suppress(IndexError):  # which is raised when the program runs
+                with suppress(IndexError):  # the program raises it when it runs
                     checked = nodes.ArrayNode(array.shape, INT64, check(constant))
             self._positions[key] = checked
             self.checks += [checked] * (not checked.is_input)
@@ -159,12 +159,12 @@ class Lookups:
 
 
 def _is_one_by_row(shape: tuple[int, ...], axis: int, indices: FusionNode) -> bool:
-    """Return whether there is one index for each line along an axis, and lines are rows."""
+    """Return whether the axis is the last one, and each row has one index."""
     return prod(shape[axis + 1 :]) == 1 and indices.size == prod(shape[:axis])
 
 
 def last_index(key: tuple, shape: tuple[int, ...]) -> FusionNode | None:
-    """Return the last of a key's arrays, if the others go through all rows in order."""
+    """Return the last of a key's index arrays, if the others enumerate all rows in order."""
     if len(key) != len(shape) or len(key) < 2:
         return None
     if not all(isinstance(part, np.ndarray) and is_integer(part.dtype) for part in key):
@@ -177,7 +177,7 @@ def last_index(key: tuple, shape: tuple[int, ...]) -> FusionNode | None:
 
 
 def positions_on_gpu(indices: Any, name: str, size: int, parts: int) -> Any:
-    """Return the same of an array on a GPU: the least and the largest index are read back."""
+    """Return `positions` of an array on a GPU. The extreme indices are read back to check them."""
     indices = indices.astype(INT64)
     low = int(indices.min())
     check_bounds(name, low, int(indices.max()), size)
@@ -187,7 +187,7 @@ def positions_on_gpu(indices: Any, name: str, size: int, parts: int) -> Any:
 
 
 def positions(indices: np.ndarray, name: str, size: int, parts: int) -> np.ndarray:
-    """Return positions in an array of some parts of a size; IndexError for indices outside."""
+    """Return indices into an array of `parts` of a size; IndexError if one is out of range."""
     if indices.dtype != INT64 or indices.view(UINT64).max() >= size:  # negative ones are large
         indices = check_positions(name, indices, size)
     return _of_parts(indices, size, parts, np)

@@ -1,8 +1,8 @@
-"""From a graph to the few kinds of node that fusion knows.
+"""Lowering: from a graph to the few kinds of node that fusion knows.
 
-Elementwise operations become scalar functions with their casts spelled out, compound reductions
-(mean, log_softmax) the simple ones they are made of, whatever keeps elements in row-major order a
-view. All else is a call of the operation itself, on arrays, and right for every operation.
+Elementwise operations become scalar functions with explicit casts. Compound reductions (mean,
+log_softmax) become the simple ones they consist of. Whatever keeps elements in row-major order
+becomes a view. Every other operation becomes a call of the operation itself on arrays.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MAX_TRANSPOSED_COLUMNS = 8192
 
 
 class Lowering:
-    """The nodes of a graph's values; `checks` are those that run though no output reads them."""
+    """The nodes of a graph's values. `checks` are nodes that run although no output reads them."""
 
     def __init__(self, graph: FuncGraph):
         self.nodes: dict[Value, FusionNode] = {}
@@ -59,7 +59,7 @@ class Lowering:
         self.checks = lookups.checks
 
     def values(self) -> dict[FusionNode, Value]:
-        """Return the value of each node: the first of those that share it."""
+        """Return the value of each node; the first one if several values share a node."""
         return {node: value for value, node in reversed(self.nodes.items())}
 
     def _lower(self, value: Value) -> FusionNode:
@@ -71,9 +71,10 @@ class Lowering:
         return self._fuse_by_rule(value, operands) or _opaque(value, operands)
 
     def _divisor(self, node: FusionNode, size: int) -> FusionNode:
-        """Return a divisor, in the text of kernels if it is a power of 2: that multiplies instead.
+        """Return a divisor. A power of 2 is written into the text: LLVM multiplies instead.
 
-        Of few elements it may be a size, which is never in a text.
+        If the quotient is smaller than other values, the divisor may be a size, which is never
+        written into the text.
         """
         if not isinstance(node, nodes.LiteralNode) or size < self._largest:
             return node
@@ -81,7 +82,7 @@ class Lowering:
         return node.written() if exact else node
 
     def _fuse_by_rule(self, value: Value, operands: list[FusionNode]) -> FusionNode | None:
-        """Return the node of an operation that loops can compute, by its rule."""
+        """Return the node of an operation that loops can compute; None if they cannot."""
         primitive = value.primitive
         if primitive is None or isinstance(value.aval, list):
             return None
@@ -115,9 +116,9 @@ def _opaque(value: Value, operands: list[FusionNode]) -> FusionNode:
 
 
 def _read_in_order(graph: FuncGraph) -> set[Value]:
-    """Return the values whose elements something reads in order.
+    """Return the values whose elements a loop or the caller reads in order.
 
-    Transposes and columns of a matrix that operations on arrays alone read are views.
+    If only operations on arrays read a transpose or columns of a matrix, these remain views.
     """
     read = set(graph.outputs)
     for value in graph.values():
@@ -137,7 +138,7 @@ def _constant(array: np.ndarray) -> FusionNode:
 
 
 def importable(function: Callable) -> bool:
-    """Return whether generated code can name a function, and the kernels' STAMP covers it."""
+    """Return whether generated code can import a function, and the kernels' STAMP covers it."""
     if not is_ours(function):
         return False
     module = sys.modules.get(function.__module__)
@@ -152,20 +153,20 @@ def _elementwise(value: Value, *operands: FusionNode) -> FusionNode | None:
     signature = kernel._signature(tuple([node.dtype for node in operands]))
     if signature.checked or signature.target is not signature.result:
         return None
-    if kernel.refusal(signature.loop) is not None:  # it says why if it is run
+    if kernel.refusal(signature.loop) is not None:  # the operation says why when it runs
         return None
     wanted = [cast(node, dtype) for node, dtype in zip(operands, signature.loop, strict=True)]
     return apply(kernel.function, *wanted, dtype=signature.target)
 
 
 def _slope(function: Callable, slope: Callable, value: Value, x: FusionNode) -> FusionNode:
-    """Return the derivative of a function by its value, which is there if the function is."""
+    """Return the derivative of a function, computed from the function's value."""
     return apply(slope, x, apply(function, x))
 
 
 def _cast(value: Value, x: FusionNode) -> FusionNode | None:
     if is_floating(x.dtype) and is_integer(value.dtype):
-        return None  # out of range, each instruction has a result of its own
+        return None  # the result of an overflow depends on the instruction
     return cast(x, value.dtype)
 
 
@@ -177,7 +178,7 @@ def _view(value: Value, x: FusionNode, *_: FusionNode) -> FusionNode:
 
 
 def _transpose(value: Value, x: FusionNode) -> FusionNode | None:
-    """Return a view if only axes of size 1 move; transposed matrices, if nothing else changes."""
+    """Return a view if only axes of size 1 move, or transposed matrices."""
     kept = [axis for axis in value.params["perm"] if x.shape[axis] != 1]
     if kept == sorted(kept):
         return view(x, value.shape)
@@ -199,14 +200,14 @@ def _broadcast(value: Value, x: FusionNode) -> FusionNode:
 
 
 def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
-    """Return the first element and the count, if a key picks elements that follow one another."""
+    """Return the first element and the count, if a key selects consecutive elements."""
     parts = [part for part in key if part is not None]
     if any(not isinstance(part, (int, slice)) and part is not Ellipsis for part in parts):
         return None
     if Ellipsis in parts:
         k = parts.index(Ellipsis)
         parts[k : k + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
-    start, count, complete = 0, 1, True  # complete: of all axes from here on
+    start, count, complete = 0, 1, True  # complete: all axes from here on are
     sizes = list(shape)
     for axis in reversed(range(len(shape))):
         part = parts[axis] if axis < len(parts) else slice(None)
@@ -227,7 +228,7 @@ def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
 
 
 def _getitem(kind: type[nodes.SliceNode], value: Value, x: FusionNode) -> FusionNode | None:
-    """Return a range of elements, for the transpose a padding, or a view if it is all of them."""
+    """Return a range of elements, or its transpose, a padding; a view if it has all elements."""
     size = prod(value.shape)
     shape = x.shape if kind is nodes.SliceNode else value.shape
     part = flat_range(shape, value.params["key"])
@@ -239,7 +240,7 @@ def _getitem(kind: type[nodes.SliceNode], value: Value, x: FusionNode) -> Fusion
 
 
 def _columns(value: Value, x: FusionNode) -> FusionNode | None:
-    """Return columns of a matrix, if a key picks some that follow one another, and all rows."""
+    """Return columns of a matrix, if a key selects consecutive columns of all rows."""
     shape, span = x.shape, span_along_axis(value.params["key"], x.shape)
     if span is None:
         return None
@@ -266,7 +267,7 @@ def _reduction(value: Value, x: FusionNode) -> FusionNode | None:
 
 
 def _sum(x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
-    """Return a sum; of zeros but for one element in each row, these elements."""
+    """Return a sum. The sum of zeros with one element per row is that element."""
     total = reduce("sum", x, axis, keepdims)
     if isinstance(x, nodes.ScatterNode) and x.axis in axis and x.rows.size == total.size:
         return view(x.rows, total.shape)
@@ -278,7 +279,7 @@ def _exp(value: Value, x: FusionNode) -> FusionNode | None:
 
 
 def _softmax_of(y: FusionNode) -> FusionNode | None:
-    """Return exp(y) if `y` is a log_softmax: the powers that were summed for it, over the sum."""
+    """Return exp(y) if `y` is a log_softmax, from the exponentials and the sum it computed."""
     if not _applies(y, kmath.subtract) or not _applies(y.operands[1], kmath.log):
         return None
     shifted, total = y.operands[0], y.operands[1].operands[0]
@@ -299,7 +300,7 @@ def _applies(node: FusionNode, function: Callable) -> bool:
 
 
 class _OnNodes:
-    """Operations on nodes by name, for decompositions: see `_ops.composition`."""
+    """The operations of decompositions, applied to nodes: see `_ops.composition`."""
 
     def number(self, value: float, like: FusionNode) -> FusionNode:
         return nodes.LiteralNode(value, like.dtype)
@@ -319,7 +320,7 @@ class _OnNodes:
         return _softmax_of(x) or apply(kmath.exp, x)
 
     def __getattr__(self, name: str) -> Callable[..., FusionNode]:
-        if name not in OPS:  # inspection asks for names such as __wrapped__
+        if name not in OPS:  # `inspect` asks for names such as __wrapped__
             raise AttributeError(name)
         kernel: Any = OPS[name].kernel
         return partial(apply, kernel.function)
@@ -329,7 +330,7 @@ NODES: Any = _OnNodes()
 
 
 def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
-    """Return the node of an operation by its decomposition, over rows or elementwise."""
+    """Return an operation's decomposition, if it is elementwise or reduces rows."""
     primitive: Any = value.primitive
     x = operands[-1]
     if not (is_floating(x.dtype) and is_floating(value.dtype)) or operands[0].shape != x.shape:
@@ -337,7 +338,7 @@ def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
     axes = value.params.get("axis")
     if axes is not None:
         if is_narrow(primitive.name, x, axes):
-            return None  # a call, on arrays
+            return None  # a call on arrays is faster
         runs = pattern(x.shape, axes if isinstance(axes, tuple) else (axes,))
         if runs not in (("", "k", "r", "kr", "rk") if primitive.name == "mean" else ("r", "kr")):
             return None
@@ -350,7 +351,7 @@ def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
 
 
 def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
-    """Return the matrix and the vector that are multiplied, and if the matrix is transposed."""
+    """Return the matrix and the vector of a product, and whether the matrix is transposed."""
     if value.primitive is None or not is_floating(value.dtype):
         return None
     form = value.primitive.name, *[len(operand.shape) for operand in value.inputs]
@@ -370,7 +371,7 @@ def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
 
 
 def _shared_matrices(graph: FuncGraph) -> set[Value]:
-    """Return the matrices that more than one product with vectors reads: these share a pass."""
+    """Return the matrices in several products with vectors, which share one pass over them."""
     values = [value for value in graph.values() if not isinstance(value.aval, list)]
     matrices = [product[0] for product in map(vector_product, values) if product is not None]
     return {matrix for matrix, count in Counter(matrices).items() if count > 1}
@@ -379,7 +380,7 @@ def _shared_matrices(graph: FuncGraph) -> set[Value]:
 def _product_by_rows(
     value: Value, matrix: FusionNode, vector: FusionNode, transposed: bool
 ) -> FusionNode:
-    """Return a product with a vector as sums over the rows or the columns of the matrix."""
+    """Return a product with a vector, as sums over rows or columns of the matrix."""
     matrix, vector = cast(matrix, value.dtype), cast(vector, value.dtype)
     vector = view(vector, (vector.size, 1) if transposed else (vector.size,))
     total = reduce("sum", apply(kmath.multiply, matrix, vector), (0 if transposed else 1,), False)

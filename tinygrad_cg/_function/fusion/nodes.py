@@ -1,9 +1,9 @@
-"""Node kinds: the few forms of value that loops are made of.
+"""Node kinds: the few forms of value that loops compute.
 
 A class says what its values read, over which domain a loop computes them, what that costs, and
-whether they may be computed again. How a value is written down is said in `codegen.emission`,
-which operations become which nodes in `lower` and `lookup`: a new kind of node is a class here, an
-emitter there, and a rule that makes it.
+whether they may be computed again. `codegen.emission` says how each kind is written; `lower` and
+`lookup` say which operations become which nodes. A new kind of node is a class here, an emitter
+there, and a rule that makes it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes
 from ..._core.kinds import is_bool
 from .domains import ANYWHERE, COLUMN, ELEMENT, ROW, SCALAR, Access, Domain, broadcasting, pattern
 
-TILE = 8  # rows of a transpose made at a time, since memory comes by lines of some elements
-COPY, CAST = "copy", "cast"  # the two functions of an `ApplyNode` that need no kernel
+TILE = 8  # rows of a transpose that are made at a time: a cache line has that many elements
+COPY, CAST = "copy", "cast"  # the functions of an `ApplyNode` that are not scalar functions
 
 _CHEAP_NAMES = """
     absolute add clip divide divide_gated divide_unbounded divide_upstream equal greater
@@ -30,7 +30,7 @@ _CHEAP_NAMES = """
     not_equal relu sign square subtract where
 """
 CHEAP: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _CHEAP_NAMES.split()]}
-"""Functions that take less time than a pass over memory: the others are polynomials."""
+"""Functions that take less time than a pass over memory. All others are polynomials."""
 
 _ARITHMETIC_NAMES = """
     add divide divide_gated divide_unbounded divide_upstream equal greater greater_equal less
@@ -38,31 +38,31 @@ _ARITHMETIC_NAMES = """
     multiply_upstream negative not_equal square subtract where
 """
 ARITHMETIC: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _ARITHMETIC_NAMES.split()]}
-"""Functions that are as quick for a parameter as for a number in the text. Others, as `maximum`,
-ask what kind of number an operand is: where the text says so, nothing is left to be asked."""
+"""Functions that are as fast for a parameter as for a number in the text. Others (`maximum`, say)
+test an operand: if it is a number in the text, LLVM removes the test."""
 
 Shape = tuple[int, ...]
 Nodes = Sequence["FusionNode"]
 Operands = list[tuple["FusionNode", "Access | None"]]
-"""Operands, views undone, and how a domain indexes them; None if it cannot."""
+"""Operands without their views, and how a domain indexes each; None if it cannot."""
 
 
 class FusionNode:
-    """A value of a lowered program: its shape and dtype, and the nodes that it is computed from."""
+    """A value of a lowered program: its shape, its dtype, and the nodes it is computed from."""
 
     __slots__ = ("dtype", "operands", "shape", "size")
 
-    is_input = False  # known before the program runs, or given to it: computed by no kernel
-    is_fused = False  # computed by a loop, so that it has a domain
+    is_input = False  # a constant or an argument: no kernel computes it
+    is_fused = False  # a loop computes it, so it has a domain
     shares_domain = False  # with nodes that read it element by element
-    by_row = False  # can be computed once a row, in the domain of an operand
+    by_row = False  # can be computed once per row, in the domain of an operand
     by_element = False  # can be computed again in flat domains only, element by element
-    among_scalars = False  # if it has one element, computed with a segment's scalars, by no loop
-    is_cheap = False  # takes less time to compute again than to store and to read
+    among_scalars = False  # if it has one element, it is one of a segment's scalars
+    is_cheap = False  # computing it again takes less time than storing and reading it
     cost = 0  # of computing it again
-    result = ""  # what a reduction leaves: a "total", or a number by "row" or by "column"
-    columns: int = 0  # of the domain of the loop that computes it; 0 if any will do
-    aligned: Nodes = ()  # operands read element by element, which had better share its domain
+    result = ""  # of a reduction: a "total", or a number per "row" or per "column"
+    columns: int = 0  # of the domain of the loop that computes it; 0 if any number fits
+    aligned: Nodes = ()  # operands that it reads element by element: they share its domain
 
     def __init__(self, shape: Shape, dtype: np.dtype, operands: Nodes = ()):
         self.shape = tuple(shape)
@@ -72,16 +72,16 @@ class FusionNode:
 
     @property
     def label(self) -> str:
-        """Return a word for it in names of variables."""
+        """Return a stem for names of variables."""
         return type(self).__name__.removesuffix("Node").lower()
 
     @property
     def domain_size(self) -> int:
-        """Return how many elements the loop goes over that computes it."""
+        """Return the size of the domain of the loop that computes it."""
         return self.size
 
     def accesses(self, access: Access, domain: Domain) -> Operands:
-        """Return the operands as indexed by a domain in which the node itself is at `access`."""
+        """Return the operands and their accesses, in a domain in which the node has `access`."""
         raise TypeError(f"{self!r} is computed by no loop")
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class FusionNode:
 
 
 class ArrayNode(FusionNode):
-    """An input of the program, by its position, or a constant: an array."""
+    """An input of the program (`source` is its position), or a constant array."""
 
     __slots__ = ("source",)
     is_input = True
@@ -105,10 +105,10 @@ class ArrayNode(FusionNode):
 
 
 class LiteralNode(FusionNode):
-    """One number: a parameter of kernels, so that other numbers do with the same machine code.
+    """A number. It is a parameter of kernels, so that machine code serves other numbers, too.
 
-    Those that have a meaning of their own are `in_text`, written into the text of kernels: 0, 1,
-    -1, infinities, NaN, True and False.
+    Special numbers are `in_text`: 0, 1, -1, infinities, NaN, True and False are written into the
+    text of kernels.
     """
 
     __slots__ = ("in_text", "number")
@@ -120,14 +120,14 @@ class LiteralNode(FusionNode):
         self.in_text = is_bool(dtype) or number in (0, 1, -1) or not isfinite(number)
 
     def written(self) -> LiteralNode:
-        """Return the number as a part of texts."""
+        """Return the same number, to be written into texts."""
         literal = LiteralNode(self.number, self.dtype)
         literal.in_text = True
         return literal
 
 
 class SizeNode(LiteralNode):
-    """A number that follows from shapes, which no text holds."""
+    """A number that follows from shapes, and is never written into a text."""
 
     __slots__ = ()
 
@@ -140,7 +140,7 @@ class SizeNode(LiteralNode):
 
 
 class ApplyNode(FusionNode):
-    """A scalar function of operands that broadcast and have the dtypes it wants."""
+    """A scalar function of operands, which broadcast and have the function's dtypes."""
 
     __slots__ = ("function",)
     is_fused = shares_domain = by_row = among_scalars = True
@@ -182,7 +182,7 @@ class ApplyNode(FusionNode):
 
 
 class ScatterNode(ApplyNode):
-    """Zeros but for one element of each row along `axis`: those are `rows`."""
+    """Zeros, except for one element of each row along `axis`; `rows` has these elements."""
 
     __slots__ = ("axis", "rows")
 
@@ -231,7 +231,7 @@ class ReduceNode(FusionNode):
 
 
 class RowGatherNode(ReduceNode):
-    """From each row of the first operand the element at a position, the second one's, by row."""
+    """The element of each row of the first operand at the position in the second."""
 
     __slots__ = ()
 
@@ -243,7 +243,7 @@ class ViewNode(FusionNode):
 
 
 class SliceNode(FusionNode):
-    """A range of the operand's elements in order, from the one at `start` on."""
+    """Consecutive elements of the operand, from position `start` on."""
 
     __slots__ = ("start",)
     is_fused = by_element = is_cheap = among_scalars = True
@@ -261,7 +261,7 @@ class SliceNode(FusionNode):
 
 
 class PadNode(SliceNode):
-    """The operand's elements from `start` on, between zeros: the transpose of a slice."""
+    """Zeros, with the operand's elements from `start` on: the transpose of a slice."""
 
     __slots__ = ()
     among_scalars = False
@@ -269,7 +269,7 @@ class PadNode(SliceNode):
 
 
 class LookupNode(FusionNode):
-    """Rows of a table, or elements if it has no columns, at the positions in the second operand."""
+    """Rows of a table (elements, if it has one axis) at the positions in the second operand."""
 
     __slots__ = ()
     is_fused = shares_domain = is_cheap = among_scalars = True
@@ -288,7 +288,7 @@ class LookupNode(FusionNode):
 
 
 class ColumnsNode(FusionNode):
-    """Some columns of a matrix, from the one at `start` on; its rows have `width` elements."""
+    """Columns of a matrix from `start` on. Rows of the matrix have `width` elements."""
 
     __slots__ = ("columns", "start", "width")
     is_fused = shares_domain = is_cheap = True
@@ -303,7 +303,7 @@ class ColumnsNode(FusionNode):
 
 
 class TransposeNode(FusionNode):
-    """Each matrix of `rows` by `columns`, counted in the result, from its transpose."""
+    """The transpose of each matrix in a stack; `rows` and `columns` are those of the result."""
 
     __slots__ = ("columns", "rows")
     is_fused = shares_domain = True
@@ -321,17 +321,16 @@ class TransposeNode(FusionNode):
 
 
 class ElementsNode(FusionNode):
-    """An array of which each element is a node of one number, in row-major order."""
+    """An array whose operands are its elements: nodes of one number, in row-major order."""
 
     __slots__ = ()
 
 
 class OpaqueNode(FusionNode):
-    """A function of arrays, run between kernels: that of the record `op`, or another.
+    """A function of arrays that runs between kernels. `op` is its record, if it has one.
 
-    `on_gpu` is the same function of arrays on a GPU. The result is a fresh array unless it
-    `aliases` an operand. A `pure` function has the same result for the same operands, and keeps
-    none of them.
+    `on_gpu` is the same function of arrays on a GPU. The result is a new array unless it `aliases`
+    an operand. A `pure` function returns equal results for equal operands, and keeps none of them.
     """
 
     __slots__ = ("aliases", "is_operation", "name", "on_gpu", "pure", "run")
@@ -358,7 +357,7 @@ class OpaqueNode(FusionNode):
 
 
 def base(node: FusionNode) -> FusionNode:
-    """Return the node that a chain of views is of."""
+    """Return the node below a chain of views."""
     while isinstance(node, ViewNode):
         node = node.operands[0]
     return node
@@ -375,21 +374,21 @@ def cast(node: FusionNode, dtype: np.dtype) -> FusionNode:
 
 
 def apply(function: Any, *operands: FusionNode, dtype: np.dtype | None = None) -> ApplyNode:
-    """Return a scalar function of operands; its dtype is that of the last, unless given."""
+    """Return a scalar function of operands. Its dtype is by default that of the last operand."""
     shape = broadcast_shapes(*[node.shape for node in operands])
     operands = in_texts(function, operands)
     return ApplyNode(function, shape, dtype or operands[-1].dtype, operands)
 
 
 def in_texts(function: Any, operands: Sequence[FusionNode]) -> tuple[FusionNode, ...]:
-    """Return operands, of which numbers are written into texts where that is quicker."""
+    """Return operands; their numbers are written into the text if that is faster."""
     if function in ARITHMETIC:
         return tuple(operands)
     return tuple([x.written() if isinstance(x, LiteralNode) else x for x in operands])
 
 
 def reduce(name: str, x: FusionNode, axes: tuple[int, ...], keepdims: bool) -> FusionNode:
-    """Return a reduction of `x` over axes; over axes of size 1 it is a view."""
+    """Return a reduction of `x` over axes; a view if all these have size 1."""
     flat = tuple(size for axis, size in enumerate(x.shape) if axis not in axes)
     ones = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
     single = prod(x.shape[axis] for axis in axes) == 1
