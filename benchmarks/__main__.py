@@ -21,7 +21,7 @@ from benchmarks import THREADS
 from benchmarks.peers import BY_HAND, COMPILED, EAGER, INSTALLED, TORCH, Peer
 from benchmarks.start import import_times, start_times
 from benchmarks.work import WORK, Work, check
-from tinygrad_cg._tour.printing import table
+from tinygrad_cg._tour.console import table
 from tinygrad_cg._tour.timing import medians
 
 Times = dict[Peer, float]

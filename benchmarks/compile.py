@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks import THREADS
 from benchmarks.peers import BY_HAND, COMPILED, INSTALLED, PEERS, Peer
 from benchmarks.work import Work, attention, check, logistic, logits, near_one, perceptron, vector
-from tinygrad_cg._tour.printing import table
+from tinygrad_cg._tour.console import table
 
 PROGRAMS = (
     Work("gradient of log1pexp", "log1pexp", partial(vector, 1_000)),

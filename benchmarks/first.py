@@ -22,7 +22,7 @@ import tinygrad_cg as tf
 from tinygrad_cg import _ops as ops
 from tinygrad_cg._core.primitive import OPS, Primitive
 from tinygrad_cg._ops.define import Real
-from tinygrad_cg._tour.printing import table
+from tinygrad_cg._tour.console import table
 
 SIZES = (1_000, 100_000)
 LIMIT = 60.0

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks import THREADS
 from tinygrad_cg._core.primitive import OPS, Primitive
-from tinygrad_cg._tour.printing import table
+from tinygrad_cg._tour.console import table
 from tinygrad_cg._tour.timing import medians
 
 PEERS = tuple(name for name in ("numpy", "torch", "jax") if importlib.util.find_spec(name))

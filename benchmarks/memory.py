@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import tinygrad_cg as tf
-from tinygrad_cg._tour.printing import table
+from tinygrad_cg._tour.console import table
 
 STEPS = 12  # of four operations
 PROGRAMS = 200

@@ -31,7 +31,7 @@ import tinygrad_cg as tf
 from benchmarks import THREADS
 from benchmarks.peers import BY_HAND, COMPILED, PEERS, Peer
 from benchmarks.work import Work, check, logits, matrix, vector
-from tinygrad_cg._tour.printing import table
+from tinygrad_cg._tour.console import table
 from tinygrad_cg._tour.timing import settle
 
 SIZES = (100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)

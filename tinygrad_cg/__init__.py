@@ -44,7 +44,7 @@ _EAGER = {
     "._transforms.batching": "vectorized_map vmap",
     "._transforms.custom_batching": "custom_vmap",
     "._transforms.functional": "elementwise_grad grad jvp linearize value_and_grad vjp",
-    "._transforms.matrices": "hessian hessians hvp jacobian",
+    "._transforms.jacobians": "hessian hessians hvp jacobian",
     "._transforms.recompute": "recompute_grad",
     "._transforms.tape": "GradientTape UnconnectedGradients",
     ".config.cache": "clear_cache",

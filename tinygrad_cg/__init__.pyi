@@ -102,8 +102,8 @@ from tinygrad_cg._transforms.custom_derivatives import custom_derivatives as cus
 from tinygrad_cg._transforms.functional import elementwise_grad as elementwise_grad, grad as grad
 from tinygrad_cg._transforms.functional import jvp as jvp, linearize as linearize
 from tinygrad_cg._transforms.functional import value_and_grad as value_and_grad, vjp as vjp
-from tinygrad_cg._transforms.matrices import hessian as hessian, hessians as hessians, hvp as hvp
-from tinygrad_cg._transforms.matrices import jacobian as jacobian
+from tinygrad_cg._transforms.jacobians import hessian as hessian, hessians as hessians, hvp as hvp
+from tinygrad_cg._transforms.jacobians import jacobian as jacobian
 from tinygrad_cg._transforms.ravel import ravel_tree as ravel_tree
 from tinygrad_cg._transforms.recompute import recompute_grad as recompute_grad
 from tinygrad_cg._transforms.tape import GradientTape as GradientTape

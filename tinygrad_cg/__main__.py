@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 
 import tinygrad_cg
-from tinygrad_cg._tour import checking, data, documents, fitting, nesting, speed
+from tinygrad_cg._tour import checking, documents, fitting, measurements, nesting, speed
+from tinygrad_cg._tour.console import say
 from tinygrad_cg._tour.logistic import make_problem
-from tinygrad_cg._tour.printing import say
 from tinygrad_cg_kernels.runtime.store import cache_folder
 
 DESCRIPTION = """\
@@ -50,13 +50,13 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def choose(options: argparse.Namespace) -> data.Dataset:
+def choose(options: argparse.Namespace) -> measurements.Measurements:
     """Return the user's data, or those of the package."""
     if options.data is None and options.target is None:
-        return data.load_bundled()
+        return measurements.load_bundled()
     if options.data is None or options.target is None:
-        raise data.DataError("--data FILE and --target COLUMN go together")
-    return data.load(options.data, options.target)
+        raise measurements.DataError("--data FILE and --target COLUMN go together")
+    return measurements.load(options.data, options.target)
 
 
 def parts_of(options: argparse.Namespace) -> list[int]:
@@ -66,7 +66,7 @@ def parts_of(options: argparse.Namespace) -> list[int]:
     return [FIT] if options.data is not None else list(PARTS)
 
 
-def show(parts: Sequence[int], dataset: data.Dataset) -> None:
+def show(parts: Sequence[int], dataset: measurements.Measurements) -> None:
     """Show these parts."""
     folder = cache_folder()
     if folder is not None and not any(folder.glob("*/*")):
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         dataset = choose(options)
         show(parts_of(options), dataset)
-    except data.DataError as error:
+    except measurements.DataError as error:
         print(f"python -m tinygrad_cg: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader, such as `head`, has seen enough

@@ -13,9 +13,9 @@ from ._core.suggestions import hides_others, refuse_call, refuse_name
 from ._core.tensor import Tensor
 from ._ops import comparison as _comparison
 from ._ops import complex as _complex
+from ._ops import cumulative as _scans
 from ._ops import elementwise as _elementwise
 from ._ops import reductions as _reductions
-from ._ops import scans as _scans
 from ._ops import shape as _shape
 from ._ops import sorting as _sorting
 from ._ops import special_functions as _special_functions
@@ -25,7 +25,7 @@ from ._ops.namespaces.math_names import *  # noqa: F403
 from ._ops.namespaces.namespace import export_functions, spelled
 
 if TYPE_CHECKING:
-    from ._ops.namespaces import special as special
+    from ._ops.namespaces import math_special as special
     from ._ops.namespaces.programs import bincount as bincount
     from ._ops.namespaces.programs import confusion_matrix as confusion_matrix
     from ._ops.namespaces.programs import invert_permutation as invert_permutation
@@ -50,7 +50,7 @@ __all__ = ["special", *_PROGRAMS, *math_names.__all__]
 def _find(name: str) -> Any:
     """Return what is loaded at its first use."""
     if name == "special":
-        return import_module("._ops.namespaces.special", __package__)
+        return import_module("._ops.namespaces.math_special", __package__)
     if name not in _PROGRAMS:
         refuse_name(__name__, name)
     globals()[name] = function = getattr(

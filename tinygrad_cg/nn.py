@@ -515,7 +515,7 @@ def depth_to_space(
     After ``tf.nn.depth_to_space``, the inverse of `space_to_depth`. InvalidArgumentError unless the
     channels are a multiple of the square of `block_size`.
     """
-    return _ops.blocks.depth_to_space(input, block_size, data_format)
+    return _ops.block_moves.depth_to_space(input, block_size, data_format)
 
 
 def space_to_depth(
@@ -526,7 +526,7 @@ def space_to_depth(
     After ``tf.nn.space_to_depth``: height and width are that much smaller and must be multiples of
     `block_size`, or it is an InvalidArgumentError.
     """
-    return _ops.blocks.space_to_depth(input, block_size, data_format)
+    return _ops.block_moves.space_to_depth(input, block_size, data_format)
 
 
 @hides_others
@@ -540,7 +540,7 @@ def crelu(
     """
     if others:
         refuse_call(crelu, others)
-    return _ops.activations.crelu(features, axis)
+    return _ops.activation_functions.crelu(features, axis)
 
 
 def dropout(
@@ -562,7 +562,7 @@ def dropout(
 
 def elu(features: TensorLike, name: str | None = None) -> Tensor:
     """Return `features` where they are positive, and ``exp(features) - 1`` elsewhere."""
-    return _ops.activations.elu(features)
+    return _ops.activation_functions.elu(features)
 
 
 def embedding_lookup(
@@ -582,7 +582,7 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
 
     After D. Hendrycks and K. Gimpel, "Gaussian error linear units" (2016).
     """
-    return _ops.activations.gelu(features, approximate)
+    return _ops.activation_functions.gelu(features, approximate)
 
 
 def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Tensor:
@@ -632,7 +632,7 @@ def l2_normalize(
 def leaky_relu(features: TensorLike, alpha: Any = 0.2, name: str | None = None) -> Tensor:
     """Return `features` where it is positive, and ``alpha * features`` elsewhere, whose slope holds
     at 0."""
-    return _ops.activations.leaky_relu(features, alpha)
+    return _ops.activation_functions.leaky_relu(features, alpha)
 
 
 def local_response_normalization(
@@ -663,7 +663,7 @@ def log_poisson_loss(
     With `compute_full_loss` Stirling's approximation of log(targets!) is added where `targets` is
     above 1. Both have one shape (else InvalidArgumentError).
     """
-    return _ops.losses.log_poisson_loss(targets, log_input, compute_full_loss)
+    return _ops.loss_functions.log_poisson_loss(targets, log_input, compute_full_loss)
 
 
 def max_pool(
@@ -838,7 +838,7 @@ def relu(features: TensorLike, name: str | None = None) -> Tensor:
 
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """Return `features` limited to [0, 6]; its gradient is 0 at both limits."""
-    return _ops.activations.relu6(features)
+    return _ops.activation_functions.relu6(features)
 
 
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
@@ -846,7 +846,7 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
 
     After G. Klambauer et al., "Self-normalizing neural networks" (2017).
     """
-    return _ops.activations.selu(features)
+    return _ops.activation_functions.selu(features)
 
 
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:
@@ -926,7 +926,7 @@ def sigmoid_cross_entropy_with_logits(
     After ``tf.nn.sigmoid_cross_entropy_with_logits``: `labels` are probabilities, of the shape of
     `logits` (else InvalidArgumentError) and cast to their dtype. It neither overflows nor cancels.
     """
-    return _ops.losses.sigmoid_cross_entropy(labels, logits)
+    return _ops.loss_functions.sigmoid_cross_entropy(labels, logits)
 
 
 def silu(features: TensorLike, beta: Any = 1.0) -> Tensor:
@@ -935,7 +935,7 @@ def silu(features: TensorLike, beta: Any = 1.0) -> Tensor:
 
     After P. Ramachandran, B. Zoph and Q. Le, "Searching for activation functions" (2017).
     """
-    return _ops.activations.silu(features, beta)
+    return _ops.activation_functions.silu(features, beta)
 
 
 swish = silu
@@ -956,7 +956,7 @@ def softmax_cross_entropy_with_logits(
     """
     if others:
         refuse_call(softmax_cross_entropy_with_logits, others)
-    return _ops.losses.softmax_cross_entropy(labels, logits, axis)
+    return _ops.loss_functions.softmax_cross_entropy(labels, logits, axis)
 
 
 def sparse_softmax_cross_entropy_with_logits(
@@ -968,7 +968,7 @@ def sparse_softmax_cross_entropy_with_logits(
     classes - 1, of the shape before the last axis; the result has the labels' shape and the scores'
     dtype. Raises InvalidArgumentError for labels of other values or another shape.
     """
-    return _ops.losses.sparse_cross_entropy(labels, logits)
+    return _ops.loss_functions.sparse_cross_entropy(labels, logits)
 
 
 def space_to_batch(
@@ -979,7 +979,7 @@ def space_to_batch(
     After ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded sizes
     must be multiples of those of a block, or it is an InvalidArgumentError.
     """
-    return _ops.blocks.space_to_batch(input, block_shape, paddings)
+    return _ops.block_moves.space_to_batch(input, block_shape, paddings)
 
 
 @hides_others
@@ -1006,7 +1006,7 @@ def weighted_cross_entropy_with_logits(
 ) -> Tensor:
     """Return `sigmoid_cross_entropy` of `labels` and `logits`, elementwise, with its first term,
     that of the labels, multiplied by `pos_weight`. Both have one shape."""
-    return _ops.losses.weighted_cross_entropy(labels, logits, pos_weight)
+    return _ops.loss_functions.weighted_cross_entropy(labels, logits, pos_weight)
 
 
 @hides_others

@@ -11,7 +11,7 @@ import numpy as np
 from ._check import assert_gradients
 from ._core.conversion import convert
 from ._core.kinds import is_differentiable
-from ._transforms.matrices import jacobian
+from ._transforms.jacobians import jacobian
 
 __all__ = ["assert_gradients", "compute_gradient"]
 __dir__ = __all__.copy  # what dir() shows

@@ -4,26 +4,26 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg._ops import attention, blocks, casts, pooling, scans, sorting
+from tinygrad_cg._ops import attention, block_moves, casts, cumulative, pooling, sorting
 from tinygrad_cg.keras import ops
 
 RANDOM = np.random.default_rng(7)
 IMAGE = RANDOM.normal(size=(1, 4, 2, 4))
 HEADS = [RANDOM.normal(size=shape) for shape in ((1, 2, 2, 2), (1, 3, 1, 2), (1, 3, 1, 2))]
 FUNCTIONS = {
-    "space_to_depth": lambda x: blocks.space_to_depth(x, 2) ** 3,
-    "depth_to_space": lambda x: blocks.depth_to_space(x, 2) ** 3,
-    "space_to_batch": lambda x: blocks.space_to_batch(x, (2, 2), ((1, 1), (0, 0))) ** 3,
+    "space_to_depth": lambda x: block_moves.space_to_depth(x, 2) ** 3,
+    "depth_to_space": lambda x: block_moves.depth_to_space(x, 2) ** 3,
+    "space_to_batch": lambda x: block_moves.space_to_batch(x, (2, 2), ((1, 1), (0, 0))) ** 3,
     "batch_to_space": lambda x: (
-        blocks.batch_to_space(tf.reshape(x, (4, 2, 1, 4)), (2, 2), ((0, 1), (0, 0))) ** 3
+        block_moves.batch_to_space(tf.reshape(x, (4, 2, 1, 4)), (2, 2), ((0, 1), (0, 0))) ** 3
     ),
-    "unfold": lambda x: blocks.unfold(x, 2, padding=1) ** 3,
-    "fold": lambda x: blocks.fold(tf.reshape(x, (1, 8, 4)), (3, 3), 2) ** 3,
-    "frames": lambda x: blocks.frames(x, 3, 1) ** 3,
-    "reverse_sequence": lambda x: blocks.reverse_sequence(x, [1, 2, 0, 2], 2, 1) ** 3,
+    "unfold": lambda x: block_moves.unfold(x, 2, padding=1) ** 3,
+    "fold": lambda x: block_moves.fold(tf.reshape(x, (1, 8, 4)), (3, 3), 2) ** 3,
+    "frames": lambda x: block_moves.frames(x, 3, 1) ** 3,
+    "reverse_sequence": lambda x: block_moves.reverse_sequence(x, [1, 2, 0, 2], 2, 1) ** 3,
     "average": lambda x: pooling.adaptive_pool(tf.reduce_mean, x, 3) ** 3,
     "max": lambda x: pooling.adaptive_pool(tf.reduce_max, x, (3, 1)) ** 3,
-    "cumulative_logsumexp": lambda x: scans.cumulative_logsumexp(x, 1, reverse=True),
+    "cumulative_logsumexp": lambda x: cumulative.cumulative_logsumexp(x, 1, reverse=True),
     "rearrange": lambda x: ops.rearrange(x, "b (h k) ... -> (k b) ... h", k=2) ** 3,
 }
 
@@ -41,9 +41,9 @@ def test_derivatives_of_attention():
 
 
 def test_sums_of_exponentials_keep_small_terms():
-    result = scans.cumulative_logsumexp([-2000.0, 0.0, 1000.0])
+    result = cumulative.cumulative_logsumexp([-2000.0, 0.0, 1000.0])
     assert result.numpy().tolist() == [-2000.0, 0.0, 1000.0]
-    result = scans.cumulative_logsumexp([1.0, 2.0], exclusive=True)
+    result = cumulative.cumulative_logsumexp([1.0, 2.0], exclusive=True)
     assert result.numpy().tolist() == [-np.inf, 1.0]
 
 
@@ -57,14 +57,14 @@ def test_casts_stop_at_limits():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: blocks.space_to_depth(IMAGE, 3),
-        lambda: blocks.depth_to_space(IMAGE, 3),
-        lambda: blocks.space_to_batch(IMAGE, (3, 1), ((0, 0), (0, 0))),
-        lambda: blocks.batch_to_space(IMAGE, (2, 1), ((0, 0), (0, 0))),
-        lambda: blocks.unfold(IMAGE, 5),
-        lambda: blocks.fold(IMAGE[0], 3, 2),
-        lambda: blocks.frames([1.0], 2, 1),
-        lambda: blocks.reverse_sequence(IMAGE, [3], 2),
+        lambda: block_moves.space_to_depth(IMAGE, 3),
+        lambda: block_moves.depth_to_space(IMAGE, 3),
+        lambda: block_moves.space_to_batch(IMAGE, (3, 1), ((0, 0), (0, 0))),
+        lambda: block_moves.batch_to_space(IMAGE, (2, 1), ((0, 0), (0, 0))),
+        lambda: block_moves.unfold(IMAGE, 5),
+        lambda: block_moves.fold(IMAGE[0], 3, 2),
+        lambda: block_moves.frames([1.0], 2, 1),
+        lambda: block_moves.reverse_sequence(IMAGE, [3], 2),
         lambda: pooling.adaptive_pool(tf.reduce_mean, IMAGE, (1, 2, 3)),
         lambda: sorting.in_top_k([0], [1.0], 1),
         lambda: attention.dot_product_attention(HEADS[1], HEADS[0], HEADS[0]),

@@ -13,14 +13,23 @@ import pytest
 import tinygrad_cg as tf
 from tinygrad_cg.__main__ import main
 from tinygrad_cg._tour import custom_rules as rules
-from tinygrad_cg._tour import data, documents, fitting, logistic, nesting, peers, speed, timing
+from tinygrad_cg._tour import (
+    documents,
+    fitting,
+    logistic,
+    measurements,
+    nesting,
+    peers,
+    speed,
+    timing,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def problem():
-    return logistic.make_problem(data.load_bundled())
+    return logistic.make_problem(measurements.load_bundled())
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +312,7 @@ def test_settling_a_slow_function_ends(monkeypatch):
 
 @pytest.mark.quick
 def test_the_bundled_data_are_all_there():
-    dataset = data.load_bundled()
+    dataset = measurements.load_bundled()
     assert dataset.measurements.shape == (569, 30)
     assert dataset.classes == ("benign", "malignant")
     assert dataset.labels.sum() == 212
@@ -343,7 +352,7 @@ def test_own_data_with_names_of_classes_and_a_constant_column(tmp_path, capsys):
 
 def test_classes_that_are_numbers_sort_as_numbers():
     text = "x,y\n" + "\n".join(f"{n},{9 + n % 2}" for n in range(10))
-    dataset = data.parse(text, "y", "title", "")
+    dataset = measurements.parse(text, "y", "title", "")
     assert dataset.classes == ("9", "10")
     assert dataset.labels.sum() == 5
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # at run time `__getattr__` loads them
     from . import (  # noqa: F401
-        activations,
+        activation_functions,
         attention,
         bessel,
-        blocks,
+        block_moves,
         candidates,
         casts,
         complex_parts,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # at run time `__getattr__` loads them
         incomplete,
         integrals,
         least_squares,
-        losses,
+        loss_functions,
         matrices,
         matrix_functions,
         normalizations,
@@ -57,14 +57,15 @@ if TYPE_CHECKING:  # at run time `__getattr__` loads them
 
 _MODULES = (
     "comparison complex creation elementwise indexing integers linear_algebra operators protocol "
-    "reductions scans shape sorting special_functions transfer trigonometry"
+    "reductions cumulative shape sorting special_functions transfer trigonometry"
 )
 _LATER = (
-    "activations attention bessel blocks candidates casts complex_parts convolution counting "
-    "decompositions diagonals distribution_functions distributions dlpack eigenvectors einsum "
-    "factorizations filters fourier hurwitz incomplete integrals least_squares losses matrices "
-    "matrix_functions normalizations norms padding pooling sampling searching segments sequences "
-    "spectra spectral statistics systems tapers updates volumes windows"
+    "activation_functions attention bessel block_moves candidates casts complex_parts convolution "
+    "counting decompositions diagonals distribution_functions distributions dlpack eigenvectors "
+    "einsum factorizations filters fourier hurwitz incomplete integrals least_squares "
+    "loss_functions matrices matrix_functions normalizations norms padding pooling sampling "
+    "searching segments sequences spectra spectral statistics systems tapers updates volumes "
+    "windows"
 )
 
 

@@ -11,6 +11,7 @@ from tinygrad_cg_kernels.elementary.special import ndtr as ndtr_kernel
 
 from .._core.conversion import convert
 from .._core.tensor import Tensor
+from .cumulative import cumsum
 from .define import Real
 from .elementwise import (
     POSITIVE,
@@ -26,7 +27,6 @@ from .elementwise import (
     subtract,
 )
 from .reductions import reduce_sum
-from .scans import cumsum
 from .special_functions import digamma, erfcinv
 
 SCALE = 1 / math.sqrt(2 * math.pi)  # of the normal density

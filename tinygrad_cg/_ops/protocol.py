@@ -22,7 +22,7 @@ from .._core.record import find_tokens
 from .._core.suggestions import suggest
 from .._core.tensor import Aval, Tensor
 from ..nest import flatten, map_structure
-from . import reductions, scans, shape
+from . import cumulative, reductions, shape
 
 ufuncs: dict[Any, Callable] = {}
 functions: dict[Callable, Callable] = {}
@@ -43,7 +43,7 @@ reduced_by: dict[Any, Callable] = {
     np.logical_or: reductions.reduce_any,
 }
 # What ``ufunc.accumulate`` is: op(x, axis).
-running: dict[Any, Callable] = {np.add: scans.cumsum, np.multiply: scans.cumprod}
+running: dict[Any, Callable] = {np.add: cumulative.cumsum, np.multiply: cumulative.cumprod}
 
 # Functions that answer without numbers to differentiate by: NumPy's own, on the values.
 ANSWERED_BY_NUMPY: set[Callable] = {

@@ -17,10 +17,10 @@ from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import equal, not_equal
 from .creation import ones, zeros
+from .cumulative import recurrence
 from .define import Case, as_int, operation
 from .elementwise import divide, maximum, multiply, sqrt, where
 from .indexing import gather, getitem, scatter_rows
-from .scans import recurrence
 from .shape import cast, concatenate, reshape
 from .sorting import argsort
 

@@ -14,6 +14,7 @@ from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .complex import real
 from .creation import constant, linspace
+from .cumulative import cumsum
 from .define import as_int, normalize_axis
 from .elementwise import (
     add,
@@ -33,7 +34,6 @@ from .indexing import gather, getitem
 from .matrices import real_dtype
 from .padding import pad
 from .reductions import reduce_sum
-from .scans import cumsum
 from .shape import cast, concatenate, expand_dims, reshape, split, stop_gradient
 from .tapers import _floating, kaiser, raised_cosine
 

@@ -14,7 +14,7 @@ import numpy as np
 from .._core.conversion import convert, convert_operands
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .blocks import batch_to_space, space_to_batch
+from .block_moves import batch_to_space, space_to_batch
 from .convolution import conv, conv_transpose
 from .define import as_int, as_shape
 from .indexing import gather, getitem, scatter_rows

@@ -3,7 +3,7 @@
 import warnings
 
 import tinygrad_cg as tf
-from tinygrad_cg._tour.printing import code, heading, lines, say
+from tinygrad_cg._tour.console import code, heading, lines, say
 
 
 # x**3, with a rule that is right at order 1 and loses a path at order 2; the report shows its text.

@@ -1,8 +1,8 @@
 """Part one: the examples of the custom gradient documents, where NaN becomes 1.0."""
 
 import tinygrad_cg as tf
+from tinygrad_cg._tour.console import heading, number, say, table
 from tinygrad_cg._tour.custom_rules import derivative, log1pexp, naive_log1pexp, softplus
-from tinygrad_cg._tour.printing import heading, number, say, table
 
 ORDERS = range(4)
 

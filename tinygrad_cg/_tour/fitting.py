@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tinygrad_cg._core.tracking import track
+from tinygrad_cg._tour.console import heading, say, table
 from tinygrad_cg._tour.custom_rules import log1pexp, naive_log1pexp, softplus
-from tinygrad_cg._tour.data import Measurements
 from tinygrad_cg._tour.logistic import (
     LogisticProblem,
     NewtonStep,
@@ -15,7 +15,7 @@ from tinygrad_cg._tour.logistic import (
     make_problem,
     newton,
 )
-from tinygrad_cg._tour.printing import heading, say, table
+from tinygrad_cg._tour.measurements import Measurements
 
 
 def show(data: Measurements) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 import tinygrad_cg as tf
-from tinygrad_cg._tour.data import Measurements
+from tinygrad_cg._tour.measurements import Measurements
 
 RIDGE = 1e-3
 TOLERANCE = 1e-9

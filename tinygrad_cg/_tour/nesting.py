@@ -3,8 +3,8 @@
 import warnings
 
 import tinygrad_cg as tf
+from tinygrad_cg._tour.console import code, heading, number, say, table
 from tinygrad_cg._tour.custom_rules import derivative
-from tinygrad_cg._tour.printing import code, heading, number, say, table
 
 POINT = 2.0
 

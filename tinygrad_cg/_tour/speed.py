@@ -7,9 +7,9 @@ import numpy as np
 import tinygrad_cg as tf
 from tinygrad_cg._core.tracking import track
 from tinygrad_cg._tour import peers
+from tinygrad_cg._tour.console import heading, say, table
 from tinygrad_cg._tour.custom_rules import log1pexp, softplus
 from tinygrad_cg._tour.logistic import LogisticProblem, differentiate, make_loss
-from tinygrad_cg._tour.printing import heading, say, table
 from tinygrad_cg._tour.timing import medians
 
 SIZES = (1, 1_000, 1_000_000)

@@ -33,7 +33,7 @@ from .._reverse.sweep import differentiate, release
 from .._reverse.variable import Variable
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 from .explanation import explain, operation_name, reason_by_text
-from .matrices import example_rows, rows
+from .jacobians import example_rows, rows
 
 _KINDS = 6  # of operations that `repr` names
 _NONE = UnconnectedGradients.NONE

@@ -20,7 +20,7 @@ from .. import nest
 from .._core.suggestions import refuse_name
 from .._core.tensor import Tensor
 from .._core.transformed import returns_transformed
-from .._transforms import functional, matrices
+from .._transforms import functional, jacobians
 from .._transforms.recompute import recompute_grad
 from .extend import conjugated, primitive
 
@@ -147,19 +147,19 @@ checkpoint = recompute_grad
 @returns_transformed
 def jacobian(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function that gives the Jacobian, of shape ``output.shape + argument.shape``."""
-    return _float64(matrices.jacobian(fun, argnum))
+    return _float64(jacobians.jacobian(fun, argnum))
 
 
 @returns_transformed
 def hessian(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function that gives the second derivatives of a scalar function."""
-    return _float64(matrices.hessian(_of_one_number(fun), argnum))
+    return _float64(jacobians.hessian(_of_one_number(fun), argnum))
 
 
 @returns_transformed
 def hessian_vector_product(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function of fun's arguments and a vector: the Hessian of `fun` times the vector."""
-    return _float64(matrices.hvp(_of_one_number(fun), argnum))
+    return _float64(jacobians.hvp(_of_one_number(fun), argnum))
 
 
 hessian_tensor_product = hessian_vector_product

@@ -16,10 +16,10 @@
    case returns, breaks or continues, the rest of its block is part of both cases; where that goes
    on through a loop or a `with`, a `Flow` says so, and what follows is guarded by it.
 5. Each region runs once as a trial, which leaves nothing in the graph (`FunctionTrace.trial`).
-   What it has changed outside of its names is put back (`_state.py`), also what functions have
-   changed that it calls: they say so when they are entered. From both results follows a
-   type that tensors can carry (`_merging.py`), and `cond` or `while_loop` runs the regions again,
-   as functions of tensors.
+   What it has changed outside of its names is put back (`_side_effects.py`), also what functions
+   have changed that it calls: they say so when they are entered. From both results follows a
+   type that tensors can carry (`_merging.py`), and `cond` or `while_loop` runs the regions
+   again, as functions of tensors.
 6. A `for` through the rows of a tensor, or a long range whose rounds are sure to do the same
    (`_repeatable.py`), tries to become a loop; if that fails, Python's own runs.
 """

@@ -17,8 +17,8 @@ from typing import Any
 from .._core.conversion import is_tensor
 from ..errors import is_ours
 from ._runs import SiteRun, cells_of
+from ._side_effects import read_cell
 from ._source import NoSource, find_definition
-from ._state import read_cell
 
 _INDEX = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.operator)
 _INDEX += (ast.unaryop, ast.expr_context)

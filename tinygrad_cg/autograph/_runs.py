@@ -39,7 +39,7 @@ from .._transforms.tensor_array import GrowingArrayError
 from ..errors import AutographError, InaccessibleTensorError, OperatorNotAllowedInGraphError
 from ._merging import Carried, Kept, Mismatch, Plan, plan, undefined
 from ._names import CONTINUE, NORMAL, RETURN
-from ._state import (
+from ._side_effects import (
     ContainerLocation,
     ElementsLocation,
     Location,

@@ -17,7 +17,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._expressions import Expressions, thunk
+from ._conditionals import Expressions, thunk
 from ._names import (
     BREAK,
     CONTINUE,

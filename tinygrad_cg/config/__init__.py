@@ -5,7 +5,7 @@ from typing import Any as _Any
 
 from .._core.suggestions import refuse_name as _refuse_name
 from . import cache, experimental, threading
-from ._devices import (
+from ._physical_devices import (
     LogicalDevice,
     LogicalDeviceConfiguration,
     PhysicalDevice,

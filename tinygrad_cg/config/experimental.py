@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..errors import InvalidArgumentError
-from ._devices import check_gpu
+from ._physical_devices import check_gpu
 
 __all__ = ["get_memory_growth", "set_memory_growth"]
 __dir__ = __all__.copy  # what dir() shows

@@ -14,9 +14,9 @@ from .._core.tensor import Tensor
 from .._ops.comparison import not_equal
 from .._ops.define import normalize_axis
 from .._ops.elementwise import add, divide, multiply, where
-from .._ops.losses import binary_crossentropy as _binary_crossentropy
-from .._ops.losses import categorical_crossentropy as _categorical_crossentropy
-from .._ops.losses import (
+from .._ops.loss_functions import binary_crossentropy as _binary_crossentropy
+from .._ops.loss_functions import categorical_crossentropy as _categorical_crossentropy
+from .._ops.loss_functions import (
     categorical_hinge,
     cosine_similarity,
     hinge,
@@ -31,7 +31,7 @@ from .._ops.losses import (
     same_rank,
     squared_hinge,
 )
-from .._ops.losses import sparse_categorical_crossentropy as _sparse_crossentropy
+from .._ops.loss_functions import sparse_categorical_crossentropy as _sparse_crossentropy
 from .._ops.reductions import reduce_mean, reduce_sum
 from .._ops.shape import broadcast_to, cast, expand_dims, reshape, squeeze
 from ._operands import as_real

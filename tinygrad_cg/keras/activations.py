@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from .._core.suggestions import refuse_name
-from .._ops.activations import mish as _mish
+from .._ops.activation_functions import mish as _mish
 from . import ops
 from ._identifiers import refuse_identifier
 from ._operands import as_real

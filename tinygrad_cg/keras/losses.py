@@ -7,7 +7,7 @@ from typing import Any, Never
 from .._core.annotations import Axes
 from .._core.suggestions import hides_others, refuse_call
 from .._core.tensor import Tensor
-from .._ops import losses as _losses
+from .._ops import loss_functions as _losses
 from .._ops.namespaces.namespace import export_functions
 from . import _loss_objects
 from ._identifiers import refuse_identifier

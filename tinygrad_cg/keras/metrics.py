@@ -16,7 +16,7 @@ from .._core.suggestions import refuse_name
 from .._core.tensor import Tensor
 from .._ops.comparison import equal
 from .._ops.elementwise import divide, multiply, negative, sqrt, square, subtract, where
-from .._ops.losses import same_rank
+from .._ops.loss_functions import same_rank
 from .._ops.reductions import argmax, reduce_any, reduce_mean, reduce_sum
 from .._ops.settings import settings
 from .._ops.shape import broadcast_to, cast, expand_dims, reshape

@@ -26,14 +26,15 @@ from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.suggestions import REQUIRED, hides_others, refuse_call
 from .._core.tensor import Tensor
 from .._core.transformed import returns_transformed
-from .._ops import activations as _activations
+from .._ops import activation_functions as _activations
 from .._ops import attention as _attention
-from .._ops import blocks as _blocks
+from .._ops import block_moves as _blocks
 from .._ops import casts as _casts
 from .._ops import comparison as _comparison
 from .._ops import complex_parts as _complex_parts
 from .._ops import convolution as _convolution
 from .._ops import creation as _creation
+from .._ops import cumulative as _scans
 from .._ops import decompositions as _decompositions
 from .._ops import eigenvectors as _eigenvectors
 from .._ops import einsum as _einsum
@@ -43,12 +44,11 @@ from .._ops import fourier as _fourier
 from .._ops import indexing as _indexing
 from .._ops import least_squares as _least_squares
 from .._ops import linear_algebra as _linear_algebra
-from .._ops import losses as _losses
+from .._ops import loss_functions as _losses
 from .._ops import normalizations as _normalizations
 from .._ops import padding as _padding
 from .._ops import pooling as _pooling
 from .._ops import reductions as _reductions
-from .._ops import scans as _scans
 from .._ops import searching
 from .._ops import segments as _segments
 from .._ops import sequences as _sequences
@@ -91,11 +91,11 @@ from .._transforms.functional import jvp as _jvp
 from ..dtypes import int32, uint32
 from ..errors import InvalidArgumentError
 from ._associative import associative_scan
-from ._loops import fori_loop, map, scan, switch, while_loop
+from ._keras_loops import fori_loop, map, scan, switch, while_loop
+from ._keras_records import *  # noqa: F403
+from ._keras_records import cos, imag, less, log10, multiply, not_equal, power, real, sin, subtract
 from ._operands import as_real as _real
 from ._operands import as_reals as _reals
-from ._pointwise import *  # noqa: F403
-from ._pointwise import cos, imag, less, log10, multiply, not_equal, power, real, sin, subtract
 
 __all__ = [
     "associative_scan",

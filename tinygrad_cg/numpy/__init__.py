@@ -12,16 +12,16 @@ from numpy import __array_api_version__, __array_namespace_info__  # noqa: F401 
 from .._core.suggestions import refuse_name
 from .._ops.dlpack import from_dlpack
 from .._ops.protocol import register
-from . import _elementwise as elementwise
+from . import _along_axes as reductions
 from . import _fits as fits
 from . import _functions as functions
 from . import _manipulation as moving
 from . import _maps as maps
+from . import _numpy_records as elementwise
 from . import _pointwise as pointwise
 from . import _products as products
 from . import _quantiles as quantiles
 from . import _readers as readers
-from . import _reductions as reductions
 from . import _totals as totals
 from . import fft, linalg, random
 from ._manipulation import c_, r_

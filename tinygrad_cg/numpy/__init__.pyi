@@ -43,38 +43,14 @@ from numpy import unsignedinteger as unsignedinteger
 
 from tinygrad_cg._ops.dlpack import from_dlpack as from_dlpack
 from tinygrad_cg.numpy import fft as fft, linalg as linalg, random as random
-from tinygrad_cg.numpy._elementwise import abs as abs, absolute as absolute, acos as acos
-from tinygrad_cg.numpy._elementwise import acosh as acosh, add as add, arccos as arccos
-from tinygrad_cg.numpy._elementwise import arccosh as arccosh, arcsin as arcsin, arcsinh as arcsinh
-from tinygrad_cg.numpy._elementwise import arctan as arctan, arctan2 as arctan2, arctanh as arctanh
-from tinygrad_cg.numpy._elementwise import asin as asin, asinh as asinh, atan as atan
-from tinygrad_cg.numpy._elementwise import atan2 as atan2, atanh as atanh
-from tinygrad_cg.numpy._elementwise import bitwise_and as bitwise_and
-from tinygrad_cg.numpy._elementwise import bitwise_invert as bitwise_invert
-from tinygrad_cg.numpy._elementwise import bitwise_left_shift as bitwise_left_shift
-from tinygrad_cg.numpy._elementwise import bitwise_not as bitwise_not, bitwise_or as bitwise_or
-from tinygrad_cg.numpy._elementwise import bitwise_right_shift as bitwise_right_shift
-from tinygrad_cg.numpy._elementwise import bitwise_xor as bitwise_xor, cbrt as cbrt, ceil as ceil
-from tinygrad_cg.numpy._elementwise import conj as conj, conjugate as conjugate, cos as cos
-from tinygrad_cg.numpy._elementwise import cosh as cosh, divide as divide, equal as equal
-from tinygrad_cg.numpy._elementwise import exp as exp, exp2 as exp2, expm1 as expm1, floor as floor
-from tinygrad_cg.numpy._elementwise import floor_divide as floor_divide, gcd as gcd
-from tinygrad_cg.numpy._elementwise import greater as greater, greater_equal as greater_equal
-from tinygrad_cg.numpy._elementwise import hypot as hypot, invert as invert, isfinite as isfinite
-from tinygrad_cg.numpy._elementwise import isinf as isinf, isnan as isnan, lcm as lcm
-from tinygrad_cg.numpy._elementwise import left_shift as left_shift, less as less
-from tinygrad_cg.numpy._elementwise import less_equal as less_equal, log as log, log10 as log10
-from tinygrad_cg.numpy._elementwise import log1p as log1p, log2 as log2, logaddexp as logaddexp
-from tinygrad_cg.numpy._elementwise import logical_and as logical_and, logical_not as logical_not
-from tinygrad_cg.numpy._elementwise import logical_or as logical_or, logical_xor as logical_xor
-from tinygrad_cg.numpy._elementwise import maximum as maximum, minimum as minimum, mod as mod
-from tinygrad_cg.numpy._elementwise import multiply as multiply, negative as negative
-from tinygrad_cg.numpy._elementwise import nextafter as nextafter, not_equal as not_equal
-from tinygrad_cg.numpy._elementwise import positive as positive, pow as pow, power as power
-from tinygrad_cg.numpy._elementwise import remainder as remainder, right_shift as right_shift
-from tinygrad_cg.numpy._elementwise import sign as sign, sin as sin, sinc as sinc, sinh as sinh
-from tinygrad_cg.numpy._elementwise import sqrt as sqrt, square as square, subtract as subtract
-from tinygrad_cg.numpy._elementwise import tan as tan, tanh as tanh, true_divide as true_divide
+from tinygrad_cg.numpy._along_axes import apply_along_axis as apply_along_axis
+from tinygrad_cg.numpy._along_axes import apply_over_axes as apply_over_axes, average as average
+from tinygrad_cg.numpy._along_axes import bincount as bincount, corrcoef as corrcoef, cov as cov
+from tinygrad_cg.numpy._along_axes import diff as diff, gradient as gradient
+from tinygrad_cg.numpy._along_axes import histogram as histogram
+from tinygrad_cg.numpy._along_axes import histogram_bin_edges as histogram_bin_edges
+from tinygrad_cg.numpy._along_axes import interp as interp, nanmean as nanmean, nanstd as nanstd
+from tinygrad_cg.numpy._along_axes import nanvar as nanvar, ptp as ptp, trapezoid as trapezoid
 from tinygrad_cg.numpy._fits import histogram2d as histogram2d, histogramdd as histogramdd
 from tinygrad_cg.numpy._fits import poly as poly, polydiv as polydiv, polyfit as polyfit
 from tinygrad_cg.numpy._fits import roots as roots, setxor1d as setxor1d
@@ -141,6 +117,39 @@ from tinygrad_cg.numpy._manipulation import setdiff1d as setdiff1d, swapaxes as 
 from tinygrad_cg.numpy._manipulation import tril as tril, trim_zeros as trim_zeros, triu as triu
 from tinygrad_cg.numpy._manipulation import unique as unique, vander as vander
 from tinygrad_cg.numpy._maps import vectorize as vectorize
+from tinygrad_cg.numpy._numpy_records import abs as abs, absolute as absolute, acos as acos
+from tinygrad_cg.numpy._numpy_records import acosh as acosh, add as add, arccos as arccos
+from tinygrad_cg.numpy._numpy_records import arccosh as arccosh, arcsin as arcsin
+from tinygrad_cg.numpy._numpy_records import arcsinh as arcsinh, arctan as arctan
+from tinygrad_cg.numpy._numpy_records import arctan2 as arctan2, arctanh as arctanh, asin as asin
+from tinygrad_cg.numpy._numpy_records import asinh as asinh, atan as atan, atan2 as atan2
+from tinygrad_cg.numpy._numpy_records import atanh as atanh, bitwise_and as bitwise_and
+from tinygrad_cg.numpy._numpy_records import bitwise_invert as bitwise_invert
+from tinygrad_cg.numpy._numpy_records import bitwise_left_shift as bitwise_left_shift
+from tinygrad_cg.numpy._numpy_records import bitwise_not as bitwise_not, bitwise_or as bitwise_or
+from tinygrad_cg.numpy._numpy_records import bitwise_right_shift as bitwise_right_shift
+from tinygrad_cg.numpy._numpy_records import bitwise_xor as bitwise_xor, cbrt as cbrt, ceil as ceil
+from tinygrad_cg.numpy._numpy_records import conj as conj, conjugate as conjugate, cos as cos
+from tinygrad_cg.numpy._numpy_records import cosh as cosh, divide as divide, equal as equal
+from tinygrad_cg.numpy._numpy_records import exp as exp, exp2 as exp2, expm1 as expm1
+from tinygrad_cg.numpy._numpy_records import floor as floor, floor_divide as floor_divide
+from tinygrad_cg.numpy._numpy_records import gcd as gcd, greater as greater
+from tinygrad_cg.numpy._numpy_records import greater_equal as greater_equal, hypot as hypot
+from tinygrad_cg.numpy._numpy_records import invert as invert, isfinite as isfinite, isinf as isinf
+from tinygrad_cg.numpy._numpy_records import isnan as isnan, lcm as lcm, left_shift as left_shift
+from tinygrad_cg.numpy._numpy_records import less as less, less_equal as less_equal, log as log
+from tinygrad_cg.numpy._numpy_records import log10 as log10, log1p as log1p, log2 as log2
+from tinygrad_cg.numpy._numpy_records import logaddexp as logaddexp, logical_and as logical_and
+from tinygrad_cg.numpy._numpy_records import logical_not as logical_not, logical_or as logical_or
+from tinygrad_cg.numpy._numpy_records import logical_xor as logical_xor, maximum as maximum
+from tinygrad_cg.numpy._numpy_records import minimum as minimum, mod as mod, multiply as multiply
+from tinygrad_cg.numpy._numpy_records import negative as negative, nextafter as nextafter
+from tinygrad_cg.numpy._numpy_records import not_equal as not_equal, positive as positive
+from tinygrad_cg.numpy._numpy_records import pow as pow, power as power, remainder as remainder
+from tinygrad_cg.numpy._numpy_records import right_shift as right_shift, sign as sign, sin as sin
+from tinygrad_cg.numpy._numpy_records import sinc as sinc, sinh as sinh, sqrt as sqrt
+from tinygrad_cg.numpy._numpy_records import square as square, subtract as subtract, tan as tan
+from tinygrad_cg.numpy._numpy_records import tanh as tanh, true_divide as true_divide
 from tinygrad_cg.numpy._pointwise import angle as angle, choose as choose, copysign as copysign
 from tinygrad_cg.numpy._pointwise import divmod as divmod, fabs as fabs, fix as fix
 from tinygrad_cg.numpy._pointwise import float_power as float_power, fmod as fmod
@@ -156,14 +165,6 @@ from tinygrad_cg.numpy._products import polyval as polyval, vdot as vdot, vecdot
 from tinygrad_cg.numpy._products import vecmat as vecmat
 from tinygrad_cg.numpy._quantiles import nanargmax as nanargmax, nanargmin as nanargmin
 from tinygrad_cg.numpy._quantiles import nanquantile as nanquantile, quantile as quantile
-from tinygrad_cg.numpy._reductions import apply_along_axis as apply_along_axis
-from tinygrad_cg.numpy._reductions import apply_over_axes as apply_over_axes, average as average
-from tinygrad_cg.numpy._reductions import bincount as bincount, corrcoef as corrcoef, cov as cov
-from tinygrad_cg.numpy._reductions import diff as diff, gradient as gradient
-from tinygrad_cg.numpy._reductions import histogram as histogram
-from tinygrad_cg.numpy._reductions import histogram_bin_edges as histogram_bin_edges
-from tinygrad_cg.numpy._reductions import interp as interp, nanmean as nanmean, nanstd as nanstd
-from tinygrad_cg.numpy._reductions import nanvar as nanvar, ptp as ptp, trapezoid as trapezoid
 from tinygrad_cg.numpy._totals import all as all, amax as amax, amin as amin, any as any
 from tinygrad_cg.numpy._totals import max as max, mean as mean, min as min, prod as prod
 from tinygrad_cg.numpy._totals import std as std, sum as sum, var as var

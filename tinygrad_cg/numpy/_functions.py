@@ -13,12 +13,12 @@ from .._core.tensor import Tensor
 from .._ops import comparison as _comparison
 from .._ops import complex as _complex
 from .._ops import creation as _creation
+from .._ops import cumulative as _scans
 from .._ops import einsum as _einsum
 from .._ops import elementwise as _elementwise
 from .._ops import linear_algebra as _linear_algebra
 from .._ops import padding as _padding
 from .._ops import reductions as _reductions
-from .._ops import scans as _scans
 from .._ops import shape as _shape
 from .._ops import sorting as _sorting
 from .._ops import special_functions as _special_functions
@@ -27,6 +27,7 @@ from .._ops.define import as_int
 from .._ops.namespaces.adapt import flattened, neither, taken
 from .._ops.namespaces.namespace import export_functions
 from . import _manipulation, _products, _quantiles, _totals
+from ._along_axes import _cumulative, _nan_extremum, _without_nan
 from ._manipulation import (
     UniqueAllResult,
     UniqueCountsResult,
@@ -69,7 +70,6 @@ from ._readers import (
     _true_coordinates,
     _widen,
 )
-from ._reductions import _cumulative, _nan_extremum, _without_nan
 
 
 @hides_others

@@ -37,6 +37,7 @@ from .._ops.comparison import (
 )
 from .._ops.complex import imag, real
 from .._ops.creation import full_like, zeros_like
+from .._ops.cumulative import cumsum
 from .._ops.define import normalize_axis
 from .._ops.elementwise import (
     absolute,
@@ -55,7 +56,6 @@ from .._ops.elementwise import (
     where,
 )
 from .._ops.indexing import getitem
-from .._ops.scans import cumsum
 from .._ops.shape import broadcast_to, cast, concatenate, identity, reshape, stack, stop_gradient
 from .._ops.trigonometry import arctan2
 from ..errors import InvalidArgumentError

@@ -23,6 +23,7 @@ from .._ops.comparison import (
     logical_not,
     logical_or,
 )
+from .._ops.cumulative import cumsum
 from .._ops.define import normalize_axes
 from .._ops.elementwise import (
     add,
@@ -40,7 +41,6 @@ from .._ops.elementwise import (
 from .._ops.indexing import gather
 from .._ops.namespaces.adapt import arg_extremum
 from .._ops.reductions import argmax, argmin, reduce_all, reduce_any, reduce_sum
-from .._ops.scans import cumsum
 from .._ops.shape import broadcast_to, cast, expand_dims, reshape, stop_gradient
 from .._ops.sorting import argsort, sort, take_along_axis
 from ..errors import InvalidArgumentError

@@ -21,8 +21,8 @@ from numpy.testing.overrides import (
 )
 
 from .._ops.protocol import ANSWERED_BY_NUMPY, functions, name_of, public, ufuncs
-from ._names import NAMES
-from ._names import REFUSED as LEFT_OUT
+from ._covered_names import NAMES
+from ._covered_names import REFUSED as LEFT_OUT
 
 RECORDED, ANSWERS, REFUSED, OTHER = "recorded", "answers", "refused", "not for numbers"
 # Of strings, dates, files and records: tensors hold numbers, and none of these can be one.

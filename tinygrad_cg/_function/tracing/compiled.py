@@ -16,7 +16,7 @@ from ..._core.devices import CPU, GPU
 from ..._core.tensor import Aval, Tensor
 from ..._reverse.variable import Variable, unrecorded_assignments
 from ..graph.interpret import device_of, interpreter, is_stepwise, on_gpu
-from ..graph.loops import optimize
+from ..graph.loop_optimization import optimize
 from ..graph.values import FuncGraph, Value
 from .number import TraceNumber
 from .outputs import Outputs

@@ -20,7 +20,7 @@ from ..._ops.shape import identity
 from ..._reverse.sweep import differentiate_once
 from ..._rules.definition import Definition
 from ..._rules.rebinding import TransformedCall
-from ..graph.loops import optimize
+from ..graph.loop_optimization import optimize
 from ..graph.partition import cut
 from ..graph.values import FuncGraph
 from .compiled import Traced, arrays_of, rolled, wrap_array

@@ -44,8 +44,8 @@ from ..codegen.rounds import TracedLoop, call_rounds, compile_rounds
 from ..graph.in_place import in_place
 from ..graph.interpret import device_of, is_stepwise
 from ..graph.loop_drafts import Body
+from ..graph.loop_optimization import optimize
 from ..graph.loop_passes import known_rounds
-from ..graph.loops import optimize
 from ..graph.values import FuncGraph, Value
 from .outputs import Outputs
 from .outside_calls import OutsideCalls

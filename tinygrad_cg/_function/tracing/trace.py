@@ -323,7 +323,7 @@ class FunctionTrace(Level, Listener):
         return _later("loops").shapes_of(*args)
 
     def choose(self, name: str, index: Any, branches: Sequence[tuple[str, Callable]]) -> Any:
-        return _later("branches").choose(name, index, branches)
+        return _later("branch_calls").choose(name, index, branches)
 
     def unchanged(
         self, name: str, functions: Sequence[Any], unrolls: bool = False

@@ -21,7 +21,7 @@ from ..._core.levels import state
 from ..._core.suggestions import REQUIRED, hides_others, reads_own_arguments, refuse_call
 from ..._core.tensor import Tensor, TensorShape
 from ...errors import InvalidArgumentError
-from .. import blocks as _blocks
+from .. import block_moves as _blocks
 from .. import casts as _casts
 from .. import comparison as _comparison
 from .. import complex_parts as _complex_parts
@@ -29,7 +29,7 @@ from .. import counting as _counting
 from .. import elementwise as _elementwise
 from .. import matrix_functions as _matrix_functions
 from .. import searching
-from ..blocks import rearrange
+from ..block_moves import rearrange
 from ..creation import constant
 from ..define import as_shape, normalize_axes, normalize_axis
 from ..elementwise import add, floor_divide, multiply

@@ -16,8 +16,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 PACKAGE = str(__package__).partition(".")[0]
-MODULES = ("", "_ops.namespaces.math_names", "bitwise", "keras._pointwise", "numpy")
-MODULES += ("numpy._elementwise",)
+MODULES = ("", "_ops.namespaces.math_names", "bitwise", "keras._keras_records", "numpy")
+MODULES += ("numpy._numpy_records",)
 WIDTH = 100
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ... import numpy as ours
 from . import fft, linalg, random
-from ._dispatch import lookup
+from ._numpy_functions import lookup
 
 __all__ = ["fft", "linalg", "random"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...numpy import linalg as ours
-from ._dispatch import lookup
+from ._numpy_functions import lookup
 
 
 def __getattr__(name: str) -> Any:

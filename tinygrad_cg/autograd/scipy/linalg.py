@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import linalg as ours
 from ... import numpy as np
-from ..numpy._dispatch import for_arrays
+from ..numpy._numpy_functions import for_arrays
 from .special import real
 
 __all__ = [

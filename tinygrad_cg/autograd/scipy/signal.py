@@ -7,7 +7,7 @@ from string import ascii_letters
 from typing import Any
 
 from ... import numpy as np
-from ..numpy._dispatch import for_arrays
+from ..numpy._numpy_functions import for_arrays
 from .special import real
 
 __all__ = ["convolve"]

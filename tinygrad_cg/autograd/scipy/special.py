@@ -13,7 +13,7 @@ from ... import math, stop_gradient
 from ... import numpy as np
 from ..._core.tensor import Tensor
 from ..._ops import bessel, distribution_functions
-from ..numpy._dispatch import for_arrays
+from ..numpy._numpy_functions import for_arrays
 
 __all__ = [
     "beta",

@@ -8,7 +8,7 @@ import numpy
 
 from .... import numpy as np
 from .... import stop_gradient
-from ...numpy._dispatch import for_arrays
+from ...numpy._numpy_functions import for_arrays
 from ..special import gammaln, real
 
 __all__ = ["logpdf", "pdf", "rvs"]

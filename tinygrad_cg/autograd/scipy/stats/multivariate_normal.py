@@ -7,7 +7,7 @@ from typing import Any
 
 from .... import numpy as np
 from ...._core.tensor import Tensor
-from ...numpy._dispatch import for_arrays
+from ...numpy._numpy_functions import for_arrays
 from ..special import real
 
 __all__ = ["entropy", "logpdf", "pdf"]

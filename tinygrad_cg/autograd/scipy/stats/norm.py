@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .... import numpy as np
-from ...numpy._dispatch import for_arrays
+from ...numpy._numpy_functions import for_arrays
 from ..special import erfc, log_ndtr, real
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]

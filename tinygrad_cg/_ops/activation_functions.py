@@ -14,6 +14,7 @@ from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .comparison import greater, greater_equal, less, less_equal
 from .creation import arange
+from .cumulative import cumsum
 from .define import normalize_axis
 from .distribution_functions import ndtr
 from .elementwise import (
@@ -37,7 +38,6 @@ from .elementwise import (
     where,
 )
 from .reductions import reduce_sum
-from .scans import cumsum
 from .shape import cast, concatenate, reshape, split
 from .sorting import sort
 
