@@ -430,6 +430,30 @@ def test_no_modules_import_each_other_in_a_circle(folder):
         left = {module: targets for module, targets in left.items() if module not in free}
 
 
+def repeated(names: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {name: places for name, places in names.items() if len(places) > 1}
+
+
+def test_a_class_has_a_name_of_its_own():
+    """But for a leading underscore."""
+    homes: dict[str, list[str]] = {}
+    for module, path in modules_of(LIBRARY).items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name.lstrip("_"), []).append(module)
+    assert not repeated(homes)
+
+
+def test_a_private_module_has_a_name_of_its_own():
+    """Public modules are called as in other libraries, where names repeat."""
+    homes: dict[str, list[str]] = {}
+    for module, path in modules_of(LIBRARY).items():
+        if not path.stem.startswith("__"):
+            homes.setdefault(path.stem.lstrip("_"), []).append(module)
+    for places in repeated(homes).values():
+        assert not any("._" in module for module in places), places
+
+
 def test_only_public_names_are_public_modules():
     public = {path.stem for path in LIBRARY.iterdir() if not path.name.startswith("_")}
     assert public - {"py"} <= PUBLIC_MODULES
