@@ -7,10 +7,9 @@ the module and the function's name.
 
 from __future__ import annotations
 
-from pathlib import Path
+from .sections import read_sections
 
-_text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
-EXAMPLES = dict(entry.split("\n", 1) for entry in _text.rstrip().split("\n\n"))
+EXAMPLES = read_sections(__file__)
 HEAD = "\n\nExamples\n--------\n"
 
 

@@ -13,28 +13,20 @@ from collections.abc import Callable, Container, Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from opcode import opmap
-from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, ParamSpec, TypeVar
+
+from .sections import read_sections
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound=type)
 
 
-def _read_tables() -> dict[str, dict[str, str]]:
-    """Return the tables of `suggestions.txt`: a remedy by each name."""
-    tables: dict[str, dict[str, str]] = {}
-    for line in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines():
-        if line.startswith("["):
-            rows = tables[line.strip("[]")] = {}
-        elif line and not line.startswith("#"):
-            name, _, words = line.partition(" = ")
-            rows[name] = words
-    return tables
-
-
-_tables = _read_tables()
+_tables = {
+    section: dict(line.partition(" = ")[::2] for line in text.splitlines() if line)
+    for section, text in read_sections(__file__).items()
+}
 NAMES, METHODS, ABSENT = _tables["NAMES"], _tables["METHODS"], _tables["ABSENT"]
 TAPES, OPTIMIZERS, DATASETS = _tables["TAPES"], _tables["OPTIMIZERS"], _tables["DATASETS"]
 MODULES, RULES = _tables["MODULES"], _tables["RULES"]

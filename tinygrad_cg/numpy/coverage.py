@@ -20,10 +20,14 @@ from numpy.testing.overrides import (
     get_overridable_numpy_ufuncs,
 )
 
+from .._core.sections import read_sections
 from .._ops.protocol import ANSWERED_BY_NUMPY, functions, name_of, public, ufuncs
-from ._covered_names import NAMES
-from ._covered_names import REFUSED as LEFT_OUT
 
+_SECTIONS = read_sections(__file__)
+NAMES = {name: text for name, text in _SECTIONS.items() if not name.startswith("without: ")}
+"""Functions by namespace, separated by white space."""
+LEFT_OUT = {name[9:]: text for name, text in _SECTIONS.items() if name not in NAMES}
+"""Names that are left out on purpose, by reason."""
 RECORDED, ANSWERS, REFUSED, OTHER = "recorded", "answers", "refused", "not for numbers"
 # Of strings, dates, files and records: tensors hold numbers, and none of these can be one.
 _OTHER_MODULES = ("lib.recfunctions.", "char.")
