@@ -1,12 +1,11 @@
 """Convolution of images and its two adjoints, by patches and BLAS.
 
-Arrays are channels last: images (n, height, width, channels), filters (height, width, channels
-of one group, output channels). The patches under a block of windows are copied side by side, so
-that a block is one matrix product; blocks are small enough for the cache to hold them, and nine
-tenths of the time are BLAS's. (A product for each tap of the filters, without copies, took 1.1
-times as long for many channels and 30 times for one; all patches at once up to 1.9 times.) Where
-each group has one channel a product would be a single column, so these are summed tap by tap
-over vectors of channels.
+Channels come last: images are (n, height, width, channels), filters (height, width, channels of one
+group, output channels). The patches under a block of windows are copied side by side, so each block
+is one matrix product. Blocks fit into the cache, and BLAS takes nine tenths of the time. (One
+product for each tap of the filters, without copies, took 1.1 times as long for many channels and 30
+times for one channel; all patches at once took up to 1.9 times as long.) If each group has one
+channel, products would have a single column, so taps are summed over vectors of channels instead.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +33,7 @@ MIN_LOOP_BYTES = 256
 
 
 class Geometry(NamedTuple):
-    """The geometry of windows on an image; each entry for the height, then for the width."""
+    """The geometry of windows on an image. Entries are pairs, for height and width."""
 
     strides: Pair = (1, 1)
     padding: tuple[Pair, Pair] = ((0, 0), (0, 0))
@@ -61,8 +60,8 @@ class Geometry(NamedTuple):
 
 
 # The kernels ---------------------------------------------------------------------------------
-# `plan` is that of `_plan`, then the first window and how many. Its numbers are unsigned, as are
-# all made of them, or each index would be tested for being negative.
+# `plan` has the numbers of `_plan`, then the first window and the number of windows. They are
+# unsigned, so that indices are not tested for being negative.
 
 
 @build.jitable
@@ -74,7 +73,7 @@ def _origin(window, plan):
 
 
 def _patch_kernel(added: bool) -> Callable:
-    """Return what adds patches to images, or copies them from there."""
+    """Return a kernel that copies patches from images, or adds them to images."""
 
     def kernel(images, patches, plan):
         rows, row_step, columns, column_step, run, groups, channels, first, count = plan[5:]
@@ -96,7 +95,7 @@ def _patch_kernel(added: bool) -> Callable:
 
 
 def _tap_kernel(written: int) -> Callable:
-    """Return what adds to one operand (0, 1, 2) the products of the other two."""
+    """Return a kernel that adds the products of two operands to the third (0, 1 or 2)."""
 
     def kernel(images, filters, windows, plan):
         wide_vectors()
@@ -137,7 +136,7 @@ _correlate = ByDtype(_tap_kernel(1), "correlate_taps", _vectors(3))
 def _plan(
     images: np.ndarray, out: Pair, window: Pair, run: int, groups: int, geometry: Geometry
 ) -> tuple[int, ...]:
-    """Return a plan for all windows: `run` elements of each tap lie next to one another."""
+    """Return a plan for all windows, in which `run` elements of each tap are contiguous."""
     _, height, width, channels = images.shape
     line = width * channels
     (down, across), (row, column) = geometry.strides, geometry.dilations
@@ -162,7 +161,7 @@ class _Patches:
         self.plan = _plan(images, out, (window[0], columns), run, self.groups, geometry)
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Return the windows, some at a time, and memory for patches (groups, windows, patch)."""
+        """Yield blocks of windows, with memory for their patches (groups, windows, patch)."""
         row = self.groups * self.size
         most = max(MIN_BLOCK_ROWS, MAX_BLOCK_BYTES // max(row * self.images.itemsize, 1))
         step = self.count if self.is_pointwise else min(most, self.count)
@@ -173,7 +172,7 @@ class _Patches:
             yield slice(start, start + count), patches
 
     def copy_patches(self, block: slice, patches: np.ndarray) -> np.ndarray:
-        """Return the patches of a block's windows, copied if need be."""
+        """Return the patches of a block of windows, as a view if possible."""
         if self.is_pointwise:
             return self.images.reshape(1, self.count, self.size)
         kind, parts = words(self.images.dtype)
@@ -182,12 +181,12 @@ class _Patches:
         return patches
 
     def add_patches(self, block: slice, patches: np.ndarray) -> None:
-        """Add a block's patches to the images, where their windows lie."""
+        """Add the patches of a block to the images, at their windows."""
         flat = (x.reshape(-1) for x in (self.images, patches))
         _add(self.images.dtype, *flat, self._at(block, 1))
 
     def _at(self, block: slice, parts: int) -> tuple[int, ...]:
-        """Return the plan for a block, in words of which an element has `parts`."""
+        """Return the plan for a block. An element consists of `parts` words."""
         plan = self.plan
         if parts != 1:
             counts = (0, 1, 5, 7, 10)  # all others are steps
@@ -220,11 +219,11 @@ def _by_group(matrix: np.ndarray, groups: int) -> np.ndarray:
 
 
 class _Taps:
-    """Windows whose channels are filtered each by itself.
+    """Windows whose channels are filtered one by one.
 
-    Where channels are few and windows neighbours a line of these is run as one, with the
-    filters repeated side by side: the inner loop is then as long as the line. (With 16
-    channels that is 1.6 times as fast, with 64 it is all the same.)
+    If channels are few and windows are neighbours, a line of windows is processed as one, with the
+    filters repeated side by side, so that the inner loop is as long as the line. (With 16 channels
+    that is 1.6 times as fast, with 64 channels it makes no difference.)
     """
 
     def __init__(self, images: np.ndarray, window: Pair, out: Pair, geometry: Geometry) -> None:
@@ -305,7 +304,7 @@ def _correlate_depthwise(
 
 
 def promote_operands(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarray]]:
-    """Return the dtype of the result, and the operands in that to compute in."""
+    """Return the dtype of the result, and the operands in the dtype of the computation."""
     dtype = promote(*[native(name, operand.dtype) for operand in operands])
     if is_bool(dtype):
         raise TypeError(f"{name}: is not for bool: cast to a number's dtype first")
@@ -313,7 +312,7 @@ def promote_operands(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[n
 
 
 def fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry) -> None:
-    """Raise ValueError unless the three shapes are those of a convolution; kernels do not check."""
+    """Raise ValueError unless the three shapes fit together. Kernels do not check them."""
     size, window = images[1:3], filters[:2]
     out = images[0], *geometry.output_size(size, window), filters[3]
     channels = filters[2] * geometry.groups
@@ -325,7 +324,7 @@ def fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry) 
 
 
 def each(function: Any, x: np.ndarray, y: np.ndarray, *rest: Any) -> np.ndarray:
-    """Return the map over the axes before an operand's last four, which broadcast."""
+    """Apply a function over all axes before the operands' last four, which are broadcast."""
     lead = promotion.broadcast_shapes(x.shape[:-4], y.shape[:-4])
     x, y = (np.broadcast_to(array, lead + array.shape[-4:]) for array in (x, y))
     parts = [function(x[index], y[index], *rest) for index in np.ndindex(lead)]

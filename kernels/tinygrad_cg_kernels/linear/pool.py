@@ -1,7 +1,7 @@
 """Pooling of images: the largest element under a window, its index, and the mean.
 
-Images are (..., height, width, channels). Elements outside an image are left out, of a mean too.
-The inner loops run over channels, in vectors.
+Images are (..., height, width, channels). Elements outside an image do not count, not even for the
+mean. The inner loops run over channels, in vectors.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,14 @@ from tinygrad_cg_kernels.runtime.promotion import (
 
 
 class Window(NamedTuple):
-    """A window, and how it moves; each entry for the height, then for the width."""
+    """A window, and how it moves. Entries are pairs, for height and width."""
 
     size: Pair
     strides: Pair
     padding: tuple[Pair, Pair] = ((0, 0), (0, 0))
 
     def output_size(self, size: Pair) -> Pair:
-        """Return how many windows fit; ValueError if none does, or if one would hold nothing."""
+        """Return how many windows fit; ValueError if none does, or if one would be empty."""
         if min(size) < 1 or any(
             max(pads) >= count for pads, count in zip(self.padding, self.size, strict=True)
         ):
@@ -105,7 +105,7 @@ def _argmax_windows(images, best, out, plan):
 
 
 def _mean_kernel(adjoint: bool) -> Callable:
-    """Return what computes means, or adds their shares to images."""
+    """Return a kernel that computes means, or adds their shares to images."""
 
     def kernel(images, means, plan):
         wide_vectors()
@@ -133,7 +133,7 @@ _PLAN = ("i64",) * 12
 
 
 def _arrays(*dtypes: np.dtype | None) -> Callable[[np.dtype], tuple]:
-    """Return the types of vectors of these dtypes, None for the kernel's own, and of a plan."""
+    """Return the argument types: vectors of dtypes (None is the kernel's own), and a plan."""
     return lambda own: (*(array_type(dtype or own) for dtype in dtypes), _PLAN)
 
 
@@ -159,7 +159,7 @@ def ordered_dtype(name: str, images: np.ndarray) -> np.dtype:
 def _pool(
     kernel: ByDtype, images: np.ndarray, window: Window, target: np.dtype, *buffers: np.ndarray
 ) -> np.ndarray:
-    """Return what a kernel makes of zeros of dtype `target`."""
+    """Return zeros of dtype `target` that a kernel has filled."""
     *lead, height, width, channels = images.shape
     out = window.output_size((height, width))
     result = np.zeros((*lead, *out, channels), target)

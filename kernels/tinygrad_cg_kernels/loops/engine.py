@@ -1,10 +1,10 @@
-"""Scalar function -> kernel over arrays.
+"""The elementwise engine: from a scalar function to a kernel over arrays.
 
-There are three ways. Few contiguous elements are computed by a kernel that takes Python objects
-(`small`). Contiguous operands of one shape, and single values with them, are rows of all elements
-(`rows`), also where an operand is the output. All else is brought into rows tile by tile (`tiles`),
-with dimensions beyond three looped over in Python. What was found out about operands of some
-dtypes, shapes and strides is kept ready for the next ones.
+There are three kinds of kernel. Small contiguous operands have a kernel that takes Python objects
+(`small`). Contiguous operands of one shape, together with single values, are rows of all elements
+(`rows`), even if an operand is the output. All other operands are brought into rows tile by tile
+(`tiles`); Python loops over dimensions beyond three. The bound kernel is kept for later operands of
+the same dtypes, shapes and strides.
 """
 
 import itertools
@@ -45,7 +45,7 @@ MAX_READY = 4096
 """One kernel keeps bound calls for at most this many layouts of operands."""
 
 _TELLING = re.compile(r"NameError|Untyped|Unknown attribute|nsupported|not defined")
-"""The lines of Numba's messages that say what is wrong with a user's function."""
+"""Matches the lines of Numba's messages that say what is wrong with a user's function."""
 
 
 def _is_contiguous(array: np.ndarray) -> bool:
@@ -53,17 +53,17 @@ def _is_contiguous(array: np.ndarray) -> bool:
 
 
 def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:
-    """Return whether two different arrays may share memory: never if both own theirs."""
+    """Return whether two different arrays may share memory. If both own theirs, they do not."""
     return not (x.base is None and y.base is None) and np.may_share_memory(x, y)
 
 
 # --- block kernels: a loop bound to operands -----------------------------------------------
-# What these close over is hashed for the disk cache: as in `small`. An operand's dtype is in a
-# tuple of its own if the operand is one value throughout a row, see `views.operands`.
+# The closures of these functions are hashed for the disk cache, as in `small`. If an operand is one
+# value throughout a row, its dtype is in a tuple of its own (see `views.operands`).
 
 
 def flat_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: tuple) -> Callable:
-    """Return a block kernel of elements; the table's sizes are steps between them."""
+    """Return a block kernel of flat operands; the sizes in its table are steps."""
     inputs, arrays = len(ins), len(ins) + len(outs)
 
     def block(table, first, count):
@@ -90,18 +90,18 @@ def in_place_kernel(
 
 
 def tile_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: tuple) -> Callable:
-    """Return a block kernel whose units are tiles, see `tiles.find_rows`."""
+    """Return a block kernel whose units are tiles (see `tiles.find_rows`)."""
     inputs, outputs = len(ins), len(outs)
     arrays, space = inputs + outputs, inputs * tiles.BUFFER * tiles.WIDEST // 8
 
     def block(table, first, count):
         wide_vectors()
-        memory = np.empty(2 * arrays + 1 + space, np.int64)  # for the rows' table, then buffers
+        memory = np.empty(2 * arrays + 1 + space, np.int64)  # a table of rows, then buffers
         rows_table = address_of(memory)
         buffers = rows_table + 8 * (2 * arrays + 1)
         for unit in range(first, first + count):
             count_rows = tiles.rows_of(table, inputs, outputs, unit, first, buffers, rows_table)
-            columns = memory[2 * arrays]  # which also keeps the memory alive
+            columns = memory[2 * arrays]  # this read keeps the memory alive
             sources = layout(rows_table, 0, arrays, ins)
             targets = layout(rows_table, inputs, arrays, outs)
             for r in range(count_rows):
@@ -112,10 +112,10 @@ def tile_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: 
 
 
 class DtypeSignature(NamedTuple):
-    """The dtypes of an operation on operands of some dtypes."""
+    """The dtypes of an operation, for given dtypes of its operands."""
 
     loop: tuple[np.dtype, ...]
-    """The dtypes that operands are cast to, as Numba can compute in."""
+    """The dtypes to which operands are cast, in which loops can compute."""
     target: np.dtype
     """The dtype that the loop writes."""
     result: np.dtype
@@ -130,17 +130,17 @@ class Elementwise:
 
     Parameters
     ----------
-    name : what errors, tracebacks and cache files call it.
-    function : the scalar function; kept because fusing needs it.
-    inputs : how many arrays it takes, 1 to 3.
+    name : the name in errors, tracebacks and cache files.
+    function : the scalar function, kept for fusion.
+    inputs : the number of arrays that it takes, 1 to 3.
     kind : how dtypes behave. "same": the promoted dtype throughout. "float": integers and
         bool become float64 first. "compare": promoted, the result bool. "logical": inputs
         become bool by `!= 0`, the result bool. "real": the result is the real dtype of a
         complex loop. "select": the first input is bool, the others promote.
 
-    Calling it gives a fresh C-contiguous array, or fills `out`, which may be an input.
-    `dispatchers` holds what Numba compiled so far. The one element of `small_kernel` is the kernel
-    for few elements that served last (see `small`); it returns None for operands it cannot take.
+    Calling it returns a new C-contiguous array, or fills `out`, which may be an input.
+    `dispatchers` has the kernels compiled so far. The only element of `small_kernel` is the small
+    kernel that served last (see `small`). It returns None for operands that it does not take.
     """
 
     name: str
@@ -179,7 +179,7 @@ class Elementwise:
         }
 
     def __call__(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Apply the function to arrays that broadcast together."""
+        """Apply the function to arrays, which are broadcast."""
         if out is None and len(arrays) == self.inputs:
             got = self.small_kernel[0](*arrays)
             if got is not None:
@@ -239,8 +239,8 @@ class Elementwise:
     def check_loop(self, loop: tuple[np.dtype, ...]) -> None:
         """Raise TypeError if the function cannot be computed in these dtypes of a `DtypeSignature`.
 
-        A kernel says so itself where it is compiled: this is for what computes the function in
-        another way, and refuses the same in the same words.
+        A kernel raises this error when it is compiled. This method is for other ways to compute
+        the function, which have to refuse the same dtypes with the same message.
         """
         refusal = self.refusal(loop)
         if refusal is not None:
@@ -253,7 +253,7 @@ class Elementwise:
         return self._refusals[loop]
 
     def _find_refusal(self, loop: tuple[np.dtype, ...]) -> str | None:
-        """Return what compiling would say; compile the function alone where nothing else tells."""
+        """Return the error of compiling, or None. Compile the function if nothing else tells."""
         names = tuple(map(name_of, loop))
         if self.kind == "logical":  # whatever the operands are, they become bool
             return None
@@ -275,9 +275,9 @@ class Elementwise:
     def _loops(
         self, dtype: np.dtype, loop: Callable, in_place: bool = False
     ) -> tuple[Callable, ...]:
-        """Return a loop, the scalar function, a test and a fast version; `loop` if there is none.
+        """Return a loop, the scalar function, a test and a fast version.
 
-        What is done `in_place` cannot be done twice.
+        Without a guard, the loop is `loop`. A loop that works `in_place` cannot compute twice.
         """
         f, guard = self._scalar, elementary.GUARDED.get(self.function)
         pair = self.function in elementary.GUARDED_PAIRS
@@ -314,7 +314,7 @@ class Elementwise:
     def _compile_or_explain(
         self, dtypes: Sequence[np.dtype], compile: Callable, *arguments: Any
     ) -> Any:
-        """Return the result of `compile`; TypeError with the reason if Numba refuses."""
+        """Return ``compile(*arguments)``; raise TypeError with the reason if that fails."""
         try:
             return compile(*arguments)
         except (build.CompileError, AttributeError, TypeError) as error:  # of a module, say
@@ -335,7 +335,7 @@ class Elementwise:
     def _check_operands(
         self, arrays: tuple[np.ndarray, ...]
     ) -> tuple[DtypeSignature, tuple[np.ndarray, ...]]:
-        """Check the operands; return their signature, and the operands, aligned."""
+        """Check the operands; return their signature, and aligned operands."""
         signature = self._signature(tuple([array.dtype for array in arrays]))
         if signature.checked and self._check is not None:
             self._check(self.name, *arrays)
@@ -355,7 +355,7 @@ class Elementwise:
         return self._run(signature, arrays)
 
     def _run(self, signature: DtypeSignature, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
-        """Return the result by a block kernel, for operands that were checked."""
+        """Return the result of a block kernel, for operands that were checked."""
         key = _key("checked" if signature.checked else True, arrays)
         run = self._ready.get(key)
         if run is None:
@@ -372,7 +372,7 @@ class Elementwise:
     def _make_converter(
         self, signature: DtypeSignature, converted: tuple[np.ndarray, ...]
     ) -> Callable:
-        """Return a function that casts such operands as were `converted`, and the result."""
+        """Return a function for operands like the original of `converted`: it casts in and out."""
         run = self._bound(converted, (signature.target,))
         loop, result = signature.loop, signature.result
 
@@ -395,9 +395,7 @@ class Elementwise:
             raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
 
     def _bound(self, arrays: tuple[np.ndarray, ...], targets: tuple[np.dtype, ...]) -> Callable:
-        """Return a function of operands with these layouts; it gives the result, or a list of
-        several.
-        """
+        """Return a function of operands with these layouts, which returns the result or results."""
         plan = self._plan(arrays)
         shape, dtypes = plan.shape, tuple([array.dtype for array in arrays])
         run = self._runner(plan, dtypes, targets)
@@ -425,7 +423,7 @@ class Elementwise:
         targets: tuple[np.dtype, ...],
         position: int | None = None,
     ) -> Callable[..., object]:
-        """Return a function that carries out a plan on operands and outputs of these dtypes."""
+        """Return a function that runs a plan, on operands and outputs of these dtypes."""
         if not plan.units:
             return lambda *arrays: None
         sizes = (*plan.sizes, *[target.itemsize for target in targets])
@@ -450,7 +448,7 @@ class Elementwise:
         return run_outer
 
     def _is_free(self, arrays: tuple[np.ndarray, ...], out: np.ndarray) -> bool:
-        """Return whether an output can be written while other operands are read."""
+        """Return whether an output can be written to while other operands are read."""
         if not out.flags.num & WRITEABLE:
             return False
         for array in arrays:  # noqa: SIM110 (a third of the time)
@@ -492,9 +490,7 @@ class Elementwise:
 
 
 def _key(way: Any, arrays: tuple[np.ndarray, ...]) -> tuple:
-    """Return what results in some way are kept ready by: a new array (True), or in place
-    (False).
-    """
+    """Return the key of a bound kernel. `way` is True for a new array, False for in place."""
     key: list[Any] = [way]
     for array in arrays:
         key += (array.dtype, array.shape, array.strides)
@@ -502,27 +498,27 @@ def _key(way: Any, arrays: tuple[np.ndarray, ...]) -> tuple:
 
 
 def _once(array: np.ndarray) -> np.ndarray:
-    """Return the 0-d array of the value that an array repeats; any other array itself."""
+    """Return an array that repeats one value as a 0-d array; any other array itself."""
     return array if any(array.strides) or not array.size else array[(0,) * array.ndim + (...,)]
 
 
 def _at(view: np.ndarray, index: tuple[int, ...]) -> np.ndarray:
-    """Return the part of a view at leading indices, along dimensions of size 1 repeated."""
+    """Return the part of a view at leading indices. Dimensions of size 1 are repeated."""
     return view[tuple([i if n > 1 else 0 for i, n in zip(index, view.shape, strict=False)])]
 
 
 class Pointwise:
-    """A function of numbers made into an array kernel, whether it returns a number or a tuple.
+    """A user's scalar function made into an array kernel. It may return a number or a tuple.
 
     Parameters
     ----------
-    name : what errors, tracebacks and cache files call it.
+    name : the name in errors, tracebacks and cache files.
     function : the scalar function, which Numba can compile.
-    inputs : how many numbers it takes, 1 to 3.
+    inputs : the number of numbers that it takes, 1 to 3.
 
-    Operands broadcast; integers and bool become float64 first. Of one result, as `Elementwise`.
-    Of a tuple, a list of fresh C-contiguous arrays, all written in one pass: floats in the dtype
-    of the operands, integers as int64, truths as bool.
+    Operands are broadcast; integers and bool become float64 first. A function that returns a number
+    behaves as an `Elementwise`. For a tuple, the result is a list of new C-contiguous arrays,
+    written in one pass: floats have the dtype of the operands, integers int64, truths bool.
     """
 
     def __init__(self, name: str, function: Callable, inputs: int) -> None:
@@ -541,9 +537,7 @@ class Pointwise:
         return self.single.dispatchers
 
     def result_dtypes(self, *dtypes: np.dtype) -> tuple[np.dtype, ...] | None:
-        """Return the dtypes of several results for operands of these dtypes; None for a single
-        one.
-        """
+        """Return the dtypes of several results for these dtypes of operands; None for one."""
         dtype = self.single.result_dtype(*dtypes)
         if dtype not in self._results:
             self._results[dtype] = self._infer(dtype)
@@ -556,7 +550,7 @@ class Pointwise:
             kinds_of = service.numba_backend().result_kinds
             returned = kinds_of(self.single._scalar, self.inputs, names)
         except (build.CompileError, AttributeError):
-            return None  # `Elementwise` says what is wrong
+            return None  # `Elementwise` raises the error
         self.single._refusals[loop] = None
         if not isinstance(returned, tuple):
             self._single = True

@@ -1,4 +1,4 @@
-"""How operands that broadcast together are run: as flat rows, or in tiles of three dimensions."""
+"""Plans for operands that are broadcast: flat rows, or tiles of three dimensions."""
 
 import itertools
 from functools import lru_cache
@@ -8,34 +8,34 @@ from typing import NamedTuple
 from tinygrad_cg_kernels.loops.tiles import BUFFER
 from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes
 
-STACKED = 64  # columns below which several rows make one loop
-TILE = (16, 64)  # rows and columns at a time where an operand's steps cross
+STACKED = 64  # with fewer columns, several rows make up one loop
+TILE = (16, 64)  # rows and columns of a tile, if an operand is transposed
 
 FLAT = {(1, ()), (2, ()), (2, (0,)), (2, (1,)), (3, ()), (3, (1, 2))}
-"""Which of so many contiguous operands may be single values next to rows: more would be compiled
-for each choice than it saves."""
+"""The number of contiguous operands, and which are single values, for which there are flat kernels.
+Kernels for other choices would take longer to compile than they save."""
 
 Shape = tuple[int, ...]
 Layouts = tuple[tuple[Shape, Shape], ...]
 
 
 class LoopPlan(NamedTuple):
-    """The plan for operands of some shapes and strides."""
+    """The plan for operands of given shapes and strides."""
 
     shape: Shape
     """The result's."""
     flat: bool
-    """Whether operands are rows of all elements; in tiles otherwise, see `tiles.find_rows`."""
+    """Whether operands are rows of all elements, or else tiles (see `tiles.find_rows`)."""
     values: Shape
-    """Which operands are one value in each row."""
+    """Which operands have one value in each row."""
     sizes: Shape
-    """What stands in a kernel's table after the addresses, but for what the outputs add."""
+    """The numbers in a kernel's table after the addresses, without those of the outputs."""
     units: int
-    """How many elements, or tiles, there are."""
+    """The number of elements or tiles."""
     views: tuple[Shape, ...] = ()
-    """What each operand, and last the output, is reshaped to if they have outer dimensions."""
+    """The shapes to which operands and the output are reshaped, if there are outer dimensions."""
     outer: Shape = ()
-    """Leading dimensions of the views that are looped over in Python."""
+    """The leading dimensions of the views, over which Python loops."""
 
 
 def _is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
@@ -48,14 +48,14 @@ def _is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def plan(itemsizes: Shape, *flat_layouts: Shape) -> LoopPlan:
-    """Return the plan for operands with these shapes and strides, one after the other.
+    """Return the plan for operands; `flat_layouts` has the shape and strides of each in turn.
 
-    ValueError if they do not broadcast.
+    ValueError if they cannot be broadcast.
     """
     layouts = tuple(zip(flat_layouts[::2], flat_layouts[1::2], strict=True))
     shape = broadcast_shapes(*[sizes for sizes, _ in layouts])
     size = prod(shape)
-    if size:  # one value repeated is a single value
+    if size:  # a repeated value is a single value
         layouts = tuple([x if any(x[1]) or prod(x[0]) == 1 else ((), ()) for x in layouts])
     if all(map(_is_contiguous, *zip(*layouts, strict=True), itemsizes)):
         values = tuple(
@@ -78,7 +78,7 @@ def plan(itemsizes: Shape, *flat_layouts: Shape) -> LoopPlan:
 def _tiling(
     shape: Shape, steps: list[tuple[int, ...]], itemsizes: tuple[int, ...]
 ) -> tuple[tuple[int, ...], int]:
-    """Return the first seven of a kernel's `sizes`, and how many tiles there are."""
+    """Return the first seven of a kernel's `sizes`, and the number of tiles."""
     n0, n1, n2 = shape
     across = any(
         0 < abs(step) < abs(gap) and abs(gap) != size
@@ -94,11 +94,11 @@ def _tiling(
 
 
 def _coalesce(shape: Shape, layouts: Layouts) -> tuple[tuple[Shape, ...], list[Shape]]:
-    """Return each operand's and the output's shape, in the fewest dimensions, but at least three.
+    """Merge dimensions; return the shapes of operands and output, and each operand's last steps.
 
-    With them each operand's last three steps, 0 where it repeats. Neighbouring dimensions merge
-    where every operand either steps through both as through one or repeats along both, so that
-    reshaping an operand to its merged shape is a view.
+    There are at least three dimensions, and steps of the last three. The step is 0 where an operand
+    repeats. Neighbouring dimensions are merged if each operand either steps through both as one or
+    repeats along both, so reshaping an operand to its merged shape gives a view.
     """
     padded = []
     for sizes, strides in layouts:

@@ -1,10 +1,10 @@
 """Kernels over a range of units: rows, strips of columns, blocks of a long vector.
 
-A *core* is ``core(f, g, first, count, sizes, *arrays)``: it does the units from `first` on, which
-touch disjoint outputs, with up to two functions, and reads what it needs to know of shapes and
-steps (in bytes) from `sizes`. The arrays stand for their memory alone: the core looks at it through
-`span`. The division of work into units never depends on the number of threads, so neither do the
-bits of the results.
+A *core* is ``core(f, g, first, count, sizes, *arrays)``. It processes `count` units from `first`
+on, which write disjoint outputs, with up to two functions. `sizes` has what it needs to know of
+shapes and steps (in bytes). The arrays only stand for memory, which the core reads through `span`.
+The division of work into units never depends on the number of threads, so neither do the bits of
+results.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,15 +22,15 @@ SPLIT = threads.MIN_BLOCKED
 
 
 class Ranged:
-    """A core made into kernels, compiled for each choice of dtypes at first use.
+    """A core made into kernels, each compiled for its dtypes on first use.
 
     Parameters
     ----------
-    name : what errors, tracebacks and cache files call it.
-    core : the function of units, see above, importable like all kernels close over.
-    sizes : how many numbers `sizes` holds.
-    functions : what it gets for `f` and `g`.
-    block : how many elements are one block of the work that threads share.
+    name : the name in errors, tracebacks and cache files.
+    core : the function of units (see above), which must be importable.
+    sizes : the number of entries of `sizes`.
+    functions : the functions for `f` and `g`.
+    block : the number of elements in a block, which one thread does at a time.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class Ranged:
     def __call__(
         self, arrays: Sequence[np.ndarray], sizes: tuple[int, ...], units: int, work: int
     ) -> None:
-        """Do all units on arrays, of which the outputs come last.
+        """Process all units of arrays, of which the outputs are the last.
 
-        `work` says how many elements are looked at: it decides about threads.
+        `work` is the number of elements that are read. It decides whether threads share the work.
         """
         if units:
             dtypes = tuple([array.dtype for array in arrays])
@@ -59,13 +59,13 @@ class Ranged:
     def bound(
         self, dtypes: tuple[np.dtype, ...], sizes: tuple[int, ...], units: int, work: int
     ) -> Callable[..., object]:
-        """Return the same function for arrays of these dtypes."""
+        """Return a function that does this for arrays of these dtypes."""
         run = threads.bind(self.blocks[dtypes], len(dtypes), sizes, units, work, self.block)
         return tiers.counted(run, self.blocks.owners[dtypes], work)
 
 
 def _kernel(core: Callable, f: Any, g: Any, dtypes: tuple[np.dtype, ...], sizes: int) -> Callable:
-    """Return the block kernel of a core; its table holds arrays' addresses, then `sizes`."""
+    """Return the block kernel of a core. Its table has the arrays' addresses, then `sizes`."""
     arrays = len(dtypes)
 
     def block(table, first, count):
@@ -77,7 +77,7 @@ def _kernel(core: Callable, f: Any, g: Any, dtypes: tuple[np.dtype, ...], sizes:
 
 
 class Compound:
-    """Base of functions made of several kernels, each compiled at its first use."""
+    """Base class of functions that have several kernels, each compiled on first use."""
 
     name: str
     kernels: dict[str, Any]

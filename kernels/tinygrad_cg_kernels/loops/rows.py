@@ -1,10 +1,10 @@
-"""The one elementwise loop: a function of numbers over a row of each operand.
+"""Elementwise loops: a scalar function applied to a row of each operand.
 
-Every loop here is ``loop(f, test, fast, ins, outs, count)``: `ins` is a tuple of rows and of
-numbers that stand for all of a row, `outs` a tuple of rows or `Into` (see `views`). `fast` serves
-where `test` holds; loops that are not guarded have no use for either.
+Every loop here is ``loop(f, test, fast, ins, outs, count)``. `ins` is a tuple of rows, and of
+numbers for operands with one value per row. `outs` is a tuple of rows, or `Into` (see `views`).
+`fast` replaces `f` where `test` holds; loops that are not guarded ignore both.
 
-Bounds are unsigned, or Numba's wrap-around of negative indices stays in the loop and stops
+Bounds are unsigned. Otherwise the test for negative indices would stay in the loop, and prevent
 vectorisation.
 """
 
@@ -35,7 +35,7 @@ def run(f, test, fast, ins, outs, count):
 
 @jitable
 def run_brief(f, test, fast, ins, outs, count):
-    """Apply a function to short rows, one vector at a time: fewer elements are left over."""
+    """Apply a function to short rows, one vector at a time, so that fewer elements remain."""
     inlined()
     for i in range(np.uintp(count)):
         put(ins, outs, i, f(*take(ins, i)))
@@ -61,7 +61,7 @@ def _all_pass(test, ins, count):
 
 @jitable
 def run_guarded(f, test, fast, ins, outs, count):
-    """Apply the fast version to each block whose elements all pass the test, else the other."""
+    """Apply the fast version to each chunk whose elements all pass the test, `f` to the others."""
     wide_vectors()
     for start in range(0, count, GUARDED_CHUNK):
         size = min(GUARDED_CHUNK, count - start)
@@ -86,9 +86,10 @@ def _try(test, fast, ins, outs, count):
 
 @jitable
 def run_tried(f, test, fast, ins, outs, count):
-    """Apply the fast version while the test looks at its operands; repeat a block that fails.
+    """Apply the fast version and the test together; apply `f` to chunks where the test failed.
 
-    For tests that share most of their work with the fast version, and outputs that are no operand.
+    This is for tests that share most of their work with the fast version. Outputs must not be
+    operands.
     """
     wide_vectors()
     for start in range(0, count, GUARDED_CHUNK):

@@ -1,11 +1,11 @@
-"""Kernels that take Python objects: the quick way for arrays that one loop is enough for.
+"""Small kernels: they take Python objects, and run one loop over few elements.
 
-Called with arrays, boxes of arrays (`objects`) and, with these, Python's numbers. They return
-a new array, in a box if an operand was in one, or None if they are not for these operands: which
-must be C-contiguous, of one shape or of one element without axes, and not many.
+Operands are arrays, boxes of arrays (`objects`) and, beside these, Python numbers. The result is a
+new array, in a box if an operand is in one. It is None if the kernel does not take the operands:
+they must be small and C-contiguous, and have one shape, or one element and no axes.
 
-The closures of the functions here are hashed for the disk cache: importable functions and dtypes
-only, since the hash of a closure, or of a dispatcher, differs in each process.
+The closures of the functions here are hashed for the disk cache. They contain importable functions
+and dtypes only, since the hash of a closure, or of a dispatcher, differs between processes.
 """
 
 from collections.abc import Callable
@@ -35,12 +35,12 @@ MAX_SIZE = threads.MIN_BLOCKED - 1
 
 
 def refuse(*operands: Any) -> None:
-    """Return None, as a small kernel does that does not serve its operands."""
+    """Return None, like a small kernel that does not take its operands."""
 
 
 @jitable
 def unserved(status):
-    """Return None, or a null pointer where memory was short."""
+    """Return None, or a null pointer if there was no memory."""
     return nothing() if status == 0 else as_object(0)
 
 
@@ -52,10 +52,10 @@ def _one(f, ins, outs):
 def elementwise(
     loop: Callable, f: Callable, test: Callable, fast: Callable, dtypes: tuple[np.dtype, ...]
 ) -> Callable:
-    """Return the small kernel of a function, by a loop of `rows`; the last dtype is the result's.
+    """Return the small kernel of a function, with a loop of `rows`. The last dtype is the result's.
 
-    Numbers and arrays of one element may go with one operand, not with two. A single element is
-    not worth a test.
+    One of two operands may be a number, or an array with one element and no axes. A single element
+    is computed without the test.
     """
     first, second, third, result = (*dtypes[:-1], *dtypes[:1] * 2)[:3] + dtypes[-1:]
     width = first.itemsize if first.kind == "f" else 0
@@ -136,7 +136,7 @@ def in_place(
 
 
 def total(row: Callable, dtypes: tuple[np.dtype, ...]) -> Callable:
-    """Return the small kernel of a reduction of all elements, by its total of a row."""
+    """Return the small kernel of a reduction of all elements, given its total of a row."""
     (dtype,) = dtypes
 
     def kernel(x):
@@ -152,10 +152,10 @@ def total(row: Callable, dtypes: tuple[np.dtype, ...]) -> Callable:
 
 
 class SmallKernels:
-    """The small kernels of one operation, by dtypes, each compiled at its first use.
+    """The small kernels of one operation, by dtypes. Each is compiled on first use.
 
-    The one element of `latest` is the one that served last, for whoever calls it with operands
-    as they are, and is ready for None.
+    The only element of `latest` is the kernel that served last. Callers may pass it any operands,
+    and have to expect None.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class SmallKernels:
     def __call__(
         self, arrays: tuple[np.ndarray, ...], dtypes: tuple[np.dtype, ...]
     ) -> np.ndarray | None:
-        """Return the result, whose dtype comes last; None if no small kernel serves."""
+        """Return the result, of the last dtype; None if no small kernel takes the arrays."""
         for array in arrays:
             if array.size > MAX_SIZE or array.flags.num & CONTIGUOUS != CONTIGUOUS:
                 return None

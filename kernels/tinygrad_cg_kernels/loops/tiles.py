@@ -1,9 +1,9 @@
-"""Tiles: strided and broadcast operands, brought into rows that elementwise loops can take.
+"""Tiles: strided and broadcast operands, brought into rows for elementwise loops.
 
-An output of three dimensions is done in tiles of some rows and columns, the units that threads
-share. The elements of an operand are used directly if its columns follow one another, and copied
-to a buffer if not. One compiled function finds the rows of a tile for all kernels, which know it by
-its address: they would take several times as long to compile with it inside, for each dtype anew.
+An output of three dimensions is divided into tiles of some rows and columns, which threads share.
+If an operand's columns are contiguous, its elements are used directly. Otherwise they are copied to
+a buffer. One compiled function finds the rows of a tile for all kernels, which call it by its
+symbol. Inlined, it would multiply the time to compile a kernel, for each dtype again.
 """
 
 from collections.abc import Callable
@@ -21,14 +21,14 @@ from tinygrad_cg_kernels.runtime.views import vector
 
 BUFFER = 1024  # elements of an operand that are copied at a time
 WIDEST = 16  # bytes of an element
-HEAD = 7  # numbers before the steps, see `find_rows`
+HEAD = 7  # numbers before the steps (see `find_rows`)
 U1, U2, U4, U8 = (np.dtype(f"u{size}") for size in (1, 2, 4, 8))
 SYMBOL = "tinygrad_cg_find_rows"
 
 
 @jitable
 def _copy(target, source, step, gap, rows, columns, size, dtype):
-    """Copy elements that lie apart, or one that is repeated along a row, to where they follow."""
+    """Copy strided elements, or a repeated one, to contiguous memory."""
     vectorised()
     for r in range(rows):
         out = vector(target + r * columns * size, columns, dtype)
@@ -66,13 +66,14 @@ def _copy_any(target, source, step, gap, rows, columns, itemsize):
 
 
 def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
-    """Find the rows of a tile: how many there are is returned.
+    """Find the rows of a tile, and return how many there are.
 
-    The table has the addresses of operands and outputs; rows and columns of the whole, rows and
-    columns of a tile, tiles across each, whether tiles are stacked (then all operands are brought
-    to one long row); then for each operand three steps in bytes and the size of an element, and for
-    each output the latter. Where rows begin, their steps, and the number of columns are written to
-    `rows_table`. `first` is the first unit of a call: buffers hold what they should if rows repeat.
+    The table has: the addresses of operands and outputs; the rows and columns of the whole, the
+    rows and columns of a tile, the number of tiles down and across, and whether tiles are stacked
+    (then each operand becomes one long row); for each operand three steps in bytes and the size of
+    an element; and the size of an element of each output. The addresses of rows, their steps and
+    the number of columns are written to `rows_table`. `first` is the first unit of a call: after
+    it, a buffer of repeated rows is still right.
     """
     wide_vectors()
     arrays = inputs + outputs

@@ -1,4 +1,4 @@
-"""Gather, and its transposes: scatter-add along an axis and at an index."""
+"""Gather, and its transposes: scatter-add along an axis, and at a key."""
 
 from math import prod
 from typing import Any
@@ -11,16 +11,16 @@ from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, is_integer, lo
 
 
 def check_bounds(name: str, low: int, high: int, size: int) -> None:
-    """Raise IndexError unless the least and the largest index are in -size .. size - 1."""
+    """Raise IndexError unless the extreme indices are in -size .. size - 1."""
     if low < -size or high >= size:
         worst = high if high >= size else low
         raise IndexError(f"{name}: index {worst} is out of bounds for size {size}")
 
 
 def check_positions(name: str, indices: Any, size: int, library: Any = np) -> Any:
-    """Return indices as int64 from 0 to size - 1; IndexError for any outside -size .. size - 1.
+    """Return indices as int64 from 0 to size - 1; IndexError if one is out of range.
 
-    `library` is that of the indices: NumPy, or that of device arrays.
+    `library` is the library of the indices: NumPy, or the library of device arrays.
     """
     if not is_integer(indices.dtype):
         raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
@@ -40,7 +40,7 @@ def check_axis(name: str, axis: int, rank: int) -> int:
 
 
 def check_batch(name: str, shape: tuple[int, ...], indices: Any, axis: int, count: int) -> None:
-    """Refuse `count` shared axes that are not there, or not before the axis to look up in."""
+    """Raise ValueError unless there are `count` batch axes, all before the axis of the lookup."""
     if not 0 <= count <= min(axis, indices.ndim) or shape[:count] != indices.shape[:count]:
         raise ValueError(
             f"{name}: shapes {shape} and {indices.shape} do not share {count} axes before {axis}"
@@ -53,7 +53,7 @@ def check_values(name: str, values: Any, shape: tuple[int, ...]) -> None:
 
 
 def take_in_batches(x: Any, positions: Any, axis: int, count: int, library: Any = np) -> Any:
-    """Return the slices of `x` at positions along `axis`, where `count` axes are shared."""
+    """Return the slices of `x` at positions along `axis`, with `count` batch axes."""
     before, after = prod(x.shape[count:axis]), prod(x.shape[axis + 1 :])
     blocks = x.reshape(prod(x.shape[:count]), before, x.shape[axis], after)
     flat = positions.reshape(blocks.shape[0], 1, prod(positions.shape[count:]), 1)
@@ -63,7 +63,7 @@ def take_in_batches(x: Any, positions: Any, axis: int, count: int, library: Any 
 def scatter_positions(
     shape: tuple[int, ...], indices: Any, values: Any, axis: int, count: int, library: Any = np
 ) -> tuple[Any, tuple[int, int, int]]:
-    """Return where `scatter_add` adds values along the middle of three axes, and their sizes."""
+    """Return the positions of `scatter_add` along the middle of three axes, and the axes' sizes."""
     axis = check_axis("scatter_add", axis, len(shape))
     check_batch("scatter_add", shape, indices, axis, count)
     check_values("scatter_add", values, shape[:axis] + indices.shape[count:] + shape[axis + 1 :])
@@ -80,8 +80,8 @@ def scatter_positions(
 def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 0) -> np.ndarray:
     """Return the slices of `x` at `indices` along `axis`, which the indices' axes replace.
 
-    The first `batch_dims` axes of `x` and `indices` are gone through together. Negative indices
-    count from the end; one out of bounds is an IndexError.
+    The first `batch_dims` axes of `x` and `indices` are batch axes. Negative indices count from the
+    end. An index out of range raises IndexError.
     """
     axis = check_axis("gather", axis, x.ndim)
     dtype = native("gather", x.dtype)
@@ -98,7 +98,7 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
 
 
 def _scatter(indices, values, out, sizes):
-    # Serial and in order, so that repeated indices always add up to the same bits.
+    # This is serial and runs in order, so that repeated indices always give the same bits.
     before, size, after = sizes
     count = np.uintp(indices.size)
     for a in range(np.uintp(before)):
@@ -147,7 +147,7 @@ def index_add(
 ) -> np.ndarray:
     """Return zeros(shape) with `values` added at `key`: the transpose of ``x[key]``.
 
-    `key` is what NumPy takes; a position that it names several times adds up, in order.
+    `key` is a key as in NumPy. Values for a position that occurs several times are added in order.
     """
     rank = count_indexed(key, len(shape))
     if rank > len(shape):
@@ -163,7 +163,7 @@ def index_add(
 
 
 def count_indexed(key: tuple[Any, ...], ndim: int) -> int:
-    """Return the number of leading axes that a key indexes; the others stay complete, and last."""
+    """Return the number of leading axes that a key indexes. The other axes are complete."""
     if any(part is Ellipsis for part in key):
         return ndim
     rank = 0

@@ -1,4 +1,4 @@
-"""Sorting, and looking up along an axis at indices that differ from line to line."""
+"""Sorting, and lookups along an axis with other indices for each line."""
 
 from collections.abc import Callable
 from math import prod
@@ -21,10 +21,9 @@ from tinygrad_cg_kernels.runtime.promotion import (
 
 
 def sort(x: np.ndarray, axis: int, descending: bool = False) -> np.ndarray:
-    """Return `x` sorted along an axis: NaN is larger than all else, complex numbers go by their
-    parts.
+    """Return `x` sorted along an axis. NaN comes last; complex numbers are compared by parts.
 
-    NumPy sorts with vector instructions, faster than a compiled loop of ours would.
+    NumPy sorts with vector instructions, which is faster than a compiled loop.
     """
     array = x.astype(native("sort", x.dtype), order="C")
     array.sort(axis=axis)
@@ -34,7 +33,7 @@ def sort(x: np.ndarray, axis: int, descending: bool = False) -> np.ndarray:
 def argsort(x: np.ndarray, axis: int, descending: bool = False, stable: bool = True) -> np.ndarray:
     """Return the indices (int64) that sort `x` along an axis; see `sort`.
 
-    If `stable`, equal elements stay in the order in which they stand, in a descending order too.
+    If `stable`, equal elements keep their order, in descending order, too.
     """
     lines = np.moveaxis(x, axis, -1).astype(native("argsort", x.dtype), copy=False)
     if descending:
@@ -46,11 +45,11 @@ def argsort(x: np.ndarray, axis: int, descending: bool = False, stable: bool = T
 
 
 def _stable_order(x: np.ndarray) -> np.ndarray:
-    """Return the order along the last axis, with equal elements as they stand.
+    """Return the stable order along the last axis.
 
-    NumPy's own stable sorts merge, 2 to 17 times slower than its vector instructions sort. So
-    elements of up to 32 bits are sorted with their indices below them, in one integer; of wider
-    ones the quick order will do where no two are equal.
+    NumPy's stable sorts are merge sorts, 2 to 17 times slower than its vectorised sort. So elements
+    of up to 32 bits are packed into one integer with their indices, and sorted. For wider ones, the
+    fast order is stable if no two elements are equal.
     """
     if is_complex(x.dtype):
         return np.argsort(x, -1, kind="stable")
@@ -70,7 +69,7 @@ def _sortable_bits(x: np.ndarray) -> np.ndarray:
     """Return signed integers of 32 bits, as int64, in the order of `x`; NaN is the largest."""
     if not is_floating(x.dtype):
         return x.astype(INT64) - (2**31 if x.dtype == np.uint32 else 0)
-    x = cast(x, FLOAT32) + FLOAT32.type(0)  # which makes -0.0 equal to 0.0
+    x = cast(x, FLOAT32) + FLOAT32.type(0)  # this makes -0.0 equal to 0.0
     bits = x.view(np.int32)
     bits = np.where(bits < 0, bits ^ np.int32(2**31 - 1), bits)
     return np.where(x == x, bits, np.int32(2**31 - 1)).astype(INT64)
@@ -78,15 +77,15 @@ def _sortable_bits(x: np.ndarray) -> np.ndarray:
 
 @build.jitable
 def _inside(index, size):
-    """Return an index from 0 to size - 1, whatever it was; the same index for one from -size."""
+    """Return a valid index from 0 to size - 1. One in -size .. size - 1 keeps its meaning."""
     index = index + size if index < 0 else index
     return np.uintp(min(max(index, 0), size - 1))
 
 
 def _along_axis(added: bool) -> Callable:
-    """Return what looks up values in `x` at indices, or adds them there.
+    """Return a kernel that looks up values in `x` at indices, or adds values there.
 
-    Serial and in order, so that repeated indices always add up to the same bits.
+    It is serial and runs in order, so that repeated indices always give the same bits.
     """
 
     def kernel(x, indices, values, seen, sizes):
@@ -130,7 +129,7 @@ _put = ByDtype(_along_axis(True), "add_along_axis", _types)
 
 
 def _non_negative_indices(name: str, indices: np.ndarray, size: int) -> np.ndarray:
-    """Return indices as the kernels take them; unsigned ones of 64 bits are checked here."""
+    """Return indices for the kernels. Unsigned indices of 64 bits are checked here."""
     if indices.dtype == np.uint64 or not size:
         return check_positions(name, indices, size)
     if not is_integer(indices.dtype):
@@ -139,7 +138,7 @@ def _non_negative_indices(name: str, indices: np.ndarray, size: int) -> np.ndarr
 
 
 def check_shapes(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int) -> int:
-    """Return the axis, not negative; ValueError unless all other axes agree."""
+    """Return the axis as a non-negative number; ValueError unless all other axes agree."""
     axis = check_axis(name, axis, len(shape))
     if (*shape[:axis], *shape[axis + 1 :]) != (*indices.shape[:axis], *indices.shape[axis + 1 :]):
         raise ValueError(
@@ -158,9 +157,10 @@ def _run(kernel: ByDtype, x: np.ndarray, at: np.ndarray, values: np.ndarray, axi
 
 
 def take_along_axis(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
-    """Return the elements of `x` at `indices` along `axis`, line by line; other axes are the same.
+    """Return the elements of `x` at `indices` along `axis`, line by line.
 
-    Negative indices count from the end; one out of bounds is an IndexError.
+    All other axes are the same. Negative indices count from the end. An index out of range raises
+    IndexError.
     """
     dtype = native("take_along_axis", x.dtype)
     axis = check_shapes("take_along_axis", x.shape, indices, axis)
@@ -193,7 +193,7 @@ def add_along_axis(
 
 
 def one_hot(indices: np.ndarray, depth: int, axis: int, dtype: np.dtype) -> np.ndarray:
-    """Return zeros with ones at `indices` along a new axis; none for an index outside `depth`."""
+    """Return zeros with ones at `indices` along a new axis. Indices out of range have no one."""
     if not is_integer(indices.dtype):
         raise TypeError(f"one_hot: indices must be integers, got {indices.dtype}")
     after = prod(indices.shape[axis:])

@@ -1,4 +1,4 @@
-"""Scatters that do not add: which update is the last at each position, and the extremes."""
+"""Scatters that do not add: the last update of each position, and extremes."""
 
 from math import prod
 from typing import Any
@@ -12,7 +12,7 @@ from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, is_complex, is
 def flat_positions(indices: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
     """Return the row-major positions of coordinates, which lie along the last axis.
 
-    IndexError for a coordinate that is not within 0 .. size - 1.
+    A coordinate that is not in 0 .. size - 1 raises IndexError.
     """
     if indices.size:
         outside = (indices < 0) | (indices >= np.array(sizes, INT64))
@@ -27,9 +27,9 @@ def flat_positions(indices: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
 
 
 def last_sources(indices: np.ndarray, size: int, batch_dims: int = 0) -> np.ndarray:
-    """Return for each of `size` rows the last position in `indices` that names it, -1 if none.
+    """Return for each of `size` rows the last position in `indices` that names it, or -1.
 
-    The first `batch_dims` axes are gone through one by one, the others are one.
+    The first `batch_dims` axes are batch axes, and the others count as one axis.
     """
     batch = indices.shape[:batch_dims]
     rows = check_positions("scatter", indices, size).reshape(prod(batch), -1)
@@ -44,10 +44,9 @@ def segment_extremum(
 ) -> np.ndarray:
     """Return `size` rows: the largest (or smallest) of the rows of `x` that `indices` send there.
 
-    `indices` have the first axes of `x`, of which the first `batch_dims` are gone through one by
-    one. NaN is larger and smaller than all else. A row that none is sent to has the least (or the
-    largest) number of the dtype. Negative indices count from the end; one out of bounds is an
-    IndexError.
+    The shape of `indices` is that of the first axes of `x`, of which `batch_dims` are batch axes.
+    NaN always wins. A row to which nothing is sent has the least (or largest) number of the dtype.
+    Negative indices count from the end. An index out of range raises IndexError.
     """
     if is_complex(x.dtype):
         raise TypeError(no_kernel("segment_extremum", x.dtype))

@@ -1,10 +1,9 @@
-"""Axes brought into an order in which an array can be reduced without copying it.
+"""Plans for reducing arrays over any axes without copying them.
 
-The axes of an array are seen in the order of their steps in memory, whatever their order in
-its shape, and merged where they follow one another; then the innermost run of reduced axes
-is reduced, as rows (if nothing is inside it) or as columns, and so on until none is left. Only
-an array whose innermost axis has gaps, or of more runs than a core can step through, is
-copied.
+Axes are sorted by their steps in memory, and neighbouring axes are merged where possible. Then the
+innermost run of reduced axes is reduced, as rows if it is the last run, else as columns. This
+repeats until no reduced axis is left. An array is only copied if its innermost axis has gaps, or if
+it has more runs than a core can step through.
 """
 
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from tinygrad_cg_kernels.runtime.threads import BLOCK, MIN_BLOCKED
 
 
 class AxisRun(NamedTuple):
-    """Neighbouring axes that are stepped through as one; the step is in bytes."""
+    """Neighbouring axes that are stepped through as one. The step is in bytes."""
 
     size: int
     step: int
@@ -28,23 +27,23 @@ class ReductionPlan(NamedTuple):
     """The plan for reducing an array of some shape and strides over some axes."""
 
     form: str
-    """The core: "rows", "fours", "strided", "columns"; "none" if no axis has more than one element;
-    "empty".
+    """The core: "rows", "fours", "strided" or "columns". "none" if there is nothing to combine;
+    "empty" for a result without elements to reduce.
     """
     shape: tuple[int, ...]
     """The result's shape."""
     sizes: tuple[int, ...] = ()
-    """The sizes for the core (see `combine`), and the number of units."""
+    """The `sizes` of the core (see `combine`)."""
     units: int = 0
     view: tuple[tuple[int, ...], tuple[slice, ...]] | None = None
-    """The order of axes, and then the index, that bring the array into the order of memory."""
+    """The order of axes, and the index after it, that put the array into memory order."""
     copied: bool = False
-    """True if that view has to be copied."""
+    """Whether that view has to be copied."""
     partial: tuple[int, ...] | None = None
-    """The shape of the core's result, if that is not yet the whole, and what to reduce there."""
+    """The shape of the core's result if it has to be reduced further, and over which axes."""
     rest: tuple[int, ...] = ()
     back: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    """The result's sizes in the order of memory, and the order of axes that is asked for."""
+    """The result's sizes in memory order, and the order of axes of the final result."""
 
 
 def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
@@ -57,7 +56,7 @@ def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool)
 def plan(
     shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool, itemsize: int, *strides: int
 ) -> ReductionPlan:
-    """Return the plan for an array of these strides; without any, for a contiguous one."""
+    """Return the plan for an array of these strides, by default for a contiguous one."""
     result = reduced_shape(shape, axes, keepdims)
     if not prod(shape):
         return ReductionPlan("empty", result)
@@ -88,7 +87,7 @@ def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _merge_runs(runs: Iterable[AxisRun], alike: bool) -> list[AxisRun]:
-    """Merge neighbouring runs; with `alike` only if both are kept or both reduced."""
+    """Merge neighbouring runs; with `alike`, only if both are kept or both are reduced."""
     merged: list[AxisRun] = []
     for run in runs:
         if run.size == 1:
@@ -102,10 +101,10 @@ def _merge_runs(runs: Iterable[AxisRun], alike: bool) -> list[AxisRun]:
 
 
 def _first_stage(runs: list[AxisRun], itemsize: int) -> ReductionPlan | None:
-    """Return the plan for the innermost run of reduced axes; None if no core steps through it."""
+    """Return the plan for the innermost run of reduced axes; None if no core can step through."""
     *outer, inner = _merge_runs(runs, alike=True)
     reduced = inner
-    if not inner.reduced:  # the order of runs is free, if only kept ones stay in theirs
+    if not inner.reduced:  # runs may be reordered if kept ones keep their order
         reduced = outer.pop(max(k for k, run in enumerate(outer) if run.reduced))
     lead = _merge_runs(outer, alike=False)
     if len(lead) > 1 or (inner.step != itemsize and (not inner.reduced or inner.step <= 0)):

@@ -1,4 +1,4 @@
-"""How values are reduced: combines of two, totals of a row, and cores that run over an array."""
+"""Reductions in kernels: combining two values, totals of a row, and cores for whole arrays."""
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
 )
 from tinygrad_cg_kernels.runtime.views import span
 
-SPAN = 1024  # elements whose partial result is kept separately, so that rounding errors stay small
+SPAN = 1024  # elements with a partial result of their own, to keep rounding errors small
 STRIP = 2048  # columns that are accumulated at a time
-BAND = 128 * 1024  # elements of a strip that are accumulated into one partial result
+BAND = 128 * 1024  # elements of a strip with one partial result
 MAX_ROW_BYTES = 448  # longer rows are reduced one by one, shorter ones four at a time
 
 # --- combining two values ---------------------------------------------------------------
@@ -47,7 +47,7 @@ by_type(
 
 
 def larger(x, y):
-    """Return the larger of two values, nan if one is; in three instructions, IEEE's takes five."""
+    """Return the larger of two values, nan if one is. IEEE's maximum takes five instructions."""
     return np.maximum(x, y)
 
 
@@ -66,7 +66,7 @@ def _smaller_float(x, y):
 
 
 def larger_number(x, y):
-    """Return the larger of two values in one instruction; anything if one is nan."""
+    """Return the larger of two values in one instruction; undefined if one is nan."""
     return np.maximum(x, y)
 
 
@@ -83,9 +83,10 @@ by_type(smaller_number, {kinds.FLOAT: lambda x, y: smallest_number(x, y), **_SMA
 
 
 def mixed(x, y):
-    """Return nan if one of two values is: their sum, which costs less than comparing.
+    """Return nan if one of two values is: their sum, which is cheaper than a comparison.
 
-    0 if none can be. It is nan for opposite infinities too, so what finds it has to look again.
+    It is 0 for types without nan. It is also nan for opposite infinities, so a nan has to be
+    confirmed.
     """
     return np.add(x, y)
 
@@ -160,7 +161,7 @@ def all_row(row):
 
 @jitable
 def best(pick, row, count):
-    """Return the best of the first elements by `pick`, and nan if that may be among them."""
+    """Return the best of the first elements by `pick`, and nan if one may be among them."""
     vectorised()
     value, nan = row[0], like(0, row[0])
     for i in range(np.uintp(count)):
@@ -206,8 +207,8 @@ def min_row(row):
 
 
 # --- totals of four rows ----------------------------------------------------------------
-# Short sums take .25 (3 elements) to .8 (48) of the time of one row after another. Longer ones take
-# as much, and more where they do not fit the cache.
+# For short rows, this takes .25 (3 elements) to .8 (48) of the time of one row after another. For
+# long rows it takes as much, and more if they do not fit the cache.
 
 
 @jitable
@@ -247,7 +248,7 @@ def all_four(a, b, c, d):
 
 @jitable
 def _add_eight_rows(combine, detect, total, x, offset, step):
-    """Combine eight rows from a byte offset on into a row of totals; return what is detected."""
+    """Combine eight rows from a byte offset on into totals; return what `detect` finds."""
     vectorised()
     n, flag = total.size, like(0, x[0])
     a, b = span(x, offset, n), span(x, offset + step, n)
@@ -260,7 +261,7 @@ def _add_eight_rows(combine, detect, total, x, offset, step):
         upper = detect(detect(a[k], b[k]), detect(c[k], d[k]))
         lower = detect(detect(e[k], f[k]), detect(g[k], h[k]))
         flag = detect(flag, detect(upper, lower))
-        total[k] = combine(total[k], combine(left, right))  # last: nothing is read again after it
+        total[k] = combine(total[k], combine(left, right))  # last, since nothing is read after it
     return flag
 
 
@@ -316,7 +317,7 @@ def all_rows(total, x, offset, step, height):
 
 @jitable
 def _put_nan(total, x, offset, step, height):
-    """Put the nan of a column, if it has one, into a row of totals."""
+    """Write nan to the totals of columns that have one."""
     outlined()
     for i in range(height):
         line = span(x, offset + i * step, total.size)
@@ -373,10 +374,10 @@ def row_of(sizes, unit):
 
 @jitable
 def fours_core(four, unused, first, count, sizes, x, out):
-    """Reduce short rows of contiguous elements four at a time.
+    """Reduce short rows of contiguous elements, four at a time.
 
-    The last row replaces those missing from the last four. Who shares rows has counts that are
-    multiples of four, but for the last: which are reduced together follows from positions alone.
+    If the last group has fewer than four, the last row fills it up. Blocks are multiples of four
+    rows, so which rows are reduced together depends on their positions only.
     """
     length, step = sizes[0], sizes[1]
     last = first + count
@@ -398,7 +399,7 @@ def _pack(x, offset, gap, out):
 
 @jitable
 def _row_total(total, row):
-    """Return the total of a row, by code that is there once."""
+    """Return the total of a row, without inlining."""
     outlined()
     return total(row)
 
@@ -430,10 +431,9 @@ def columns_core(reduce_columns, unused, first, count, sizes, x, out):
 
 
 def column_sizes(length: int, after: int, outer_step: int, step: int) -> tuple[int, ...]:
-    """Return the sizes for a core of columns, of an array (..., length, after) with contiguous
-    rows.
+    """Return the sizes for a core of columns of an array (..., length, after).
 
-    Rows are taken in bands, each with a partial result, and columns in strips.
+    Rows are contiguous. They are taken in bands, each with a partial result, and columns in strips.
     """
     strip = min(after, STRIP)
     band = min(max(BAND // strip, 64), SPAN) // 8 * 8 + 1  # a first row, and eights

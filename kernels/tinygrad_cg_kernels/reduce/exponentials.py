@@ -1,8 +1,8 @@
-"""What the kernels of exponentials over an axis have in common.
+"""Common parts of the kernels of exponentials over an axis.
 
-Every exponential is of a value less the largest of its row or column, so none overflows.
-That largest value is kept finite, so that infinities come out as limits: the logsumexp of a
-row of -inf is -inf, and with an element of +inf all others have a softmax of 0.
+The largest value of a row or column is subtracted from its values, so no exponential overflows.
+The largest value is made finite first, so that infinities give limits: the logsumexp of a row of
+-inf is -inf, and beside an element of +inf, all others have a softmax of 0.
 """
 
 import numpy as np
@@ -56,7 +56,7 @@ def reciprocal(x):
 
 @jitable
 def apply(f, ins, outs, count):
-    """Apply a function to rows and values: see `loops.rows`, whose loops are for longer ones."""
+    """Apply a function to rows and values. The loops of `loops.rows` are for longer rows."""
     vectorised()
     for i in range(np.uintp(count)):
         put(ins, outs, i, f(*take(ins, i)))

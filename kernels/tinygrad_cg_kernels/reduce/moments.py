@@ -1,7 +1,7 @@
 """Variance and Euclidean norm over any axes: sums of squares about a centre.
 
-A row is read once: its mean and then its squares, while it is in the cache. Columns, and rows so
-long that threads share one, take two passes.
+A row is read once, for its mean, and again for the squares while it is in the cache. Columns, and
+rows that are so long that threads share them, take two passes over memory.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def _variance_of_row(row):
 LIMITS = 2.0**-960, float(np.finfo(np.float64).max), 2.0**600
 LIMITS_32 = 2.0**-100, float(np.finfo(np.float32).max), 2.0**90
 SQUARES = {np.dtype(np.float64): LIMITS, np.dtype(np.float32): LIMITS_32}
-"""Least and largest sum of squares that all keep their digits; what others are scaled by."""
+"""The least and largest sum of squares without loss of digits, and the factor for others."""
 
 
 @jitable
@@ -109,7 +109,7 @@ class Moment(Compound):
             out = np.empty(before, x.dtype)
             sizes = (length, length * x.itemsize, 1, length, x.itemsize)
             self.kernels["row"]((x, out), sizes, before, x.size)
-        else:  # the mean, and blocks of long rows, are sums
+        else:  # for means and blocks of long rows, kernels of sums are needed, too
             _squares.compile("rows" if after == 1 else "columns", x.dtype)
             out = self._function(x)
         return cast(out.reshape(shape), result)

@@ -1,7 +1,7 @@
-"""logsumexp, softmax and log_softmax over narrow rows, of which there are many.
+"""logsumexp, softmax and log_softmax over many narrow rows.
 
-A vector holds more than such a row. Each step is done for all elements of some rows, or for a
-column of them, before the next.
+Such a row is shorter than a vector. Each step is done for all elements, or for a column, of a chunk
+of rows before the next step.
 """
 
 from math import prod
@@ -32,7 +32,7 @@ CHUNK = 128
 
 
 def is_narrow(shape: tuple[int, ...], axes: int | tuple[int, ...]) -> bool:
-    """Return whether an axis of arrays of this shape has narrow rows, and many."""
+    """Return whether arrays of this shape have many narrow rows along these axes."""
     last = len(shape) - 1
     return (
         last >= 1
@@ -43,7 +43,7 @@ def is_narrow(shape: tuple[int, ...], axes: int | tuple[int, ...]) -> bool:
 
 
 def serves(x: np.ndarray, axes: int | tuple[int, ...]) -> bool:
-    """Return whether the kernels here are for an array: one of native floats, in order."""
+    """Return whether the kernels here take an array: contiguous, float32 or float64, narrow."""
     in_order = x.flags.c_contiguous and x.flags.aligned
     return is_narrow(x.shape, axes) and in_order and x.dtype in (FLOAT32, FLOAT64)
 
@@ -86,7 +86,7 @@ def _apply(f, ins, outs, count):
 
 @jitable
 def _core(finish, unused, first, count, sizes, x, out):
-    """Take exponentials of rows. Sizes: elements of a row, and of its result."""
+    """Compute rows of exponentials. Sizes: elements of a row, and of its result."""
     columns, results = sizes[0], sizes[1]
     width = np.uintp(columns)
     top, total = np.empty(CHUNK, x.dtype), np.empty(CHUNK, x.dtype)

@@ -27,14 +27,14 @@ MAX_READY = 4096
 class Reduction(Compound):
     """A reduction made into array kernels.
 
-    They are made of the total of a row, that of four rows at once (or None), and the totals of the
-    columns of some rows (see `combine`). `of_two` is the function of two values that they
-    repeat, where there is one.
+    The kernels are made from three functions: the total of a row, the totals of four rows at once
+    (or None), and the totals of the columns of some rows (see `combine`). `of_two` is the function
+    of two values that is repeated, if there is one.
 
-    Called with an array, the axes (distinct, not negative) and `keepdims`; the result is a
-    fresh C-contiguous array. Integers keep their dtype; bool sums to int64; float16 is
-    accumulated in float32. The one element of `small_kernel` is the small kernel for all axes that
-    served last (see `small`): who calls it must be ready for None.
+    Called with an array, the axes (distinct, not negative) and `keepdims`, it returns a new
+    C-contiguous array. Integers keep their dtype; bool sums to int64; float16 is accumulated in
+    float32. The only element of `small_kernel` is the small kernel for all axes that served last
+    (see `small`). It may return None.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Reduction(Compound):
             "columns": Ranged(f"{name}_columns", combine.columns_core, 8, (rows,)),
         }
         self._ready: dict[tuple, Callable[[np.ndarray], np.ndarray]] = {}
-        self._copied: set[np.dtype] = set()  # dtypes without a kernel, whose scalars are results
+        self._copied: set[np.dtype] = set()  # dtypes without a kernel: scalars are copied
         self._small = small.SmallKernels(name, partial(small.total, row), 1)
         self.small_kernel = self._small.latest
 
@@ -89,13 +89,13 @@ class Reduction(Compound):
         return self._slow(x, axes, keepdims)
 
     def _reduce_all(self, x: np.ndarray) -> np.ndarray | None:
-        """Reduce all elements by a small kernel; None if it does not serve `x`."""
+        """Reduce all elements by a small kernel; None if it does not take `x`."""
         if loop_dtype(x.dtype) is not x.dtype or x.dtype in self._copied:
             return None
         try:
             return self._small((x,), (x.dtype,))
         except TypeError:
-            if not x.ndim:  # there is nothing to reduce: any dtype will do
+            if not x.ndim:  # nothing has to be reduced, so any dtype is right
                 self._copied.add(x.dtype)
                 return None
             raise
@@ -138,7 +138,7 @@ class Reduction(Compound):
         return reduce
 
     def _reduce(self, x: np.ndarray, layout: ReductionPlan, dtype: np.dtype) -> np.ndarray:
-        """Carry out a plan, and what remains after its first stage."""
+        """Run a plan, and reduce what remains after its first stage."""
         if layout.view is not None:
             order, flips = layout.view
             x = x.transpose(order)[flips]
@@ -156,7 +156,7 @@ class Reduction(Compound):
         return out.reshape(layout.shape)
 
     def _truth(self, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-        """Reduce truth values, of which there are few."""
+        """Reduce a small array of truth values."""
         wanted = self.of_two is combine.either
         if len(axes) == x.ndim:  # NumPy's function takes ten times as long
             return np.array(b"\1" in x.tobytes() if wanted else b"\0" not in x.tobytes())

@@ -25,8 +25,8 @@ def _wide(x):
 by_type(_wide, {kinds.FLOAT32: lambda x: np.float64(x), kinds.ANY: lambda x: x})
 
 
-# What comes next: from the state, and an element of each operand. Single precision is summed
-# in double: an addition that waits for the one before is no slower so.
+# Functions from the state and an element of each operand to the next state. Sums of float32 are
+# kept in float64, which is no slower, since each addition waits for the one before.
 
 
 @jitable
@@ -75,7 +75,7 @@ def _scan_one(advance, start, x, y, out, backwards, exclusive):
 
 @jitable
 def _scan_four(advance, start, x, y, out, length, backwards, exclusive):
-    # Each step waits for the one before: four rows at a time fill the wait.
+    # Each step waits for the one before, so four rows are scanned at a time.
     a = b = c = d = start(x[0])
     n = np.uintp(length)
     for k in range(length):
@@ -140,9 +140,9 @@ def columns_core(advance, start, first, count, sizes, x, y, out):
 class Scan(Compound):
     """A scan made into array kernels: each result is a function of the one before it.
 
-    Called with one operand or two of one shape, the axis, whether it runs `reverse`, and
-    whether results are `exclusive` of their own element. Bool counts as int64. `advance` gives the
-    next state, `first` is the state at the start; it is `wide` if float32 is scanned in float64.
+    Called with one operand, or two of one shape, the axis, whether it runs in `reverse`, and
+    whether results are `exclusive` of their own element. Bool counts as int64. `advance` returns
+    the next state, and `first` is the initial state. A `wide` scan computes float32 in float64.
     """
 
     def __init__(self, name: str, advance: Callable, start: Callable, first: int) -> None:
@@ -189,5 +189,4 @@ cumsum = Scan("cumsum", _next_sum, _zero, 0)
 cumprod = Scan("cumprod", _next_product, _one, 1)
 recurrence = Scan("recurrence", _next_recurrence, _narrow_zero, 0)
 pull = Scan("pull_recurrence", _next_pull, _narrow_zero, 0)
-"""The recurrence of an upstream gradient: where that is 0 a factor that is not finite is not seen.
-"""
+"""The recurrence of an upstream gradient: 0 times a factor that is not finite is 0."""

@@ -1,6 +1,6 @@
 """logsumexp, softmax and log_softmax over an axis, and the gradients of the two.
 
-`exponentials` has what their values are at infinities.
+`exponentials` says what their values are at infinities.
 """
 
 from collections.abc import Callable
@@ -38,9 +38,9 @@ from tinygrad_cg_kernels.runtime.views import into, span
 
 @jitable
 def _exp_total(row, shift, powers):
-    """Return the sum of exp(row - shift). Its terms are in `powers`, which holds a span or all.
+    """Return the sum of exp(row - shift). `powers` gets the terms, of one span or of the row.
 
-    They are summed up apart: see `tiers`.
+    A loop of its own adds them up, which is vectorised in both tiers (see `tiers`).
     """
     total = like(0, shift)
     for first in range(0, row.size, SPAN):
@@ -65,7 +65,7 @@ def _logsumexp_row(row):
 
 @jitable
 def _logsumexp_core(unused, none, first, count, sizes, x, out):
-    """Compute logsumexp of rows, or of blocks of long rows: see `rows_core` for the sizes."""
+    """Compute logsumexp of rows, or of blocks of long rows. Sizes are those of `rows_core`."""
     powers = np.empty(SPAN, x.dtype)
     for unit in range(first, first + count):
         offset, size = row_of(sizes, unit)
@@ -91,7 +91,7 @@ def _logsumexp_rows(total, x, offset, step, height):
 
 
 class LogSumExp(Reduction):
-    """A reduction that has a kernel for narrow rows, see `narrow`."""
+    """logsumexp: a reduction that also has a kernel for narrow rows (see `narrow`)."""
 
     def __init__(self) -> None:
         super().__init__("logsumexp", _logsumexp_row, None, _logsumexp_rows, -np.inf, "float")
@@ -212,8 +212,8 @@ class _AlongAxis(Compound):
 class Normalisation(_AlongAxis):
     """softmax or log_softmax along one axis.
 
-    Columns take three passes: their largest values, the sums of exponentials, the result. Narrow
-    rows have a kernel of their own, see `narrow`.
+    Columns take three passes: the largest values, the sums of exponentials, and the result. Narrow
+    rows have a kernel of their own (see `narrow`).
     """
 
     def __init__(self, name: str, *arguments: Any) -> None:

@@ -1,4 +1,4 @@
-"""Machine code as functions that Python calls, with an array of objects."""
+"""Machine code as functions of Python, called with an array of objects."""
 
 import ctypes
 from collections.abc import Callable
@@ -22,14 +22,14 @@ _new_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
 
 
 class NativeFunction:
-    """What Python knows of compiled code ``entry(self, arguments, count)``; it returns an object.
+    """Python's definition of a compiled function ``entry(self, arguments, count)``.
 
-    Functions made of it need it as long as they live.
+    It has to live as long as the functions that `bound` returns.
     """
 
     def __init__(self, name: str, address: int) -> None:
         self._definition = _Definition(name.encode(), address, FASTCALL, None)
 
     def bound(self, owner: Any) -> Callable[..., Any]:
-        """Return a function that has `owner` as its first argument, and keeps it."""
+        """Return a function that passes `owner` as `self`, and keeps it alive."""
         return _new_function(ctypes.addressof(self._definition), owner, None)

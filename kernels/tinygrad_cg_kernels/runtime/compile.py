@@ -1,4 +1,4 @@
-"""What kernels may call, and what is known of it; the backends look it up here."""
+"""Registries of the functions that kernels may call. Both backends read them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,13 +10,13 @@ from tinygrad_cg_kernels.runtime.locks import at_fork
 from tinygrad_cg_kernels.runtime.store import GENERATED
 
 compiled: list[str] = []
-"""The kernels that this process compiled, in order."""
+"""Names of the kernels that this process compiled, in order."""
 loaded: list[str] = []
-"""Those that it found in the cache."""
+"""Names of the kernels that this process loaded from the cache, in order."""
 
 
 compiler_locks: list[Any] = []
-"""Numba's lock, once Numba is imported. It is held while the process forks."""
+"""Numba's lock, after Numba was imported. It is held while the process forks."""
 
 
 def _acquire_locks() -> None:
@@ -29,20 +29,20 @@ def _release_locks() -> None:
         lock.release()
 
 
-# Before `service`, whose lock is then taken first.
+# Registered before the lock of `service`, which a fork therefore takes first.
 at_fork(before=_acquire_locks, after_in_parent=_release_locks, after_in_child=_release_locks)
 
 
 class CompileError(Exception):
-    """A function that Numba cannot compile, and why."""
+    """Numba cannot compile a function. The message says why."""
 
 
 def is_ours(function: Callable) -> bool:
-    """Return whether the STAMP covers this function's source, so that its code may be cached.
+    """Return whether the STAMP covers a function's source, so that its code may be cached.
 
-    Generated text is covered by the name of its module, see `generated`.
+    The name of a generated module covers its text (see `generated`).
     """
-    module = function.__module__ or ""  # None for code made by exec
+    module = function.__module__ or ""  # None if `exec` made the function
     return module.partition(".")[0] == __name__.partition(".")[0] or module.startswith(GENERATED)
 
 
@@ -53,15 +53,15 @@ helpers: list[Callable] = []
 def jitable(function: Callable) -> Callable:
     """Mark a helper as callable from kernels.
 
-    Kernels close over such functions and never over dispatchers, which would miss the disk cache in
-    every process.
+    Kernels close over such functions, never over dispatchers: these have another hash in each
+    process, so the disk cache would never have the kernel.
     """
     helpers.append(function)
     return function
 
 
 def in_float64(formula: Callable) -> dict[frozenset[str], Callable]:
-    """Return the versions of a function whose formula takes and gives float64."""
+    """Return versions of a function for float64 and float32, which compute in float64."""
 
     def unary(x):
         return np.float32(formula(np.float64(x)))
@@ -80,7 +80,7 @@ _foreign: set[Callable] = set()
 
 
 def scalar_function(function: Callable) -> Callable:
-    """Return a function as kernels can call it: ours as it is, a user's made known to Numba."""
+    """Return a scalar function for kernels to call; a user's function is registered for Numba."""
     if not (is_ours(function) or hasattr(function, "py_func") or function in _foreign):
         _foreign.add(function)
         jitable(function)
@@ -88,27 +88,27 @@ def scalar_function(function: Callable) -> Callable:
 
 
 GUARDED: dict[Callable, tuple[Callable, Callable]] = {}
-"""Functions right everywhere that are faster where a test holds: the test, and the fast version."""
+"""Guarded functions: for each, a test, and a faster version that is right where the test holds."""
 
 BY_VALUE: dict[Callable, tuple[Callable, Callable]] = {}
-"""Derivatives by an argument and the function's value: a test, and a formula that needs the value
-alone and is right where the test holds. Functions of vectors test; a loop that has the function
-shares what both compute."""
+"""Derivatives that take an argument and the function's value. For each, a test, and a formula of
+the value alone, which is right where the test holds. Vector functions test; a loop that computes
+the function as well shares the common work."""
 
 VERSIONS: dict[Callable, dict[frozenset[str], Callable]] = {}
-"""For functions with versions by type: these, by kinds of the first argument."""
+"""Functions with versions by type: for each, the versions by kinds of the first argument."""
 
 
 def version_of(function: Callable, kind: Any) -> Callable | None:
-    """Return the version of a function for its first argument's type; None if there is none."""
+    """Return a function's version for a type of its first argument; None if it has none."""
     choices = VERSIONS[function].items()
     return next((version for kinds, version in choices if kind in kinds), None)
 
 
 def by_type(stub: Callable, choices: dict[frozenset[str], Callable]) -> Callable:
-    """Let compiled calls of `stub` take the version for their first argument's type.
+    """Register versions of `stub`. Compiled calls use the one for the first argument's type.
 
-    `choices` maps `kinds` to functions with the stub's parameters; the first match serves.
+    `choices` maps `kinds` to functions with the stub's parameters. The first match is used.
     """
     VERSIONS[stub] = choices
     return stub

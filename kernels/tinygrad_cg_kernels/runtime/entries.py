@@ -1,4 +1,4 @@
-"""Tables of what was compiled: for each choice of dtypes, compiled when it first comes."""
+"""Tables of compiled kernels, by dtypes. A kernel is compiled on first use."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,14 +12,14 @@ from tinygrad_cg_kernels.runtime.promotion import no_kernel
 
 
 class Entries(dict[Any, Any]):
-    """The compiled forms of one operation, by a key of dtypes; what is missing is compiled.
+    """The compiled forms of one operation, by a key of dtypes. Missing ones are compiled.
 
     Parameters
     ----------
-    name : what errors call the operation.
-    compiled : ``compiled(*key)`` returns the way in, and the object that owns its code.
+    name : the operation's name in errors.
+    compiled : ``compiled(*key)`` returns the entry, and the object that owns its code.
 
-    `owners` holds what has the code, by the same keys.
+    `owners` has the owners of the code, by the same keys.
     """
 
     def __init__(self, name: str, compiled: Callable[..., tuple[Any, Any]]) -> None:
@@ -29,7 +29,7 @@ class Entries(dict[Any, Any]):
         self._compiled = compiled
 
     def __missing__(self, key: Any) -> Any:
-        with service.lock:  # an owner that another thread replaced would take code in use with it
+        with service.lock:  # replacing an owner would free code that another thread uses
             if key not in self:
                 try:
                     entry, owner = self._compiled(*key)
@@ -49,7 +49,7 @@ class Entries(dict[Any, Any]):
 class Blocks(Entries):
     """The addresses of an operation's block kernels.
 
-    ``template(*key)`` is a name and a function.
+    ``template(*key)`` returns the name and the function of a kernel.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Blocks(Entries):
 
 
 def compile_together(*several: tuple[Blocks, tuple]) -> None:
-    """Compile kernels, each of an operation for a key of dtypes, on all cores."""
+    """Compile kernels on all cores. Each is given by an operation's table and a key."""
     named = [blocks.template(*key) for blocks, key in several]
     sources = [service.KernelSource(function, title) for title, function in named]
     with service.compile_batch((source, signatures.BLOCKS) for source in sources):
@@ -74,17 +74,17 @@ def compile_together(*several: tuple[Blocks, tuple]) -> None:
 
 
 def array_type(dtype: np.dtype) -> Array:
-    """Return the type of an aligned and contiguous array, as kernels take it."""
+    """Return the type of aligned and contiguous arrays of a dtype."""
     return Array(name_of(dtype))
 
 
 def numbers(count: int) -> tuple[str, ...]:
-    """Return the type of a tuple of sizes and steps, unsigned, that a kernel takes."""
+    """Return the type of a tuple of `count` unsigned sizes or steps."""
     return ("u64",) * count
 
 
 class ByDtype:
-    """A kernel with one entry for each dtype; `arguments(dtype)` gives the types it takes."""
+    """A kernel with one entry per dtype. ``arguments(dtype)`` returns its argument types."""
 
     def __init__(
         self, function: Callable, name: str, arguments: Callable[[np.dtype], tuple[Any, ...]]
@@ -97,15 +97,14 @@ class ByDtype:
         )
 
     def __call__(self, dtype: np.dtype, *operands: Any) -> None:
-        """Run on operands of exactly the types for `dtype`."""
+        """Run on operands, which have exactly the types of ``arguments(dtype)``."""
         self.entries[dtype,](*operands)
 
 
 def words(dtype: np.dtype) -> tuple[np.dtype, int]:
-    """Return an unsigned dtype that moves elements of `dtype` as bits, and how many of them it
-    takes.
+    """Return an unsigned dtype of the same bits as `dtype`, and how many make up one element.
 
-    So a kernel that only copies is compiled at most four times.
+    Kernels that only copy use it, so they are compiled at most four times.
     """
     size = min(dtype.itemsize, 8)
     return np.dtype(f"u{size}"), dtype.itemsize // size

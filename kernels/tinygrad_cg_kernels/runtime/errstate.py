@@ -1,7 +1,7 @@
-"""NumPy's own functions, without its floating-point warnings: results are as IEEE says.
+"""Calls of NumPy functions without floating-point warnings. Results are those of IEEE arithmetic.
 
-``np.errstate`` around a call costs more than a small matrix product; a context of each thread
-in which warnings are off, entered for the call, costs next to nothing.
+``np.errstate`` around a call costs more than a small matrix product. Running the call in a context
+of the thread, in which warnings are off, costs next to nothing.
 """
 
 import contextvars
@@ -23,10 +23,10 @@ _context = _Context()
 
 
 def ignore_errors(function: Callable, *arguments: Any) -> Any:
-    """Return the result of one of NumPy's compiled functions, which calls nothing of Python's."""
+    """Call a compiled NumPy function, which runs no Python code, without warnings."""
     return _context.run(function, *arguments)
 
 
 def cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return `array` as `dtype`, itself if it is; what is too large becomes infinite."""
+    """Return `array` cast to `dtype`, or itself. Numbers that are too large become infinite."""
     return array if array.dtype is dtype else _context.run(array.astype, dtype)

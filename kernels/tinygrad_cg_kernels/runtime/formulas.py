@@ -1,6 +1,6 @@
-"""Elementary functions, optimised once a machine: as texts to be inlined, and as vector functions.
+"""Elementary functions, optimised once per machine, as texts to inline and as vector functions.
 
-Programs call them; machine code finds them by their symbols.
+Programs call them. Machine code finds them by their symbols.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ ELEMENTARY = "tinygrad_cg_kernels.elementary"
 _store = Store("functions")
 _functions: dict[str, ScalarFunction] = {}
 _loaded: dict[str, machine.MachineCode] = {}
-at_fork(after_in_child=_functions.clear)  # where no other core goes on with what it was at
+at_fork(after_in_child=_functions.clear)  # no thread of the child optimises them
 
 
 class Kernels(Library):
-    """What the front end asks of the kernels' functions."""
+    """The kernels' functions, for the front end."""
 
     def owns(self, function: Callable) -> bool:
         return build.is_ours(function)
@@ -62,7 +62,7 @@ KERNELS = Kernels()
 
 
 def find(function: Callable, arguments: tuple[str, ...]) -> ScalarFunction:
-    """Return a kernels' function for types of arguments; Unsupported if it is not for these."""
+    """Return a scalar function for types of arguments; Unsupported if it does not take them."""
     symbol = _symbol(function, arguments)
     formula = load(symbol) or _translated(function, symbol, arguments)
     formula.by_value = function in build.BY_VALUE
@@ -75,14 +75,14 @@ def _symbol(function: Callable, arguments: tuple[str, ...]) -> str:
 
 
 def prepare(function: Callable, arguments: tuple[str, ...]) -> None:
-    """Compile a kernels' function, and its forms for vectors, for programs to come."""
+    """Compile a scalar function and its vector functions, for later programs."""
     formula = find(function, arguments)
     if formula.is_long:
         compile_with([formula], [])
 
 
 def load(symbol: str) -> ScalarFunction | None:
-    """Return a function that was translated before."""
+    """Return a function that was translated before, else None."""
     if symbol not in _functions:
         cached = _store.read(symbol)
         if cached is None:
@@ -95,7 +95,7 @@ def load(symbol: str) -> ScalarFunction | None:
 
 
 def load_all(symbols: Iterable[str]) -> bool:
-    """Have machine code find functions that it calls; False if one was not translated before."""
+    """Make the symbols of functions known to LLVM; False if one was not translated before."""
     called = [load(symbol) for symbol in symbols]
     if None in called:
         return False
@@ -104,9 +104,9 @@ def load_all(symbols: Iterable[str]) -> bool:
 
 
 def compile_with(called: Iterable[ScalarFunction], sources: Sequence[LLVMSource]) -> list[bytes]:
-    """Return the codes of modules that call long functions, compiled on all cores with these.
+    """Compile modules, and the long functions they call, on all cores; return the modules' code.
 
-    Machine code finds the functions, and their forms for vectors, by their symbols from then on.
+    From then on, machine code finds these functions and their vector functions by their symbols.
     """
     new = []
     for formula in called:
@@ -142,7 +142,7 @@ def _announce(formula: ScalarFunction, code: bytes) -> None:
 
 
 def _translated(function: Callable, symbol: str, arguments: tuple[str, ...]) -> ScalarFunction:
-    """Return a function whose formula is optimised on another core."""
+    """Translate a function; another core optimises its formula."""
     processor = machine.processor()
     text, result = translate_formula(function, symbol, arguments, KERNELS, processor)
     guards = (build.GUARDED | build.BY_VALUE).get(function, ())

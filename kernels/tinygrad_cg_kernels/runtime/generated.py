@@ -1,4 +1,4 @@
-"""Generated source text -> modules, one of each text in a process."""
+"""Modules made from generated source text, one per text and process."""
 
 import hashlib
 import sys
@@ -16,7 +16,7 @@ _modules: dict[str, ModuleType] = {}
 
 
 def load(source: str) -> ModuleType:
-    """Return the module of a source text, new if needed."""
+    """Return the module of a source text, made on first use."""
     name = PREFIX + hashlib.sha256(source.encode()).hexdigest()[:24]
     with _lock:
         if name not in _modules:
@@ -27,7 +27,7 @@ def load(source: str) -> ModuleType:
 def _load(name: str, source: str) -> ModuleType:
     code, module = compiled(source, f"<{name}>"), ModuleType(name)
     module.__file__ = code.co_filename
-    module.__dict__["__text__"] = source  # which the front end reads
+    module.__dict__["__text__"] = source  # the front end reads it
     sys.modules[name] = module
     exec(code, module.__dict__)
     return module
@@ -40,6 +40,6 @@ def clear() -> None:
 
 
 def import_lines(modules: Iterable[str]) -> str:
-    """Return the lines that import kernels' modules, which a text knows by their last names."""
+    """Return the lines that import modules of the kernels under the last part of their names."""
     parts = [name.rpartition(".")[::2] for name in sorted(modules)]
     return "\n".join([f"from {package} import {module}" for package, module in parts])

@@ -1,4 +1,4 @@
-"""Instructions that Python has no name for, and marks that a function puts on itself."""
+"""Instructions that Python has no function for, and the marks of functions."""
 
 import math
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from tinygrad_cg_frontend import outlined as outlined
 from tinygrad_cg_frontend import vectorised as vectorised
 from tinygrad_cg_frontend import wide_vectors as wide_vectors
 
-# --- of one type, and another -------------------------------------------------------------
+# --- types --------------------------------------------------------------------------------
 
 
 @intrinsic(None, lambda body, value, model: body.cast(value, model.type))
@@ -47,9 +47,9 @@ def _by_width(body: Any, model: IRValue, wide: IRValue, narrow: IRValue) -> IRVa
 
 @intrinsic(None, _by_width)
 def by_width(model, wide, narrow):
-    """Return `wide` where `model` has 64 bits, `narrow` where it has 32, in the type of `model`.
+    """Return `wide` if `model` has 64 bits, `narrow` if it has 32, in the type of `model`.
 
-    Both are numbers, or tuples of numbers. What computes the other one costs nothing.
+    Both are numbers, or tuples of numbers. The choice is made at compile time.
     """
     kind = np.asarray(model).dtype
     chosen = wide if kind.itemsize == 8 else narrow
@@ -76,7 +76,7 @@ def bits(value):
 
 @intrinsic(None, _reinterpreted({"i64": "f64", "u64": "f64", "i32": "f32", "u32": "f32"}))
 def from_bits(value):
-    """Return the float that an integer's bits spell."""
+    """Return the float with the bits of an integer."""
     value = np.asarray(value)
     return value.view(f"f{value.itemsize}")[()]
 
@@ -85,9 +85,10 @@ def from_bits(value):
 
 
 def _sum_of_powers(sum_up: Callable) -> Callable:
-    """Return what writes down the sum of coefficients[k] * x**k, in the type of x.
+    """Return the `Emit` of the sum of coefficients[k] * x**k, in the type of x.
 
-    LLVM does not always unroll a loop over a tuple, and would not vectorise what has it.
+    It is written without a loop: LLVM does not always unroll one over a tuple, and then does not
+    vectorise the loop around it.
     """
 
     def emit(body: Any, x: IRValue, coefficients: IRValue) -> IRValue:
@@ -139,7 +140,7 @@ def estrin(x, coefficients):
 
 
 def _of_floats(name: str, count: int, flags: str = "") -> Callable[[Callable], Intrinsic]:
-    """Return a decorator of the meaning of one of LLVM's functions of floats."""
+    """Return a decorator for the meaning of one of LLVM's functions of floats."""
     return intrinsic(", ".join("f" * count) + " -> f", llvm_function(name, flags))
 
 
@@ -159,7 +160,7 @@ def float_minimum(x, y):
 def largest_number(x, y):
     """Return the larger one, by one instruction, which a reduction may use in any order.
 
-    The result means nothing if an operand is nan, so a reduction looks for nan as well.
+    If an operand is nan, the result is undefined, so a reduction has to look for nan, too.
     """
     return np.fmax(x, y)
 
@@ -179,9 +180,9 @@ float_absolute = _of_floats("fabs", 1)(lambda x: np.abs(x))
 
 @_of_floats("fma", 3)
 def float_fma(x, y, z):
-    """Return x * y + z rounded once, everywhere: for the error of a product, x * y - p.
+    """Return x * y + z rounded once, on every processor: for the error of a product, x * y - p.
 
-    Contraction alone would leave that to the machine.
+    Contraction would depend on the processor.
     """
     if not all(map(math.isfinite, (x, y, z))) or 0 in (x, y):
         return x * y + z
@@ -190,7 +191,7 @@ def float_fma(x, y, z):
 
 
 def _rounded(exact: Fraction, kind: Any) -> Any:
-    """Return the float next to a number. What is rounded twice is odd in between."""
+    """Return the nearest float. A float32 is rounded in two steps, first to odd, so it is exact."""
     try:
         near = float(exact)
     except OverflowError:
@@ -208,21 +209,21 @@ def float_remainder(x, y):
 
 @intrinsic("f, f -> f", "fadd reassoc {f} {0}, {1}")
 def reassociating_add(x, y):
-    """Return a sum that may be put together with others in any order."""
+    """Return a sum, which LLVM may reassociate with other sums."""
     return x + y
 
 
 @intrinsic("f, f -> f", "fmul reassoc {f} {0}, {1}")
 def reassociating_multiply(x, y):
-    """Return a product that may be put together with others in any order."""
+    """Return a product, which LLVM may reassociate with other products."""
     return x * y
 
 
 @intrinsic("f, f -> f", "fadd arcp reassoc {f} {0}, {1}")
 def nan_of_either(x, y):
-    """Return a sum of which nothing is used but whether it is nan: its order makes no difference.
+    """Return a sum that is only tested for nan, so the order of additions does not matter.
 
-    The flag that tells it from others means nothing for sums; with nsz LLVM would make one chain of
-    several.
+    The flag arcp has no meaning for sums, and only distinguishes these. With nsz, LLVM would make
+    one chain of several.
     """
     return x + y

@@ -1,7 +1,7 @@
-"""What holds across a fork: locks, threads inside LLVM, and the garbage collector.
+"""State that must survive a fork: locks, threads inside LLVM, and the garbage collector.
 
-A forked child has the thread that forked, and no other. Whatever another thread held or suspended
-at that moment would stay so.
+A forked child only has the thread that forked. Without these functions, whatever another thread
+held or suspended at that moment would stay so in the child.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ from llvmlite.binding import ffi
 
 
 def at_fork(**hooks: Callable[[], object]) -> None:
-    """Have functions called `before` a fork, `after_in_parent` or `after_in_child`, if any."""
+    """Register functions to call `before` a fork, `after_in_parent` or `after_in_child`."""
     if hasattr(os, "register_at_fork"):
         register: Any = os.register_at_fork
         register(**hooks)
 
 
 class ForkLock:
-    """A reentrant lock, free again in a child process: the thread that held it is not there."""
+    """A reentrant lock that is free in a forked child, which lacks the thread that held it."""
 
     def __init__(self) -> None:
         self._renew()
@@ -43,7 +43,7 @@ _locks: WeakSet[ForkLock] = WeakSet()
 
 
 class _Inside:
-    """A section that several threads may be in at once. A fork waits until no other thread is."""
+    """A section that several threads may enter at once. A fork waits until the others left."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -65,7 +65,7 @@ class _Inside:
         return getattr(self._own, "depth", 0)
 
     def close(self) -> None:
-        """Wait until no other thread is inside, and let none in."""
+        """Wait until no other thread is inside, and keep all out."""
         self._condition.acquire()
         self._condition.wait_for(lambda: self._count == self._depth())
 
@@ -74,7 +74,7 @@ class _Inside:
 
 
 inside_llvm = _Inside()
-"""Where threads call LLVM without llvmlite's lock."""
+"""The section in which threads call LLVM without llvmlite's lock."""
 
 
 class _Collector:
@@ -105,7 +105,7 @@ class _Collector:
         return getattr(self._own, "depth", 0)
 
     def _leave(self, count: int) -> None:
-        """Go on with `count` suspensions: without one, collect as before."""
+        """Set the number of suspensions; if it drops to 0, restore the collector."""
         if self._count and not count and self._was_enabled:
             gc.enable()
         self._count = count
@@ -116,7 +116,7 @@ class _Collector:
 
 _collector = _Collector()
 no_collection = _collector.suspended
-"""A context without passes of the garbage collector, which free next to nothing of compilers'."""
+"""A context without garbage collection: it would find almost no garbage of compilers."""
 
 
 def _before_fork() -> None:

@@ -1,4 +1,4 @@
-"""Modules of LLVM: optimised, loaded, and freed with their owners."""
+"""LLVM modules: they are optimised, loaded, and freed with their owners."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _own = threading.local()
 
 
 def _target(level: int = OPTIMIZED) -> Any:
-    """Return the thread's target for a level: one of them emits one module at a time."""
+    """Return this thread's target machine for a level. It emits one module at a time."""
     name = f"of_level_{level}"
     if not hasattr(_own, name):
         setattr(_own, name, _new_target(level))
@@ -76,30 +76,30 @@ def fuses() -> bool:
 
 
 def processor() -> Processor:
-    """Return what the front end has to know of the processor."""
+    """Return the processor's properties, for the front end."""
     return Processor(vector_bits(), fuses(), cores())
 
 
 def optimised(
     module: Any, vectors: bool = True, alone: bool = False, level: int = OPTIMIZED
 ) -> Any:
-    """Return the module, optimised in place; without `vectors` it stays scalar.
+    """Optimise a module in place and return it. Without `vectors` it is not vectorised.
 
-    Where it is `alone` in its context, other threads may compile at the same time.
+    If the module is `alone` in its context, other threads may compile at the same time.
     """
     options = llvm.create_pipeline_tuning_options()
     options.loop_vectorization = options.slp_vectorization = vectors
     builder = llvm.create_pass_builder(_target(), options)
     passes = builder.getModulePassManager() if level == OPTIMIZED else _few_passes()
     _library("LLVMPY_RunNewModulePassManager", alone)(passes, module, builder)
-    if type(passes)._dispose is ffi.ObjectRef._dispose:  # a method that does nothing hides theirs
+    if type(passes)._dispose is ffi.ObjectRef._dispose:  # an empty method hides the right one
         NewPassManager._dispose(passes)
         passes.detach()
     return module
 
 
 def _few_passes() -> Any:
-    """Return what makes variables registers, before they are inlined: there are fewer then."""
+    """Return passes that turn variables into registers before functions are inlined."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_simplify_cfg_pass()
@@ -125,7 +125,7 @@ def object_code(module: Any, alone: bool = False, level: int = OPTIMIZED) -> byt
 
 
 def parsed(source: LLVMSource) -> Any:
-    """Return a module, alone in its context."""
+    """Return the module of a source, alone in its context."""
     context = llvm.create_context()
     module = llvm.parse_assembly(source.text, context)
     for text in source.linked:
@@ -134,7 +134,7 @@ def parsed(source: LLVMSource) -> Any:
 
 
 def compile_source(source: LLVMSource) -> bytes:
-    """Return a module's object code; several threads may do so at the same time."""
+    """Return the object code of a source. Several threads may compile at the same time."""
     _check_memory()
     with inside_llvm:
         module = optimised(parsed(source), alone=True, level=source.level)
@@ -142,25 +142,25 @@ def compile_source(source: LLVMSource) -> bytes:
 
 
 def begin(source: LLVMSource) -> LLVMSource:
-    """Have another core compile a module; return the source of which it does."""
+    """Have another core compile a source; return the source with its job."""
     return source._replace(job=Job(partial(compile_source, source)))
 
 
 def compile_all(sources: Sequence[LLVMSource]) -> list[bytes]:
-    """Return the object codes of modules, compiled on all cores."""
+    """Return the object codes of sources, compiled on all cores."""
     several = [(source, *source.parts) for source in sources]
     whole = list(itertools.chain.from_iterable(several))
     new = [k for k, source in enumerate(whole) if source.job is None]
     longest = sorted(new, key=lambda k: (whole[k].level, whole[k].size), reverse=True)
     jobs = {k: Job(partial(compile_source, whole[k])) for k in longest[:-1]}
-    codes = {k: compile_source(whole[k]) for k in longest[-1:]}  # the shortest, by this thread
+    codes = {k: compile_source(whole[k]) for k in longest[-1:]}  # this thread compiles the shortest
     codes |= {k: jobs[k]() for k in reversed(jobs)}
     parts = iter(codes[k] if text.job is None else text.job() for k, text in enumerate(whole))
     return [joined([next(parts) for _ in some]) for some in several]
 
 
 _JOINED = b"tinygrad_cg objects"
-"""What the code of several modules begins with."""
+"""The first bytes of the code of several modules."""
 
 
 def joined(codes: Sequence[bytes]) -> bytes:
@@ -172,7 +172,7 @@ def joined(codes: Sequence[bytes]) -> bytes:
 
 
 def _objects(data: bytes) -> Iterator[bytes]:
-    """Yield the object codes that were joined."""
+    """Yield the object codes in joined code."""
     if not data.startswith(_JOINED):
         yield data
         return
@@ -189,10 +189,10 @@ Made = TypeVar("Made")
 
 
 class Job(Generic[Made]):
-    """What another core does. Who calls for the result does it, if no core has begun.
+    """Work for another core. Calling the job returns the result.
 
-    So does the caller where there is one core, where there are no more threads, and once the main
-    thread has ended.
+    If no other core has begun the work, the caller does it. So it does with one core, if no more
+    threads can start, and after the main thread has ended.
     """
 
     def __init__(self, job: Callable[[], Made]):
@@ -205,7 +205,7 @@ class Job(Generic[Made]):
 
     @property
     def is_over(self) -> bool:
-        """Whether another core has done it."""
+        """Whether another core has finished it."""
         return self._begun is not None and self._begun.done()
 
     def __call__(self) -> Made:
@@ -219,13 +219,13 @@ def _pool(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, "tinygrad_cg compiler")
 
 
-at_fork(after_in_child=_pool.cache_clear)  # it has no threads but its own
+at_fork(after_in_child=_pool.cache_clear)  # a child lacks the pool's threads
 
 
 def _library(name: str, alone: bool) -> Callable[..., Any]:
-    """Return a function of llvmlite's library, `alone` without the lock around all of them.
+    """Return a function of llvmlite's library; with `alone`, without llvmlite's lock.
 
-    LLVM needs that lock for modules that have a context in common, and for nothing else here.
+    LLVM needs that lock only for modules that share a context.
     """
     function = getattr(ffi.lib, name)
     return getattr(function, "_cfn", function) if alone else function
@@ -237,11 +237,11 @@ Most of it was used for compiling, and glibc keeps it."""
 
 
 class MachineCode:
-    """Loaded machine code, of objects that may call each other; freed with this object."""
+    """Machine code loaded from object codes that may call each other. Deletion frees it."""
 
     _freed = itertools.count(1)
     optimized: Any = None
-    """What replaces this, see `tiers`."""
+    """The optimized code that replaces this code (see `tiers`)."""
 
     def __init__(self, data: bytes):
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
@@ -258,7 +258,7 @@ class MachineCode:
 
     def __del__(self) -> None:
         engine = getattr(self, "_engine", None)
-        if engine is None or sys.is_finalizing():  # a thread that stands still may have LLVM's lock
+        if engine is None or sys.is_finalizing():  # a stopped thread may hold LLVM's lock
             return
         engine.close()
         if not next(self._freed) % TRIM_INTERVAL:
@@ -270,7 +270,7 @@ MIN_FREE_BYTES = 64 * 2**20
 
 
 def _check_memory() -> None:
-    """Raise MemoryError if a limit of the process leaves LLVM too little."""
+    """Raise MemoryError if a limit of the process leaves LLVM too little memory."""
     if resource is None:
         return
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -295,7 +295,7 @@ def _malloc_trim() -> Callable[[int], int] | None:
 
 
 def give_back() -> None:
-    """Give the system the memory that malloc keeps and nobody uses."""
+    """Return unused memory that malloc keeps to the system."""
     trim = _malloc_trim()
     if trim is not None:
         trim(0)

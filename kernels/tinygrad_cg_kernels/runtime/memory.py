@@ -1,15 +1,15 @@
-"""The memory of large arrays, which later ones of the same size take over.
+"""Memory of large arrays, which is kept for later arrays of the same size.
 
-An allocator hands large memory back to the system when it is freed, and the system fills every
-page with zeros before it hands it out again, which takes longer than a kernel takes to write it.
-So what results have lain in is kept for others, within a limit.
+When large memory is freed, an allocator returns it to the system. The system fills each page with
+zeros before it is used again, which takes longer than a kernel takes to write the page. So the
+memory of results is kept for other results, up to a limit.
 
-It is kept when nothing refers to it any more. An array that is made here does not own its elements:
-its base is the buffer's owner, which lives as long as the array and all that was made of it (views,
-buffers, capsules), and hands the memory back when it goes.
+An array made here does not own its elements. Its base is the owner of the buffer, which lives as
+long as the array and everything made from it (views, buffers, capsules). When the owner is deleted,
+the memory is kept.
 
-Smaller arrays are the allocator's. Glibc's begins by handing back whatever lies above 128 KiB;
-`keep_heap` changes that before the first array is made that may be so large.
+Memory of smaller arrays comes from the allocator. At first, glibc's returns all pieces above 128
+KiB to the system. `keep_heap` changes that before the first array of that size is made.
 """
 
 import threading
@@ -24,9 +24,9 @@ MIN_KEPT_BYTES = 2**20
 MAX_KEPT_BYTES = 2**28
 """Limit of the memory that is kept."""
 LINE = 64
-"""Bytes that arrays are aligned to: tanh(x) @ w took 11 ms rather than 14, x of 76 MB."""
+"""Alignment of arrays: tanh(x) @ w took 11 ms with it and 14 without, for an x of 76 MB."""
 PAGE = 4096
-"""Sizes are multiples of it, so that those of x[1:] and x are the same, mostly."""
+"""Sizes are rounded up to multiples of this, so that x[1:] mostly has the size of x."""
 
 MIN_MMAPPED_BYTES = 2**17
 """At first, glibc's allocator returns pieces of at least this size to the system."""
@@ -34,12 +34,12 @@ MAX_LEARNT_BYTES = 2**25 - 2**16
 """glibc's allocator raises that limit to the size of a piece that is freed, at most to this."""
 
 Piece = tuple[int, np.ndarray]
-"""Where the first line begins, and the memory."""
+"""The address of the first aligned byte, and the memory."""
 
-_kept: dict[int, list[Piece]] = {}  # by size: those that were kept last at the end
+_kept: dict[int, list[Piece]] = {}  # by size, in the order in which sizes were last used
 _lock = threading.Lock()
-# Nobody waits for the lock: an owner may be freed where its own thread holds it, when garbage is
-# collected; in a forked child the thread that held it is not there. Then memory is made and freed.
+# Nobody waits for the lock. The garbage collector may delete an owner while its own thread holds
+# the lock, and a forked child lacks the thread that held it. Memory is then allocated and freed.
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -54,16 +54,16 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 @cache
 def keep_heap() -> None:
-    """Free 32 MiB once: glibc's allocator keeps up to twice as much of its heap from then on.
+    """Free 32 MiB once. From then on, glibc's allocator keeps up to twice as much free memory.
 
-    Any program that frees an array so large does so. In a new process the gradient of log1pexp,
-    n = 60,000, took 785 us without it, and 287 with it.
+    Freeing any array of that size has the same effect. In a new process, the gradient of log1pexp
+    for n = 60,000 took 785 us without it, and 287 with it.
     """
     np.empty(MAX_LEARNT_BYTES, np.uint8)
 
 
 def clear() -> None:
-    """Free all memory that is kept."""
+    """Free all kept memory."""
     global _kept
     _kept = {}
 
@@ -84,7 +84,7 @@ def _take(size: int) -> Piece:
 
 
 def _keep(piece: Piece) -> None:
-    """Keep memory that nobody uses. If that is too much, sizes that were unused for longest go."""
+    """Keep unused memory. Beyond the limit, the least recently used sizes are freed."""
     kept, size = _kept, piece[1].size
     if size > MAX_KEPT_BYTES or not _lock.acquire(blocking=False):
         return
@@ -100,7 +100,7 @@ def _keep(piece: Piece) -> None:
 
 
 class _BufferOwner:
-    """The owner of a buffer: arrays in it refer to this object, which gives the buffer back."""
+    """The owner of a buffer, to which its arrays refer. Its deletion lets the memory be kept."""
 
     __slots__ = ("__array_interface__", "_piece")
 

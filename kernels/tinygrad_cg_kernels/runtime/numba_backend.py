@@ -1,9 +1,8 @@
-"""The backend that is Numba, the reference: the only module with its flags and policy.
+"""The Numba backend, which is the reference. Numba's flags and policy are here and nowhere else.
 
-A kernel is a Python function built by a template (a function that closes over scalar
-functions). It is compiled for explicit signatures, never by the dispatcher's own guess, so
-read-only arrays need no second compilation. Numba is imported with this module, when it first
-compiles something.
+A kernel is a Python function built by a template (a function that closes over scalar functions). It
+is compiled for explicit signatures, not for those that the dispatcher infers, so read-only arrays
+need no second compilation. Importing this module imports Numba, when it first compiles something.
 """
 
 import contextlib
@@ -27,19 +26,19 @@ from tinygrad_cg_kernels.runtime.numba_intrinsics import NAMES, NUMBA
 from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
 from tinygrad_cg_kernels.runtime.signatures import Signature
 
-# Of the fast-math flags only contraction keeps results: reassociation breaks the two-step
-# argument reductions, nnan breaks isnan. The numpy error model removes the check (and the
-# branch that stops vectorisation) at each division.
+# Contraction is the only fast-math flag that keeps results: reassociation breaks the two-step
+# argument reductions, and nnan breaks isnan. The numpy error model removes the check at each
+# division, whose branch would prevent vectorisation.
 FLAGS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 NO_WRAPPER: dict[str, Any] = {"no_cfunc_wrapper": True}
-"""For what is called from Python and from other kernels: an entry for C, which Numba makes of
-each function by default, takes a sixth of the time."""
+"""Numba makes a C entry of each function by default, which takes a sixth of the time. Functions
+that are called from Python, or from other kernels, do not need it."""
 
 build.compiler_locks.append(global_compiler_lock)
 
 
 def _set_name(function: Callable, name: str) -> Callable:
-    """Set the name of a kernel, which tracebacks take."""
+    """Set the name of a kernel, which tracebacks show."""
     function.__name__ = name
     function.__qualname__ = name
     return function
@@ -51,11 +50,11 @@ def kernel(function: Callable, name: str, **flags: Any) -> Any:
 
 
 def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
-    """Compile for these types and return the quickest way in.
+    """Compile for these types and return the fastest entry.
 
-    The entry point takes 150 ns where the dispatcher takes 250 to 460, since it checks
-    neither dtype, rank nor layout: the caller must have done that. A Numba without the
-    attribute serves through the dispatcher itself.
+    The entry point takes 150 ns, the dispatcher 250 to 460. It checks neither dtype, rank nor
+    layout, so the caller must have done that. If a version of Numba lacks the attribute, the
+    dispatcher itself is the entry.
     """
     with progress.compiling(), no_collection():
         register_helpers()
@@ -68,9 +67,9 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
 
 
 def compile_by_numba(function: Callable, name: str, signature: Signature) -> tuple[Any, Any]:
-    """Compile for a signature; the address or the function of Python's, and its owner.
+    """Compile for a signature; return the address or Python function, and the owner of the code.
 
-    Keep the owner alive while they are used. Raises `CompileError`.
+    The owner has to live as long as the code is used. Raises `CompileError`.
     """
     with _explained():
         return _compile(function, name, signature)
@@ -105,9 +104,9 @@ def _address(function: Callable, name: str, count: int, returns: bool) -> tuple[
 
 
 def result_kinds(function: Callable, inputs: int, kinds: tuple[str, ...]) -> Any:
-    """Compile a function of 1 to 3 numbers for nobody, and return the type of its result.
+    """Compile a function of 1 to 3 numbers, and return the type of its result.
 
-    By the front end's name, or Numba's if there is none; a tuple of them for a tuple.
+    The type is named as in the front end, or else as in Numba. A tuple has a tuple of types.
     """
     calls = (
         lambda x: function(x),
@@ -131,20 +130,20 @@ def _name(kind: types.Type) -> str:
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """Raise `CompileError` in place of Numba's errors."""
+    """Turn Numba's errors into `CompileError`."""
     try:
         yield
     except NumbaError as error:
         raise build.CompileError(str(error)) from error
 
 
-_registered = [0, 0]  # helpers, and functions with versions, that Numba knows
+_registered = [0, 0]  # how many helpers and functions with versions Numba knows
 
 
 def register_helpers() -> None:
-    """Tell Numba of helpers and intrinsics, before it first compiles what may use them.
+    """Register new helpers and intrinsics with Numba, before it compiles.
 
-    At import that would take a fifth of the time.
+    At import, that would take a fifth of the time.
     """
     with global_compiler_lock:
         numba_intrinsics.register_rows()
@@ -177,7 +176,7 @@ def _register_versions(stub: Callable) -> None:
 
 @cache
 def outside(function: Callable) -> Callable:
-    """Return a helper of float64 as a function of arrays, for calls outside compiled code."""
+    """Return a helper of float64 as a function of arrays, to be called from Python."""
     register_helpers()
     wide = np.float64
     calls = (

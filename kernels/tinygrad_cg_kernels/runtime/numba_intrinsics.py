@@ -1,4 +1,4 @@
-"""Numba's intrinsics, made of the rows of the front end: LLVM's text within its functions."""
+"""Numba's intrinsics, made from the front end's rows: LLVM's text inside Numba's functions."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from tinygrad_cg_kernels.runtime import machine
 NUMBA = {"f64": types.float64, "f32": types.float32, "b1": types.boolean}
 NUMBA |= {"c128": types.complex128, "c64": types.complex64}
 NUMBA |= {name: getattr(types, f"{'u' * (name[0] == 'u')}int{name[1:]}") for name in INTEGERS}
-"""Numba's types of numbers, by the front end's names."""
+"""Numba's types of numbers, by the names in the front end."""
 NAMES = {kind: name for name, kind in NUMBA.items()}
 
 
 class _Object(types.Type):
-    """The type of Python's objects, by their addresses."""
+    """The type of Python objects, given by their addresses."""
 
     def __init__(self) -> None:
         super().__init__("python_object")
 
 
 class _Known(types.Type):
-    """The type of what is known when a function is compiled, and is no value of Numba's."""
+    """The type of a static value that Numba has no type for."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -66,7 +66,7 @@ def parts_of(kind: Any) -> Any:
 
 
 def _translated_type(kind: Any) -> Any:
-    """Return a type of Numba's as a translation's."""
+    """Return the front end's type for a type of Numba's."""
     if kind in NAMES:
         return NAMES[kind]
     if isinstance(kind, types.IntegerLiteral):
@@ -87,7 +87,7 @@ def _translated_type(kind: Any) -> Any:
 
 
 def numba_type(kind: Any) -> Any:
-    """Return a translation's type as one of Numba's."""
+    """Return Numba's type for a type of the front end."""
     if isinstance(kind, str):
         return OBJECT if kind == "object" else NUMBA[kind]
     if isinstance(kind, Record):
@@ -100,7 +100,7 @@ def numba_type(kind: Any) -> Any:
 
 
 class _TextInstruction(ir.Instruction):
-    """Lines of LLVM's text as one instruction that has no value."""
+    """Lines of LLVM's text, inserted as one instruction without a value."""
 
     def __init__(self, block: Any, lines: list[str]) -> None:
         super().__init__(block, ir.VoidType(), "text", [])
@@ -118,7 +118,7 @@ _number = itertools.count().__next__
 
 
 class _NumbaBody(Writer):
-    """Writes an intrinsic into a function of Numba's; without a builder, for its type alone."""
+    """Writes an intrinsic into a Numba function; without a builder, it only finds the type."""
 
     def __init__(self, builder: Any = None) -> None:
         super().__init__(machine.fuses(), f"i{_number()}.")
@@ -146,11 +146,11 @@ class _NumbaBody(Writer):
         wish = module.add_metadata([name, ir.Constant(ir.IntType(32), self.INTERLEAVED)])
         for block in _latches(self._builder.function):
             loop = module.add_metadata([wish])
-            loop.operands = (loop, wish)  # LLVM knows it as a loop's by this
+            loop.operands = (loop, wish)  # metadata of loops refers to itself
             block.terminator.set_metadata("llvm.loop", loop)
 
     def call_intrinsic(self, name: str, *values: IRValue, flags: str = "") -> str:
-        """On a GPU, NVIDIA's compiler takes few of LLVM's functions: call its own."""
+        """Call an LLVM function. On a GPU, call NVIDIA's: its compiler knows few of LLVM's."""
         if not self._on_device or name == "fma":
             return super().call_intrinsic(name, *values, flags=flags)
         if name in ("maximum", "minimum"):
@@ -158,7 +158,7 @@ class _NumbaBody(Writer):
         return self.library(f"__nv_{_LIBDEVICE.get(name, name)}", *values).text
 
     def remainder(self, x: IRValue, y: IRValue) -> IRValue:
-        """NVIDIA's compiler computes `frem` by a quotient, inexactly."""
+        """Return C's fmod. NVIDIA's compiler computes `frem` by a quotient, which is inexact."""
         return self.library("__nv_fmod", x, y) if self._on_device else super().remainder(x, y)
 
     def _extreme(self, largest: bool, x: IRValue, y: IRValue) -> IRValue:
@@ -186,10 +186,7 @@ class _NumbaBody(Writer):
 
 
 def _latches(function: Any) -> Iterator[Any]:
-    """Return the blocks at the ends of a function's loops.
-
-    Its first block may yet be without a branch.
-    """
+    """Return the latches of a function's loops. Its first block may still lack a branch."""
     done: set[Any] = set()
     for block in function.blocks:
         if block not in done:
@@ -197,7 +194,7 @@ def _latches(function: Any) -> Iterator[Any]:
 
 
 def _closing_blocks(block: Any, path: frozenset, done: set) -> Iterator[Any]:
-    """Return the blocks, of those reached from this one, that branch back to one before."""
+    """Yield the blocks reachable from this one that branch back to a block on the path."""
     path |= {block}
     done.add(block)
     for target in block.terminator.operands if block.is_terminated else ():
@@ -208,13 +205,13 @@ def _closing_blocks(block: Any, path: frozenset, done: set) -> Iterator[Any]:
 
 
 def _array_view(context: Any, builder: Any, kind: types.Array, *array: Any) -> Any:
-    from numba.np import arrayobj  # late: that takes a tenth of our start
+    from numba.np import arrayobj  # imported late: it takes a tenth of the time to start
 
     return arrayobj.make_array(kind)(context, builder, *array)
 
 
 def _unpacked(context: Any, builder: Any, kind: Any, value: Any) -> IRValue:
-    """Return a value of Numba's as a translation's."""
+    """Return the front end's value for a value of Numba's."""
     own = _translated_type(kind)
     if isinstance(kind, types.IntegerLiteral):
         return IRValue(own, str(kind.literal_value))
@@ -236,7 +233,7 @@ def _unpacked(context: Any, builder: Any, kind: Any, value: Any) -> IRValue:
 
 
 def _packed(context: Any, builder: Any, kind: Any, value: IRValue) -> Any:
-    """Return a translation's value as one of Numba's, of a type of Numba's."""
+    """Return Numba's value, of a given type, for a value of the front end."""
     own = value.type
     if isinstance(kind, types.BaseTuple):
         parts = [
@@ -271,7 +268,7 @@ def _operand(kind: str, text: str) -> Any:
 
 
 def _example(kind: Any) -> IRValue:
-    """Return what stands for a value of a type of Numba's, while only types matter."""
+    """Return a placeholder for a value of a Numba type, for type inference."""
     if isinstance(kind, types.IntegerLiteral):
         return IRValue("i64", str(kind.literal_value))
     own = _translated_type(kind)
@@ -279,7 +276,7 @@ def _example(kind: Any) -> IRValue:
 
 
 def _definition(row: Intrinsic) -> Any:
-    """Return what Numba types a row's calls by, and then compiles them."""
+    """Return the function by which Numba types calls of a row, and generates their code."""
 
     def generate(context, builder, signature, arguments):
         if isinstance(row, Mark):
@@ -296,7 +293,7 @@ def _definition(row: Intrinsic) -> Any:
         try:
             result = row.emit(_NumbaBody(), *map(_example, arguments))
         except (Untranslatable, KeyError, TypeError, IndexError):
-            return None  # not for these
+            return None  # the row does not take these types
         return numba_type(result.type)(*arguments), generate
 
     parameters = inspect.signature(row.meaning).parameters.values()
@@ -316,11 +313,11 @@ def _set_attributes(function: Any, attributes: tuple[str, ...]) -> None:
                 argument.add_attribute("noalias")
 
 
-_count = 0  # rows that Numba knows
+_count = 0  # of the rows that are registered
 
 
 def register_rows() -> None:
-    """Tell Numba of the rows that it does not know yet."""
+    """Register the rows that Numba does not know yet."""
     global _count
     new, _count = Intrinsic.rows[_count:], len(Intrinsic.rows)
     for row in new:

@@ -1,7 +1,7 @@
-"""A line on stderr where compiling takes over a second, in notebooks and terminals.
+"""A line on stderr if compiling takes over a second, in notebooks and terminals.
 
-What is compiled in a row, one kernel for each operation say, counts as one: it is told of once, and
-again where it takes more than twice as long as was told.
+Kernels compiled one after the other, for example by a sequence of eager operations, count as one
+row. The row gets one line, and another one if it takes more than twice as long again.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from collections.abc import Iterator
 
 from tinygrad_cg_kernels.runtime.locks import ForkLock, at_fork
 
-AFTER = 1.0  # seconds that nothing is said of
-PAUSE = 0.5  # seconds without compiling that end a row
+AFTER = 1.0  # seconds of compiling until the line appears
+PAUSE = 0.5  # a pause of this many seconds ends a row
 _own = threading.local()
 
 
 def is_wanted() -> bool:
-    """Return whether progress is shown: as TINYGRAD_CG_PROGRESS says, else where somebody reads it.
+    """Return whether progress is shown: as TINYGRAD_CG_PROGRESS says, or where somebody reads it.
 
-    That is, where stderr is a terminal or the output of a notebook's cell.
+    By default it is shown if stderr is a terminal or the output of a notebook cell.
     """
     chosen = os.environ.get("TINYGRAD_CG_PROGRESS")
     if chosen:
@@ -31,13 +31,13 @@ def is_wanted() -> bool:
     stream = sys.stderr
     try:
         return stream.isatty() or type(stream).__module__.startswith("ipykernel.")
-    except (AttributeError, ValueError):  # there is none, or it is closed
+    except (AttributeError, ValueError):  # stderr is missing or closed
         return False
 
 
 @contextlib.contextmanager
 def compiling(count: int = 1) -> Iterator[None]:
-    """Say so while kernels are compiled inside, if that takes long; not for one in another."""
+    """Show progress while the block compiles `count` kernels. Nested blocks do not count."""
     if getattr(_own, "is_silent", False) or not is_wanted():
         yield
         return
@@ -50,7 +50,7 @@ def compiling(count: int = 1) -> Iterator[None]:
 
 @contextlib.contextmanager
 def silent() -> Iterator[None]:
-    """Say nothing of what this thread compiles inside: nobody waits for it."""
+    """Show nothing for what this thread compiles in the block: nobody waits for it."""
     _own.is_silent = True
     try:
         yield
@@ -59,10 +59,10 @@ def silent() -> Iterator[None]:
 
 
 class _Row:
-    """What is compiled in a row, in all threads.
+    """A row of compilations, in all threads.
 
-    A thread of its own looks whether that takes long. It is there for a second at least, so that
-    not every kernel starts one, and while something compiles.
+    A thread watches how long the row takes. It lives while something compiles, and for at least a
+    second, so that not every kernel starts a thread.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class _Row:
                 self._done, self._spent, self._limit = 0, 0.0, AFTER
             self._count = count
             if not self._is_watched:
-                with contextlib.suppress(RuntimeError):  # no more threads, or the end of Python
+                with contextlib.suppress(RuntimeError):  # no more threads can start, or Python ends
                     threading.Thread(target=self._watch, daemon=True).start()
                     self._is_watched = True
 
@@ -126,7 +126,7 @@ class _Row:
 
 
 def _write(text: str) -> None:
-    with contextlib.suppress(AttributeError, OSError, ValueError):  # it is closed meanwhile
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # it was closed meanwhile
         sys.stderr.write(text)
         sys.stderr.flush()
 

@@ -1,4 +1,4 @@
-"""The dtypes that kernels take, and their promotion."""
+"""The dtypes of kernels, and their promotion."""
 
 from collections.abc import Callable
 from functools import cache
@@ -29,29 +29,29 @@ is_complex = _of_kinds("c")
 is_inexact = _of_kinds("fc")
 is_real_number = _of_kinds("iuf")
 is_differentiable = is_inexact
-"""Gradients flow by floating-point numbers, real and complex."""
+"""Only floating-point numbers, real and complex, have gradients."""
 
 
 def is_native_float(dtype: np.dtype) -> bool:
-    """Return True for the real floats that processors compute with: float32 and float64."""
+    """Return whether a dtype is a real float that processors compute with: float32 or float64."""
     return dtype.kind == "f" and dtype.itemsize >= 4
 
 
 def rank(dtype: np.dtype) -> int:
-    """Return the position of its class in the order bool, signed, unsigned, floating, complex."""
+    """Return the position of a dtype's class: bool, signed, unsigned, floating, complex."""
     return "biufc".index(dtype.kind)
 
 
 def native(name: str, dtype: np.dtype) -> np.dtype:
     """Return the native-order form of a supported dtype; TypeError for any other."""
-    result = np.result_type(dtype)  # the one object NumPy has for it, so `is` compares
+    result = np.result_type(dtype)  # NumPy has one object for it, so `is` compares
     if result not in SUPPORTED:
         raise TypeError(f"{name}: dtype {dtype} is not supported")
     return result
 
 
 def no_kernel(name: str, *dtypes: np.dtype) -> str:
-    """Return the message for an operation that is not for these dtypes, with a remedy."""
+    """Return the message for an operation that does not take these dtypes, with a remedy."""
     said = f"{name}: no kernel for dtype {', '.join(map(str, dtypes))}"
     kinds = {dtype.kind for dtype in dtypes}
     if "c" in kinds:
@@ -69,10 +69,9 @@ def real_float(name: str, dtype: np.dtype) -> np.dtype:
 
 @cache
 def promote(*dtypes: np.dtype) -> np.dtype:
-    """Return the dtype in which arrays of these dtypes meet.
+    """Return the common dtype of arrays of these dtypes.
 
-    Integers and bool among themselves promote as in NumPy, but an integer never widens a
-    float: int64 with float32 is float32.
+    It is that of NumPy, except that an integer never widens a float: int64 with float32 is float32.
     """
     inexact = [dtype for dtype in dtypes if is_inexact(dtype)]
     return np.result_type(*(inexact or dtypes))
@@ -84,14 +83,14 @@ def real(dtype: np.dtype) -> np.dtype:
 
 
 def loop_dtype(dtype: np.dtype) -> np.dtype:
-    """Return the dtype a loop computes in: Numba has no float16, so float32 stands in."""
+    """Return the dtype that a loop computes in: float32 for float16, else the dtype itself."""
     return FLOAT32 if dtype == FLOAT16 else dtype
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape that shapes broadcast to; ValueError if they do not.
 
-    NumPy's function of this name takes at most 32 axes, its arrays have up to 64.
+    NumPy's function of this name takes at most 32 axes, but arrays may have 64.
     """
     sizes = []
     for column in zip_longest(*[reversed(shape) for shape in shapes], fillvalue=1):

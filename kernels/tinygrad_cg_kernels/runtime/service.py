@@ -1,10 +1,10 @@
-"""The one way to machine code: ``compile(source, signature)`` returns an entry.
+"""The compile service: ``compile(source, signature)`` returns an entry into machine code.
 
-Two backends serve it: the fast front end (`tinygrad_cg_frontend`), whose text LLVM compiles, and
-Numba (`compile`), which is the reference: each source is a function that Numba compiles, too. With
-TINYGRAD_CG_COMPILER=numba it compiles all of them. `fallbacks` says what the front end refused, and
-why; Numba compiled that. What the front end has made is kept on disk (`store`); several sources are
-compiled on all cores (`compile_batch`).
+It has two backends: the fast front end (`tinygrad_cg_frontend`), whose text LLVM compiles, and
+Numba (`numba_backend`), which is the reference and can compile each source, too. With
+TINYGRAD_CG_COMPILER=numba, Numba compiles everything. If the front end refuses a source, Numba
+compiles it, and `fallbacks` says why. Code of the front end is kept on disk (`store`). Several
+sources are compiled on all cores (`compile_batch`).
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from tinygrad_cg_kernels.runtime.signatures import PythonFunction, Signature
 from tinygrad_cg_kernels.runtime.store import Store, alone
 
 lock = ForkLock()
-"""Held while something is compiled, but for optimized code of kernels."""
+"""Held while anything is compiled, except optimized code of kernels."""
 at_fork(before=lock.__enter__, after_in_parent=lock.__exit__)  # a child has no compiling thread
 fallbacks: list[str] = []
-"""What the front end refused, and why, in order; Numba compiled it."""
+"""What the front end refused, and why, in order. Numba compiled it."""
 _live: WeakValueDictionary[str, Any] = WeakValueDictionary()
-"""The owners of programs' code, by their keys: programs that have a text in common share it."""
+"""The owners of programs' code, by key. Programs with the same text share the code."""
 _precompiled: dict[str, tuple[bytes, dict[str, ScalarFunction]]] = {}
-"""What `compile_batch` has compiled, by its keys: object code, and the formulas that it calls."""
+"""Code that `compile_batch` compiled, by key: object code, and the formulas that it calls."""
 _begun: dict[str, LLVMSource] = {}
-"""What `begin` has another core compile."""
-at_fork(after_in_child=_begun.clear)  # where no other core goes on with it
+"""Sources that another core compiles since `begin`, by key."""
+at_fork(after_in_child=_begun.clear)  # no thread of the child compiles them
 
 
 def uses_numba() -> bool:
@@ -66,31 +66,31 @@ def uses_numba() -> bool:
 
 
 def numba_backend() -> Any:
-    """Return the module of that name; its first import is that of Numba."""
-    with lock:  # a process must not fork meanwhile
+    """Return the module `numba_backend`. Its first import imports Numba."""
+    with lock:  # the process must not fork meanwhile
         from tinygrad_cg_kernels.runtime import numba_backend
 
         return numba_backend
 
 
 def outside(function: Callable) -> Callable:
-    """Return a helper of float64 as a function of arrays, for calls outside compiled code."""
+    """Return a helper of float64 as a function of arrays, to be called from Python."""
     return numba_backend().outside(function)
 
 
 class Entry(NamedTuple):
-    """Compiled code: an address or, by its signature, a function of Python's."""
+    """Compiled code: an address or a Python function, depending on the signature."""
 
     run: Any
     owner: Any
-    """What has the code, which lasts as long."""
+    """The object that owns the code, and has to live as long."""
 
 
 class KernelSource(NamedTuple):
     """A function of the kernels, made by a template.
 
-    It closes over functions, dtypes and numbers alone, since its file is found by these. A user's
-    is not `cached`: Numba compiles it.
+    It closes over functions, dtypes and numbers only, because they are part of its key. A kernel of
+    a user's function is not `cached`, and Numba compiles it.
     """
 
     function: Callable
@@ -127,7 +127,7 @@ class TextSource(NamedTuple):
         return getattr(generated.load(self.text), self.name)
 
     def translate(self, request: _Request, scopes: dict[str, dict[str, Any]]) -> _Translated:
-        """Return modules for several cores, and the formulas that they call."""
+        """Return modules for several cores, and the formulas they call."""
         scope = scopes.get(self.text) or scopes.setdefault(self.text, text_scope(self.text))
         module = IRModule(KERNELS, machine.processor(), scope, formulas.find)
         function = module.function(self.name, request.signature.types)
@@ -144,7 +144,7 @@ class TextSource(NamedTuple):
 
 Source = KernelSource | TextSource
 _Translated = tuple[list[LLVMSource], dict[str, ScalarFunction]]
-"""Modules, and the formulas that they call."""
+"""Modules, and the formulas they call."""
 
 
 def compile(
@@ -153,11 +153,10 @@ def compile(
     before: Callable[[], object] = lambda: None,
     level: int | None = None,
 ) -> Entry:
-    """Compile a function of a source's for a signature.
+    """Compile the function of a source for a signature.
 
-    What its code calls has to be there once `before` returns, which is called before it is loaded.
-    `level` is that of optimisation; without one a kernel's code may be baseline code at first, see
-    `tiers`.
+    `before` is called before the code is loaded, to make the symbols that it calls. `level` is
+    LLVM's level of optimisation. Without it, a kernel may begin with baseline code (see `tiers`).
     """
     if _is_translated(source, signature):
         try:
@@ -174,7 +173,7 @@ def compile(
 
 
 def _is_translated(source: Source, signature: Signature) -> bool:
-    """Return whether the front end is asked; entries of Python's take objects as they lie."""
+    """Return whether the front end compiles a source. Its entries read Python objects in memory."""
     is_possible = objects.supported or signature.way not in ("arrays", "program")
     return source.cached and is_possible and not uses_numba()
 
@@ -197,9 +196,9 @@ def _by_front_end(request: _Request, before: Callable[[], object]) -> Entry:
 
 
 def begin(source: Source, signature: Signature, level: int) -> bool:
-    """Have another core compile what `compile` is asked for next; False if that is cached."""
+    """Have another core compile a source that `compile` will be asked for; False if cached."""
     if _is_translated(source, signature):
-        with contextlib.suppress(Untranslatable):  # `compile` says why
+        with contextlib.suppress(Untranslatable):  # `compile` raises it
             request = _Request(source, signature, source.key(signature), level)
             if request.key not in _begun and not source.store.has(request.key):
                 (own,), _ = source.translate(request, {})
@@ -210,9 +209,9 @@ def begin(source: Source, signature: Signature, level: int) -> bool:
 
 @contextlib.contextmanager
 def compile_batch(wanted: Iterable[tuple[Source, Signature]]) -> Iterator[None]:
-    """Compile several functions on all cores, for `compile` to return inside.
+    """Compile several functions on all cores; `compile` returns them inside the context.
 
-    What is compiled already, or in the cache, is left to it, as is a single one.
+    Functions that are compiled already, or cached, are left to `compile`. So is a single one.
     """
     with lock, no_collection():
         requests = _new_requests(wanted)
@@ -227,7 +226,7 @@ def compile_batch(wanted: Iterable[tuple[Source, Signature]]) -> Iterator[None]:
 
 
 def _new_requests(wanted: Iterable[tuple[Source, Signature]]) -> list[_Request]:
-    """Return what is not compiled yet, if it is several."""
+    """Return the requests that are not compiled yet; none if it is only one."""
     requests: dict[str, _Request] = {}
     for source, signature in wanted:
         if _is_translated(source, signature):
@@ -242,7 +241,7 @@ def _compile_requests(requests: list[_Request]) -> None:
     translated: dict[str, _Translated] = {}
     scopes: dict[str, dict[str, Any]] = {}
     for request in requests:
-        with contextlib.suppress(Untranslatable):  # `compile` says why
+        with contextlib.suppress(Untranslatable):  # `compile` raises it
             translated[request.form] = request.source.translate(request, scopes)
     called = {name: formula for _, used in translated.values() for name, formula in used.items()}
     sources = [source for own, _ in translated.values() for source in own]
@@ -252,7 +251,7 @@ def _compile_requests(requests: list[_Request]) -> None:
 
 
 def clear_programs() -> None:
-    """Delete all code of generated texts from the disk. Loaded code stays while it is used."""
+    """Delete the code of all generated texts from the disk. Loaded code stays while in use."""
     with lock:
         _live.clear()
         TextSource.store.clear()
@@ -263,9 +262,9 @@ def clear_programs() -> None:
 
 
 class _Request:
-    """A source and a signature, at a level or, without one, first as baseline code.
+    """A source and a signature, with a level; without a level, first as baseline code.
 
-    `form` is the key of the code that is wanted now.
+    `form` is the key of the code that is needed now.
     """
 
     def __init__(
@@ -317,12 +316,12 @@ def _optimized(request: _Request) -> machine.MachineCode | None:
     """Return the optimized code of a kernel."""
     try:
         return _load(request.optimized())
-    except Untranslatable:  # its source has changed meanwhile
+    except Untranslatable:  # its source file has changed meanwhile
         return None
 
 
 def _object_code(key: str, source: Source, translate: Callable[[], _Translated]) -> bytes:
-    """Return the object code under a key: from the disk, from a batch, or compiled now."""
+    """Return the object code of a key, from the disk, from a batch, or compiled now."""
     with alone(key):
         cached = source.store.read(key) if key not in _precompiled else None
         if cached is not None and formulas.load_all(cached[0]["called"]):
@@ -341,7 +340,7 @@ def _object_code(key: str, source: Source, translate: Callable[[], _Translated])
 
 
 def _identity(thing: Any) -> str:
-    """Return a text that tells what a kernel closes over from all else of the same sources."""
+    """Return a text that identifies an object in a kernel's closure, given the sources."""
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return repr(thing)
     if isinstance(thing, np.dtype):
@@ -355,6 +354,6 @@ def _identity(thing: Any) -> str:
         raise Untranslatable(f"a kernel closes over {thing!r}")
     cells = [_identity(cell.cell_contents) for cell in thing.__closure__ or ()]
     place = f"{thing.__module__}.{thing.__qualname__}:{code.co_firstlineno}"
-    if code.co_name == "<lambda>":  # there may be several in a line
+    if code.co_name == "<lambda>":  # a line may have several
         place += f" {code.co_code.hex()} {code.co_names}"
     return f"{place}[{', '.join(cells)}]"

@@ -1,4 +1,4 @@
-"""How compiled code is entered: signatures, and the text of what the caller calls."""
+"""How compiled code is entered: signatures, and the text of the entry functions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tinygrad_cg_kernels.runtime.callables import NativeFunction
 
 
 class Signature(NamedTuple):
-    """A way into compiled code, with the types of what a function takes.
+    """A way to enter compiled code, with the types of the function's arguments.
 
-    Functions of ``words`` and ``blocks`` are entered by their addresses, with integers; the others
-    by functions of Python's: of ``objects``; of ``arrays``, which are contiguous, and of integers
-    and tuples of them, without a result; of a program's arrays (``program``), which have `ranks`.
+    Functions of ``words`` and ``blocks`` are entered by address, with integers. All others are
+    Python functions: of ``objects``; of ``arrays`` (contiguous arrays, integers and tuples of
+    integers, without a result); or of the arrays of a ``program``, which have `ranks`.
     """
 
     way: str
@@ -31,43 +31,43 @@ class Signature(NamedTuple):
         return self.way in ("objects", "arrays", "program")
 
     def entry_text(self, module: IRModule, function: Any) -> str:
-        """Return LLVM's text of what is called, `entry`, for a function of a module."""
+        """Return LLVM's text of the function `entry`, which calls a function of a module."""
         return _TEXTS[self.way](self, module, function)
 
 
 def words(count: int) -> Signature:
-    """Return the signature of so many integers, with an integer as the result."""
+    """Return the signature of `count` integers, with an integer as the result."""
     return Signature("words", ("i64",) * count)
 
 
 BLOCKS = Signature("blocks", ("i64",) * 3)
-"""What block kernels take: the address of a table, the first unit of work, and how many units. That
-is all that the thread splitter knows of a kernel, so one compiled splitter serves every kernel."""
+"""The signature of block kernels: the address of a table, the first unit of work, and the number of
+units. The pool of threads knows no more of a kernel, so one compiled pool serves all of them."""
 
 
 def objects_signature(count: int) -> Signature:
-    """Return the signature of so many of Python's objects, with one as the result."""
+    """Return the signature of `count` Python objects, with an object as the result."""
     return Signature("objects", ("object",) * count)
 
 
 def arrays(*types: Any) -> Signature:
-    """Return the signature of contiguous arrays of one dimension, integers and tuples of these."""
+    """Return the signature of contiguous 1-D arrays, integers and tuples of integers."""
     return Signature("arrays", types)
 
 
 def program(kinds: list[tuple[np.dtype, int]]) -> Signature:
-    """Return the signature of arrays of dtypes and ranks, and of an array of int64 sizes.
+    """Return the signature of a program: arrays of dtypes and ranks, and an int64 array of sizes.
 
-    The result is True, or False where an array is not contiguous: nothing has been done then.
+    The result is True. If an array is not contiguous, it is False, and nothing was done.
     """
     types = [Array(name_of(dtype)) for dtype, _ in kinds]
     return Signature("program", (*types, Array("i64")), (*[rank for _, rank in kinds], 1))
 
 
 class PythonFunction:
-    """What a compiled function needs: its machine code, and what Python knows of it.
+    """A compiled function that Python can call, and its machine code.
 
-    The code's function `entry` is called with an object, an array of arguments, and their number.
+    Python calls ``entry(self, arguments, count)`` of the code.
     """
 
     def __init__(self, code: machine.MachineCode, name: str):
@@ -75,12 +75,12 @@ class PythonFunction:
         self._method = NativeFunction(name, code.address("entry"))
 
     def callable(self) -> Callable:
-        """Return the function, which keeps its code."""
+        """Return the Python function, which keeps the code alive."""
         return self._method.bound(self)
 
 
 class _EntryText:
-    """The text of a function `entry` that takes what it needs of its arguments."""
+    """The text of a function `entry`, which reads Python objects and calls compiled code."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -95,7 +95,7 @@ class _EntryText:
         return self.field("%args", 8 * k, "ptr")
 
     def field(self, start: str, offset: int, kind: str) -> str:
-        """Return the operand of an object's field."""
+        """Return the operand of a field of an object."""
         place = self.emit(f"getelementptr i8, ptr {start}, i64 {offset}")
         return self.emit(f"load {kind}, ptr {place}")
 
@@ -103,7 +103,7 @@ class _EntryText:
         return "i64 " + self.emit(f"call i64 @PyLong_AsLongLong(ptr {thing})")
 
     def array(self, array: str, rank: int) -> list[str]:
-        """Return where an array's elements are, and how many, as arguments of a function."""
+        """Return the address and the number of an array's elements, as arguments."""
         size = "1"
         if rank:
             shape = self.field(array, objects.SHAPE, "ptr")
@@ -113,7 +113,7 @@ class _EntryText:
         return [f"ptr {self.field(array, objects.DATA, 'ptr')}", f"i64 {size}"]
 
     def run(self, call: str) -> str:
-        """Call without the interpreter's lock; return the result's operand."""
+        """Call a function without the interpreter's lock; return the operand of the result."""
         thread = self.emit("call ptr @PyEval_SaveThread()")
         result = self.emit(call)
         self.lines.append(f"  call void @PyEval_RestoreThread(ptr {thread})")
@@ -125,7 +125,7 @@ class _EntryText:
 
 
 def _declare(module: IRModule) -> None:
-    """Declare what ways in call of Python."""
+    """Declare the C functions of Python that entries call."""
     module.declare("PyEval_SaveThread", "ptr @PyEval_SaveThread()")
     module.declare("PyEval_RestoreThread", "void @PyEval_RestoreThread(ptr)")
     module.declare("PyLong_AsLongLong", "i64 @PyLong_AsLongLong(ptr)")
@@ -160,7 +160,7 @@ def _words_text(signature: Signature, module: IRModule, function: Any) -> str:
 
 
 def _objects_text(signature: Signature, module: IRModule, function: Any) -> str:
-    """Return the function that Python calls, with an array of objects; it counts them."""
+    """Return an entry that takes objects. If their number is wrong, it returns None."""
     _declare(module)
     entry, count = _EntryText(), len(signature.types)
     right = entry.emit(f"icmp eq i64 %count, {count}")
@@ -190,7 +190,7 @@ def _arrays_text(signature: Signature, module: IRModule, function: Any) -> str:
 
 
 def _program_text(signature: Signature, module: IRModule, function: Any) -> str:
-    """Return the function that Python calls; it returns False where an array is not contiguous."""
+    """Return an entry that takes arrays. If one is not contiguous, it returns False."""
     _declare(module)
     entry = _EntryText()
     arguments, flags = [], f"{objects.CONTIGUOUS}"

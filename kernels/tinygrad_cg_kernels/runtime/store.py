@@ -1,9 +1,10 @@
-"""Machine code on disk, under names, with checksums: what is damaged is made anew.
+"""Machine code on disk, with checksums. Damaged code is compiled again.
 
-The checksum covers the name, too: a file in the place of another one counts as damaged.
+The checksum covers the name, too, so a file in the place of another one counts as damaged.
 
-A file is named by the hash of its name, the processor, and the versions that its code depends on;
-the folder by the sources of the kernels and of the front end, and by NumPy's version (`STAMP`).
+The name of a file is a hash of the code's name, the processor, and the versions that the code
+depends on. The name of the folder is a hash of the sources of the kernels and the front end, and of
+NumPy's version (`STAMP`).
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ import tinygrad_cg_frontend
 PACKAGE = Path(__file__).parent.parent
 FRONT_END = Path(tinygrad_cg_frontend.__file__).parent
 GENERATED = "tinygrad_cg_generated_"
-"""The prefix of the names of modules with generated text."""
+"""Prefix of the names of modules of generated text."""
 
 
 def digests(package: Path) -> dict[Path, bytes]:
-    """Return the hashes of all sources under a folder."""
+    """Return the hashes of all source files under a folder."""
     sources = sorted(package.rglob("*.py"))
     return {source: hashlib.sha256(source.read_bytes()).digest() for source in sources}
 
 
 def stamp(sources: dict[Path, bytes], package: Path, *versions: str) -> str:
-    """Return one hash of sources, by their paths in a package and their hashes, and of versions."""
+    """Return a hash of versions, and of the paths and hashes of a package's sources."""
     digest = hashlib.sha256("\0".join(versions).encode())
     for source, own in sources.items():
         digest.update(source.relative_to(package).as_posix().encode())
@@ -57,7 +58,7 @@ def stamp(sources: dict[Path, bytes], package: Path, *versions: str) -> str:
 
 
 _sources = digests(PACKAGE) | digests(FRONT_END)
-"""The sources as they were when they were imported."""
+"""Hashes of the sources at the time of import."""
 
 
 def _current_stamp() -> str:
@@ -67,12 +68,12 @@ def _current_stamp() -> str:
 
 
 STAMP = _current_stamp()
-"""sha256 of the sources of the kernels and the front end, and of NumPy's version. It names the
-cache folder: the offsets of fields in NumPy's arrays are compiled in (see `objects`)."""
+"""sha256 of the sources of the kernels and the front end, and of NumPy's version: compiled code
+contains the offsets of fields in NumPy's arrays (see `objects`). It names the cache folder."""
 
 
 def is_changed(file: str) -> bool:
-    """Return whether a source of ours is another one than was imported: of a later version, say."""
+    """Return whether one of our source files has changed since it was imported."""
     digest = _sources.get(Path(file))
     try:
         return digest is not None and hashlib.sha256(Path(file).read_bytes()).digest() != digest
@@ -107,7 +108,7 @@ _OUR_FILE = re.compile(
 def _writable(folder: Path) -> bool:
     """Return whether files can be created in a folder, which is created if needed.
 
-    A new one ends the time of old ones in the same folder.
+    When a folder is created, old folders beside it are removed.
     """
     try:
         new = not folder.exists()
@@ -117,16 +118,16 @@ def _writable(folder: Path) -> bool:
         if new:
             _remove_stale(folder)
         elif time.time() - folder.stat().st_mtime > DAY / 24:
-            os.utime(folder)  # it is in use
+            os.utime(folder)  # marks it as used
         return True
     except OSError:
         return False
 
 
 def _remove_stale(folder: Path) -> None:
-    """Remove folders of other versions of the kernels that were not used for a day.
+    """Remove folders of other versions that were not used for a day, except the latest few.
 
-    The latest few stay. Should a process still use one that goes, it compiles again.
+    If a process still uses a removed folder, it compiles again.
     """
     others = [
         (path.stat().st_mtime, path)
@@ -140,7 +141,7 @@ def _remove_stale(folder: Path) -> None:
 
 
 def _is_cache(folder: Path) -> bool:
-    """Return whether a folder is one of ours: by its name, and by holding our files alone."""
+    """Return whether a folder is one of ours: its name is, and it contains our files only."""
     if not _OURS.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
         return False
     files = (path for path in folder.rglob("*") if not path.is_dir())
@@ -150,9 +151,9 @@ def _is_cache(folder: Path) -> bool:
 def cache_folder() -> Path | None:
     """Return the folder of compiled kernels: TINYGRAD_CG_CACHE_DIR, or the user's cache folder.
 
-    Code is run from there, so nobody else may write to it. If others may, it is a folder for the
-    user alone among the system's temporary ones. None if it cannot be written: kernels are then
-    compiled anew in each process.
+    Code from this folder is executed, so other users must not be able to write to it. If they can,
+    a private folder below the system's temporary folder is used instead. Without a writable folder
+    the result is None, and each process compiles its kernels.
     """
     chosen = os.environ.get("TINYGRAD_CG_CACHE_DIR")
     try:
@@ -166,7 +167,7 @@ def cache_folder() -> Path | None:
 
 @cache
 def _is_private(folder: Path) -> bool:
-    """Return whether only this user can write to a folder (where the system can tell)."""
+    """Return whether only this user can write to a folder; True if the system cannot tell."""
     if not hasattr(os, "geteuid"):
         return True
     try:
@@ -178,7 +179,7 @@ def _is_private(folder: Path) -> bool:
 
 @cache
 def _instead_of(folder: Path) -> Path | None:
-    """Return a private folder in place of one to which others can write, with a warning."""
+    """Return a private folder to use instead of one to which others can write; warn about it."""
     base = Path(tempfile.gettempdir()) / f"tinygrad_cg-{os.geteuid()}"
     private = base / folder.name
     usable = _writable(private) and _is_private(base) and _is_private(private)
@@ -193,7 +194,7 @@ def _instead_of(folder: Path) -> Path | None:
 
 
 def read_file(path: Path) -> bytes:
-    """Return what is in a file; OSError if it is no regular file, without waiting for a pipe."""
+    """Return a file's content; OSError if it is not a regular file. Never wait for a pipe."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -203,9 +204,10 @@ def read_file(path: Path) -> bytes:
 
 @contextlib.contextmanager
 def alone(name: str) -> Iterator[None]:
-    """Keep other processes from compiling the same kernel meanwhile: they find it in the cache.
+    """Keep other processes from compiling the same kernel meanwhile. They find it in the cache.
 
-    Processes that start together, as a test run's do, would compile each kernel several times.
+    Otherwise, processes that start together (as in a test run) would compile each kernel several
+    times.
     """
     folder = cache_folder()
     if folder is None or fcntl is None:
@@ -213,11 +215,13 @@ def alone(name: str) -> Iterator[None]:
         return
     key = hashlib.sha256(name.encode()).digest()
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # a file system without locks: compile anyway
+        with contextlib.suppress(OSError):  # the file system has no locks: compile anyway
             path = folder / f"{key[0] % LOCKS:02}.lock"
             file = stack.enter_context(os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600)))
             fcntl.flock(file, fcntl.LOCK_EX)
-            stack.callback(fcntl.flock, file, fcntl.LOCK_UN)  # also for a child that has the file
+            stack.callback(
+                fcntl.flock, file, fcntl.LOCK_UN
+            )  # a forked child may have the file open
         yield
 
 
@@ -240,13 +244,13 @@ SIZE_CHECK_INTERVAL = 64
 
 
 class Store:
-    """The files of one kind of code; those that were not used for longest go."""
+    """The files of one kind of code. The least recently used ones are removed."""
 
     def __init__(self, kind: str):
         self.kind, self._count = kind, 0
 
     def folder(self) -> Path | None:
-        """Return the folder; None if none can be written."""
+        """Return the folder; None if there is no writable one."""
         base = cache_folder()
         return None if base is None else base / self.kind
 
@@ -257,7 +261,7 @@ class Store:
         return base / f"{_key(name).hex()[:32]}.code"
 
     def read(self, name: str) -> tuple[dict[str, Any], bytes] | None:
-        """Return the fields and the code of a name; None if there are none, or they are damaged."""
+        """Return the fields and the code of a name; None if they are missing or damaged."""
         path = self._path(name)
         if path is None:
             return None
@@ -271,16 +275,16 @@ class Store:
                 warn_damaged(path)
                 path.unlink()
             elif time.time() - path.stat().st_mtime > HOUR:
-                os.utime(path)  # it is in use
+                os.utime(path)  # marks it as used
         return content
 
     def has(self, name: str) -> bool:
-        """Return whether there is a file, which may be damaged."""
+        """Return whether there is a file. It may be damaged."""
         path = self._path(name)
-        return path is not None and os.path.exists(path)  # False where nobody may look
+        return path is not None and os.path.exists(path)  # False if the folder cannot be read
 
     def write(self, name: str, fields: dict[str, Any], code: bytes) -> None:
-        """Keep fields and code."""
+        """Write fields and code to a file."""
         path = self._path(name)
         if path is None:
             return
@@ -306,14 +310,14 @@ class Store:
 
 @cache
 def _machine() -> str:
-    """Return what the code depends on, but for the kernels' sources."""
+    """Return everything that code depends on, except the sources."""
     features = llvm.get_host_cpu_features().flatten()
     versions = (llvmlite.__version__, sys.version)
     return "\0".join((*versions, llvm.get_host_cpu_name(), features, ""))
 
 
 def _key(name: str) -> bytes:
-    """Return the hash of all that a file's code depends on."""
+    """Return the hash of a name and of everything that code depends on, except the sources."""
     return hashlib.sha256((_machine() + name).encode()).digest()
 
 
@@ -333,7 +337,7 @@ def _unpack(key: bytes, data: bytes) -> tuple[dict[str, Any], bytes] | None:
 
 
 def size_limit() -> int:
-    """Return how many bytes of one kind of files may stay: TINYGRAD_CG_CACHE_LIMIT."""
+    """Return the limit in bytes for files of one kind: TINYGRAD_CG_CACHE_LIMIT."""
     chosen = os.environ.get("TINYGRAD_CG_CACHE_LIMIT") or MAX_BYTES
     try:
         return int(chosen)
@@ -342,7 +346,7 @@ def size_limit() -> int:
 
 
 def write_complete(path: Path, write: Callable[[Any], Any]) -> None:
-    """Write a file by `write(file)`, under another name first: other processes see it complete."""
+    """Write a file by ``write(file)``, under a temporary name, so others only see it complete."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -354,7 +358,7 @@ def write_complete(path: Path, write: Callable[[Any], Any]) -> None:
 
 
 def _prune(paths: Iterable[Path], limit: int) -> None:
-    """Delete the files not used for longest, until all is within a limit in bytes."""
+    """Delete the least recently used files until the rest is within a limit in bytes."""
     sizes: list[tuple[float, int, Path]] = []
     for path in paths:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Python code that the library generates: it runs here, and debuggers and tracebacks show it."""
+"""Running generated Python code, so that debuggers and tracebacks can show it."""
 
 import __future__
 
@@ -12,9 +12,9 @@ _number = itertools.count(1).__next__
 
 
 def define(text: str, title: str, scope: dict[str, Any], name: str) -> Any:
-    """Run a text in a scope, and return the function of that name which it defines.
+    """Run a text in a scope, and return the function `name` that it defines.
 
-    The text is known for as long as this function exists.
+    `linecache` has the text as long as the function exists.
     """
     code = compiled(text, title_of(title))
     exec(code, scope)
@@ -24,14 +24,14 @@ def define(text: str, title: str, scope: dict[str, Any], name: str) -> Any:
 
 
 def title_of(title: str) -> str:
-    """Return the name of a file that no other text has."""
+    """Return a file name that no other text has."""
     return f"<tinygrad_cg {title}, {_number()}>"
 
 
 def compiled(text: str, file: str) -> CodeType:
-    """Return the code of a text, which stands in a file of that name, as far as Python knows.
+    """Return the compiled code of a text, registered with `linecache` under a file name.
 
-    Its annotations are strings.
+    Annotations are not evaluated.
     """
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     flags = __future__.annotations.compiler_flag

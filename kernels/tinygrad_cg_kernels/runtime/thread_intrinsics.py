@@ -1,8 +1,8 @@
 """Intrinsics of threads: atomic operations on words of memory, and calls of C functions.
 
 A word has 8 bytes; its address, a multiple of 8, is an integer. The suffix of a name is the
-operation's memory ordering, as C++ has it: `relaxed` (LLVM's monotonic), `acquire`, `release`,
-`acq_rel`, `seq_cst`. In Python an operation is what it is for a single thread.
+operation's memory ordering, as in C++: `relaxed` (LLVM's monotonic), `acquire`, `release`,
+`acq_rel`, `seq_cst`. In Python, an operation does what it does for a single thread.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ def _word(address: int) -> Any:
 
 
 def _atomic(text: str) -> Callable:
-    """Return what writes an instruction, with a pointer and words for its operands."""
+    """Return the `Emit` of an instruction whose operands are a pointer and words."""
 
     def emit(body: Any, address: IRValue, *words: IRValue) -> Any:
         operands = f"ptr {body.pointer(address)}", *(f"i64 {word.text}" for word in words)
@@ -53,11 +53,11 @@ def _store(ordering: str) -> Intrinsic:
 
 
 def _update(name: str, ordering: str, after: Callable[[int, int], int]) -> Intrinsic:
-    """Return the intrinsic that makes ``after(word, operand)`` of a word."""
+    """Return the intrinsic that replaces a word by ``after(word, operand)``."""
 
     @intrinsic("word, word -> word", _atomic(f"atomicrmw {name} {{0}}, {{1}} {ordering}"))
     def update(address, operand):
-        """Change the word at an address; return what it was before."""
+        """Change the word at an address; return its old value."""
         before = _word(address).value
         _word(address).value = after(before, operand)
         return before
@@ -90,7 +90,7 @@ add_acq_rel = _update("add", "acq_rel", lambda word, operand: word + operand)
 or_acq_rel = _update("or", "acq_rel", lambda word, operand: word | operand)
 exchange_seq_cst = _update("xchg", "seq_cst", lambda word, operand: operand)
 compare_exchange_acq_rel = _compare_exchange("acq_rel monotonic")
-"""Where the word is not as expected, nothing is ordered by it: it is a relaxed load then."""
+"""If the word is not as expected, this is a relaxed load, which orders nothing."""
 compare_exchange_seq_cst = _compare_exchange("seq_cst seq_cst")
 
 
@@ -106,7 +106,7 @@ def _pause(body: Any) -> None:
 
 @intrinsic("->", _pause)
 def pause():
-    """Tell the processor that a loop waits; it is no faster without."""
+    """Tell the processor that a loop waits."""
 
 
 # --- calls of C functions -----------------------------------------------------------------
@@ -114,7 +114,7 @@ def pause():
 
 @intrinsic("word, word, word, word ->", address_call)
 def call_kernel(address, table, first, units):
-    """Call a block kernel by its address, see `signatures.BLOCKS`."""
+    """Call a block kernel by its address (see `signatures.BLOCKS`)."""
     ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(address)(table, first, units)
 
 
@@ -124,25 +124,25 @@ def _of_python(rule: str, name: str, result: str = "i64") -> Callable[[Callable]
 
 @_of_python("-> word", "PyEval_SaveThread")
 def release_interpreter():
-    """Release the interpreter's lock; return the thread's state."""
+    """Release the interpreter's lock; return the thread's Python state."""
     raise NotImplementedError("Python code needs the lock")
 
 
 @_of_python("word ->", "PyEval_RestoreThread", "void")
 def acquire_interpreter(state):
-    """Take the interpreter's lock, for a thread's state."""
+    """Take the interpreter's lock, for a thread's Python state."""
     raise NotImplementedError("Python code has the lock")
 
 
 @_of_python("word -> word", "PyLong_AsSsize_t")
 def integer_of(thing):
-    """Return the value of an int at an address."""
+    """Return the value of the Python int at an address."""
     return ctypes.cast(thing, ctypes.py_object).value
 
 
 @_of_python("word -> word", "PyLong_FromSsize_t")
 def new_integer(value):
-    """Return the address of an int, with a reference to it."""
+    """Return the address of a new Python int, with a reference to it."""
     thing = ctypes.py_object(value)
     ctypes.pythonapi.Py_IncRef(thing)
     return id(thing.value)
@@ -150,13 +150,13 @@ def new_integer(value):
 
 @_of_python("word, word -> word", "PyThread_acquire_lock", "i32")
 def acquire_lock(lock, waits):
-    """Take a lock of CPython's, which is not the interpreter's; return whether it is taken."""
+    """Take a CPython lock (not the interpreter's lock); return whether that worked."""
     return ctypes.pythonapi.PyThread_acquire_lock(ctypes.c_void_p(lock), waits)
 
 
 @_of_python("word, word, word -> word", "PyThread_acquire_lock_timed", "i32")
 def acquire_lock_timed(lock, microseconds, is_interruptible):
-    """Take a lock within some time; return 1 if it is taken."""
+    """Take a lock within some time; return 1 if that worked."""
     arguments = ctypes.c_void_p(lock), ctypes.c_longlong(microseconds), is_interruptible
     return ctypes.pythonapi.PyThread_acquire_lock_timed(*arguments)
 
@@ -170,7 +170,7 @@ def release_lock(lock):
 _library = ctypes.CDLL(None) if os.name == "posix" else None
 _CORES = ("sched_getcpu", "sched_getaffinity", "sched_setaffinity", "gettid")
 has_cores = all(hasattr(_library, name) for name in _CORES)
-"""Whether the system has Linux's functions of cores. Otherwise these return -1."""
+"""Whether the system has Linux's functions of cores. Without them, these intrinsics return -1."""
 
 
 def _of_cores(rule: str, name: str) -> Callable[[Callable], Intrinsic]:
@@ -195,14 +195,14 @@ def thread_number():
 
 @_of_cores("word, word, word -> word", "sched_getaffinity")
 def read_cores(thread, size, cores):
-    """Write the cores that a thread may run on to a set at an address, of so many bytes.
+    """Write the cores that a thread may use to a set, of `size` bytes at the address `cores`.
 
-    It has a bit for each core. Thread 0 is this one. The result is negative where that fails.
+    The set has a bit for each core. Thread 0 is this thread. The result is negative on failure.
     """
     return _answer("sched_getaffinity", thread, ctypes.c_size_t(size), ctypes.c_void_p(cores))
 
 
 @_of_cores("word, word, word -> word", "sched_setaffinity")
 def choose_cores(thread, size, cores):
-    """Have a thread run on the cores of a set alone; return 0 where the system has it do so."""
+    """Restrict a thread to the cores of a set; return 0 on success."""
     return _answer("sched_setaffinity", thread, ctypes.c_size_t(size), ctypes.c_void_p(cores))

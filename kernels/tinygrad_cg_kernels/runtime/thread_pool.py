@@ -1,25 +1,25 @@
-"""Threads that share the blocks of a task.
+"""A pool of threads that share the blocks of a task.
 
-A task is published in one slot, with a generation. Its blocks lie in as many parts as threads may
-take part. Each part has a word: the generation, and how many of its blocks nobody has claimed. A
-thread claims a block by taking 1 from that word, if it still is what it was when the thread read
-the task. So a thread that comes late finds another generation or no block left, and never works on
-a task that has changed: a task stays until all claimed blocks are done. Each thread begins with its
-own part, which keeps data in the cache of its core, and goes on with the parts of others.
+A task is published in one slot, with a generation number. Its blocks are divided into parts, one
+for each thread that may take part. Each part has a claim word with the generation and the number of
+blocks that are left. A thread claims a block by a compare-and-exchange that decreases this word. If
+the thread is late, the word has another generation or no block left, so it never works on a task
+that has changed. A task stays until all claimed blocks are done. Each thread begins with its own
+part, which keeps data in the cache of its core, and goes on with the parts of others.
 
-The caller works as well and depends on nobody: it does the blocks that no worker has claimed, then
-waits for blocks that are claimed, not for threads. A second thread that calls meanwhile does its
-work alone. Workers are threads without a Python state, and take no lock of the interpreter's. They
-look for the next task for some microseconds and then sleep on a lock of CPython's, which every
-system has; whoever claims a block wakes two of them.
+The caller works, too, and depends on no worker: it does all blocks that no worker claims, and then
+waits for claimed blocks, not for threads. If a second thread calls meanwhile, it does its task
+alone. Workers are threads without a Python state, and never take the interpreter's lock. They poll
+for the next task for some microseconds, and then sleep on one of CPython's locks, which every
+system has. Each thread that claims a block wakes two of them.
 
-The system may wake a worker on the caller's core, where it gains nothing: next to a busy process,
-but also with idle cores, since a virtual machine's count as taken while they sleep. A worker that
-finds itself there keeps to the other cores from then on (on Linux). If it may not, neither of the
-two spins while it waits for the other, and a pool of two does the next tasks on one thread.
+The system may wake a worker on the caller's core, where it does not help. This happens next to a
+busy process, but also with idle cores, since a sleeping core of a virtual machine counts as taken.
+From then on, the worker keeps to the other cores (on Linux). If it cannot, neither of the two spins
+while it waits for the other, and a pool of two does the next tasks on one thread.
 
-A worker may be kept from its core, by another process, in the middle of a block. A caller that has
-one worker and has slept for 100 us then gives it its own core until the block is done (on Linux).
+Another process may take a worker's core in the middle of a block. If the caller has one worker and
+has slept for 100 us, it gives the worker its own core until the block is done (on Linux).
 """
 
 import contextlib
@@ -39,15 +39,15 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.thread_intrinsics import acquire_lock, has_cores
 
 SPINS = 1000
-"""How often a thread looks for a task, or whether one is done, before it sleeps: some 20 to 40
-microseconds. A core that looks for longer is missing to others."""
+"""How often a thread polls before it sleeps: for 20 to 40 microseconds. If it polled for longer,
+others would miss its core."""
 
 BACKOFF = 8
-"""How many tasks the caller does alone after its one worker could not leave its core: changing
-threads there took 5 us."""
+"""Number of tasks that the caller does alone if its only worker could not leave the caller's core:
+switching threads there took 5 us."""
 
 OF_FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
-"""Signals of a thread's own faults. Workers take these and no others: Python's are for its own
+"""Signals that a thread's own faults raise. Workers only take these: all others are for Python's
 threads."""
 
 _python = ctypes.pythonapi
@@ -61,18 +61,18 @@ _lock = ForkLock()
 
 
 def _keep_forever(thing: Any) -> None:
-    """Keep an object beyond the end of the interpreter: threads may be in it until the last."""
+    """Never free an object: threads may use it until the process ends."""
     _python.Py_IncRef(ctypes.py_object(thing))
 
 
 WORDS = {"launch": 3, "share": 3, "worker": 1}
-"""How many words the functions of `thread_pool_code` take."""
+"""Number of words that each function of `thread_pool_code` takes."""
 
 
 def _request(name: str) -> tuple[service.KernelSource, signatures.Signature, int]:
-    """Return what the compile service is asked for.
+    """Return the source, signature and level of a function of the pool.
 
-    To optimise the code took LLVM three times as long, and made a task 30 ns quicker.
+    Optimising the code took LLVM three times as long, and saved 30 ns per task.
     """
     title = f"thread_pool_{name}" if has_cores else f"thread_pool_{name}_without_cores"
     source = service.KernelSource(getattr(code, name), title)
@@ -81,7 +81,7 @@ def _request(name: str) -> tuple[service.KernelSource, signatures.Signature, int
 
 @cache
 def _address(name: str) -> int:
-    """Return the address of a function of the pool's, which is compiled now if need be."""
+    """Return the address of a function of the pool, compiled now if needed."""
     source, signature, level = _request(name)
     entry = service.compile(source, signature, level=level)
     _keep_forever(entry.owner)
@@ -89,10 +89,10 @@ def _address(name: str) -> int:
 
 
 def launcher(table: np.ndarray) -> Callable[..., object]:
-    """Return a function of arrays that runs a block kernel in one go, under Python's lock.
+    """Return a function of arrays that runs all of a block kernel, under the interpreter's lock.
 
-    The table has the kernel's address, how many units there are, and then the words that the
-    kernel is given: first the arrays' addresses, which are written at each call.
+    The table has the kernel's address, the number of units, and then the kernel's own table. This
+    begins with the addresses of the arrays, which each call writes.
     """
     return _method("launch").bound(table)
 
@@ -105,12 +105,12 @@ def _method(name: str) -> NativeFunction:
 
 
 class Pool:
-    """At most so many threads, the caller one of them.
+    """A pool of at most `threads` threads, including the caller.
 
     ``pool.share(pool.address, threads, arrays, address, table, first, units, step)`` does the task
-    of a block kernel, with at most `threads` threads, without Python's lock. The addresses of a
-    tuple of arrays are written to the table's first words. It returns how many blocks the caller
-    did. `workers` is how many threads have been started.
+    of a block kernel on at most `threads` threads, without the interpreter's lock. It writes the
+    addresses of a tuple of arrays to the first words of the table. It returns how many blocks the
+    caller did. `workers` is the number of threads that were started.
     """
 
     def __init__(self, threads: int) -> None:
@@ -135,7 +135,7 @@ class Pool:
         ctypes.c_int64.from_address(self.address + offset).value = value
 
     def start_workers(self, count: int) -> None:
-        """Start threads until there are so many, or as many as the system allows."""
+        """Start threads until there are `count`, or as many as the system allows."""
         with _lock, _signals_blocked():
             while self.workers < min(count, self.threads - 1):
                 if self._start_worker(self.workers + 1):
@@ -154,7 +154,7 @@ class Pool:
 
 
 def _taken_lock() -> int:
-    """Return the address of a lock that is taken; 0 if the system has no more."""
+    """Return the address of a new lock, which is taken; 0 if the system has no more."""
     lock = _allocate_lock() or 0
     if lock:
         acquire_lock(lock, 1)
@@ -163,7 +163,7 @@ def _taken_lock() -> int:
 
 @contextlib.contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Have threads that start meanwhile leave signals to others."""
+    """Block signals in threads that start meanwhile, except faults."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -1,7 +1,7 @@
-"""What the threads of a pool execute (see `thread_pool`), as functions of compiled code.
+"""The code that the threads of a pool run (see `thread_pool`), in the kernel language.
 
 A pool is memory: words of 8 bytes, and a record for each of its threads. The caller, whose index is
-0, and workers read and write it by the operations of `thread_intrinsics`.
+0, and the workers read and write it by the operations of `thread_intrinsics`.
 """
 
 from tinygrad_cg_kernels.runtime.compile import jitable
@@ -35,32 +35,32 @@ from tinygrad_cg_kernels.runtime.thread_intrinsics import (
     thread_number,
 )
 
-LINE = 128  # bytes that one core writes and another one does not: two lines of a cache
+LINE = 128  # bytes between words that different cores write: two cache lines
 GENERATION = 0  # of the latest task
-DONE = LINE  # its blocks that are; WAITS is added if the caller sleeps until all are
-BUSY = 2 * LINE  # whether a thread has the pool
-# The task; see `threads.Task`. It changes while no claim word has blocks left.
+DONE = LINE  # blocks that are done; WAITS is added if the caller sleeps until all are
+BUSY = 2 * LINE  # whether a caller uses the pool
+# The task (see `threads.Task`). It only changes while no claim word has blocks left.
 ADDRESS, TABLE, FIRST, UNITS, STEP, BLOCKS, PARTS = range(3 * LINE, 3 * LINE + 56, 8)
 CORE = 3 * LINE + 56  # that the caller runs on
 NEXT_WORKER = 4 * LINE  # to wake
-NEAR = 4 * LINE + 8  # whether a worker was seen on the caller's core
+NEAR = 4 * LINE + 8  # whether a worker runs on the caller's core
 FINISHED = 5 * LINE  # the lock that the caller sleeps on
-SPINS = 5 * LINE + 8  # see `thread_pool`, as for the next but one
-WORKERS = 5 * LINE + 16  # how many have started
+SPINS = 5 * LINE + 8  # see `thread_pool`, as for BACKOFF
+WORKERS = 5 * LINE + 16  # how many were started
 BACKOFF = 5 * LINE + 24
-SKIP = 5 * LINE + 32  # how many tasks are yet to be done alone
+SKIP = 5 * LINE + 32  # how many of the next tasks the caller does alone
 RECORDS = 6 * LINE  # one for the caller and each worker
-# The words of a record. `CLAIM` has the generation in its upper half, and how many blocks of its
-# part are left; `SLEEPS` is 1 for whom `LOCK` must wake.
+# The words of a record. `CLAIM` has the generation in its upper half, and in the lower half the
+# number of blocks of the part that are left. `SLEEPS` is 1 if `LOCK` has to wake the thread.
 CLAIM, SLEEPS, POOL, INDEX, LOCK, THREAD = 0, 64, 72, 80, 88, 96
-# Sets of cores: those that a worker began with, or that somebody has given it since; those that it
-# keeps to; and two that are used meanwhile.
+# Sets of cores: those that the worker began with, or that another program has set since; those that
+# it keeps to; and two for temporary use.
 GIVEN, KEPT, NOW, OTHERS = range(LINE, 5 * LINE, LINE)
 RECORD_SIZE = 5 * LINE
 WAITS = 1 << 62
 LEFT = (1 << 32) - 1
-PATIENCE = 100  # microseconds that a caller sleeps before it looks for its one worker
-CORES = 128  # bytes of a set of cores, a bit each; if the system has more, workers do not move
+PATIENCE = 100  # microseconds that a caller sleeps before it helps its only worker
+CORES = 128  # bytes of a set of cores, one bit each; with more cores, workers do not move
 MAX_BLOCKS = 1 << 31
 
 
@@ -76,7 +76,7 @@ def record_of(pool, index):
 
 @jitable
 def run_block(address, table, first, units, step, k):
-    """Do block number k of a task."""
+    """Do block k of a task."""
     inlined()
     start = k * step
     call_kernel(address, table, first + start, min(units - start, step))
@@ -84,12 +84,12 @@ def run_block(address, table, first, units, step, k):
 
 @jitable
 def run_blocks(address, table, first, units, step, blocks):
-    """Do a task."""
+    """Do all blocks of a task."""
     for k in range(blocks):
         run_block(address, table, first, units, step, k)
 
 
-# --- work on the task that is published, by the caller and by workers ---------------------
+# --- work on the published task, by the caller and by workers -----------------------------
 
 
 @jitable
@@ -105,7 +105,7 @@ def wake_one(pool, parts):
 
 @jitable
 def run_part(pool, index, part):
-    """Do what is left of a part of the task; return how many blocks."""
+    """Do the blocks that are left of a part of the task; return how many."""
     claim, done = record_of(pool, part) + CLAIM, 0
     while True:
         claimed = load_acquire(claim)
@@ -130,13 +130,13 @@ def run_part(pool, index, part):
 
 @jitable
 def work(pool, index):
-    """Do blocks of the task: of the thread's own part, then of those after it; return how many."""
+    """Do blocks of the thread's own part, then of the parts after it; return how many."""
     parts, done = load_acquire(pool + PARTS), 0
     if index < parts:
         for turn in range(parts):
             part = index + turn
             done += run_part(pool, index, part if part < parts else part - parts)
-    if done != 0:  # until now the task had to stay
+    if done != 0:  # from here on the task may change
         blocks = load_relaxed(pool + BLOCKS)
         if add_acq_rel(pool + DONE, done) + done == blocks | WAITS:
             release_lock(word(pool, FINISHED))
@@ -164,14 +164,14 @@ def same_cores(x, y):
 
 @jitable
 def exchange_core(cores, core):
-    """Take a core out of the set that has it, or add it to one that has not."""
+    """Remove a core from a set that has it, or add it to a set that does not."""
     place = cores + 8 * (core >> 6)
     store(place, 0, word(place, 0) ^ (1 << (core & 63)))
 
 
 @jitable
 def leave_core(record, core):
-    """Have this worker run on the other cores that it was given."""
+    """Move this worker to the other cores that it may use."""
     now, chosen, kept, others = record + NOW, record + GIVEN, record + KEPT, record + OTHERS
     if read_cores(0, CORES, now) >= 0:
         if not same_cores(now, kept):
@@ -183,10 +183,10 @@ def leave_core(record, core):
 
 @jitable
 def wait_for_one(pool, lock):
-    """Sleep until the one worker has done its block.
+    """Sleep until the only worker has done its block.
 
-    If that takes long it may wait behind other processes: it then gets this core, on which nobody
-    runs meanwhile.
+    If that takes long, the worker may wait behind other processes. It then gets this thread's core,
+    which is idle meanwhile.
     """
     if acquire_lock_timed(lock, PATIENCE, 0) != 1:
         thread, core = load_acquire(record_of(pool, 1) + THREAD), current_core()
@@ -207,7 +207,7 @@ def wait_for_one(pool, lock):
 
 @jitable
 def is_close(record, pool):
-    """Return whether a worker runs on the caller's core, and cannot leave it."""
+    """Return whether a worker runs on the caller's core and cannot leave it."""
     core, here = load_relaxed(pool + CORE), current_core()
     if here != core or here < 0 or here >= 8 * CORES:
         return False
@@ -216,7 +216,7 @@ def is_close(record, pool):
 
 
 def worker(record):
-    """Do blocks of one task after the other, for ever."""
+    """Work on one task after the other, forever."""
     pool, index, lock = word(record, POOL), word(record, INDEX), word(record, LOCK)
     read_cores(0, CORES, record + GIVEN)
     copy_cores(record + GIVEN, record + KEPT)
@@ -227,7 +227,7 @@ def worker(record):
         if generation != seen:
             seen = generation
             if is_close(record, pool):
-                # Who looks for work here, or for its end, keeps the other one from it.
+                # Polling would take the core from the other thread.
                 store_relaxed(pool + NEAR, 1)
                 work(pool, index)
                 spun = spins
@@ -237,7 +237,7 @@ def worker(record):
             spun += 1
             pause()
         else:
-            # A task that came before others saw that we sleep is not missed.
+            # A task that was published before others saw SLEEPS is not missed.
             exchange_seq_cst(record + SLEEPS, 1)
             came = load_seq_cst(pool + GENERATION) != seen
             if not (came and compare_exchange_seq_cst(record + SLEEPS, 1, 0)):
@@ -258,7 +258,7 @@ def integer_argument(arguments, k):
 
 @jitable
 def write_addresses(table, arrays, count):
-    """Write where the elements of arrays are to the first words of a table."""
+    """Write the addresses of arrays' elements to the first words of a table."""
     inlined()
     for k in range(0, 8 * count, 8):
         store(table, k, word(word(arrays, k), DATA))
@@ -266,7 +266,7 @@ def write_addresses(table, arrays, count):
 
 @jitable
 def enter(pool, parts):
-    """Return whether this thread has the pool from now on, for a task of so many parts."""
+    """Try to take the pool for a task of `parts` parts; return whether that worked."""
     if not compare_exchange_acq_rel(pool + BUSY, 0, 1):
         return False
     skip = word(pool, SKIP)
@@ -279,7 +279,7 @@ def enter(pool, parts):
 
 @jitable
 def publish(pool, address, table, first, units, step, blocks, parts):
-    """Let workers see a task."""
+    """Publish a task for workers."""
     store_relaxed(pool + ADDRESS, address)
     store_relaxed(pool + TABLE, table)
     store_relaxed(pool + FIRST, first)
@@ -301,7 +301,7 @@ def publish(pool, address, table, first, units, step, blocks, parts):
 
 @jitable
 def await_others(pool, blocks, parts):
-    """Wait until the blocks that others have claimed are done."""
+    """Wait until the blocks that workers claimed are done."""
     spun, spins, lock = 0, load_relaxed(pool + SPINS), word(pool, FINISHED)
     while load_acquire(pool + DONE) != blocks:
         spun += 1
@@ -318,7 +318,7 @@ def await_others(pool, blocks, parts):
 
 @jitable
 def leave(pool, parts):
-    """Let other callers have the pool."""
+    """Release the pool to other callers."""
     near = load_relaxed(pool + NEAR)
     store(pool, SKIP, near * word(pool, BACKOFF) if parts == 2 else 0)
     store_release(pool + BUSY, 0)

@@ -1,8 +1,8 @@
-"""Splitting a kernel's range over cores.
+"""Splitting the range of a kernel over cores.
 
-The range is cut into blocks of a fixed size, whatever the number of threads, so results
-have the same bits on one thread and on many. A block kernel is called by its address (see
-`compile.block_address`); `thread_pool` has the threads.
+The range is cut into blocks of a fixed size, which does not depend on the number of threads, so
+results have the same bits on any number. A block kernel is called by its address (see
+`signatures.BLOCKS`). `thread_pool` has the threads.
 """
 
 import os
@@ -40,8 +40,8 @@ MIN_SAMPLES = 3
 
 _MAX_THREADS = int(os.environ.get("NUMBA_NUM_THREADS") or 0) or machine.cores()
 _rates: dict[int, tuple[float, int]] = {}
-"""Nanoseconds for an element, the least that was measured, and in how many calls; by a kernel's
-address."""
+"""By a kernel's address: the least time per element that was measured, in nanoseconds, and the
+number of calls that were measured."""
 UNKNOWN = (float("inf"), 0)
 
 
@@ -49,7 +49,7 @@ class Task(NamedTuple):
     """The work of a block kernel."""
 
     address: int
-    """The kernel's; it is called with a table's address, the first unit and how many units."""
+    """Address of the kernel, which takes the address of a table, the first unit and the count."""
     table: int
     first: int
     units: int
@@ -60,7 +60,7 @@ class Task(NamedTuple):
 
 
 def default_threads() -> int:
-    """Return TINYGRAD_CG_NUM_THREADS, or the number of threads that Numba may start."""
+    """Return TINYGRAD_CG_NUM_THREADS, or by default the most threads that may be used."""
     chosen = os.environ.get("TINYGRAD_CG_NUM_THREADS") or _MAX_THREADS
     try:
         return min(max(int(chosen), 1), _MAX_THREADS)
@@ -80,14 +80,14 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(count: int) -> None:
-    """Use this many threads for large kernels, at most as many as Numba may start."""
+    """Use this many threads for large kernels; the limit is NUMBA_NUM_THREADS or all cores."""
     if not 1 <= count <= _MAX_THREADS:
         raise ValueError(f"set_num_threads: {count} is not between 1 and {_MAX_THREADS}")
     _State.threads = count
 
 
 def _enter_child() -> None:
-    # A forked child has none of the threads: it stays on one.
+    # A forked child lacks the pool's threads: it stays on one.
     _State.forked = True
 
 
@@ -102,7 +102,7 @@ def _pool() -> Pool:
 
 
 def _run_parallel(count: int, arrays: tuple[np.ndarray, ...], task: Task) -> None:
-    """Do a task on so many threads."""
+    """Do a task on `count` threads."""
     pool = _pool()
     if pool.workers < min(count, pool.threads) - 1:
         pool.start_workers(count - 1)
@@ -121,9 +121,9 @@ def _after(task: Task, blocks: int) -> Task:
 
 
 def _measure(arrays: tuple[np.ndarray, ...], task: Task) -> int:
-    """Run the first blocks in parts; note the fastest's pace; return how many are done.
+    """Run the first blocks, in parts; note the pace of the fastest part; return how many are done.
 
-    It is one block where that tells that the rest takes long.
+    If the first block already shows that the rest takes long, it is the only one.
     """
     best, samples = _rates.get(task.address, UNKNOWN)
     size, done = min(MAX_PROBED_BLOCKS, task.units // task.step // 2), 0
@@ -140,9 +140,9 @@ def _measure(arrays: tuple[np.ndarray, ...], task: Task) -> int:
 
 
 def carry_out(task: Task, arrays: tuple[np.ndarray, ...] = ()) -> None:
-    """Do a task, on several threads where that pays.
+    """Do a task, on several threads if that is faster.
 
-    The addresses of the arrays, if there are any, are written to the table's first words.
+    The addresses of the arrays are written to the first words of the table.
     """
     threads = get_num_threads()
     if threads == 1 or task.units < 2 * task.step:
@@ -162,9 +162,7 @@ def carry_out(task: Task, arrays: tuple[np.ndarray, ...] = ()) -> None:
         return _run_parallel(threads, arrays, task)
     start = perf_counter_ns()
     _run_serial(arrays, task)
-    if (
-        perf_counter_ns() - start > 2 * MIN_PARALLEL_NS
-    ):  # another kernel had this address, and was quick
+    if perf_counter_ns() - start > 2 * MIN_PARALLEL_NS:  # another, faster kernel had this address
         _rates.pop(task.address, None)
     return None
 
@@ -175,20 +173,20 @@ def bind(
 ) -> Callable[..., object]:
     """Return a function that runs all units of a block kernel on `count` arrays.
 
-    A table tells the kernel where the arrays are and, after that, the sizes. `work` is how many
-    elements are looked at in all: much work is cut into blocks of about so many elements, which
-    threads share, and is done without the interpreter's lock. Tables are kept for the next call.
+    The kernel's table has the addresses of the arrays, and then the sizes. `work` is the number of
+    elements that all units process. If it is large, the work is cut into blocks of about `block`
+    elements, which threads share without the interpreter's lock. Tables are kept for later calls.
     """
 
     words = [0] * count + list(sizes)
     if work < MIN_BLOCKED and objects.supported:
         return launcher(np.array([address, units, *words], np.int64))
 
-    _pool()  # compiled before a first call has optimized code of the kernel compiled, too
+    _pool()  # compiled now, before the first call starts to compile optimized code
     step = max(block * units // max(work, 1), 1)
-    step -= step % 4 if step > 4 else 0  # rows are reduced four at a time
+    step -= step % 4 if step > 4 else 0  # because rows are reduced four at a time
     weight = work / units
-    idle: list[tuple[np.ndarray, Task, Task]] = []  # that no call is using
+    idle: list[tuple[np.ndarray, Task, Task]] = []  # tables that no call uses
 
     def run(*arrays: np.ndarray) -> None:
         try:

@@ -1,11 +1,11 @@
-"""Two tiers of kernels: baseline code, which is there soon, and optimized code for much to do.
+"""Two tiers of kernels: baseline code, which compiles fast, and optimized code, which runs fast.
 
-Loops that compute several vectors at a time take LLVM four to ten times as long as loops over
-single numbers that it does little for: baseline code has these. Once it has done enough, another
-thread compiles optimized code, to which it then passes its calls on. Both are one text at two of
-LLVM's levels: they give the same bits. Sums that may be put together in any order are vectors in
-both, since the order is that of the vectors. Optimized code is kept on disk, where later processes
-find it at once.
+LLVM takes four to ten times as long for loops that compute several vectors at a time as for simple
+loops over single numbers. Baseline code has simple loops. After it has done a certain amount of
+work, another thread compiles optimized code, and the baseline code forwards its calls to that. Both
+come from one text at two of LLVM's levels, so they give the same bits. Sums that may be
+reassociated are vectorised in both tiers, because the order of additions is that of the vectors.
+Optimized code is kept on disk, where later processes find it at once.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tinygrad_cg_kernels.runtime import machine, progress
 from tinygrad_cg_kernels.runtime.locks import ForkLock, at_fork
 
 TIER_UP_WORK, TIER_UP_WORK_LONG = 2**31, 2**35
-"""So many elements, times the characters of a block kernel's text, are enough. The second is for
-long formulas, which compute for longer than LLVM takes for code of single numbers.
+"""Tier-up thresholds of block kernels: elements times characters of the kernel's text. The second
+is for long formulas, which compute for longer than LLVM takes for code of single numbers.
 """
 TIER_UP_CALLS = 32
-"""So many calls of a small kernel are enough."""
+"""Tier-up threshold of small kernels: number of calls."""
 UNLIMITED = 2**62
-"""Calls that are left to a small kernel whose optimized code is under way."""
+"""Remaining calls of a small kernel while its optimized code is being compiled."""
 OPTIMIZED, LEFT, WORK = "tinygrad_cg_optimized", "tinygrad_cg_left", "tinygrad_cg_work"
-"""The symbols of the optimized code's address, of the calls that are left until it is wanted, and
-of the elements that are enough.
+"""Symbols: the optimized code's address, the number of calls until tier-up, and the number of
+elements until a block kernel tiers up.
 """
 _ENTRY = re.compile(r"^define (\w+) @entry\((.*)\) (.*)\{$", re.MULTILINE)
 
@@ -66,13 +66,13 @@ ask:
   call void @Py_IncRef(ptr @_Py_NoneStruct)
   ret ptr @_Py_NoneStruct
 run:{PLAIN}"""
-"""After so many calls it does not serve, until somebody has seen what `OptimizedCode.wanted` is."""
+"""Code that counts calls. When none remain it returns None, so that the caller asks for tier-up."""
 
 
 def with_choice(text: str, work: int, counts: bool) -> str:
-    """Return a text whose entry calls what it was, or optimized code as soon as there is some.
+    """Return a text with a new entry, which calls the optimized code if there is any.
 
-    It `counts` its calls if nothing else does.
+    Otherwise it calls the entry of `text`. With `counts`, it also counts its calls.
     """
     head = _ENTRY.search(text)
     assert head is not None
@@ -95,7 +95,7 @@ own:{(COUNTED if counts else PLAIN).format(kind=kind, parameters=parameters)}}}
 
 
 class OptimizedCode:
-    """The optimized code of a kernel, made when the baseline code has done enough."""
+    """The optimized code of a kernel, compiled when the baseline code has done enough work."""
 
     def __init__(
         self, baseline: machine.MachineCode, compiled: Callable[[], machine.MachineCode | None]
@@ -109,28 +109,28 @@ class OptimizedCode:
         self.thread: threading.Thread | None = None
 
     def count(self, work: int) -> None:
-        """Note so many elements more; have another thread compile optimized code in time."""
+        """Add work that was done. At the threshold, another thread compiles optimized code."""
         self._done += work
         if self._done >= self.enough:
             self.begin()
 
     def wanted(self) -> bool:
-        """Return whether a small kernel's baseline code has done enough."""
+        """Return whether a small kernel has reached its threshold."""
         return self._left.value <= 0 and self.thread is None and self.code is None
 
     def begin(self) -> None:
-        """Have another thread compile the optimized code, if none does."""
+        """Have another thread compile the optimized code, unless one does already."""
         if self.thread is not None:
             return
         self._left.value = UNLIMITED
         self.thread = threading.Thread(target=self._finish_silently, name="tinygrad_cg compiler")
         _begun.add(self)
-        if not sys.is_finalizing():  # a thread would wait for the interpreter for ever
-            with contextlib.suppress(RuntimeError):  # there are no more threads
+        if not sys.is_finalizing():  # a thread could never take the interpreter's lock
+            with contextlib.suppress(RuntimeError):  # no more threads can start
                 self.thread.start()
 
     def enter_child(self) -> None:
-        """Let a forked child begin anew: it has none of the threads."""
+        """Reset the state in a forked child, which has no compiling thread."""
         if self.code is None:
             self.thread, self._left.value = None, TIER_UP_CALLS
 
@@ -139,7 +139,7 @@ class OptimizedCode:
             self.finish()
 
     def finish(self) -> None:
-        """Compile the optimized code now, and have it used."""
+        """Compile the optimized code now, and switch to it."""
         with _lock:
             if self.code is None:
                 self.code = self._compiled()
@@ -148,23 +148,23 @@ class OptimizedCode:
 
 
 def wait() -> None:
-    """Wait until the optimized code that other threads compile is there."""
+    """Wait until other threads have compiled the optimized code."""
     for optimized in list(_begun):
         if optimized.thread is not None and optimized.thread.ident is not None:
             optimized.thread.join()
 
 
 def counted(run: Callable[..., object], owner: Any, work: int | None = None) -> Callable:
-    """Return `run`, which runs a kernel on so many elements, by default those that it is given.
+    """Return `run`, with its work counted if `owner` is baseline code.
 
-    They are counted if `owner` has the baseline code.
+    `work` is the number of elements per call, by default the size of the operands.
     """
     optimized: OptimizedCode | None = getattr(owner, "optimized", None)
     if optimized is None:
         return run
 
     def run_counted(*operands: Any) -> None:
-        if optimized.thread is None:  # it may come while this call is under way
+        if optimized.thread is None:  # it may be ready during this call
             optimized.count(sum(map(np.size, operands)) if work is None else work)
         run(*operands)
 
@@ -172,7 +172,7 @@ def counted(run: Callable[..., object], owner: Any, work: int | None = None) -> 
 
 
 def improve(owner: Any) -> bool:
-    """Have optimized code made of a small kernel, if its baseline code has done enough to ask."""
+    """Start to compile optimized code of a small kernel that has reached its threshold."""
     optimized = optimized_code(owner)
     if optimized is None or not optimized.wanted():
         return False
@@ -181,12 +181,12 @@ def improve(owner: Any) -> bool:
 
 
 def optimized_code(owner: Any) -> OptimizedCode | None:
-    """Return the optimized code of a kernel, made or not; None if its code is that already."""
+    """Return a kernel's `OptimizedCode`; None if its code is optimized already."""
     return getattr(getattr(owner, "code", owner), "optimized", None)
 
 
 def finish(owner: Any) -> None:
-    """Compile the optimized code of a kernel now, if it has baseline code."""
+    """Compile the optimized code of a kernel now, if its code is baseline code."""
     optimized = optimized_code(owner)
     if optimized is not None:
         optimized.finish()

@@ -1,8 +1,7 @@
-"""Memory as arrays in compiled code: the one set of views at addresses.
+"""Views of memory as arrays, in compiled code.
 
-Kernels know memory by its address, an integer. None of these views checks bounds or keeps memory
-alive: slicing does the latter by counting references, which costs more than the work on a short
-row.
+Kernels know memory by its address, an integer. These views do not check bounds, and do not keep
+memory alive: counting references costs more than the work on a short row.
 """
 
 import ctypes
@@ -36,8 +35,8 @@ def vector(address, count, dtype):
 
 
 def _span(body: Any, array: IRValue, offset: IRValue, count: IRValue) -> IRValue:
-    # Through an integer: of pointers that LLVM knows to be apart by the same step it makes a chain
-    # of sums, each of which waits for the one before (a fifth of the time of a sum of columns).
+    # The address goes through an integer. If LLVM knows that pointers have one step, it computes
+    # each from the one before, in a chain (a fifth of the time of a sum of columns).
     start = IRValue("i64", body.emit(f"ptrtoint ptr {array.text} to i64"))
     at = body.pointer(body.operate("Add", start, body.index(offset)))
     return IRValue(array.type, at, body.index(count).text)
@@ -45,13 +44,13 @@ def _span(body: Any, array: IRValue, offset: IRValue, count: IRValue) -> IRValue
 
 @intrinsic(None, _span)
 def span(array, offset, count):
-    """Return the array of `count` elements of another from a byte offset on."""
+    """Return `count` elements of an array, from a byte offset on, as an array."""
     return section(array, offset // array.itemsize, count)
 
 
 def _section(body: Any, array: IRValue, start: IRValue, count: IRValue) -> IRValue:
-    # A new name for the address: how sections lie to one another, in loops around loops, took LLVM
-    # a fifth of its time, and led to no better code. What aliases what it still knows.
+    # The address gets a new name. Otherwise LLVM analyses how sections in nested loops lie to one
+    # another, which took a fifth of its time and gave no better code. It still knows what aliases.
     at = body.address(array, body.index(start).text)
     named = body.call("llvm.launder.invariant.group.p0", "ptr", ("ptr", at))
     return IRValue(array.type, named, body.index(count).text)
@@ -59,7 +58,7 @@ def _section(body: Any, array: IRValue, start: IRValue, count: IRValue) -> IRVal
 
 @intrinsic(None, _section)
 def section(array, start, count):
-    """Return the array of `count` elements of a contiguous array, from the one at `start` on."""
+    """Return `count` elements of a contiguous array, from position `start` on, as an array."""
     return array.reshape(-1)[start : start + count]
 
 
@@ -77,7 +76,7 @@ def address_of(array):
 
 @jitable
 def gather_columns(total, part, first):
-    """Add a block's columns to the total, or begin it with those of the first block."""
+    """Add a block's column sums to the total. The first block's sums are the initial total."""
     if first == 0:
         for j in range(np.uintp(part.size)):
             total[j] = part[j]
@@ -87,12 +86,12 @@ def gather_columns(total, part, first):
 
 
 # --- tuples of operands -------------------------------------------------------------------
-# The operands of an elementwise loop are a tuple of rows and, for an operand that is one value
-# throughout, of numbers. Its outputs are a tuple of rows, or `Into`: the operand that is written.
+# The operands of an elementwise loop are a tuple of rows, and of numbers for operands that have one
+# value. Its outputs are a tuple of rows, or `Into`, if it writes one of the operands.
 
 
 class Into:
-    """What stands for outputs that are the operand at some position."""
+    """Stands for the outputs of a loop that writes the operand at a position."""
 
     def __init__(self, position: int) -> None:
         self.position = position
@@ -109,11 +108,10 @@ def _into(body: Any, position: IRValue) -> IRValue:
 
 @intrinsic(None, _into)
 def into(position):
-    """Return the outputs of a loop that writes the operand at a position, which has to be a
-    literal.
+    """Return the outputs of a loop that writes the operand at a position, which is a literal.
 
-    One variable is then both input and output: two that alias fail LLVM's overlap check, and its
-    scalar loop runs.
+    Input and output are then one variable. Two variables for the same memory would fail LLVM's
+    check for overlaps, so its scalar loop would run.
     """
     return _INTO[position]
 
@@ -141,8 +139,8 @@ def _layout(body: Any, table: IRValue, start: IRValue, arrays: IRValue, kinds: I
 def layout(table, start, arrays, kinds):
     """Return the layout of operands from a table: their addresses, then their steps between rows.
 
-    The table holds the addresses of so many `arrays`, then their steps in bytes; the operands are
-    those from `start` on, as many as there are `kinds`.
+    The table has the addresses of `arrays` arrays, then their steps in bytes. The operands are
+    arrays from `start` on, one for each of the `kinds`.
     """
     words = vector(table, 2 * arrays, np.int64)
     chosen = range(start, start + len(kinds))
@@ -165,9 +163,9 @@ def _operands(body: Any, layout: IRValue, row: IRValue, count: IRValue, kinds: I
 
 @intrinsic(None, _operands)
 def operands(layout, row, count, kinds):
-    """Return operands in row number `row` of a layout: `count` elements of each, or one value.
+    """Return the operands in row `row` of a layout: `count` elements of each, or one value.
 
-    Of what is one value, the dtype is in a tuple of its own.
+    `kinds` are dtypes. The dtype of an operand that is one value is in a tuple of its own.
     """
     starts = [layout[k] + row * layout[k + len(kinds)] for k in range(len(kinds))]
     return tuple(
@@ -187,7 +185,7 @@ def _parts(body: Any, group: IRValue, start: IRValue, count: IRValue) -> IRValue
 
 @intrinsic(None, _parts)
 def parts(group, start, count):
-    """Return `count` elements of each operand from `start` on; of one value, the value."""
+    """Return `count` elements of each operand from `start` on. Single values stay."""
     if isinstance(group, Into):
         return group
     return tuple(item[start : start + count] if np.ndim(item) else item for item in group)
@@ -210,7 +208,7 @@ def take(group, i):
 
 
 def _written(body: Any, group: IRValue, outs: IRValue) -> tuple[IRValue, ...]:
-    """Return the rows that a loop writes."""
+    """Return the rows that a loop writes to."""
     if _is_into(outs):
         return (body.parts(group)[outs.type.value.position],)
     return body.parts(outs)
@@ -225,7 +223,7 @@ def _put(body: Any, group: IRValue, outs: IRValue, i: IRValue, results: IRValue)
 
 @intrinsic(None, _put)
 def put(group, outs, i, results):
-    """Write results, one or a tuple of them, to position i of the outputs."""
+    """Write a result, or a tuple of results, to position i of the outputs."""
     rows = (group[outs.position],) if isinstance(outs, Into) else outs
     for row, value in zip(rows, results if isinstance(results, tuple) else (results,), strict=True):
         row[i] = value
@@ -239,10 +237,9 @@ def _interleave(body: Any, group: IRValue, outs: IRValue) -> IRValue:
 
 @intrinsic(None, _interleave)
 def interleave(group, outs):
-    """Ask, after a function's loops, for several vectors at a time if the results are floats.
+    """Let the loops before this call compute several vectors at a time, if results are floats.
 
-    An elementary function is a long chain of steps, each of which waits for the one before, and a
-    processor looks ahead no farther than three or four such chains. What fills it is the same step
-    of several vectors, one after the other, before the next step of any. LLVM does so by itself for
-    short loops alone.
+    An elementary function is a long chain of steps, each of which waits for the one before. A
+    processor looks ahead by three or four such chains only. It is busy if a loop does each step for
+    several vectors before the next step. LLVM does this by itself for short loops only.
     """

@@ -1,15 +1,15 @@
-"""Python objects in compiled code: arrays as they lie in memory, and boxes that hold one.
+"""Python objects in compiled code: arrays as they lie in memory, and boxes that hold an array.
 
-Unboxing an array, as Numba does it, and making one from Python cost more than the work on a few
-elements. Kernels for these take the objects themselves: they look at an operand's fields, and
-make the result through NumPy's C interface. Nothing outside this folder knows where fields lie.
+Unboxing an array as Numba does, and making one from Python, take longer than the work on a few
+elements. Small kernels therefore take the objects themselves: they read the fields of operands, and
+make the result through NumPy's C interface. Only this package knows the offsets of fields.
 
-They lie where a look at samples finds them. Where that fails, as on an interpreter without its lock
-or with another implementation of Python, `supported` is False: there are no kernels of objects,
-`small.SmallKernels` serves nothing, and `data_address` fills tables of addresses from NumPy's own
-attribute. All else runs as it does, with the same bits.
+Samples at import check the offsets. If the check fails, for example on an interpreter without its
+lock or on another implementation of Python, `supported` is False. Then there are no small kernels
+(`small.SmallKernels` serves nothing), and `data_address` reads NumPy's own attribute. Everything
+else runs as usual, with the same bits.
 
-`fields` reads and writes objects in compiled code, `prepare` looks at operands for small kernels.
+`fields` reads and writes objects in compiled code, `prepare` checks operands for small kernels.
 """
 
 import ctypes
@@ -37,7 +37,7 @@ def _word(address: int) -> int:
 
 
 def _as_expected() -> bool:
-    """Return whether arrays, floats and integers lie in memory as this module takes them to."""
+    """Return whether arrays, floats and tuples have the memory layout that this module assumes."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
@@ -68,18 +68,18 @@ def _new_array() -> int:
 
 
 class Boxes(NamedTuple):
-    """Where objects of the class of boxes keep their array, and what else refers to None."""
+    """Offsets in a box: of its array, and of the field that is None."""
 
     array: int
     empty: int
 
 
 class _NoBox:
-    """The class of boxes while none is registered."""
+    """The class of boxes until one is registered."""
 
 
 def _announce() -> bool:
-    """Tell compiled code where things are; False where they are not as it takes them to be."""
+    """Register the symbols of objects; return False if their layout is not as assumed."""
     try:
         if not _as_expected():
             return False
@@ -106,14 +106,14 @@ boxes = Boxes(0, 0)
 
 
 def data_address(array: np.ndarray) -> int:
-    """Return the address of an array's elements: `array.ctypes.data`, in a third of its time."""
+    """Return the address of an array's elements, three times as fast as `array.ctypes.data`."""
     if supported:
         return ctypes.c_ssize_t.from_address(id(array) + DATA).value
     return array.ctypes.data
 
 
 def register(cls: type, sample: Any, array: np.ndarray) -> None:
-    """Make `cls` the class of boxes, of which `sample` holds `array` and otherwise None."""
+    """Register the class of boxes. `sample` is one that holds `array`, and else None."""
     global boxes
     if not supported:
         return

@@ -1,4 +1,4 @@
-"""Calls that compiled code makes of Python, of NumPy and of `prepare`, by their symbols."""
+"""Calls of Python, NumPy and `prepare` in compiled code, by their symbols."""
 
 import ctypes
 from collections.abc import Callable
@@ -24,7 +24,7 @@ int_kind, none = _address_of("int", int), _address_of("none", None)
 @intrinsic("-> word", lambda body: body.object_address(f"{PREFIX}box"))
 def box_kind():
     """Return the address of the class of boxes."""
-    raise NotImplementedError("compiled code knows it by a symbol")
+    raise NotImplementedError("only compiled code has its symbol")
 
 
 def _put_number(body: Any, start: IRValue, value: IRValue, width: IRValue) -> None:
@@ -40,7 +40,7 @@ def _put_number(body: Any, start: IRValue, value: IRValue, width: IRValue) -> No
 
 @intrinsic("word, double, word ->", _put_number)
 def put_number(start, value, width):
-    """Write a number as a float of 8 bytes, or of 4."""
+    """Write a number as a float of 8 or 4 bytes."""
     kind = ctypes.c_double if width == 8 else ctypes.c_float
     kind.from_address(start).value = value
 
@@ -50,7 +50,7 @@ def _new_array(body: Any, model: IRValue, ndim: IRValue, dtype: IRValue) -> str:
         body.load("i64", field(body, model, IRValue("i64", str(offset)))).text
         for offset in (KIND, objects.SHAPE)
     )
-    incref.emit(body, dtype)  # the function takes it
+    incref.emit(body, dtype)  # the function steals this reference
     axes = body.emit(f"trunc i64 {ndim.text} to i32")
     arguments = [("i64", kind), ("i64", dtype.text), ("i32", axes), ("i64", shape)]
     arguments += [("i64", "0"), ("i64", "0"), ("i32", "0"), ("i64", "0")]
@@ -59,8 +59,8 @@ def _new_array(body: Any, model: IRValue, ndim: IRValue, dtype: IRValue) -> str:
 
 @intrinsic("word, word, word -> word", _new_array)
 def new_array(model, ndim, dtype):
-    """Return a new array of the first sizes of another, uninitialised; 0 if memory is short."""
-    raise NotImplementedError("NumPy's function is compiled code's")
+    """Return a new array with the first sizes of another, uninitialised; 0 without memory."""
+    raise NotImplementedError("only compiled code can call NumPy's function")
 
 
 def _new_box(body: Any, kind: IRValue) -> str:
@@ -69,8 +69,8 @@ def _new_box(body: Any, kind: IRValue) -> str:
 
 @intrinsic("word -> word", _new_box)
 def new_box(kind):
-    """Return a new box, all fields 0; 0 if there is no memory for it."""
-    raise NotImplementedError("Python's function is compiled code's")
+    """Return a new box with all fields 0; 0 without memory."""
+    raise NotImplementedError("only compiled code can call Python's function")
 
 
 def _integer_value(body: Any, start: IRValue) -> str:
@@ -83,8 +83,8 @@ def _integer_value(body: Any, start: IRValue) -> str:
 
 @intrinsic("word -> word", _integer_value)
 def integer_value(start):
-    """Return the value of an exact int; -2**63 for one that is too large."""
-    raise NotImplementedError("Python's function is compiled code's")
+    """Return the value of an exact int; -2**63 if it is too large."""
+    raise NotImplementedError("only compiled code can call Python's function")
 
 
 WORDS = 8
@@ -92,7 +92,7 @@ RESULT, LINE, X, Y, Z, SIZE, SINGLE, NUMBER = range(0, 8 * WORDS, 8)
 
 
 class Prepared(NamedTuple):
-    """The results of `prepare`; see there."""
+    """The results of `prepare` (see there)."""
 
     status: int
     result: int
@@ -127,5 +127,5 @@ def call_prepare(x, y, z, dtype_x, dtype_y, dtype_z, target, width, total):
 
 @intrinsic(", ".join(["word"] * 5) + " -> words", _prepare("prepare_in_place"))
 def call_prepare_in_place(x, y, dtype_x, dtype_y, itemsize):
-    """Call `prepare_in_place`, for what it says."""
+    """Call `prepare_in_place` and return its results."""
     raise NotImplementedError("`prepare_in_place` is compiled code")

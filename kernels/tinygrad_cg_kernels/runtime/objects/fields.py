@@ -1,6 +1,6 @@
 """Fields of Python objects, read and written in compiled code.
 
-An object is known in compiled code by its address, an integer; 0 is none.
+In compiled code, an object is its address, an integer. 0 stands for no object.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ def address_of(thing):
 
 @intrinsic("word -> object", lambda body, start: start.text)
 def as_object(start):
-    """Return the object at an address, to be returned: the caller gets our reference to it."""
+    """Return the object at an address as a function's result, with a reference for the caller."""
     thing = _object_at(start)
     decref(start)
     return thing
@@ -37,7 +37,7 @@ def _nothing(body: Any) -> str:
 
 @intrinsic("-> object", _nothing)
 def nothing():
-    """Return None, to be returned."""
+    """Return None as a function's result."""
 
 
 def _incref(body: Any, start: IRValue) -> IRValue:
@@ -47,7 +47,7 @@ def _incref(body: Any, start: IRValue) -> IRValue:
 
 @intrinsic("word -> word", _incref)
 def incref(start):
-    """Count one more reference to the object at an address, which is returned."""
+    """Add a reference to the object at an address; return the address."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_object_at(start)))
     return start
 
@@ -56,12 +56,12 @@ def incref(start):
     "word ->", lambda body, start: body.call("Py_DecRef", "void", ("ptr", body.pointer(start)))
 )
 def decref(start):
-    """Count one reference less."""
+    """Drop a reference to the object at an address."""
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(_object_at(start)))
 
 
 def field(body: Any, start: IRValue, offset: IRValue) -> str:
-    """Return the operand of a field's place."""
+    """Return the operand of the address of a field."""
     return body.pointer(body.operate("Add", start, offset))
 
 
@@ -71,7 +71,7 @@ def _peek(kind: str) -> Callable:
 
 @intrinsic("word, word -> word", _peek("i64"))
 def word(start, offset):
-    """Return a field of an object: the integer at an address and an offset from it."""
+    """Return a field of 64 bits: the integer at an offset from an address."""
     return ctypes.c_int64.from_address(start + offset).value
 
 
@@ -92,7 +92,7 @@ def double(start, offset):
     lambda body, start, offset, value: body.store(value, "i64", field(body, start, offset)),
 )
 def store(start, offset, value):
-    """Write a field of an object."""
+    """Write a field of 64 bits."""
     ctypes.c_int64.from_address(start + offset).value = value
 
 
@@ -102,5 +102,5 @@ def _dtype_address(body: Any, dtype: IRValue) -> IRValue:
 
 @intrinsic(None, _dtype_address)
 def dtype_address(dtype):
-    """Return the address of NumPy's object for a dtype."""
+    """Return the address of NumPy's object of a dtype."""
     return id(np.dtype(dtype))

@@ -1,7 +1,7 @@
-"""Operands of kernels that take objects: looked at, and the result made.
+"""Checks of the operands of small kernels, and allocation of their results.
 
-One compiled function does this for all kernels, which know it by its address: they would take three
-times as long to compile with it inside.
+One compiled function does this for all small kernels, which call it by its symbol. Inlined, it
+would triple the time to compile a kernel.
 """
 
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def count(array):
 
 @jitable
 def same_shape(x, y):
-    """Return whether two arrays have one shape."""
+    """Return whether two arrays have the same shape."""
     outlined()
     ndim = half(x, NDIM)
     if half(y, NDIM) != ndim:
@@ -82,7 +82,7 @@ def same_shape(x, y):
 
 @jitable
 def number(thing, width):
-    """Return whether an object is a number that floats of a width represent, and its value."""
+    """Return whether an object is a number that a float of this width can represent; its value."""
     outlined()
     most, largest = (objects.DOUBLE, 2**53) if width == 8 else (objects.SINGLE, 2**24)
     kind = word(thing, KIND)
@@ -97,12 +97,13 @@ def number(thing, width):
 
 def _make_prepare(slot: int, empty: int, most: int) -> Callable:
     def prepare(x, y, z, dtype_x, dtype_y, dtype_z, target, width, total, info):
-        """Look at up to three operands and make the result: 1; 0 where they are not for a
-        small kernel, -1 where memory is short. The rest is written to `info`:
-        the result, the addresses of its elements and of the operands', how many there are, and
-        which operand is one value (1, 2; 0 for none).
+        """Check up to three operands and make the result.
 
-        `width` is that of the floats with which Python's numbers may be combined, or 0. With
+        Return 1; 0 if a small kernel does not take the operands, -1 without memory. `info` gets
+        the result, the addresses of its elements and of the operands' elements, their number, and
+        which operand is a single value (1 or 2; 0 for none).
+
+        Python's numbers may be operands beside floats of the size `width`, if that is not 0. With
         `total` the result has no axes.
         """
         table, position, value = info, 0, 0.0
@@ -160,10 +161,10 @@ def _make_prepare(slot: int, empty: int, most: int) -> Callable:
 
 def _make_prepare_in_place(most: int) -> Callable:
     def prepare_in_place(x, y, dtype_x, dtype_y, itemsize, info):
-        """Look at an operand that is the output and another one: 1; 0 where they are not for it.
+        """Check an operand that is also the output, and another operand.
 
-        Where their elements lie, how many there are, and whether the other is one value, is written
-        to `info` as `prepare` writes it.
+        Return 1; 0 if a small kernel does not take them. `info` gets the addresses of their
+        elements, the number of elements, and whether the second operand is a single value.
         """
         if word(x, KIND) != array_kind() or word(y, KIND) != array_kind():
             return 0
@@ -185,25 +186,25 @@ def _make_prepare_in_place(most: int) -> Callable:
 
 
 _prepared: dict[bool, Any] = {}
-"""What was compiled: for kernels that write an operand, and for the others."""
+"""The compiled functions, by whether kernels write to an operand."""
 
 
 def _wanted(most: int, in_place: bool) -> tuple[service.KernelSource, signatures.Signature]:
-    """Return what the compile service is asked for."""
+    """Return the source and the signature for the compile service."""
     function = _make_prepare_in_place(most) if in_place else _make_prepare(*objects.boxes, most)
     name, count = ("prepare_in_place", 6) if in_place else ("prepare", 10)
     return service.KernelSource(function, name), signatures.words(count)
 
 
 def begin(most: int, in_place: bool = False) -> None:
-    """Have another core compile what small kernels call, until `ready` is called."""
+    """Have another core compile the function that small kernels call, until `ready` is called."""
     if in_place not in _prepared:
         service.begin(*_wanted(most, in_place), OPTIMIZED)
 
 
 def ready(most: int, in_place: bool = False) -> None:
-    """Compile what small kernels call, before they are loaded. They do `most` elements."""
-    memory.keep_heap()  # results of `most` elements are the allocator's
+    """Compile the function that small kernels call, for at most `most` elements."""
+    memory.keep_heap()  # memory of results comes from the allocator
     if in_place not in _prepared:
         source, signature = _wanted(most, in_place)
         owned = service.compile(source, signature, level=OPTIMIZED)

@@ -1,8 +1,8 @@
-"""Loops inside NumPy's generalized ufuncs, `matmul` among them, as functions of compiled code.
+"""Calls of the inner loops of NumPy's generalized ufuncs, such as `matmul`, in compiled code.
 
-A ufunc has a compiled function for each choice of dtypes, which takes addresses of operands and
-result, sizes and strides. Compiled code that calls it computes what NumPy does, by the same
-routine of BLAS, and with the same bits.
+A ufunc has a compiled loop for each choice of dtypes, which takes the addresses of operands and
+results, sizes and strides. Compiled code that calls the loop runs the same BLAS routine as NumPy,
+with the same bits.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.runtime import objects
 
 
 class _Ufunc(ctypes.Structure):
-    """The first fields of `PyUFuncObject`, which are a part of NumPy's interface in C."""
+    """The first fields of `PyUFuncObject`, which are part of NumPy's C API."""
 
     _fields_ = [
         ("head", ctypes.c_char * object.__basicsize__),
@@ -29,9 +29,9 @@ class _Ufunc(ctypes.Structure):
 
 @cache
 def inner_loop(ufunc: Any, dtype: np.dtype) -> tuple[int, int] | None:
-    """Return the addresses of a ufunc's loop over arrays of one dtype, and of what it is given.
+    """Return the addresses of a ufunc's loop for one dtype, and of the loop's data.
 
-    None where there is no such loop, or a ufunc does not lie in memory as this module takes it to.
+    None if there is no such loop, or if the ufunc's memory layout is not as assumed.
     """
     kinds = f"{dtype.char * ufunc.nin}->{dtype.char * ufunc.nout}"
     if not objects.supported or kinds not in ufunc.types:
@@ -50,5 +50,5 @@ def inner_loop(ufunc: Any, dtype: np.dtype) -> tuple[int, int] | None:
 
 @intrinsic(", ".join(["word"] * 5) + " ->", address_call)
 def call_loop(loop, operands, sizes, steps, data):
-    """Call a ufunc's loop at an address, with the addresses of what it takes."""
+    """Call the loop of a ufunc by its address, with the addresses of its arguments."""
     ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(loop)(operands, sizes, steps, data)
