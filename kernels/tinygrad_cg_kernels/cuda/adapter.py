@@ -1,9 +1,9 @@
-"""The only module that imports numba.cuda or CuPy: what other modules need of them, they take here.
+"""The only module that imports numba.cuda or CuPy. All other modules use them through this one.
 
-`arrays` is the library of device arrays: the module CuPy. In Numba's CUDA simulator kernels run as
-Python, and the tests have a stand-in for CuPy. Work goes to the current stream of the thread: the
-default stream, unless the thread has entered `own_stream`. The default stream waits for the others,
-and they for it, so arrays may pass between threads at either end of such a block.
+`arrays` is the library of device arrays: the module CuPy. In Numba's CUDA simulator, kernels run as
+Python, and the tests replace CuPy. Work goes to the current stream of the thread: the default
+stream, or that of `own_stream`. The default stream waits for other streams, and they wait for it,
+so threads may exchange arrays before and after such a block.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from tinygrad_cg_kernels.runtime import numba_backend
 
 cuda: Any = None  # numba.cuda; None on platforms that Numba has no CUDA for
 with contextlib.suppress(ImportError), warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # Numba's own module tells of its successor, numba-cuda
+    warnings.simplefilter("ignore")  # Numba's module warns that numba-cuda replaces it
     from numba import cuda
     from numba.core import config
 
@@ -69,9 +69,9 @@ def array_module() -> Any:
 
 
 def linalg_errors() -> contextlib.AbstractContextManager[None]:
-    """Have functions of matrices raise LinAlgError as NumPy's do, in this thread, in a block.
+    """Return a context in which functions of matrices raise LinAlgError, as in NumPy.
 
-    CuPy's do not ask the GPU whether they found a result unless they are told to.
+    By default, CuPy's functions do not check on the GPU whether they found a result.
     """
     import cupyx  # pyright: ignore[reportMissingImports]
 
@@ -91,14 +91,14 @@ def stream() -> Any:
 
 @contextlib.contextmanager
 def own_stream() -> Iterator[None]:
-    """Send this thread's work to a stream of its own, which other threads' work does not delay."""
+    """Send this thread's work to a stream of its own, so that other threads do not delay it."""
     with array_module().cuda.Stream() as own:
         yield
         own.synchronize()
 
 
 def synchronize() -> None:
-    """Wait until the work of this thread's stream is done."""
+    """Wait until this thread's stream has done its work."""
     array_module().cuda.get_current_stream().synchronize()
 
 
@@ -106,7 +106,7 @@ def synchronize() -> None:
 
 
 def device_kernel(function: Callable) -> Any:
-    """Return a kernel for the device. Its module must hold `cuda` of this module by that name."""
+    """Return a kernel for the device. Its module must have this module's `cuda` as a global."""
     numba_backend.register_helpers()
     return cuda.jit(function)
 
@@ -114,9 +114,9 @@ def device_kernel(function: Callable) -> Any:
 def scalar_function(function: Callable, kernel: Callable | None = None) -> Callable:
     """Return a scalar function as device code calls it.
 
-    In the simulator it runs as Python, on numbers of NumPy, without warnings as compiled code does.
-    Where it calls what Python has no meaning for it is the `kernel` of the CPU for arrays, if there
-    is one, or else compiled for the CPU.
+    In the simulator, it runs as Python on NumPy scalars, without warnings, as compiled code does.
+    If it calls something that cannot run as Python, the CPU's `kernel` for arrays replaces it, or
+    the function is compiled for the CPU.
     """
     compiled = build.scalar_function(function)
     return _simulated_function(function, compiled, kernel) if simulated() else compiled
@@ -143,14 +143,14 @@ def _simulated_function(function: Callable, device: Callable, kernel: Callable |
 
 
 def _number(kernel: Callable, *numbers: Any) -> Any:
-    """Return the number that a kernel of arrays computes of numbers."""
+    """Return the result of a kernel of arrays for scalars."""
     return kernel(*map(np.asarray, numbers))[()]
 
 
 def device_function(function: Callable) -> Callable:
     """Return a helper of the library as device code calls it.
 
-    In the simulator it runs as Python, without warnings as compiled code does.
+    In the simulator, it runs as Python without warnings, as compiled code does.
     """
     return _silent(function) if simulated() else cuda.jit(device=True)(function)
 
@@ -164,15 +164,15 @@ def _silent(function: Callable) -> Callable:
 
 
 def in_kernels() -> Any:
-    """Return `cuda` as a function finds it that is made of a text and called by kernels.
+    """Return the `cuda` for generated functions that kernels call.
 
-    The simulator replaces the name where a kernel is defined, and nowhere else.
+    The simulator replaces that name only in the module of a kernel.
     """
     return _InKernel() if simulated() else cuda
 
 
 class _InKernel:
-    """What the kernel that the simulator runs has for `cuda`."""
+    """Stands for `cuda` in functions called by a kernel in the simulator."""
 
     def __getattr__(self, name: str) -> Any:
         from numba.cuda.simulator import kernel
@@ -181,23 +181,23 @@ class _InKernel:
 
 
 def scalar_type(dtype: np.dtype) -> Any:
-    """Return the type that device code declares shared memory of."""
+    """Return the type by which device code declares shared memory."""
     return numba.from_dtype(dtype)
 
 
 def threads() -> int:
-    """Return how many threads a block of the library's kernels has: a power of two."""
+    """Return the number of threads in a block of the library's kernels, a power of two."""
     return SIMULATED_THREADS if simulated() else THREADS
 
 
 def blocks_for(count: int) -> int:
-    """Return how many blocks to launch for `count` elements, where threads loop over the rest."""
+    """Return the number of blocks for `count` elements. Threads loop over the rest."""
     most = MAX_SIMULATED_BLOCKS if simulated() else MAX_BLOCKS
     return min(-(-count // threads()), most)
 
 
 def launch(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any = None) -> None:
-    """Launch a kernel of the library on the stream of this thread, `threads()` in a block."""
+    """Launch a kernel of the library on the stream of this thread, by default in full blocks."""
     if simulated():
         launch_for_user(kernel, blocks, arguments, block or threads())
     else:
@@ -205,7 +205,7 @@ def launch(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any = None
 
 
 def launch_for_user(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any) -> None:
-    """Launch a kernel on the stream of this thread; Numba warns of a grid with few blocks."""
+    """Launch a user's kernel on the stream of this thread. Numba warns of grids with few blocks."""
     if simulated():
         array_module().cuda.get_current_stream().run(_simulated(kernel[blocks, block]), arguments)
     else:
@@ -215,9 +215,9 @@ def launch_for_user(kernel: Any, blocks: Any, arguments: Sequence[Any], block: A
 def _configured(kernel: Any, blocks: int, block: int, stream: Any) -> Any:
     """Return ``kernel[blocks, block, stream]``, without Numba's warning of a grid with few blocks.
 
-    Numba warns where it makes a configuration. A setting, or a filter of warnings, would be that of
-    all threads, and of the user's kernels too. So the configuration is a copy, with the right
-    number of blocks, of one for a grid with many, which Numba keeps and is not to be changed.
+    Numba warns when it makes a configuration. A setting, or a filter of warnings, would affect all
+    threads and the user's kernels. So this returns a copy, with the right number of blocks, of a
+    configuration for a large grid. Numba caches that one, so it must not be changed itself.
     """
     if blocks >= MIN_QUIET_BLOCKS:
         return kernel[blocks, block, stream]
@@ -236,16 +236,16 @@ def _simulated(kernel: Any) -> Callable[..., None]:
 
 
 class Driver:
-    """NVIDIA's driver, by the packages cuda.core and cuda.bindings, which numba-cuda comes with."""
+    """NVIDIA's driver, through the packages cuda.core and cuda.bindings, which numba-cuda needs."""
 
     def __init__(self, core: Any, bindings: Any) -> None:
         self._core, self._bindings = core, bindings
         self._threads = threading.local()
 
     def load(self, kernel: Any, kinds: Sequence[Any]) -> tuple[Any, Any]:
-        """Return a kernel, compiled by Numba for arguments of some kinds, as the driver knows it.
+        """Return the driver's handle of a kernel that Numba compiled for kinds of arguments.
 
-        What it is part of comes with it, and has to live as long. See `launches` for kinds.
+        The second result owns the kernel, and has to live as long. See `launches` for kinds.
         """
         signature = tuple(map(argument_type, kinds))
         text, _ = cuda.compile_ptx_for_current_device(kernel.py_func, signature)
@@ -254,7 +254,7 @@ class Driver:
         return self._bindings.CUfunction(int(loaded.handle)), loaded
 
     def launch(self, loaded: tuple[Any, Any], blocks: int, block: int, room: int) -> None:
-        """Launch a kernel on the stream of this thread; `room` holds its arguments' addresses."""
+        """Launch a kernel on the stream of this thread. `room` has its arguments' addresses."""
         if not hasattr(self._threads, "known"):
             self._core.Device(0).set_current()
             self._threads.known = True
@@ -270,7 +270,7 @@ class Driver:
 
 @cache
 def driver() -> Driver | None:
-    """Return the driver for kernels that are kept ready; None without its packages."""
+    """Return the driver for prepared kernels; None if its packages are missing."""
     if simulated():
         return None
     try:
@@ -282,14 +282,14 @@ def driver() -> Driver | None:
 
 
 def argument_type(kind: Any) -> Any:
-    """Return Numba's type of an argument of a kind, see `launches`."""
+    """Return Numba's type for a kind of argument (see `launches`)."""
     if isinstance(kind, np.dtype):
         return numba.types.Array(numba.from_dtype(kind), 1, "C")
     return numba.types.int64 if kind is None else numba.types.UniTuple(numba.types.int64, kind)
 
 
 def entries(text: str) -> list[str]:
-    """Return the names of the kernels of a text in PTX."""
+    """Return the names of the kernels in a PTX text."""
     return re.findall(r"\.visible\s+\.entry\s+([\w$]+)", text)
 
 
@@ -297,9 +297,9 @@ def entries(text: str) -> list[str]:
 
 
 def memory(array: Any) -> tuple[Any, tuple[int, ...], int]:
-    """Return the memory that an array looks at, as kernels take it: a vector of elements.
+    """Return the memory of an array as kernels take it: a vector of elements.
 
-    With it the array's steps in elements, and the position of its first element.
+    The other results are the array's steps in elements, and the position of its first element.
     """
     itemsize = array.dtype.itemsize
     low = high = 0
@@ -313,14 +313,14 @@ def memory(array: Any) -> tuple[Any, tuple[int, ...], int]:
 
 
 def device_number(pointer: int) -> int:
-    """Return the number of the GPU that memory is on; 0 for that of an empty array."""
+    """Return the number of the GPU that has an address; 0 for that of an empty array."""
     if not pointer:
         return 0
     return array_module().cuda.runtime.pointerGetAttributes(pointer).device
 
 
 def argument(value: Any) -> Any:
-    """Return an array of the device as a kernel of a user takes it; anything else as it is."""
+    """Return a device array as a user's kernel takes it; anything else as it is."""
     if simulated() and isinstance(value, array_module().ndarray):
         from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
@@ -331,9 +331,9 @@ def argument(value: Any) -> Any:
 
 
 class Vector:
-    """Elements of a device array's memory in a row, which it keeps alive.
+    """A contiguous vector of elements in a device array's memory, which it keeps alive.
 
-    It names no stream: kernels are launched on the one that the array's library works on, and
+    Its interface names no stream: kernels are launched on the stream of the array's library, and
     Numba would wait for a stream that is named.
     """
 
@@ -356,5 +356,5 @@ class Vector:
 
 
 def _vector(array: Any, offset: int, count: int) -> Any:
-    """Return `count` elements of memory that begin some bytes from an array's first element."""
+    """Return `count` elements of memory, from a byte offset to an array's first element on."""
     return (array_module().Memory if simulated() else Vector)(array, offset, count)

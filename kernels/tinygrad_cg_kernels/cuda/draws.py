@@ -1,8 +1,8 @@
 """Random numbers on the device, those of NumPy's Philox generator: the same bits, the same state.
 
-The generator numbers its blocks of four words by a counter, and a block is a function of its number
-and the key alone. So threads compute blocks by themselves; the generator on the host is then sent
-on, to where drawing as many words there would have left it.
+The generator numbers its blocks of four words by a counter. A block is a function of its number and
+the key, so threads compute blocks independently. Afterwards, the generator on the host is advanced
+as if it had drawn these words.
 """
 
 from collections.abc import Callable
@@ -37,9 +37,9 @@ def _high_product(x: Any, y: Any) -> Any:
 
 
 def _block(number: Any, seed: Any) -> Any:
-    """Return the four words of a block, counted from the generator's present one.
+    """Return the four words of a block, counted from the generator's current block.
 
-    `seed` is the present counter, of four words, and the key, of two, each by its halves.
+    `seed` has the current counter (four words) and the key (two words), each as two halves.
     """
     c0 = (np.uint64(seed[1]) << _HALF | np.uint64(seed[0])) + np.uint64(number)
     c1 = np.uint64(seed[3]) << _HALF | np.uint64(seed[2])
@@ -66,7 +66,7 @@ def _double(word: Any) -> Any:
 
 
 def _single(word: Any) -> Any:
-    """Return a number below 1: what would round up to it begins again at 0."""
+    """Return a number below 1. One that would be rounded to 1 becomes 0."""
     number = np.float32(np.float64(word >> _FRACTION) * _STEP)
     return number if number < np.float32(1) else np.float32(0)
 
@@ -104,7 +104,7 @@ def kernel(units, before, count, shift, kept, low, seed, out):
 
 
 def _integer(word: Any, shift: Any, low: Any) -> Any:
-    """Return the upper bits of a word, from `low` on; it begins again at 0 after the largest."""
+    """Return `low` plus the upper bits of a word, modulo 2**64."""
     return (word >> np.uint64(shift)) + (np.uint64(low[1]) << _HALF | np.uint64(low[0]))
 
 
@@ -115,10 +115,10 @@ def _kernel(source: str, function: Callable) -> launches.DeviceKernel:
 
 
 def numbers(generator: Any, count: int, dtype: np.dtype) -> Any:
-    """Return `count` draws from 0 up to 1, as ``Generator.random`` gives them, cast to a dtype.
+    """Return `count` numbers in [0, 1), those of ``Generator.random``, cast to a dtype.
 
-    `generator` is a bit generator of NumPy, Philox, and goes on as there. The dtype is float64 or
-    float32; of that no draw is 1 by rounding, it is 0 then.
+    `generator` is NumPy's bit generator Philox, which is advanced as by NumPy. The dtype is float64
+    or float32. A float32 that would be rounded to 1 is 0.
     """
     if dtype not in (FLOAT32, FLOAT64):
         raise TypeError(f"random numbers on the device are float64 or float32, not {dtype}")
@@ -131,17 +131,17 @@ def numbers(generator: Any, count: int, dtype: np.dtype) -> Any:
 
 
 def bits_of(low: int, high: int, dtype: np.dtype) -> int | None:
-    """Return how many bits an integer from `low` to `high` - 1 takes of a word of the generator.
+    """Return how many bits of a word an integer from `low` to `high` - 1 takes.
 
-    None where NumPy rejects words, as it does unless the range is a power of two, and for integers
-    of one or two bytes, for which it divides words further.
+    None if NumPy draws otherwise: it rejects words unless the range is a power of two, and it
+    divides words further for integers of one or two bytes.
     """
     span = high - low
     return span.bit_length() - 1 if span & (span - 1) == 0 and dtype.itemsize >= 4 else None
 
 
 def integers(generator: Any, count: int, low: int, high: int, dtype: np.dtype) -> Any:
-    """Return `count` integers as ``Generator.integers``, which goes on as there; see `bits_of`."""
+    """Return `count` integers as ``Generator.integers`` does, for a range with `bits_of`."""
     bits = bits_of(low, high, dtype)
     if bits is None:
         raise ValueError(f"integers from {low} to {high} of {dtype} are not drawn on the device")
@@ -155,7 +155,7 @@ def integers(generator: Any, count: int, low: int, high: int, dtype: np.dtype) -
         _launch(kernel, state, count, out, [count, 64 - bits, start])
         _skip(generator, count)
     else:
-        # A word has two halves, of which the generator keeps the second for the next integer.
+        # An integer takes half a word. The generator keeps the other half for the next integer.
         kept = state["uinteger"] if state["has_uint32"] else -1
         halves = count - state["has_uint32"]
         words = -(-halves // 2)
@@ -169,8 +169,8 @@ def integers(generator: Any, count: int, low: int, high: int, dtype: np.dtype) -
 def _launch(
     kernel: launches.DeviceKernel, state: Any, words: int, out: Any, rest: list[Any]
 ) -> None:
-    """Launch a kernel for the blocks that the next words of a generator are in."""
-    used, position = divmod(state["buffer_pos"], LANES)  # 1 and 0 where the block is used up
+    """Launch a kernel for the blocks that contain the generator's next words."""
+    used, position = divmod(state["buffer_pos"], LANES)  # 1 and 0 if the block is used up
     units = max(1, -(-(position + words) // LANES))
     counter = (_number(state["state"]["counter"]) + used) % _COUNTERS
     seed = (*_halves(counter, 4), *_halves(_number(state["state"]["key"]), 2))
@@ -179,10 +179,10 @@ def _launch(
 
 
 def _skip(generator: Any, words: int) -> int:
-    """Send a generator on by a number of words; return the last of them."""
+    """Advance a generator by a number of words; return the last word."""
     state = generator.state
     blocks, lane = divmod(state["buffer_pos"] + words - 1, LANES)
-    if blocks:  # to the end of the block before
+    if blocks:  # to the end of the block before the last word's
         counter = (_number(state["state"]["counter"]) + blocks - 1) % _COUNTERS
         inner = {**state["state"], "counter": _words(counter, 4)}
         generator.state = {**state, "state": inner, "buffer_pos": LANES}
@@ -191,7 +191,7 @@ def _skip(generator: Any, words: int) -> int:
 
 
 def _number(words: Any) -> int:
-    """Return the number that words are, the lowest first."""
+    """Return the number with these words, lowest first."""
     return sum(int(word) << 64 * i for i, word in enumerate(words))
 
 

@@ -1,9 +1,9 @@
-"""Elementwise kernels on the device, of the scalar functions of the CPU's kernels.
+"""Elementwise kernels on the device, made from the scalar functions of the CPU's kernels.
 
 A kernel is a loop over the result's elements, which all threads of the grid share. Operands are
-vectors of memory. In a flat kernel each is a row of all elements or one value; otherwise positions
-follow from the result's index, by sizes and steps that are arguments. Loads convert to the dtype
-that the function is computed in, so no operand is copied.
+vectors of memory. In a flat kernel, each is a row of all elements or one value. Otherwise,
+positions follow from the result's index, and from sizes and steps, which are arguments. Loads
+convert elements to the dtype of the computation, so no operand is copied.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,16 +74,16 @@ def truth(x: Any) -> Any:
 
 
 def converter(source: np.dtype, target: np.dtype) -> Callable:
-    """Return a function of device code that converts one number."""
+    """Return a device function that converts a number."""
     if source == target:
         return adapter.device_function(same)
     return adapter.device_function(truth) if target.kind == "b" else target.type
 
 
 def define(source: str, names: dict[str, Any], module: dict[str, Any]) -> Any:
-    """Return the kernel that a text defines, closing over what stands for `names` in it.
+    """Return the kernel that a text defines. It closes over the values of `names`.
 
-    Its globals are those of a module, among which the simulator looks for `cuda`.
+    Its globals are those of `module`, in which the simulator looks for `cuda`.
     """
     text = f"def make({', '.join(names)}):" + source.replace("\n", "\n    ")
     code, scope = compiled(f"{text}\n    return kernel\n", title_of("device kernel")), {}
@@ -92,9 +92,9 @@ def define(source: str, names: dict[str, Any], module: dict[str, Any]) -> Any:
 
 
 class Map:
-    """A scalar function as kernels of any number of operands and outputs.
+    """A scalar function made into kernels, with any number of operands and outputs.
 
-    `kernel` is that of the CPU, for the simulator: see `adapter.scalar_function`.
+    `kernel` is the CPU's kernel, for the simulator (see `adapter.scalar_function`).
     """
 
     def __init__(self, name: str, function: Callable, kernel: Elementwise | None = None) -> None:
@@ -108,7 +108,7 @@ class Map:
         results: Sequence[np.dtype],
         outs: Sequence[Any] = (),
     ) -> list[Any]:
-        """Return new arrays of dtypes `results`, or fill `outs`; operands become `loop`."""
+        """Return new arrays of dtypes `results`, or fill `outs`. Operands are cast to `loop`."""
         parts = [adapter.memory(array) for array in arrays]
         layout = self._merge(arrays, parts)
         if not outs:
@@ -153,24 +153,24 @@ def _arguments(layout: DeviceLayout, parts: Sequence[tuple], targets: Sequence[A
 
 
 def _refuse_wide(name: str, dtypes: Sequence[np.dtype]) -> None:
-    """Raise TypeError for dtypes that no device has."""
+    """Raise TypeError for dtypes that devices do not have."""
     for dtype in dtypes:
         if loop_dtype(dtype).char in "gG":
             raise TypeError(f"{no_kernel(name, *dtypes)} on a GPU: cast to float64 first")
 
 
 class DeviceElementwise:
-    """The kernel of the CPU for arrays of the device: same arguments, dtypes, shapes, errors."""
+    """A CPU kernel for device arrays, with the same arguments, dtypes, shapes and errors."""
 
     def __init__(self, kernel: Elementwise) -> None:
         self._kernel, self._map = kernel, Map(kernel.name, kernel.function, kernel)
-        self._accepted: DtypeSignature | None = None  # the last that was found to be computed
+        self._accepted: DtypeSignature | None = None  # the last one that `check_loop` accepted
 
     def __repr__(self) -> str:
         return f"<device kernel {self._kernel.name}>"
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        """Apply the function to arrays that broadcast together."""
+        """Apply the function to arrays, which are broadcast."""
         kernel = self._kernel
         if len(arrays) != kernel.inputs:
             raise TypeError(f"{kernel.name} takes {kernel.inputs} arrays, got {len(arrays)}")
@@ -215,7 +215,7 @@ def _range(array: Any) -> tuple[int, int]:
 
 
 class DevicePointwise:
-    """A user's scalar function, whose result may be a tuple, for arrays of the device."""
+    """A user's scalar function, which may return a tuple, for device arrays."""
 
     def __init__(self, kernel: Pointwise) -> None:
         self._kernel, self._single = kernel, DeviceElementwise(kernel.single)
@@ -235,7 +235,7 @@ class DevicePointwise:
 
 
 def elementwise(name: str, function: Callable, dtype: np.dtype) -> Callable[..., Any]:
-    """Return a function of arrays that computes `function` of them in one dtype."""
+    """Return a function of arrays that applies `function`, computed in one dtype."""
     kernel = Map(name, function)
     return partial(_apply, kernel, dtype)
 

@@ -1,10 +1,10 @@
 """Reductions on the device: a function of operands, combined over axes in a fixed order.
 
-Elements are combined in chunks whose sizes depend on shapes alone, so the same operands give the
-same bits at each run. Where the operands' memory runs along a reduced axis, a block of threads
-shares a chunk: each thread combines every so many elements, and then their results are combined as
-`groups` says. Where it runs along a kept axis, one thread goes through a chunk of each of its
-columns. Several chunks make partial results, which are reduced in the same way.
+Elements are combined in chunks whose sizes depend on shapes only, so each run gives the same bits.
+If a reduced axis is the one with the smallest step, a block of threads shares a chunk: each thread
+combines elements at regular distances, and the results of threads are combined as in `groups`. If a
+kept axis is, one thread processes a chunk of a column. If there are several chunks, their partial
+results are reduced in the same way.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from tinygrad_cg_kernels.cuda.groups import tree
 from tinygrad_cg_kernels.cuda.layouts import reduced, split, walk
 
 THREADS = adapter.threads()  # in a block; a power of two
-PER_THREAD = 4 if adapter.simulated() else 16  # elements of a chunk for each thread of a block
+PER_THREAD = 4 if adapter.simulated() else 16  # elements of a chunk, per thread of the block
 COLUMN = 4 if adapter.simulated() else 512  # elements of a column in a chunk
 
 _SOURCE = """
@@ -75,9 +75,9 @@ def _source(by_columns: bool, operands: int) -> str:
 
 
 class Fold:
-    """A reduction over axes: `load` of the operands' elements, put together by `combine`.
+    """A reduction over axes: `load` is applied to the operands' elements, `combine` to pairs.
 
-    Both are scalar functions of kernels; `combine` is associative, but for rounding.
+    Both are scalar functions of kernels. `combine` is associative, except for rounding.
     """
 
     def __init__(self, name: str, load: Callable, combine: Callable) -> None:
@@ -94,10 +94,10 @@ class Fold:
         start: Any,
         keepdims: bool = False,
     ) -> Any:
-        """Return the reduction of operands that broadcast, as an array of dtype `state`.
+        """Return the reduction of operands, which are broadcast, as an array of dtype `state`.
 
-        Operands are converted to the dtypes `loop`. `start` does not change what it is combined
-        with; it is the result over no elements.
+        Operands are converted to the dtypes `loop`. `start` is the identity of `combine`, and the
+        result over no elements.
         """
         parts = [adapter.memory(array) for array in arrays]
         steps = tuple([part[1] for part in parts])

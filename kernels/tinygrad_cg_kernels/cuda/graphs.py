@@ -1,10 +1,10 @@
-"""Launches that a program repeats, as one launch of a CUDA graph.
+"""The launches of a program as one launch of a CUDA graph.
 
-CuPy captures and launches, not cuda.core: arrays and streams are CuPy's, CuPy is there wherever a
-GPU is used, and its graph frees itself. It refuses cuBLAS and cuSOLVER during a capture, so what is
-captured are launches of the library's own kernels alone, between two operations on arrays. They
-work on memory that the graph keeps: arguments are copied there before each launch, results from
-there after it. Nothing is allocated, compiled or loaded during a capture.
+CuPy captures and launches graphs, not cuda.core: arrays and streams are CuPy's, CuPy is installed
+wherever a GPU is used, and its graphs free themselves. CuPy refuses cuBLAS and cuSOLVER during a
+capture, so only launches of the library's own kernels, between two operations on arrays, are
+captured. They work on memory that the graph keeps. Arguments are copied there before each launch,
+and results from there after it. Nothing is allocated, compiled or loaded during a capture.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ MIN_SAVED_LAUNCHES = 4
 """A graph is made if it saves this many launches. Each copy costs one launch, the graph another."""
 
 Role = Literal["read", "written", "constant"]
-"""What kernels do with an array; a constant is the same array at each call."""
+"""What kernels do with an array. A constant is the same array in each call."""
 
 Launch = Callable[[Sequence[Any], Any], None]
 
@@ -31,11 +31,11 @@ def wanted() -> bool:
 
 
 class Repeated:
-    """Launches on arrays: one by one at the first call, captured at the second, then replayed.
+    """Launches on arrays. The first call launches one by one, the second captures, others replay.
 
-    ``launch(arrays, own)`` makes the launches, `own` being what ``make()`` returned: further memory
-    that they use. `arrays` have the `roles`, and the same shapes and dtypes at each call. Where a
-    graph saves nothing, or fails, all calls launch one by one; `note` says which it is.
+    ``launch(arrays, own)`` makes the launches; `own` is further memory, made by ``make()``.
+    `arrays` have the `roles`, and the same shapes and dtypes in each call. If a graph saves too
+    little, or fails, all calls launch one by one. `note` says what happens.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Repeated:
         _all.add(self)
 
     def __call__(self, arrays: Sequence[Any]) -> None:
-        """Launch on these arrays, in one way or the other."""
+        """Launch on these arrays, one by one or as a graph."""
         if self._calls and not self._refused and self._replay(arrays):
             return
         self._launch(arrays, self._make())
         self._calls += 1
 
     def _replay(self, arrays: Sequence[Any]) -> bool:
-        """Launch the graph, captured if there is none; return whether that was done."""
+        """Launch the graph, captured now if there is none; return whether that worked."""
         with self._lock:
             if self._refused or _is_capturing():
                 return False
@@ -68,7 +68,7 @@ class Repeated:
                 if self._graph is None:
                     self._graph = self._capture(arrays)
                 self._graph.launch(arrays)
-            except Exception as error:  # of the driver, the library of arrays, of either's version
+            except Exception as error:  # any error of the driver or of CuPy
                 self._graph, self._refused = None, True
                 said = f"{type(error).__name__}: {error}".splitlines()[0]
                 self.note = f"{self._count} launches: no CUDA graph ({said})"
@@ -84,7 +84,9 @@ class Repeated:
             for array, role in pairs
         ]
         own = self._make()
-        stream = library.cuda.Stream(non_blocking=True)  # another would stop the default stream
+        stream = library.cuda.Stream(
+            non_blocking=True
+        )  # a blocking one would stop the default stream
         with no_collection(), stream:
             stream.begin_capture()
             try:
@@ -97,7 +99,7 @@ class Repeated:
         return _Graph(graph, kept, own, self._roles)
 
     def clear(self) -> None:
-        """Free the graph and its memory; the next call captures anew."""
+        """Free the graph and its memory. The next call captures again."""
         self._graph = None
 
 
@@ -111,7 +113,7 @@ class _Graph:
     def launch(self, arrays: Sequence[Any]) -> None:
         """Copy what is read, launch, and copy what was written, on the stream of this thread."""
         stream = adapter.array_module().cuda.get_current_stream()
-        stream.wait_event(self._done)  # another thread's stream may not have left the memory
+        stream.wait_event(self._done)  # another thread's stream may still use the memory
         triples = list(zip(self._kept, arrays, self._roles, strict=True))
         for kept, array, role in triples:
             if kept.shape != array.shape or kept.dtype != array.dtype:
@@ -127,13 +129,13 @@ class _Graph:
         self._done.record(stream)
 
     def __del__(self) -> None:
-        """Wait for the last launch: on another stream than the memory's it may still run."""
+        """Wait for the last launch, which may still run on another stream than the memory's."""
         with contextlib.suppress(Exception):  # also at the end of the process
             self._done.synchronize()
 
 
 def _is_capturing() -> bool:
-    """Return whether the caller captures what this thread launches."""
+    """Return whether the caller is capturing the launches of this thread."""
     stream = adapter.array_module().cuda.get_current_stream()
     return bool(stream.ptr) and stream.is_capturing()  # the default stream captures nothing
 
@@ -142,6 +144,6 @@ _all: WeakSet[Repeated] = WeakSet()
 
 
 def clear() -> None:
-    """Free all graphs, and their memory; programs capture anew when they are called."""
+    """Free all graphs and their memory. Programs capture again when they are called."""
     for repeated in list(_all):
         repeated.clear()

@@ -1,9 +1,9 @@
-"""The values of a group of threads as one: by shuffles in a warp, then in shared memory.
+"""Combining the values of a group of threads, by shuffles in a warp and then in shared memory.
 
-A group has a power of two of the threads of a block, one after another. In a warp each step
-combines half as many values, which threads read from each other's registers; the results of a
-group's warps are combined one after another, by every thread. The order depends on the group's size
-alone: the same bits at each run.
+The size of a group is a power of two, and its threads are neighbours in a block. In a warp, threads
+read values from each other's registers, and each step halves the number of values. Then each thread
+combines the results of the group's warps in order. The order depends on the group's size only, so
+each run gives the same bits.
 """
 
 from collections.abc import Callable
@@ -42,13 +42,13 @@ def {name}(value, lane, group):
     cuda.syncthreads()
     return value
 """
-"""A function of device code. `lane` is a thread's number in its group, and all threads of the block
-call it, with the same `group`. `combined` is an expression of `value` and `other`; `later` and
-`first` are what `shuffles` returns."""
+"""A device function. All threads of the block call it with the same `group`. `lane` is a thread's
+number in its group. `combined` is an expression of `value` and `other`; `later` and `first` are the
+functions that `shuffles` returns."""
 
 
 def tree(combine: Callable, dtype: np.dtype) -> Callable:
-    """Return a function of device code that combines values of a dtype, see `TREE`."""
+    """Return a device function that combines the values of a group (see `TREE`)."""
     later, first = shuffles(dtype)
     text = TREE.format(
         name="tree", later="later", first="first", kind="kind", combined="combine(value, other)"
@@ -58,9 +58,9 @@ def tree(combine: Callable, dtype: np.dtype) -> Callable:
 
 
 def _defined(text: str, name: str, dtype: np.dtype, names: dict[str, Any]) -> dict[str, Any]:
-    """Return what a text of device code for a dtype defines, and the names that it knows.
+    """Return the scope of a text of device code for a dtype, after running it.
 
-    The simulator tells shared arrays apart by file and line, so each dtype has a file.
+    The simulator identifies shared arrays by file and line, so each dtype has a file.
     """
     scope = {
         "cuda": adapter.in_kernels(),
@@ -76,10 +76,10 @@ def _defined(text: str, name: str, dtype: np.dtype, names: dict[str, Any]) -> di
 
 @cache
 def shuffles(dtype: Any) -> tuple[Callable, Callable]:
-    """Return two functions of device code that give a thread the value that another one has.
+    """Return two device functions by which a thread reads the value of another one.
 
-    The first takes the value and how many threads later in the warp, the second the value and which
-    thread of the block, in the same warp.
+    The first takes the value and a distance to a later thread of the warp. The second takes the
+    value and the number, in the block, of a thread of the same warp.
     """
     dtype = np.dtype(dtype)
     if adapter.simulated():
@@ -94,7 +94,7 @@ def shuffles(dtype: Any) -> tuple[Callable, Callable]:
 
 
 def _of_real(carried: Any, result: Any) -> tuple[Callable, Callable]:
-    """Return functions that carry a value as a number of 32 or 64 bits."""
+    """Return functions that pass the value as a number of 32 or 64 bits."""
 
     def later(value, step):
         return result(cuda.shfl_down_sync(ALL, carried(value), step))
@@ -136,6 +136,6 @@ def first(value, thread):
 
 
 def _simulated(dtype: np.dtype) -> tuple[Callable, Callable]:
-    """Return what stands for shuffles, which the simulator does not have."""
+    """Return replacements of shuffles for the simulator, which has none."""
     scope = _defined(_SIMULATED, "shuffles", dtype, {})
     return scope["later"], scope["first"]

@@ -1,9 +1,9 @@
 """Convolution and pooling of images on the device, with the functions of the array library.
 
-A tap of a window is a strided part of the images. Patches are these parts side by side, so that a
-convolution is a matrix product for each group, as on the CPU; its transpose adds the parts of a
-product where the taps lie, one tap after another, and so do sums over windows: the same bits at
-each run.
+A tap of a window is a strided part of the images. Patches are these parts side by side, so a
+convolution is a matrix product for each group, as on the CPU. Its transpose adds the parts of a
+product at the positions of the taps, one tap after another, as do sums over windows. So each run
+gives the same bits.
 """
 
 from collections.abc import Iterator
@@ -34,13 +34,13 @@ def _pad(images: Any, padding: tuple[Pair, Pair], value: Any = 0) -> Any:
 
 
 def _inside(padded: Any, size: Pair, padding: tuple[Pair, Pair]) -> Any:
-    """Return the images that have been padded."""
+    """Return the images inside padded ones."""
     (top, _), (left, _) = padding
     return padded[..., top : top + size[0], left : left + size[1], :]
 
 
 def _taps(window: Pair, out: Pair, strides: Pair, dilations: Pair = (1, 1)) -> Iterator[tuple]:
-    """Return for each tap of a window the index of its elements in padded images."""
+    """Yield for each tap of a window the index of its elements in padded images."""
     for tap in np.ndindex(*window):
         starts = [place * step for place, step in zip(tap, dilations, strict=True)]
         reach = [(count - 1) * step + 1 for count, step in zip(out, strides, strict=True)]
@@ -69,7 +69,7 @@ def _by_group(windows: Any, groups: int) -> Any:
 
 
 def _some(images: Any, window: Pair, out: Pair) -> Iterator[slice]:
-    """Return the images, some at a time."""
+    """Yield slices of images, with patches within the limit."""
     size = prod(out) * prod(window) * images.shape[3] * images.dtype.itemsize
     step = max(1, MAX_PATCH_BYTES // max(size, 1))
     for start in range(0, images.shape[0], step):
@@ -189,7 +189,7 @@ def max_pool_indices(images: Any, window: Window) -> Any:
 
 
 def _counts(window: Window, out: Pair, size: Pair, dtype: np.dtype) -> Any:
-    """Return how many elements of images each window holds, (rows, columns, 1)."""
+    """Return the number of elements of the image in each window, as (rows, columns, 1)."""
     counts = []
     for axis in (0, 1):
         first = np.arange(out[axis]) * window.strides[axis] - window.padding[axis][0]

@@ -1,4 +1,4 @@
-"""From a kernel of the CPU to the one that does the same on arrays of the device."""
+"""The device's counterparts of the CPU's kernels."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -63,10 +63,9 @@ _runs: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
 
 
 def device_run(kernel: Any) -> Callable[..., Any] | None:
-    """Return what computes the same as a kernel of the CPU, on arrays of the device.
+    """Return the counterpart of a CPU kernel for device arrays; None if there is none.
 
-    It takes the same arguments and gives arrays of the same dtypes and shapes; None where there is
-    no such kernel.
+    It takes the same arguments, and returns arrays of the same dtypes and shapes.
     """
     make = _MAKERS.get(type(kernel))
     if make is None:
@@ -80,10 +79,10 @@ def device_run(kernel: Any) -> Callable[..., Any] | None:
 def launch(
     kernel: Any, configuration: tuple[Any, Any], ins: Sequence[Any], outs: Sequence[Any]
 ) -> None:
-    """Launch a kernel of a user, made by ``numba.cuda.jit``, as ``kernel(*ins, *outs)``.
+    """Launch a user's kernel, made by ``numba.cuda.jit``, as ``kernel(*ins, *outs)``.
 
-    `configuration` is the number of blocks and of threads in a block, each a number or a tuple of
-    up to three.
+    `configuration` has the number of blocks and the number of threads in a block. Each is a number
+    or a tuple of up to three numbers.
     """
     blocks, threads = configuration
     arguments = [*map(adapter.argument, (*ins, *outs))]

@@ -1,9 +1,9 @@
-"""Kernels that are launched at little cost: the driver reads their arguments where they stay.
+"""Fast launches of kernels: arguments are written to fixed memory, where the driver reads them.
 
-Numba's own launch looks at the type of each argument, and converts it, each time. Here a kernel is
-compiled and loaded once for arguments of some kinds. All of them are words of 8 bytes, in the order
-in which Numba's kernels take them, in memory that stays: a launch writes them and calls the driver.
-Where the driver's packages are not installed, and in the simulator, Numba launches.
+Each launch by Numba examines and converts every argument. Here, a kernel is compiled and loaded
+once for kinds of arguments. All arguments are words of 8 bytes, in the order in which Numba's
+kernels take them. A launch writes them to fixed memory and calls the driver. Without the driver's
+packages, and in the simulator, Numba launches the kernel.
 """
 
 import struct
@@ -18,7 +18,8 @@ import numpy as np
 from tinygrad_cg_kernels.cuda import adapter
 
 Kind = np.dtype | int | None
-"""Of an argument: the elements' dtype of memory, the length of a tuple of integers, None: one."""
+"""The kind of an argument: the dtype of memory, the length of a tuple of integers, or None for an
+integer."""
 
 
 class DeviceKernel:
@@ -45,7 +46,7 @@ class DeviceKernel:
     ) -> Callable[[int, Sequence[Any]], None]:
         try:
             return Ready(driver, driver.load(self.function, signature), count)
-        except Exception as error:  # of a compiler, a linker, a driver of any version
+        except Exception as error:  # any error of compiler, linker or driver
             warnings.warn(
                 f"a kernel could not be prepared ({type(error).__name__}: {error}): Numba "
                 "launches it, which takes longer",
@@ -65,7 +66,7 @@ class Ready:
         self._addresses = np.arange(first, first + 8 * count, 8, dtype=np.uint64)
         self._room = self._addresses.ctypes.data
         self._write = struct.Struct(f"={count}q").pack_into
-        self._lock = Lock()  # the driver has read the arguments when it returns
+        self._lock = Lock()  # until the driver has read the arguments
 
     def __call__(self, blocks: int, arguments: Sequence[Any]) -> None:
         """Launch the kernel."""
@@ -75,17 +76,17 @@ class Ready:
 
 
 def kinds(arguments: Sequence[Any]) -> tuple[Kind, ...]:
-    """Return what a kernel is compiled for."""
+    """Return the kinds of arguments, for which a kernel is compiled."""
     return tuple(
         [None if type(x) is int else len(x) if type(x) is tuple else x.dtype for x in arguments]
     )
 
 
 def words(arguments: Sequence[Any]) -> list[int]:
-    """Return arguments as Numba's kernels take them.
+    """Return the words of arguments, as Numba's kernels take them.
 
-    A vector is 7 words: two that are of use to the processor alone, the number and the size of its
-    elements, its address, its length, its step in bytes.
+    A vector has 7 words: two that only matter on the CPU, the number and the size of its elements,
+    its address, its length, and its step in bytes.
     """
     numbers: list[int] = []
     for value in arguments:

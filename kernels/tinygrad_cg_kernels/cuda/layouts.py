@@ -1,4 +1,4 @@
-"""Shapes and steps of operands that broadcast, with as few dimensions as they allow."""
+"""Shapes and steps of operands that are broadcast, with as few dimensions as possible."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -7,23 +7,23 @@ from typing import Any, NamedTuple
 
 
 class DeviceLayout(NamedTuple):
-    """How operands are gone through together."""
+    """The common iteration space of operands."""
 
     shape: tuple[int, ...]
     """The result's shape."""
     count: int
-    """How many elements that is."""
+    """The number of elements of the result."""
     sizes: tuple[int, ...]
     """The sizes of merged dimensions."""
     steps: tuple[tuple[int, ...], ...]
-    """For each operand its steps in elements along these."""
+    """The steps of each operand along these dimensions, in elements."""
     flat: tuple[bool, ...] | None
-    """Where each operand is either a row of all elements (True) or one value (False)."""
+    """Whether each operand is a row of all elements, or else one value; None if neither."""
 
 
 @lru_cache(maxsize=4096)
 def merge(shapes: tuple[tuple[int, ...], ...], steps: tuple[tuple[int, ...], ...]) -> DeviceLayout:
-    """Return the layout of operands with these shapes and steps; ValueError if none broadcasts."""
+    """Return the layout of operands; ValueError if they cannot be broadcast."""
     shape = _broadcast(shapes)
     sizes, merged = _merged(shape, _widened(shape, shapes, steps))
     flat = None
@@ -46,9 +46,9 @@ def _widened(
 def _merged(
     shape: Sequence[int], steps: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Return sizes and steps with those dimensions merged that all operands step through as one.
+    """Merge dimensions that all operands step through as one; return the sizes and steps.
 
-    There is one at least.
+    There is at least one dimension.
     """
     sizes: list[int] = []
     merged: list[list[int]] = [[] for _ in steps]
@@ -79,20 +79,20 @@ def _broadcast(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
 
 
 class Split(NamedTuple):
-    """How operands are gone through that are reduced over some dimensions."""
+    """The iteration space of a reduction of operands over some dimensions."""
 
     shape: tuple[int, ...]
     """The operands' common shape."""
     kept: tuple[int, ...]
-    """The sizes of the dimensions that are kept, merged; then those of the others."""
+    """The merged sizes of the kept dimensions, then those of the reduced ones."""
     inner: tuple[int, ...]
     kept_steps: tuple[tuple[int, ...], ...]
     inner_steps: tuple[tuple[int, ...], ...]
     by_columns: bool
-    """True if neighbours in memory go into different results."""
+    """Whether neighbours in memory belong to different results."""
 
     def operands(self, parts: Sequence[tuple[Any, Any, int]]) -> Iterator[Any]:
-        """Yield what kernels take of operands, whose parts are those of `adapter.memory`."""
+        """Yield the arguments of kernels for operands, given as results of `adapter.memory`."""
         for (memory, _, first), *steps in zip(
             parts, self.kept_steps, self.inner_steps, strict=True
         ):
@@ -133,9 +133,9 @@ for back in range(len({sizes})):
 
 
 def walk(index: str, sizes: str, steps: Sequence[tuple[str, str]], depth: int) -> str:
-    """Return statements of a kernel, which move positions to those of an index of some sizes.
+    """Return statements that advance positions to an index into dimensions of some sizes.
 
-    `steps` has the names of the positions and of their steps; `depth` is that of the statements.
+    `steps` has the names of positions and of their steps. `depth` is the indentation.
     """
     moves = "; ".join(f"{position} += k * {step}[d]" for position, step in steps)
     text = _WALK.format(index=index, sizes=sizes, moves=moves)

@@ -1,7 +1,7 @@
 """Gather, scatter, sorting and products on the device, with the functions of the array library.
 
-What adds at repeated indices sorts them first, and then adds in order: the same bits at each run,
-and those of the CPU.
+Functions that add at repeated indices sort them first, and then add in order. So each run gives the
+same bits, which are those of the CPU.
 """
 
 from collections.abc import Callable
@@ -66,9 +66,9 @@ _kernels: dict[Callable, Any] = {}
 def _combine_at(
     combine: Callable, out: Any, positions: Any, values: Any, middle: tuple[int, int, int]
 ) -> None:
-    """Combine values into positions along the middle of three axes, in their order.
+    """Combine values, in order, into positions along the middle of three axes.
 
-    One thread goes through the values of a position, which sorting has put beside each other.
+    Sorting brings the values of each position together. One thread combines them.
     """
     if not values.size:
         return
@@ -85,7 +85,7 @@ def _combine_at(
 
 
 def _positions(name: str, indices: Any, size: int) -> Any:
-    """Return the CPU's positions; what it takes to see that none is outside is read back."""
+    """Return positions as on the CPU. The extreme indices are read back to check them."""
     return check_positions(name, indices, size, adapter.array_module())
 
 
@@ -98,7 +98,7 @@ def flat_positions(indices: Any, sizes: tuple[int, ...]) -> Any:
         outside = outside | (places < 0) | (places >= size)
         total += places * prod(sizes[axis + 1 :])
     if indices.size and bool(outside.any()):
-        scatter.flat_positions(indices.get(), sizes)  # says which
+        scatter.flat_positions(indices.get(), sizes)  # raises the error
     return total
 
 
@@ -169,7 +169,7 @@ def index_add(shape: tuple[int, ...], dtype: np.dtype, key: tuple[Any, ...], val
 
 
 def _check_key(shape: tuple[int, ...], key: tuple[Any, ...]) -> None:
-    """Raise IndexError for an index array that is outside its axis: CuPy would wrap it."""
+    """Raise IndexError if an index is out of range. CuPy would wrap it."""
     ndarray = adapter.array_module().ndarray
     after = sum(_axes_of(part) for part in key)
     axis = 0
@@ -196,7 +196,7 @@ def _axes_of(part: Any) -> int:
 
 
 def _rows_of(indices: Any, size: int, batch_dims: int) -> tuple[int, Any]:
-    """Return the number of batches, and the rows that indices name among those of all batches."""
+    """Return the number of batches, and the indices as rows of all batches."""
     count = prod(indices.shape[:batch_dims])
     rows = _positions("scatter", indices, size).reshape(count, -1)
     batches = adapter.array_module().arange(count, dtype=INT64).reshape(count, 1)
@@ -204,7 +204,7 @@ def _rows_of(indices: Any, size: int, batch_dims: int) -> tuple[int, Any]:
 
 
 def last_sources(indices: Any, size: int, batch_dims: int = 0) -> Any:
-    """Return for each of `size` places the last position in `indices` that names it, or -1."""
+    """Return for each of `size` rows the last position in `indices` that names it, or -1."""
     library = adapter.array_module()
     count, rows = _rows_of(indices, size, batch_dims)
     out = library.full((count, size), -1, dtype=INT64)
@@ -215,7 +215,7 @@ def last_sources(indices: Any, size: int, batch_dims: int = 0) -> Any:
 
 
 def segment_extremum(x: Any, indices: Any, size: int, largest: bool, batch_dims: int = 0) -> Any:
-    """Return `size` rows: the largest (or smallest) of those of `x` that `indices` send there."""
+    """Return `size` rows: the largest (or smallest) of the rows of `x` sent there."""
     if is_complex(x.dtype):
         raise TypeError(no_kernel("segment_extremum", x.dtype))
     library = adapter.array_module()
@@ -259,14 +259,14 @@ def add_along_axis(
 
 
 def sort(x: Any, axis: int, descending: bool = False) -> Any:
-    """Return `x` sorted along an axis; NaN is larger than all else."""
+    """Return `x` sorted along an axis. NaN comes last."""
     library = adapter.array_module()
     ascending = library.sort(x.astype(native("sort", x.dtype)), axis=axis)
     return library.ascontiguousarray(library.flip(ascending, axis)) if descending else ascending
 
 
 def argsort(x: Any, axis: int, descending: bool = False, stable: bool = True) -> Any:
-    """Return the indices (int64) that sort `x` along an axis, equal elements as they stand."""
+    """Return the indices (int64) that sort `x` along an axis. Equal elements keep their order."""
     library = adapter.array_module()
     lines = library.flip(x, axis) if descending else x
     order = library.argsort(lines, axis=axis, kind="stable").astype(INT64, copy=False)
@@ -276,7 +276,7 @@ def argsort(x: Any, axis: int, descending: bool = False, stable: bool = True) ->
 
 
 def one_hot(indices: Any, depth: int, axis: int, dtype: np.dtype) -> Any:
-    """Return zeros with ones at `indices` along a new axis; none for an index outside `depth`."""
+    """Return zeros with ones at `indices` along a new axis. Indices out of range have no one."""
     if not is_integer(indices.dtype):
         raise TypeError(f"one_hot: indices must be integers, got {indices.dtype}")
     library = adapter.array_module()

@@ -1,9 +1,9 @@
 """softmax, log_softmax and their gradients on the device.
 
-Where memory runs along the axis, a block of threads computes a row, in one launch: each thread goes
-through every so many elements, and what they find is combined as `groups` says. A few long rows,
-and columns, take a launch for each of the row's numbers, and one for the result. The order of
-additions depends on shapes alone: the same bits at each run.
+If the axis is contiguous, a block of threads computes a row in one launch: each thread processes
+elements at regular distances, and the results of threads are combined as in `groups`. A few long
+rows, and columns, take one launch for each number of the row, and one for the result. The order of
+additions depends on shapes only, so each run gives the same bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,8 +27,8 @@ from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradi
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
-LONG = 64 * THREADS  # elements of a row that one block takes long for
-ROWS = 2 if adapter.simulated() else 128  # so many keep a GPU busy, however long they are
+LONG = 64 * THREADS  # longer rows take a single block long
+ROWS = 2 if adapter.simulated() else 128  # this many rows keep a GPU busy, however long they are
 
 _ROWS = """
 def kernel(rows, length, kept, lowest, zero, {parameters}, out, u, v, w):
@@ -73,10 +73,10 @@ _TERMS: dict[Any, Callable] = {
 
 
 class _Rows:
-    """Kernels that compute a row from its elements and some numbers of the whole row.
+    """Kernels that compute a row from its elements and from some numbers of the whole row.
 
-    `steps` has for each number its name, what it starts from, what loads elements, and what
-    combines them; functions get the numbers found before.
+    `steps` has for each number its name, its start value, the function that loads elements, and the
+    function that combines them. Functions get the numbers that were computed before.
     """
 
     def __init__(self, function: Callable, steps: Sequence[tuple[str, str, Callable, Callable]]):
@@ -86,7 +86,7 @@ class _Rows:
     def __call__(
         self, arrays: Sequence[Any], axis: int, loop: np.dtype, result: np.dtype
     ) -> Any | None:
-        """Return the rows of arrays of one shape; None where a block for each is no good way."""
+        """Return the result for arrays of one shape; None if a block per row would be slow."""
         out = adapter.array_module().empty(arrays[0].shape, dtype=result)
         parts = [adapter.memory(array) for array in (*arrays, out)]
         layout = split((out.shape,) * len(parts), tuple([part[1] for part in parts]), (axis,))

@@ -28,7 +28,7 @@ from tinygrad_cg_kernels.runtime.promotion import (
 
 
 class DeviceReduction:
-    """A reduction of the CPU for arrays of the device: same arguments, dtypes, shapes, errors."""
+    """A CPU reduction for device arrays, with the same arguments, dtypes, shapes and errors."""
 
     def __init__(self, kernel: Reduction) -> None:
         assert kernel.of_two is not None
@@ -138,7 +138,7 @@ def _variance(x: Any, axes: tuple[int, ...], loop: np.dtype) -> Any:
 
 
 def _norm(x: Any, axes: tuple[int, ...], loop: np.dtype) -> Any:
-    """Sum squares twice: the first sum says whether those of all elements need a scale."""
+    """Return the norm. The first sum of squares says whether elements have to be scaled."""
     full = adapter.array_module().full
     one, *limits = (full((), number, dtype=loop) for number in (1.0, *moments.SQUARES[loop]))
     total = _scaled_squares((x, one), axes, (loop, loop), loop, 0, True)
@@ -179,7 +179,7 @@ _first_position = Fold("position", _position, smaller)
 
 
 class DeviceArgReduction:
-    """The index of the best element along one axis; the first of equals; nan is best."""
+    """The index of the best element along one axis. The first of equals wins, and nan is best."""
 
     def __init__(self, kernel: ArgReduction) -> None:
         self._kernel, self._largest = kernel, kernel is search.argmax

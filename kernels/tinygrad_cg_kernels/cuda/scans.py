@@ -1,7 +1,8 @@
 """Scans along an axis on the device: cumulative sums and products, linear recurrences.
 
-A line is cut into chunks of a fixed length, one for each thread. Where there are several, threads
-first compute what each chunk makes of its start; a scan of these gives every chunk its own.
+A line is cut into chunks of a fixed length, one for each thread. If there are several, threads
+first compute the effect of each chunk on its start value. A scan of these gives the start value of
+each chunk.
 """
 
 from math import prod
@@ -39,7 +40,7 @@ _LAST = _SOURCE.format(each="pass", end="out[unit] = state")
 
 
 class DeviceScan:
-    """A scan of the CPU for arrays of the device: same arguments, dtypes, shapes."""
+    """A CPU scan for device arrays, with the same arguments, dtypes and shapes."""
 
     def __init__(self, kernel: Scan) -> None:
         self._kernel = kernel
@@ -78,7 +79,7 @@ class DeviceScan:
             ends = library.empty(shape, dtype=state)
             self._run(_LAST, x, y, starts, ends, reverse)
             factors = ends
-            if kernel is recurrence:  # what a chunk makes of its start: ends + factors * start
+            if kernel is recurrence:  # the effect of a chunk is ends + factors * start
                 factors = library.empty(shape, dtype=state)
                 ones = library.ones(shape, dtype=state)
                 _products._run(_LAST, x, x, ones, factors, reverse)

@@ -1,6 +1,6 @@
 """Searches on the device: the indices of values in sorted rows, and of unique elements.
 
-Comparisons are those of NumPy's sorting: NaN is larger than all else, and alike to NaN.
+Comparisons are those of NumPy's sorting: NaN is larger than all else, and equal to NaN.
 """
 
 from math import prod
@@ -41,14 +41,14 @@ def _is_below(x: Any, y: Any) -> Any:
 
 
 def serves(dtype: np.dtype) -> bool:
-    """Return whether values of a dtype are compared here: not complex ones."""
+    """Return whether values of a dtype can be searched here: complex ones cannot."""
     return not is_complex(dtype)
 
 
 def search(table: Any, values: Any, right: bool) -> Any:
     """Return the indices of values in sorted rows, before equal elements or after them (`right`).
 
-    Both have the same axes before the last. One thread halves a row for each value.
+    Both have the same axes before the last. One thread searches a row for each value.
     """
     library = adapter.array_module()
     out = library.empty(values.shape, dtype=INT64)
@@ -67,16 +67,16 @@ def search(table: Any, values: Any, right: bool) -> Any:
 
 
 def coordinates(x: Any) -> tuple[Any, ...]:
-    """Return the coordinates of the elements that are not 0, one array for each axis."""
+    """Return the coordinates of the non-zero elements, one array per axis."""
     library = adapter.array_module()
     indices = library.nonzero(x)
     return tuple([library.ascontiguousarray(index.astype(INT64, copy=False)) for index in indices])
 
 
 def unique(x: Any, equal_nan: bool = True) -> tuple[Any, Any, Any]:
-    """Return the first indices, inverse and counts of ``numpy.unique`` for all elements of `x`.
+    """Return the first indices, the inverse and the counts of ``numpy.unique(x)``.
 
-    First indices and counts are in the order of ascending elements.
+    First indices and counts are in ascending order of the elements.
     """
     library = adapter.array_module()
     flat = x.reshape(-1)

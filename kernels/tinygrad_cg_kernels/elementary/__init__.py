@@ -1,6 +1,7 @@
-"""Scalar functions, for use inside compiled loops: one name for each, whatever module defines it.
+"""Scalar functions for compiled loops, all exported from here.
 
-A stub's Python body is its NumPy meaning; compiled code takes a version by type (`by_type`).
+The Python body of a function is its meaning in NumPy. Compiled code uses a version for the type of
+the argument (`by_type`).
 """
 
 import warnings
@@ -139,7 +140,7 @@ __all__ += ["digamma", "erf", "erfc", "erfinv", "lgamma", "polygamma", "sinc", "
 __all__ += ["bessel_i", "bessel_ie", "erfcinv", "zeta"]
 __all__ += ["cos", "sin", "tan"]
 
-# --- what integers may not be given ---------------------------------------------------
+# --- checks of integer operands -------------------------------------------------------
 
 
 def _check_power(name: str, x: np.ndarray, y: np.ndarray) -> None:
@@ -154,8 +155,8 @@ def _check_divisor(name: str, x: np.ndarray, y: np.ndarray) -> None:
 
 
 CHECKS = {power: _check_power, floor_divide: _check_divisor, remainder: _check_divisor}
-"""The check of integer operands before the loop runs: (name, *operands)."""
+"""Checks of integer operands that run before the loop: ``check(name, *operands)``."""
 
 GUARDED_PAIRS = {power: (ordinary, power_ordinary)}
-"""The functions of two floats that are GUARDED: these have a loop of their own."""
+"""GUARDED functions of two floats, whose loop tests and computes at once."""
 GUARDED.update(GUARDED_PAIRS)

@@ -72,26 +72,26 @@ by_type(
 )
 
 
-# Gradient rules multiply an upstream gradient, x here, by a slope, or divide it. Where it is zero
-# the result does not depend on the operand: zero although the slope is infinite or nan. Operands
-# are compared, not results: a processor does that while it multiplies.
+# Gradient rules multiply an upstream gradient (here x) by a slope, or divide it. If the gradient is
+# zero, so is the result, even if the slope is infinite or nan. Operands are compared, not results:
+# a processor can do that while it multiplies.
 
 
 @jitable
 def multiply_upstream(x, y):
-    """Return x * y; zero where x is zero, although y is infinite or nan."""
+    """Return x * y; zero where x is zero, even if y is infinite or nan."""
     return like(x, x * y) if x == 0 else x * y
 
 
 @jitable
 def multiply_tangent(x, y):
-    """Return x * y; zero where one of them is zero, although the other is infinite or nan."""
+    """Return x * y; zero where one of them is zero, even if the other is infinite or nan."""
     return like(0, x * y) if (x == 0) | (y == 0) else x * y
 
 
 @jitable
 def divide_upstream(x, y):
-    """Return x / y; zero where x is zero, although y is zero or nan."""
+    """Return x / y; zero where x is zero, even if y is zero or nan."""
     quotient = divide(x, y)
     return like(x, quotient) if x == 0 else quotient
 
@@ -105,7 +105,7 @@ def divide_unbounded(x, y):
 
 @jitable
 def multiply_gated(x, y, gate):
-    """Return x * y, the derivative of `multiply_upstream(gate, y)` along x: zero where that is."""
+    """Return x * y, the tangent of `multiply_upstream(gate, y)` for a tangent x of `gate`."""
     return like(0, x * y) if (x == 0) | ((gate == 0) & (y - y != 0)) else x * y
 
 
@@ -116,7 +116,7 @@ def _divide_gated(x, y, gate):
 
 
 def divide_gated(x, y, gate):
-    """Return x / y, the derivative of `divide_upstream(gate, y)` along x: zero where that is."""
+    """Return x / y, the tangent of `divide_upstream(gate, y)` for a tangent x of `gate`."""
     slope = np.divide(1, y)
     shut = (x == 0) | ((gate == 0) & (slope - slope != 0))
     return np.where(shut, 0, np.divide(x, y))
@@ -165,7 +165,7 @@ def _power_integer(x, y):
         if y & 1:
             result = like(result * x, x)
         x = like(x * x, x)
-        y = like(y >> like(1, y), y)  # by 1 of its own type: a large uint64 would be negative
+        y = like(y >> like(1, y), y)  # a 1 of its own type, or a large uint64 would become negative
     return result
 
 
@@ -188,7 +188,7 @@ by_type(
 def _floor_divide_integer(x, y):
     if y == 0:
         return like(0, x)
-    if y == -1:  # the smallest integer has no opposite: it wraps, as in NumPy
+    if y == -1:  # the negative of the smallest integer wraps, as in NumPy
         return like(-x, x)
     return like(x // y, x)
 
@@ -297,7 +297,7 @@ def _sign_integer(x):
 @jitable
 def _sign_complex(x):
     size = math.hypot(x.real, x.imag)
-    if size == INF:  # of one infinite part alone the direction, of two there is none
+    if size == INF:  # one infinite part gives the direction, two give none
         across, up = float_absolute(x.real), float_absolute(x.imag)
         if across == up or across != across or up != up:
             return like(complex(NAN, NAN), x)

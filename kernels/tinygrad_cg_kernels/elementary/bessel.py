@@ -1,7 +1,7 @@
 """Modified Bessel functions of the first kind and Hurwitz's zeta function, by sums of one sign.
 
-These are left to scalar code, in float64 for all dtypes: how many terms they take depends on
-their arguments.
+They are not vectorised, since the number of terms depends on the arguments, and compute in float64
+for all dtypes.
 """
 
 import math
@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import float_absolute, float_floor
 from tinygrad_cg_kernels.runtime.service import outside
 
 INF, NAN = np.inf, np.nan
-HIGHEST = 170.0  # whose factorial is finite
+HIGHEST = 170.0  # the largest order with a finite factorial
 
 
 @jitable

@@ -6,7 +6,7 @@ polynomials in 64 / x**2. Modified functions are their power series below 1, and
 in (x - 2) / (x + 2). The polynomials interpolate at Chebyshev's points, by mpmath in 45 digits.
 Other orders follow by recurrence, upwards where that is stable. Modified functions of the first
 kind of an order that is not whole are their power series, and Hankel's or Debye's expansion for
-large arguments. All is left to scalar code, in float64 for all dtypes.
+large arguments. Nothing is vectorised, and all dtypes compute in float64.
 """
 
 import math

@@ -1,9 +1,9 @@
 """The gamma and beta functions and their logarithms, in float64 for all dtypes.
 
-A gamma function is a number, its rounding error and a power of two: below 10 a polynomial near 2
-times the factors of the recurrence, above Stirling's formula, in which the exponent is a number
-and its rounding error too. So quotients and logarithms of gamma functions round once. Formulas of
-beta functions for large arguments after DiDonato and Morris, "Algorithm 708" (1992).
+The value of a gamma function is kept as a number, its rounding error and a power of two. Below 10
+it is a polynomial near 2 times the factors of the recurrence, above 10 Stirling's formula, whose
+exponent also has a rounding error. So quotients and logarithms of gamma functions are rounded once.
+Formulas of beta functions for large arguments follow DiDonato and Morris, "Algorithm 708" (1992).
 """
 
 import numpy as np
@@ -70,7 +70,7 @@ def _log1p_wide(x, x_low):
 
 @jitable
 def _stirling(x):
-    """Return what log(gamma(x)) is more than Stirling's formula, for x >= 8.5."""
+    """Return the difference of log(gamma(x)) and Stirling's formula, for x >= 8.5."""
     inverse = 1.0 / x
     return inverse * polynomial(inverse * inverse, STIRLING)
 
@@ -110,7 +110,7 @@ def _gamma_parts(x):
 
 @jitable
 def _reflection(size):
-    """Return x sin(pi x) / pi of a positive x: by -1 over it gamma(-x) is 1 / gamma(x)."""
+    """Return s = x sin(pi x) / pi for a positive x: gamma(-x) gamma(x) is -1 / s."""
     sine, _ = sin_cos_quadrant(size)
     return size * sine / PI
 

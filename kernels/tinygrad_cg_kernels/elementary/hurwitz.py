@@ -1,7 +1,7 @@
 """Derivatives of Hurwitz's zeta function by its order, by Euler and Maclaurin's sum.
 
-The sum and its remainder are those of the function itself, each term differentiated. They are left
-to scalar code, in float64 for all dtypes.
+Each term of the function's sum and remainder is differentiated. Nothing is vectorised, and all
+dtypes compute in float64.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Hyperbolic and logistic functions, in arithmetic that LLVM vectorises.
 
-All rest on e**x = 2**n * (1 + r + t), see `exponential.exp_parts`. Where the simple formula adds
-up the roundings of its steps, the largest are carried along as a second number, so that the
-result has little more error than its last rounding.
+All use e**x = 2**n * (1 + r + t) (see `exponential.exp_parts`). Where rounding errors of a simple
+formula would add up, the largest ones are kept in a second number, so the error of the result is
+little more than that of its last rounding.
 """
 
 import numpy as np
@@ -128,8 +128,8 @@ by_type(sinh, {kinds.FLOAT: _sinh_real, kinds.COMPLEX: sinh_complex})
 by_type(cosh, {kinds.FLOAT: _cosh_real, kinds.COMPLEX: cosh_complex})
 
 # --- tanh, sigmoid ----------------------------------------------------------------------
-# Quotients of 1 + e**y = 1 + s + s w, where y = n log(2) + r, s = 2**n and w = e**r - 1. A
-# division takes little more than a product; what takes time is one step waiting for another.
+# Quotients of 1 + e**y = 1 + s + s w, where y = n log(2) + r, s = 2**n and w = e**r - 1. A division
+# takes little longer than a product: the time is that of steps that wait for one another.
 
 # (e**r - 1 - r - r**2 / 2) / r**3 for |r| <= log(2) / 2.
 CUBIC = (
@@ -245,7 +245,7 @@ def _tanh_slope_unsaturated(x, value):
 
 
 def tanh_slope_of(x, value):
-    """Return the derivative of tanh, of its value too, with which a loop shares what it can."""
+    """Return the derivative of tanh, given also its value: a loop shares common work."""
     return 1 - value * value
 
 
@@ -337,7 +337,7 @@ def _sigmoid_slope_unsaturated(x, value):
 
 
 def sigmoid_slope_of(x, value):
-    """Return the derivative of sigmoid, of its value too, with which a loop shares what it can."""
+    """Return the derivative of sigmoid, given also its value: a loop shares common work."""
     return value * (1 - value)
 
 
@@ -385,7 +385,7 @@ by_type(logit, {kinds.FLOAT: _logit_real})
 
 # --- softplus, log_sigmoid, logaddexp ---------------------------------------------------
 
-LOWEST, LOWEST_32 = -746.0, -104.0  # whose exponential is 0
+LOWEST, LOWEST_32 = -746.0, -104.0  # its exponential is 0
 # (2 atanh(s) - 2 s) / (8 s**3) in (2 s)**2, for s in [0, 1/3].
 LOG_SERIES = (
     *(0.666666666666777 / 8, 0.39999999996048374 / 32, 0.285714290581408 / 128),

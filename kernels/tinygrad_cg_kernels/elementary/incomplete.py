@@ -1,14 +1,16 @@
-"""Incomplete gamma and beta functions, and their derivatives by the parameters, by quadrature.
+"""Incomplete gamma and beta functions, and their derivatives with respect to parameters.
 
-In the logarithm of the variable (the logit, for beta functions) the integrands are concave in their
-exponents: from the limit of integration on, away from the mode, they fall smoothly. Gauss's rule of
-32 nodes takes a few pieces of the way to where they are e**-40 of what they were. A derivative by a
-parameter is the integral of a polynomial in logarithms times the same integrand, on that side of
-the limit where the polynomial of the first order has one sign, so that no digits are lost. Below x
-= 1/2 the incomplete gamma functions are power series. A function that ends in `_of` returns that of
-fixed orders of derivatives: those of order 0 have the least to compile. All is left to scalar code,
-in float64 for all dtypes. Where a product is added to a product, `float_fma` says which of them is
-rounded: else compilers may choose differently.
+They are computed by quadrature. As functions of the logarithm of the variable (of the logit, for
+beta functions), the logarithms of the integrands are concave: from the limit of integration on,
+away from the mode, they decrease smoothly. Gauss's rule of 32 nodes is applied to a few intervals,
+until the integrand is e**-40 times its first value. A derivative with respect to a parameter is the
+integral of a polynomial in logarithms times the same integrand. It is taken on the side of the
+limit where the polynomial of first order has one sign, so that no digits are lost. Below x = 1/2,
+the incomplete gamma functions are power series.
+
+A function whose name ends in `_of` returns the function for fixed orders of derivatives: order 0
+has the least to compile. Nothing is vectorised, and all dtypes compute in float64. In sums of two
+products, `float_fma` says which one is not rounded, so that compilers cannot choose.
 """
 
 import math
@@ -56,7 +58,7 @@ WEIGHTS = (
     *(0.017136931456510716, 0.01269603265463103, 0.008137197365452835),
     0.003509305004735048,
 )
-FALL = 40.0  # the exponent that the integrands are followed down to
+FALL = 40.0  # integrands are followed until they have fallen by a factor of e**40
 FIRST = 0.15  # of the way, the share that gets nodes of its own
 # exp(s) - 1 - s over s**2, and (log1p(m) - 2 r) / (2 r**3) in r**2, for r = m / (2 + m).
 EXPONENTIAL = tuple(1.0 / math.factorial(k) for k in range(2, 18))
@@ -83,7 +85,7 @@ def _slack(m):
 
 @jitable
 def _stirling(a):
-    """Return what log(gamma(a)) is more than Stirling's formula, for a >= 10."""
+    """Return the difference of log(gamma(a)) and Stirling's formula, for a >= 10."""
     inverse = 1.0 / a
     return float_fma(inverse, polynomial(inverse * inverse, STIRLING), 0.0)
 

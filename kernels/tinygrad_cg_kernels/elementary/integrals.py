@@ -1,9 +1,9 @@
 """Dawson's, the exponential, Fresnel's and Spence's integrals, and derivatives of two of them.
 
-Each is cut into intervals on which a function of x, or of its inverse, is a polynomial that
-interpolates at Chebyshev's points, by mpmath in 45 digits; the integral of log(x) / (x - 1) is a
-power series in log(x), with Bernoulli's numbers. All is left to scalar code, in float64 for all
-dtypes.
+On each of several intervals, a function of x, or of 1 / x, is a polynomial that interpolates at
+Chebyshev's points, computed by mpmath in 45 digits. The integral of log(x) / (x - 1) is a power
+series in log(x), with Bernoulli's numbers. Nothing is vectorised, and all dtypes compute in
+float64.
 """
 
 import math
@@ -187,7 +187,7 @@ E1_NEAR = tuple((-1.0) ** k / ((k + 1) * math.factorial(k + 1)) for k in range(1
 @jitable
 def _expint64(x):
     """Return the integral of exp(t) / t from -inf to x, its principal value above 0."""
-    number_by_number()  # takes .75 of the time of vectors, and a fifth to compile
+    number_by_number()  # takes .75 of the time of vectorised code, and a fifth to compile
     if x != x:
         return NAN
     if x == 0.0:

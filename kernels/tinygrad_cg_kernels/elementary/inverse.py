@@ -1,8 +1,8 @@
 """The inverse trigonometric and hyperbolic functions, in arithmetic that LLVM vectorises.
 
-Coefficients are minimax fits by Remez's exchange in 50 digits; for float32 rounded one after the
-other from the lowest, the rest fitted anew. Rounding errors on the way are carried along where the
-result would show them.
+Coefficients are minimax fits by Remez's exchange in 50 digits. For float32, they are rounded one
+after the other from the lowest, and the rest is fitted again. Rounding errors of intermediate steps
+are kept where they would affect the result.
 """
 
 import math

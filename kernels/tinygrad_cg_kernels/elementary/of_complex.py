@@ -1,8 +1,8 @@
 """Elementary functions of complex numbers, with the zeros, infinities and NaN of C's Annex G.
 
-Each computes in float64 from real functions, and rounds once to complex64. Products of a large
-exponential with a sine or cosine are formed in steps: only a part that is too large overflows.
-Where the C standard leaves a sign open, it is NumPy's.
+Each is computed in float64 from real functions, and rounded once to complex64. Products of a large
+exponential with a sine or cosine are formed in steps, so that a part only overflows if it is too
+large itself. If the C standard leaves a sign open, it is that of NumPy.
 """
 
 import math

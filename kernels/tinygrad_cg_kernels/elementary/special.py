@@ -1,9 +1,9 @@
 """Error functions, lgamma, digamma, polygamma and sinc, in arithmetic that LLVM vectorises.
 
-Only polygamma and the derivatives of sinc, which take as many steps as their order asks for, are
-left to scalar code. Coefficients are minimax fits by Remez's exchange in 50 digits; ERF_32 and
-ERFC_BITS_32 were rounded one after the other from the lowest, the rest fitted anew. Where float32
-needs more digits on the way than it has, it takes them from float64.
+Only polygamma and the derivatives of sinc are not vectorised, since the number of steps depends on
+their order. Coefficients are minimax fits by Remez's exchange in 50 digits. ERF_32 and ERFC_BITS_32
+were rounded one after the other from the lowest, with the rest fitted again. If intermediate
+results need more digits than float32 has, they are float64.
 """
 
 import math

@@ -1,11 +1,11 @@
 """sin, cos and tan, in arithmetic that LLVM vectorises, right for arguments of every size.
 
-The argument is reduced by quarter turns, then a polynomial serves. One that is near is reduced
-by subtracting pi / 2 in three parts (Cody and Waite); any other by multiplying with those bits
-of 2 / pi that matter for it (Payne and Hanek, 1983). Coefficients are minimax fits of
-(sin(x)/x - 1) / x**2, (cos(x) - 1 + x**2/2) / x**4 and (tan(x)/x - 1) / x**2 in x**2 for
-|x| <= pi / 4, by Remez's exchange in 50 digits; for float32 rounded one after the other from
-the lowest, the rest fitted anew.
+The argument is reduced by quarter turns, and the rest is computed by a polynomial. A near argument
+is reduced by subtracting multiples of pi / 2 in three parts (Cody and Waite), any other by
+multiplying it with the relevant bits of 2 / pi (Payne and Hanek, 1983). Coefficients are minimax
+fits of (sin(x)/x - 1) / x**2, (cos(x) - 1 + x**2/2) / x**4 and (tan(x)/x - 1) / x**2 in x**2 for
+|x| <= pi / 4, by Remez's exchange in 50 digits. For float32, they are rounded one after the other
+from the lowest, and the rest is fitted again.
 """
 
 from collections.abc import Callable
@@ -126,8 +126,8 @@ def _to_float(word):
 def _reduce_far64(x):
     """Return the quadrant of x, and its offset there in two parts, for |x| > NEAR.
 
-    x is a whole number m times 2**e. m is multiplied with 192 bits of 2 / pi, from the one
-    that stands for two turns times 2**-e on, without what overflows: whole circles.
+    x is an integer m times 2**e. m is multiplied with 192 bits of 2 / pi. They begin with the bit
+    that stands for two turns times 2**-e; higher bits would only add whole circles.
     """
     inlined()
     pattern = bits(x) & 0x7FFFFFFFFFFFFFFF
