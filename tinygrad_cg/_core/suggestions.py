@@ -23,8 +23,13 @@ R = TypeVar("R")
 T = TypeVar("T", bound=type)
 
 
+def _entry(line: str) -> tuple[str, str]:
+    name, _, words = line.partition(" = ")
+    return name, words
+
+
 _tables = {
-    section: dict(line.partition(" = ")[::2] for line in text.splitlines() if line)
+    section: dict(_entry(line) for line in text.splitlines() if line)
     for section, text in read_sections(__file__).items()
 }
 NAMES, METHODS, ABSENT = _tables["NAMES"], _tables["METHODS"], _tables["ABSENT"]
