@@ -9,8 +9,8 @@ import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 
 import tinygrad_cg as tf
+from tinygrad_cg._rules import user_source as source
 from tinygrad_cg.autograph import _convert as convert
-from tinygrad_cg.autograph import _source as source
 
 MODULE = '''
 import functools

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
-import textwrap
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import lru_cache
@@ -21,6 +19,7 @@ from .._core.tensor import Tensor, transfers
 from .._ops.shape import broadcast_to, cast
 from ..errors import ArgumentTypeError, GradientCountError, GradientShapeError
 from .definition import source_line
+from .user_source import definition_of
 
 _ARRAYS = (np.ndarray, IndexedSlices)
 
@@ -175,12 +174,9 @@ def _undo_broadcasting(shape: tuple, wanted: tuple) -> tuple[list[int], str]:
 @lru_cache
 def _has_return(code: CodeType) -> bool:
     """Return whether the text of a function has a `return`, or is that of a lambda."""
-    if code.co_name == "<lambda>":
-        return True
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
-    except (OSError, SyntaxError, TypeError):
-        return True  # nobody knows
+    tree = definition_of(code)
+    if tree is None or isinstance(tree, ast.Lambda):
+        return True  # nobody knows; a lambda returns its value
     inner = [part for part in ast.walk(tree) if isinstance(part, _SCOPES)][1:]
     others = {id(part) for scope in inner for part in ast.walk(scope)}
     return any(isinstance(part, ast.Return) and id(part) not in others for part in ast.walk(tree))

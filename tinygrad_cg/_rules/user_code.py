@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import dis
 import functools
-import linecache
 from types import CodeType, FrameType
 from typing import Any
+
+from .user_source import parse_file
 
 _TRUTHS = {"UNARY_NOT", "TO_BOOL"} | {
     name for name in dis.opname if "JUMP" in name and "IF" in name
@@ -79,20 +80,6 @@ def _formats(node: ast.AST) -> bool:
         and isinstance(node.left, ast.Constant)
         and isinstance(node.left.value, str)
     )
-
-
-def parse_file(file: str) -> ast.Module | None:
-    """Return the syntax tree of a file or of a notebook's cell; None without its source."""
-    lines = linecache.getlines(file)
-    return _parse("".join(lines)) if lines else None
-
-
-@functools.lru_cache(4)
-def _parse(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except SyntaxError:  # a notebook's magic
-        return None
 
 
 def _path_to(tree: ast.AST, span: tuple) -> list[Any]:

@@ -21,7 +21,7 @@ from .. import _ops as ops
 from .._core.kinds import is_differentiable
 from .._core.primitive import OPS
 from .._rules.definition import closure
-from .._rules.user_code import parse_file
+from .._rules.user_source import definition_of, parse_file
 from ..errors import is_ours, location_of
 
 DEPTH = 4  # calls inside calls that are read
@@ -134,17 +134,11 @@ def _holds(container: Any, value: Any) -> bool:
 
 def _body_of(code: CodeType) -> list[ast.stmt] | None:
     """Return the statements of a function, or of a module; None without the source."""
-    tree = parse_file(code.co_filename)
-    if tree is None:
-        return None
     if code.co_name == "<module>":
-        return tree.body
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name:
-            first = min([node.lineno, *[decorator.lineno for decorator in node.decorator_list]])
-            if first <= code.co_firstlineno <= node.lineno:
-                return node.body
-    return None
+        tree = parse_file(code.co_filename)
+        return None if tree is None else tree.body
+    definition = definition_of(code)
+    return None if definition is None or isinstance(definition, ast.Lambda) else definition.body
 
 
 def _read_cells(texts: list[str]) -> tuple[list[ast.stmt], list[tuple[int, str]]]:
@@ -164,13 +158,6 @@ def _read_cells(texts: list[str]) -> tuple[list[ast.stmt], list[tuple[int, str]]
         body += ast.increment_lineno(tree, lines).body
         lines += len(rows)
     return body, cells
-
-
-def _lambda_of(code: CodeType) -> ast.Lambda | None:
-    tree = parse_file(code.co_filename)
-    lambdas = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)] if tree else []
-    matches = [node for node in lambdas if node.lineno == code.co_firstlineno]
-    return matches[0] if len(matches) == 1 else None
 
 
 class _Reader:
@@ -516,13 +503,12 @@ class _Reader:
             parts = argument.values() if isinstance(argument, dict) else argument
             several = parts if isinstance(argument, (tuple, dict)) else [argument]
             reader.states[name] = join(map(self.status, several))
-        if code.co_name == "<lambda>":
-            lambda_node = _lambda_of(code)
-            return FLOWS if lambda_node is None else reader.status(lambda_node.body)
-        body = _body_of(code)
-        if body is None:
+        definition = definition_of(code)
+        if definition is None:
             return FLOWS
-        reader.read(body)
+        if isinstance(definition, ast.Lambda):
+            return reader.status(definition.body)
+        reader.read(definition.body)
         return join(reader.results)
 
     def _captures(self, function: Any) -> bool:

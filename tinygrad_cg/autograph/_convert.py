@@ -4,9 +4,9 @@
    compiled code and calls nothing. Without branches, nothing below happens. If a function that
    was not seen to be called asks for a value all the same, the trace is made again with the
    function transformed.
-2. `_source.py` finds the syntax tree of a function: by its first line, and for lambdas by the
-   columns of the compiled instructions. `_names.py` tells which names a statement assigns, and
-   which are live after it.
+2. `_rules/user_source.py` finds the syntax tree of a function: by its first line, and for
+   lambdas by the columns of the compiled instructions. `_names.py` tells which names a statement
+   assigns, and which are live after it.
 3. `_transform.py` writes each branch and loop as it was, with a question before it: ``if traced(t
    := x > 0)``. The answer is no for what Python decides, and the user's own statement runs. Lines
    and columns are the user's. Calls go through `call`, so that functions are transformed when
@@ -36,11 +36,17 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any
 
 from .._core.transformed import Transformed
+from .._rules.user_source import (
+    NoSource,
+    codes_in,
+    compile_tree,
+    find_definition,
+    first_line,
+)
 from ..errors import is_ours
-from ._detection import LEFT, codes_in, function_of, is_left
+from ._detection import LEFT, function_of, is_left
 from ._dispatch import Helper, dynamic_range, show
 from ._runs import cells_of
-from ._source import NoSource, compile_tree, find_definition, first_line
 from ._transform import factory, plain_body
 from ._units import HELPER, INSIDE, Unit
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Iterator
 from opcode import opmap
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from .._core.transformed import Transformed
+from .._rules.user_source import codes_in
 from ..errors import is_ours
 
 LEFT = "__tg_not_converted__"
@@ -140,11 +140,3 @@ def function_of(value: Any) -> Any:
     if isinstance(called, FunctionType) and not is_left(called):
         return MethodType(called, value)
     return None
-
-
-def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """Yield the code objects inside a code object, outermost first."""
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from codes_in(constant)

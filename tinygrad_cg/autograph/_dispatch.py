@@ -19,14 +19,13 @@ from .._core.tensor import Tensor
 from .._ops.elementwise import equal, logical_and, logical_not, logical_or
 from .._ops.shape import stop_gradient
 from .._rules.outside_code import numpy_function
+from .._rules.user_source import codes_in, compile_tree
 from .._transforms.tape import keep_tapes
 from ..errors import AutographError, FailedAssertion, location_of
-from ._detection import codes_in
 from ._merging import Mismatch, describe, plan, undefined
 from ._names import BREAK, CONTINUE, NORMAL
 from ._repeatable import is_repeatable
 from ._runs import LoopRun, RangeLoopRun, RowsLoopRun, SiteRun, cells_of, enter
-from ._source import compile_tree
 from ._traced import (
     Flow,
     Outcome,

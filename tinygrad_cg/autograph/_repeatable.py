@@ -15,10 +15,10 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from .._core.conversion import is_tensor
+from .._rules.user_source import NoSource, find_definition
 from ..errors import is_ours
 from ._runs import SiteRun, cells_of
 from ._side_effects import read_cell
-from ._source import NoSource, find_definition
 
 _INDEX = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.operator)
 _INDEX += (ast.unaryop, ast.expr_context)

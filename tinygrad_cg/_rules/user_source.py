@@ -1,4 +1,7 @@
-"""The syntax tree of a function, from the file that it was written in."""
+"""The user's source: the syntax trees of files, and of the functions in them.
+
+All that reads the user's code reads it here.
+"""
 
 from __future__ import annotations
 import __future__
@@ -9,11 +12,11 @@ import inspect
 import linecache
 import os
 from collections import OrderedDict
+from collections.abc import Iterator
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import IMPORTED, location_of
-from ._detection import codes_in
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -28,11 +31,64 @@ _FACTS = (
     *("co_code", "co_exceptiontable", "co_names", "co_varnames", "co_cellvars", "co_freevars"),
     *("co_argcount", "co_posonlyargcount", "co_kwonlyargcount"),
 )
-_trees: OrderedDict[str, tuple[list[str], dict[int, list[Definition]]]] = OrderedDict()
+
+
+class _File(NamedTuple):
+    """A file as it was read: `tree` is None, and `error` says why, if it cannot be parsed."""
+
+    lines: list[str]
+    tree: ast.Module | None
+    error: SyntaxError | None
+    definitions: dict[int, list[Definition]]  # by their first lines
+
+
+_files: OrderedDict[str, _File] = OrderedDict()
 
 
 class NoSource(Exception):
-    """A function cannot be transformed; the message says why, and what to do."""
+    """The source of a function is not there; the message says why, and what to do."""
+
+
+def parse_file(file: str) -> ast.Module | None:
+    """Return the syntax tree of a file or of a notebook's cell; None without its source."""
+    lines = linecache.getlines(file)
+    return _parsed(file, lines).tree if lines else None
+
+
+def _parsed(file: str, lines: list[str]) -> _File:
+    cached = _files.get(file)
+    if cached is not None and cached.lines is lines:
+        return cached
+    definitions: dict[int, list[Definition]] = {}
+    try:
+        tree, error = ast.parse("".join(lines), file), None
+        for node in ast.walk(tree):
+            if isinstance(node, Definition):
+                definitions.setdefault(first_line(node), []).append(node)
+    except SyntaxError as problem:  # as a notebook's magic
+        tree, error = None, problem
+    _files[file] = parsed = _File(lines, tree, error, definitions)
+    while len(_files) > _MOST:
+        _files.popitem(last=False)
+    return parsed
+
+
+def definition_of(code: CodeType) -> Definition | None:
+    """Return the syntax tree of a function; None where its source is not there, or unclear."""
+    lines = linecache.getlines(code.co_filename)
+    try:
+        definitions = _candidates(code, lines) if lines else []
+    except NoSource:
+        return None
+    return definitions[0] if len(definitions) == 1 else None
+
+
+def _candidates(code: CodeType, lines: list[str]) -> list[Definition]:
+    """Return the definitions in a file that `code` may have been compiled from."""
+    alone = _alone(code, lines)
+    if alone is not None and _is_of(alone, code):
+        return [alone]
+    return [definition for definition in _definitions(code, lines) if _is_of(definition, code)]
 
 
 def find_definition(function: FunctionType) -> Definition:
@@ -49,13 +105,7 @@ def find_definition(function: FunctionType) -> Definition:
             f"the source of `{function.__name__}` is not available (it was made by exec, or typed "
             "into a shell): write it in a file"
         )
-    alone = _alone(code, lines)
-    if alone is not None and _is_of(alone, code):
-        definitions = [alone]
-    else:
-        definitions = [
-            definition for definition in _definitions(code, lines) if _is_of(definition, code)
-        ]
+    definitions = _candidates(code, lines)
     if len(definitions) != 1 or (
         _is_recent(code.co_filename) and not _gives(definitions[0], lines, code)
     ):
@@ -143,8 +193,8 @@ def _alone(code: CodeType, lines: list[str]) -> Definition | None:
     start = code.co_firstlineno - 1
     if code.co_name == "<lambda>" or not 0 <= start < len(lines):
         return None
-    cached = _trees.get(code.co_filename)
-    if cached is not None and cached[0] is lines:
+    cached = _files.get(code.co_filename)
+    if cached is not None and cached.lines is lines:
         return None
     is_indented = lines[start][:1].isspace()
     before = "\n" * (start - 1) + "if True:\n" if is_indented else "\n" * start
@@ -159,20 +209,10 @@ def _alone(code: CodeType, lines: list[str]) -> Definition | None:
 
 
 def _definitions(code: CodeType, lines: list[str]) -> list[Definition]:
-    cached = _trees.get(code.co_filename)
-    if cached is None or cached[0] is not lines:
-        try:
-            tree = ast.parse("".join(lines), code.co_filename)
-        except SyntaxError as error:
-            raise NoSource(f"its source cannot be read: {error}") from None
-        index: dict[int, list[Definition]] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, Definition):
-                index.setdefault(first_line(node), []).append(node)
-        cached = _trees[code.co_filename] = lines, index
-        while len(_trees) > _MOST:
-            _trees.popitem(last=False)
-    return cached[1].get(code.co_firstlineno, [])
+    file = _parsed(code.co_filename, lines)
+    if file.error is not None:
+        raise NoSource(f"its source cannot be read: {file.error}")
+    return file.definitions.get(code.co_firstlineno, [])
 
 
 def first_line(node: Definition) -> int:
@@ -230,3 +270,11 @@ def compile_tree(node: ast.Module, parents: CodeType) -> CodeType:
     """Return a module's code, with the file name and the future features of another's code."""
     flags = parents.co_flags & _FUTURES
     return compile(node, parents.co_filename, "exec", flags, True)
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code objects inside a code object, outermost first."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from codes_in(constant)
