@@ -31,7 +31,7 @@ def any_on_gpu(tensors: Sequence[Any]) -> bool:
     return False
 
 
-def bring_along(tensors: Sequence[Any]) -> tuple[Any, ...]:
+def move_scalars_to_device(tensors: Sequence[Any]) -> tuple[Any, ...]:
     """Return operands of which one is on a GPU, with single values that are recorded there, too.
 
     So their gradients come back to where they are.

@@ -135,7 +135,7 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
     out: Any
     on_gpu = bool(devices.array_types) and device_runs.any_on_gpu(inputs)
     if on_gpu and primitive.on_gpu is None:
-        inputs = device_runs.bring_along(inputs)
+        inputs = device_runs.move_scalars_to_device(inputs)
     single = len(inputs) == 1
     first = inputs[0]._rec if single else None
     if frame is None or frame.level is None:

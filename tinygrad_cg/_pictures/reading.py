@@ -384,7 +384,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     if rule is identity_rule:
         return "bypassed", saved
     if isinstance(saved, (Call, TransformedCall)):
-        compiled = type(saved) is TransformedCall and saved.pull.__module__ == gradient.__name__
+        compiled = type(saved) is TransformedCall and saved.vjp.__module__ == gradient.__name__
         return "operation" if compiled else "custom", saved.definition.name
     if isinstance(saved, _PrimitiveCall):
         return "operation", saved.operation.primitive.name

@@ -38,21 +38,21 @@ class Call(NamedTuple):
         """Return the gradients of the inputs: the rule of the nodes of such calls."""
         return _custom_rule(node, dy)
 
-    def pull(self, dys: Sequence[Any], targets: Sequence) -> list:
+    def vjp(self, dys: Sequence[Any], targets: Sequence) -> list:
         """Return the gradient of each input, then of each Variable, from those of the outputs.
 
         `targets` have the inputs' and the Variables' shapes and dtypes, which the gradients get.
         """
         frame = state.frame
         if frame is None or frame.level is None:
-            return self._pull(dys, targets)
+            return self._vjp(dys, targets)
 
-        def pull(*dys: Any) -> list:
-            return self._pull(dys, targets)
+        def vjp(*dys: Any) -> list:
+            return self._vjp(dys, targets)
 
-        return run_code(self.definition, pull, dys, {}, False, self.grad_fn)
+        return run_code(self.definition, vjp, dys, {}, False, self.grad_fn)
 
-    def _pull(self, dys: Sequence[Any], targets: Sequence) -> list:
+    def _vjp(self, dys: Sequence[Any], targets: Sequence) -> list:
         try:
             returned = self.definition.run(self.rule.run, self, dys, targets)
         except Exception as error:
@@ -89,7 +89,7 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
 def _special_rule(node: Node, dys: Sequence) -> list:
     """Run a rule that asks for more than upstream gradients, or has a rule itself."""
     call: Call = node.saved
-    gradients = call.pull(dys, asked_inputs(node) if call.rule.takes_needs else node.inputs)
+    gradients = call.vjp(dys, asked_inputs(node) if call.rule.takes_needs else node.inputs)
     inner, sweep = call.rule.nested, state.sweep
     if inner is not None and sweep is not None:
         results = [*dys, *[gradient for gradient in gradients if gradient is not None]]
@@ -126,7 +126,7 @@ def _custom_rule(node: Node, dy: Any) -> Sequence:
     on_level = frame is not None and frame.level is not None
     if on_level or type(dy) is list or variables is not None or rule.special:
         dys = dy if type(dy) is list else (dy,)
-        return _special_rule(node, dys) if rule.special else call.pull(dys, node.inputs)
+        return _special_rule(node, dys) if rule.special else call.vjp(dys, node.inputs)
     rules = state.rules
     rules.append(definition)
     try:

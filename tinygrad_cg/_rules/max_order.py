@@ -107,13 +107,13 @@ class Limit(Listener):
         return self._alias(dy, 0)
 
     def _alias(self, tensor: Tensor, more: int) -> Tensor:
-        def pull(dys: Sequence, targets: Sequence) -> list:
+        def vjp(dys: Sequence, targets: Sequence) -> list:
             sweep, order = self.reached
             if order and sweep is state.sweep:
                 return [self.gradient(dy, order + more) for dy in dys]
             return list(dys)
 
-        return self._pass_through([tensor], pull, lambda tangent, token: tangent)
+        return self._pass_through([tensor], vjp, lambda tangent, token: tangent)
 
     def gradient(self, value: Any, order: int) -> Any:
         """Return an alias of a gradient of some order, which checks further derivatives."""
@@ -121,23 +121,23 @@ class Limit(Listener):
             return value
         self._check(order)
 
-        def pull(dys: Sequence, targets: Sequence) -> list:
+        def vjp(dys: Sequence, targets: Sequence) -> list:
             if state.sweep is not None and any(target is not None for target in targets[1:]):
                 self._check(order + 1)
             sweep, highest = self.reached
             self.reached = state.sweep, max(order, highest if sweep is state.sweep else 0)
             return [*dys, *[None] * (len(targets) - 1)]
 
-        def jvp(tangent: Any, token: Any) -> Any:
+        def jvp_of_input(tangent: Any, token: Any) -> Any:
             return self.gradient(tangent, order + (token in self.followers))
 
-        return self._pass_through([value, *self.inputs], pull, jvp)
+        return self._pass_through([value, *self.inputs], vjp, jvp_of_input)
 
-    def _pass_through(self, inputs: list[Tensor], pull: Callable, jvp: Callable) -> Tensor:
+    def _pass_through(self, inputs: list[Tensor], vjp: Callable, jvp_of_input: Callable) -> Tensor:
         """Return the first of `inputs` as a tensor that depends on all of them."""
         if state.frame is None:
             return inputs[0]
-        call = TransformedCall(self.definition, pull, jvp)
+        call = TransformedCall(self.definition, vjp, jvp_of_input)
         return rebind_outputs(state.frame, call, inputs, inputs[:1])[0]
 
     def _check(self, order: int) -> None:

@@ -29,16 +29,16 @@ from .definition import Definition
 
 
 class TransformedCall(NamedTuple):
-    """A call as the levels below a transformation see it: `pull` works on their tensors."""
+    """A call as the levels below a transformation see it: `vjp` works on their tensors."""
 
     definition: Definition
-    pull: Callable[[Sequence, Sequence], list]  # of dys and targets, None if nobody asks for one
+    vjp: Callable[[Sequence, Sequence], list]  # of dys and targets, None if nobody asks for one
     # Where the output is the input: from the input's tangent, of an accumulator with some token,
     # to that of the output.
-    jvp: Callable[[Any, Token], Any] | None = None
+    jvp_of_input: Callable[[Any, Token], Any] | None = None
     # The tangents of the outputs, from those of the inputs (None for inputs at rest), where they
     # are known without a transpose.
-    push: Callable[[Sequence], list] | None = None
+    jvp: Callable[[Sequence], list] | None = None
 
 
 def rebind_outputs(
@@ -114,10 +114,10 @@ def _transformed_rule(node: Node, dy: Any) -> Sequence:
     dys = dy if type(dy) is list else [dy]
     sweep = state.sweep
     if sweep is not None and sweep.token in node.group:
-        return node.saved.pull(dys, asked_inputs(node))
+        return node.saved.vjp(dys, asked_inputs(node))
     state.sweep = None  # no sweep asks, all targets count
     try:
-        return node.saved.pull(dys, node.inputs)
+        return node.saved.vjp(dys, node.inputs)
     finally:
         state.sweep = sweep
 

@@ -225,7 +225,7 @@ class Batch(Level):
         If anything of it is batched, all of its outputs are, so that each example's upstream
         gradient stays separate from the others'.
         """
-        transformed: Any = call  # `jvp` and `push` are for a TransformedCall
+        transformed: Any = call  # `jvp_of_input` and `jvp` are for a TransformedCall
         batched = [self.has(tensor) for tensor in inputs]
         for_each = any(batched) or any(map(self.has, outputs))
         avals = [
@@ -233,12 +233,12 @@ class Batch(Level):
             for tensor in inputs
         ]
 
-        def pull(dys: Sequence, targets: Sequence) -> list:
+        def vjp(dys: Sequence, targets: Sequence) -> list:
             with self:
                 examples = [BatchTensor(dy, self) for dy in dys] if for_each else dys
                 pairs = zip(targets, avals, strict=True)
                 wanted = [None if target is None else aval for target, aval in pairs]
-                gradients = call.pull(examples, wanted)
+                gradients = call.vjp(examples, wanted)
             if not for_each and any(map(self.has, gradients)):
                 name = call.definition.name
                 raise TypeError(
@@ -252,28 +252,28 @@ class Batch(Level):
                 for gradient, is_batched in zip(gradients, batched, strict=True)
             ]
 
-        def jvp(tangent: Tensor, token: Any) -> Tensor:
+        def jvp_of_input(tangent: Tensor, token: Any) -> Tensor:
             with self:
                 example = BatchTensor(tangent, self) if for_each else tangent
-                moved = transformed.jvp(example, token)
+                moved = transformed.jvp_of_input(example, token)
             return self.physical(moved) if for_each else moved
 
-        def push(tangents: Sequence) -> list:
+        def jvp(tangents: Sequence) -> list:
             with self:
                 examples = [
                     BatchTensor(tangent, self) if tangent is not None and flag else tangent
                     for tangent, flag in zip(tangents, batched, strict=True)
                 ]
-                moved = transformed.push(examples)
+                moved = transformed.jvp(examples)
             return [
                 self.physical(tangent) if tangent is not None and for_each else tangent
                 for tangent in moved
             ]
 
-        passes = type(call) is TransformedCall and call.jvp is not None
-        pushes = type(call) is TransformedCall and call.push is not None
+        passes = type(call) is TransformedCall and call.jvp_of_input is not None
+        pushes = type(call) is TransformedCall and call.jvp is not None
         lowered = TransformedCall(
-            call.definition, pull, jvp if passes else None, push if pushes else None
+            call.definition, vjp, jvp_of_input if passes else None, jvp if pushes else None
         )
         lower = [tensor.physical if self.has(tensor) else tensor for tensor in inputs]
         outer = list(map(self.physical, outputs)) if for_each else outputs

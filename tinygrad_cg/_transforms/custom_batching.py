@@ -208,7 +208,7 @@ class _BatchedOperation:
         values = list(map(_bare, inputs))
         outputs = self._compute(frame, values, self.run)
 
-        def pull(dys: Sequence, targets: Sequence) -> list:
+        def vjp(dys: Sequence, targets: Sequence) -> list:
             asked = [
                 i
                 for i, target in enumerate(targets)
@@ -223,7 +223,7 @@ class _BatchedOperation:
 
         moved = [i for i, output in enumerate(outputs) if is_differentiable(output._data.dtype)]
 
-        def push(tangents: Sequence) -> list:
+        def jvp(tangents: Sequence) -> list:
             moving = [i for i, tangent in enumerate(tangents) if tangent is not None]
             run = functools.partial(self._tangent, len(inputs), moving, moved)
             call = _BatchedOperation(self.definition, self.level, run)
@@ -232,7 +232,7 @@ class _BatchedOperation:
             by_output = dict(zip(moved, results, strict=True))
             return [by_output.get(i) for i in range(len(outputs))]
 
-        call = TransformedCall(self.definition, pull, None, push)
+        call = TransformedCall(self.definition, vjp, None, jvp)
         return rebind_outputs(frame, call, inputs, outputs)
 
     def _gradient(
@@ -273,10 +273,10 @@ class _BatchedOperation:
         for i in [*moving, *range(count, len(full))]:
             if not flags[i]:
                 full[i], flags[i] = self.level.physical(full[i]), True
-        inputs, ways = full[:count], full[count:]
+        inputs, directions = full[:count], full[count:]
         for i in moving:
             inputs[i] = identity(inputs[i])
-        with ForwardAccumulator([inputs[i] for i in moving], ways) as accumulator:
+        with ForwardAccumulator([inputs[i] for i in moving], directions) as accumulator:
             outputs = self.run(inputs, flags[:count])
         return accumulator.jvp([outputs[i] for i in moved], "zero")
 

@@ -39,7 +39,7 @@ def _is_without_rule(name: str) -> bool:
 
 
 class DetachPoint(NamedTuple):
-    """The expression that ends the way: what it does, its file, line and text."""
+    """The expression where the derivative ends: what it does, its file, line and text."""
 
     words: str
     file: str

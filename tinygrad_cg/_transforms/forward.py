@@ -33,7 +33,7 @@ from .._rules.calls import AnyCall
 from .._rules.outside_runs import CODE, Code, DerivativeCode
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import TapeWarning, warn
-from .transposition import UnitVectorsNeeded, transpose_pull
+from .transposition import UnitVectorsNeeded, transpose_vjp
 
 
 class ForwardAccumulator(Level):
@@ -144,29 +144,29 @@ class ForwardAccumulator(Level):
         """Return the outputs with tangents: declared, or else by the transpose of the rule."""
         results = rebind_outputs(state.frame, call, inputs, outputs)
         tangents = [None if tensor is None else self._tangent(tensor) for tensor in inputs]
-        if type(call) is TransformedCall and call.jvp is not None:
+        if type(call) is TransformedCall and call.jvp_of_input is not None:
             first = tangents[0]
-            natural = [None if first is None else call.jvp(first, self._token)]
+            natural = [None if first is None else call.jvp_of_input(first, self._token)]
         elif all(tangent is None for tangent in tangents):
             natural = [self._tangent(output) for output in outputs]
             if any(tangent is not None for tangent in natural):
                 call.definition.warn_bypassed()
         else:
-            natural = self._push(call, inputs, outputs, tangents)
+            natural = self._jvp(call, inputs, outputs, tangents)
         self._attach(results, natural)
         return results
 
-    def _push(self, call: AnyCall, inputs: Sequence, outputs: Sequence, tangents: Sequence) -> list:
-        definition, pull = call.definition, call.pull
-        push = call.push if type(call) is TransformedCall else None
-        if push is not None:
+    def _jvp(self, call: AnyCall, inputs: Sequence, outputs: Sequence, tangents: Sequence) -> list:
+        definition, vjp = call.definition, call.vjp
+        jvp = call.jvp if type(call) is TransformedCall else None
+        if jvp is not None:
             with suppress(UnitVectorsNeeded):
-                return run_tangents(definition, push, tangents)
+                return run_tangents(definition, jvp, tangents)
         pairs = zip(inputs, tangents, strict=True)
-        targets = [None if way is None else output._data for output, way in pairs]
+        targets = [None if tangent is None else output._data for output, tangent in pairs]
         return run_tangents(
-            *(definition, transpose_pull, lambda dys: pull(dys, targets)),
-            *(outputs, tangents, definition, False, push is not None),
+            *(definition, transpose_vjp, lambda dys: vjp(dys, targets)),
+            *(outputs, tangents, definition, False, jvp is not None),
         )
 
 
@@ -230,7 +230,7 @@ def push_forward(
     """
     outs = out if isinstance(out, list) else [out]
     if primitive is CODE:
-        return _push_code(params["code"], inputs, outs, tangents)
+        return _code_tangents(params["code"], inputs, outs, tangents)
     if not any(is_differentiable(output._data.dtype) for output in outs):
         return [None] * len(outs)
     by_element = primitive.jvp is not None or (
@@ -248,7 +248,7 @@ def push_forward(
         pairs = zip(node.inputs, tangents, strict=True)
         node.inputs = tuple([None if tangent is None else source for source, tangent in pairs])
     multi_output = isinstance(out, list)
-    return transpose_pull(
+    return transpose_vjp(
         lambda dys: node.rule(node, dys if multi_output else dys[0]),
         outs,
         tangents,
@@ -266,7 +266,7 @@ def _is_by_element(primitive: Primitive, out: Any, inputs: tuple, tangents: Sequ
     return real and whole and isinstance(primitive.kernel, Pointwise)
 
 
-def _push_code(
+def _code_tangents(
     code: Code, inputs: tuple, outs: list, tangents: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
     """Return the tangents of outside code: it runs once more, while an accumulator watches."""
@@ -279,8 +279,8 @@ def _push_code(
         primals = list(tensors[: len(inputs)])
         for i in moving:
             primals[i] = identity(primals[i])
-        ways = list(tensors[len(inputs) :])
-        with ForwardAccumulator([primals[i] for i in moving], ways) as accumulator:
+        directions = list(tensors[len(inputs) :])
+        with ForwardAccumulator([primals[i] for i in moving], directions) as accumulator:
             results = code.call(*primals)
         return accumulator.jvp([results[i] for i in wanted], "zero")
 
@@ -311,8 +311,8 @@ def _elementwise(
             continue
         tangent = _fit_tangent(tangent, shape, dtype)
         if primitive.jvp is not None:
-            push = primitive.jvp[i]
-            part = None if push is None else push(tangent, *inputs, out, **params)
+            jvp = primitive.jvp[i]
+            part = None if jvp is None else jvp(tangent, *inputs, out, **params)
         else:
             node: Any = loose_node(primitive, inputs, params, out, 1 << i)
             part = node.rule(node, tangent)[i]

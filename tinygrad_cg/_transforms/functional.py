@@ -263,11 +263,11 @@ def linearize_sweep(
     """Return the map from tangents of `sources` to those of `targets`, by a tape's last sweep."""
     visited: list = []
 
-    def pull(dys: list) -> list:
+    def vjp(dys: list) -> list:
         results, visited[:] = differentiate(token, targets, dys, sources)
         return results
 
-    transposition = transpose_sweep(pull, targets, visited)
+    transposition = transpose_sweep(vjp, targets, visited)
     token.alive = False
     release(visited)
     return transposition

@@ -1,7 +1,7 @@
 """Functions declared with products of their derivatives with vectors.
 
 Of a function with the derivatives D^k f there are two kinds of product: the tangent
-``Q_k(w1..wk) = D^k f[w1..wk]``, and its adjoint in the last of the ways,
+``Q_k(w1..wk) = D^k f[w1..wk]``, and its adjoint in the last direction,
 ``P_k(dy, w1..w(k-1))`` with ``<P_k(dy, w1..w(k-1)), wk> = <dy, Q_k(w1..wk)>``. The derivatives of
 both are such products again, since D^k f is symmetric, so a rule of each is known.
 """
@@ -27,7 +27,7 @@ from .._rules.outside_runs import run_code
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
 from .declared import CallContext, Declared, context_of, detach, refuse_captured
-from .transposition import transpose_pull
+from .transposition import transpose_vjp
 
 
 class Products(Declared):
@@ -52,8 +52,8 @@ class Products(Declared):
         y = run_code(self.definition, self.function, detached, options, False)
         outputs = [convert(leaf) for leaf in nest.flatten(y)]
         call = _ProductsCall(self, context, y, [_aval(output) for output in outputs])
-        push = None if self.jvps[:1] in ([], [None]) else call.push
-        results = call.rebind(outputs, context.inputs, call.pull, push)
+        jvp = None if self.jvps[:1] in ([], [None]) else call.jvp
+        results = call.rebind(outputs, context.inputs, call.vjp, jvp)
         return nest.pack_sequence_as(y, results)
 
 
@@ -64,8 +64,8 @@ def _aval(tensor: Tensor) -> Aval:
 class _ProductsCall:
     """One call of such a function.
 
-    Upstream gradients (`dys`) are lists with a tensor for each output, ways lists with a tensor,
-    or None, for each input.
+    Upstream gradients (`dys`) are lists with a tensor for each output, directions lists with a
+    tensor, or None, for each input.
     """
 
     def __init__(self, products: Products, context: CallContext, structure: Any, avals: list[Aval]):
@@ -80,11 +80,11 @@ class _ProductsCall:
         ]
 
     def rebind(
-        self, values: Sequence, inputs: Sequence, pull: Callable, push: Callable | None = None
+        self, values: Sequence, inputs: Sequence, vjp: Callable, jvp: Callable | None = None
     ) -> list:
         """Return `values` with a rule; None among them stays None.
 
-        ``push(tangents)`` gives the tangents of `values`, if they are known without a transpose.
+        ``jvp(tangents)`` gives the tangents of `values`, if they are known without a transpose.
         """
         outputs = [value for value in values if value is not None]
         for output in outputs:
@@ -94,150 +94,165 @@ class _ProductsCall:
         present = [None if value is None else True for value in values]
 
         def fill(dys: Sequence, targets: Sequence) -> list:
-            return pull(_spread(dys, present), targets)
+            return vjp(_spread(dys, present), targets)
 
         def pick(tangents: Sequence) -> list:
-            assert push is not None
-            pairs = zip(push(tangents), present, strict=True)
+            assert jvp is not None
+            pairs = zip(jvp(tangents), present, strict=True)
             return [tangent for tangent, there in pairs if there]
 
-        call = TransformedCall(self.definition, fill, None, None if push is None else pick)
+        call = TransformedCall(self.definition, fill, None, None if jvp is None else pick)
         return _spread(rebind_outputs(state.frame, call, inputs, outputs), values)
 
     # The two products ------------------------------------------------------------------------
 
-    def gradient(self, dys: list, ways: list[list]) -> list:
+    def gradient(self, dys: list, directions: list[list]) -> list:
         """Return P_k, by each input: its rule is P_k, Q_k and P_(k+1)."""
-        constants = [list(map(detach, part)) for part in (dys, *ways, self.context.args)]
+        constants = [list(map(detach, part)) for part in (dys, *directions, self.context.args)]
         values = self._gradient(constants[0], constants[1:-1], constants[-1])
 
-        def pull(us: list, targets: Sequence) -> list:
-            first, *others = self._split(targets, [dys, *ways, self.context.inputs])
-            gradients = self.tangent([*ways, us]) if _any(first) else first
-            gradients = [*gradients, *self._pull_ways(others, dys, ways, us)]
+        def vjp(us: list, targets: Sequence) -> list:
+            first, *others = self._split(targets, [dys, *directions, self.context.inputs])
+            gradients = self.tangent([*directions, us]) if _any(first) else first
+            gradients = [*gradients, *self._vjp_by_directions(others, dys, directions, us)]
             return _asked(gradients, targets)
 
-        def push(tangents: Sequence) -> list:
-            first, *others = self._split(tangents, [dys, *ways, self.context.inputs])
-            parts = [self.gradient(self._fill(first), ways)] if _any(first) else []
-            for i, way in enumerate(others[:-1]):
-                if _any(way):
-                    parts.append(self.gradient(dys, [*ways[:i], way, *ways[i + 1 :]]))
+        def jvp(tangents: Sequence) -> list:
+            first, *others = self._split(tangents, [dys, *directions, self.context.inputs])
+            parts = [self.gradient(self._fill(first), directions)] if _any(first) else []
+            for i, direction in enumerate(others[:-1]):
+                if _any(direction):
+                    parts.append(
+                        self.gradient(dys, [*directions[:i], direction, *directions[i + 1 :]])
+                    )
             if _any(others[-1]):
-                parts.append(self._next(self.targets, dys, [*ways, others[-1]]))
+                parts.append(self._next(self.targets, dys, [*directions, others[-1]]))
             return _sum(parts)
 
-        order, vjps = len(ways), self.products.vjps
+        order, vjps = len(directions), self.products.vjps
         direct = vjps[order] is not None and (order + 1 == len(vjps) or vjps[order + 1] is not None)
-        inputs = [*dys, *chain(*ways), *self.context.inputs]
-        return self.rebind(values, inputs, pull, push if direct else None)
+        inputs = [*dys, *chain(*directions), *self.context.inputs]
+        return self.rebind(values, inputs, vjp, jvp if direct else None)
 
     def _fill(self, dys: list) -> list:
         """Return upstream gradients with zeros for outputs at rest."""
         pairs = zip(dys, self.avals, strict=True)
         return [zeros(*aval) if dy is None else dy for dy, aval in pairs]
 
-    def push(self, ways: Sequence) -> list:
+    def jvp(self, directions: Sequence) -> list:
         """Return the tangents of the function itself, as declared."""
-        return self.tangent([list(ways)])
+        return self.tangent([list(directions)])
 
-    def tangent(self, ways: list[list]) -> list:
+    def tangent(self, directions: list[list]) -> list:
         """Return Q_k, of each output: its rule is P_k and P_(k+1)."""
-        constants = [list(map(detach, part)) for part in (*ways, self.context.args)]
+        constants = [list(map(detach, part)) for part in (*directions, self.context.args)]
         values = self._tangent(constants[:-1], constants[-1])
 
-        def pull(dys: list, targets: Sequence) -> list:
-            parts = self._split(targets, [*ways, self.context.inputs])
-            return _asked(self._pull_ways(parts, dys, ways), targets)
+        def vjp(dys: list, targets: Sequence) -> list:
+            parts = self._split(targets, [*directions, self.context.inputs])
+            return _asked(self._vjp_by_directions(parts, dys, directions), targets)
 
-        def push(tangents: Sequence) -> list:
-            parts = self._split(tangents, [*ways, self.context.inputs])
+        def jvp(tangents: Sequence) -> list:
+            parts = self._split(tangents, [*directions, self.context.inputs])
             results = [
-                self.tangent([*ways[:i], way, *ways[i + 1 :]])
-                for i, way in enumerate(parts[:-1])
-                if _any(way)
+                self.tangent([*directions[:i], direction, *directions[i + 1 :]])
+                for i, direction in enumerate(parts[:-1])
+                if _any(direction)
             ]
             if _any(parts[-1]):
-                results.append(self.tangent([*ways, parts[-1]]))
+                results.append(self.tangent([*directions, parts[-1]]))
             return _sum(results)
 
         jvps = self.products.jvps
-        direct = len(ways) < len(jvps) and None not in (jvps[len(ways) - 1], jvps[len(ways)])
-        inputs = [*chain(*ways), *self.context.inputs]
-        return self.rebind(values, inputs, pull, push if direct else None)
+        direct = len(directions) < len(jvps) and None not in (
+            jvps[len(directions) - 1],
+            jvps[len(directions)],
+        )
+        inputs = [*chain(*directions), *self.context.inputs]
+        return self.rebind(values, inputs, vjp, jvp if direct else None)
 
-    def pull(self, dys: list, targets: Sequence) -> list:
+    def vjp(self, dys: list, targets: Sequence) -> list:
         """Return the rule of the function itself."""
         return _asked(self._next(targets, dys, []), targets)
 
-    def _next(self, targets: Sequence, dys: list, ways: list[list]) -> list:
+    def _next(self, targets: Sequence, dys: list, directions: list[list]) -> list:
         """Return P of the next order, by the inputs; beyond the last, what the user chose."""
         if not _any(targets):
             return list(targets)
-        if len(ways) < self.products.last:
-            return self.gradient(dys, ways)
+        if len(directions) < self.products.last:
+            return self.gradient(dys, directions)
         if self.products.beyond == "error":
             self.products.refuse_order()
-        return self._differentiate_operations(targets, dys, ways)
+        return self._differentiate_operations(targets, dys, directions)
 
-    def _pull_ways(self, parts: list, dys: list, ways: list[list], *more: list) -> list:
-        """Return the gradients by each of `ways`, and by the inputs: D^k f is symmetric in its
-        ways, to which the upstream gradient of P_k adds one.
+    def _vjp_by_directions(
+        self, parts: list, dys: list, directions: list[list], *more: list
+    ) -> list:
+        """Return the gradients by each of `directions`, and by the inputs.
+
+        D^k f is symmetric in its directions; the upstream gradient of P_k adds one to them.
         """
         gradients: list = []
         for i, part in enumerate(parts[:-1]):
-            others = [*ways[:i], *ways[i + 1 :], *more]
+            others = [*directions[:i], *directions[i + 1 :], *more]
             gradients += self.gradient(dys, others) if _any(part) else part
-        return gradients + self._next(parts[-1], dys, [*ways, *more])
+        return gradients + self._next(parts[-1], dys, [*directions, *more])
 
     def _split(self, targets: Sequence, like: Sequence[Sequence]) -> list:
         remaining = iter(targets)
         return [[next(remaining) for _ in part] for part in like]
 
-    def _differentiate_operations(self, targets: Sequence, dys: list, ways: list[list]) -> list:
-        """Return the gradient of <P_k(dys, ways[:-1]), ways[-1]>, by P_k's operations."""
+    def _differentiate_operations(
+        self, targets: Sequence, dys: list, directions: list[list]
+    ) -> list:
+        """Return the gradient of <P_k(dys, w1..w(k-1)), wk>, by P_k's operations."""
         args, fresh = list(self.context.args), []
         for position, target in zip(self.context.positions, targets, strict=True):
             if target is not None:
                 args[position] = identity(args[position])
                 fresh.append(args[position])
         token = Token()
-        values = run_recorded(token, fresh, self._gradient, dys, ways[:-1], args)
+        values = run_recorded(token, fresh, self._gradient, dys, directions[:-1], args)
         kept = [
-            i for i, value in enumerate(values) if value is not None and ways[-1][i] is not None
+            i
+            for i, value in enumerate(values)
+            if value is not None and directions[-1][i] is not None
         ]
-        upstream = [ways[-1][i] for i in kept]
+        upstream = [directions[-1][i] for i in kept]
         gradients = differentiate_once(token, [values[i] for i in kept], upstream, fresh)
         return _spread(gradients, targets)
 
     # What was declared -----------------------------------------------------------------------
 
-    def _gradient(self, dys: list, ways: list[list], args: list) -> list:
+    def _gradient(self, dys: list, directions: list[list], args: list) -> list:
         """Return P_k, as declared, or as the transpose of Q_k in its last direction."""
-        vjp = self.products.vjps[len(ways)]
+        vjp = self.products.vjps[len(directions)]
         if vjp is None:
 
-            def push_on(last: list) -> list:
-                return self._tangent([*ways, _spread(last, self.targets)], args)
+            def jvp_along(last: list) -> list:
+                return self._tangent([*directions, _spread(last, self.targets)], args)
 
             inputs = [target for target in self.targets if target is not None]
-            gradients = transpose_pull(push_on, inputs, dys, self.definition)
+            gradients = transpose_vjp(jvp_along, inputs, dys, self.definition)
             return _spread(gradients, self.targets)
         upstream = nest.pack_sequence_as(self.structure, dys)
-        returned = self._run(vjp, upstream, *map(self._fill_way, ways), *args)
+        returned = self._run(vjp, upstream, *map(self._fill_direction, directions), *args)
         return gradients_of_function(
             vjp, self.definition, self.context.inputs, returned, self.targets
         )
 
-    def _tangent(self, ways: list[list], args: list) -> list:
+    def _tangent(self, directions: list[list], args: list) -> list:
         """Return Q_k, as declared, or as the transpose of P_k."""
-        jvp = self.products.jvps[len(ways) - 1]
+        jvp = self.products.jvps[len(directions) - 1]
         if jvp is None:
-            last = _asked(ways[-1], self.targets)
-            return transpose_pull(
-                lambda dys: self._gradient(dys, ways[:-1], args), self.avals, last, self.definition
+            last = _asked(directions[-1], self.targets)
+            return transpose_vjp(
+                lambda dys: self._gradient(dys, directions[:-1], args),
+                self.avals,
+                last,
+                self.definition,
             )
-        returned = nest.flatten(self._run(jvp, *map(self._fill_way, ways), *args))
+        returned = nest.flatten(self._run(jvp, *map(self._fill_direction, directions), *args))
         if len(returned) != len(self.avals):
             raise ValueError(
                 f"`{self.definition.name}`: its jvp returned {len(returned)} tangents, it has "
@@ -248,11 +263,11 @@ class _ProductsCall:
     def _run(self, function: Callable[..., Any], *args: Any) -> Any:
         return run_code(self.definition, function, args, self.context.options)
 
-    def _fill_way(self, way: list) -> Any:
+    def _fill_direction(self, direction: list) -> Any:
         """Return a direction as declared functions take it: zeros for inputs at rest."""
         full = [
             zeros(*target) if tangent is None and target is not None else tangent
-            for tangent, target in zip(way, self.targets, strict=True)
+            for tangent, target in zip(direction, self.targets, strict=True)
         ]
         return full[0] if len(full) == 1 else tuple(full)
 

@@ -165,7 +165,7 @@ class PartialDerivatives(Declared):
             return value
         y = tuple(value._data.shape), value._data.dtype
 
-        def pull(dys: Sequence, targets: Sequence) -> list:
+        def vjp(dys: Sequence, targets: Sequence) -> list:
             gradients: list[Any] = [None] * len(targets)
             asked = [i for i, target in enumerate(targets) if target is not None]
             if asked and len(path) == self.last:
@@ -177,19 +177,19 @@ class PartialDerivatives(Declared):
                     gradients[i] = _product(dys[0], partial, targets[i])
             return gradients
 
-        def push(ways: Sequence) -> list:
-            asked = [i for i, way in enumerate(ways) if way is not None]
+        def jvp(directions: Sequence) -> list:
+            asked = [i for i, direction in enumerate(directions) if direction is not None]
             if len(path) == self.last:
                 self.refuse_order()
             total = None
             partials = self._entries(context, len(path) + 1, [(*path, i) for i in asked], y)
             for i, partial in zip(asked, partials, strict=True):
                 if partial is not None:
-                    part = cast(multiply(ways[i], partial), y[1])
+                    part = cast(multiply(directions[i], partial), y[1])
                     total = part if total is None else add(total, part)
             return [total]
 
-        call = TransformedCall(self.definition, pull, None, push)
+        call = TransformedCall(self.definition, vjp, None, jvp)
         return rebind_outputs(state.frame, call, context.inputs, [value])[0]
 
 

@@ -38,18 +38,18 @@ NEAR = {4: 2.0**-19, 8: 2.0**-42}
 times it is below the tolerance, so that no other error passes."""
 NOISE = 64.0  # times the change of a gradient by such changes may be rounding
 
-Pull: TypeAlias = Callable[[list], Sequence]
+Vjp: TypeAlias = Callable[[list], Sequence]
 
 
-def transpose_pull(
-    pull: Pull,
+def transpose_vjp(
+    vjp: Vjp,
     outputs: Sequence,
     tangents: Sequence,
     definition: Definition | None = None,
     diagonal: bool = False,
     whole: bool = False,
 ) -> list[Tensor | None]:
-    """Return the tangent of each output of an operation with the gradients `pull`.
+    """Return the tangent of each output of an operation with the gradients `vjp`.
 
     A rule of the user's, which `definition` names, is checked for being linear, TypeError if not.
     If it has a rule of its own, which is not its transpose, the tangent is that of its operations.
@@ -57,16 +57,16 @@ def transpose_pull(
     if it is `diagonal`, that of a real elementwise operation. If it is to be taken as a `whole`,
     what it calls is not called so.
     """
-    asked = pull, outputs, tangents, definition, diagonal, whole
+    asked = vjp, outputs, tangents, definition, diagonal, whole
     if not devices.array_types:
-        return _transpose_pull(*asked)
+        return _transpose_vjp(*asked)
     first = next((tangent for tangent in tangents if tangent is not None), None)
     with nullcontext() if first is None else on_device_of(first):
-        return _transpose_pull(*asked)
+        return _transpose_vjp(*asked)
 
 
-def _transpose_pull(
-    pull: Pull,
+def _transpose_vjp(
+    vjp: Vjp,
     outputs: Sequence,
     tangents: Sequence,
     definition: Definition | None,
@@ -76,7 +76,7 @@ def _transpose_pull(
     for natural in (False, True):
         try:
             with no_unit_vectors() if whole else nullcontext():
-                transposition = Transposition(pull, outputs, natural)
+                transposition = Transposition(vjp, outputs, natural)
                 results = transposition(tangents)
         except UnitVectorsNeeded:
             if not whole:
@@ -86,21 +86,21 @@ def _transpose_pull(
             if definition is None:
                 raise
             continue
-        arguments = pull, transposition, tangents, results
+        arguments = vjp, transposition, tangents, results
         if definition is None or run_on(unrecorded_frame(), _is_transpose, *arguments):
             return results
-    if not run_on(unrecorded_frame(), _is_linear, pull, outputs):
+    if not run_on(unrecorded_frame(), _is_linear, vjp, outputs):
         raise _not_linear(definition)
     if diagonal:
-        return [_along_diagonal(pull, outputs, tangents)]
-    return UnitTransposition(pull, outputs)(tangents)
+        return [_along_diagonal(vjp, outputs, tangents)]
+    return UnitTransposition(vjp, outputs)(tangents)
 
 
-def _along_diagonal(pull: Pull, outputs: Sequence, tangents: Sequence) -> Tensor:
+def _along_diagonal(vjp: Vjp, outputs: Sequence, tangents: Sequence) -> Tensor:
     """Return the tangent of an elementwise operation, whose gradients by ones are its slopes."""
     ones = Tensor(to_current(np.ones(outputs[0].shape, outputs[0].dtype)))
     total = zeros(outputs[0].shape, outputs[0].dtype)
-    for slope, tangent in zip(pull([ones]), tangents, strict=True):
+    for slope, tangent in zip(vjp([ones]), tangents, strict=True):
         if slope is not None and tangent is not None:
             total = add(total, multiply(slope, tangent))
     return cast(total, outputs[0].dtype)
@@ -128,15 +128,15 @@ def no_unit_vectors() -> Iterator[None]:
 
 
 class UnitTransposition:
-    """The transpose of `pull`, whatever it is made of: by a call with each unit vector.
+    """The transpose of `vjp`, whatever it is made of: by a call with each unit vector.
 
-    Where <pull(e), w> = <e, Q(w)>, the calls give the elements of Q(w). Linear over the reals.
+    Where <vjp(e), w> = <e, Q(w)>, the calls give the elements of Q(w). Linear over the reals.
     """
 
-    def __init__(self, pull: Pull, outputs: Sequence[Any]):
+    def __init__(self, vjp: Vjp, outputs: Sequence[Any]):
         if _refused.units:
             raise UnitVectorsNeeded
-        self.pull = pull
+        self.vjp = vjp
         self.avals = [(tuple(output.shape), np.dtype(output.dtype)) for output in outputs]
         self.calls = [self._calls(i) for i in range(len(self.avals))]
 
@@ -159,7 +159,7 @@ class UnitTransposition:
         calls = []
         for factor in (1, 1j) if is_complex(dtype) else (1,):
             units = factor * np.eye(prod(shape), dtype=dtype).reshape(prod(shape), *shape)
-            calls.append([self.pull(self._upstream(index, unit)) for unit in units])
+            calls.append([self.vjp(self._upstream(index, unit)) for unit in units])
         return calls
 
     def _upstream(self, index: int, unit: np.ndarray) -> list:
@@ -190,20 +190,20 @@ def _inner(ones: Sequence, others: Sequence) -> Tensor:
 
 
 class Transposition:
-    """The transpose of `pull`: from tangents of operands to those of `outputs`.
+    """The transpose of `vjp`: from tangents of operands to those of `outputs`.
 
-    `pull` is linear, so the gradient of its product with the operands' tangents by what it is
+    `vjp` is linear, so the gradient of its product with the operands' tangents by what it is
     given is its transpose, whatever that is. Can be called any number of times.
     """
 
-    def __init__(self, pull: Pull, outputs: Sequence[Any], natural: bool = False):
+    def __init__(self, vjp: Vjp, outputs: Sequence[Any], natural: bool = False):
         generator = np.random.default_rng(0)
         self.dys = [_random(generator, output) for output in outputs]
         self.token = Token()
         self.token.natural = natural
         self.token.silent = True  # the result is checked
         self.token.transposes = True
-        self.gradients = run_recorded(self.token, self.dys, pull, list(self.dys))
+        self.gradients = run_recorded(self.token, self.dys, vjp, list(self.dys))
 
     def __del__(self) -> None:
         self.token.alive = False
@@ -211,7 +211,10 @@ class Transposition:
     def __call__(self, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
         pairs = zip(self.gradients, tangents, strict=True)
         present = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
-        targets, upstream = [gradient for gradient, _ in present], [way for _, way in present]
+        targets, upstream = (
+            [gradient for gradient, _ in present],
+            [tangent for _, tangent in present],
+        )
         return differentiate(self.token, targets, upstream, self.dys, transposes=True)[0]
 
 
@@ -223,86 +226,86 @@ def _random(generator: np.random.Generator, aval: Any) -> Tensor:
 
 
 def transpose_sweep(
-    pull: Pull, targets: Sequence[Tensor], visited: Sequence[Node]
+    vjp: Vjp, targets: Sequence[Tensor], visited: Sequence[Node]
 ) -> Transposition | UnitTransposition:
-    """Return the transpose of a sweep, whose nodes `pull` puts into `visited`.
+    """Return the transpose of a sweep, whose nodes `vjp` puts into `visited`.
 
     If the rules of the user's rules are not their transposes, it is found without them; and by unit
     vectors, where a rule is not made of operations. TypeError where one is not linear.
     """
     with on_device_of(targets[0]):
-        return _transpose_sweep(pull, targets, visited)
+        return _transpose_sweep(vjp, targets, visited)
 
 
 def _transpose_sweep(
-    pull: Pull, targets: Sequence[Tensor], visited: Sequence[Node]
+    vjp: Vjp, targets: Sequence[Tensor], visited: Sequence[Node]
 ) -> Transposition | UnitTransposition:
-    transposition = Transposition(pull, targets)
+    transposition = Transposition(vjp, targets)
     nodes = [node for node in tuple(visited) if getattr(node.saved, "definition", None)]
     here = unrecorded_frame()
     if all(run_on(here, _transposes, node, False) for node in nodes):
         return transposition
     if all(run_on(here, _transposes, node, True) for node in nodes):
-        return Transposition(pull, targets, natural=True)
+        return Transposition(vjp, targets, natural=True)
     for node in nodes:
-        if not run_on(here, _is_linear, *_pull_of(node)):
+        if not run_on(here, _is_linear, *_vjp_of(node)):
             raise _not_linear(getattr(node.saved, "definition", None))
-    return UnitTransposition(pull, targets)
+    return UnitTransposition(vjp, targets)
 
 
-def _pull_of(node: Any) -> tuple[Pull, Sequence]:
+def _vjp_of(node: Any) -> tuple[Vjp, Sequence]:
     """Return the rule of a node from a list of upstream gradients, and what it has for outputs."""
     multi_output = type(node.shape) is list
 
-    def pull(dys: list) -> Sequence:
+    def vjp(dys: list) -> Sequence:
         return node.rule(node, dys if multi_output else dys[0])
 
-    return pull, node.shape if multi_output else [node]
+    return vjp, node.shape if multi_output else [node]
 
 
 def _transposes(node: Any, natural: bool) -> bool:
     """Return whether the rule of `node` has the transpose that one of the two methods finds."""
     generator = np.random.default_rng(2)
     tangents = [None if tensor is None else _random(generator, tensor) for tensor in node.inputs]
-    pull, outputs = _pull_of(node)
-    transposition = Transposition(pull, outputs, natural)
+    vjp, outputs = _vjp_of(node)
+    transposition = Transposition(vjp, outputs, natural)
     try:
-        return _is_transpose(pull, transposition, tangents, transposition(tangents))
+        return _is_transpose(vjp, transposition, tangents, transposition(tangents))
     except NoGradientError:
         return False
 
 
 def _is_transpose(
-    pull: Pull, transposition: Transposition, tangents: Sequence, results: Sequence
+    vjp: Vjp, transposition: Transposition, tangents: Sequence, results: Sequence
 ) -> bool:
-    """Return whether <pull(dy), tangents> is <dy, results>, for another dy, too."""
+    """Return whether <vjp(dy), tangents> is <dy, results>, for another dy, too."""
     dys, gradients = transposition.dys, transposition.gradients
     tolerance = 0.02 if any(dy._data.dtype.itemsize == 2 for dy in dys) else 1e-3
     others = list(map(_elsewhere, dys))
-    for upstream, pulled in ((dys, gradients), (others, pull(list(others)))):
+    for upstream, pulled in ((dys, gradients), (others, vjp(list(others)))):
         left, size = _product(pulled, tangents)
         right, more = _product(upstream, results)
         error = absolute(left - right)
         if unbatched_values(greater(error, tolerance * (size + more))).any():
             least = LEAST * _size(upstream) * _size(tangents)
             if unbatched_values(greater(error, least)).any():
-                _, noise = _product(_rounding(pull, upstream, pulled), tangents)
+                _, noise = _product(_rounding(vjp, upstream, pulled), tangents)
                 if unbatched_values(greater(error, NOISE * noise)).any():
                     return False
     return True
 
 
-def _is_linear(pull: Pull, outputs: Sequence[Any]) -> bool:
+def _is_linear(vjp: Vjp, outputs: Sequence[Any]) -> bool:
     """Return whether sums and multiples of upstream gradients give those of the gradients."""
     generator = np.random.default_rng(0)
     ones, others = ([_random(generator, output) for output in outputs] for _ in range(2))
     for factor in (1.0, -1000.0):  # of other signs, and large
         pairs = zip(ones, others, strict=True)
         sums = [add(multiply(dy, factor), other) for dy, other in pairs]
-        results = [pull(list(dys)) for dys in (ones, others, sums)]
+        results = [vjp(list(dys)) for dys in (ones, others, sums)]
         least = LEAST * (abs(factor) * _size(ones) + _size(others)) / NOISE
         if not all(_is_sum(factor, least, *gradients) for gradients in zip(*results, strict=True)):
-            noise = _rounding(pull, ones, results[0], abs(factor) + 1.0)
+            noise = _rounding(vjp, ones, results[0], abs(factor) + 1.0)
             if not all(_is_sum(factor, *both) for both in zip(noise, *results, strict=True)):
                 return False
         others = [multiply(dy, factor) for dy in others]
@@ -328,7 +331,7 @@ def _size(tensors: Sequence) -> float:
 
 
 def _rounding(
-    pull: Pull, dys: Sequence[Tensor], gradients: Sequence, factor: float = 1.0
+    vjp: Vjp, dys: Sequence[Tensor], gradients: Sequence, factor: float = 1.0
 ) -> list[Tensor | None]:
     """Return how much gradients change where upstream gradients change a little, times a factor.
 
@@ -337,7 +340,7 @@ def _rounding(
     bounds: list[Any] = [None if gradient is None else 0.0 for gradient in gradients]
     near = [NEAR.get(dy._data.real.itemsize, 0.0) for dy in dys]  # float16 has too few digits
     for seed in range(8):
-        changed = pull([_scaled(dy, 1, each, seed) for dy, each in zip(dys, near, strict=True)])
+        changed = vjp([_scaled(dy, 1, each, seed) for dy, each in zip(dys, near, strict=True)])
         for k, (moved, other) in enumerate(zip(changed, gradients, strict=True)):
             if moved is not None and other is not None:
                 bounds[k] = add(bounds[k], multiply(absolute(moved - other), factor))

@@ -121,7 +121,7 @@ class Watcher(Level, Observer):
         serial = next_serial()
         results = rebind_outputs(state.frame, call, inputs, outputs)
         _unmark(results)
-        if type(call) is Call or call.jvp is None:
+        if type(call) is Call or call.jvp_of_input is None:
             self._seen("call", call.definition.name, inputs, results, None, serial)
         return results
 

@@ -97,7 +97,10 @@ class Program:
 
 def _on_gpu(inputs: Sequence) -> list:
     """Return inputs with single values of the processor that tapes watch on the GPU."""
-    return [device_runs.bring_along((item,))[0] if is_tensor(item) else item for item in inputs]
+    return [
+        device_runs.move_scalars_to_device((item,))[0] if is_tensor(item) else item
+        for item in inputs
+    ]
 
 
 def arrays_of(inputs: Sequence) -> list[np.ndarray]:

@@ -40,7 +40,7 @@ def takes(call: FunctionCall) -> bool:
 
 def _rule(node: Node, dy: Any) -> Sequence:
     saved = node.saved
-    return saved[0].pull_entry(node, saved, dy if type(dy) is list else [dy])
+    return saved[0].vjp_of_entry(node, saved, dy if type(dy) is list else [dy])
 
 
 class EntryWriter:

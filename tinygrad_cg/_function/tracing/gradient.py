@@ -102,9 +102,9 @@ class Gradient:
             parts = self.parts_for(inputs[:count])
             outputs, saved, draws = parts.forward(inputs[:count], snapshot)
         call = (inputs, count, saved, draws, snapshot)
-        return outputs, TransformedCall(self.definition, lambda dys, targets: self.pull(call, dys))
+        return outputs, TransformedCall(self.definition, lambda dys, targets: self.vjp(call, dys))
 
-    def pull(self, call: tuple, dys: Sequence) -> list:
+    def vjp(self, call: tuple, dys: Sequence) -> list:
         """Return the gradient of each input of a call of `run`, from those of the outputs."""
         inputs, count, saved, draws, snapshot = call
         upstream = [dys[i] for i in self.upstream]
@@ -134,7 +134,7 @@ class Gradient:
             return False
         return all(id(variable) in reads for variable in parts.reads)
 
-    def pull_entry(self, node: Node, saved: tuple, dys: Sequence) -> Sequence:
+    def vjp_of_entry(self, node: Node, saved: tuple, dys: Sequence) -> Sequence:
         """Return the gradient of each input of a call by an entry, which made `node`."""
         _, leaves, residuals, reads = saved
         if residuals is None or state.frame is not None:
@@ -142,7 +142,7 @@ class Gradient:
             pairs = zip(program.reads, reads, strict=True)
             snapshot = {id(variable): tensor._data for variable, tensor in pairs}
             inputs = [*leaves, *program.captures, *reads]
-            return self.pull((inputs, len(leaves), residuals, [], snapshot), dys)
+            return self.vjp((inputs, len(leaves), residuals, [], snapshot), dys)
         parts: Any = self._parts  # which has made the residuals
         results = parts.backward_outputs.run([*residuals, *[dys[i]._data for i in self.upstream]])
         mark = new_mark((_tapes(node),))  # as any operation on what tapes have recorded

@@ -243,10 +243,10 @@ class Loop(LoopProgram):
 
     # derivatives and batches
 
-    def pull(self, use: LoopResiduals, node: Node, dys: Sequence[Tensor]) -> list:
+    def vjp(self, use: LoopResiduals, node: Node, dys: Sequence[Tensor]) -> list:
         """Return the gradient of each operand: a loop from the last round to the first."""
         if self.length is None:
-            return self._pull_bounded(use, node, dys)
+            return self._vjp_bounded(use, node, dys)
         inputs, _, outs = use
         asked = _asked(node, inputs)
         first, count = len(self.constants), self.carries
@@ -315,7 +315,7 @@ class Loop(LoopProgram):
         ]
         return _at(positions, [*gradients, *stacked[: len(by_stack)]], len(inputs))
 
-    def _pull_bounded(self, use: LoopResiduals, node: Node, dys: Sequence[Tensor]) -> list:
+    def _vjp_bounded(self, use: LoopResiduals, node: Node, dys: Sequence[Tensor]) -> list:
         """Return the gradient of each operand of a loop without a length."""
         inputs, _, outs = use
         first, last = len(self.constants), len(inputs) - 1  # the flag is the last carry
@@ -701,7 +701,7 @@ class BoundedLoop:
         derivative = BoundedLoop(f"the gradient of {self.name}", make, avals, self.loop)
         return apply(BOUNDED_LOOP, (*operands, *dys), {"loop": derivative}) if positions else []
 
-    def pull(self, use: LoopResiduals, node: Node, dys: Sequence[Tensor]) -> list:
+    def vjp(self, use: LoopResiduals, node: Node, dys: Sequence[Tensor]) -> list:
         """Return the gradient of each operand."""
         asked = _asked(node, use.inputs)
         return _at(asked, self.gradient(use.inputs, dys, asked), len(use.inputs))
@@ -760,7 +760,7 @@ def _save(inputs: tuple, params: dict, out: list) -> LoopResiduals:
 def _rule(node: Node, dys: Any) -> list:
     inputs, loop, outs = node.saved
     outs = [attach_part(output, node, i) for i, output in enumerate(outs)]
-    return loop.pull(LoopResiduals(inputs, loop, outs), node, dys)
+    return loop.vjp(LoopResiduals(inputs, loop, outs), node, dys)
 
 
 def _primitive(name: str) -> Primitive:
