@@ -1,8 +1,8 @@
 """vmap: a function of one example, applied to a batch of them at once.
 
-Inside, a batched tensor has the shape of one example; each operation is carried out once, for
-all of them, by the batching rule in its record. Tapes inside see examples, tapes outside what
-was done with the batches. After ``jax.vmap`` and ``tf.vectorized_map``.
+Inside, a batched tensor has the shape of one example. Each operation runs once for all examples, by
+the batching rule in its record. Tapes inside see examples; tapes outside see the operations on the
+batches. Modelled on ``jax.vmap`` and ``tf.vectorized_map``.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ Y = TypeVar("Y")
 
 
 class BatchTensor(Tensor):
-    """A tensor for each example of a batch, of `shape`; along a first axis `physical` holds all.
+    """One tensor per example of a batch; `physical` holds all of them along a first axis.
 
-    It may be made of `diagonals` instead: then `physical` is computed when it is asked for.
+    The tensor may be made of `diagonals` instead. Then `physical` is computed on first access.
     """
 
     __slots__ = ("diagonals", "level", "physical")
@@ -59,14 +59,14 @@ class BatchTensor(Tensor):
         return BatchTensor(self.physical, self.level, record)
 
     def __getattr__(self, name: str) -> Any:
-        """Return `physical`, which nobody has asked for before."""
+        """Materialise `physical` on first access."""
         if name != "physical":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self.physical = self.level.below(diagonal.dense, self.diagonals, self.level.size)
         return self.physical
 
     def _example(self) -> np.ndarray:
-        """Return the values of the example for which code runs, of the first one by default."""
+        """Return the values of the example that code runs for, by default the first one."""
         values = self.physical._example()
         if not len(values):
             return np.ones(self._data.shape, self._data.dtype)
@@ -82,9 +82,9 @@ def _of_diagonals(diagonals: diagonal.Sum, level: Batch, record: Any = None) -> 
 
 
 def unit_vectors(like: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
-    """Return the unit vectors of the space of a tensor, along a first axis, where the tensor is.
+    """Return the unit vectors of a tensor's space, along a first axis, on the tensor's device.
 
-    Those of another shape if that is given.
+    With `shape`, return the unit vectors of that shape instead.
     """
     shape = tuple(like._data.shape) if shape is None else shape
     size = prod(shape)
@@ -110,7 +110,7 @@ class Batch(Level):
         return repeat(tensor, (self.size, *tensor._data.shape))
 
     def unit_vectors(self, like: Tensor) -> BatchTensor:
-        """Return the unit vectors of the space of a tensor, whose dimension is the size."""
+        """Return the unit vectors of a tensor's space, one for each example of the batch."""
         data = like._data
         if self.size < (diagonal.FEW if type(data) is np.ndarray else 2):
             return BatchTensor(unit_vectors(like), self)
@@ -119,7 +119,7 @@ class Batch(Level):
         return _of_diagonals((diagonal.Diagonal(values),), self)
 
     def below(self, function: Callable[..., Y], *args: Any) -> Y:
-        """Return ``function(*args)``, whose operations this level and inner ones do not see."""
+        """Return ``function(*args)``; this level and inner ones do not see its operations."""
         frame = state.frame
         while frame is not None and frame.top is not self:
             frame = frame.outer
@@ -128,7 +128,7 @@ class Batch(Level):
     # Operations ------------------------------------------------------------------------------
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
-        """Carry out an operation for all examples."""
+        """Run an operation for all examples."""
         batched = diagonals = False
         for operand in inputs:
             if type(operand) is BatchTensor and operand.level is self:
@@ -159,7 +159,7 @@ class Batch(Level):
     def _process_diagonals(
         self, primitive: Primitive, inputs: tuple, params: dict
     ) -> BatchTensor | None:
-        """Return the result of an operation on diagonals; None if it needs all examples."""
+        """Return the result of an operation on diagonals, or None if it needs the zeros."""
         if any(self.has(operand) and not operand.diagonals for operand in inputs):
             return None
         operands = [operand.diagonals if self.has(operand) else operand for operand in inputs]
@@ -190,7 +190,7 @@ class Batch(Level):
         return reshape(tensor.physical, (self.size, *(1,) * (rank - len(shape)), *shape))
 
     def _one_by_one(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
-        """Apply a user's operation without a batching rule to one example after the other."""
+        """Run a user's operation that has no batching rule, for one example after the other."""
         if not self.size:
             avals = primitive.abstract(*[tensor._data for tensor in inputs], **params)
             if avals is None:
@@ -220,10 +220,10 @@ class Batch(Level):
     # Custom gradients ------------------------------------------------------------------------
 
     def custom_call(self, call: AnyCall, inputs: Sequence, outputs: Sequence) -> list:
-        """Pass the call on as one of unbatched tensors, whose rule runs on examples.
+        """Call the custom gradient below this level, with a rule that runs on examples.
 
-        If anything of it is batched, all of its outputs are, so that each example's upstream
-        gradient stays separate from the others'.
+        If an input or output is batched, all outputs become batched. So each example's upstream
+        gradient stays separate.
         """
         transformed: Any = call  # `jvp_of_input` and `jvp` are for a TransformedCall
         batched = [self.has(tensor) for tensor in inputs]
@@ -281,7 +281,7 @@ class Batch(Level):
         return [BatchTensor(result, self) for result in results] if for_each else results
 
     def _lower(self, gradient: Tensor, batched: bool, for_each: bool) -> Tensor:
-        """Return the gradient by a physical input, from that of each example by its own."""
+        """Return the gradient with respect to a physical input, from the examples' gradients."""
         if batched:
             return self.physical(gradient)
         if self.has(gradient):
@@ -290,7 +290,7 @@ class Batch(Level):
 
 
 def _avals_of_call(primitive: Primitive, inputs: tuple, params: dict) -> Any:
-    """Return shapes and dtypes of results that only a call tells: of a call with ones."""
+    """Call the operation with ones, and return the shapes and dtypes of its results."""
     results = primitive.run(
         *[np.ones(tensor._data.shape, tensor._data.dtype) for tensor in inputs], **params
     )
@@ -300,7 +300,7 @@ def _avals_of_call(primitive: Primitive, inputs: tuple, params: dict) -> Any:
 
 
 def unbatched_values(tensor: Tensor) -> np.ndarray:
-    """Return the values for all examples of all batches; in a trace those for some arguments."""
+    """Return the values for all examples of all batches; in a trace, of sample arguments."""
     while isinstance(tensor, BatchTensor):
         tensor = tensor.physical
     return tensor._example()
@@ -429,7 +429,7 @@ def _move_to_front(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: d
 
 
 def _leaf_name(index: int, args: tuple, kwargs: dict) -> str:
-    """Return the name of a leaf of the arguments, for messages."""
+    """Return the name that messages give to a leaf of the arguments."""
     roots = (*enumerate(args), *sorted(kwargs.items()))
     named_leaves = [
         nest.flatten_paths(structure, f"argument {root!r}") for root, structure in roots
@@ -446,7 +446,7 @@ def move_axis(tensor: Tensor, source: int, target: int) -> Tensor:
 
 
 def _size(sizes: dict[int, int], args: tuple, kwargs: dict) -> int:
-    """Return the number of examples; `sizes` has it for each leaf that is batched."""
+    """Return the number of examples; `sizes` has it for each batched leaf."""
     if not sizes:
         raise ValueError("vmap: no argument is batched: in_axes is None for all of them")
     distinct = set(sizes.values())

@@ -111,7 +111,7 @@ def _rounds_of_examples(
     goes_on: BatchTensor,
     last: int | None,
 ) -> list:
-    """Return the last values in a batch: those of an example stay when its condition fails."""
+    """Run a loop for a batch: an example keeps its values once its condition fails."""
     live: Any = _scalar_truth(goes_on)
     count = 0
     with _no_assignments("while_loop"):
@@ -138,7 +138,7 @@ def _scalar_truth(value: Any) -> Tensor:
 
 
 def _any_example(tensor: Tensor) -> bool:
-    """Return whether something holds for an example of the batches around."""
+    """Return whether a condition holds for any example of the batches around."""
     while isinstance(tensor, BatchTensor):
         tensor = tensor.physical
     return bool(tensor.numpy().any())
@@ -149,9 +149,10 @@ def _can_be_carried(value: Any) -> bool:
 
 
 class _Carries:
-    """The loop variables of a loop in a program: a `TensorArray` is a tensor of all its elements.
+    """The loop variables of a loop in a program.
 
-    ``run(variables)`` returns those after a round, to find the shapes of elements by.
+    A `TensorArray` is carried as a tensor of all its elements. ``run(variables)`` runs one round;
+    it is called to find the shapes of elements.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ class _Carries:
         return array.rows(self.shapes[k])
 
     def tensors(self, structure: Any) -> list:
-        """Return the variables as a list of what a loop carries."""
+        """Return the variables as the list that a loop carries."""
         flat = [] if structure is None else nest.flatten(structure)
         return [self._rows(k, leaf) if k in self.arrays else leaf for k, leaf in enumerate(flat)]
 
@@ -205,11 +206,11 @@ class _Carries:
 
 
 def _traced_while(trace: Any, cond: Any, body: Any, loop_vars: Any, maximum: Any) -> Any:
-    """Return the last values of a loop in a program; None where Python is to unroll it.
+    """Return the last values of a loop in a program, or None if Python has to unroll it.
 
-    That is so where the condition is known while tracing, and the body needs the loop's variables
-    to be known, too. What the loop carries are the rounds so far, if there is a `maximum`, the
-    variables, and whether it goes on.
+    Python unrolls a loop whose condition is known while tracing and whose body needs the values of
+    the variables. The loop carries the number of rounds if there is a `maximum`, the variables, and
+    whether another round follows.
     """
     is_known = _is_known(cond(*loop_vars))
     counted = maximum is not None
@@ -260,9 +261,9 @@ def _one_bool(value: Any) -> Tensor:
 
 
 def is_users(error: BaseException) -> bool:
-    """Return whether a `raise` of the user's code has raised an error.
+    """Return whether a `raise` statement in the user's code raised an error.
 
-    Then nothing is to be tried in another way: it may have been said because of a value.
+    Such an error may be about a value, so nothing else is tried.
     """
     last = error.__traceback__
     if last is None or isinstance(error, OperatorNotAllowedInGraphError):
@@ -290,17 +291,17 @@ def to_tensor(value: Any) -> Any:
 
 
 def first_of_loop(value: Any) -> Any:
-    """Return what a loop variable begins with: a tensor of the loop's own.
+    """Return the start of a loop variable, as a tensor of the loop's own.
 
-    A tape in the body that watches the variable does not watch the tensor it began with, then, as
-    in a program.
+    A tape in the body that watches the variable does not watch the tensor it started with, as in a
+    program.
     """
     owned = isinstance(value, Tensor) and is_differentiable(value.dtype)
     return identity(value) if owned else value
 
 
 def _keeps_itself(value: Any) -> bool:
-    """Return whether a loop hands a value on as it is: a TensorArray, for one."""
+    """Return whether a loop passes a value on unchanged, such as a TensorArray."""
     return isinstance(value, Tensor) or (hasattr(value, "stack") and hasattr(value, "write"))
 
 
@@ -465,7 +466,7 @@ def _numbered(name: str, functions: Any) -> list[tuple[int, Any]]:
 
 
 def without_value(name: str, parameter: str, value: Any) -> Any:
-    """Return what decides as a scalar tensor, if it has no value; else None."""
+    """Return the condition or index as a scalar tensor if it has no value, else None."""
     if not isinstance(value, (ArrayLike, Weak)):
         return None
     tensor = convert(value)
@@ -480,7 +481,7 @@ def without_value(name: str, parameter: str, value: Any) -> Any:
 
 
 def branch(name: str, index: Any, branches: list[tuple[str, Callable[[], Any]]]) -> Any:
-    """Return the result of a branch, where the index has no value, or one for each example."""
+    """Return the result of a branch whose index has no value, or one value for each example."""
     trace, functions = current_trace(), [function for _, function in branches]
     with nullcontext() if trace is None else trace.unchanged(name, functions):
         if isinstance(index, BatchTensor):
@@ -530,7 +531,8 @@ def _no_assignments(name: str) -> NoAssignments:
 class Slices(Sequence[Any]):
     """The slices of a structure of tensors along their first axes.
 
-    Of None it is `length` times None. It `is_long` where a program has a loop over it.
+    A structure that is None has `length` slices that are None. `is_long` says that a program has a
+    loop over the slices.
     """
 
     def __init__(self, elems: Any, leaves: Sequence[Tensor], length: int):
@@ -557,7 +559,7 @@ class Slices(Sequence[Any]):
         return [Aval(tuple(leaf.shape[1:]), leaf.dtype) for leaf in self.leaves]
 
     def pack(self, leaves: Sequence[Tensor]) -> Any:
-        """Return one slice of each tensor in the structure that they have."""
+        """Return one slice of each tensor, in the structure of the tensors."""
         if self._elems is None:
             return None
         if isinstance(self._elems, ArrayLike) or not nest.is_nested(self._elems):
@@ -585,8 +587,8 @@ def loop(
 ) -> tuple[Any, Any]:
     """Return the last state, and the stacked results, of ``state, result = step(state, slice)``.
 
-    It is one operation of the program that is traced. States and results may be None. `unrolls`
-    says that the caller unrolls a loop whose function changes Python's objects.
+    The loop is one operation of the traced program. States and results may be None. `unrolls` says
+    that the caller unrolls a loop whose function changes Python's objects.
     """
     if checkpoint == "sqrt":
         return _in_segments(name, step, start, slices, reverse)
@@ -621,10 +623,10 @@ def _in_segments(
     slices: Slices,
     reverse: bool,
 ) -> tuple[Any, Any]:
-    """Return the same by a loop over segments, each a loop whose gradient runs it again.
+    """Run the loop in segments, each a loop whose gradient runs it again.
 
-    There are about as many segments as a segment has rounds. What is left over is a loop after
-    the others.
+    There are about as many segments as rounds in a segment. The remaining rounds are a loop after
+    the segments.
     """
     size = round(len(slices) ** 0.5)
     whole = len(slices) // size * size
@@ -651,12 +653,12 @@ def _in_segments(
 
 
 def _joined_rows(stacked: Tensor | None) -> Tensor | None:
-    """Return the stacks of all segments as one."""
+    """Return the stacks of all segments as one stack."""
     return None if stacked is None else reshape(stacked, (-1, *stacked.shape[2:]))
 
 
 def check_checkpoint(name: str, checkpoint: Any) -> None:
-    """Raise ValueError for what says nothing about what a gradient keeps."""
+    """Raise ValueError if `checkpoint` does not say what a gradient keeps."""
     if checkpoint not in (None, "every", "sqrt"):
         raise ValueError(
             f"{name}: `checkpoint` must be None, 'every' or 'sqrt', got {checkpoint!r}: the "

@@ -1,9 +1,9 @@
-"""custom_vmap: functions with a rule of their own for batches.
+"""custom_vmap: functions with a batching rule of their own.
 
-Inside `vmap` the rule computes the result of all examples at once. To tapes, accumulators and
-traces the call is one operation, whose gradient is that of the rule's operations, example by
-example: it is such a call again, so that it can be differentiated to any order.
-After ``jax.custom_batching.custom_vmap``.
+Inside `vmap` the rule computes the results of all examples at once. Tapes, accumulators and traces
+see the call as one operation. Its gradient differentiates the rule's operations, example by
+example, and is such a call again; so it can be differentiated to any order. Modelled on
+``jax.custom_batching.custom_vmap``.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _batch_of(frame: Any, leaves: Sequence) -> Batch | None:
     """Return the innermost batch that one of the arguments belongs to."""
     while frame is not None and frame.level is not None:
         level = frame.level
-        if level.is_abstract:  # what is traced is batched as a program
+        if level.is_abstract:  # the traced program is batched as a whole
             return None
         if isinstance(level, Batch) and any(level.has(leaf) for leaf in leaves):
             return level
@@ -184,7 +184,7 @@ def _batch_of(frame: Any, leaves: Sequence) -> Batch | None:
 
 
 def _bare(tensor: Any) -> Tensor:
-    """Return a tensor without what any level knows of it."""
+    """Return a tensor without the records of any level."""
     if isinstance(tensor, BatchTensor):
         return BatchTensor(_bare(tensor.physical), tensor.level)
     return tensor._with_record(None)
@@ -193,8 +193,8 @@ def _bare(tensor: Any) -> Tensor:
 class _BatchedOperation:
     """A function of the tensors of all examples, as one operation on each example.
 
-    ``run(values, batched)`` takes the physical tensors, with the batch's axis where `batched`, and
-    returns a list of tensors that all have it.
+    ``run(values, batched)`` takes the physical tensors; those that are `batched` have the batch's
+    axis. It returns a list of tensors that all have this axis.
     """
 
     def __init__(self, definition: Definition, level: Batch, run: Callable[..., list[Tensor]]):
@@ -203,7 +203,7 @@ class _BatchedOperation:
         self.run = run
 
     def apply(self, inputs: Sequence[Tensor]) -> list:
-        """Return the results for one example, with a rule for everyone who records."""
+        """Return the results for one example, with a rule for all levels that record."""
         frame = state.frame
         values = list(map(_bare, inputs))
         outputs = self._compute(frame, values, self.run)
@@ -238,7 +238,7 @@ class _BatchedOperation:
     def _gradient(
         self, count: int, asked: Sequence[int], values: Sequence[Tensor], batched: Sequence[bool]
     ) -> list[Tensor]:
-        """Return the gradients of `run` by the inputs `asked`: of each example its own."""
+        """Return each example's gradients of `run` with respect to the inputs `asked`."""
         flags = list(batched)
         repeated = [*range(count), *[count + i for i in asked]]
         full = list(values)
@@ -281,7 +281,7 @@ class _BatchedOperation:
         return accumulator.jvp([outputs[i] for i in moved], "zero")
 
     def _compute(self, frame: Any, values: Sequence[Any], run: Callable[..., list]) -> list:
-        """Return the results, as tensors of the batches from `frame` down to that of the call."""
+        """Return the results as tensors of the batches from `frame` down to the call's batch."""
         if frame is None or frame.level is None:
             raise TypeError(
                 f"custom_vmap: a gradient of `{self.definition.name}`, inside vmap, was asked for "
@@ -311,7 +311,7 @@ class _BatchedOperation:
         values: Sequence[Tensor],
         batched: Sequence[bool],
     ) -> list:
-        """Run for each example of a batch inside the call's: its axis follows the call's own."""
+        """Run once for each example of a batch inside the call's batch."""
         pairs = zip(values, around, batched, strict=True)
         values = [self.level.physical(v) if inner and not b else v for v, inner, b in pairs]
         flags = [inner or b for inner, b in zip(around, batched, strict=True)]
@@ -319,7 +319,7 @@ class _BatchedOperation:
         return vmap(lambda *examples: run(examples, flags), tuple(axes), 1)(*values)
 
     def _refuse_captured(self, output: Any) -> None:
-        """Raise TypeError if a result depends on something watched, though no input was."""
+        """Raise TypeError if a result depends on a watched tensor that is not an input."""
         for level in stack(state.frame):
             token: Any = level if type(level) is Token else getattr(level, "_token", None)
             tensor = output

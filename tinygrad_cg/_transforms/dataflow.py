@@ -1,8 +1,8 @@
-"""The reading of a program's source: where its text leads from one name to another.
+"""Reading a program's source: how values flow from one name to another.
 
-Nobody records where a tensor left what is recorded, for that would cost every program. Who asks
-why there is no gradient has the program at hand: the functions between source and target are read,
-statement by statement, until one takes a value out of a tensor.
+The library does not record where a tensor loses its record, since that would slow down every
+program. When a user asks why there is no gradient, the functions between source and target are
+read, statement by statement, up to the one that takes a value out of a tensor.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .._rules.definition import closure
 from .._rules.user_source import definition_of, parse_file
 from ..errors import is_ours, location_of
 
-DEPTH = 4  # calls inside calls that are read
-OBJECTS = 500  # in one of the program's, that are searched for a name of the source
-_OUT = {"numpy", "item", "tolist"}  # methods that give values
+DEPTH = 4  # nested calls that are read
+OBJECTS = 500  # parts of one object that are searched for the source
+_OUT = {"numpy", "item", "tolist"}  # methods that return values
 _CONSTRUCTORS = {"array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "copy"}
 _ASSIGNMENTS = {"assign", "assign_add", "assign_sub"}
 _ADDERS = {"append", "extend", "add", "insert", "update", "setdefault"}
@@ -50,13 +50,13 @@ class DetachPoint(NamedTuple):
         return f"`{self.text}` {self.words} ({location_of(self.file, self.line)})"
 
 
-FLOWS = "flows"  # said of an expression that depends on the source, differentiably
-GRADIENT = "gradient"  # and is itself what a tape returned
-Status = Any  # None: does not depend on the source; FLOWS; or a DetachPoint
+FLOWS = "flows"  # the expression depends on the source, differentiably
+GRADIENT = "gradient"  # it depends on the source, and a tape returned it
+Status = Any  # None (independent of the source), FLOWS, GRADIENT or a DetachPoint
 
 
 def join(statuses: Iterable[Status]) -> Status:
-    """Return the status of what is computed from operands of these."""
+    """Return the status of a result that is computed from operands with these statuses."""
     joined = None
     for status in statuses:
         if status == FLOWS:
@@ -68,10 +68,11 @@ def join(statuses: Iterable[Status]) -> Status:
 def find_cut(
     frame: FrameType, tape: Any, target: Any, source: Any
 ) -> tuple[Status, Mapping[str, Any]]:
-    """Return what the code of `frame`, up to its present line, makes of `source` in `target`.
+    """Return the status of `target` in the code of `frame`, up to its present line, and the frame's
+    variables.
 
-    None where the text does not lead from one to the other, FLOWS where it leads there without a
-    cut, as far as it can be read. And the variables of the frame.
+    The status is None if the code does not lead from `source` to `target`. It is FLOWS if the code
+    leads there without a detach point, as far as it can be read.
     """
     space = {**vars(builtins), **frame.f_globals, **frame.f_locals}
     body, cells = _body_of(frame.f_code), []
@@ -97,7 +98,7 @@ def find_cut(
 
 
 def _names_of(frame: FrameType, value: Any) -> list[str]:
-    """Return the names of a value in a frame; of a container or an object that holds it, too."""
+    """Return the names of a value in a frame, or of a container or object that holds it."""
     spaces = [frame.f_locals] if frame.f_locals is frame.f_globals else []
     spaces = spaces or [frame.f_locals, frame.f_globals]
     for space in spaces:
@@ -142,8 +143,10 @@ def _body_of(code: CodeType) -> list[ast.stmt] | None:
 
 
 def _read_cells(texts: list[str]) -> tuple[list[ast.stmt], list[tuple[int, str]]]:
-    """Return the statements of a notebook's cells in the order in which they ran, the present one
-    last, and for each cell the number of lines before it and its name.
+    """Return the statements of a notebook's cells, and the lines of the cells.
+
+    The cells are in the order in which they ran, the present one last. For each cell comes the
+    number of lines before it, and its name.
     """
     body: list[ast.stmt] = []
     cells: list[tuple[int, str]] = []
@@ -161,7 +164,7 @@ def _read_cells(texts: list[str]) -> tuple[list[ast.stmt], list[tuple[int, str]]
 
 
 class _Reader:
-    """Reads statements in their order, and keeps the status of each name."""
+    """A reader of statements, in their order, that keeps the status of each name."""
 
     def __init__(
         self,
@@ -237,7 +240,7 @@ class _Reader:
             if statement.value is not None:
                 self.results.append(self.status(statement.value))
         elif isinstance(statement, (ast.For, ast.AsyncFor)):
-            for _ in range(2):  # what one pass computes the next one uses
+            for _ in range(2):  # the second pass uses results of the first
                 self._bind(statement.target, self.status(statement.iter))
                 self.read([*statement.body, *statement.orelse])
         elif isinstance(statement, ast.While):
@@ -286,7 +289,7 @@ class _Reader:
                 self._bind(target, status)
 
     def _recorded_status(self, node: Any, status: Status) -> Status:
-        """Return the status, of what was computed where the tape did not record."""
+        """Return the status of an expression that was computed where the tape may not record."""
         if status != FLOWS:
             return status
         if self.paused:
@@ -306,7 +309,7 @@ class _Reader:
     def _bind(self, target: Any, status: Status) -> None:
         if isinstance(target, (ast.Name, ast.Attribute)):
             name = ast.unparse(target)
-            if name in self.bound:  # from its last binding on the name is the source's
+            if name in self.bound:  # after its last binding the name means the source
                 status = FLOWS if target.lineno == self.bound[name] else None
             self.states[name] = status
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -395,7 +398,7 @@ class _Reader:
         return self._read_function(function, node) if owner != FLOWS else FLOWS
 
     def _words(self, function: Any, name: str, node: ast.Call, of_tensor: bool) -> str:
-        """Return why the result of a call of this function has no derivative; "" if it has."""
+        """Return why a call of this function has no derivative, or "" if it has one."""
         if of_tensor and name in _OUT:
             return "takes the value out of what is recorded"
         if any(function is converter for converter in (float, int, bool, complex)):
@@ -444,7 +447,7 @@ class _Reader:
         return None
 
     def _method(self, node: ast.expr) -> tuple[FunctionType, Any] | None:
-        """Return the function of the user's that a call of an object, or of its method, runs."""
+        """Return the user's function that a call of an object, or of its method, runs."""
         owner, name = self._object(node), "__call__"
         if owner is None and isinstance(node, ast.Attribute):
             owner, name = self._object(node.value), node.attr
@@ -467,7 +470,7 @@ class _Reader:
         return None
 
     def _read_function(self, function: Any, node: ast.Call, owner: Any = None) -> Status:
-        """Return the status of a call's result, by the function's own text."""
+        """Return the status of a call's result, found in the function's own text."""
         if not isinstance(function, FunctionType):
             wrapped = getattr(function, "__wrapped__", None)
             is_compiled = type(function).__name__ == "Function" and isinstance(
@@ -512,7 +515,7 @@ class _Reader:
         return join(reader.results)
 
     def _captures(self, function: Any) -> bool:
-        """Return whether a function of the user's reads the source without being given it."""
+        """Return whether a user's function reads the source without taking it as an argument."""
         function = getattr(function, "__wrapped__", function)
         if not isinstance(function, FunctionType) or is_ours(function.__code__.co_filename):
             return False

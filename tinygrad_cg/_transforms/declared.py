@@ -1,4 +1,4 @@
-"""The common parts of both kinds of declared functions: calls and errors."""
+"""What functions with declared derivatives have in common: calls and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .batching import BatchTensor
 
 
 class Declared:
-    """Base of functions that are declared with derivatives, up to the order `last`."""
+    """Base of functions with declared derivatives, up to the order `last`."""
 
     last: int
     __call__: Callable[..., Any]
@@ -35,7 +35,7 @@ class Declared:
         return f"<{self.definition.name} with derivatives to order {self.last}>"
 
     def refuse_order(self) -> NoReturn:
-        """Raise an error that says that no derivative after the last one is declared."""
+        """Raise an error: no derivative after the last one is declared."""
         name, last = self.definition.name, self.last
         declared = f"the last that it declares is of order {last}" if last else "it declares none"
         raise DerivativeOrderError(
@@ -77,14 +77,14 @@ def context_of(definition: Definition, args: tuple, options: dict) -> CallContex
 
 
 def detach(value: Any) -> Any:
-    """Return a tensor without its record, nor that of all examples of a batch."""
+    """Return a tensor without its record, and without those of the batches' physical tensors."""
     if isinstance(value, BatchTensor):
         return BatchTensor(detach(value.physical), value.level)
     return value._with_record(None) if isinstance(value, Tensor) else value
 
 
 def refuse_captured(definition: Definition, value: Tensor) -> None:
-    """Raise TypeError if `value`, computed from tensors without records, has one all the same."""
+    """Raise TypeError if `value` has a record although its inputs have none."""
     record = value._rec
     while record is not None:
         for level in stack(state.frame):

@@ -1,9 +1,9 @@
-"""Batches whose elements are zero in all examples but one, without these zeros.
+"""Batches in which each element is zero in all examples but one, kept without these zeros.
 
-The unit vectors of a Jacobian are such a batch: a matrix with ones on its diagonal. Elementwise
-operations that are linear in it scale the diagonal, operations that move elements move it, and a
-product with a matrix scales rows of that matrix. So gradient rules compute with one number for each
-element, and zeros are put around them where something needs them.
+The unit vectors of a Jacobian are such a batch: a matrix with ones on its diagonal. An elementwise
+operation that is linear in the batch scales the diagonal, an operation that moves elements moves
+it, and a product with a matrix scales rows of the matrix. So gradient rules compute one number per
+element, and zeros are added only where an operation needs them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from .._ops.shape import expand_dims, reshape, swap_last
 class Diagonal(NamedTuple):
     """The elements of a batched tensor that are not zero, at most one at each position.
 
-    `rows` says of which example each is, in an array that broadcasts to the shape of `values`; -1
-    for none. None if element k, in row-major order, is that of example k.
+    `rows` holds the example of each element, in an array that broadcasts to the shape of `values`;
+    -1 stands for no example. If `rows` is None, element k in row-major order belongs to example k.
     """
 
     values: Tensor
@@ -51,7 +51,7 @@ class Diagonal(NamedTuple):
         return np.arange(prod(self.shape), dtype=np.int32).reshape(self.shape)
 
     def dense(self, size: int) -> Tensor:
-        """Return all examples, zeros included, along a first axis."""
+        """Return all examples along a first axis, zeros included."""
         shape, count = self.shape, prod(self.shape)
         flat = reshape(self.values, (count,))
         if self.rows is None:
@@ -67,12 +67,12 @@ class Diagonal(NamedTuple):
 
 Sum = tuple[Diagonal, ...]
 """A batched tensor as a sum, of diagonals at different positions."""
-MOST = 8  # terms of a sum: with more it is computed with its zeros
-FEW = 350  # examples, with which computing with the zeros takes less time than the look at these
+MOST = 8  # a sum of more terms is computed with its zeros
+FEW = 350  # with fewer examples, computing the zeros as well is faster
 
 
 def dense(terms: Sum, size: int) -> Tensor:
-    """Return all examples of a batched tensor, zeros included, along a first axis."""
+    """Return all examples of a batched tensor along a first axis, zeros included."""
     if state.frame is None and all(type(term.values._data) is np.ndarray for term in terms):
         return _dense_unrecorded(terms, size)
     total = terms[0].dense(size)
@@ -82,7 +82,7 @@ def dense(terms: Sum, size: int) -> Tensor:
 
 
 def _dense_unrecorded(terms: Sum, size: int) -> Tensor:
-    """Do what `dense` does, where no level sees it, in one pass."""
+    """Do what `dense` does in one pass, where no level records it."""
     shape, count = terms[0].shape, prod(terms[0].shape)
     result = empty((size, count), terms[0].values._data.dtype)
     result.fill(0)
@@ -100,10 +100,10 @@ def _dense_unrecorded(terms: Sum, size: int) -> Tensor:
 
 
 def run(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum | Tensor | None:
-    """Return what an operation gives, None if that has to be computed with the zeros.
+    """Return the result of an operation, or None if it needs the zeros.
 
-    Each of `inputs` is a sum, or a tensor that is the same for all examples. The result is a sum or
-    the tensor of all examples.
+    Each of `inputs` is a sum of diagonals, or a tensor that is the same for all examples. The
+    result is a sum of diagonals or the tensor of all examples.
     """
     rule = _RULES.get(primitive.name)
     if rule is None:
@@ -121,7 +121,7 @@ def _map(terms: Sum, function: Callable[[Diagonal], Diagonal]) -> Sum:
 
 
 def _scale(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum | None:
-    """Carry out an operation that is linear in the one operand which is a sum."""
+    """Run an operation that is linear in the one operand that is a sum."""
     position = next(i for i, operand in enumerate(inputs) if type(operand) is tuple)
     name, rest = primitive.name, [operand for operand in inputs if type(operand) is not tuple]
     if len(rest) < len(inputs) - 1 or position not in _LINEAR_IN[name]:
@@ -130,7 +130,7 @@ def _scale(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> S
         return None
     shape = inputs[position][0].shape
     if promotion.broadcast_shapes(shape, *[operand._data.shape for operand in rest]) != shape:
-        return None  # there would be more numbers, each with its zeros
+        return None  # the result would have more elements, each with its zeros
 
     def scaled(term: Diagonal) -> Diagonal:
         operands = tuple([term.values if i == position else x for i, x in enumerate(inputs)])
@@ -166,7 +166,7 @@ def _add(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum
 
 
 def _together(term: Diagonal, other: Diagonal, size: int) -> Diagonal | None:
-    """Return the sum of two diagonals as one, if they are at the same positions."""
+    """Return the sum of two diagonals as one diagonal, if their positions agree."""
     if term.rows is None and other.rows is None:
         return Diagonal(add(term.values, other.values))
     first, second = np.broadcast_arrays(term.positions, other.positions)
@@ -213,7 +213,7 @@ def _repeat(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> 
 
 
 def _put(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum | None:
-    """Put elements among zeros: none meet, as there are no arrays of indices."""
+    """Write elements into zeros; no two have the same position."""
     if any(isinstance(part, np.ndarray) for part in params["key"]):
         return None
 
@@ -257,7 +257,7 @@ def _is_full(terms: Sum) -> bool:
 
 
 def _multiply(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Tensor | None:
-    """Return a product of a matrix and a matrix or vector, one of which is a sum."""
+    """Return a matrix product in which one operand is a sum of diagonals."""
     left, right = inputs
     if _is_sum(left) and _is_sum(right):
         return None
@@ -283,7 +283,7 @@ def _scale_rows(values: Tensor, matrix: Tensor) -> Tensor:
 
 
 def _product_from_left(terms: Sum, matrix: Tensor, size: int) -> Tensor | None:
-    """Return a sum times a matrix: in each example it is one row that is not zero."""
+    """Return a sum times a matrix: each example has one nonzero row."""
     if len(terms[0].shape) != 2 or matrix._data.ndim != 2:
         return None
     rows, columns = terms[0].shape
@@ -300,7 +300,7 @@ def _product_from_left(terms: Sum, matrix: Tensor, size: int) -> Tensor | None:
 
 
 def _product_from_right(matrix: Tensor, terms: Sum, size: int) -> Tensor | None:
-    """Return a matrix times a sum: in each example it is one column that is not zero."""
+    """Return a matrix times a sum: each example has one nonzero column."""
     if len(terms[0].shape) != 2 or matrix._data.ndim != 2:
         return None
     rows, columns = terms[0].shape
@@ -318,7 +318,7 @@ def _product_from_right(matrix: Tensor, terms: Sum, size: int) -> Tensor | None:
 
 
 def _scatter(values: Tensor, shape: tuple[int, ...], key: tuple[np.ndarray, ...]) -> Tensor:
-    """Return zeros, but for `values` at different positions."""
+    """Return zeros with `values` at distinct positions."""
     return apply(OPS["getitem_adjoint"], (values,), {"shape": shape, "key": key})
 
 

@@ -1,4 +1,4 @@
-"""A function to differentiate: its arguments, its outputs, and what they must be."""
+"""A function to differentiate: its arguments and outputs, and the checks of both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OURS = __name__.partition(".")[0] + ".numpy."
 
 
 def _is_of_numpy(f: Any) -> bool:
-    """Return whether a function is NumPy's, or ours in its place; and not one that calls it."""
+    """Return whether a function belongs to NumPy, or to our namespace of that name."""
     while isinstance(f, (FunctionType, Transformed)) and hasattr(f, "__wrapped__"):
         f = f.__wrapped__
     home = f"{getattr(f, '__module__', None)}."
@@ -36,7 +36,7 @@ def _is_of_numpy(f: Any) -> bool:
 
 
 class Differentiable:
-    """A function, the arguments to differentiate it by, and a name for errors."""
+    """A function, the arguments to differentiate with respect to, and a name for errors."""
 
     def __init__(self, name: str, f: Any, argnums: Any = 0, has_aux: bool = False):
         if not callable(f):
@@ -52,12 +52,12 @@ class Differentiable:
         numbers = [argnums] if self.single else list(argnums)
         self.argnums = [as_int(name, "argnums", number) for number in numbers]
         self.has_aux = has_aux
-        self.floats = FLOAT64 if _is_of_numpy(f) else None  # what Python's floats become
+        self.floats = FLOAT64 if _is_of_numpy(f) else None  # the dtype of Python's floats
         self.definition = Definition(f)
         self.definition.role = "the differentiated function"
 
     def sources(self, args: Sequence) -> tuple[list, list]:
-        """Return the arguments with fresh tensors to differentiate by, and these tensors."""
+        """Return the arguments with fresh tensors to differentiate, and these tensors."""
         count = len(args)
         for number in self.argnums:
             if not -count <= number < count:
@@ -92,14 +92,14 @@ class Differentiable:
         return identity(tensor)
 
     def takes_arrays(self, args: Sequence) -> bool:
-        """Return whether results are arrays: those for arrays, where no level is active.
+        """Return whether results are arrays: the arguments are, and no level is active.
 
-        A level may have to see what becomes of the results.
+        An active level may have to see operations on the results.
         """
         return state.frame is None and self.are_arrays(args)
 
     def are_arrays(self, args: Sequence) -> bool:
-        """Return whether the arguments to differentiate by are arrays, with numbers among them."""
+        """Return whether the differentiated arguments are arrays, possibly with numbers among them."""
         has_arrays = False
         for number in self.argnums:
             argument = args[number]
@@ -114,7 +114,7 @@ class Differentiable:
         return has_arrays
 
     def without_function(self) -> Differentiable:
-        """Return what is needed when the function has run, which need not be kept then."""
+        """Return a copy without the function, which need not be kept once it has run."""
         transform = copy.copy(self)
         del transform.f, transform.definition
         return transform
@@ -139,7 +139,8 @@ class Differentiable:
         return token, sources, output, aux
 
     def tensors(self, output: Any, real: bool = False) -> list[Tensor]:
-        """Return the flat output as tensors that have derivatives; TypeError if not `real`."""
+        """Return the flat output as differentiable tensors; with `real`, TypeError for complex
+        ones."""
         tensors = [self._output(leaf) for leaf in nest.flatten(output)]
         for tensor in tensors if real else ():
             self._refuse_complex(tensor)
@@ -198,16 +199,16 @@ class Differentiable:
 def sweep_once(
     transform: Differentiable, token: Token, targets: list, upstream: Any, sources: list
 ) -> Any:
-    """Return the packed gradients of a tape's last sweep, with zeros in place of None."""
+    """Return the packed gradients of a tape's last sweep; None becomes zeros."""
     flat = nest.flatten(sources)
     gradients = differentiate_once(token, targets, upstream, flat)
     return transform.pack(sources, fill_zeros(flat, gradients))
 
 
 def wrap(transform: Differentiable, run: Callable[[tuple, dict], tuple[Any, Any]]) -> Callable:
-    """Return a function that gives what `run` does: a pair of derivatives and auxiliary output.
+    """Return a function that calls `run` and returns derivatives.
 
-    The latter is there with `has_aux` alone.
+    With `has_aux` it returns a pair: derivatives and auxiliary output.
     """
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
@@ -221,7 +222,7 @@ def wrap(transform: Differentiable, run: Callable[[tuple, dict], tuple[Any, Any]
 
 
 def as_arrays(results: Any) -> Any:
-    """Return nested tensors as arrays that their owner may write to, and as NumPy's scalars."""
+    """Return nested tensors as writable arrays, and scalars as NumPy's scalars."""
     return nest.map_structure(_as_array, results)
 
 
@@ -232,9 +233,9 @@ def _as_array(leaf: Any) -> Any:
 def fit_tensors(
     transform: Differentiable, role: str, values: Any, structure: Any, tensors: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Return `values`, nested as `structure`, as tensors of the shapes and dtypes of `tensors`.
+    """Return `values`, nested as `structure`, as tensors with the shapes and dtypes of `tensors`.
 
-    Numbers are repeated, dtypes cast; ValueError for other shapes and for another structure,
+    Numbers are repeated, and dtypes cast. Raises ValueError for another shape or structure,
     TypeError for complex values where real ones are needed.
     """
     if nest.is_nested(structure) or (nest.is_nested(values) and not isinstance(values, list)):
