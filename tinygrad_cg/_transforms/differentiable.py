@@ -99,7 +99,7 @@ class Differentiable:
         return state.frame is None and self.are_arrays(args)
 
     def are_arrays(self, args: Sequence) -> bool:
-        """Return whether the differentiated arguments are arrays, possibly with numbers among them."""
+        """Return whether the differentiated arguments are arrays, perhaps beside numbers."""
         has_arrays = False
         for number in self.argnums:
             argument = args[number]

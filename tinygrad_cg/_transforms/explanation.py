@@ -1,4 +1,4 @@
-"""Why a gradient is None: found when it is asked for, from the records and the program's text."""
+"""Explain why a gradient is None, from the records and the program's text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .dataflow import GRADIENT, DetachPoint, find_cut
 
 
 def explain(tape: Any, token: Token, target: Any, source: Any, frame: FrameType) -> str:
-    """Return in words whether `target` has a gradient by `source` on this tape, and why not."""
+    """Return in words whether `target` has a gradient with respect to `source`, and why not."""
     reader = _MissingGradient(tape, token, target, source, frame)
     return reader.explain()
 
@@ -87,7 +87,7 @@ class _MissingGradient:
         return ""
 
     def _watch_reason(self) -> str:
-        """Return why the tape does not know the source, or not early enough; "" if it does."""
+        """Return why the tape does not watch the source, or watches it too late; else ""."""
         name, source = self.source_name, self.source
         if self.leaf is None:
             if self._is_expired(source):
@@ -172,7 +172,7 @@ class _MissingGradient:
             yield i, source
 
     def _nodes(self) -> list[Node]:
-        """Return the nodes that the target was computed from, its own first."""
+        """Return the nodes that the target was computed from, starting with its own."""
         nodes: dict[Node, None] = {}
         pending: list[Node] = [] if self.goal is None else [self.goal]
         while pending:
@@ -183,9 +183,7 @@ class _MissingGradient:
         return list(nodes)
 
     def _path_reason(self) -> str | None:
-        """Return which rule ends the paths to the source, "" if there are none; None if it has
-        a gradient.
-        """
+        """Return which rule ends the paths to the source; "" without paths, None with a gradient."""
         nodes = self._nodes()
         captured = self._captured_by(nodes)
         if self.leaf not in nodes:
@@ -200,7 +198,7 @@ class _MissingGradient:
         try:
             seeds = [(self.goal, ones_like(self.target))]
             totals, _ = run_on(unrecorded_frame(), sweep, self.token, seeds, {self.leaf}, (), run)
-        except Exception as error:  # a rule of the user's
+        except Exception as error:  # a user's rule
             return f"a rule raises {type(error).__name__}: {error}"
         if totals.get(self.leaf) is not None:
             return None
@@ -237,7 +235,7 @@ class _MissingGradient:
         )
 
     def _captured_by(self, nodes: list[Node]) -> str:
-        """Return that a custom gradient captured the source, "" if none did."""
+        """Return that a custom gradient captured the source, or "" if none did."""
         for node in nodes:
             definition: Any = getattr(node.saved, "definition", None)
             function = getattr(definition, "function", None)
@@ -252,7 +250,7 @@ class _MissingGradient:
 
 
 def _captures_of(function: Any) -> dict[str, Any]:
-    """Return the values that a function finds outside of it, by their names there."""
+    """Return the values of a function's globals and closure that its code uses, by name."""
     function = inspect.unwrap(function) if callable(function) else None
     code = getattr(function, "__code__", None)
     if code is None:
@@ -264,14 +262,15 @@ def _captures_of(function: Any) -> dict[str, Any]:
 
 
 def operation_name(node: Node) -> str:
-    """Return the name of the operation or rule of a node; "" for what is none."""
+    """Return the name of a node's operation or rule; "" for other nodes."""
     definition: Any = getattr(node.saved, "definition", None)
     return definition.name if definition is not None else operation_of_rule(node.rule)
 
 
 def reason_by_text(token: Token, target: Any, sources: list) -> str:
-    """Return where, in the text of the innermost function of the user's, the way to `target` ends;
-    "" if that is not found. For a warning.
+    """Return where `target` loses its derivative, in the text of the user's innermost function.
+
+    The result is "" if that is not found. For a warning.
     """
     frame = sys._getframe(users_line()[2] - 1)
     try:
@@ -281,6 +280,6 @@ def reason_by_text(token: Token, target: Any, sources: list) -> str:
             status, _ = find_cut(frame, tapes[0], target, source)
             if isinstance(status, DetachPoint):
                 return str(status)
-    except Exception:  # of the user's objects: the words of a warning must not end the program
+    except Exception:  # user's objects may raise; a warning must not end the program
         return ""
     return ""

@@ -1,9 +1,8 @@
 """Forward mode: ForwardAccumulator, and the tangent of each operation from its gradient rule.
 
-An accumulator is a level. The tangent that it has for a tensor is attached among the tensor's
-nodes, so it is found wherever the tensor's record is: residuals and Variables that are read have
-it. After ``tf.autodiff.ForwardAccumulator``, save that custom gradients are honoured: the tangent
-of a call is the transpose of its rule (docs/behaviour.md, decision 7).
+An accumulator is a level. It attaches the tangent of a tensor to the tensor's record, so the
+tangent goes wherever the record goes: residuals and Variables have it, too. Modelled on
+``tf.autodiff.ForwardAccumulator``; unlike there, the rules of custom gradients are used.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ class ForwardAccumulator(Level):
                 attach(tensor, frozenset((self._token,)), (), _no_rule, tangent)
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
-        """Carry out an operation, and compute the tangent of its result."""
+        """Run an operation, and compute the tangent of its result."""
         out = apply(primitive, inputs, params)
         tangents = [self._tangent(tensor) for tensor in inputs]
         if primitive.rules is not None and any(tangent is not None for tangent in tangents):
@@ -141,7 +140,7 @@ class ForwardAccumulator(Level):
         return out
 
     def custom_call(self, call: AnyCall, inputs: Sequence, outputs: Sequence) -> list:
-        """Return the outputs with tangents: declared, or else by the transpose of the rule."""
+        """Return the outputs with tangents: as declared, or by transposing the rule."""
         results = rebind_outputs(state.frame, call, inputs, outputs)
         tangents = [None if tensor is None else self._tangent(tensor) for tensor in inputs]
         if type(call) is TransformedCall and call.jvp_of_input is not None:
@@ -171,7 +170,7 @@ class ForwardAccumulator(Level):
 
 
 def _without_the_past(record: Any) -> Any:
-    """Return a tensor's records without those for tapes and accumulators of the past."""
+    """Return a tensor's records without those of finished tapes and accumulators."""
     while record is not None and type(record) is Node and not is_alive(record.group):
         record = record.next
     last: Any = record
@@ -222,11 +221,11 @@ def _tangent_for(primal: Any, tangent: Any) -> Tensor | None:
 def push_forward(
     primitive: Primitive, inputs: tuple, params: dict, out: Any, tangents: Sequence
 ) -> list[Tensor | None]:
-    """Return the tangent of each output of an operation, from those of its operands.
+    """Return the tangent of each output of an operation, from the tangents of its operands.
 
-    A linear operation applies itself. For an elementwise one on real numbers the derivative by
-    each operand is its gradient rule, if its record gives no other; the rest is the transpose of
-    the rule.
+    A linear operation is applied to the tangents. For an elementwise operation on real numbers, the
+    derivative with respect to an operand is its gradient rule, unless the record declares a jvp.
+    Other rules are transposed.
     """
     outs = out if isinstance(out, list) else [out]
     if primitive is CODE:
@@ -244,7 +243,7 @@ def push_forward(
         return [_elementwise(primitive, inputs, params, outs[0], tangents)]
     mask = sum(1 << i for i, tangent in enumerate(tangents) if tangent is not None)
     node: Any = loose_node(primitive, inputs, params, out, mask)
-    if primitive.kind in ("user", "control"):  # its rule may ask which gradients are needed
+    if primitive.kind in ("user", "control"):  # the rule may ask which gradients are needed
         pairs = zip(node.inputs, tangents, strict=True)
         node.inputs = tuple([None if tangent is None else source for source, tangent in pairs])
     multi_output = isinstance(out, list)
@@ -258,7 +257,7 @@ def push_forward(
 
 
 def _is_by_element(primitive: Primitive, out: Any, inputs: tuple, tangents: Sequence) -> bool:
-    """Return whether each element of a user's real operation depends on one of each tangent."""
+    """Return whether each output element of a user's real operation depends on one input element."""
     real = not any(is_complex(tensor._data.dtype) for tensor in (out, *inputs))
     pairs = zip(inputs, tangents, strict=True)
     shapes = [tensor._data.shape for tensor, tangent in pairs if tangent is not None]
@@ -269,7 +268,7 @@ def _is_by_element(primitive: Primitive, out: Any, inputs: tuple, tangents: Sequ
 def _code_tangents(
     code: Code, inputs: tuple, outs: list, tangents: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
-    """Return the tangents of outside code: it runs once more, while an accumulator watches."""
+    """Return the tangents of outside code, by running it again under an accumulator."""
     moving = [i for i, tangent in enumerate(tangents) if tangent is not None]
     wanted = [i for i, output in enumerate(outs) if is_differentiable(output._data.dtype)]
     if not wanted:
@@ -295,7 +294,7 @@ def _code_tangents(
 
 
 def _fill_tangent(tensor: Tensor, tangent: Tensor | None) -> Tensor:
-    """Return the tangent, or zeros; indices and conditions as they are."""
+    """Return the tangent, or zeros if it is None; indices and conditions are returned unchanged."""
     if tangent is not None:
         return tangent
     return zeros_like(tensor) if is_differentiable(tensor._data.dtype) else tensor

@@ -1,8 +1,8 @@
-"""Differentiation of functions: grad, vjp, jvp and their kin.
+"""Differentiation of functions: grad, vjp, jvp and related transforms.
 
-Each takes a function and gives another, or runs it once; they nest in each other and in tapes
-to any depth. Arguments and results are nested as you like. After the functions of these names
-in JAX and HIPS autograd.
+A transform takes a function and returns another function, or runs the function once. Transforms
+nest in each other and in tapes, to any depth. Arguments and results may be nested. Modelled on the
+functions of these names in JAX and HIPS autograd.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def grad(
 
 
 def gradient_function(transform: Differentiable) -> Callable[..., Any]:
-    """Return `grad` with the transform's name in its errors."""
+    """Return `grad` with the name of the transform in its errors."""
 
     def run(args: tuple, kwargs: dict) -> Any:
         _, gradient, aux = _value_and_grad(transform, args, kwargs)
@@ -260,7 +260,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
 def linearize_sweep(
     token: Token, targets: list[Tensor], sources: list[Tensor]
 ) -> Transposition | UnitTransposition:
-    """Return the map from tangents of `sources` to those of `targets`, by a tape's last sweep."""
+    """Return the map from tangents of `sources` to tangents of `targets`, by a tape's last sweep."""
     visited: list = []
 
     def vjp(dys: list) -> list:

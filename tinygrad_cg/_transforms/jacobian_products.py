@@ -1,9 +1,9 @@
-"""Functions declared with products of their derivatives with vectors.
+"""Functions declared by products of their derivatives with vectors.
 
-Of a function with the derivatives D^k f there are two kinds of product: the tangent
-``Q_k(w1..wk) = D^k f[w1..wk]``, and its adjoint in the last direction,
-``P_k(dy, w1..w(k-1))`` with ``<P_k(dy, w1..w(k-1)), wk> = <dy, Q_k(w1..wk)>``. The derivatives of
-both are such products again, since D^k f is symmetric, so a rule of each is known.
+The derivative D^k f has two products: the tangent ``Q_k(w1..wk) = D^k f[w1..wk]``, and its adjoint
+in the last direction, ``P_k(dy, w1..w(k-1))``, where ``<P_k(dy, w1..w(k-1)), wk> = <dy,
+Q_k(w1..wk)>``. D^k f is symmetric, so the derivatives of both products are such products again, and
+each has a known rule.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def _aval(tensor: Tensor) -> Aval:
 class _ProductsCall:
     """One call of such a function.
 
-    Upstream gradients (`dys`) are lists with a tensor for each output, directions lists with a
-    tensor, or None, for each input.
+    Upstream gradients (`dys`) are lists with a tensor for each output. Directions are lists with a
+    tensor for each input, or None.
     """
 
     def __init__(self, products: Products, context: CallContext, structure: Any, avals: list[Aval]):
@@ -82,9 +82,9 @@ class _ProductsCall:
     def rebind(
         self, values: Sequence, inputs: Sequence, vjp: Callable, jvp: Callable | None = None
     ) -> list:
-        """Return `values` with a rule; None among them stays None.
+        """Return `values` with a rule; None stays None.
 
-        ``jvp(tangents)`` gives the tangents of `values`, if they are known without a transpose.
+        ``jvp(tangents)`` returns the tangents of `values`, if they are known without a transpose.
         """
         outputs = [value for value in values if value is not None]
         for output in outputs:
@@ -107,7 +107,7 @@ class _ProductsCall:
     # The two products ------------------------------------------------------------------------
 
     def gradient(self, dys: list, directions: list[list]) -> list:
-        """Return P_k, by each input: its rule is P_k, Q_k and P_(k+1)."""
+        """Return P_k with respect to each input; its rule is made of P_k, Q_k and P_(k+1)."""
         constants = [list(map(detach, part)) for part in (dys, *directions, self.context.args)]
         values = self._gradient(constants[0], constants[1:-1], constants[-1])
 
@@ -135,7 +135,7 @@ class _ProductsCall:
         return self.rebind(values, inputs, vjp, jvp if direct else None)
 
     def _fill(self, dys: list) -> list:
-        """Return upstream gradients with zeros for outputs at rest."""
+        """Return upstream gradients, with zeros for outputs that have none."""
         pairs = zip(dys, self.avals, strict=True)
         return [zeros(*aval) if dy is None else dy for dy, aval in pairs]
 
@@ -144,7 +144,7 @@ class _ProductsCall:
         return self.tangent([list(directions)])
 
     def tangent(self, directions: list[list]) -> list:
-        """Return Q_k, of each output: its rule is P_k and P_(k+1)."""
+        """Return Q_k of each output; its rule is made of P_k and P_(k+1)."""
         constants = [list(map(detach, part)) for part in (*directions, self.context.args)]
         values = self._tangent(constants[:-1], constants[-1])
 
@@ -176,7 +176,7 @@ class _ProductsCall:
         return _asked(self._next(targets, dys, []), targets)
 
     def _next(self, targets: Sequence, dys: list, directions: list[list]) -> list:
-        """Return P of the next order, by the inputs; beyond the last, what the user chose."""
+        """Return P of the next order with respect to the inputs; after the last, follow `beyond`."""
         if not _any(targets):
             return list(targets)
         if len(directions) < self.products.last:
@@ -225,7 +225,7 @@ class _ProductsCall:
     # What was declared -----------------------------------------------------------------------
 
     def _gradient(self, dys: list, directions: list[list], args: list) -> list:
-        """Return P_k, as declared, or as the transpose of Q_k in its last direction."""
+        """Return P_k, as declared or as the transpose of Q_k in its last direction."""
         vjp = self.products.vjps[len(directions)]
         if vjp is None:
 
@@ -242,7 +242,7 @@ class _ProductsCall:
         )
 
     def _tangent(self, directions: list[list], args: list) -> list:
-        """Return Q_k, as declared, or as the transpose of P_k."""
+        """Return Q_k, as declared or as the transpose of P_k."""
         jvp = self.products.jvps[len(directions) - 1]
         if jvp is None:
             last = _asked(directions[-1], self.targets)
@@ -264,7 +264,7 @@ class _ProductsCall:
         return run_code(self.definition, function, args, self.context.options)
 
     def _fill_direction(self, direction: list) -> Any:
-        """Return a direction as declared functions take it: zeros for inputs at rest."""
+        """Return a direction for a declared function, with zeros for inputs that have none."""
         full = [
             zeros(*target) if tangent is None and target is not None else tangent
             for tangent, target in zip(direction, self.targets, strict=True)
@@ -283,7 +283,7 @@ class _ProductsCall:
 
 
 def _sum(parts: list[list]) -> list:
-    """Return the sums of lists of tensors, None where there is none."""
+    """Return the sums of lists of tensors; None where all are None."""
     total = parts[0]
     for part in parts[1:]:
         pairs = zip(total, part, strict=True)
@@ -296,12 +296,12 @@ def _any(targets: Sequence) -> bool:
 
 
 def _spread(tensors: Sequence, like: Sequence) -> list:
-    """Return `tensors` where `like` has something, in order, and None elsewhere."""
+    """Return `tensors` in the places where `like` has something, and None elsewhere."""
     remaining = iter(tensors)
     return [None if item is None else next(remaining) for item in like]
 
 
 def _asked(gradients: Sequence, targets: Sequence) -> list:
-    """Return gradients with None for those that nobody asked for."""
+    """Return gradients, with None for those that were not asked for."""
     pairs = zip(gradients, targets, strict=True)
     return [None if target is None else gradient for gradient, target in pairs]

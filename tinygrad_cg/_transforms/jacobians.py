@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: of functions, nested as those in functional, and of a tape."""
+"""Jacobians and Hessians, of functions and of a tape."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def jacobian(
     return wrap(transform, lambda args, kwargs: _jacobian(transform, args, kwargs, mode))
 
 
-# What a column costs forward, in rows of a sweep: measured from 1 (large) to 1.7 (small ones).
+# The cost of a forward column, in rows of a sweep: 1 (large) to 1.7 (small) were measured.
 _COLUMN = 1.5
 
 
@@ -88,7 +88,7 @@ def _block(block: Tensor | None, source: Tensor, target: Tensor) -> Tensor:
 def _columns(
     transform: Differentiable, token: Token, targets: list[Tensor], sources: list[Tensor]
 ) -> list[list]:
-    """Return each target's Jacobians, by one batched forward pass for each source."""
+    """Return each target's Jacobians, by one batched forward pass per source."""
     if any(is_complex(source.dtype) for source in sources):
         raise TypeError(
             f"{transform.name}: {transform.definition.name} has a complex argument, for which "
@@ -109,7 +109,7 @@ def _columns(
 
 
 def _last(level: Batch, tangent: Tensor, source: Tensor) -> Tensor:
-    """Return a tensor with the batch axis, over the elements of `source`, moved to the end."""
+    """Return a tensor with its batch axis moved to the end."""
     shape = tangent._data.shape
     return reshape(move_axis(level.physical(tangent), 0, len(shape)), (*shape, *source.shape))
 
@@ -193,10 +193,10 @@ def hessians(
 
 
 def rows(token: Token, target: Tensor, sources: list, batched: bool = True) -> list:
-    """Return the Jacobian of `target` by each source, of shape ``target.shape + source.shape``.
+    """Return the Jacobian of `target` with respect to each source, None if independent of it.
 
-    By one sweep, whose rules see one upstream gradient for each element of the target, or, if
-    not `batched`, by a sweep for each. None where the target does not depend on a source.
+    Its shape is ``target.shape + source.shape``. One sweep computes it, with rules that see an
+    upstream gradient for each element of the target; if not `batched`, one sweep per element.
     """
     shape = tuple(target._data.shape)
     gradients = _sweeps(token, target, None, sources, batched)
@@ -207,7 +207,7 @@ def rows(token: Token, target: Tensor, sources: list, batched: bool = True) -> l
 
 
 def example_rows(token: Token, target: Tensor, source: Any, batched: bool = True) -> Tensor | None:
-    """Return Jacobians of each slice of `target` along its first axis by that slice of `source`."""
+    """Return Jacobians of each slice of `target` with respect to the same slice of `source`."""
     count, *rest = target._data.shape
     units = unit_vectors(target, tuple(rest))
     size = units._data.shape[0]
@@ -223,9 +223,9 @@ def example_rows(token: Token, target: Tensor, source: Any, batched: bool = True
 def _sweeps(
     token: Token, target: Tensor, upstream: Tensor | None, sources: list, batched: bool
 ) -> list:
-    """Return the gradients for each slice of `upstream` along its first axis, stacked.
+    """Return the stacked gradients for each slice of `upstream` along its first axis.
 
-    Its slices are by default the unit vectors.
+    The default slices are the unit vectors.
     """
     shape = tuple(target._data.shape)
     count = prod(shape) if upstream is None else upstream._data.shape[0]

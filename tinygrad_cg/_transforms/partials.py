@@ -28,7 +28,8 @@ from .jacobian_products import Products
 class PartialDerivatives(Declared):
     """A function with declared partial derivatives.
 
-    An entry is a derivative by some arguments, one after the other: its `path` has their positions.
+    An entry is a derivative with respect to several arguments in turn. Its `path` holds their
+    positions.
     """
 
     def __init__(self, f: Callable[..., Any], derivatives: Sequence, beyond: str):
@@ -56,9 +57,9 @@ class PartialDerivatives(Declared):
     # Entries ---------------------------------------------------------------------------------
 
     def _entries(self, context: CallContext, order: int, paths: list[tuple], y: Any) -> list:
-        """Return the entries at `paths`, as tensors that have rules; None for those that are none.
+        """Return the entries at `paths` as tensors with rules, or None where none is declared.
 
-        `y` has the shape and dtype of the result of the function.
+        `y` has the shape and dtype of the function's result.
         """
         values: dict[int, Any] = {}
         entries = []
@@ -71,7 +72,7 @@ class PartialDerivatives(Declared):
                 continue
             own = isinstance(
                 function, (Bind, PartialDerivatives, Products)
-            )  # has derivatives itself
+            )  # a custom derivative with a rule of its own
             natural = 0 < order == self.last and (own or self.beyond == "differentiate")
             if id(function) not in values:
                 args = context.args if natural else list(map(detach, context.args))
@@ -99,7 +100,7 @@ class PartialDerivatives(Declared):
         return parts[position]
 
     def _fit_entry(self, context: CallContext, order: int, value: Any, y: Any) -> Tensor:
-        """Return an entry as a tensor of the shape and precision of the function's result."""
+        """Return an entry as a tensor with the shape and precision of the function's result."""
         if not order:
             return self._result(context, value)
         shape, dtype = y
@@ -159,7 +160,7 @@ class PartialDerivatives(Declared):
     # Rules -----------------------------------------------------------------------------------
 
     def _attach_rule(self, context: CallContext, path: tuple, value: Tensor) -> Tensor:
-        """Return an entry whose rule is the entries of the next order."""
+        """Return an entry with the entries of the next order as its rule."""
         refuse_captured(self.definition, value)
         if state.frame is None:
             return value
@@ -200,7 +201,7 @@ def _is_declaration(function: Any) -> bool:
 
 
 def _product(dy: Tensor, partial: Tensor, target: Any) -> Tensor:
-    """Return the gradient of an input like `target`, with the partial conjugated."""
+    """Return the gradient of an input like `target`, from the conjugated partial derivative."""
     complex_partial = is_complex(partial._data.dtype)
     product = multiply_upstream(dy, conj(partial) if complex_partial else partial)
     if is_complex(product._data.dtype) and not is_complex(target.dtype):

@@ -1,4 +1,4 @@
-"""ravel_tree: a nested structure of tensors as one vector, as optimizers of vectors want it."""
+"""ravel_tree: a nested structure of tensors as one vector, for optimizers of vectors."""
 
 from __future__ import annotations
 

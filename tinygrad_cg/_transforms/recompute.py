@@ -1,4 +1,4 @@
-"""recompute_grad: trade time for memory by running a function again on the way back."""
+"""recompute_grad: save memory by running a function again in the backward pass."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
 
 
 class _ReadVariables(dict, Listener):
-    """Listens while the function runs: the Variables it reads, by id, and their values."""
+    """A listener that notes the Variables the function reads, by id, with their values."""
 
     def variable_read(self, variable: Variable) -> None:
         value = state.overrides.get(id(variable), variable._data)

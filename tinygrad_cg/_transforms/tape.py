@@ -35,7 +35,7 @@ from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 from .explanation import explain, operation_name, reason_by_text
 from .jacobians import example_rows, rows
 
-_KINDS = 6  # of operations that `repr` names
+_KINDS = 6  # operations that `repr` names
 _NONE = UnconnectedGradients.NONE
 
 
@@ -73,7 +73,7 @@ class GradientTape(levels.Listener):
         self._watch_accessed = watch_accessed_variables
         self._token: Token | None = None
         self._recording = False
-        self._consumed: Token | None = None  # the token of the past, when there is none any more
+        self._consumed: Token | None = None  # the last token, once the tape has used it up
         self._watched: dict[int, Variable] = {}
 
     # What is recorded ------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class GradientTape(levels.Listener):
                 "already-active tape."
             )
         token = self._token
-        if token is None:  # as `_ready`, without a call
+        if token is None:  # like `_ready`, without a call
             token = self._token = Token()
             if self._watched:
                 self._watched = {}
@@ -126,12 +126,12 @@ class GradientTape(levels.Listener):
     def __del__(self) -> None:
         try:
             token = self._token
-        except AttributeError:  # it was called with wrong arguments
+        except AttributeError:  # the call had wrong arguments
             return
         if token is not None:
             token.alive = False
             if self._recording and token in levels.stack(state.frame):
-                levels.remove(token)  # it was entered, and then forgotten
+                levels.remove(token)  # entered, but not left
 
     def watch(self, tensor: Any) -> None:
         """Record what is computed from `tensor` (or Variable, or nested structure) from now on.
@@ -327,7 +327,7 @@ class GradientTape(levels.Listener):
         return nest.pack_sequence_as(sources, results)
 
     def _consume(self, token: Token, visited: Sequence[Node] = ()) -> bool:
-        """Use the tape up; return whether what was visited is its alone: no other case has it."""
+        """Use the tape up, and return whether no other traced case shares the visited nodes."""
         token.alive = False
         self._token = None
         self._consumed = token
@@ -507,7 +507,7 @@ class GradientTape(levels.Listener):
 
 @contextlib.contextmanager
 def keep_tapes() -> Iterator[None]:
-    """Return a context for one of several cases: other cases find tapes as they were before."""
+    """Return a context for one of several cases, in which it finds the tapes unused by others."""
     before, frame, listeners = state.consumed, state.frame, list(state.listeners)
     state.consumed = levels.next_serial(), []
     try:
@@ -522,6 +522,6 @@ def keep_tapes() -> Iterator[None]:
 
 
 def _zeros(shape: tuple[int, ...], source: Any) -> Tensor:
-    """Return zeros of a shape, of the dtype of a source, and where it is."""
+    """Return zeros with a given shape, and with the dtype and device of a source."""
     with on_device_of(source):
         return zeros(shape, source.dtype)

@@ -77,8 +77,8 @@ class TensorArray:
             0 if size is None else as_int("TensorArray", "size", size)
         )
         self._read: set[int] = set()
-        self._rows: Tensor | None = None  # all elements, where an index had no value
-        self._source: Tensor | None = None  # what the elements are the rows of
+        self._rows: Tensor | None = None  # all elements, once an index had no value
+        self._source: Tensor | None = None  # the tensor whose rows are the elements
 
     @property
     def element_shape(self) -> TensorShape | None:
@@ -129,9 +129,9 @@ class TensorArray:
         return self
 
     def rows(self, shape: Sequence[int] | None = None) -> Tensor:
-        """Return the elements as one tensor, zeros where none has been written.
+        """Return the elements as one tensor, with zeros where none has been written.
 
-        `shape` is that of an element, if nothing else says it.
+        `shape` is the shape of an element if nothing else gives it.
         """
         if self._rows is not None:
             return self._rows
@@ -140,7 +140,7 @@ class TensorArray:
         return self.rows_of(self._elements, shape)
 
     def rows_of(self, elements: Sequence[Tensor | None], shape: Sequence[int] | None) -> Tensor:
-        """Return such a tensor of some elements."""
+        """Return one tensor of some elements."""
         shapes = [tuple(element.shape) for element in elements if element is not None]
         if self._shape is not None and None not in self._shape:
             shapes.append(self._shape)
@@ -161,7 +161,7 @@ class TensorArray:
         return stack([nothing if element is None else element for element in elements])
 
     def with_rows(self, rows: Tensor) -> TensorArray:
-        """Return an array like this whose elements are the rows of a tensor."""
+        """Return an array like this one, whose elements are the rows of a tensor."""
         other = self.identity()
         other._set_rows(rows)
         return other
@@ -174,7 +174,7 @@ class TensorArray:
 
     @property
     def state(self) -> Any:
-        """Return what is in the array: a list of elements, or a tensor of all."""
+        """Return the contents: a list of elements, or one tensor of all."""
         return list(self._elements) if self._rows is None else self._rows
 
     @state.setter
@@ -193,7 +193,7 @@ class TensorArray:
                     f"TensorArray: Tried to read from index {int(index)} but array size is: "
                     f"{len(self)}"
                 )
-            position = where(less(position, 0), len(self), position)  # none counts from the end
+            position = where(less(position, 0), len(self), position)  # not from the end
             return take(rows, position)
         position = int(index)
         if not 0 <= position < len(self._elements):
@@ -292,7 +292,7 @@ class TensorArray:
         return zeros(self._shape, self.dtype)
 
     def _fit(self, value: Any, infer: bool = True) -> Tensor:
-        """Return `value` as an element: of this dtype, and of a shape that fits the others."""
+        """Return `value` as an element, with the array's dtype and a shape that fits the others."""
         tensor = value if isinstance(value, Tensor) else convert(value, self.dtype)
         if tensor.dtype != self.dtype:
             raise InvalidArgumentError(
@@ -313,11 +313,11 @@ class TensorArray:
 
 
 class GrowingArrayError(InvalidArgumentError):
-    """An array without a size was written at an index without a value."""
+    """An array without a size was written at an index that has no value."""
 
 
 def _has_no_value(index: Any) -> bool:
-    """Return whether an index has no value while a program is traced, or one for each example."""
+    """Return whether an index has no value in a trace, or a different one for each example."""
     if not isinstance(index, ArrayLike):
         return False
     tensor = convert(index)

@@ -1,7 +1,7 @@
 """Transposes of gradient rules: from gradients of outputs back to tangents of outputs.
 
-A rule is linear in the upstream gradient, so the gradient of a rule is its transpose, which is
-what forward mode needs of it. Rules of the user's are checked for being linear.
+A rule is linear in the upstream gradient. So the gradient of a rule is its transpose, which forward
+mode needs. Users' rules are checked for linearity.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _transpose_vjp(
             if not whole:
                 raise
             continue
-        except NoGradientError:  # of an operation that is linear, perhaps
+        except NoGradientError:  # of an operation that may be linear
             if definition is None:
                 raise
             continue
@@ -97,7 +97,7 @@ def _transpose_vjp(
 
 
 def _along_diagonal(vjp: Vjp, outputs: Sequence, tangents: Sequence) -> Tensor:
-    """Return the tangent of an elementwise operation, whose gradients by ones are its slopes."""
+    """Return the tangent of an elementwise operation, whose gradients for ones are its slopes."""
     ones = Tensor(to_current(np.ones(outputs[0].shape, outputs[0].dtype)))
     total = zeros(outputs[0].shape, outputs[0].dtype)
     for slope, tangent in zip(vjp([ones]), tangents, strict=True):
@@ -107,7 +107,7 @@ def _along_diagonal(vjp: Vjp, outputs: Sequence, tangents: Sequence) -> Tensor:
 
 
 class UnitVectorsNeeded(Exception):
-    """A transpose is to be found by unit vectors where another way may be better."""
+    """A transpose would need unit vectors; another method may be better."""
 
 
 class _Refused(threading.local):
@@ -128,7 +128,7 @@ def no_unit_vectors() -> Iterator[None]:
 
 
 class UnitTransposition:
-    """The transpose of `vjp`, whatever it is made of: by a call with each unit vector.
+    """The transpose of any `vjp`, by one call per unit vector.
 
     Where <vjp(e), w> = <e, Q(w)>, the calls give the elements of Q(w). Linear over the reals.
     """
@@ -152,7 +152,7 @@ class UnitTransposition:
         return results
 
     def _calls(self, index: int) -> list[list[Sequence]]:
-        """Return the gradients for each unit vector of an output; then for each imaginary one."""
+        """Return the gradients for each unit vector of an output, then for each imaginary one."""
         shape, dtype = self.avals[index]
         if not is_differentiable(dtype):
             return []
@@ -190,10 +190,10 @@ def _inner(ones: Sequence, others: Sequence) -> Tensor:
 
 
 class Transposition:
-    """The transpose of `vjp`: from tangents of operands to those of `outputs`.
+    """The transpose of `vjp`: from tangents of operands to tangents of `outputs`.
 
-    `vjp` is linear, so the gradient of its product with the operands' tangents by what it is
-    given is its transpose, whatever that is. Can be called any number of times.
+    `vjp` is linear. Its transpose is the gradient of <vjp(dy), tangents> with respect to dy. The
+    object can be called any number of times.
     """
 
     def __init__(self, vjp: Vjp, outputs: Sequence[Any], natural: bool = False):
@@ -201,7 +201,7 @@ class Transposition:
         self.dys = [_random(generator, output) for output in outputs]
         self.token = Token()
         self.token.natural = natural
-        self.token.silent = True  # the result is checked
+        self.token.silent = True  # the result is checked later
         self.token.transposes = True
         self.gradients = run_recorded(self.token, self.dys, vjp, list(self.dys))
 
@@ -219,7 +219,7 @@ class Transposition:
 
 
 def _random(generator: np.random.Generator, aval: Any) -> Tensor:
-    """Return a random tensor of the shape and dtype of `aval`; None if it has no derivatives."""
+    """Return a random tensor with the shape and dtype of `aval`; None if it has no derivatives."""
     values = generator.standard_normal(aval.shape)
     dtype = aval.dtype if is_differentiable(aval.dtype) else values.dtype
     return Tensor(to_current(np.asarray(values, dtype)))
@@ -228,10 +228,10 @@ def _random(generator: np.random.Generator, aval: Any) -> Tensor:
 def transpose_sweep(
     vjp: Vjp, targets: Sequence[Tensor], visited: Sequence[Node]
 ) -> Transposition | UnitTransposition:
-    """Return the transpose of a sweep, whose nodes `vjp` puts into `visited`.
+    """Return the transpose of a sweep; `vjp` collects the sweep's nodes in `visited`.
 
-    If the rules of the user's rules are not their transposes, it is found without them; and by unit
-    vectors, where a rule is not made of operations. TypeError where one is not linear.
+    If the rules of users' rules are not their transposes, the transpose does without them. It uses
+    unit vectors if a rule is not made of operations. TypeError if a rule is not linear.
     """
     with on_device_of(targets[0]):
         return _transpose_sweep(vjp, targets, visited)
@@ -254,7 +254,7 @@ def _transpose_sweep(
 
 
 def _vjp_of(node: Any) -> tuple[Vjp, Sequence]:
-    """Return the rule of a node from a list of upstream gradients, and what it has for outputs."""
+    """Return the rule of a node, as a function of a list of upstream gradients, and its outputs."""
     multi_output = type(node.shape) is list
 
     def vjp(dys: list) -> Sequence:
@@ -264,7 +264,7 @@ def _vjp_of(node: Any) -> tuple[Vjp, Sequence]:
 
 
 def _transposes(node: Any, natural: bool) -> bool:
-    """Return whether the rule of `node` has the transpose that one of the two methods finds."""
+    """Return whether the given method finds the transpose of the rule of `node`."""
     generator = np.random.default_rng(2)
     tangents = [None if tensor is None else _random(generator, tensor) for tensor in node.inputs]
     vjp, outputs = _vjp_of(node)
@@ -278,7 +278,7 @@ def _transposes(node: Any, natural: bool) -> bool:
 def _is_transpose(
     vjp: Vjp, transposition: Transposition, tangents: Sequence, results: Sequence
 ) -> bool:
-    """Return whether <vjp(dy), tangents> is <dy, results>, for another dy, too."""
+    """Return whether <vjp(dy), tangents> is <dy, results>, for another dy as well."""
     dys, gradients = transposition.dys, transposition.gradients
     tolerance = 0.02 if any(dy._data.dtype.itemsize == 2 for dy in dys) else 1e-3
     others = list(map(_elsewhere, dys))
@@ -296,10 +296,10 @@ def _is_transpose(
 
 
 def _is_linear(vjp: Vjp, outputs: Sequence[Any]) -> bool:
-    """Return whether sums and multiples of upstream gradients give those of the gradients."""
+    """Return whether the rule maps sums and multiples to sums and multiples."""
     generator = np.random.default_rng(0)
     ones, others = ([_random(generator, output) for output in outputs] for _ in range(2))
-    for factor in (1.0, -1000.0):  # of other signs, and large
+    for factor in (1.0, -1000.0):  # large, with other signs
         pairs = zip(ones, others, strict=True)
         sums = [add(multiply(dy, factor), other) for dy, other in pairs]
         results = [vjp(list(dys)) for dys in (ones, others, sums)]
@@ -313,7 +313,7 @@ def _is_linear(vjp: Vjp, outputs: Sequence[Any]) -> bool:
 
 
 def _is_sum(factor: float, noise: Any, first: Any, other: Any, total: Any) -> bool:
-    """Return whether ``factor * one + other`` is `total`, gradients of one input, but for noise."""
+    """Return whether ``factor * first + other`` is `total`, up to rounding."""
     if first is None or other is None or total is None:
         return first is other is total
     first = multiply(first, factor)
@@ -325,7 +325,7 @@ def _is_sum(factor: float, noise: Any, first: Any, other: Any, total: Any) -> bo
 
 
 def _size(tensors: Sequence) -> float:
-    """Return the sum of the magnitudes of elements."""
+    """Return the sum of the absolute values of all elements."""
     arrays = [unbatched_values(tensor) for tensor in tensors if tensor is not None]
     return sum(float(np.abs(to_host(array)).sum()) for array in arrays)
 
@@ -333,9 +333,9 @@ def _size(tensors: Sequence) -> float:
 def _rounding(
     vjp: Vjp, dys: Sequence[Tensor], gradients: Sequence, factor: float = 1.0
 ) -> list[Tensor | None]:
-    """Return how much gradients change where upstream gradients change a little, times a factor.
+    """Return, times a factor, how much gradients change for a small change of the upstream ones.
 
-    Of a gradient that is 0, a sum of terms that cancel, this is what rounding leaves.
+    For a gradient that is 0, a sum of terms that cancel, this is the size of rounding errors.
     """
     bounds: list[Any] = [None if gradient is None else 0.0 for gradient in gradients]
     near = [NEAR.get(dy._data.real.itemsize, 0.0) for dy in dys]  # float16 has too few digits
@@ -358,7 +358,7 @@ def _not_linear(definition: Any) -> NotLinearError:
 
 
 def _elsewhere(dy: Tensor) -> Tensor:
-    """Return another upstream gradient: of opposite signs, large, and no multiple of `dy`."""
+    """Return an upstream gradient unlike `dy`: of opposite signs, large, and not a multiple."""
     return _scaled(dy, -1000.0, 500.0)
 
 
@@ -370,7 +370,7 @@ def _scaled(dy: Tensor, factor: float, spread: float, seed: int = 1) -> Tensor:
 
 
 def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:
-    """Return the real inner product of two lists, and the sum of its terms' magnitudes."""
+    """Return the real inner product of two lists, and the sum of the absolute terms."""
     total = size = Tensor(np.zeros(()))
     for tensor, other in zip(ones, others, strict=True):
         if tensor is not None and other is not None:
