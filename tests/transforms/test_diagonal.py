@@ -19,7 +19,7 @@ INDEX = np.array([2, 0, 2])
 @pytest.fixture(autouse=True)
 def without_zeros(monkeypatch):
     """Few examples are computed with their zeros, where there are values: not so here."""
-    monkeypatch.setattr(diagonal, "FEW", 2)
+    monkeypatch.setattr(diagonal, "MIN_EXAMPLES", 2)
 
 
 @tf.custom_gradient
@@ -209,7 +209,7 @@ def test_infinite_slopes_stay_on_the_diagonal():
 def test_a_sum_of_too_many_terms(monkeypatch):
     x = tf.constant(VECTOR)
     wanted = by_rows(VECTORS["many terms"], x).numpy()
-    monkeypatch.setattr(diagonal, "MOST", 2)
+    monkeypatch.setattr(diagonal, "MAX_TERMS", 2)
     assert_allclose(on_tape(VECTORS["many terms"], x).numpy(), wanted, rtol=1e-13)
 
 

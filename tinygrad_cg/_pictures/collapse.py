@@ -1,4 +1,4 @@
-"""Collapsing of repetitions: what a loop recorded is drawn once, with a count."""
+"""Collapse repetitions: draw what a loop recorded once, with a count."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 
 from .sketch import Item, Region
 
-LONGEST = 64  # items in the body of a loop
-FEWEST = 3  # times that are worth folding
-OPERANDS = 8  # an item with more of them is never folded
-PASSES = 4  # loops in loops
+MAX_BODY = 64  # items in the body of a loop
+MIN_REPETITIONS = 3  # repetitions from which on a run is folded
+OPERANDS = 8  # an item with more operands is never folded
+PASSES = 4  # nested loops
 LEAVES = ("watched", "constant")
 
 
 def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
-    """Return the items, each run of repetitions replaced by its first, and frames of the bodies.
+    """Return the items with each run of repetitions collapsed, and frames of the bodies.
 
-    A run is found where labels repeat and each operand either stands at the same position in the
-    body, or is the same one every time. Its first repetition may take its operands elsewhere.
+    In a run, labels repeat, and each operand either has the same position in the body or is the
+    same item every time. The first repetition may have other operands.
     """
     users: dict[Item, list[Item]] = {}
     for item in items:
@@ -30,13 +30,13 @@ def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
     own = {
         operand for operand, (_, *more) in users.items() if operand.kind == "constant" and not more
     }
-    groups = [  # an operation with the constants that it alone uses
+    groups = [  # an operation with constants of its own
         [*(operand for operand in item.operands if operand in own), item]
         for item in _in_sequence(items)
         if item not in own
     ]
     frames: list[Region] = []
-    for exact in (True, False):  # with equal constants, and then with others too
+    for exact in (True, False):  # first with equal constants, then with different ones
         for _ in range(PASSES):
             runs = _runs(groups, exact)
             if not runs:
@@ -81,20 +81,21 @@ def _runs(groups: list[list[Item]], exact: bool) -> list[tuple[int, int, int]]:
         labels[i] = numbers.setdefault(label, len(numbers))
     runs: list[tuple[int, int, int]] = []
     used = np.zeros(n, bool)
-    for body in range(1, min(LONGEST, n // FEWEST) + 1):
+    for body in range(1, min(MAX_BODY, n // MIN_REPETITIONS) + 1):
         for start, stop in _stretches(labels, operands, used, body):
             least = max(start - body, 0)  # the first repetition may take its operands elsewhere
             while start > least and _begins(labels, operands, used, start - 1, body):
                 start -= 1
             times = (stop - start) // body + 1
-            if times >= FEWEST and not used[start : start + times * body].any():
+            if times >= MIN_REPETITIONS and not used[start : start + times * body].any():
                 used[start : start + times * body] = True
                 runs.append((start, body, times))
     return sorted(runs)
 
 
 def _begins(labels: np.ndarray, operands: np.ndarray, used: np.ndarray, i: int, body: int) -> bool:
-    """Return whether i begins a run: operands differ only where the next take each other's."""
+    """Return whether a run begins at item i: operands differ only where repetitions take each
+    other's."""
     if used[i] or labels[i] != labels[i + body] or i + 2 * body >= len(labels):
         return False
     carried = (operands[i + 2 * body] - operands[i + body] == body) & (operands[i + body] >= i)
@@ -106,7 +107,7 @@ def _stretches(
 ) -> list[tuple[int, int]]:
     """Return [start, stop) of each stretch whose items equal those one body later.
 
-    Each operand is the same one all along the stretch, or moves with the body all along it.
+    Along a stretch, each operand stays the same or moves with the body.
     """
     here, there = operands[:-body], operands[body:]
     near = np.arange(body, len(labels))[:, None] - there < 2 * body  # in the body, or in the last
@@ -116,7 +117,7 @@ def _stretches(
     edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
     spans = []
     for start, stop in edges.reshape(-1, 2).tolist():
-        # what one repetition takes from the one before, all of them do
+        # all repetitions take the same from the one before
         last = max(stop - body, start)
         differ = (moved[start:last] != moved[start + body : last + body]).any(axis=1)
         for i in start + np.flatnonzero(differ):
@@ -183,12 +184,12 @@ def _map_item(item: Item, others: list[Item], first: dict[Item, Item]) -> list[I
 
 
 def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
-    """Return about `most` items at most; one stands for the earliest operations."""
+    """Return at most about `most` items; one of them stands for the earliest operations."""
     if len(items) <= most:
         return items
     cut = len(items) - most
     early, recent = items[:cut], items[cut:]
-    # what is watched and used late stays
+    # watched tensors that are used late stay
     needed = {source for item in recent for source in (*item.operands, *item.captured)}
     kept = [item for item in early if item.kind in LEAVES and item in needed]
     gone = dict.fromkeys(item for item in early if item not in kept)

@@ -31,7 +31,7 @@ LINES = {  # colour, width, dashes, words of the legend
 }
 ROUND = ("watched", "finished", "constant")
 INK, GREY, AMBER, WHITE = "#1f2328", "#57606a", "#9a5a00", "#ffffff"
-KAPPA = 0.5523  # of the cubic curve that is nearest to a quarter of a circle
+KAPPA = 0.5523  # the cubic curve nearest to a quarter of a circle
 
 Step = tuple[str, tuple[float, ...]]
 """A step of a path: "M", "L", "C" or "Z", and its coordinates, as in SVG."""
@@ -40,7 +40,7 @@ Box = tuple[float, float, float, float]
 
 
 class Style(NamedTuple):
-    """The style of a shape; `opacity` is that of its filling."""
+    """The style of a shape; `opacity` belongs to its filling."""
 
     fill: str = ""
     line: str = ""
@@ -70,7 +70,7 @@ class Canvas(Protocol):
 class Drawing:
     """The drawing of a sketch, `width` by `height` pixels; `draw` puts it on a canvas.
 
-    `sideways` layers follow each other to the right.
+    With `sideways`, layers go from left to right.
     """
 
     def __init__(self, sketch: Sketch, sideways: bool = False, legend: bool = True):
@@ -109,7 +109,7 @@ class Drawing:
         return width + (8 + text_width(frame.detail, DETAIL) if frame.detail else 0.0), 20.0
 
     def _colour(self, frame: Region) -> str:
-        """Return the colour of a tape, or of what belongs to it."""
+        """Return the colour of a tape, or of the tape that something belongs to."""
         return self.colours.get(frame) or self.colours.get(frame.tape, "#57606a")
 
     # Drawing ---------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Drawing:
             canvas.text(at + wide + 8, y + 20, frame.detail, DETAIL, colour, False, "start")
 
     def _free(self, frame: Region, width: float) -> float | None:
-        """Return where a title of some width begins so that no line crosses it, if anywhere."""
+        """Return where a title of some width can begin without a line across it, or None."""
         x, y, whole, _ = self.layout.boxes[frame]
         taken = []
         for *_, points in self.layout.paths:
@@ -199,7 +199,7 @@ class Drawing:
         canvas.end()
 
     def _hover(self, item: Item) -> str:
-        """Return the text under the pointer, where the picture stands in a page."""
+        """Return the text that a page shows under the pointer."""
         names = [frame.name for frame in self.sketch.tapes(item)]
         recorded = "watched by " if item.kind == "watched" else "recorded by "
         words = [item.title, item.detail, recorded + ", ".join(names) if names else "", item.role]
@@ -220,7 +220,7 @@ class Drawing:
                 run = after
             best = max(best, (abs(after[along] - run[along]), run, after))
         _, (x0, y0), (x1, y1) = best
-        if best[0] < 24:  # nowhere straight: half way
+        if best[0] < 24:  # without a straight part: half way
             (x0, y0), (x1, y1) = points[len(points) // 2 - 1 :][:2]
         x, y = (x0 + x1) / 2, (y0 + y1) / 2
         colour, width = LINES["derivative"][0], text_width(words, DETAIL, True)
@@ -296,7 +296,7 @@ def rectangle(box: Box, radius: float) -> list[Step]:
 
 
 def _smooth(points: list[Point], sideways: bool) -> list[Step]:
-    """Return a curve through the points that runs along the layers' direction at each."""
+    """Return a curve through the points, along the layers' direction at each point."""
     steps: list[Step] = [("M", points[0])]
     for (x0, y0), (x1, y1) in pairwise(points):
         if abs((y0 - y1) if sideways else (x0 - x1)) < 0.5:

@@ -27,7 +27,7 @@ from .sketch import Sketch
 from .svg import svg_text
 
 FOLD_FROM = 25  # items; smaller pictures show each
-MOST = 120  # items in one picture
+MAX_ITEMS = 120  # items in one picture
 
 
 class Options(NamedTuple):
@@ -86,7 +86,7 @@ class Picture:
 
     @property
     def _scale(self) -> float:
-        """Return how much larger the picture is than it was drawn, to fit into its size."""
+        """Return the factor by which the picture is enlarged to fit its size."""
         if self._options.size is None:
             return 1.0
         width, height = self._options.size
@@ -94,7 +94,7 @@ class Picture:
 
     @property
     def _page(self) -> str:
-        """Return an HTML page that shows the picture, and needs no other file."""
+        """Return an HTML page that shows the picture and needs no other file."""
         title = escape(self._title)
         return (
             f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{title}</title>'
@@ -226,7 +226,7 @@ def _check_size(size: Any) -> tuple[float, float] | None:
 
 
 def tape_bundle(tape: GradientTape) -> dict[str, str]:
-    """Return the picture of a tape by MIME type; a text if there is none."""
+    """Return the picture of a tape by MIME type, or a text if there is no picture."""
     main = sys.modules.get("__main__")
     try:
         names = UserNames([vars(main) if main else {}])
@@ -279,16 +279,16 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None, options: Op
         item.dtype = item.dtype if options.dtype else ""
         item.value = item.value if options.values else ""
     title = ", ".join(item.name for item in items[-1:] if item.name) or "a record"
-    return Picture(Sketch(collapse.shorten(items, frames, MOST), frames), title, options)
+    return Picture(Sketch(collapse.shorten(items, frames, MAX_ITEMS), frames), title, options)
 
 
 def _is_freed(node: Node) -> bool:
-    """Return whether a finished tape has dropped the record (or watches the tensor)."""
+    """Return whether a finished tape dropped the record, or the node watches a tensor."""
     return node.rule is None and not any(token.alive for token in node.group)
 
 
 def _all(names: UserNames, wanted: frozenset[Token]) -> list[Node]:
-    """Return the nodes of tensors that have names; if none has, all that are alive."""
+    """Return the nodes of named tensors; if none has a name, all nodes that are alive."""
     nodes = [node for node in names.of_node if node.group & wanted and node.rule is not None]
     return nodes or [node for node in live_nodes(wanted) if not _is_freed(node)]
 

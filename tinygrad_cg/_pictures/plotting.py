@@ -1,4 +1,4 @@
-"""Drawings as PDF and PNG, by matplotlib, with the fonts that it brings."""
+"""Drawings as PDF and PNG, by matplotlib and its fonts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from .drawing import Box, Drawing, Step, Style, rectangle
 
-POINTS = 0.75  # in a pixel of SVG
+POINTS = 0.75  # points in a pixel of SVG
 FONT_SCALE = 0.88  # DejaVu Sans is wider than Helvetica, whose widths the layout knows
-PNG_DPI = 192  # two dots for a pixel of SVG
+PNG_DPI = 192  # two dots per pixel of SVG
 
 
 class FigureCanvas:
@@ -29,7 +29,7 @@ class FigureCanvas:
             ) from None
         self.scale = scale * POINTS
         self.figure: Any = Figure((width * self.scale / 72, height * self.scale / 72))
-        inches = Affine2D().scale(self.scale / 72, -self.scale / 72)  # y is downwards in drawings
+        inches = Affine2D().scale(self.scale / 72, -self.scale / 72)  # in drawings, y points down
         inches.translate(0, height * self.scale / 72)
         self.transform: Any = inches + self.figure.dpi_scale_trans
 
@@ -106,6 +106,6 @@ def plotted(drawing: Drawing, title: str, scale: float, kind: str) -> bytes:
     drawing.draw(canvas)
     file = BytesIO()
     about = {"Title": title} | ({"CreationDate": None} if kind == "pdf" else {})
-    with rc_context({"pdf.fonttype": 42}):  # TrueType, as journals ask for
+    with rc_context({"pdf.fonttype": 42}):  # TrueType, which journals ask for
         canvas.figure.savefig(file, format=kind, dpi=PNG_DPI, metadata=about)
     return file.getvalue()

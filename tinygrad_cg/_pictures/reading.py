@@ -1,4 +1,4 @@
-"""The reading of tensors' nodes into a sketch: who recorded what, and whose rule serves when."""
+"""Read the nodes of tensors into a sketch: who recorded what, and which rules are used."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def live_nodes(tokens: Iterable[Token]) -> list[Node]:
 
 
 class UserNames:
-    """The user's names for tensors and tapes: in the picture each has the first that is found."""
+    """The user's names for tensors and tapes; the first name found is shown."""
 
     def __init__(self, spaces: Iterable[Mapping[str, Any]]):
         self.of_node: dict[Node, tuple[str, Any]] = {}
@@ -105,7 +105,7 @@ class UserNames:
 
 
 class RecordWalk:
-    """One walk from the roots back along their operands, for all tapes or only `wanted`."""
+    """One walk from the roots back through their operands, for all tapes or those `wanted`."""
 
     def __init__(
         self, roots: Iterable[Node], names: UserNames, wanted: frozenset[Token] = frozenset()
@@ -185,14 +185,14 @@ class RecordWalk:
             if node not in self.operands:
                 self.operands[node] = sources = self._sources(node)
                 pending += sources
-            if not pending:  # what was met as a leaf first, and later as something computed
+            if not pending:  # met as a leaf first, and later as a result
                 for leaf, sources in self.origins.items():
                     if self.operands[leaf] != sources:
                         self.operands[leaf] = sources
                         pending += sources
 
     def _sources(self, node: Node) -> list[Node]:
-        """Return the nodes of the operands, as the sweeps of the node's tapes find them."""
+        """Return the operands' nodes, as the sweeps of the node's tapes find them."""
         if node.rule is None:  # what is watched was computed, too, on tapes around
             return self.origins.get(node, [])
         sources: dict[Node, None] = {}
@@ -224,7 +224,7 @@ class RecordWalk:
         return sorted(began, key=lambda token: began[token])
 
     def _group(self, node: Node) -> frozenset[Token]:
-        """Return the tapes of a node; of a leaf those that recorded something from it."""
+        """Return a node's tapes; for a leaf, the tapes that recorded an operation on it."""
         group = node.group & self.wanted if self.wanted else node.group
         if node.rule is None:
             alive = frozenset([token for token in group if token.alive])
@@ -253,19 +253,19 @@ class RecordWalk:
         return item
 
     def _add_constants(self, node: Node, item: Item) -> None:
-        """Give an item the operands that no tape watches, with the values that its rule keeps."""
+        """Add the operands that no tape watches, with the values that the rule keeps."""
         before, after = [], []
         saved = _saved_operands(node)
         for i, source in enumerate(node.inputs):
             if source is None:
                 side = after if any(operand is not None for operand in node.inputs[:i]) else before
                 side.append(self._constant(item, saved.get(i)))
-        if item.operation == "power" and -1 in saved:  # by a number, which is no operand
+        if item.operation == "power" and -1 in saved:  # the exponent is a number, not an operand
             after.append(self._constant(item, saved[-1]))
         item.operands = list(dict.fromkeys([*before, *item.operands, *after]))
 
     def _constant(self, item: Item, value: Any) -> Item:
-        """Return the item of an operand that nobody watches; `value` is None if it is not kept."""
+        """Return the item of an unwatched operand; `value` is None if it is not kept."""
         data = value._data if isinstance(value, (Tensor, Variable)) else value
         if isinstance(data, (bool, int, float, complex)):
             data = np.asarray(data)
@@ -284,7 +284,7 @@ class RecordWalk:
         return constant
 
     def _find_captured(self, node: Node, item: Item) -> Iterator[Item]:
-        """Yield what a decorated function itself captures and a tape recorded."""
+        """Yield the items that a decorated function captures and a tape recorded."""
         if type(node.saved) is not Call:
             return
         for tensor in _find_used(node.saved.definition.function):
@@ -315,7 +315,7 @@ class RecordWalk:
                 item.serves = [(frame.name, frame.order) for frame in frames]
 
     def _backward_passes(self) -> list[Region]:
-        """Return a frame for each sweep that was recorded, and set whose derivatives are whose."""
+        """Return a frame per recorded sweep, and link derivatives to what they differentiate."""
         recorded: dict[Sweep, list[Item]] = {}
         for node, item in self.items.items():
             for sweep in recording_sweeps(node):
@@ -343,7 +343,7 @@ class RecordWalk:
 
 
 def _quotient(target: str, source: str) -> str:
-    """Return ``dz/dx``, with brackets around longer names; empty without names."""
+    """Return ``dz/dx``, with brackets around longer names; "" without names."""
     if not (target and source):
         return ""
     names = [name if len(name) == 1 else f"({name})" for name in (target, source)]
@@ -351,7 +351,7 @@ def _quotient(target: str, source: str) -> str:
 
 
 def _saved_operands(node: Node) -> dict[int, Any]:
-    """Return the values of operands that a node keeps by position; a power's exponent at -1."""
+    """Return the operands' values that a node keeps, by position; a power's exponent at -1."""
     if type(node.saved) is Call:
         return dict(enumerate(node.saved.values or ()))
     primitive = OPS.get(operation_of_rule(node.rule))
@@ -370,7 +370,7 @@ def _saved_operands(node: Node) -> dict[int, Any]:
 
 
 def _operation_of(node: Node) -> Node:
-    """Return the node of the operation behind one of several outputs."""
+    """Return the operation's node, for the node of one of its outputs."""
     operation: Any = node.inputs[0] if node.rule is part and node.inputs else node
     return operation
 

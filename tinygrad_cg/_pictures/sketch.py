@@ -43,7 +43,7 @@ class Item:
 
     @property
     def title(self) -> str:
-        """Return name and operation: ``y = multiply``; of a constant its value, too."""
+        """Return name and operation, as in ``y = multiply``; for a constant its value, too."""
         if self.kind == "constant":
             return self.name or self.value or self.kind
         if self.kind == "update":
@@ -56,7 +56,7 @@ class Item:
 
     @property
     def detail(self) -> str:
-        """Return the value where it is known and small, and the dtype with the shape."""
+        """Return dtype and shape, and the value if it is known and small."""
         if self.kind in ("earlier", "update") or (
             self.kind == "constant" and not (self.name or self.shape)
         ):
@@ -66,7 +66,7 @@ class Item:
 
     @property
     def role(self) -> str:
-        """Return the use of its rule, as text; empty where it has no rule of its own."""
+        """Return how its rule is used, as text; "" without a rule of its own."""
         if self.kind == "bypassed":
             return "rule not used"
         if self.kind != "custom":
@@ -149,7 +149,7 @@ class Sketch:
         return [frame for frame in self.tapes(item) if frame not in around]
 
     def note(self, item: Item) -> str:
-        """Return a remark on an item: the use of its rule, and which tapes alone have it."""
+        """Return a remark on an item: how its rule is used, and the only tapes that have it."""
         tapes = [frame for frame in self.around(item) if frame.kind == "tape"]
         recorded = item.kind not in ("constant", "update")
         strange = recorded and any(item not in frame.items for frame in tapes)
@@ -166,9 +166,9 @@ class Sketch:
         return list(dict.fromkeys(edges))
 
     def loops(self) -> list[tuple[Item, Item, Region | None]]:
-        """Return (from, to, frame) of what each repetition leaves to the next one.
+        """Return (from, to, frame) for each value that a repetition passes to the next one.
 
-        The frame is that of the repeated body; None for one item that is repeated by itself.
+        The frame is the repeated body's, or None if a single item is repeated.
         """
         loops = []
         for item in self.items:
@@ -183,10 +183,10 @@ class Sketch:
 
 
 def nested(items: list[Item], frames: list[Region]) -> list[Region]:
-    """Return the frames that hold something, each after its parent, the smallest that it fits into.
+    """Return the frames that hold something, parents first, each in the smallest frame that fits.
 
-    A tape lies inside those that recorded its gradient, with all that it holds. A constant lies
-    where all that uses it does.
+    A tape lies inside the tapes that recorded its gradient, with all its items. A constant lies
+    where all of its users lie.
     """
     present = frozenset(items)
     users: dict[Item, set[Item]] = {item: set() for item in items if item.kind == "constant"}

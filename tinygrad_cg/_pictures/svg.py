@@ -10,7 +10,7 @@ FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 
 
 class SvgCanvas:
-    """Writes a drawing as SVG; ``document()`` is the text."""
+    """A canvas that writes SVG; ``document()`` returns the text."""
 
     def __init__(self, width: float, height: float, title: str, scale: float = 1.0):
         self.size = f'width="{width * scale:.0f}" height="{height * scale:.0f}"'

@@ -25,8 +25,8 @@ _FUTURES = functools.reduce(
     __future__.all_feature_names,
     0,
 )
-_MOST = 16  # files whose trees are kept
-_COARSE = 1.0  # seconds by which the times of files may be off
+_MAX_FILES = 16  # files whose trees are kept
+_CLOCK_TOLERANCE = 1.0  # seconds by which the times of files may be off
 _FACTS = (
     *("co_code", "co_exceptiontable", "co_names", "co_varnames", "co_cellvars", "co_freevars"),
     *("co_argcount", "co_posonlyargcount", "co_kwonlyargcount"),
@@ -68,7 +68,7 @@ def _parsed(file: str, lines: list[str]) -> _File:
     except SyntaxError as problem:  # as a notebook's magic
         tree, error = None, problem
     _files[file] = parsed = _File(lines, tree, error, definitions)
-    while len(_files) > _MOST:
+    while len(_files) > _MAX_FILES:
         _files.popitem(last=False)
     return parsed
 
@@ -119,7 +119,7 @@ def find_definition(function: FunctionType) -> Definition:
 def _is_recent(file: str) -> bool:
     """Return whether a file was written since the library was imported, or just before."""
     try:
-        return os.stat(file).st_mtime > IMPORTED - _COARSE
+        return os.stat(file).st_mtime > IMPORTED - _CLOCK_TOLERANCE
     except OSError:
         return False
 

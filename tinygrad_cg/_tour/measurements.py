@@ -12,7 +12,7 @@ import numpy as np
 from tinygrad_cg._core.tracking import track
 
 LEAST_OF_A_CLASS = 4
-LARGEST = 1e50  # the loss squares the start, which squares the data
+MAX_VALUE = 1e50  # the loss squares the start, which squares the data
 
 
 class DataError(Exception):
@@ -122,6 +122,6 @@ def cell(line: int, text: str, column: str) -> float:
         value = float(text)
     except ValueError:
         raise DataError(f"line {line}, column {column!r}: {text!r} is not a number") from None
-    if not abs(value) <= LARGEST:
+    if not abs(value) <= MAX_VALUE:
         raise DataError(f"line {line}, column {column!r}: {text.strip()} is not finite or huge")
     return value

@@ -112,7 +112,7 @@ class Batch(Level):
     def unit_vectors(self, like: Tensor) -> BatchTensor:
         """Return the unit vectors of a tensor's space, one for each example of the batch."""
         data = like._data
-        if self.size < (diagonal.FEW if type(data) is np.ndarray else 2):
+        if self.size < (diagonal.MIN_EXAMPLES if type(data) is np.ndarray else 2):
             return BatchTensor(unit_vectors(like), self)
         with on_device_of(like):
             values = ones(data.shape, data.dtype)

@@ -67,8 +67,8 @@ class Diagonal(NamedTuple):
 
 Sum = tuple[Diagonal, ...]
 """A batched tensor as a sum, of diagonals at different positions."""
-MOST = 8  # a sum of more terms is computed with its zeros
-FEW = 350  # with fewer examples, computing the zeros as well is faster
+MAX_TERMS = 8  # of a sum; with more it is computed with its zeros
+MIN_EXAMPLES = 350  # with fewer examples, computing the zeros as well is faster
 
 
 def dense(terms: Sum, size: int) -> Tensor:
@@ -162,7 +162,7 @@ def _add(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum
                 break
         else:
             terms.append(other)
-    return tuple(terms) if len(terms) <= MOST else None
+    return tuple(terms) if len(terms) <= MAX_TERMS else None
 
 
 def _together(term: Diagonal, other: Diagonal, size: int) -> Diagonal | None:

@@ -183,7 +183,11 @@ class _MissingGradient:
         return list(nodes)
 
     def _path_reason(self) -> str | None:
-        """Return which rule ends the paths to the source; "" without paths, None with a gradient."""
+        """Return which rule ends the paths to the source; "" without paths, None if it has a
+        gradient.
+
+        None means that no explanation is needed.
+        """
         nodes = self._nodes()
         captured = self._captured_by(nodes)
         if self.leaf not in nodes:

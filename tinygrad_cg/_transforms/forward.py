@@ -257,7 +257,7 @@ def push_forward(
 
 
 def _is_by_element(primitive: Primitive, out: Any, inputs: tuple, tangents: Sequence) -> bool:
-    """Return whether each output element of a user's real operation depends on one input element."""
+    """Return whether each output element depends on one element of each input, for real numbers."""
     real = not any(is_complex(tensor._data.dtype) for tensor in (out, *inputs))
     pairs = zip(inputs, tangents, strict=True)
     shapes = [tensor._data.shape for tensor, tangent in pairs if tangent is not None]

@@ -260,7 +260,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
 def linearize_sweep(
     token: Token, targets: list[Tensor], sources: list[Tensor]
 ) -> Transposition | UnitTransposition:
-    """Return the map from tangents of `sources` to tangents of `targets`, by a tape's last sweep."""
+    """Return the map from tangents of `sources` to those of `targets`, by a tape's last sweep."""
     visited: list = []
 
     def vjp(dys: list) -> list:

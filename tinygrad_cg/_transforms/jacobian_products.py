@@ -176,7 +176,7 @@ class _ProductsCall:
         return _asked(self._next(targets, dys, []), targets)
 
     def _next(self, targets: Sequence, dys: list, directions: list[list]) -> list:
-        """Return P of the next order with respect to the inputs; after the last, follow `beyond`."""
+        """Return P of the next order for the inputs; after the last order, follow `beyond`."""
         if not _any(targets):
             return list(targets)
         if len(directions) < self.products.last:

@@ -50,7 +50,7 @@ from ._runs import cells_of
 from ._transform import factory, plain_body
 from ._units import HELPER, INSIDE, Unit
 
-_MOST = 1000  # functions whose transformed code is kept
+_MAX_KEPT = 1000  # functions whose transformed code is kept
 _kept: OrderedDict[int, tuple[CodeType, Any]] = OrderedDict()
 
 
@@ -122,7 +122,7 @@ def _transformed(function: FunctionType) -> Any:
     except NoSource as error:
         result = str(error)
     _kept[id(code)] = code, result
-    while len(_kept) > _MOST:
+    while len(_kept) > _MAX_KEPT:
         _kept.popitem(last=False)
     return result
 

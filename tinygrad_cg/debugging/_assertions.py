@@ -15,7 +15,7 @@ from ..errors import InvalidArgumentError
 
 
 def _check(name: str, holds: Callable[..., Any], message: Any, words: str, *operands: Any) -> None:
-    """Raise InvalidArgumentError where `holds` of the operands' values is not all true."""
+    """Raise InvalidArgumentError unless `holds` is true of all values of the operands."""
     tensors = [stop_gradient(convert(operand)) for operand in operands]
 
     def check(*arrays: np.ndarray) -> tuple[()]:
@@ -125,7 +125,7 @@ def assert_near(
     )
 
     def near(x: np.ndarray, y: np.ndarray) -> Any:
-        with np.errstate(invalid="ignore"):  # infinities that are equal, and NaN
+        with np.errstate(invalid="ignore"):  # equal infinities, and NaN
             return (x == y) | (np.abs(x - y) <= atol + rtol * np.abs(y))
 
     _check("assert_near", near, message, "|x - y| <= atol + rtol * |y|", x, y)

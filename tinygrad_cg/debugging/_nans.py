@@ -1,4 +1,4 @@
-"""The search for the first NaN or infinity of a pass."""
+"""Search for the first NaN or infinity of a pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NaNDetector(Watcher):
         super().__init__()
         self.nans = nans
         self.infs = infs
-        self._handed_on = False  # whether an infinity from outside was let pass
+        self._handed_on = False  # whether an infinity of the inputs was allowed
 
     def sees(self, site: Callable[[], CallSite], inputs: Sequence, outputs: Sequence, seconds: Any):
         if all(map(_finite, outputs)):
@@ -36,7 +36,7 @@ class NaNDetector(Watcher):
             verb = "received" if nan_in else "made"
         elif self.infs and _any(np.isinf, outputs) and not (nan_in or inf_in):
             what, question = "an infinity", np.isinf
-            if site().kind == "call" and self._handed_on:  # it may be a mask
+            if site().kind == "call" and self._handed_on:  # the infinity may be a mask
                 return
         else:
             self._handed_on = self._handed_on or inf_in
@@ -99,7 +99,7 @@ def _refuse(
 
 
 def _example(site: CallSite, index: tuple[int, ...], operands: list, out: np.ndarray) -> str:
-    """Return the operands of an elementwise operation at an index, as text."""
+    """Return the operands of an elementwise operation at one index, as text."""
     record = OPS.get(site.name)
     if site.kind != "operation" or record is None or record.kind != "elementwise":
         return ""

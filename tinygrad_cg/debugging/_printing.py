@@ -69,7 +69,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
 
 
 class _Placeholder(int):
-    """Stands for a tensor's value in what is printed: its index among the arrays."""
+    """The index, among the arrays, of a tensor's value in a printed text."""
 
 
 def _text(part: Any, arrays: tuple[np.ndarray, ...], summarize: int) -> str:
@@ -109,7 +109,7 @@ def _rows(array: np.ndarray, summarize: int, depth: int) -> str:
 
 
 def _number(value: Any) -> str:
-    """Return a number in the fewest digits of two lengths that give it back."""
+    """Return a number with 6 or 15 digits if these restore it, else with 9 or 17."""
     if isinstance(value, (np.bool_, bool)):
         return str(int(value))
     if isinstance(value, np.complexfloating):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-LONGEST = 64  # of the parts that are looked for
+MAX_LENGTH = 64  # the longest part that is searched for
 
 
 class Repeat(NamedTuple):
@@ -49,9 +49,9 @@ def _next_indices(items: list) -> list[int]:
 
 
 def _repeat(items: list, start: int, following: list[int]) -> tuple[int, int]:
-    """Return the length of the shortest part that repeats from `start` on, and its count."""
+    """Return the length of the shortest part that repeats from `start` on, and how often."""
     index = following[start]
-    while index < len(items) and index - start <= LONGEST:
+    while index < len(items) and index - start <= MAX_LENGTH:
         period = index - start
         part = items[start:index]
         count = 1

@@ -15,7 +15,7 @@ _NUMBERS = ("order", "norm", "us")
 
 
 class TableRow(NamedTuple):
-    """Events of one site in a trace: one, or one for each repeat of what `mark` holds together."""
+    """Events of one call site in a trace: one, or one per repeat of the part at `mark`."""
 
     site: CallSite
     mark: str
@@ -52,14 +52,14 @@ class TableRow(NamedTuple):
         )
 
     def written(self) -> Line:
-        """Return the line to show: in the rule of an operation that of the operation."""
+        """Return the line to show; in the rule of an operation, the line of that operation."""
         site = self.site
         inside = site.kind == "operation" and site.line == site.asked
         return site.recorded if inside and site.recorded is not None else site.line
 
 
 def where(line: Line) -> str:
-    """Return a line of the user's as ``file:line``."""
+    """Return a line of user code as ``file:line``."""
     return f"{os.path.basename(line[0])}:{line[1]}"
 
 
@@ -86,7 +86,10 @@ def text(rows: list[TableRow], summary: str, limit: int) -> str:
 
 
 def html(rows: list[TableRow], summary: str, limit: int) -> str:
-    """Return the table in HTML; rows that are not finite stand out, lines have their text."""
+    """Return the table in HTML.
+
+    Rows with NaN or infinity stand out; lines show their text.
+    """
     first, left_out, last = _select_rows(rows, limit)
     body = [_html_row(row) for row in first]
     if left_out:

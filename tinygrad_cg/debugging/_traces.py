@@ -41,7 +41,7 @@ class PassTrace(Watcher):
     """Everything that was computed while it was active. Made by `trace`."""
 
     label = "debugging.trace"
-    limit = 100  # rows that are shown; in longer tables the middle is left out
+    limit = 100  # the most rows to show; a longer table lacks its middle
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ def measure(outputs: Sequence) -> tuple[float | None, int, int]:
 
 
 def _flat(item: Any) -> list[tuple[int, str]]:
-    """Return the sites of a collapsed item, each with the mark of its repeats."""
+    """Return the call sites of a collapsed item, each with the mark of its repeats."""
     if not isinstance(item, Repeat):
         return [(item, "")]
     leaves = [leaf for part in item.part for leaf in _flat(part)]

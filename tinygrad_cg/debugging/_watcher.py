@@ -1,8 +1,8 @@
-"""A level below all others, which sees everything that is computed.
+"""A level below all others, which sees all operations.
 
-Tapes, accumulators and batches are above it and work as always, so it sees the operations that
-are left of them. The sweep tells it which rule runs, forward mode which tangents are computed.
-Nothing of this is there while nobody watches.
+Tapes, accumulators and batches are above it and work as usual, so it sees the operations that they
+run. The sweep tells it which rule runs, and forward mode which tangents are computed. Without a
+watcher none of this costs anything.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ Line = tuple[str, int]
 class Running(NamedTuple):
     name: str
     order: int
-    recorded: Line | None  # where the user wrote the operation that it is the rule of
+    recorded: Line | None  # the user's line of the operation that the rule belongs to
     tangents: int
 
 
 class CallSite(NamedTuple):
     """The facts that are the same each time a line of the program runs.
 
-    `kind` is "operation", "call" (of a custom gradient) or "rule" (of one); `way` "forward",
-    "backward" or "tangent"; `order` counts the derivatives taken; `rule` is the rule it is part
-    of, or "" outside of rules; `inputs` and `outputs` are texts of dtypes and shapes; `line` is
-    the user's, `recorded` that of the operation which the rule belongs to, `asked` that which
+    `kind` is "operation", "call" (of a custom gradient) or "rule" (of one); `way` is "forward",
+    "backward" or "tangent"; `order` counts the derivatives taken; `rule` is the rule that it is
+    part of, or ""; `inputs` and `outputs` are texts of dtypes and shapes; `line` is the user's
+    line, `recorded` the line of the operation that the rule belongs to, and `asked` the line that
     asked for the gradient.
     """
 
@@ -60,13 +60,13 @@ class CallSite(NamedTuple):
 
 
 class Watcher(Level, Observer):
-    """The level of one watch. Subclasses define `sees`.
+    """The level that sees operations, calls and rules.
 
-    Lines and orders of older operations than the last `remembered` ones are forgotten.
+    Subclasses define `sees`. The lines and orders of the last `remembered` operations are kept.
     """
 
     remembered = 100_000
-    label = "debugging"  # what made it, for messages
+    label = "debugging"  # the function that made it, for messages
 
     def __init__(self) -> None:
         self._serials: list[int] = []  # of what was seen, with its order and line
@@ -78,7 +78,7 @@ class Watcher(Level, Observer):
         self._latest: Running | None = None
 
     def sees(self, site: Callable[[], CallSite], inputs: Sequence, outputs: Sequence, seconds: Any):
-        """Learn of an operation, call or rule. `seconds` is None for a call."""
+        """Note an operation, call or rule; `seconds` is None for a call."""
         raise TypeError(f"{type(self).__name__} does not define sees()")
 
     # Entering and leaving --------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Watcher(Level, Observer):
 
     def run_rule(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Sequence:
         base_order, recorded = self._origin(node)
-        # a sweep inside a rule is part of it
+        # a sweep inside a rule is part of the rule
         order = self._running[0].order if self._running else self._reach(node, base_order)
         definition = getattr(node.saved, "definition", None)
         name = _rule_name(node) if definition is None else definition.name
@@ -147,7 +147,7 @@ class Watcher(Level, Observer):
         return results
 
     def _reach(self, node: Node, base_order: int) -> int:
-        """Return the order of a node's rule; those of its operands will be of this order, too."""
+        """Return the order of a node's rule, and note it for the rules of its operands."""
         sweep: Any = state.sweep
         if sweep is not self._sweep:
             self._sweep = sweep
@@ -162,13 +162,13 @@ class Watcher(Level, Observer):
         return order
 
     def end_tangents(self, began: int) -> None:
-        """Mark what was seen since then: nodes that come later were not recorded for it."""
+        """Mark what was seen since `began`: later nodes were not recorded for it."""
         ended = next_serial()
         for i in range(bisect_right(self._serials, began), len(self._serials)):
             self._ends[i] = min(self._ends[i], ended)
 
     def _origin(self, node: Node) -> tuple[int, Line | None]:
-        """Return the order and the user's line of what a node was recorded for."""
+        """Return the order, and the user's line, of the operation that recorded a node."""
         for i in range(bisect_right(self._serials, node.serial) - 1, -1, -1):
             if self._ends[i] > node.serial:
                 return self._orders[i]
@@ -205,14 +205,14 @@ class Watcher(Level, Observer):
 
 
 def _unmark(tensors: Sequence[Tensor]) -> None:
-    """Drop records where no level is left: those above make their own."""
+    """Drop records if no level is left; levels above make their own."""
     if state.frame is None:
         for tensor in tensors:
             tensor._rec = None
 
 
 def _physical(tensor: Any) -> Tensor:
-    """Return the tensor with all examples of a batch."""
+    """Return the tensor of all examples of a batch."""
     while hasattr(tensor, "physical"):
         tensor = tensor.physical
     return tensor
@@ -236,7 +236,7 @@ def _text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
 
 
 def values(tensor: Any) -> Any | None:
-    """Return the values of a tensor of floats, where they are; None for any other."""
+    """Return the values of a floating tensor, on its device; None for other tensors."""
     data = tensor._data
     is_array = isinstance(data, (np.ndarray, *devices.array_types))
     return data if is_array and is_inexact(data.dtype) else None
