@@ -1,4 +1,4 @@
-"""Datasets: what a training loop goes through, in batches. After ``tf.data``."""
+"""Datasets: the elements and batches of a training loop. Modelled on ``tf.data``."""
 
 from __future__ import annotations
 
@@ -409,7 +409,7 @@ class Dataset:
 
 
 def _tensors(structure: Any) -> Any:
-    """Return a structure with tensors as leaves; a list is one tensor."""
+    """Return a structure with tensors as leaves; a list becomes one tensor."""
     if isinstance(structure, dict):
         return {key: _tensors(value) for key, value in structure.items()}
     if isinstance(structure, tuple):
@@ -419,7 +419,7 @@ def _tensors(structure: Any) -> Any:
 
 
 def _replace(structure: Any, values: Iterator[Any]) -> Any:
-    """Return a structure of datasets with an element of each in its place."""
+    """Return a structure of datasets with each dataset replaced by its next element."""
     if isinstance(structure, dict):
         replaced = {key: _replace(structure[key], values) for key in sorted(structure)}
         return {key: replaced[key] for key in structure}
@@ -437,13 +437,13 @@ def _stack(elements: list[Any]) -> Any:
 
 
 def _join(elements: list[Any], join: Callable[[list[Any]], Any]) -> Any:
-    """Return a structure with what `join` gives for the elements' tensors at each place."""
+    """Return a structure in which `join` joins the elements' tensors at each place."""
     columns = builtins.zip(*map(nest.flatten, elements), strict=True)
     return nest.pack_sequence_as(elements[0], [join(list(column)) for column in columns])
 
 
 def _leaves_like(structure: Any, other: Any) -> list[Any]:
-    """Return the parts of `other` in the places of the leaves of `structure`."""
+    """Return the parts of `other` at the places of the leaves of `structure`."""
     if isinstance(structure, dict):
         structure, other = (
             [mapping[key] for key in sorted(structure)] for mapping in (structure, other)
@@ -456,7 +456,7 @@ def _leaves_like(structure: Any, other: Any) -> list[Any]:
 
 
 def _padded(tensors: list[Tensor], shape: Any, value: Any) -> list[Tensor]:
-    """Return tensors of one shape: their sizes where `shape` has None are the largest."""
+    """Return tensors padded to one shape; a size that is None in `shape` is the largest."""
     largest = np.max([tensor.shape for tensor in tensors], axis=0, initial=0).astype(int).tolist()
     wanted = [None] * len(largest) if shape is None else list(shape)
     pairs = builtins.zip(wanted, largest, strict=True)

@@ -203,7 +203,7 @@ def location_of(file: str, line: int) -> str:
 
 
 def _shell() -> Any:
-    """Return IPython's shell, in which this program runs; None elsewhere."""
+    """Return the IPython shell in which this program runs, or None."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return shell if hasattr(getattr(shell, "compile", None), "format_code_name") else None
 
@@ -228,7 +228,7 @@ def hide_frames(error: BaseException | None) -> None:
 
 
 def _last_of_users(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the library's frames at its end; all of it if it has no other."""
+    """Return a traceback without the library's frames at its end, unless all are the library's."""
     links = []
     while trace is not None:
         links.append(trace)
@@ -254,7 +254,7 @@ def shorten_tracebacks() -> None:
 
 
 def _show_short(shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: Any) -> None:
-    """Show an exception in IPython, as `shorten_tracebacks` says."""
+    """Show an exception in IPython as `shorten_tracebacks` says."""
     hides = getattr(shell.InteractiveTB, "skip_hidden", False)
     if hides:
         hide_frames(error)

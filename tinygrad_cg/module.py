@@ -106,7 +106,7 @@ class Module:
 
 
 def _modules(path: str, module: Module) -> Iterator[tuple[str, Module]]:
-    """Return a module and those in it, each once, with the path to it."""
+    """Return a module and the modules in it, each once, with its path."""
     seen = {id(module)}
     waiting = [(path, module)]
     while waiting:
@@ -121,13 +121,13 @@ def _modules(path: str, module: Module) -> Iterator[tuple[str, Module]]:
 
 
 def _members(module: Module) -> Iterator[tuple[str, Any]]:
-    """Return the values of a module's attributes by name, with the steps that reach them."""
+    """Return the values of a module's attributes by name, with the steps that lead to them."""
     for name in sorted(vars(module)):
         yield from _leaves(name, vars(module)[name], ())
 
 
 def _leaves(step: str, value: Any, above: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
-    """Return the Variables and modules in a value; containers that hold themselves end there."""
+    """Return the Variables and modules in a value; recursive containers end the search."""
     if isinstance(value, (Variable, Module)):
         yield step, value
     elif id(value) in above or isinstance(value, (str, bytes)):

@@ -153,7 +153,7 @@ class Optimizer(ABC):
         return self._kept[key]
 
     def _start(self, slot: str) -> float:
-        """Return what a slot holds before the first step."""
+        """Return the initial value of a slot."""
         return 0.0
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Variable:
@@ -226,7 +226,7 @@ class Optimizer(ABC):
             ]
 
     def _next_shared(self) -> Sequence[Any]:
-        """Return the values, for the next step, of what is kept for all Variables together."""
+        """Return the next values of what is kept for all Variables together."""
         return ()
 
     @abstractmethod
@@ -234,7 +234,7 @@ class Optimizer(ABC):
         """Step one Variable; all three arguments have its dtype. Optimizers define this."""
 
     def _by_rows(self, function: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
-        """Return a function of this step's gradient, or the sum of that of each of its rows."""
+        """Return a function of this step's gradient, or the sum of the function over its rows."""
         rows = self._rows
         if rows is None:
             return function(gradient)
@@ -254,7 +254,7 @@ class Optimizer(ABC):
 
 
 def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
-    """Return the pairs with a gradient: a tensor of the Variable's shape and dtype, or its rows."""
+    """Return the pairs that have a gradient: a tensor like the Variable, or rows of it."""
     for _, variable in pairs:
         if not isinstance(variable, Variable):
             raise TypeError(
@@ -392,7 +392,7 @@ class Adam(Optimizer):
         variable.assign_sub(step)
 
     def _correction(self, dtype: np.dtype) -> Tensor:
-        """Return the factor that corrects the running means for their start at zero."""
+        """Return the factor that corrects running means for their start at zero."""
         count = cast(add(self.iterations, 1), dtype)
         first, second = (_power(beta, count) for beta in (self.beta_1, self.beta_2))
         return divide(sqrt(subtract(1, second)), subtract(1, first))
@@ -470,7 +470,7 @@ class Nadam(Optimizer):
         self._shared = [product]
 
     def _momentum(self, steps: int, dtype: Any) -> Tensor:
-        """Return the momentum so many steps after the last one."""
+        """Return the momentum a number of steps after the last one."""
         count = cast(add(self.iterations, steps), dtype)
         return multiply(self.beta_1, subtract(1, multiply(_power(0.96, count), 0.5)))
 
@@ -695,7 +695,7 @@ class Ftrl(Optimizer):
 
 
 def _power(base: float, count: Tensor) -> Tensor:
-    """Return the power of a number that is rounded to float32 first, as Keras has it."""
+    """Return the power of a number that is rounded to float32 first, as in Keras."""
     return power(cast(convert(base), count.dtype), count)
 
 

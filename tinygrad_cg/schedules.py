@@ -58,7 +58,7 @@ class LearningRateSchedule(ABC):
 
 
 class _Decay(LearningRateSchedule):
-    """A schedule that begins at `initial_learning_rate`, and changes over `decay_steps`."""
+    """A schedule that starts at `initial_learning_rate` and changes over `decay_steps`."""
 
     def __init__(self, initial_learning_rate: Any, decay_steps: Any):
         self.initial_learning_rate = initial_learning_rate
@@ -67,7 +67,7 @@ class _Decay(LearningRateSchedule):
             raise ValueError(f"decay_steps must be positive, got {decay_steps}")
 
     def _at(self, step: Any) -> tuple[Tensor, Tensor]:
-        """Return the initial rate, and the step in its dtype."""
+        """Return the initial rate, and the step in the rate's dtype."""
         rate = convert(self.initial_learning_rate)
         rate = rate if is_floating(rate.dtype) else cast(rate, FLOAT32)
         return rate, cast(step, rate.dtype)

@@ -66,7 +66,7 @@ class Checkpoint:
         vars(self).update(objects)
 
     def _variables(self) -> dict[str, Variable]:
-        """Return all Variables by their paths."""
+        """Return all Variables by path."""
         variables: dict[str, Variable] = {}
         optimizers: list[tuple[str, Optimizer]] = []
         if self._root is not None:
@@ -103,7 +103,7 @@ class Checkpoint:
         values = {name: variable.numpy() for name, variable in self._variables().items()}
 
         def write(file: Any) -> None:
-            with zipfile.ZipFile(file, "w") as archive:  # np.savez has arguments, such as `file`
+            with zipfile.ZipFile(file, "w") as archive:  # savez has a parameter `file`
                 for name, value in values.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                         np.lib.format.write_array(member, value, allow_pickle=False)
@@ -166,7 +166,7 @@ def _is_saved(value: Any) -> bool:
 def _paths(
     path: str, value: Any, optimizers: list[tuple[str, Optimizer]], above: tuple[int, ...]
 ) -> Iterator[tuple[str, Variable]]:
-    """Yield the Variables in a value with their paths; optimizers are put into a list."""
+    """Yield the Variables in a value with their paths; optimizers are collected in a list."""
     if isinstance(value, Variable):
         yield path, value
         return
@@ -285,7 +285,7 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
 
 
 def _noted(folder: Path, file: str = "checkpoint") -> list[str]:
-    """Return the prefixes that the text file beside the checkpoints names."""
+    """Return the prefixes in the text file that lists the checkpoints."""
     try:
         text = (folder / file).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -295,7 +295,7 @@ def _noted(folder: Path, file: str = "checkpoint") -> list[str]:
 
 
 def _note(folder: Path, names: list[str]) -> None:
-    """Write the text file that names checkpoints, as TensorFlow does."""
+    """Write the text file that lists the checkpoints, as TensorFlow does."""
     lines = [f'model_checkpoint_path: "{names[-1]}"']
     lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
     text = "\n".join([*lines, ""]).encode()

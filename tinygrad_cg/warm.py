@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _no_progress() -> Iterator[None]:
-    """Have kernels say nothing while they are compiled: what is compiled has been said."""
+    """Silence the progress of compilation: this program prints its own."""
     name = "TINYGRAD_CG_PROGRESS"
     chosen = os.environ.get(name)
     os.environ[name] = "0"
@@ -142,7 +142,7 @@ def _warm(record: Primitive) -> None:
 
 
 def _calls(record: Primitive, dtype: str) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
-    """Yield operands and parameters: of the shapes above, or as the record's samples say."""
+    """Yield operands and parameters: of the shapes above, or from the record's samples."""
     rng = np.random.default_rng(0)
     if all(isinstance(sample, Real) for sample in record.samples):
         pairs = [(sample.low, sample.high) for sample in record.samples]

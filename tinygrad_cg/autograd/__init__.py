@@ -245,7 +245,7 @@ def make_ggnvp(
 
 
 def _float64(derivative: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that takes Python's floats as float64, in nested arguments too."""
+    """Return a function that takes Python's floats as float64, also in nested arguments."""
 
     @functools.wraps(derivative)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -259,7 +259,7 @@ def _as_float64(leaf: Any) -> Any:
 
 
 def _of_one_number(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that gives the result of `fun`, if it has one element, as a scalar."""
+    """Return a function like `fun` that returns a result of one element as a scalar."""
 
     @functools.wraps(fun, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:

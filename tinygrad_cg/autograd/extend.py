@@ -64,7 +64,7 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
                 gradients = []
                 for position, x in enumerate(inputs):
                     if x is None or callable(x) or isinstance(x, str):
-                        continue  # it has no gradient
+                        continue  # this argument has no gradient
                     if position not in vjp_makers:
                         gradients.append(np.zeros_like(x) if isinstance(x, Tensor) else None)
                         continue
@@ -83,7 +83,7 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _array(x: Any) -> Any:
-    """Return a tensor's value as an array that may be written to; what has none as it is."""
+    """Return a tensor's value as a writable array; a value without one unchanged."""
     return np.array(x._data) if type(x) is Tensor and type(x._data) is np.ndarray else x
 
 
@@ -190,7 +190,7 @@ def _by_jvp(f_raw: Callable[..., Any], makers: _Makers, kwargs: dict) -> Callabl
 
 
 def _without_gradient(x: Any, name: str, position: int) -> Any:
-    """Return `x`, if it is a tensor so that a derivative by it is an error."""
+    """Return `x`; a derivative with respect to it, if it is a tensor, raises an error."""
     if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
         return x
 

@@ -1,4 +1,4 @@
-"""Keras's scan by an associative operation: as many operations deep as the size has digits."""
+"""Keras's scan by an associative operation, with a depth of log2 of the size."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _has_axes(value: Any) -> bool:
 def _partial_results(
     combine: Callable[[list, list], list], elems: list[Tensor], axes: list[int]
 ) -> list[Tensor]:
-    """Return the results: at odd positions those of pairs, at even ones the others."""
+    """Return the results: at odd positions those of pairs, at even positions the others."""
     size = elems[0].shape[axes[0]]
     if size < 2:
         return elems
@@ -113,7 +113,7 @@ def _part(
 
 
 def _merge(even: Tensor, odd: Tensor, axis: int) -> Tensor:
-    """Return elements of both in turn; `even` may have one more."""
+    """Return the elements of both, alternating; `even` may have one more."""
     count, more = odd.shape[axis], even.shape[axis] - odd.shape[axis]
     before = (slice(None),) * axis
     merged = stack([getitem(even, (*before, slice(count))) if more else even, odd], axis + 1)

@@ -1,4 +1,4 @@
-"""The error of what Keras's ``get`` functions do not find."""
+"""The error for identifiers that Keras's ``get`` functions do not find."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def sparse(y_true: Any, y_pred: Any, from_logits: bool, ignored: Any, axis: Any)
 
 
 def _smooth(y_true: Any, share: Any, classes: Any) -> Any:
-    """Return labels mixed with `share` of equal chances for all classes."""
+    """Return labels mixed with `share` of a uniform distribution over the classes."""
     if not share:
         return y_true
     return add(multiply(as_real(y_true), 1.0 - share), share / classes)

@@ -68,7 +68,7 @@ def average(
 
 
 def _weights(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
-    """Return `weights` along the axes of `x` that they belong to."""
+    """Return `weights` with the axes of `x` that they belong to."""
     if weights.shape == x.shape:
         return weights
     axes = [
@@ -89,7 +89,7 @@ def _weights(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
 
 
 def _without_nan(a: Any, dtype: Any, filler: int) -> Tensor:
-    """Return elements of a dtype that is wide enough for their sum, and `filler` for NaN."""
+    """Return `x` in a dtype wide enough for its sum, with `filler` in place of NaN."""
     x = _as(_widen(a), dtype)
     return where(isnan(x), filler, x)
 
@@ -109,7 +109,7 @@ def nanmean(
     `where` says which elements count.
     """
     x = _no_out("nanmean", out, _counted("nanmean", _as(_real(a), dtype), where))
-    if x.dtype == np.float16:  # it may hold neither the sum nor the count
+    if x.dtype == np.float16:  # float16 may hold neither the sum nor the count
         return cast(nanmean(x, axis, np.float32, keepdims=keepdims), x.dtype)
     total = reduce_sum(_without_nan(x, None, 0), axis, keepdims)
     return divide(total, _count(x, axis, keepdims))
@@ -173,7 +173,7 @@ def nanstd(
 
 
 def _counted(name: str, x: Tensor, chosen: Any) -> Tensor:
-    """Return `x` with NaN, which is left out, for what a parameter `where` does not choose."""
+    """Return `x` with NaN where `where` is false; NaN is left out."""
     mask = _mask(name, chosen, x)
     return x if mask is None else _choose(mask, x, np.nan)
 
@@ -239,7 +239,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
-    """Return the part that is joined to `x`: nothing, a number for each row, or rows."""
+    """Return the part to join to `x`: nothing, a number for each row, or rows."""
     if values is None:
         return _part(x, axis, 0, 0)
     edge = _array(values)
@@ -290,7 +290,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 
 def _slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
-    """Return the derivative along one axis, of parabolas through three neighbours."""
+    """Return the derivative along one axis, from parabolas through three neighbours."""
     size = x.shape[axis]
     if size < edge_order + 1:
         raise InvalidArgumentError(
@@ -414,7 +414,7 @@ def cov(
 
 
 def _observed(name: str, weights: Any, x: Tensor) -> Tensor | None:
-    """Return weights of the observations that are the columns of `x`."""
+    """Return weights for the observations, which are the columns of `x`."""
     if weights is None:
         return None
     observed = _array(weights)

@@ -1,4 +1,4 @@
-"""NumPy's functions that join tensors, give their elements another order, or pick some of them."""
+"""NumPy's functions that join tensors, reorder their elements, or select some of them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _roll(x: Tensor, axis: int, by: int) -> Tensor:
 
 
 def _expanded(x: Tensor, axis: Any) -> Tensor:
-    """Return `x` with a new axis, or several, at these positions of the result."""
+    """Return `x` with new axes at these positions of the result."""
     if not isinstance(axis, (list, tuple)):
         return expand_dims(x, axis)
     for dim in normalize_axes("expand_dims", axis, x.ndim + len(axis)):
@@ -178,7 +178,7 @@ def triu(m: Any, k: int = 0) -> Tensor:
 
 
 def _last_two(x: Tensor) -> tuple[int, int]:
-    """Return height and width of the matrices of `x`; a vector is repeated as rows."""
+    """Return height and width of the matrices in `x`; a vector stands for equal rows."""
     if not x.ndim:
         raise InvalidArgumentError("tril and triu need at least 1 dimension, got a scalar")
     return x.shape[-2 if x.ndim > 1 else -1], x.shape[-1]
@@ -317,7 +317,7 @@ def _linspace(
 
 
 def _taken(x: Tensor, indices: Any, axis: Any, mode: str) -> Tensor:
-    """Return `take`; indices outside are taken from the other end, or cut off, if `mode` says."""
+    """Return `take`; with `mode`, indices out of range wrap around or are clipped."""
     x, dim = flattened(x, axis)
     size = x.shape[normalize_axis("take", dim, x.ndim)]
     if mode not in ("raise", "wrap", "clip"):
@@ -355,7 +355,7 @@ def geomspace(
 def _sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Tensor:
-    """Return all windows of a shape: a copy, in which no element can be written to."""
+    """Return all windows of a shape, as a read-only copy."""
     x, sizes = _array(x), np.atleast_1d(window_shape).tolist()
     axes = range(x.ndim) if axis is None else [int(i) for i in np.atleast_1d(axis)]
     if len(sizes) != len(axes):
@@ -399,7 +399,7 @@ _HIGHER = {1: lambda n: (n,), 2: lambda n: (1, n), 3: lambda n: (1, n, 1)}
 
 
 def _raise_rank(x: Any, rank: int) -> Tensor:
-    """Return `x` with axes of size 1 where NumPy adds them, to have at least `rank` axes."""
+    """Return `x` with at least `rank` axes; new axes of size 1 stand where NumPy adds them."""
     x = _array(x)
     if x.ndim >= rank:
         return x

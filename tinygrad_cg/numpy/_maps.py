@@ -104,7 +104,7 @@ def _names(axes: str) -> tuple[str, ...]:
 
 
 def _map(call: Callable, values: list[Tensor], cores: Any, dtypes: Any) -> Any:
-    """Return the results of all calls, in the shape that the arguments have together."""
+    """Return the results of all calls, in the broadcast shape of the arguments."""
     inputs, outputs = cores or ([()] * len(values), None)
     if len(inputs) != len(values):
         raise TypeError(
@@ -153,7 +153,8 @@ def _map(call: Callable, values: list[Tensor], cores: Any, dtypes: Any) -> Any:
 def _fit(
     role: str, value: Tensor, axes: tuple[str, ...], sizes: dict[str, int], exactly: bool
 ) -> None:
-    """Raise InvalidArgumentError unless the last axes have the sizes of these names, or are new."""
+    """Raise InvalidArgumentError unless the last axes have the sizes of their names; new names are
+    set."""
     if value.ndim < len(axes) or (exactly and value.ndim != len(axes)):
         raise InvalidArgumentError(
             f"vectorize: the signature gives {role} the axes {axes}, but it has shape "

@@ -1,7 +1,7 @@
 """NumPy's elementwise functions that are made of several operations.
 
-Where a formula has branches, each is right where it is chosen, at every order, and finite where
-it is not, so that no 0 * inf comes back through it.
+Where a formula has branches, each branch is right where it is chosen, at every order. Elsewhere it
+is finite, so that no 0 * inf appears in gradients.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from ._readers import _array, _pair, _real
 
 
 def _reals(x1: Any, x2: Any) -> tuple[Tensor, ...]:
-    """Return two operands as NumPy reads them, in floating point of one dtype."""
+    """Return two operands, read as NumPy does, in one floating dtype."""
     tensors = convert_operands(_pair(x1, x2))
     dtype = promote(*[tensor.dtype for tensor in tensors])
     return tuple([cast(tensor, np.float64 if is_exact(dtype) else dtype) for tensor in tensors])
@@ -115,7 +115,7 @@ def signbit(x: Any, /) -> Tensor:
 
 
 def _sign_of(x: Tensor) -> Tensor:
-    """Return 1 or -1, of the dtype of `x`, that of a zero included."""
+    """Return 1 or -1 in the dtype of `x`, also for signed zeros."""
     return where(signbit(x), full_like(x, -1), full_like(x, 1))
 
 
@@ -168,7 +168,7 @@ def fmod(x1: Any, x2: Any, /) -> Tensor:
     tensors = convert_operands(_pair(x1, x2))
     dtype = promote(*[tensor.dtype for tensor in tensors])
     x, y = (cast(tensor, dtype) for tensor in tensors)
-    if is_exact(dtype):  # no -x, which may not fit
+    if is_exact(dtype):  # not by -x, which may overflow
         rest = remainder(x, y)
         across = logical_and(not_equal(rest, 0), not_equal(less(x, 0), less(y, 0)))
         return where(across, subtract(rest, y), rest)
@@ -308,7 +308,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
 
 
 class _Elementwise(Level):
-    """A level that refuses operations on some number of elements that are not elementwise."""
+    """A level that refuses operations that are not elementwise, on `count` elements."""
 
     def __init__(self, count: int) -> None:
         self.count = count

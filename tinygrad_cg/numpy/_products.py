@@ -117,7 +117,7 @@ def cross(
 
 
 def _cross_in_space(x1: Any, x2: Any, axis: Any) -> Tensor:
-    """Return `cross` of vectors of 3 elements alone, as the array API has it."""
+    """Return `cross` for vectors of 3 elements only, as in the array API."""
     x, y = _tensors(x1, x2)
     for vector in (x, y):
         if vector.shape[normalize_axis("cross", axis, vector.ndim)] != 3:
@@ -160,7 +160,7 @@ def _sequences(name: str, a: Any, v: Any) -> tuple[Tensor, Tensor]:
 
 
 def _slide(x: Tensor, y: Tensor, mode: str) -> Tensor:
-    """Return the sums of products of `y` with all pieces of the longer `x`, as `mode` says."""
+    """Return the dot products of `y` with the windows of the longer `x` that `mode` selects."""
     n, m = x.shape[0], y.shape[0]
     before = {"valid": 0, "same": m // 2, "full": m - 1}.get(mode)
     if before is None:
@@ -184,7 +184,7 @@ def polyval(p: Any, x: Any) -> Tensor:
 
 
 def _trim(p: Any) -> Tensor:
-    """Return coefficients without zeros in front; those that have no values as they are."""
+    """Return coefficients without leading zeros; traced ones unchanged."""
     x = _raise_rank(p, 1)
     if isinstance(x._data, Aval):
         return x

@@ -113,12 +113,12 @@ def _read_shares(name: str, q: Any, method: str) -> Tensor:
 
 
 def _is_recorded(q: Any) -> bool:
-    """Return whether `q` is a tensor, or has one."""
+    """Return whether `q` is a tensor or contains one."""
     return is_tensor(q) or (isinstance(q, (list, tuple)) and any_tensor(q))
 
 
 def _percent(q: Any) -> Any:
-    """Return the hundredth part of `q`, an array unless a gradient may flow to it."""
+    """Return ``q / 100``, as an array unless a gradient may flow to it."""
     return divide(_array(q), 100) if _is_recorded(q) else np.asarray(q) / 100
 
 
@@ -166,7 +166,7 @@ def quantile(
 
 
 def _like(weights: Any, x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """Return weights of the shape of `x`, which may be given along one axis."""
+    """Return weights in the shape of `x`; they may be given along one axis."""
     shared = stop_gradient(cast(_array(weights), np.float64))
     shape = [size if i in axes else 1 for i, size in enumerate(x.shape)]
     if shared.shape != x.shape and (len(axes) != 1 or tuple(shared.shape) != (x.shape[axes[0]],)):
@@ -229,7 +229,7 @@ def nanquantile(
 def _in_front(
     result: Tensor, x: Tensor, rank: int, axes: tuple[int, ...], keepdims: bool
 ) -> Tensor:
-    """Return the result in the dtype of `x`, the axes of the quantiles first."""
+    """Return the result in the dtype of `x`, with the axes of the quantiles first."""
     result = moveaxis(cast(result, x.dtype), list(range(-rank, 0)), list(range(rank)))
     if not keepdims:
         return result
@@ -238,7 +238,7 @@ def _in_front(
 
 
 def _rows(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """Return `x` with the reduced axes as one, the last."""
+    """Return `x` with the reduced axes merged into the last axis."""
     rest = [size for i, size in enumerate(x.shape) if i not in axes]
     count = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
     if not count:
@@ -248,7 +248,7 @@ def _rows(x: Tensor, axes: tuple[int, ...]) -> Tensor:
 
 
 def _interpolate(positions: Tensor, last: Any, pick: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the numbers at `positions`, which may lie between two, of sorted rows."""
+    """Return the values at fractional `positions` in sorted rows."""
     below = floor(positions)
     above = maximum(minimum(add(below, 1), last), 0)
     low, high = (pick(cast(index, np.int64)) for index in (below, above))
@@ -297,7 +297,7 @@ def _nan_position(
 
 
 def _after_all(x: Tensor, missing: Tensor, end: float) -> Tensor:
-    """Return numbers of the same order, in which what is missing comes after an infinity."""
+    """Return numbers in the same order, where missing ones come after infinity."""
     values = np.asarray(stop_gradient(x))
     order = np.unique(values, return_inverse=True)[1].reshape(x.shape).astype(np.float64)
     lowest = -1.0 if end < 0 else float(order.max(initial=0)) + 1

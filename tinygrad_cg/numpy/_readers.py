@@ -27,7 +27,7 @@ from ..errors import OperatorNotAllowedInGraphError
 
 
 def _read(x: Any) -> Any:
-    """Return lists as arrays, or as tensors if they hold any; all else as it is."""
+    """Return a list as an array, or as a tensor if it contains one; other values unchanged."""
     if not isinstance(x, (list, tuple)):
         return x
     if not any_tensor(x):
@@ -75,31 +75,31 @@ def _clip_operands(a: Any, low: Any, high: Any) -> tuple:
 
 
 def _no_out(name: str, out: Any, result: Any) -> Any:
-    """Return `result`; TypeError if it is asked for in an array."""
+    """Return `result`; TypeError if `out` is given."""
     if out is not None:
         raise TypeError(f"{name}: out= is not supported, tensors are immutable: use the result")
     return result
 
 
 def _on(name: str, device: Any, result: Any) -> Any:
-    """Return `result`, which is on the only device; ValueError if another is asked for."""
+    """Return `result`, which is on the only device; ValueError for another device."""
     if device not in (None, "cpu"):
         raise ValueError(f"{name}: device must be 'cpu', the only one, got {device!r}")
     return result
 
 
 def _axis(x: Tensor, axis: Any) -> Any:
-    """Return the axis of a reduction: scalars have an axis 0, or -1, as in NumPy."""
+    """Return the axis of a reduction; as in NumPy, a scalar has an axis 0, or -1."""
     return None if type(axis) is int and axis in (0, -1) and not x.ndim else axis
 
 
 def _line(x: Tensor, axis: Any) -> tuple[Tensor, Any]:
-    """Return the operands of a scan, which makes a row of a scalar."""
+    """Return the operands of a scan; a scalar becomes a row."""
     return (x, axis) if x.ndim else (reshape(x, (-1,)), axis)
 
 
 def _position(find: Callable, x: Tensor, axis: Any, keepdims: Any) -> Tensor:
-    """Return `argmax` or `argmin` along an axis that also scalars have."""
+    """Return `argmax` or `argmin` along an axis, which scalars have, too."""
     return arg_extremum(find, x, _axis(x, axis), bool(keepdims))
 
 
@@ -114,7 +114,7 @@ def _real(x: Any) -> Tensor:
 
 
 def _widen(x: Any) -> Tensor:
-    """Return integers of less than 64 bits as such of 64, for their sum."""
+    """Return integers of less than 64 bits as 64-bit integers, for their sum."""
     x = _array(x)
     if not is_exact(x.dtype):
         return x
@@ -136,7 +136,7 @@ def _true_coordinates(condition: Any) -> tuple[Tensor, ...]:
 
 
 def _deciding_there(name: str, x: Tensor) -> Any:
-    """Return what `_deciding` does; of a tensor on a GPU its array there."""
+    """Return what `_deciding` does; for a tensor on a GPU, its array on the GPU."""
     return x._data if searching.is_on_gpu(x._data) else _deciding(name, x)
 
 
@@ -160,7 +160,8 @@ def _is_in(x: Tensor, among: Tensor, invert: bool) -> Tensor:
 
 
 def _deciding(name: str, x: Tensor) -> np.ndarray:
-    """Return the values of a tensor on which the size of a result depends, or say who asks."""
+    """Return the values of a tensor that decides a result's size; an error names `name` if it has
+    none."""
     try:
         return np.asarray(stop_gradient(x))
     except (NoValueError, OperatorNotAllowedInGraphError) as error:
@@ -172,7 +173,7 @@ def _deciding(name: str, x: Tensor) -> np.ndarray:
 
 
 def _as_array(x: Any) -> Any:
-    """Return the values of a tensor, or of a list that holds any; all else as it is."""
+    """Return the values of a tensor, or of a list that contains one; other values unchanged."""
     refuse_masked(x)
     if is_tensor(x) or (isinstance(x, (list, tuple)) and any_tensor(x)):
         return np.asarray(_array(x))
@@ -216,7 +217,7 @@ def _size(x: Tensor, axis: Any) -> int:
 
 
 def _converted(name: str, x: Any, dtype: Any, copy: Any, device: Any) -> Tensor:
-    """Return a tensor of `x`; ValueError if ``copy=False`` and only another would do."""
+    """Return `x` as a tensor; ValueError if ``copy=False`` and a copy is needed."""
     result = _as(_array(x), dtype)
     if copy is False and not (is_tensor(x) and x.dtype == result.dtype):
         raise ValueError(

@@ -1,6 +1,6 @@
-"""NumPy's reductions by one ufunc, with its `initial` and `where`, and what is made of them.
+"""NumPy's reductions by one ufunc, with `initial` and `where`, and functions made of them.
 
-They are methods of tensors, too, so the way to the operation is short.
+They are methods of tensors, too, so they call the operation directly.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def mean(
     x = _as(_real(a), dtype)
     if where is None:
         return _no_out("mean", out, reduce_mean(x, axis, keepdims))
-    if x.dtype == np.float16:  # it may hold neither the sum nor the count
+    if x.dtype == np.float16:  # float16 may hold neither the sum nor the count
         wide = cast(x, np.float32)
         return cast(mean(wide, axis, None, out, keepdims, where=where), x.dtype)
     axis = normalize_axes("mean", axis, x.ndim)
@@ -308,7 +308,7 @@ def _variance(
 
 
 def _mask(name: str, where: Any, x: Tensor) -> Tensor | None:
-    """Return `where` for each element of `x`; None if it says nothing."""
+    """Return `where` for each element of `x`, or None if it selects all."""
     if where is None or where is True:
         return None
     mask = _array(where)
@@ -329,7 +329,7 @@ def _total(
     initial: Any,
     where: Any,
 ) -> Tensor:
-    """Return a reduction of the elements that `where` chooses, combined with `initial`."""
+    """Return a reduction of the elements that `where` selects, combined with `initial`."""
     mask = _mask(name, where, x)
     chosen = x if mask is None else choose(mask, x, x.dtype.type(neutral))
     result = reduce(chosen, _axis(x, axis), keepdims)
@@ -339,7 +339,7 @@ def _total(
 
 
 def _count(name: str, x: Tensor, axis: Any, keepdims: Any, where: Any) -> Tensor:
-    """Return the number of elements that `where` chooses, in the real dtype of `x`."""
+    """Return the number of elements that `where` selects, in the real dtype of `x`."""
     kind = real(x).dtype
     mask = _mask(name, where, x)
     counted = full_like(x, 1, kind) if mask is None else cast(mask, kind)

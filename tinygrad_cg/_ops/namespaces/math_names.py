@@ -1,4 +1,4 @@
-"""What ``tf.math`` has of operations under other names alone: their records name it."""
+"""The functions of ``tf.math`` that are operations under another name: their records name it."""
 
 from __future__ import annotations
 

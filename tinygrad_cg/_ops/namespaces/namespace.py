@@ -1,4 +1,4 @@
-"""What a module of functions offers: their names, examples, and an answer to names it lacks."""
+"""The names, examples and `__getattr__` of a module of functions."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def module_stub(module: ModuleType) -> str:
 
 
 def _home(name: str, value: Any) -> str | None:
-    """Return the module that a public name is imported from; None for what is declared."""
+    """Return the module that a public name is imported from; None if it is declared here."""
     if isinstance(value, ModuleType):
         return value.__name__.rpartition(".")[0] or None
     if callable(value) and not isinstance(value, FunctionType):

@@ -48,7 +48,7 @@ def flatten_func(
 
 
 def _take_apart(value: Any, parts: list[Any]) -> Callable[[Any, int], tuple[Any, int]]:
-    """Append the leaves of `value`, flat, and return what puts them together from an offset."""
+    """Append the flat leaves of `value`, and return a function that rebuilds it from an offset."""
     if isinstance(value, (list, tuple, dict)):
         keys = sorted(value) if isinstance(value, dict) else range(len(value))
         entries = [_take_apart(value[key], parts) for key in keys]
