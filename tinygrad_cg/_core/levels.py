@@ -66,7 +66,11 @@ class Level(_OnStack):
         raise TypeError(f"{type(self).__name__} does not define process()")
 
     def custom_call(self, call: Any, inputs: Any, outputs: Any) -> list:
-        """Return the outputs of a custom gradient anew, for this level and those below it."""
+        """Return the outputs of a custom gradient anew, for this level and those below it.
+
+        A level that only watches calls `rebind_outputs` (`_rules/rebinding.py`) for the levels
+        below. Batches, accumulators and traces give the call a rule of their own kind.
+        """
         raise TypeError(f"{type(self).__name__} does not define custom_call()")
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
