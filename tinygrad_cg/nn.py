@@ -13,7 +13,7 @@ from ._ops import elementwise as _elementwise
 from ._ops import reductions as _reductions
 from ._ops import sorting as _sorting
 from ._ops.elementwise import add
-from ._ops.namespaces.namespace import export_functions
+from ._ops.namespaces.namespace import export_functions, spelled
 from ._ops.shape import reshape
 from .errors import InvalidArgumentError
 from .math import (
@@ -88,19 +88,27 @@ def avg_pool(
     return _ops.volumes.pool_by_rank("AVG", input, ksize, strides, padding, data_format)
 
 
-def avg_pool1d(
-    input: TensorLike,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = "NWC",
-    name: str | None = None,
-) -> Tensor:
-    """Return the mean of the elements under each window of `ksize`, channel by channel.
+def _average_pool(name: str, layout: str):
+    def pool(
+        input: TensorLike,
+        ksize: Any,
+        strides: Any,
+        padding: Any,
+        data_format: str | None = layout,
+        name: str | None = None,
+    ) -> Tensor:
+        """Return the mean of the elements under each window of `ksize`, channel by channel.
 
-    After ``tf.nn.avg_pool``: padding does not count. Integers become float64; else as `max_pool`.
-    """
-    return _ops.pooling.average_pool(input, ksize, strides, padding, data_format)
+        After ``tf.nn.avg_pool``: padding does not count. Integers become float64; else as
+        `max_pool`.
+        """
+        return _ops.pooling.average_pool(input, ksize, strides, padding, data_format)
+
+    return spelled(pool, name)
+
+
+avg_pool1d = _average_pool("avg_pool1d", "NWC")
+avg_pool2d = _average_pool("avg_pool2d", "NHWC")
 
 
 def avg_pool3d(
@@ -114,21 +122,6 @@ def avg_pool3d(
     """Return the mean of the elements under each window of `ksize` in volumes (batch, depth,
     height, width, channels), channel by channel; see ``avg_pool2d``."""
     return _ops.volumes.pool3d("AVG", input, ksize, strides, padding, data_format)
-
-
-def avg_pool2d(
-    input: TensorLike,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = "NHWC",
-    name: str | None = None,
-) -> Tensor:
-    """Return the mean of the elements under each window of `ksize`, channel by channel.
-
-    After ``tf.nn.avg_pool``: padding does not count. Integers become float64; else as `max_pool`.
-    """
-    return _ops.pooling.average_pool(input, ksize, strides, padding, data_format)
 
 
 def batch_norm_with_global_normalization(
@@ -278,24 +271,32 @@ def conv1d(
     return _ops.convolution.conv(input, filters, stride, padding, data_format, dilations)
 
 
-def conv1d_transpose(
-    input: TensorLike,
-    filters: TensorLike,
-    output_shape: Shape,
-    strides: Any,
-    padding: str = "SAME",
-    data_format: str | None = "NWC",
-    dilations: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return the transpose of `conv` by its images, of `output_shape`: all axes, or those of space.
+def _conv_transpose(name: str, layout: str):
+    def transpose(
+        input: TensorLike,
+        filters: TensorLike,
+        output_shape: Shape,
+        strides: Any,
+        padding: str = "SAME",
+        data_format: str | None = layout,
+        dilations: Any = None,
+        name: str | None = None,
+    ) -> Tensor:
+        """Return the transpose of `conv` by its images, of `output_shape`: all axes, or space.
 
-    After ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as a `conv`
-    takes them that maps the result to the shape of `input`: InvalidArgumentError if none does.
-    """
-    return _ops.convolution.conv_transpose(
-        input, filters, output_shape, strides, padding, data_format, dilations
-    )
+        After ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as a
+        `conv` takes them that maps the result to the shape of `input`: InvalidArgumentError if none
+        does.
+        """
+        return _ops.convolution.conv_transpose(
+            input, filters, output_shape, strides, padding, data_format, dilations
+        )
+
+    return spelled(transpose, name)
+
+
+conv1d_transpose = _conv_transpose("conv1d_transpose", "NWC")
+conv2d_transpose = _conv_transpose("conv2d_transpose", "NHWC")
 
 
 def conv2d(
@@ -316,26 +317,6 @@ def conv2d(
     InvalidArgumentError for what does not fit, TypeError for bool.
     """
     return _ops.convolution.conv(input, filters, strides, padding, data_format, dilations)
-
-
-def conv2d_transpose(
-    input: TensorLike,
-    filters: TensorLike,
-    output_shape: Shape,
-    strides: Any,
-    padding: str = "SAME",
-    data_format: str | None = "NHWC",
-    dilations: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return the transpose of `conv` by its images, of `output_shape`: all axes, or those of space.
-
-    After ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as a `conv`
-    takes them that maps the result to the shape of `input`: InvalidArgumentError if none does.
-    """
-    return _ops.convolution.conv_transpose(
-        input, filters, output_shape, strides, padding, data_format, dilations
-    )
 
 
 def conv3d(
@@ -679,23 +660,31 @@ def max_pool(
     return _ops.volumes.pool_by_rank("MAX", input, ksize, strides, padding, data_format)
 
 
-def max_pool1d(
-    input: TensorLike,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = "NWC",
-    name: str | None = None,
-) -> Tensor:
-    """Return the largest element under each window of `ksize`, channel by channel.
+def _max_pool(name: str, layout: str):
+    def pool(
+        input: TensorLike,
+        ksize: Any,
+        strides: Any,
+        padding: Any,
+        data_format: str | None = layout,
+        name: str | None = None,
+    ) -> Tensor:
+        """Return the largest element under each window of `ksize`, channel by channel.
 
-    After ``tf.nn.max_pool``: `input` is (batch, height, width, channels), without a height in one
-    dimension, or channels first if `data_format` says so; the windows touch unless `strides` says
-    otherwise; `padding` is "VALID", "SAME", or pairs of before and after, and what it adds is never
-    the largest. NaN stays NaN. The gradient goes to the first of equal elements. Raises
-    InvalidArgumentError for windows that do not fit, TypeError for complex numbers.
-    """
-    return _ops.pooling.max_pool(input, ksize, strides, padding, data_format)
+        After ``tf.nn.max_pool``: `input` is (batch, height, width, channels), without a height in
+        one dimension, or channels first if `data_format` says so; the windows touch unless
+        `strides` says otherwise; `padding` is "VALID", "SAME", or pairs of before and after, and
+        what it adds is never the largest. NaN stays NaN. The gradient goes to the first of equal
+        elements. Raises InvalidArgumentError for windows that do not fit, TypeError for complex
+        numbers.
+        """
+        return _ops.pooling.max_pool(input, ksize, strides, padding, data_format)
+
+    return spelled(pool, name)
+
+
+max_pool1d = _max_pool("max_pool1d", "NWC")
+max_pool2d = _max_pool("max_pool2d", "NHWC")
 
 
 def max_pool3d(
@@ -709,25 +698,6 @@ def max_pool3d(
     """Return the largest element under each window of `ksize` in volumes (batch, depth, height,
     width, channels), channel by channel; see ``max_pool2d``."""
     return _ops.volumes.pool3d("MAX", input, ksize, strides, padding, data_format)
-
-
-def max_pool2d(
-    input: TensorLike,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = "NHWC",
-    name: str | None = None,
-) -> Tensor:
-    """Return the largest element under each window of `ksize`, channel by channel.
-
-    After ``tf.nn.max_pool``: `input` is (batch, height, width, channels), without a height in one
-    dimension, or channels first if `data_format` says so; the windows touch unless `strides` says
-    otherwise; `padding` is "VALID", "SAME", or pairs of before and after, and what it adds is never
-    the largest. NaN stays NaN. The gradient goes to the first of equal elements. Raises
-    InvalidArgumentError for windows that do not fit, TypeError for complex numbers.
-    """
-    return _ops.pooling.max_pool(input, ksize, strides, padding, data_format)
 
 
 def max_pool_with_argmax(

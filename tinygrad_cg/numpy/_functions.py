@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Never
 
 import numpy as np
@@ -25,7 +26,7 @@ from .._ops import special_functions as _special_functions
 from .._ops import tapers as _tapers
 from .._ops.define import as_int
 from .._ops.namespaces.adapt import flattened, neither, taken
-from .._ops.namespaces.namespace import export_functions
+from .._ops.namespaces.namespace import export_functions, spelled
 from . import _manipulation, _products, _quantiles, _totals
 from ._along_axes import _cumulative, _nan_extremum, _without_nan
 from ._manipulation import (
@@ -407,19 +408,31 @@ def einsum(*operands: Any, optimize: bool = False) -> Tensor:
     return _einsum.einsum(*_terms(operands))
 
 
-@hides_others
-def empty(
-    shape: Shape,
-    dtype: DTypeLike | None = None,
-    order: str = "C",
-    *,
-    device: Any = None,
-    **others: Never,
-) -> Tensor:
-    """Return a tensor of `shape` (float64 by default) with any values: here they are zeros."""
-    if others:
-        refuse_call(empty, others)
-    return _on("empty", device, _creation.zeros(shape, _kind(dtype, np.float64)))
+def _filled(name: str, fill: Callable[..., Tensor], doc: str):
+    @hides_others
+    def filled(
+        shape: Shape,
+        dtype: DTypeLike | None = None,
+        order: str = "C",
+        *,
+        device: Any = None,
+        **others: Never,
+    ) -> Tensor:
+        if others:
+            refuse_call(filled, others)
+        return _on(name, device, fill(shape, _kind(dtype, np.float64)))
+
+    filled.__doc__ = doc
+    return spelled(filled, name)
+
+
+empty = _filled(
+    "empty",
+    _creation.zeros,
+    "Return a tensor of `shape` (float64 by default) with any values: here they are zeros.",
+)
+ones = _filled("ones", _creation.ones, "Return a tensor of ones, float64 by default.")
+zeros = _filled("zeros", _creation.zeros, "Return a tensor of zeros, float64 by default.")
 
 
 @hides_others
@@ -802,36 +815,32 @@ def nonzero(a: TensorLike) -> tuple[Tensor, ...]:
     return _true_coordinates(_array(a))
 
 
-@hides_others
-def ones(
-    shape: Shape,
-    dtype: DTypeLike | None = None,
-    order: str = "C",
-    *,
-    device: Any = None,
-    **others: Never,
-) -> Tensor:
-    """Return a tensor of ones, float64 by default."""
-    if others:
-        refuse_call(ones, others)
-    return _on("ones", device, _creation.ones(shape, _kind(dtype, np.float64)))
+def _like(name: str, value: int, doc: str):
+    @hides_others
+    def like(
+        a: TensorLike,
+        dtype: DTypeLike | None = None,
+        order: str = "K",
+        subok: bool = True,
+        shape: Shape | None = None,
+        *,
+        device: Any = None,
+        **others: Never,
+    ) -> Tensor:
+        if others:
+            refuse_call(like, others)
+        return _filled_like(name, a, value, dtype, shape, device)
+
+    like.__doc__ = doc
+    return spelled(like, name)
 
 
-@hides_others
-def ones_like(
-    a: TensorLike,
-    dtype: DTypeLike | None = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Shape | None = None,
-    *,
-    device: Any = None,
-    **others: Never,
-) -> Tensor:
-    """Return ones with the shape and, unless `dtype` is given, the dtype of `a`."""
-    if others:
-        refuse_call(ones_like, others)
-    return _filled_like("ones_like", a, 1, dtype, shape, device)
+ones_like = _like(
+    "ones_like", 1, "Return ones with the shape and, unless `dtype` is given, the dtype of `a`."
+)
+zeros_like = _like(
+    "zeros_like", 0, "Return zeros with the shape and, unless `dtype` is given, the dtype of `a`."
+)
 
 
 def pad(
@@ -1131,38 +1140,6 @@ def where(
     if neither(x, y):
         return _true_coordinates(condition)
     return _elementwise.where(condition, *_pair(x, y))
-
-
-@hides_others
-def zeros(
-    shape: Shape,
-    dtype: DTypeLike | None = None,
-    order: str = "C",
-    *,
-    device: Any = None,
-    **others: Never,
-) -> Tensor:
-    """Return a tensor of zeros, float64 by default."""
-    if others:
-        refuse_call(zeros, others)
-    return _on("zeros", device, _creation.zeros(shape, _kind(dtype, np.float64)))
-
-
-@hides_others
-def zeros_like(
-    a: TensorLike,
-    dtype: DTypeLike | None = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Shape | None = None,
-    *,
-    device: Any = None,
-    **others: Never,
-) -> Tensor:
-    """Return zeros with the shape and, unless `dtype` is given, the dtype of `a`."""
-    if others:
-        refuse_call(zeros_like, others)
-    return _filled_like("zeros_like", a, 0, dtype, shape, device)
 
 
 __all__ = export_functions(globals())

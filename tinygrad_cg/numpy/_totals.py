@@ -23,6 +23,7 @@ from .._ops.define import INTEGRAL, normalize_axes, reduced_shape
 from .._ops.elementwise import add, divide, maximum, minimum, multiply, subtract
 from .._ops.elementwise import where as choose
 from .._ops.namespaces.adapt import variance
+from .._ops.namespaces.namespace import spelled
 from .._ops.reductions import (
     reduce_all,
     reduce_any,
@@ -103,97 +104,88 @@ def prod(
     return _total("prod", reduce_prod, multiply, 1, x, axis, out, keepdims, initial, where)
 
 
-@hides_others
-def max(
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    keepdims: Any = False,
-    initial: Any = None,
-    where: Any = None,
-    *,
-    dim: None = None,
-    keepdim: None = None,
-) -> Tensor:
-    """Return the largest element over axes, at least `initial`; of those where `where` holds.
+def _of_extremes(name: str, reduce: Callable[..., Tensor], choose: Any, doc: str):
+    @hides_others
+    def extreme(
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        keepdims: Any = False,
+        initial: Any = None,
+        where: Any = None,
+        *,
+        dim: None = None,
+        keepdim: None = None,
+    ) -> Tensor:
+        if dim is not None or keepdim is not None:
+            refuse_others(name, dim=dim, keepdim=keepdim)
+        a = _array(a)
+        if axis is None and initial is where is out is None and not is_complex(a.dtype):
+            return reduce(a, None, keepdims)
+        return _extremum(name, reduce, choose, a, axis, out, keepdims, initial, where)
+
+    extreme.__doc__ = f"""{doc}
 
     Elements that tie share the gradient. `where` needs an `initial`, else it is a ValueError.
     """
-    if dim is not None or keepdim is not None:
-        refuse_others("max", dim=dim, keepdim=keepdim)
-    a = _array(a)
-    if axis is None and initial is where is out is None and not is_complex(a.dtype):
-        return reduce_max(a, None, keepdims)
-    return _extremum("max", reduce_max, maximum, a, axis, out, keepdims, initial, where)
+    return spelled(extreme, name)
 
 
-@hides_others
-def min(
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    keepdims: Any = False,
-    initial: Any = None,
-    where: Any = None,
-    *,
-    dim: None = None,
-    keepdim: None = None,
-) -> Tensor:
-    """Return the smallest element over axes, at most `initial`; of those where `where` holds.
-
-    Elements that tie share the gradient. `where` needs an `initial`, else it is a ValueError.
-    """
-    if dim is not None or keepdim is not None:
-        refuse_others("min", dim=dim, keepdim=keepdim)
-    a = _array(a)
-    if axis is None and initial is where is out is None and not is_complex(a.dtype):
-        return reduce_min(a, None, keepdims)
-    return _extremum("min", reduce_min, minimum, a, axis, out, keepdims, initial, where)
+max = _of_extremes(
+    "max",
+    reduce_max,
+    maximum,
+    "Return the largest element over axes, at least `initial`; of those where `where` holds.",
+)
+min = _of_extremes(
+    "min",
+    reduce_min,
+    minimum,
+    "Return the smallest element over axes, at most `initial`; of those where `where` holds.",
+)
 
 
 amax, amin = max, min
 
 
-@hides_others
-def all(
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    keepdims: Any = False,
-    *,
-    where: Any = None,
-    dim: None = None,
-    keepdim: None = None,
-) -> Tensor:
-    """Return whether all elements over axes are true, of those for which `where` holds."""
-    if dim is not None or keepdim is not None:
-        refuse_others("all", dim=dim, keepdim=keepdim)
-    x = _array(a)
-    if axis is None and out is None and where is None:
-        return reduce_all(x, None, keepdims)
-    x = cast(x, bool)
-    return _total("all", reduce_all, logical_and, True, x, axis, out, keepdims, None, where)
+def _of_truths(name: str, reduce: Callable[..., Tensor], combine: Any, empty: bool, doc: str):
+    @hides_others
+    def truth(
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        keepdims: Any = False,
+        *,
+        where: Any = None,
+        dim: None = None,
+        keepdim: None = None,
+    ) -> Tensor:
+        if dim is not None or keepdim is not None:
+            refuse_others(name, dim=dim, keepdim=keepdim)
+        x = _array(a)
+        if axis is None and out is None and where is None:
+            return reduce(x, None, keepdims)
+        x = cast(x, bool)
+        return _total(name, reduce, combine, empty, x, axis, out, keepdims, None, where)
+
+    truth.__doc__ = doc
+    return spelled(truth, name)
 
 
-@hides_others
-def any(
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    keepdims: Any = False,
-    *,
-    where: Any = None,
-    dim: None = None,
-    keepdim: None = None,
-) -> Tensor:
-    """Return whether an element over axes is true, of those for which `where` holds."""
-    if dim is not None or keepdim is not None:
-        refuse_others("any", dim=dim, keepdim=keepdim)
-    x = _array(a)
-    if axis is None and out is None and where is None:
-        return reduce_any(x, None, keepdims)
-    x = cast(x, bool)
-    return _total("any", reduce_any, logical_or, False, x, axis, out, keepdims, None, where)
+all = _of_truths(
+    "all",
+    reduce_all,
+    logical_and,
+    True,
+    "Return whether all elements over axes are true, of those for which `where` holds.",
+)
+any = _of_truths(
+    "any",
+    reduce_any,
+    logical_or,
+    False,
+    "Return whether an element over axes is true, of those for which `where` holds.",
+)
 
 
 @hides_others
