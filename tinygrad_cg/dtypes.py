@@ -36,9 +36,9 @@ uint64 = np.dtype(np.uint64)
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers truncates.
 
-    After ``tf.cast``, but Python's floats are not rounded to float32 first. The gradient is cast
-    back. Numbers too large for `dtype` become infinite. Raises TypeError for None, and for other
-    dtypes that tensors cannot have.
+    Modelled on ``tf.cast``, but Python's floats are not rounded to float32 first. The gradient is
+    cast back. Numbers too large for `dtype` become infinite. Raises TypeError for None, and for
+    other dtypes that tensors cannot have.
     """
     return _shape.cast(x, dtype)
 

@@ -36,7 +36,7 @@ def resize(
     antialias: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Return images of another size. After ``tf.image.resize``.
+    """Return images of another size. Modelled on ``tf.image.resize``.
 
     Parameters
     ----------

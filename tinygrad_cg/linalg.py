@@ -56,7 +56,7 @@ def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | Non
     """Return matrices `input` with zeros outside a band around the diagonal.
 
     It has `num_lower` diagonals below and `num_upper` above; a negative number stands for all.
-    After ``tf.linalg.band_part``.
+    Modelled on ``tf.linalg.band_part``.
     """
     return _diagonals.band_part(input, num_lower, num_upper)
 
@@ -106,11 +106,11 @@ def diag(
 ) -> Tensor:
     """Return matrices with `diagonal` (..., n) on diagonal `k`, and `padding_value` elsewhere.
 
-    After ``tf.linalg.diag``. The matrices are square unless a size is given; then -1 stands for the
-    least that holds it. If `k` is a pair, the lowest and the highest diagonal, `diagonal` (...,
-    their number, n) has them from the highest to the lowest; `align` says to which side those above
-    and below the main one are moved if they are shorter. Raises InvalidArgumentError for sizes that
-    do not fit.
+    Modelled on ``tf.linalg.diag``. The matrices are square unless a size is given; then -1 stands
+    for the least that holds it. If `k` is a pair, the lowest and the highest diagonal, `diagonal`
+    (..., their number, n) has them from the highest to the lowest; `align` says to which side those
+    above and below the main one are moved if they are shorter. Raises InvalidArgumentError for
+    sizes that do not fit.
     """
     return _diagonals.matrix_diag(diagonal, k, num_rows, num_cols, padding_value, align)
 
@@ -124,10 +124,10 @@ def diag_part(
 ) -> Tensor:
     """Return diagonal `k` of each matrix of `input`: shape (..., length).
 
-    After ``tf.linalg.diag_part``. If `k` is a pair, the diagonals from the highest to the lowest,
-    (..., their number, length): shorter ones are filled up with `padding_value`, and stand on the
-    sides that `align` says for those above and below the main one. Raises InvalidArgumentError for
-    a diagonal that the matrices do not have.
+    Modelled on ``tf.linalg.diag_part``. If `k` is a pair, the diagonals from the highest to the
+    lowest, (..., their number, length): shorter ones are filled up with `padding_value`, and stand
+    on the sides that `align` says for those above and below the main one. Raises
+    InvalidArgumentError for a diagonal that the matrices do not have.
     """
     return _diagonals.matrix_diag_part(input, k, padding_value, align)
 
@@ -202,7 +202,7 @@ def banded_triangular_solve(
 ) -> Tensor:
     """Return the solutions x of ``matmul(a, x) = rhs`` for triangular ``a`` with few diagonals.
 
-    After ``tf.linalg.banded_triangular_solve``: `bands` (..., k, m) are, if `lower`, the main
+    Modelled on ``tf.linalg.banded_triangular_solve``: `bands` (..., k, m) are, if `lower`, the main
     diagonal and those below it, from the right (the first j elements of row j are ignored); else
     those above it and, last, the main one, from the left. `rhs` is (..., m, n). `adjoint` solves
     with the conjugate transposes. Integers become float64. Raises errors.MatrixError for a zero on
@@ -222,12 +222,12 @@ def eigh_tridiagonal(
 ) -> Tensor | Any:
     """Return the eigenvalues, ascending, of Hermitian matrices of three diagonals.
 
-    After ``tf.linalg.eigh_tridiagonal``: `alpha` (..., n) is the main diagonal, of which the real
-    part counts, `beta` (..., n - 1) the one above it. Unless `eigvals_only` the eigenvectors follow
-    (the original has none). `select` is "a" for all, "i" for those from one index of `select_range`
-    to the other, or "v", of one matrix, for those in that interval but its lower end. The matrices
-    are made and given to LAPACK; see `eigh` for derivatives. InvalidArgumentError for what does not
-    fit.
+    Modelled on ``tf.linalg.eigh_tridiagonal``: `alpha` (..., n) is the main diagonal, of which the
+    real part counts, `beta` (..., n - 1) the one above it. Unless `eigvals_only` the eigenvectors
+    follow (the original has none). `select` is "a" for all, "i" for those from one index of
+    `select_range` to the other, or "v", of one matrix, for those in that interval but its lower
+    end. The matrices are made and given to LAPACK; see `eigh` for derivatives. InvalidArgumentError
+    for what does not fit.
     """
     return _systems.eigh_tridiagonal(alpha, beta, eigvals_only, select, select_range)
 
@@ -323,7 +323,7 @@ def lu_matrix_inverse(
 ) -> Tensor:
     """Return the inverses of the matrices of which ``lu`` gives `lower_upper` and `perm`.
 
-    After ``tf.linalg.lu_matrix_inverse``.
+    Modelled on ``tf.linalg.lu_matrix_inverse``.
     """
     return _systems.lu_matrix_inverse(lower_upper, perm)
 
@@ -333,7 +333,7 @@ def lu_reconstruct(
 ) -> Tensor:
     """Return the matrices of which ``lu`` gives `lower_upper` and `perm`.
 
-    After ``tf.linalg.lu_reconstruct``.
+    Modelled on ``tf.linalg.lu_reconstruct``.
     """
     return _systems.lu_reconstruct(lower_upper, perm)
 
@@ -347,7 +347,7 @@ def lu_solve(
 ) -> Tensor:
     """Return the solutions x of ``matmul(a, x) = rhs`` from what ``lu`` returns for ``a``.
 
-    After ``tf.linalg.lu_solve``: `rhs` is (..., m, k), and broadcasts over the leading axes.
+    Modelled on ``tf.linalg.lu_solve``: `rhs` is (..., m, k), and broadcasts over the leading axes.
     """
     return _systems.lu_solve(lower_upper, perm, rhs)
 
@@ -397,7 +397,7 @@ def matvec(
 ) -> Tensor:
     """Return a matrix (..., m, n) times a vector (..., n): shape (..., m).
 
-    After ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
+    Modelled on ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
     """
     return _linear_algebra.matvec(a, b, transpose_a, adjoint_a)
 
@@ -450,7 +450,7 @@ def set_diag(
 ) -> Tensor:
     """Return matrices `input` with diagonal `k` replaced by `diagonal` (..., length).
 
-    After ``tf.linalg.set_diag``. If `k` is a pair, `diagonal` has several diagonals, as
+    Modelled on ``tf.linalg.set_diag``. If `k` is a pair, `diagonal` has several diagonals, as
     ``diag_part`` returns them. Raises InvalidArgumentError for another length.
     """
     return _diagonals.matrix_set_diag(input, diagonal, k, align)
@@ -498,8 +498,8 @@ def norm(
 ) -> Tensor:
     """Return the norm of vectors along one axis or of all elements; of matrices along two.
 
-    After ``tf.norm``. `ord` is "euclidean" or a positive number of vectors, which may be inf; of
-    matrices (a list or tuple of two axes) "euclidean" or "fro", 1, 2 or inf. Real for complex
+    Modelled on ``tf.norm``. `ord` is "euclidean" or a positive number of vectors, which may be inf;
+    of matrices (a list or tuple of two axes) "euclidean" or "fro", 1, 2 or inf. Real for complex
     `tensor`; integers become float64. Raises InvalidArgumentError for other orders; `vector_norm`
     and `matrix_norm` have more.
     """
@@ -521,7 +521,7 @@ def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """Return the sum of products over `axes`: so many last of `a` and first of `b`, or two lists.
 
-    After ``np.tensordot``. The result has the other axes of `a`, then those of `b`. Raises
+    Modelled on ``np.tensordot``. The result has the other axes of `a`, then those of `b`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.
     """
     return _linear_algebra.tensordot(a, b, axes)
@@ -537,7 +537,7 @@ def tridiagonal_matmul(
 ) -> Tensor:
     """Return the products of tridiagonal matrices and matrices `rhs` (..., m, k).
 
-    After ``tf.linalg.tridiagonal_matmul``; `diagonals` and `diagonals_format` are those of
+    Modelled on ``tf.linalg.tridiagonal_matmul``; `diagonals` and `diagonals_format` are those of
     ``tridiagonal_solve``.
     """
     return _systems.tridiagonal_matmul(diagonals, rhs, diagonals_format)
@@ -555,13 +555,13 @@ def tridiagonal_solve(
 ) -> Tensor:
     """Return the solutions x of ``matmul(a, x) = rhs`` for tridiagonal matrices ``a``.
 
-    After ``tf.linalg.tridiagonal_solve``. `diagonals` are those above, on and below the main one:
-    in the form "compact" one tensor (..., 3, m), whose elements [0, m - 1] and [2, 0] are ignored;
-    as a "sequence" three tensors (..., m), or (..., m - 1) beside the main one; as a "matrix" those
-    of a tensor (..., m, m). `rhs` is (..., m, k), or (..., m) for one column. Rows are always
-    swapped for larger pivots, also without `partial_pivoting`. Integers become float64. Raises
-    errors.MatrixError for a singular matrix (`perturb_singular` is refused), InvalidArgumentError
-    for shapes that do not fit.
+    Modelled on ``tf.linalg.tridiagonal_solve``. `diagonals` are those above, on and below the main
+    one: in the form "compact" one tensor (..., 3, m), whose elements [0, m - 1] and [2, 0] are
+    ignored; as a "sequence" three tensors (..., m), or (..., m - 1) beside the main one; as a
+    "matrix" those of a tensor (..., m, m). `rhs` is (..., m, k), or (..., m) for one column. Rows
+    are always swapped for larger pivots, also without `partial_pivoting`. Integers become float64.
+    Raises errors.MatrixError for a singular matrix (`perturb_singular` is refused),
+    InvalidArgumentError for shapes that do not fit.
     """
     return _systems.tridiagonal_solve(
         diagonals,

@@ -67,7 +67,7 @@ def accumulate_n(
 ) -> Tensor:
     """Return the sum of a list of tensors of one shape.
 
-    After ``tf.add_n``. Raises InvalidArgumentError for none, and for other shapes.
+    Modelled on ``tf.add_n``. Raises InvalidArgumentError for none, and for other shapes.
     """
     return _elementwise.add_n(inputs)
 
@@ -75,7 +75,7 @@ def accumulate_n(
 def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
     """Return the sum of a list of tensors of one shape.
 
-    After ``tf.add_n``. Raises InvalidArgumentError for none, and for other shapes.
+    Modelled on ``tf.add_n``. Raises InvalidArgumentError for none, and for other shapes.
     """
     return _elementwise.add_n(inputs)
 
@@ -186,8 +186,8 @@ def cumulative_logsumexp(
 ) -> Tensor:
     """Return the logarithms of sums of exp(x) up to each element along `axis`, without overflow.
 
-    After ``tf.math.cumulative_logsumexp``: of no elements it is -inf. Parameters as for `cumsum`.
-    In log2(n) steps of doubled reach.
+    Modelled on ``tf.math.cumulative_logsumexp``: of no elements it is -inf. Parameters as for
+    `cumsum`. In log2(n) steps of doubled reach.
     """
     if others:
         refuse_call(cumulative_logsumexp, others)
@@ -277,7 +277,8 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     """Return log(gamma(x1) gamma(x2) ... / gamma(x1 + x2 + ...)) of the last axis.
 
     It is a sum of `betaln` of each number and the sum of those before it: their logarithms of gamma
-    functions, which are large, would cancel. After ``tf.math.lbeta``; of nothing it is infinite.
+    functions, which are large, would cancel. Modelled on ``tf.math.lbeta``; of nothing it is
+    infinite.
     """
     return _ops.distribution_functions.lbeta(x)
 
@@ -285,7 +286,7 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
 def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the number up to which the normal distribution has the share `x`, from 0 to 1.
 
-    Accurate for small shares; infinite at 0 and 1, NaN beyond. After ``tf.math.ndtri``.
+    Accurate for small shares; infinite at 0 and 1, NaN beyond. Modelled on ``tf.math.ndtri``.
     """
     return _ops.distribution_functions.ndtri(x)
 
@@ -328,7 +329,7 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
 
     Elementwise; the arguments broadcast. NaN for parameters below 0 and for `x` outside of 0 to 1.
     The gradients are right, by `x` at every order, by `a` and `b` (by which TensorFlow and JAX have
-    none) up to order 2 in all. After ``tf.math.betainc``.
+    none) up to order 2 in all. Modelled on ``tf.math.betainc``.
     """
     return _ops.incomplete.betainc(a, b, x)
 
@@ -347,7 +348,7 @@ def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """Return 1 - igamma(a, x), accurate where that is small. The gradients by both are right, by
-    `x` at every order and by `a` up to order 4. After ``tf.math.igammac``.
+    `x` at every order and by `a` up to order 4. Modelled on ``tf.math.igammac``.
 
     Elementwise; `a` and `x`, tensors or what converts, broadcast to the shape of the result. Raises
     InvalidArgumentError if their shapes do not.
@@ -358,9 +359,9 @@ def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Tensor:
     """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
 
-    After ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each row,
-    integers; false where a target is no class or its prediction not finite. InvalidArgumentError
-    for other shapes.
+    Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each
+    row, integers; false where a target is no class or its prediction not finite.
+    InvalidArgumentError for other shapes.
     """
     return _sorting.in_top_k(targets, predictions, k)
 

@@ -1,4 +1,4 @@
-"""Module: an object whose Variables are found wherever it keeps them. After ``tf.Module``."""
+"""Module: an object whose Variables are found wherever it keeps them. Modelled on ``tf.Module``."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _average_pool(name: str, layout: str):
     ) -> Tensor:
         """Return the mean of the elements under each window of `ksize`, channel by channel.
 
-        After ``tf.nn.avg_pool``: padding does not count. Integers become float64; else as
+        Modelled on ``tf.nn.avg_pool``: padding does not count. Integers become float64; else as
         `max_pool`.
         """
         return _ops.pooling.average_pool(input, ksize, strides, padding, data_format)
@@ -136,7 +136,7 @@ def batch_norm_with_global_normalization(
 ) -> Tensor:
     """Return ``batch_normalization``, whose scale `gamma` counts if asked.
 
-    After ``tf.nn.batch_norm_with_global_normalization``.
+    Modelled on ``tf.nn.batch_norm_with_global_normalization``.
     """
     return _ops.statistics.globally_normalized(
         input, mean, variance, beta, gamma, variance_epsilon, scale_after_normalization
@@ -174,7 +174,7 @@ def collapse_repeated(
 ) -> tuple[Tensor, Tensor]:
     """Return sequences without the repetitions of labels in a row, and their lengths (int32).
 
-    After ``tf.nn.collapse_repeated``: of each row of `labels` the first `seq_length` elements
+    Modelled on ``tf.nn.collapse_repeated``: of each row of `labels` the first `seq_length` elements
     count; the rest of the result is 0. Raises InvalidArgumentError for lengths that do not fit.
     """
     return _ops.statistics.collapse_repeated(labels, seq_length)
@@ -185,8 +185,8 @@ def compute_average_loss(
 ) -> Tensor:
     """Return the sum of losses, times their weights, over the size of the batch.
 
-    After ``tf.nn.compute_average_loss``, where there is one replica: the size is by default that of
-    the first axis. Raises InvalidArgumentError for a scalar loss.
+    Modelled on ``tf.nn.compute_average_loss``, where there is one replica: the size is by default
+    that of the first axis. Raises InvalidArgumentError for a scalar loss.
     """
     return _ops.statistics.average_loss(per_example_loss, sample_weight, global_batch_size)
 
@@ -212,8 +212,8 @@ def compute_accidental_hits(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the rows, the positions, and weights of sampled classes that are true in a row.
 
-    After ``tf.nn.compute_accidental_hits``: the weights are the least float32. Inside ``function``
-    and ``vmap`` the classes must be known.
+    Modelled on ``tf.nn.compute_accidental_hits``: the weights are the least float32. Inside
+    ``function`` and ``vmap`` the classes must be known.
     """
     return _ops.candidates.accidental_hits(true_classes, sampled_candidates, num_true)
 
@@ -230,8 +230,8 @@ def ctc_loss(
 ) -> Tensor:
     """Return minus the logarithm of the probability of each sequence of labels, (batch,).
 
-    After ``tf.nn.ctc_loss`` of dense labels: `labels` (batch, longest) has `label_length` integers
-    in each row; `logits` (frames, batch, classes), or (batch, frames, classes) unless
+    Modelled on ``tf.nn.ctc_loss`` of dense labels: `labels` (batch, longest) has `label_length`
+    integers in each row; `logits` (frames, batch, classes), or (batch, frames, classes) unless
     `logits_time_major`, has `logit_length` frames. `blank_index` is the class of blanks, 0 by
     default; a negative one counts from the end. The softmax is part of the loss, which is infinite,
     with the gradient 0, where there are too few frames. It is computed in float32 at least. Raises
@@ -245,8 +245,8 @@ def ctc_loss(
 def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Return the different labels of each row, in order of appearance, and which each one is.
 
-    After ``tf.nn.ctc_unique_labels``: rows are filled up with 0; the labels are int64, the numbers
-    int32.
+    Modelled on ``tf.nn.ctc_unique_labels``: rows are filled up with 0; the labels are int64, the
+    numbers int32.
     """
     return _ops.statistics.unique_labels(labels)
 
@@ -262,11 +262,11 @@ def conv1d(
 ) -> Tensor:
     """Return the convolution (without flipping) of images with filters, along one axis or two.
 
-    After ``tf.nn.convolution``: `input` is (batch, height, width, channels), or channels first if
-    `data_format` says so; `filters` are (height, width, channels of a group, outputs), without the
-    height in one dimension. Channels are cut into as many groups as fit, each with its share of the
-    outputs. `padding` is "VALID", "SAME", or pairs of before and after. The dtypes promote. Raises
-    InvalidArgumentError for what does not fit, TypeError for bool.
+    Modelled on ``tf.nn.convolution``: `input` is (batch, height, width, channels), or channels
+    first if `data_format` says so; `filters` are (height, width, channels of a group, outputs),
+    without the height in one dimension. Channels are cut into as many groups as fit, each with its
+    share of the outputs. `padding` is "VALID", "SAME", or pairs of before and after. The dtypes
+    promote. Raises InvalidArgumentError for what does not fit, TypeError for bool.
     """
     return _ops.convolution.conv(input, filters, stride, padding, data_format, dilations)
 
@@ -284,9 +284,9 @@ def _conv_transpose(name: str, layout: str):
     ) -> Tensor:
         """Return the transpose of `conv` by its images, of `output_shape`: all axes, or space.
 
-        After ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as a
-        `conv` takes them that maps the result to the shape of `input`: InvalidArgumentError if none
-        does.
+        Modelled on ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as
+        a `conv` takes them that maps the result to the shape of `input`: InvalidArgumentError if
+        none does.
         """
         return _ops.convolution.conv_transpose(
             input, filters, output_shape, strides, padding, data_format, dilations
@@ -310,11 +310,11 @@ def conv2d(
 ) -> Tensor:
     """Return the convolution (without flipping) of images with filters, along one axis or two.
 
-    After ``tf.nn.convolution``: `input` is (batch, height, width, channels), or channels first if
-    `data_format` says so; `filters` are (height, width, channels of a group, outputs), without the
-    height in one dimension. Channels are cut into as many groups as fit, each with its share of the
-    outputs. `padding` is "VALID", "SAME", or pairs of before and after. The dtypes promote. Raises
-    InvalidArgumentError for what does not fit, TypeError for bool.
+    Modelled on ``tf.nn.convolution``: `input` is (batch, height, width, channels), or channels
+    first if `data_format` says so; `filters` are (height, width, channels of a group, outputs),
+    without the height in one dimension. Channels are cut into as many groups as fit, each with its
+    share of the outputs. `padding` is "VALID", "SAME", or pairs of before and after. The dtypes
+    promote. Raises InvalidArgumentError for what does not fit, TypeError for bool.
     """
     return _ops.convolution.conv(input, filters, strides, padding, data_format, dilations)
 
@@ -330,10 +330,11 @@ def conv3d(
 ) -> Tensor:
     """Return the convolution (without flipping) of volumes with filters, along three axes.
 
-    After ``tf.nn.conv3d``: `input` is (batch, depth, height, width, channels), or channels first if
-    `data_format` says so; `filters` are (depth, height, width, channels of a group, outputs).
-    Channels are cut into as many groups as fit (the original has one). `padding` is "VALID",
-    "SAME", or three pairs. Raises InvalidArgumentError for what does not fit, TypeError for bool.
+    Modelled on ``tf.nn.conv3d``: `input` is (batch, depth, height, width, channels), or channels
+    first if `data_format` says so; `filters` are (depth, height, width, channels of a group,
+    outputs). Channels are cut into as many groups as fit (the original has one). `padding` is
+    "VALID", "SAME", or three pairs. Raises InvalidArgumentError for what does not fit, TypeError
+    for bool.
     """
     return _ops.volumes.conv3d(input, filters, strides, padding, data_format, dilations)
 
@@ -350,8 +351,9 @@ def conv3d_transpose(
 ) -> Tensor:
     """Return the transpose of ``conv3d`` by its volumes, of `output_shape`: all axes, or of space.
 
-    After ``tf.nn.conv3d_transpose``: `filters` are (depth, height, width, outputs, channels), as a
-    ``conv3d`` takes them that maps the result to the shape of `input`, else InvalidArgumentError.
+    Modelled on ``tf.nn.conv3d_transpose``: `filters` are (depth, height, width, outputs, channels),
+    as a ``conv3d`` takes them that maps the result to the shape of `input`, else
+    InvalidArgumentError.
     """
     return _ops.volumes.conv3d_transpose(
         input, filters, output_shape, strides, padding, data_format, dilations
@@ -370,7 +372,7 @@ def conv_transpose(
 ) -> Tensor:
     """Return the transpose of a convolution along one to three axes, of `output_shape`.
 
-    After ``tf.nn.conv_transpose``: `filters` are (axes of space, outputs, channels), as a
+    Modelled on ``tf.nn.conv_transpose``: `filters` are (axes of space, outputs, channels), as a
     convolution takes them that maps the result to the shape of `input`: InvalidArgumentError if
     none does.
     """
@@ -390,10 +392,10 @@ def convolution(
 ) -> Tensor:
     """Return the convolution (without flipping) of `input` with `filters`, along one to three axes.
 
-    After ``tf.nn.convolution``: `input` is (batch, axes of space, channels), or channels first if
-    `data_format` says so; `filters` are (axes of space, channels of a group, outputs). Channels are
-    cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before and after.
-    Raises InvalidArgumentError for what does not fit, TypeError for bool.
+    Modelled on ``tf.nn.convolution``: `input` is (batch, axes of space, channels), or channels
+    first if `data_format` says so; `filters` are (axes of space, channels of a group, outputs).
+    Channels are cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before
+    and after. Raises InvalidArgumentError for what does not fit, TypeError for bool.
     """
     return _ops.volumes.convolve(input, filters, strides, padding, data_format, dilations)
 
@@ -410,7 +412,8 @@ def depthwise_conv2d_backprop_filter(
 ) -> Tensor:
     """Return the gradient of ``depthwise_conv2d`` by its filters, whose shape is `filter_sizes`.
 
-    After ``tf.nn.depthwise_conv2d_backprop_filter``. InvalidArgumentError for what does not fit.
+    Modelled on ``tf.nn.depthwise_conv2d_backprop_filter``. InvalidArgumentError for what does not
+    fit.
     """
     return _ops.filters.depthwise_conv_filter_adjoint(
         input, filter_sizes, out_backprop, strides, padding, data_format, dilations
@@ -429,7 +432,8 @@ def depthwise_conv2d_backprop_input(
 ) -> Tensor:
     """Return the gradient of ``depthwise_conv2d`` by its images, whose shape is `input_sizes`.
 
-    After ``tf.nn.depthwise_conv2d_backprop_input``. InvalidArgumentError for what does not fit.
+    Modelled on ``tf.nn.depthwise_conv2d_backprop_input``. InvalidArgumentError for what does not
+    fit.
     """
     return _ops.filters.depthwise_conv_adjoint(
         input_sizes, filter, out_backprop, strides, padding, data_format, dilations
@@ -447,10 +451,10 @@ def dilation2d(
 ) -> Tensor:
     """Return the largest of sums of `filters` and what is under them, channel by channel.
 
-    After ``tf.nn.dilation2d``: the grayscale dilation of images (batch, height, width, channels),
-    or channels first, by `filters` (height, width, channels). What padding adds is never the
-    largest. The gradient goes to the first of equal sums. Raises InvalidArgumentError for what does
-    not fit.
+    Modelled on ``tf.nn.dilation2d``: the grayscale dilation of images (batch, height, width,
+    channels), or channels first, by `filters` (height, width, channels). What padding adds is never
+    the largest. The gradient goes to the first of equal sums. Raises InvalidArgumentError for what
+    does not fit.
     """
     return _ops.filters.dilation2d(input, filters, strides, padding, data_format, dilations)
 
@@ -466,8 +470,8 @@ def erosion2d(
 ) -> Tensor:
     """Return the least of differences of what is under `filters` and these, channel by channel.
 
-    After ``tf.nn.erosion2d``: the negative of ``dilation2d`` of the negative by the filters turned
-    by half a turn.
+    Modelled on ``tf.nn.erosion2d``: the negative of ``dilation2d`` of the negative by the filters
+    turned by half a turn.
     """
     return _ops.filters.erosion2d(value, filters, strides, padding, data_format, dilations)
 
@@ -483,7 +487,7 @@ def depthwise_conv2d(
 ) -> Tensor:
     """Return `conv` of each channel with filters of its own: (height, width, channels, multiplier).
 
-    After ``tf.nn.depthwise_conv2d``: the result has channels * multiplier channels.
+    Modelled on ``tf.nn.depthwise_conv2d``: the result has channels * multiplier channels.
     """
     return _ops.convolution.depthwise_conv(input, filter, strides, padding, data_format, dilations)
 
@@ -493,8 +497,8 @@ def depth_to_space(
 ) -> Tensor:
     """Return images whose blocks of `block_size` by `block_size` are the channels of `input`.
 
-    After ``tf.nn.depth_to_space``, the inverse of `space_to_depth`. InvalidArgumentError unless the
-    channels are a multiple of the square of `block_size`.
+    Modelled on ``tf.nn.depth_to_space``, the inverse of `space_to_depth`. InvalidArgumentError
+    unless the channels are a multiple of the square of `block_size`.
     """
     return _ops.block_moves.depth_to_space(input, block_size, data_format)
 
@@ -504,8 +508,8 @@ def space_to_depth(
 ) -> Tensor:
     """Return images whose channels are the blocks of `block_size` by `block_size` of `input`.
 
-    After ``tf.nn.space_to_depth``: height and width are that much smaller and must be multiples of
-    `block_size`, or it is an InvalidArgumentError.
+    Modelled on ``tf.nn.space_to_depth``: height and width are that much smaller and must be
+    multiples of `block_size`, or it is an InvalidArgumentError.
     """
     return _ops.block_moves.space_to_depth(input, block_size, data_format)
 
@@ -569,9 +573,9 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
 def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Tensor:
     """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
 
-    After ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each row,
-    integers; false where a target is no class or its prediction not finite. InvalidArgumentError
-    for other shapes.
+    Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each
+    row, integers; false where a target is no class or its prediction not finite.
+    InvalidArgumentError for other shapes.
     """
     return _sorting.in_top_k(targets, predictions, k)
 
@@ -582,10 +586,10 @@ def isotonic_regression(
 ) -> tuple[Tensor, Tensor]:
     """Return the nearest numbers that do not rise (or fall) along `axis`, and numbers of blocks.
 
-    After ``tf.nn.isotonic_regression``: nearest in the sum of squares, by the algorithm of M. Ayer
-    et al. (1955). Each block of elements, which does not reach further than it has to, becomes its
-    mean, through which gradients flow; which elements it has is taken as constant. Integers become
-    float64. TypeError for complex numbers.
+    Modelled on ``tf.nn.isotonic_regression``: nearest in the sum of squares, by the algorithm of M.
+    Ayer et al. (1955). Each block of elements, which does not reach further than it has to, becomes
+    its mean, through which gradients flow; which elements it has is taken as constant. Integers
+    become float64. TypeError for complex numbers.
     """
     if others:
         refuse_call(isotonic_regression, others)
@@ -626,9 +630,9 @@ def local_response_normalization(
 ) -> Tensor:
     """Return `input` over ``(bias + alpha * s) ** beta``, s the sum of squares of near channels.
 
-    After ``tf.nn.local_response_normalization``, of A. Krizhevsky et al. (2012): `input` is (batch,
-    height, width, channels), near are those up to `depth_radius` away. The other parameters may be
-    tensors. Integers become float64. Raises InvalidArgumentError for another rank or radius.
+    Modelled on ``tf.nn.local_response_normalization``, of A. Krizhevsky et al. (2012): `input` is
+    (batch, height, width, channels), near are those up to `depth_radius` away. The other parameters
+    may be tensors. Integers become float64. Raises InvalidArgumentError for another rank or radius.
     """
     return _ops.filters.local_response_normalization(input, depth_radius, bias, alpha, beta)
 
@@ -671,12 +675,12 @@ def _max_pool(name: str, layout: str):
     ) -> Tensor:
         """Return the largest element under each window of `ksize`, channel by channel.
 
-        After ``tf.nn.max_pool``: `input` is (batch, height, width, channels), without a height in
-        one dimension, or channels first if `data_format` says so; the windows touch unless
-        `strides` says otherwise; `padding` is "VALID", "SAME", or pairs of before and after, and
-        what it adds is never the largest. NaN stays NaN. The gradient goes to the first of equal
-        elements. Raises InvalidArgumentError for windows that do not fit, TypeError for complex
-        numbers.
+        Modelled on ``tf.nn.max_pool``: `input` is (batch, height, width, channels), without a
+        height in one dimension, or channels first if `data_format` says so; the windows touch
+        unless `strides` says otherwise; `padding` is "VALID", "SAME", or pairs of before and after,
+        and what it adds is never the largest. NaN stays NaN. The gradient goes to the first of
+        equal elements. Raises InvalidArgumentError for windows that do not fit, TypeError for
+        complex numbers.
         """
         return _ops.pooling.max_pool(input, ksize, strides, padding, data_format)
 
@@ -712,8 +716,8 @@ def max_pool_with_argmax(
 ) -> tuple[Tensor, Tensor]:
     """Return ``max_pool2d`` of images, and where each largest element is, flattened.
 
-    After ``tf.nn.max_pool_with_argmax``: positions are those in an image with its channels last,
-    ``(y * width + x) * channels + c``, or in the whole batch if asked.
+    Modelled on ``tf.nn.max_pool_with_argmax``: positions are those in an image with its channels
+    last, ``(y * width + x) * channels + c``, or in the whole batch if asked.
     """
     return _ops.filters.max_pool_with_argmax(
         input, ksize, strides, padding, data_format, output_dtype, include_batch_in_index
@@ -750,7 +754,7 @@ def nce_loss(
 ) -> Tensor:
     """Return the loss of noise-contrastive estimation, (batch,).
 
-    After ``tf.nn.nce_loss`` (M. Gutmann and A. Hyvarinen, 2010); arguments as of
+    Modelled on ``tf.nn.nce_loss`` (M. Gutmann and A. Hyvarinen, 2010); arguments as of
     ``sampled_softmax_loss``. It is the sum of the logistic losses of the true classes and of those
     of the sample.
     """
@@ -772,7 +776,7 @@ def normalize_moments(
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance from the results of ``sufficient_statistics``.
 
-    After ``tf.nn.normalize_moments``.
+    Modelled on ``tf.nn.normalize_moments``.
     """
     return _ops.statistics.normalize_moments(counts, mean_ss, variance_ss, shift)
 
@@ -789,9 +793,9 @@ def pool(
 ) -> Tensor:
     """Return the largest ("MAX") or the mean element ("AVG") under windows with gaps between.
 
-    After ``tf.nn.pool``, along one to three axes: `window_shape`, `strides` (1 by default) and
-    `dilations` have a number for each, or are one for all. As there, gaps go with strides of 1 and
-    the padding "VALID" alone: InvalidArgumentError for others.
+    Modelled on ``tf.nn.pool``, along one to three axes: `window_shape`, `strides` (1 by default)
+    and `dilations` have a number for each, or are one for all. As there, gaps go with strides of 1
+    and the padding "VALID" alone: InvalidArgumentError for others.
     """
     return _ops.volumes.pool(
         input, window_shape, pooling_type, strides, padding, data_format, dilations
@@ -842,8 +846,8 @@ def sampled_softmax_loss(
 ) -> Tensor:
     """Return the cross-entropy of the true classes and of a sample of the others, (batch,).
 
-    After ``tf.nn.sampled_softmax_loss`` (S. Jean et al., 2014): `weights` (classes, size), or a
-    list of its parts, and `biases` (classes,) give the logits of `inputs` (batch, size); `labels`
+    Modelled on ``tf.nn.sampled_softmax_loss`` (S. Jean et al., 2014): `weights` (classes, size), or
+    a list of its parts, and `biases` (classes,) give the logits of `inputs` (batch, size); `labels`
     are (batch, num_true). The sample is `sampled_values`, or `num_sampled` different classes of a
     log-uniform distribution; the logarithms of expected counts are subtracted. Sampled classes that
     are true do not count if `remove_accidental_hits`. Raises InvalidArgumentError for what does not
@@ -880,8 +884,9 @@ def separable_conv2d(
 ) -> Tensor:
     """Return ``depthwise_conv2d`` of images, followed by a convolution of single pixels.
 
-    After ``tf.nn.separable_conv2d``: `depthwise_filter` is (height, width, channels, multiplier),
-    `pointwise_filter` (1, 1, channels * multiplier, outputs): InvalidArgumentError for another.
+    Modelled on ``tf.nn.separable_conv2d``: `depthwise_filter` is (height, width, channels,
+    multiplier), `pointwise_filter` (1, 1, channels * multiplier, outputs): InvalidArgumentError for
+    another.
     """
     return _ops.filters.separable_conv(
         input, depthwise_filter, pointwise_filter, strides, padding, data_format, dilations
@@ -893,8 +898,9 @@ def sigmoid_cross_entropy_with_logits(
 ) -> Tensor:
     """Return ``-labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits))``, elementwise.
 
-    After ``tf.nn.sigmoid_cross_entropy_with_logits``: `labels` are probabilities, of the shape of
-    `logits` (else InvalidArgumentError) and cast to their dtype. It neither overflows nor cancels.
+    Modelled on ``tf.nn.sigmoid_cross_entropy_with_logits``: `labels` are probabilities, of the
+    shape of `logits` (else InvalidArgumentError) and cast to their dtype. It neither overflows nor
+    cancels.
     """
     return _ops.loss_functions.sigmoid_cross_entropy(labels, logits)
 
@@ -946,8 +952,8 @@ def space_to_batch(
 ) -> Tensor:
     """Return `input`, padded, cut into blocks of `block_shape` that become part of the batch.
 
-    After ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded sizes
-    must be multiples of those of a block, or it is an InvalidArgumentError.
+    Modelled on ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded
+    sizes must be multiples of those of a block, or it is an InvalidArgumentError.
     """
     return _ops.block_moves.space_to_batch(input, block_shape, paddings)
 
@@ -963,8 +969,8 @@ def sufficient_statistics(
 ) -> tuple[Any, ...]:
     """Return the count, the sum, and the sum of squares of elements less `shift`, and the shift.
 
-    After ``tf.nn.sufficient_statistics``: over `axes`; the count is a scalar, the shift None if it
-    is not given. ``normalize_moments`` makes the mean and the variance of them.
+    Modelled on ``tf.nn.sufficient_statistics``: over `axes`; the count is a scalar, the shift None
+    if it is not given. ``normalize_moments`` makes the mean and the variance of them.
     """
     if others:
         refuse_call(sufficient_statistics, others)
@@ -1007,8 +1013,8 @@ def with_space_to_batch(
     """Return `op` of each part of `input` that has every `dilation_rate`-th element along some
     axes.
 
-    After ``tf.nn.with_space_to_batch``: ``op(part, number of axes, "VALID")`` is called once, with
-    all parts as one batch, and its results are put together again; ``op(input, number of axes,
+    Modelled on ``tf.nn.with_space_to_batch``: ``op(part, number of axes, "VALID")`` is called once,
+    with all parts as one batch, and its results are put together again; ``op(input, number of axes,
     padding)`` if all rates are 1. The axes are `spatial_dims`, ascending, by default those after
     the batch, or after the channels if `data_format` has them first. With the padding "SAME", zeros
     are added for filters of `filter_shape`. Raises InvalidArgumentError for what does not fit.

@@ -1,4 +1,6 @@
-"""Optimizers: gradients become steps of Variables. After ``tf.keras.optimizers`` of Keras 3.15.
+"""Optimizers: gradients become steps of Variables.
+
+Modelled on ``tf.keras.optimizers`` of Keras 3.15.
 
 The steps are Keras's, in its order of operations and in the dtype of each Variable.
 """

@@ -35,7 +35,7 @@ def categorical(
     """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no gradient.
 
     `logits` (rows, classes) are logarithms of probabilities, up to a constant. The classes are
-    int64 by default. After ``tf.random.categorical``. InvalidArgumentError for other shapes.
+    int64 by default. Modelled on ``tf.random.categorical``. InvalidArgumentError for other shapes.
     """
     return _distributions.categorical(logits, num_samples, dtype, seed)
 
@@ -77,8 +77,8 @@ def poisson(
 ) -> Tensor:
     """Return draws from the Poisson distributions of means `lam`; it has no gradient.
 
-    The result has `shape`, then that of `lam`. After ``tf.random.poisson``. InvalidArgumentError
-    for negative means.
+    The result has `shape`, then that of `lam`. Modelled on ``tf.random.poisson``.
+    InvalidArgumentError for negative means.
     """
     if others:
         refuse_call(poisson, others)

@@ -1,4 +1,6 @@
-"""Learning rates that change with the number of steps. After ``tf.keras.optimizers.schedules``.
+"""Learning rates that change with the number of steps.
+
+Modelled on ``tf.keras.optimizers.schedules``.
 
 The numbers are those of Keras 3.15. A schedule is a function of the number of steps done; it is
 given to an optimizer as its `learning_rate`.

@@ -61,7 +61,7 @@ def kaiser_bessel_derived_window(
 ) -> Tensor:
     """Return the window whose halves are roots of sums of Kaiser's, with shape parameter `beta`.
 
-    After ``tf.signal.kaiser_bessel_derived_window``: an odd length is made even. It is
+    Modelled on ``tf.signal.kaiser_bessel_derived_window``: an odd length is made even. It is
     differentiable by a tensor `beta`. Errors as of `vorbis_window`.
     """
     return _spectra.kaiser_bessel_derived_window(window_length, beta, dtype)
@@ -72,8 +72,8 @@ def vorbis_window(
 ) -> Tensor:
     """Return Vorbis' window, ``sin(pi/2 sin(pi (n + 1/2) / N)**2)`` for n from 0 to N - 1.
 
-    After ``tf.signal.vorbis_window``. InvalidArgumentError for a length below 1, TypeError for a
-    `dtype` that is not a floating one.
+    Modelled on ``tf.signal.vorbis_window``. InvalidArgumentError for a length below 1, TypeError
+    for a `dtype` that is not a floating one.
     """
     return _spectra.vorbis_window(window_length, dtype)
 
@@ -146,7 +146,7 @@ def inverse_mdct(
 ) -> Tensor:
     """Return the signals of which ``mdct`` gives `mdcts`, for the same window and `norm`.
 
-    After ``tf.signal.inverse_mdct``. `mdcts` is (..., frames, half a frame's length), an even
+    Modelled on ``tf.signal.inverse_mdct``. `mdcts` is (..., frames, half a frame's length), an even
     number. Errors as of `mdct`.
     """
     return _spectra.inverse_mdct(mdcts, window_fn, norm)
@@ -171,8 +171,8 @@ def linear_to_mel_weight_matrix(
 ) -> Tensor:
     """Return the matrix that takes a spectrum to the mel scale: (spectrogram bins, mel bins).
 
-    After ``tf.signal.linear_to_mel_weight_matrix``: triangles of height 1 on the mel scale from
-    `lower_edge_hertz` to `upper_edge_hertz`; the bin of frequency 0 counts nowhere. They are
+    Modelled on ``tf.signal.linear_to_mel_weight_matrix``: triangles of height 1 on the mel scale
+    from `lower_edge_hertz` to `upper_edge_hertz`; the bin of frequency 0 counts nowhere. They are
     computed in float64. Raises InvalidArgumentError for edges or sizes that make no sense.
     """
     return _spectra.mel_weights(
@@ -190,10 +190,10 @@ def mdct(
 ) -> Tensor:
     """Return the modified cosine transforms of real `signals`: (..., frames, frame_length / 2).
 
-    After ``tf.signal.mdct``: frames of `frame_length` elements, a multiple of 4, begin every half
-    frame and are multiplied by a window, or by the root of 1/2 if `window_fn` is None. `norm` is
-    that of ``dct`` of type 4. Raises InvalidArgumentError for another length, TypeError for complex
-    numbers.
+    Modelled on ``tf.signal.mdct``: frames of `frame_length` elements, a multiple of 4, begin every
+    half frame and are multiplied by a window, or by the root of 1/2 if `window_fn` is None. `norm`
+    is that of ``dct`` of type 4. Raises InvalidArgumentError for another length, TypeError for
+    complex numbers.
     """
     return _spectra.mdct(signals, frame_length, window_fn, pad_end, norm)
 
@@ -201,8 +201,8 @@ def mdct(
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
     """Return the mel-frequency cepstral coefficients of logarithms of mel spectra (..., bins).
 
-    After ``tf.signal.mfccs_from_log_mel_spectrograms``: the cosine transform of type 2, over the
-    root of twice the number of bins. Integers become float64; TypeError for complex numbers.
+    Modelled on ``tf.signal.mfccs_from_log_mel_spectrograms``: the cosine transform of type 2, over
+    the root of twice the number of bins. Integers become float64; TypeError for complex numbers.
     """
     return _spectra.mfccs(log_mel_spectrograms)
 

@@ -1,4 +1,7 @@
-"""Checkpoints: the values of Variables in one file, by the paths to them. After ``tf.train``."""
+"""Checkpoints: the values of Variables in one file, by the paths to them.
+
+Modelled on ``tf.train``.
+"""
 
 from __future__ import annotations
 

@@ -326,9 +326,9 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
         The axis of the examples in each result: one number, or nested as the result
         is; None for a result that is the same for all.
 
-    An argument that is None stays None. The result has the structure of what `f` returns; what
-    does not depend on the batch is repeated, random numbers drawn inside too. Raises ValueError
-    where sizes of batches differ, or nothing is batched. After ``jax.vmap``.
+    An argument that is None stays None. The result has the structure of what `f` returns; what does
+    not depend on the batch is repeated, random numbers drawn inside too. Raises ValueError where
+    sizes of batches differ, or nothing is batched. Modelled on ``jax.vmap``.
 
     Examples
     --------

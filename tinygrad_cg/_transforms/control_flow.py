@@ -325,8 +325,8 @@ def cond(
     shapes and dtypes (TypeError); numbers take the dtype of the other's tensor. Variables that one
     assigns are assigned if it is chosen. Random numbers are drawn for both. A gradient is zero, and
     not None, where only the other branch depends on a source. Inside ``vmap``, with a `pred` that
-    differs between examples, both are computed, and each example takes its own. After ``tf.cond``.
-    TypeError for what cannot be called, ValueError for a `pred` of more elements.
+    differs between examples, both are computed, and each example takes its own. Modelled on
+    ``tf.cond``. TypeError for what cannot be called, ValueError for a `pred` of more elements.
 
     Examples
     --------
@@ -361,8 +361,8 @@ def switch_case(
     default:
         What is called for every other index; the function of the largest number, if not given.
 
-    For an index without a value, see `cond`. After ``tf.switch_case``. Raises TypeError for what is
-    no integer or no function, ValueError if there are no functions or a number comes twice.
+    For an index without a value, see `cond`. Modelled on ``tf.switch_case``. Raises TypeError for
+    what is no integer or no function, ValueError if there are no functions or a number comes twice.
 
     Examples
     --------
@@ -413,7 +413,7 @@ def case(
         Have it be an InvalidArgumentError if more than one predicate is true.
 
     `strict` makes no difference. For predicates without a value, see `cond`; there `default` must
-    be given, and `exclusive` be False (ValueError). After ``tf.case``.
+    be given, and `exclusive` be False (ValueError). Modelled on ``tf.case``.
 
     Examples
     --------

@@ -64,7 +64,7 @@ class custom_vmap(Generic[P, Y]):
     ... def solve_all(axis_size, in_batched, a, b):
     ...     return many_solutions(a, b), True
 
-    After ``jax.custom_batching.custom_vmap``.
+    Modelled on ``jax.custom_batching.custom_vmap``.
     """
 
     def __init__(self, f: Callable[P, Y]):

@@ -49,7 +49,7 @@ def value_and_grad(
     something records (docs/behaviour.md, decision 25); otherwise they are tensors.
 
     Raises TypeError for an output that is no real tensor and for arguments that are not floats,
-    ValueError for an output that is not a scalar. After ``jax.value_and_grad``.
+    ValueError for an output that is not a scalar. Modelled on ``jax.value_and_grad``.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def grad(
 ) -> Callable[..., Any]:
     """Return a function that gives the gradient of `f`, with `has_aux` a pair (gradient, anything).
 
-    Arguments and errors are those of `value_and_grad`. After ``jax.grad``.
+    Arguments and errors are those of `value_and_grad`. Modelled on ``jax.grad``.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) ->
     """Return a function that gives the derivative of an elementwise `f` at each element.
 
     It is the gradient of the sum of f's result, which may have any shape. Arguments are those of
-    `value_and_grad`. After ``autograd.elementwise_grad``.
+    `value_and_grad`. Modelled on ``autograd.elementwise_grad``.
 
     Examples
     --------
@@ -233,8 +233,8 @@ def linearize(
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Return ``(f(*primals), pushforward)``, with `has_aux` ``(output, pushforward, anything)``.
 
-    ``pushforward(*tangents)`` is the tangent of the output, as `jvp` gives it, without running
-    `f` again. After ``jax.linearize``.
+    ``pushforward(*tangents)`` is the tangent of the output, as `jvp` gives it, without running `f`
+    again. Modelled on ``jax.linearize``.
 
     Examples
     --------

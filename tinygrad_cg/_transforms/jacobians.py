@@ -36,10 +36,10 @@ def jacobian(
 
     For each tensor of the output, in its structure, and each tensor of the argument, in its
     structure: a tensor of shape ``output.shape + argument.shape``. All rows are computed in one
-    batched backward pass (`mode` "reverse"), or all columns in one batched forward pass
-    ("forward", the transpose of a backward pass); by default in the cheaper way. It has
-    the dtype of the argument. Arguments and errors are otherwise those of `value_and_grad`; complex
-    arguments have no mode "forward". After ``jax.jacrev`` and ``jax.jacfwd``.
+    batched backward pass (`mode` "reverse"), or all columns in one batched forward pass ("forward",
+    the transpose of a backward pass); by default in the cheaper way. It has the dtype of the
+    argument. Arguments and errors are otherwise those of `value_and_grad`; complex arguments have
+    no mode "forward". Modelled on ``jax.jacrev`` and ``jax.jacfwd``.
 
     Examples
     --------
@@ -143,9 +143,9 @@ def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[...
     """Return a function of f's arguments and then a vector: the Hessian of `f` times the vector.
 
     The vector has the structure and shapes of the argument (with several `argnums` a tuple of
-    them), and so has the result. It costs a few gradients, whatever the size. Arguments and
-    errors are otherwise those of `value_and_grad`; ``scipy.optimize.minimize`` takes it as
-    `hessp`. After ``autograd.hessian_vector_product``.
+    them), and so has the result. It costs a few gradients, whatever the size. Arguments and errors
+    are otherwise those of `value_and_grad`; ``scipy.optimize.minimize`` takes it as `hessp`.
+    Modelled on ``autograd.hessian_vector_product``.
 
     Examples
     --------
@@ -177,9 +177,9 @@ def hessians(
 ) -> list[Any]:
     """Return the second derivatives of the sum of `ys` by each of `xs`, as a list.
 
-    Each has shape ``x.shape + x.shape``; None where ys do not depend on x. Works where
-    `gradients` does, and raises as it does. After ``tf.hessians``, whose other arguments are
-    accepted and have no effect.
+    Each has shape ``x.shape + x.shape``; None where ys do not depend on x. Works where `gradients`
+    does, and raises as it does. Modelled on ``tf.hessians``, whose other arguments are accepted and
+    have no effect.
     """
     firsts = gradients(ys, xs, name=name)
     token = state.graphs[-1]._token

@@ -35,7 +35,7 @@ def ravel_tree(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
     and call ``unravel`` in the objective. Raises TypeError for leaves that are no numbers,
     InvalidArgumentError in `unravel` for a vector of another shape.
 
-    After ``jax.flatten_util.ravel_pytree``, but `unravel` casts.
+    Modelled on ``jax.flatten_util.ravel_pytree``, but `unravel` casts.
 
     Examples
     --------

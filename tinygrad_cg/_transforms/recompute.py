@@ -42,11 +42,11 @@ def recompute_grad(f: Any, segments: int | None = None) -> Any:
         For a chain only: into how many stretches it is divided, each recomputed on its own.
         The square root of its length by default, so that memory grows like that root too.
 
-    The result is differentiable at every order, by the function's arguments, tensors passed
-    by keyword, and the Variables it reads; these are given the values that they had. An
-    argument that the result does not depend on gets zeros. After ``tf.recompute_grad``, which
-    is right only where the upstream gradient does not depend on the inputs. In a `function`, too,
-    the program runs `f` again.
+    The result is differentiable at every order, by the function's arguments, tensors passed by
+    keyword, and the Variables it reads; these are given the values that they had. An argument that
+    the result does not depend on gets zeros. Modelled on ``tf.recompute_grad``, which is right only
+    where the upstream gradient does not depend on the inputs. In a `function`, too, the program
+    runs `f` again.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""TensorArray: tensors that a loop writes one after the other. After ``tf.TensorArray``."""
+"""TensorArray: tensors that a loop writes one after the other. Modelled on ``tf.TensorArray``."""
 
 from __future__ import annotations
 

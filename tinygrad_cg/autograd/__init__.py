@@ -106,7 +106,7 @@ deriv = elementwise_grad
 def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
     """Return `grad` of `fun` by the positional argument of that name.
 
-    Raises ValueError for a name that is no argument of `fun`. After ``autograd.grad_named``.
+    Raises ValueError for a name that is no argument of `fun`. Modelled on ``autograd.grad_named``.
     """
     names = list(inspect.signature(fun).parameters)
     if argname not in names:
@@ -124,7 +124,7 @@ def holomorphic_grad(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., 
 def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     """Return a function that gives the gradients by all arguments, as a dict with their names.
 
-    Arguments that are not passed have their defaults. After ``autograd.multigrad_dict``.
+    Arguments that are not passed have their defaults. Modelled on ``autograd.multigrad_dict``.
     """
     signature = inspect.signature(fun)
 
@@ -186,8 +186,8 @@ vector_jacobian_product = tensor_jacobian_product
 def make_vjp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function that gives ``(vjp, fun(*args))``.
 
-    ``vjp(cotangent)`` is the gradient by the argument `argnum`. Errors as for
-    ``tinygrad_cg.vjp``. After ``autograd.make_vjp``.
+    ``vjp(cotangent)`` is the gradient by the argument `argnum`. Errors as for ``tinygrad_cg.vjp``.
+    Modelled on ``autograd.make_vjp``.
     """
 
     def run(*args: Any, **kwargs: Any) -> tuple[Callable[[Any], Any], Any]:

@@ -30,7 +30,7 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     been called for it, a call raises TypeError. A gradient by an argument that has no maker raises
     NotImplementedError. The body gets arrays; so does the gradient, unless it is differentiated in
     turn, where the derivative of its ``answer`` is that of the function: right at every order.
-    After ``autograd.extend.primitive``.
+    Modelled on ``autograd.extend.primitive``.
     """
     vjp_makers: _Makers = {}
     jvp_makers: _Makers = {}
@@ -108,7 +108,7 @@ def defvjp(
     ``vjpmaker(answer, *args)`` gives a function from the upstream gradient to the gradient by one
     argument, the first, second, ... or those of `argnums`; None for an argument that has none.
     Written with differentiable functions it is right at every order. Raises TypeError for a
-    function that `primitive` has not made. After ``autograd.extend.defvjp``.
+    function that `primitive` has not made. Modelled on ``autograd.extend.defvjp``.
     """
     _declare("defvjp", fun, "_vjp_makers", vjpmakers, argnums)
 
@@ -120,11 +120,11 @@ def defjvp(
 ) -> None:
     """Define the forward mode of a function that `primitive` has made.
 
-    ``jvpfun(tangent, answer, *args)`` gives the tangent of the result for that of one argument,
-    the first, second, ... or those of `argnums`; "same" for an argument that the function is
-    linear in; None for an argument that has none. Where `defvjp` has been called for the function
-    too, forward mode is the transpose of its rule, the same number. Raises TypeError for a
-    function that `primitive` has not made. After ``autograd.extend.defjvp``.
+    ``jvpfun(tangent, answer, *args)`` gives the tangent of the result for that of one argument, the
+    first, second, ... or those of `argnums`; "same" for an argument that the function is linear in;
+    None for an argument that has none. Where `defvjp` has been called for the function too, forward
+    mode is the transpose of its rule, the same number. Raises TypeError for a function that
+    `primitive` has not made. Modelled on ``autograd.extend.defjvp``.
     """
     for jvpfun in jvpfuns:
         if jvpfun is not None and jvpfun != "same" and not callable(jvpfun):

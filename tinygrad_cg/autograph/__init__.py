@@ -1,4 +1,4 @@
-"""Python's control flow in a `function`. After ``tf.autograph``."""
+"""Python's control flow in a `function`. Modelled on ``tf.autograph``."""
 
 from importlib import import_module
 from typing import Any

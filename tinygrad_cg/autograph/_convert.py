@@ -58,7 +58,7 @@ def do_not_convert(func: Any = None) -> Any:
     """Decorate a function that runs as it is, also when a `function` calls it.
 
     Its `if`, `while` and `for` are Python's own then: a tensor without a value cannot decide them.
-    After ``tf.autograph.experimental.do_not_convert``.
+    Modelled on ``tf.autograph.experimental.do_not_convert``.
     """
     if func is None:
         return do_not_convert

@@ -1,4 +1,4 @@
-"""The devices that there are, and which of them are used. After ``tf.config``."""
+"""The devices that there are, and which of them are used. Modelled on ``tf.config``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watching what is computed: traces of passes, and the first NaN. After ``tf.debugging``."""
+"""Watching what is computed: traces of passes, and the first NaN. Modelled on ``tf.debugging``."""
 
 from functools import partial as _partial
 

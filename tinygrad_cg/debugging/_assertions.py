@@ -1,4 +1,7 @@
-"""Assertions on tensors, which hold inside a `function` and a batch too. After ``tf.debugging``."""
+"""Assertions on tensors, which hold inside a `function` and a batch too.
+
+Modelled on ``tf.debugging``.
+"""
 
 from __future__ import annotations
 

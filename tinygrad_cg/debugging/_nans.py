@@ -130,10 +130,10 @@ def debug_nans(nans: bool = True, infs: bool = True) -> NaNDetector:
 
     Raises NonFiniteError (an InvalidArgumentError and a FloatingPointError), forward or backward,
     for the first operation that makes a NaN of operands without, or an infinity of finite ones
-    (`nans` and `infs` choose), or that is given a NaN from outside and hands it on; infinities
-    from outside, such as masks, may pass, save as gradients that a custom rule returns. The error
-    names the operation, the values, your line, the rule it is part of and the order. A `function`
-    called inside runs operation by operation. ValueError inside one. After ``jax.debug_nans`` and
+    (`nans` and `infs` choose), or that is given a NaN from outside and hands it on; infinities from
+    outside, such as masks, may pass, save as gradients that a custom rule returns. The error names
+    the operation, the values, your line, the rule it is part of and the order. A `function` called
+    inside runs operation by operation. ValueError inside one. Modelled on ``jax.debug_nans`` and
     ``tf.debugging.enable_check_numerics``.
     """
     return NaNDetector(nans, infs)
@@ -152,7 +152,7 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 def disable_check_numerics() -> None:
     """Undo `enable_check_numerics` in this thread.
 
-    After ``tf.debugging.disable_check_numerics``.
+    Modelled on ``tf.debugging.disable_check_numerics``.
     """
     enabled = _enabled()
     if enabled is not None:

@@ -44,7 +44,7 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
 
     Raises NonFiniteError (an InvalidArgumentError) with `message` for a NaN or an infinity,
     TypeError for other dtypes than floats. In a `function` the result must be used, or it is not
-    computed. After ``tf.debugging.check_numerics``.
+    computed. Modelled on ``tf.debugging.check_numerics``.
     """
     x = convert(tensor)
     if not is_differentiable(x.dtype):
@@ -53,5 +53,5 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
 
 
 def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
-    """Return `check_numerics` of `x`. After ``tf.debugging.assert_all_finite``."""
+    """Return `check_numerics` of `x`. Modelled on ``tf.debugging.assert_all_finite``."""
     return check_numerics(x, message)

@@ -1,4 +1,7 @@
-"""The function `print`: values of tensors, in a compiled function as well. After ``tf.print``."""
+"""The function `print`: values of tensors, in a compiled function as well.
+
+Modelled on ``tf.print``.
+"""
 
 from __future__ import annotations
 

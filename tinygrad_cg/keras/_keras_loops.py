@@ -118,7 +118,7 @@ def scan(
     if `reverse`; without `xs` through `length` times None. All may be nested. Raises
     InvalidArgumentError for tensors of different lengths and for none at all. Without slices the
     carry is `init` and the results have no rows; `f` is traced for their shapes. `checkpoint` says
-    what is kept for the gradient, as in `tf.scan`. After ``jax.lax.scan``; `unroll` makes no
+    what is kept for the gradient, as in `tf.scan`. Modelled on ``jax.lax.scan``; `unroll` makes no
     difference.
     """
     control_flow.check_checkpoint("scan", checkpoint)

@@ -92,9 +92,9 @@ class Loss(ABC):
         casts to float32, or what `set_floatx` says).
 
     A loss of one's own defines ``call(y_true, y_pred)``, which returns a loss for each example; one
-    that does not cannot be made: TypeError.
-    ``loss(y_true, y_pred, sample_weight=None)`` multiplies them by weights, which broadcast from
-    the left, and reduces them. ValueError for another reduction. After ``keras.losses.Loss``.
+    that does not cannot be made: TypeError. ``loss(y_true, y_pred, sample_weight=None)`` multiplies
+    them by weights, which broadcast from the left, and reduces them. ValueError for another
+    reduction. Modelled on ``keras.losses.Loss``.
 
     Examples
     --------

@@ -86,7 +86,7 @@ def relu(
 ) -> Any:
     """Return `x` above `threshold`, at most `max_value`, and a line of `negative_slope` below.
 
-    The line is ``negative_slope * (x - threshold)``. After ``keras.activations.relu``.
+    The line is ``negative_slope * (x - threshold)``. Modelled on ``keras.activations.relu``.
     """
     if not threshold and not negative_slope:
         above = ops.relu(x)
@@ -116,7 +116,7 @@ def mish(x: Any) -> Any:
 def get(identifier: str | Callable[..., Any] | None) -> Callable[..., Any]:
     """Return the activation of that name; a function as it is; `linear` for None.
 
-    Raises ValueError for a name that is none. After ``keras.activations.get``.
+    Raises ValueError for a name that is none. Modelled on ``keras.activations.get``.
     """
     if identifier is None:
         return linear

@@ -143,7 +143,7 @@ def get(identifier: Any) -> Any:
     """Return the function of that name, or a new loss of the class of that name.
 
     A function or a loss is returned as it is, and so is None. Raises ValueError for a name that is
-    none. After ``keras.losses.get``.
+    none. Modelled on ``keras.losses.get``.
 
     Examples
     --------

@@ -414,9 +414,9 @@ def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
 def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers truncates.
 
-    After ``tf.cast``, but Python's floats are not rounded to float32 first. The gradient is cast
-    back. Numbers too large for `dtype` become infinite. Raises TypeError for None, and for other
-    dtypes that tensors cannot have.
+    Modelled on ``tf.cast``, but Python's floats are not rounded to float32 first. The gradient is
+    cast back. Numbers too large for `dtype` become infinite. Raises TypeError for None, and for
+    other dtypes that tensors cannot have.
     """
     return _shape.cast(x, dtype)
 
@@ -484,7 +484,7 @@ def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
 def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
     """Return `x` limited to [x_min, x_max]; None is no limit. At a limit the gradient passes.
 
-    After ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
+    Modelled on ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
     InvalidArgumentError if their shapes do not broadcast.
     """
     return _elementwise.clip(x, x_min, x_max)
@@ -512,10 +512,10 @@ def conv(
 ) -> Tensor:
     """Return the convolution (without flipping) of `inputs` with `kernel`, along one to three axes.
 
-    After ``tf.nn.convolution``: `inputs` is (batch, axes of space, channels), or channels first if
-    `data_format` says so; `kernel` are (axes of space, channels of a group, outputs). Channels are
-    cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before and after.
-    Raises InvalidArgumentError for what does not fit, TypeError for bool.
+    Modelled on ``tf.nn.convolution``: `inputs` is (batch, axes of space, channels), or channels
+    first if `data_format` says so; `kernel` are (axes of space, channels of a group, outputs).
+    Channels are cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before
+    and after. Raises InvalidArgumentError for what does not fit, TypeError for bool.
     """
     return _volumes.convolve(inputs, kernel, strides, padding, _order(data_format), dilation_rate)
 
@@ -530,7 +530,7 @@ def depthwise_conv(
 ) -> Tensor:
     """Return `conv` of each channel with filters of its own: (height, width, channels, multiplier).
 
-    After ``tf.nn.depthwise_conv2d``: the result has channels * multiplier channels.
+    Modelled on ``tf.nn.depthwise_conv2d``: the result has channels * multiplier channels.
     """
     return _convolution.depthwise_conv(
         inputs, kernel, strides, padding, _order(data_format), dilation_rate
@@ -1343,7 +1343,7 @@ def take_along_axis(
 def tensordot(x1: TensorLike, x2: TensorLike, axes: Any = 2) -> Tensor:
     """Return the sum of products over `axes`: so many last of `x1` and first of `x2`, or two lists.
 
-    After ``np.tensordot``. The result has the other axes of `x1`, then those of `x2`. Raises
+    Modelled on ``np.tensordot``. The result has the other axes of `x1`, then those of `x2`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.
     """
     return _linear_algebra.tensordot(x1, x2, axes)
@@ -1430,8 +1430,8 @@ def cdist(x: TensorLike, y: TensorLike) -> Tensor:
 def depth_to_space(x: TensorLike, block_size: Any, data_format: str = "channels_last") -> Tensor:
     """Return images whose blocks of `block_size` by `block_size` are the channels of `x`.
 
-    After ``tf.nn.depth_to_space``, the inverse of `space_to_depth`. InvalidArgumentError unless the
-    channels are a multiple of the square of `block_size`.
+    Modelled on ``tf.nn.depth_to_space``, the inverse of `space_to_depth`. InvalidArgumentError
+    unless the channels are a multiple of the square of `block_size`.
     """
     return _blocks.depth_to_space(x, block_size, data_format)
 
@@ -1439,8 +1439,8 @@ def depth_to_space(x: TensorLike, block_size: Any, data_format: str = "channels_
 def space_to_depth(x: TensorLike, block_size: Any, data_format: str = "channels_last") -> Tensor:
     """Return images whose channels are the blocks of `block_size` by `block_size` of `x`.
 
-    After ``tf.nn.space_to_depth``: height and width are that much smaller and must be multiples of
-    `block_size`, or it is an InvalidArgumentError.
+    Modelled on ``tf.nn.space_to_depth``: height and width are that much smaller and must be
+    multiples of `block_size`, or it is an InvalidArgumentError.
     """
     return _blocks.space_to_depth(x, block_size, data_format)
 
@@ -1493,7 +1493,8 @@ def fold(
 ) -> Tensor:
     """Return images of `output_size` in which the patches `x` are added up: `unfold` transposed.
 
-    After ``keras.ops.fold``. InvalidArgumentError unless `x` has as many patches as `unfold` makes.
+    Modelled on ``keras.ops.fold``. InvalidArgumentError unless `x` has as many patches as `unfold`
+    makes.
     """
     return _blocks.fold(x, output_size, kernel_size, dilation, padding, stride)
 
@@ -1506,9 +1507,9 @@ def get_item(x: TensorLike, key: Any) -> Tensor:
 def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
     """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
 
-    After ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each row,
-    integers; false where a target is no class or its prediction not finite. InvalidArgumentError
-    for other shapes.
+    Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each
+    row, integers; false where a target is no class or its prediction not finite.
+    InvalidArgumentError for other shapes.
     """
     return _sorting.in_top_k(targets, predictions, k)
 
@@ -1596,8 +1597,8 @@ def rearrange(tensor: TensorLike, pattern: Any, **axes_lengths: Any) -> Tensor:
 def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Return `x` as `dtype`, with values beyond its limits at them. NaN as integer is 0.
 
-    After ``tf.saturate_cast``. The gradient is 0 beyond the limits. Raises TypeError for complex
-    numbers that become real.
+    Modelled on ``tf.saturate_cast``. The gradient is 0 beyond the limits. Raises TypeError for
+    complex numbers that become real.
     """
     return _casts.saturate_cast(x, dtype)
 
@@ -1628,8 +1629,8 @@ def unfold(
 ) -> Tensor:
     """Return the patches under a window that moves over images: (batch, elements, positions).
 
-    `x` is (batch, channels, height, width). After ``keras.ops.unfold``. InvalidArgumentError if no
-    window fits.
+    `x` is (batch, channels, height, width). Modelled on ``keras.ops.unfold``. InvalidArgumentError
+    if no window fits.
     """
     return _blocks.unfold(x, kernel_size, dilation, padding, stride)
 

@@ -52,7 +52,7 @@ def categorical(
     """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no gradient.
 
     `logits` (rows, classes) are logarithms of probabilities, up to a constant. The classes are
-    int64 by default. After ``tf.random.categorical``. InvalidArgumentError for other shapes.
+    int64 by default. Modelled on ``tf.random.categorical``. InvalidArgumentError for other shapes.
     """
     return _distributions.categorical(logits, num_samples, dtype, seed)
 
@@ -90,7 +90,7 @@ def randint(
 def shuffle(x: TensorLike, axis: int = 0, seed: int | None = None, **others: Never) -> Tensor:
     """Return `x` with its slices along `axis` in an order drawn at random.
 
-    After ``tf.random.shuffle``: the gradient goes back to where they came from.
+    Modelled on ``tf.random.shuffle``: the gradient goes back to where they came from.
     """
     if others:
         refuse_call(shuffle, others)

@@ -270,8 +270,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     """Return central differences of samples `f` along each axis, or `axis`; for several a tuple.
 
     `varargs` are the spacing: one number, or for each axis a number or the coordinates of the
-    samples. At the ends the differences are one-sided, of first or second order
-    (`edge_order`). After ``np.gradient``: A. Quarteroni et al., Numerical Mathematics, 10.10.
+    samples. At the ends the differences are one-sided, of first or second order (`edge_order`).
+    Modelled on ``np.gradient``: A. Quarteroni et al., Numerical Mathematics, 10.10.
     """
     x = _real(f)
     axes = normalize_axes("gradient", axis, x.ndim)
@@ -384,9 +384,9 @@ def cov(
 
     The sums are divided by the number of observations less `ddof`: by default 1, with `bias` 0.
     `fweights`, integers, say how often each observation occurred; `aweights` how much it counts.
-    Both are vectors and not negative; the gradient flows to `aweights`. After ``numpy.cov``.
-    Raises TypeError for `fweights` that are not integers, and InvalidArgumentError for weights
-    that do not fit.
+    Both are vectors and not negative; the gradient flows to `aweights`. Modelled on ``numpy.cov``.
+    Raises TypeError for `fweights` that are not integers, and InvalidArgumentError for weights that
+    do not fit.
     """
     x = _read_observations(m, rowvar)
     if y is not None:

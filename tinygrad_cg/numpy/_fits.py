@@ -38,7 +38,8 @@ def polyfit(
     `x` and `y` have as many elements; `y` may have columns, each of which is fitted. `w` are
     weights of the differences. It has gradients by `x`, `y` and `w`. With `cov` also the matrix of
     covariances ("unscaled": for weights that are 1 / sigma). Integers give float64. Raises
-    ValueError for `full`, negative degrees, and sizes that do not fit. After ``numpy.polyfit``.
+    ValueError for `full`, negative degrees, and sizes that do not fit. Modelled on
+    ``numpy.polyfit``.
     """
     if full:
         raise ValueError("polyfit: full=True is not supported: use linalg.lstsq(vander(x), y)")

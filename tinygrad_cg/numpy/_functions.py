@@ -665,7 +665,7 @@ def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 def matvec(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return a matrix (..., m, n) times a vector (..., n): shape (..., m).
 
-    After ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
+    Modelled on ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
     """
     return _linear_algebra.matvec(*_pair(x1, x2))
 
@@ -1050,7 +1050,7 @@ def take_along_axis(
 def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
     """Return the sum of products over `axes`: so many last of `a` and first of `b`, or two lists.
 
-    After ``np.tensordot``. The result has the other axes of `a`, then those of `b`. Raises
+    Modelled on ``np.tensordot``. The result has the other axes of `a`, then those of `b`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.
     """
     return _linear_algebra.tensordot(*_pair(a, b), axes)

@@ -275,7 +275,7 @@ def intersect1d(
 
     The gradient goes to the first of those in `ar1` that are equal. With `return_indices` also
     where they stand first in `ar1` and in `ar2`, flattened. Inside `function` and `vmap` it raises;
-    see `unique`. After ``numpy.intersect1d``.
+    see `unique`. Modelled on ``numpy.intersect1d``.
     """
     x, others = reshape(_array(ar1), (-1,)), _deciding("intersect1d", _array(ar2))
     _, first, second = np.intersect1d(_deciding("intersect1d", x), others, assume_unique, True)
@@ -423,9 +423,10 @@ class Concatenator:
     """What ``r_`` and ``c_`` are: ``r_[a, 1.0, 2:5]`` joins arrays, numbers and ranges.
 
     A slice is a range, or with an imaginary step, ``0:1:5j``, that many evenly spaced numbers. A
-    text in front, "axis,ndmin,start", says along which axis they are joined, how many axes each
-    has at least, and where in these its own begin (-1, the default, at the end). Tensors have
-    gradients. Raises InvalidArgumentError for "r" and "c", which make matrices. After ``np.r_``.
+    text in front, "axis,ndmin,start", says along which axis they are joined, how many axes each has
+    at least, and where in these its own begin (-1, the default, at the end). Tensors have
+    gradients. Raises InvalidArgumentError for "r" and "c", which make matrices. Modelled on
+    ``np.r_``.
     """
 
     def __init__(self, axis: int, rank: int, start: int):

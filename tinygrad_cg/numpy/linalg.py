@@ -325,7 +325,7 @@ def svdvals(x: TensorLike, /) -> Tensor:
 def tensordot(x1: TensorLike, x2: TensorLike, /, *, axes: Any = 2) -> Tensor:
     """Return the sum of products over `axes`: so many last of `x1` and first of `x2`, or two lists.
 
-    After ``np.tensordot``. The result has the other axes of `x1`, then those of `x2`. Raises
+    Modelled on ``np.tensordot``. The result has the other axes of `x1`, then those of `x2`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.
     """
     return _linear_algebra.tensordot(*_pair(x1, x2), axes)

@@ -100,7 +100,7 @@ def clip_by_value(
     """Return `t` limited to [clip_value_min, clip_value_max]; None is no limit. At a limit the
     gradient passes.
 
-    After ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
+    Modelled on ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
     InvalidArgumentError if their shapes do not broadcast.
     """
     return _elementwise.clip(t, clip_value_min, clip_value_max)
@@ -314,7 +314,7 @@ def range(
 ) -> Tensor:
     """Return numbers from `start` (0 if only one bound is given) to below `limit`, in steps.
 
-    After ``tf.range``: 1-D, of the dtype in which the three meet; it has no gradient. Raises
+    Modelled on ``tf.range``: 1-D, of the dtype in which the three meet; it has no gradient. Raises
     InvalidArgumentError for what is no scalar, a step of 0, and bounds that are not finite.
     """
     if others:
@@ -429,8 +429,8 @@ def split(
     """Return consecutive parts of `value` along `axis`: so many equal ones, or parts of these
     sizes.
 
-    After ``tf.split``: one size may be -1. Raises InvalidArgumentError for sizes that are not those
-    of the axis, and for an axis that `value` does not have.
+    Modelled on ``tf.split``: one size may be -1. Raises InvalidArgumentError for sizes that are not
+    those of the axis, and for an axis that `value` does not have.
     """
     if others:
         refuse_call(split, others)

@@ -34,7 +34,7 @@ def bessel_j0(x: TensorLike, name: str | None = None) -> Tensor:
 
     Elementwise; the shape of `x`, and its dtype (integers give float64). Right to 4 units in the
     last place of the larger of the value and sqrt(2 / (pi x)), with gradients at every order. NaN
-    at infinities. After ``tf.math.special.bessel_j0``, by approximations of our own.
+    at infinities. Modelled on ``tf.math.special.bessel_j0``, by approximations of our own.
     """
     return _ops.bessel.bessel_j0(x)
 
@@ -49,7 +49,7 @@ def bessel_k0(x: TensorLike, name: str | None = None) -> Tensor:
 
     Elementwise; the shape of `x`, and its dtype (integers give float64). Right to 4 units in the
     last place, with gradients at every order. Infinite at 0, and NaN below (as in SciPy; TensorFlow
-    has inf). After ``tf.math.special.bessel_k0``, by approximations of our own.
+    has inf). Modelled on ``tf.math.special.bessel_k0``, by approximations of our own.
     """
     return _ops.bessel.bessel_k0(x)
 
@@ -88,7 +88,7 @@ def dawsn(x: TensorLike, name: str | None = None) -> Tensor:
 
     Elementwise; the shape of `x`, and its dtype (integers give float64). Right to 4 units in the
     last place, by approximations of our own; the gradients lose no digits for large `x`, where 1 -
-    2 x dawsn(x) does. After ``tf.math.special.dawsn``.
+    2 x dawsn(x) does. Modelled on ``tf.math.special.dawsn``.
     """
     return _ops.integrals.dawsn(x)
 
@@ -129,7 +129,7 @@ def spence(x: TensorLike, name: str | None = None) -> Tensor:
 
     It is the dilogarithm of 1 - x. Elementwise; the shape of `x`, and its dtype (integers give
     float64). NaN below 0 and at infinity. Right to 2 units in the last place, by approximations of
-    our own, and differentiable at every order, at 1 too. After ``tf.math.special.spence``.
+    our own, and differentiable at every order, at 1 too. Modelled on ``tf.math.special.spence``.
     """
     return _ops.integrals.spence(x)
 

@@ -73,7 +73,7 @@ def _unique(name: str, x: Any, kind: Any) -> builtins.tuple[Tensor, Tensor, Tens
 def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Return `input` with each slice along `axis` `repeats` times; flattened if it is None.
 
-    After ``tf.repeat``.
+    Modelled on ``tf.repeat``.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
     """Return the coordinates of the points of a grid, a tensor for each of its axes.
 
-    After ``tf.meshgrid``: `indexing` is "xy" (the first axis goes along columns) or "ij".
+    Modelled on ``tf.meshgrid``: `indexing` is "xy" (the first axis goes along columns) or "ij".
 
     Examples
     --------
@@ -157,7 +157,7 @@ def strided_slice(
     var: None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return ``input_[begin:end:strides]`` over the first axes. After ``tf.strided_slice``.
+    """Return ``input_[begin:end:strides]`` over the first axes. Modelled on ``tf.strided_slice``.
 
     A bit of a mask is for an entry: it leaves out its begin or end, makes it an ellipsis or a new
     axis, or takes the element at `begin` alone.
@@ -186,11 +186,11 @@ def strided_slice(
 
 
 def group(*inputs: Any, **kwargs: Any) -> None:
-    """Return None: everything is computed when it is called. After ``tf.group``."""
+    """Return None: everything is computed when it is called. Modelled on ``tf.group``."""
 
 
 def no_op(name: str | None = None) -> None:
-    """Return None and do nothing. After ``tf.no_op``."""
+    """Return None and do nothing. Modelled on ``tf.no_op``."""
 
 
 def control_dependencies(control_inputs: Any) -> Any:
@@ -199,7 +199,9 @@ def control_dependencies(control_inputs: Any) -> Any:
 
 
 def device(device_name: Any) -> Any:
-    """Return a context in which new tensors and Variables are on a device. After ``tf.device``.
+    """Return a context in which new tensors and Variables are on a device.
+
+    Modelled on ``tf.device``.
 
     "/GPU:0" is the GPU, as are "GPU", "cuda:0" and "/device:GPU:0"; "/CPU:0" and None are the
     processor's memory. What is made of Python's numbers and of NumPy's arrays is there, in this
@@ -219,19 +221,19 @@ def device(device_name: Any) -> Any:
 
 
 def get_logger() -> Any:
-    """Return the logging.Logger of this library. After ``tf.get_logger``."""
+    """Return the logging.Logger of this library. Modelled on ``tf.get_logger``."""
     return logging.getLogger("tinygrad_cg")
 
 
 def inside_function() -> bool:
-    """Return whether a `function` is being traced. After ``tf.inside_function``."""
+    """Return whether a `function` is being traced. Modelled on ``tf.inside_function``."""
     return any(level.is_abstract for level in levels_of(state.frame))
 
 
 def is_symbolic_tensor(tensor: Any) -> bool:
     """Return whether `tensor` is a tensor without values, as inside a `function`.
 
-    After ``tf.is_symbolic_tensor``.
+    Modelled on ``tf.is_symbolic_tensor``.
     """
     return is_tensor(tensor) and get_static_value(tensor) is None
 
@@ -239,8 +241,8 @@ def is_symbolic_tensor(tensor: Any) -> bool:
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """Return the values of `tensor` as an array, or None where it has none yet.
 
-    After ``tf.get_static_value``: inside a `function` only constants have values. What is no tensor
-    is returned as it is; `partial` makes no difference.
+    Modelled on ``tf.get_static_value``: inside a `function` only constants have values. What is no
+    tensor is returned as it is; `partial` makes no difference.
     """
     if not is_tensor(tensor):
         return tensor
@@ -249,7 +251,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
 
 
 def timestamp(name: str | None = None) -> Tensor:
-    """Return the seconds since 1970 as a float64 tensor. After ``tf.timestamp``."""
+    """Return the seconds since 1970 as a float64 tensor. Modelled on ``tf.timestamp``."""
     return constant(np.float64(time.time()))
 
 
@@ -263,8 +265,8 @@ def batch_to_space(
 ) -> Tensor:
     """Return the inverse of `space_to_batch`: blocks from the batch, then `crops` cut off.
 
-    After ``tf.batch_to_space``. InvalidArgumentError unless the batch is a multiple of the size of
-    a block, and the crops leave something.
+    Modelled on ``tf.batch_to_space``. InvalidArgumentError unless the batch is a multiple of the
+    size of a block, and the crops leave something.
     """
     return _blocks.batch_to_space(input, block_shape, crops)
 
@@ -299,11 +301,11 @@ def bincount(
 ) -> Tensor:
     """Return how often each of 0, 1, 2, ... occurs in the integers `arr`, or sums of `weights`.
 
-    After ``tf.math.bincount``. There are as many counts as the largest integer asks for, at least
-    `minlength` and at most `maxlength`, beyond which integers are not counted. `axis` None or 0
-    counts all elements, -1 those of each row of a matrix. `binary_output` gives 1 for what occurs.
-    Counts are of `dtype`; sums of `weights`, which have the shape of `arr`, are of theirs, and
-    differentiable. Raises InvalidArgumentError for negative integers and for what does not fit.
+    Modelled on ``tf.math.bincount``. There are as many counts as the largest integer asks for, at
+    least `minlength` and at most `maxlength`, beyond which integers are not counted. `axis` None or
+    0 counts all elements, -1 those of each row of a matrix. `binary_output` gives 1 for what
+    occurs. Counts are of `dtype`; sums of `weights`, which have the shape of `arr`, are of theirs,
+    and differentiable. Raises InvalidArgumentError for negative integers and for what does not fit.
     Inside ``function`` and ``vmap`` the integers must be known.
     """
     if others:
@@ -314,7 +316,7 @@ def bincount(
 def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
     """Return complex numbers of real and imaginary parts, which broadcast.
 
-    After ``tf.complex``. Infinities, NaN and signs of zeros of either part stay as they are.
+    Modelled on ``tf.complex``. Infinities, NaN and signs of zeros of either part stay as they are.
     complex64 of float32, complex128 of float64 and of integers. TypeError for complex parts.
     """
     return _complex_parts.complex_of(real, imag)
@@ -330,7 +332,7 @@ def confusion_matrix(
 ) -> Tensor:
     """Return how often each class, a row, was predicted to be each class, a column.
 
-    After ``tf.math.confusion_matrix``: `labels` and `predictions` are integers from 0, of one
+    Modelled on ``tf.math.confusion_matrix``: `labels` and `predictions` are integers from 0, of one
     dimension; `num_classes` is by default what the largest asks for. Instead of 1 each counts by
     its element of `weights`, which are cast to `dtype` first, and are differentiable if that is a
     floating one. Raises InvalidArgumentError for what does not fit. Inside ``function`` and
@@ -353,7 +355,7 @@ def histogram_fixed_width(
 ) -> Tensor:
     """Return how many of `values` fall into each of `nbins` equal bins of a range, a pair.
 
-    After ``tf.histogram_fixed_width``; see ``histogram_fixed_width_bins``.
+    Modelled on ``tf.histogram_fixed_width``; see ``histogram_fixed_width_bins``.
     """
     return _counting.histogram(values, value_range, nbins, dtype)
 
@@ -367,8 +369,9 @@ def histogram_fixed_width_bins(
 ) -> Tensor:
     """Return which of `nbins` equal bins of a range, a pair, each of `values` falls into.
 
-    After ``tf.histogram_fixed_width_bins``: what is outside the range falls into the first or last
-    bin. Raises InvalidArgumentError for a range that does not increase, for no bins, and for NaN.
+    Modelled on ``tf.histogram_fixed_width_bins``: what is outside the range falls into the first or
+    last bin. Raises InvalidArgumentError for a range that does not increase, for no bins, and for
+    NaN.
     """
     return _counting.histogram_bins(values, value_range, nbins, dtype)
 
@@ -381,8 +384,8 @@ def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
 def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the inverse of a permutation of 0 to n - 1: at ``x[i]`` it has i.
 
-    After ``tf.math.invert_permutation``. Raises InvalidArgumentError for what is no permutation, or
-    has not one dimension.
+    Modelled on ``tf.math.invert_permutation``. Raises InvalidArgumentError for what is no
+    permutation, or has not one dimension.
     """
     return _counting.invert_permutation(x)
 
@@ -409,8 +412,8 @@ def matrix_square_root(input: TensorLike, name: str | None = None) -> Tensor:
 def polyval(coeffs: Any, x: TensorLike, name: str | None = None) -> Tensor:
     """Return the polynomial of `x` with the list `coeffs`, of the highest power first.
 
-    After ``tf.math.polyval``: by Horner's rule; the coefficients broadcast. No coefficients give 0;
-    a tensor of them is a ValueError, as there.
+    Modelled on ``tf.math.polyval``: by Horner's rule; the coefficients broadcast. No coefficients
+    give 0; a tensor of them is a ValueError, as there.
     """
     return _counting.polynomial(coeffs, x)
 
@@ -476,8 +479,8 @@ def reverse_sequence(
 def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     """Return `value` as `dtype`, with values beyond its limits at them. NaN as integer is 0.
 
-    After ``tf.saturate_cast``. The gradient is 0 beyond the limits. Raises TypeError for complex
-    numbers that become real.
+    Modelled on ``tf.saturate_cast``. The gradient is 0 beyond the limits. Raises TypeError for
+    complex numbers that become real.
     """
     return _casts.saturate_cast(value, dtype)
 
@@ -510,8 +513,8 @@ def space_to_batch(
 ) -> Tensor:
     """Return `input`, padded, cut into blocks of `block_shape` that become part of the batch.
 
-    After ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded sizes
-    must be multiples of those of a block, or it is an InvalidArgumentError.
+    Modelled on ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded
+    sizes must be multiples of those of a block, or it is an InvalidArgumentError.
     """
     return _blocks.space_to_batch(input, block_shape, paddings)
 

@@ -26,7 +26,7 @@ def fixed_point(
     `a` and x are tensors, arrays or numbers. Iteration ends where two iterates are at a `distance`
     below `tol`. The gradient is that of the implicit function, by an iteration of its own with the
     same `distance` and `tol`; it is right at every order. None goes to `x0`. An iteration that does
-    not converge does not end. After ``autograd.misc.fixed_points``.
+    not converge does not end. Modelled on ``autograd.misc.fixed_points``.
     """
 
     a = nest.map_structure(asarray, a)

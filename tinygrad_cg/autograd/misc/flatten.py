@@ -19,8 +19,8 @@ def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Return the numbers of nested lists, tuples and dicts as a vector, and a function back.
 
     Entries of dicts come in the order of sorted keys. The vector is an array, and a tensor where
-    one of the entries is; the function back takes either, differentiably. It raises ValueError
-    for a vector of another size. After ``autograd.misc.flatten``.
+    one of the entries is; the function back takes either, differentiably. It raises ValueError for
+    a vector of another size. Modelled on ``autograd.misc.flatten``.
     """
     parts: list[Any] = []
     rebuild = _take_apart(value, parts)
