@@ -410,7 +410,8 @@ def depthwise_conv2d_backprop_filter(
     dilations: Any = 1,
     name: str | None = None,
 ) -> Tensor:
-    """Return the gradient of ``depthwise_conv2d`` by its filters, whose shape is `filter_sizes`.
+    """Return the gradient of ``depthwise_conv2d`` with respect to its filters, whose shape is
+    `filter_sizes`.
 
     Modelled on ``tf.nn.depthwise_conv2d_backprop_filter``. InvalidArgumentError for what does not
     fit.
@@ -430,7 +431,8 @@ def depthwise_conv2d_backprop_input(
     dilations: Any = 1,
     name: str | None = None,
 ) -> Tensor:
-    """Return the gradient of ``depthwise_conv2d`` by its images, whose shape is `input_sizes`.
+    """Return the gradient of ``depthwise_conv2d`` with respect to its images, whose shape is
+    `input_sizes`.
 
     Modelled on ``tf.nn.depthwise_conv2d_backprop_input``. InvalidArgumentError for what does not
     fit.

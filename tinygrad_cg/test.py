@@ -20,7 +20,7 @@ __dir__ = __all__.copy  # what dir() shows
 def compute_gradient(
     f: Callable[..., Any], x: Sequence[Any], delta: float | None = None
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return the Jacobians of ``f(*x)`` by each of `x`: by the gradient rules, and by differences.
+    """Return the Jacobians of ``f(*x)`` for each of `x`: by the gradient rules, and by differences.
 
     `f` gives one tensor. Two lists of arrays of shape (size of the output, size of the argument),
     the first from `jacobian`, the second from central differences with step `delta`, 1/1024 by

@@ -36,11 +36,11 @@ def custom_derivatives(
         such tuples, and so on; a tuple of functions does as well. They need not be made of
         operations: NumPy's functions will do. ``name.derivative`` declares one more later.
     vjp, jvp:
-        For any other `f`: its products with vectors. ``vjp(dy, *args)`` is the gradient by each
-        argument (a tuple, if there are several) of the inner product of `f` with `dy`, and
-        ``jvp(way, *args)`` the derivative of f along `way`, which has the shape of the argument
-        (a tuple, if there are several, with None for numbers and integers). Either is enough, since
-        one is the transpose of the other. A list of them declares higher orders:
+        For any other `f`: its products with vectors. ``vjp(dy, *args)`` is the gradient with
+        respect to each argument (a tuple, if there are several) of the inner product of `f` with
+        `dy`, and ``jvp(way, *args)`` the derivative of f along `way`, which has the shape of the
+        argument (a tuple, if there are several, with None for numbers and integers). Either is
+        enough, since one is the transpose of the other. A list of them declares higher orders:
         ``vjp(dy, way, *args)`` and ``jvp(way, way, *args)``, and so on, the gradient by, and the
         derivative along one more way of, those before.
 

@@ -102,8 +102,7 @@ class ForwardAccumulator(Level):
         """Return the tangent of each of `primals`, in their structure.
 
         None, or zeros where `unconnected_gradients` is "zero", for what does not depend on the
-        accumulator's primals, or was not computed while it was active. TypeError for what is no
-        tensor.
+        accumulator's primals, or was not computed while it was active. TypeError for other values.
         """
         fill = wants_zeros(unconnected_gradients)
         tangents = []

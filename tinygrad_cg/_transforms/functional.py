@@ -144,9 +144,9 @@ def vjp(
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Return ``(f(*primals), pullback)``, with `has_aux` ``(output, pullback, anything)``.
 
-    ``pullback(cotangent)`` takes an upstream gradient in the structure and the shapes of the
-    output (numbers broadcast), and gives a tuple with the gradient by each of `primals`. It can
-    be called any number of times. Raises TypeError for outputs without derivatives, ValueError
+    ``pullback(cotangent)`` takes an upstream gradient in the structure and the shapes of the output
+    (numbers broadcast), and gives a tuple with the gradient with respect to each of `primals`. It
+    can be called any number of times. Raises TypeError for outputs without derivatives, ValueError
     for a cotangent that does not fit. The pullback keeps what the gradient needs, not `f`. After
     ``jax.vjp``.
 

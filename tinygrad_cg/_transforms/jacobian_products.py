@@ -188,7 +188,7 @@ class _ProductsCall:
     def _vjp_by_directions(
         self, parts: list, dys: list, directions: list[list], *more: list
     ) -> list:
-        """Return the gradients by each of `directions`, and by the inputs.
+        """Return the gradients with respect to each of `directions`, and to the inputs.
 
         D^k f is symmetric in its directions; the upstream gradient of P_k adds one to them.
         """

@@ -175,7 +175,7 @@ def hessians(
     aggregation_method: Any = None,
     name: str = "hessians",
 ) -> list[Any]:
-    """Return the second derivatives of the sum of `ys` by each of `xs`, as a list.
+    """Return the second derivatives of the sum of `ys` with respect to each of `xs`, as a list.
 
     Each has shape ``x.shape + x.shape``; None where ys do not depend on x. Works where `gradients`
     does, and raises as it does. Modelled on ``tf.hessians``, whose other arguments are accepted and

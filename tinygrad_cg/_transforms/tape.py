@@ -283,7 +283,7 @@ class GradientTape(levels.Listener):
         output_gradients: Any = None,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
     ) -> Any:
-        """Return the gradient of `target` by each of `sources`, in the structure of `sources`.
+        """Return the gradient of `target` with respect to `sources`, in their structure.
 
         Parameters
         ----------
@@ -381,7 +381,7 @@ class GradientTape(levels.Listener):
             self._stop(token)
 
     def explain(self, target: Any, source: Any) -> str:
-        """Return in words why the gradient of `target` by `source` is None, or that it is not.
+        """Say why the gradient of `target` with respect to `source` is None, or that it is not.
 
         `target` and `source` are Tensors or Variables, or nested: then there is a line for each
         pair. Causes that are found: what was never watched, or too late; what was computed before
@@ -421,7 +421,7 @@ class GradientTape(levels.Listener):
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """Return the Jacobian of one tensor `target` by each of `sources`, in the structure of
+        """Return the Jacobian of one tensor `target` with respect to `sources`, in the structure of
         `sources`.
 
         Each has shape ``target.shape + source.shape``, and the dtype of its source. All rows are
@@ -452,7 +452,7 @@ class GradientTape(levels.Listener):
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Tensor:
-        """Return the Jacobian of each slice of `target` by the same slice of `source`.
+        """Return the Jacobian of each slice of `target` with respect to the same slice of `source`.
 
         Slices are those along the first axis.
 

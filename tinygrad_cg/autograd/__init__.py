@@ -122,7 +122,8 @@ def holomorphic_grad(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., 
 
 @returns_transformed
 def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
-    """Return a function that gives the gradients by all arguments, as a dict with their names.
+    """Return a function that gives the gradients with respect to all arguments, as a dict with
+    their names.
 
     Arguments that are not passed have their defaults. Modelled on ``autograd.multigrad_dict``.
     """
@@ -186,8 +187,8 @@ vector_jacobian_product = tensor_jacobian_product
 def make_vjp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function that gives ``(vjp, fun(*args))``.
 
-    ``vjp(cotangent)`` is the gradient by the argument `argnum`. Errors as for ``tinygrad_cg.vjp``.
-    Modelled on ``autograd.make_vjp``.
+    ``vjp(cotangent)`` is the gradient with respect to the argument `argnum`. Errors as for
+    ``tinygrad_cg.vjp``. Modelled on ``autograd.make_vjp``.
     """
 
     def run(*args: Any, **kwargs: Any) -> tuple[Callable[[Any], Any], Any]:

@@ -320,9 +320,9 @@ def interp(
 ) -> Tensor:
     """Interpolate linearly between the points (`xp`, `fp`), at `x`; of the shape of `x`.
 
-    `xp` must increase; beyond its ends `fp` goes on as `left` and `right`, by default as its
-    own ends. It has gradients by `x`, `xp` and `fp`; at a point that of the line to the right.
-    Raises ValueError for a `period`, which is not supported.
+    `xp` must increase; beyond its ends `fp` goes on as `left` and `right`, by default as its own
+    ends. It has gradients with respect to `x`, `xp` and `fp`; at a point that of the line to the
+    right. Raises ValueError for a `period`, which is not supported.
     """
     if period is not None:
         raise ValueError("interp: period is not supported on tensors: wrap x and xp first")

@@ -36,9 +36,9 @@ def polyfit(
     """Return the coefficients, highest power first, of the polynomial nearest to points.
 
     `x` and `y` have as many elements; `y` may have columns, each of which is fitted. `w` are
-    weights of the differences. It has gradients by `x`, `y` and `w`. With `cov` also the matrix of
-    covariances ("unscaled": for weights that are 1 / sigma). Integers give float64. Raises
-    ValueError for `full`, negative degrees, and sizes that do not fit. Modelled on
+    weights of the differences. It has gradients with respect to `x`, `y` and `w`. With `cov` also
+    the matrix of covariances ("unscaled": for weights that are 1 / sigma). Integers give float64.
+    Raises ValueError for `full`, negative degrees, and sizes that do not fit. Modelled on
     ``numpy.polyfit``.
     """
     if full:
@@ -189,8 +189,9 @@ def histogramdd(
 ) -> tuple[Tensor, list[Tensor]]:
     """Return how many points lie in each bin of a grid, and the edges along each dimension.
 
-    `sample` has a row for each point. Sums of `weights` have a gradient by these; counts and edges
-    have none. Arguments as for ``numpy.histogramdd``. Inside `function` and `vmap` it raises.
+    `sample` has a row for each point. Sums of `weights` have a gradient with respect to these;
+    counts and edges have none. Arguments as for ``numpy.histogramdd``. Inside `function` and `vmap`
+    it raises.
     """
     if isinstance(sample, (list, tuple)):
         points = np.stack(

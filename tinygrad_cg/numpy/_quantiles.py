@@ -134,14 +134,14 @@ def quantile(
 ) -> Tensor:
     """Return the `q`-th quantiles of the elements over axes, straight lines between neighbours.
 
-    `q`, of any shape, is between 0 and 1; its axes come first in the result. NaN where an
-    element is. It has gradients by `a` and by `q`; elements that tie are distinguished by their
+    `q`, of any shape, is between 0 and 1; its axes come first in the result. NaN where an element
+    is. It has gradients with respect to `a` and `q`; elements that tie are distinguished by their
     positions. `method` is any of NumPy's, after R. Hyndman and Y. Fan, "Sample quantiles in
-    statistical packages" (1996); those that jump have no gradient by `q`. `weights` say how much
-    each element counts, or each along `axis`; as in NumPy, the method is "inverted_cdf" then, and
-    no gradient flows to them. Raises ValueError for a `q` outside, and for another method, and
-    InvalidArgumentError for weights that are negative, or all 0 (NaN where they have no values:
-    inside `function` and `vmap`).
+    statistical packages" (1996); those that jump have no gradient with respect to `q`. `weights`
+    say how much each element counts, or each along `axis`; as in NumPy, the method is
+    "inverted_cdf" then, and no gradient flows to them. Raises ValueError for a `q` outside, and for
+    another method, and InvalidArgumentError for weights that are negative, or all 0 (NaN where they
+    have no values: inside `function` and `vmap`).
     """
     x, shares = _real(a), _read_shares("quantile", q, method)
     axes = normalize_axes("quantile", axis, x.ndim)

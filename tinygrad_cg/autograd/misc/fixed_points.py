@@ -35,7 +35,7 @@ def fixed_point(
 
 
 def _follow(f: Any, a: Any, answer: Any, distance: Any, tol: float) -> Any:
-    """Return `answer`, the fixed point of ``f(a)``, with the gradient by `a`."""
+    """Return `answer`, the fixed point of ``f(a)``, with the gradient with respect to `a`."""
 
     @custom_gradient
     def solve(*leaves: Any) -> tuple[Any, Callable[[Any], Any]]:

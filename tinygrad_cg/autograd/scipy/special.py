@@ -109,7 +109,8 @@ def rgamma(x: Any) -> Any:
 
 @for_arrays
 def gammainc(a: Any, x: Any) -> Any:
-    """Return the regularized lower incomplete gamma function; gradients by both arguments."""
+    """Return the regularized lower incomplete gamma function; gradients with respect to both
+    arguments."""
     return math.igamma(real(a), real(x))
 
 
@@ -121,7 +122,7 @@ def gammaincc(a: Any, x: Any) -> Any:
 
 @for_arrays
 def betainc(a: Any, b: Any, x: Any) -> Any:
-    """Return the regularized incomplete beta function; gradients by all arguments."""
+    """Return the regularized incomplete beta function; gradients with respect to all arguments."""
     return math.betainc(real(a), real(b), real(x))
 
 
