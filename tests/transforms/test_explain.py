@@ -246,7 +246,7 @@ def attribute():
     return tape.explain(model.y, model.w)
 
 
-@case("`tf.stop_gradient(one)` detaches its result")
+@case("`tf.stop_gradient(element)` detaches its result")
 def element_of_a_list():
     xs = [three(), three()]
     with tf.GradientTape() as tape:
