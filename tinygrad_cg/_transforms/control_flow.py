@@ -21,7 +21,7 @@ from numpy import ndarray
 from .. import nest
 from .._core.conversion import BOOL, INT32, Weak, convert, is_weak
 from .._core.kinds import is_differentiable, is_exact
-from .._core.levels import Listener, ask_for_value, current_trace, remove_listener, state
+from .._core.levels import ListeningContext, ask_for_value, current_trace
 from .._core.tensor import ArrayLike, Aval, Tensor
 from .._ops.comparison import equal, less, logical_and, not_equal
 from .._ops.creation import zeros
@@ -506,17 +506,11 @@ def _branches_of_examples(name: str, index: BatchTensor, functions: list[Callabl
     return nest.pack_sequence_as(results[0], chosen)
 
 
-class NoAssignments(Listener):
+class NoAssignments(ListeningContext):
     """A context that refuses assignments to Variables, where examples of a batch differ."""
 
     def __init__(self, message: str):
         self.message = message
-
-    def __enter__(self) -> None:
-        state.listeners.append(self)
-
-    def __exit__(self, *_: object) -> None:
-        remove_listener(self)
 
     def variable_assigned(self, variable: Any) -> None:
         message = self.message.format(repr(variable.name))
